@@ -1,0 +1,44 @@
+# Two commands do everything on a machine with Python 3.11+ and make:
+#   make compare   the main job          make test   the tests
+PYTHON ?= python3
+# Pinned, so that a run today and a run next month resolve to the same torch.
+# Set TORCH= (empty) to use the torch that $(PYTHON) already has.
+TORCH  ?= torch==2.13.0
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: install compare test test-all lint typecheck check clean
+install: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "gcbench needs Python 3.11 or later; set PYTHON=/path/to/python3.11"; exit 2; }
+	@echo "installing into $(VENV): torch, NumPy, pandas and friends; one to several minutes"
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && apt-get -qq update && apt-get -qq install -y python3-venv; } || \
+	  { echo "$(PYTHON) has no venv module; on Debian: apt-get install python3-venv"; exit 2; }
+	@$(PYTHON) -m venv $(if $(TORCH),,--system-site-packages) $(VENV)
+	@$(if $(TORCH),$(BIN)/python -m pip install --quiet "$(TORCH)",true)
+	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+compare: install
+	@$(BIN)/gcbench compare $(ARGS)
+
+test: install
+	@$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+test-all: install
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: install
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+typecheck: install
+	@$(BIN)/mypy
+
+check: lint typecheck test
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,116 @@
+"""What every engine is given and what it answers: plain data, no workload and no harness."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int32Array = NDArray[np.int32]
+Int64Array = NDArray[np.int64]
+
+
+class FinishReason(IntEnum):
+    """Why a request ended, with vLLM's names."""
+
+    STOP = 0
+    LENGTH = 1
+    ABORT = 2
+
+
+PHASES = ("schedule", "launch", "wait", "handoff", "process")
+"""The parts of a step, in the order in which an inline step goes through them."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """How an in-process engine is built; every field is plain data, so it can cross a process.
+
+    ``max_num_seqs``, ``max_num_batched_tokens``, ``max_model_len`` and ``block_size`` mean what
+    they mean in vLLM. ``num_accepted`` is the table of tokens a decode step yields; which entry
+    a request takes depends on (seed, request, position) alone. ``seed`` decides the tokens.
+    """
+
+    max_num_seqs: int
+    max_model_len: int
+    max_num_batched_tokens: int = 8192
+    block_size: int = 16
+    device: str = "modelled"
+    device_profile: str = "opt-125m-h200"
+    representation: str = "list_of_lists"
+    delivery: str = "per_request"
+    output_processing: str = "inline"
+    worker: str = "in-process"
+    wire: str = "pickle"
+    seed: int = 0
+    num_accepted: tuple[int, ...] = (1,)
+
+
+class StepOutput(NamedTuple):
+    """What one step brought the consumer. Arrays are the engine's own until the next step.
+
+    ``request_index`` int64 ``[num_rows]``: the caller's number of each request that got tokens.
+    ``num_tokens`` int32 ``[num_rows]``: how many. ``outputs``: one object a request, or empty
+    when the delivery makes none. ``finished`` int64 ``[num_finished]`` and ``finish_reasons``
+    int8 ``[num_finished]`` name those that ended with this step. ``handoff_bytes``: size of the
+    sampled tokens in their representation. ``device_ns``: time the runner was blocked on its
+    device. ``late_ns``: by how much a modelled wait overran its deadline.
+    """
+
+    request_index: Int64Array
+    num_tokens: Int32Array
+    outputs: Sequence[Any]
+    finished: Int64Array
+    finish_reasons: NDArray[np.int8]
+    handoff_bytes: int = 0
+    device_ns: int = 0
+    late_ns: int = 0
+    step_seconds: float = 0.0
+
+
+class StepEngine(Protocol):
+    """An engine that is stepped from this process, in vLLM's verbs."""
+
+    phase_stamps: Int64Array
+    """int64 ``[len(PHASES) + 1]``: ``clock()`` before the last step's first phase and after
+    each phase, in the order of ``PHASES`` (a phase that did not run has length zero)."""
+
+    def add_request(
+        self,
+        request_index: int,
+        prompt_token_ids: Int32Array,
+        max_tokens: int,
+        stop_token_ids: Sequence[int] = (),
+    ) -> None:
+        """Queue a request. Raises ValueError where it can never be served."""
+        ...
+
+    def abort_request(self, request_index: int) -> None:
+        """End a request now; unknown or finished ones are left alone, as in vLLM."""
+        ...
+
+    def has_unfinished_requests(self) -> bool:
+        """Whether another step has anything to do."""
+        ...
+
+    def step(self) -> StepOutput:
+        """Run one step. Raises EngineDeadError where a process of the engine has died."""
+        ...
+
+    def output_token_ids(self, request_index: int) -> Int32Array:
+        """Copy of a finished request's tokens, int32 ``[num_output]``; forgets the request."""
+        ...
+
+    def collective_rpc(self, function: Callable[..., Any], *args: Any) -> dict[str, Any]:
+        """Call ``function(role, *args)`` in each process of the engine; answers by role."""
+        ...
+
+    def shutdown(self) -> None:
+        """End the engine's processes; safe to call twice."""
+        ...
+
+
+class EngineDeadError(RuntimeError):
+    """A process of the engine ended without being asked to."""

@@ -1,0 +1,118 @@
+"""The one table of metrics: what each is called, counted in, which way is better, and whence."""
+
+from typing import Literal, NamedTuple
+
+
+class Metric(NamedTuple):
+    """A metric's definition. ``kind`` is how it behaves on a cell that can be exact."""
+
+    name: str
+    unit: str
+    direction: Literal["higher", "lower", "neither"]
+    kind: Literal["exact", "timing"]
+    mode: str
+    definition: str
+    source: str
+
+
+_TABLE = (
+    Metric("request_throughput", "req/s", "higher", "timing", "timing",
+           "completed requests / (last completion - first dispatch)", "vLLM bench serve"),
+    Metric("output_throughput", "tok/s", "higher", "timing", "timing",
+           "output tokens of completed requests / (last completion - first dispatch)",
+           "vLLM bench serve"),
+    Metric("ttft_median", "s", "lower", "timing", "timing",
+           "first token - send, median over requests", "vLLM bench serve"),
+    Metric("ttft_p99", "s", "lower", "timing", "timing",
+           "first token - send, 99th percentile over requests; null below 662", "vLLM bench serve"),
+    Metric("ttft_from_schedule_median", "s", "lower", "timing", "timing",
+           "first token - scheduled arrival, median over requests: counts the queueing that a "
+           "client's own concurrency cap hides", "vLLM #54101"),
+    Metric("tpot_median", "s", "lower", "timing", "timing",
+           "(last token - first token) / (output tokens - 1) per request, median over requests "
+           "with at least two tokens", "vLLM bench serve"),
+    Metric("tpot_p99", "s", "lower", "timing", "timing",
+           "the same, 99th percentile over requests; null below 662", "vLLM bench serve"),
+    Metric("itl_median", "s", "lower", "timing", "timing",
+           "gap between two deliveries to one request, median over all gaps", "vLLM bench serve"),
+    Metric("itl_p99", "s", "lower", "timing", "timing",
+           "the same, 99th percentile over steps, each step one event (the worst gap in it); "
+           "null below 662 steps", "vLLM bench serve; steps as events: docs/method.md"),
+    Metric("itl_max", "s", "lower", "timing", "timing", "the longest gap of all",
+           "vLLM bench serve"),
+    Metric("e2el_median", "s", "lower", "timing", "timing",
+           "last token - send, median over requests", "vLLM bench serve"),
+    Metric("step_time_median", "s", "lower", "timing", "timing",
+           "wall time of one engine step, median over steps", "docs/metrics.md"),
+    Metric("phase_schedule", "s", "lower", "timing", "timing",
+           "time in scheduling and block accounting, mean per step", "docs/engines.md"),
+    Metric("phase_launch", "s", "lower", "timing", "timing",
+           "time to hand the step to the runner, mean per step", "docs/engines.md"),
+    Metric("phase_wait", "s", "lower", "timing", "timing",
+           "time blocked until the step's tokens were there (with a worker process: its work and "
+           "the hop too), mean per step", "docs/engines.md"),
+    Metric("phase_handoff", "s", "lower", "timing", "timing",
+           "time to bring the tokens from the device tensor into their representation, mean per "
+           "step", "docs/engines.md"),
+    Metric("phase_process", "s", "lower", "timing", "timing",
+           "time in output processing: delivery, stop checks, output objects, mean per step",
+           "docs/engines.md"),
+    Metric("host_time_per_step", "s", "lower", "timing", "timing",
+           "step time less the time blocked on the device, mean per step", "docs/method.md"),
+    Metric("host_time_per_request_step", "s", "lower", "timing", "timing",
+           "the same per scheduled request and step: sum of host time / sum of rows",
+           "docs/method.md"),
+    Metric("num_steps", "steps", "neither", "exact", "timing", "steps in the measured window",
+           "docs/method.md"),
+    Metric("gc_collections_gen0", "collections", "lower", "exact", "counts",
+           "gen-0 collections in the window, all processes", "gc.get_stats"),
+    Metric("gc_collections_gen1", "collections", "lower", "exact", "counts",
+           "gen-1 collections in the window, all processes", "gc.get_stats"),
+    Metric("gc_collections_gen2", "collections", "lower", "exact", "counts",
+           "gen-2 (full) collections in the window, all processes", "gc.get_stats"),
+    Metric("gc_collections_per_1000_steps", "collections", "lower", "exact", "counts",
+           "collections of all generations per 1,000 steps", "gc.get_stats"),
+    Metric("gc_pause_total", "s", "lower", "timing", "timing",
+           "time inside collections, in the process that serves the requests", "gc.callbacks"),
+    Metric("gc_pause_max", "s", "lower", "timing", "timing",
+           "the longest collection there", "gc.callbacks"),
+    Metric("gc_pause_p99", "s", "lower", "timing", "timing",
+           "99th percentile over collections there; null below 662", "gc.callbacks"),
+    Metric("gc_pause_share", "share of wall", "lower", "timing", "timing",
+           "time inside collections there / wall time of the window", "gc.callbacks"),
+    Metric("gc_attributed_gaps", "share of gaps", "neither", "timing", "timing",
+           "of the steps longer than twice the median, the share that overlaps a collection",
+           "docs/method.md"),
+    Metric("gc_effect", "share", "lower", "timing", "timing",
+           "host time per step / that of the same cell with the collector disabled - 1, paired "
+           "by round: what the collector costs altogether, not only its pauses",
+           "docs/method.md"),
+    Metric("tracked_peak_per_step", "objects", "lower", "exact", "tracked",
+           "largest rise of gc.get_count()[0] within a step, read after each phase with the "
+           "collector off; median over steps", "gc.get_count"),
+    Metric("tracked_survivors_per_step", "objects", "lower", "exact", "tracked",
+           "rise of gc.get_count()[0] from one step's end to the next's; mean over steps",
+           "gc.get_count"),
+    Metric("tracked_allocations_per_step", "objects", "lower", "exact", "opcodes",
+           "sum of the rises of gc.get_count()[0] from bytecode to bytecode, mean per step; what "
+           "lives and dies inside one C call it cannot see", "sys.settrace"),
+    Metric("bytecodes_per_request_step", "bytecodes", "lower", "exact", "opcodes",
+           "bytecodes executed in a step / rows in it, over the traced steps", "sys.settrace"),
+    Metric("tracked_heap", "objects", "neither", "exact", "counts",
+           "objects the collector tracks when the window opens, frozen ones included",
+           "gc.get_objects"),
+    Metric("full_pass_per_object", "s", "lower", "timing", "timing",
+           "a full collection before the window / objects it visits", "docs/method.md"),
+    Metric("handoff_bytes", "B", "lower", "exact", "counts",
+           "memory of a step's tokens in their representation, padding included, mean per step",
+           "sys.getsizeof, ndarray.nbytes"),
+    Metric("wire_bytes_per_step", "B", "lower", "exact", "timing",
+           "bytes across the worker boundary, both ways, mean per step", "docs/engines.md"),
+    Metric("device_late", "share", "lower", "timing", "timing",
+           "modelled waits: sum of overrun / sum of modelled step time; over 1 % the trial is "
+           "invalid", "docs/method.md"),
+    Metric("peak_rss", "B", "lower", "timing", "timing",
+           "largest resident set of the engine's process", "getrusage"),
+)  # fmt: skip
+
+METRICS: dict[str, Metric] = {metric.name: metric for metric in _TABLE}

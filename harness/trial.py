@@ -1,0 +1,103 @@
+"""One trial: what it is asked (`Trial`), what it answers (`TrialResult`), both as versioned JSON.
+
+A cell is a point of the grid; a trial is a cell run once, in one mode, with one seed.
+"""
+
+from typing import Literal
+
+import msgspec
+
+TRIAL_SCHEMA = "gcbench.trial/1"
+RESULT_SCHEMA = "gcbench.trial-result/1"
+
+Mode = Literal["timing", "counts", "tracked", "opcodes"]
+"""timing: probe on, counter phase varied by seed. counts: collections by `gc.get_stats()`, no
+probe, fixed phase. tracked: collector off, counter read after each phase. opcodes: collector
+off, every bytecode traced."""
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One point of the grid: a value for each axis."""
+
+    workload: str
+    engine: str = "builtin"
+    device: str = "modelled"
+    device_profile: str = ""
+    representation: str = "list_of_lists"
+    delivery: str = "per_request"
+    gc: str = "default"
+    batch_size: int = 1024
+    output_processing: str = "inline"
+    worker: str = "in-process"
+    wire: str = "pickle"
+    heap_objects: int = 0
+    python: str = ""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether counts of this cell repeat to the digit: no clock, no second process."""
+        return self.device == "null" and self.worker == "in-process"
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything a fresh interpreter needs to run one cell once."""
+
+    cell: Cell
+    schedule_path: str
+    schedule_sha256: str
+    mode: Mode = "timing"
+    seed: int = 0
+    max_steps: int = 0
+    rows_path: str = ""
+    schema: str = TRIAL_SCHEMA
+
+
+class GcState(msgspec.Struct, frozen=True, kw_only=True):
+    """The collector as read back from a process while its policy was in force."""
+
+    enabled: bool
+    thresholds: tuple[int, int, int]
+    freeze_count: int
+    tracked_objects: int
+
+
+class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What the collector did in one process of the trial; generations 0, 1, 2."""
+
+    role: str
+    policy: str
+    state: GcState
+    collections: tuple[int, int, int]
+    collected: tuple[int, int, int]
+    pause_seconds: tuple[float, float, float]
+    max_pause_seconds: float
+    full_pass_seconds: float
+    probe_dropped: int = 0
+
+
+class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What one trial measured. ``invalid`` says in one sentence why it must not be used."""
+
+    cell: Cell
+    mode: Mode
+    seed: int
+    metrics: dict[str, float | None]
+    processes: list[ProcessResult]
+    tokens_sha256: str
+    finish_sha256: str
+    interpreter: str
+    code_root: str
+    code_commit: str
+    wall_seconds: float
+    invalid: str = ""
+    schema: str = RESULT_SCHEMA
+
+
+class TrialFailure(msgspec.Struct, frozen=True, kw_only=True):
+    """A trial that gave no result, and why, in one sentence."""
+
+    cell: Cell
+    mode: Mode
+    seed: int
+    kind: Literal["crashed", "timed_out", "killed", "refused"]
+    reason: str
