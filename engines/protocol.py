@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 
 class FinishReason(IntEnum):
@@ -46,6 +47,7 @@ class EngineConfig:
     wire: str = "pickle"
     seed: int = 0
     num_accepted: tuple[int, ...] = (1,)
+    vocab_size: int = 50272
 
 
 class StepOutput(NamedTuple):
@@ -54,9 +56,10 @@ class StepOutput(NamedTuple):
     ``request_index`` int64 ``[num_rows]``: the caller's number of each request that got tokens.
     ``num_tokens`` int32 ``[num_rows]``: how many. ``outputs``: one object a request, or empty
     when the delivery makes none. ``finished`` int64 ``[num_finished]`` and ``finish_reasons``
-    int8 ``[num_finished]`` name those that ended with this step. ``handoff_bytes``: size of the
-    sampled tokens in their representation. ``device_ns``: time the runner was blocked on its
-    device. ``late_ns``: by how much a modelled wait overran its deadline.
+    int8 ``[num_finished]`` name those that ended with this step. ``sampled``: the step's tokens
+    in the representation at hand, valid until the next step. ``device_ns``: time the runner was
+    blocked on its device, of which ``late_ns`` after a modelled deadline; ``device_seconds``:
+    how long a modelled step was to take.
     """
 
     request_index: Int64Array
@@ -64,18 +67,29 @@ class StepOutput(NamedTuple):
     outputs: Sequence[Any]
     finished: Int64Array
     finish_reasons: NDArray[np.int8]
-    handoff_bytes: int = 0
+    sampled: Any = None
     device_ns: int = 0
     late_ns: int = 0
-    step_seconds: float = 0.0
+    device_seconds: float = 0.0
 
 
-class StepEngine(Protocol):
+class EngineProcess(Protocol):
+    """One process of an engine, as a callable given to `StepEngine.collective_rpc` sees it."""
+
+    role: str
+    while_device_busy: Callable[[], object] | None
+    """Called once a step between the launch and the wait for the device."""
+
+
+class StepEngine(EngineProcess, Protocol):
     """An engine that is stepped from this process, in vLLM's verbs."""
 
-    phase_stamps: Int64Array
-    """int64 ``[len(PHASES) + 1]``: ``clock()`` before the last step's first phase and after
-    each phase, in the order of ``PHASES`` (a phase that did not run has length zero)."""
+    clock: Callable[[], int]
+    """Read between the phases of a step; `time.perf_counter_ns` unless set."""
+    phase_stamps: list[int]
+    """``clock()`` before the last step's first phase and after each, in the order of `PHASES`."""
+    wire_bytes: int
+    """Bytes that have crossed to and from worker processes so far."""
 
     def add_request(
         self,
@@ -100,11 +114,15 @@ class StepEngine(Protocol):
         ...
 
     def output_token_ids(self, request_index: int) -> Int32Array:
-        """Copy of a finished request's tokens, int32 ``[num_output]``; forgets the request."""
+        """A finished request's tokens, int32 ``[num_output]``; the engine then forgets it."""
         ...
 
-    def collective_rpc(self, function: Callable[..., Any], *args: Any) -> dict[str, Any]:
-        """Call ``function(role, *args)`` in each process of the engine; answers by role."""
+    def handoff_bytes(self, sampled: Any) -> int:
+        """Memory of `StepOutput.sampled`, padding and Python objects included."""
+        ...
+
+    def collective_rpc(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """Call ``function(process, *args)`` in each process of the engine, its own first."""
         ...
 
     def shutdown(self) -> None:

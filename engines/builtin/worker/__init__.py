@@ -1,0 +1,64 @@
+"""Where the runner lives, and what crosses to it and back; one worker a file."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+
+from engines.protocol import BoolArray, Int32Array
+
+
+class SchedulerOutput(NamedTuple):
+    """What a step is to compute: only what changed crosses, the runner keeps the rest.
+
+    A row a request: ``rows`` int32 ``[num_reqs]`` (the runner's slots), ``num_scheduled`` int32
+    ``[num_reqs]`` tokens, ``samples`` bool ``[num_reqs]`` or None where all sample. New requests:
+    ``new_rows``, ``new_request_index``, ``new_prompt_token_ids``. Blocks that were allotted:
+    ``block_rows``, ``block_positions``, ``block_ids``, all int32 ``[num_new_blocks]``.
+    """
+
+    rows: Int32Array
+    num_scheduled: Int32Array
+    samples: BoolArray | None
+    new_rows: list[int]
+    new_request_index: list[int]
+    new_prompt_token_ids: list[Int32Array]
+    block_rows: Int32Array
+    block_positions: Int32Array
+    block_ids: Int32Array
+
+
+class ModelRunnerOutput(NamedTuple):
+    """A step's tokens in their representation, and what the device says of the step."""
+
+    sampled: Any
+    device_ns: int
+    late_ns: int
+    device_seconds: float
+
+
+class Worker(Protocol):
+    """Runs steps in the order of their launch; two may be under way at once."""
+
+    wire_bytes: int
+
+    def launch(self, scheduler_output: SchedulerOutput) -> None:
+        """Start a step and return at once."""
+        ...
+
+    def wait(self) -> None:
+        """Block until the oldest step's tokens are there."""
+        ...
+
+    def handoff(self) -> ModelRunnerOutput:
+        """The oldest step's tokens, brought to this side in their representation."""
+        ...
+
+    def rpc(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
+        """Call ``function(process, *args)`` in each process of the worker, between steps."""
+        ...
+
+    def shutdown(self) -> None:
+        """End the worker; safe to call twice."""
+        ...
+
+

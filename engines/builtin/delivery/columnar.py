@@ -1,0 +1,101 @@
+"""The whole batch at once: tokens as columns, no object until somebody asks for one."""
+
+from typing import Any
+
+import numpy as np
+
+from engines.builtin.delivery import CompletionOutput, Delivered, RequestOutput
+from engines.builtin.registries import REPRESENTATIONS
+from engines.builtin.representations import Representation
+from engines.builtin.request_table import NewRequest, RequestTable
+from engines.protocol import BoolArray, EngineConfig, FinishReason, Int32Array
+
+_NO_STOP_TOKEN = -1
+
+
+class Columnar:
+    """Output tokens in one matrix, int32 ``[max_num_seqs, max_model_len]``.
+
+    Raises ValueError for a representation without columns.
+    """
+
+    def __init__(self, config: EngineConfig, table: RequestTable) -> None:
+        self._representation: Representation = REPRESENTATIONS.load(config.representation)()
+        if not self._representation.columnar:
+            raise ValueError(
+                f"columnar delivery of {config.representation}: it has no columns; use "
+                "--delivery per_request or an array representation"
+            )
+        self._table = table
+        self._tokens = np.zeros((config.max_num_seqs, config.max_model_len), np.int32)
+        self._prompts: list[Int32Array | None] = [None] * config.max_num_seqs
+        self._stop_token_ids = np.full((config.max_num_seqs, 0), _NO_STOP_TOKEN, np.int32)
+
+    def admit(self, row: int, request: NewRequest) -> None:
+        self._prompts[row] = request.prompt_token_ids
+        stops = request.stop_token_ids
+        if (missing := len(stops) - self._stop_token_ids.shape[1]) > 0:
+            padding = ((0, 0), (0, missing))
+            self._stop_token_ids = np.pad(
+                self._stop_token_ids, padding, constant_values=_NO_STOP_TOKEN
+            )
+        self._stop_token_ids[row] = _NO_STOP_TOKEN
+        self._stop_token_ids[row, : len(stops)] = stops
+
+    def process(self, rows: Int32Array, sampled: Any, valid: BoolArray | None) -> Delivered:
+        values, num_sampled = self._representation.columns(sampled)
+        if valid is not None:
+            values, num_sampled = values[np.repeat(valid, num_sampled)], num_sampled[valid]
+        before = self._table.num_output_tokens[rows]
+        room = self._table.max_tokens[rows] - before
+        num_tokens = np.minimum(num_sampled, room)
+        reasons = np.full(len(rows), FinishReason.LENGTH, np.int8)
+        ended = num_sampled >= room
+        if self._stop_token_ids.shape[1]:
+            until_stop = self._tokens_until_stop(rows, values, num_sampled)
+            stopped = until_stop <= num_tokens
+            num_tokens = np.where(stopped, until_stop, num_tokens)
+            reasons[stopped] = FinishReason.STOP
+            ended |= stopped
+        self._store(rows, values, num_sampled, num_tokens, before)
+        finished = np.flatnonzero(ended).astype(np.int32)
+        return Delivered(num_sampled, num_tokens, [], finished, reasons[finished])
+
+    def _tokens_until_stop(
+        self, rows: Int32Array, values: Int32Array, num_sampled: Int32Array
+    ) -> Int32Array:
+        """Tokens up to and with each row's first stop token; more than it sampled where none is."""
+        owner = np.repeat(np.arange(len(rows)), num_sampled)
+        nth = np.arange(len(values)) - np.repeat(np.cumsum(num_sampled) - num_sampled, num_sampled)
+        hit = (values[:, None] == self._stop_token_ids[rows[owner]]).any(axis=1)
+        first = num_sampled + 1
+        np.minimum.at(first, owner[hit], (nth[hit] + 1).astype(np.int32))
+        return first
+
+    def _store(
+        self,
+        rows: Int32Array,
+        values: Int32Array,
+        num_sampled: Int32Array,
+        num_tokens: Int32Array,
+        before: Int32Array,
+    ) -> None:
+        if len(values) == len(rows) and num_tokens.all():
+            self._tokens[rows, before] = values
+            return
+        starts = np.cumsum(num_sampled) - num_sampled
+        nth = np.arange(len(values)) - np.repeat(starts, num_sampled)
+        kept = nth < np.repeat(num_tokens, num_sampled)
+        owner = np.repeat(rows, num_sampled)[kept]
+        self._tokens[owner, (np.repeat(before, num_sampled) + nth)[kept]] = values[kept]
+
+    def retire(self, row: int) -> Int32Array:
+        self._prompts[row] = None
+        return self._tokens[row, : self._table.num_output_tokens[row]].copy()
+
+    def request_output(self, row: int) -> RequestOutput:
+        prompt = self._prompts[row]
+        assert prompt is not None
+        tokens = self._tokens[row, : self._table.num_output_tokens[row]].tolist()
+        completion = CompletionOutput(0, tokens, None)
+        return RequestOutput(int(self._table.request_index[row]), prompt, [completion], False)

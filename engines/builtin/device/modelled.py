@@ -1,0 +1,70 @@
+"""A forward pass that is a wait: its length comes from a profile, the host path is the real one."""
+
+import ctypes
+import sys
+import time
+
+import torch
+
+from engines.builtin.device import DeviceBatch
+from engines.builtin.device.profile import load_profile
+from engines.builtin.device.scripted_sampler import ScriptedSampler
+from engines.protocol import EngineConfig
+
+_SPIN_NS = 150_000
+_PR_SET_TIMERSLACK = 29
+
+
+def tighten_timer() -> None:
+    """Ask Linux to end this thread's sleeps on time: the default slack is 50 µs."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
+
+
+def wait_until(deadline_ns: int) -> int:
+    """Wait for a moment of `time.perf_counter_ns` without holding the GIL; the time it is then.
+
+    Sleeps, then yields in a spin for the last stretch: a sleep alone overshoots.
+    """
+    while (left := deadline_ns - time.perf_counter_ns()) > _SPIN_NS:
+        time.sleep((left - _SPIN_NS) / 1e9)
+    while (now := time.perf_counter_ns()) < deadline_ns:
+        time.sleep(0)
+    return now
+
+
+class _Running:
+    __slots__ = ("_end_ns", "step_seconds", "tokens")
+
+    def __init__(self, tokens: torch.Tensor, step_seconds: float, end_ns: int) -> None:
+        self.tokens = tokens
+        self.step_seconds = step_seconds
+        self._end_ns = end_ns
+
+    def wait(self) -> tuple[int, int]:
+        start = time.perf_counter_ns()
+        if start >= self._end_ns:
+            return 0, 0
+        end = wait_until(self._end_ns)
+        return end - start, end - self._end_ns
+
+
+class ModelledDevice:
+    """Steps run one after the other, each from its launch or from the end of the one before."""
+
+    def __init__(self, config: EngineConfig) -> None:
+        self._profile = load_profile(config.device_profile)
+        self._sampler = ScriptedSampler(config)
+        self._free_at_ns = 0
+        tighten_timer()
+
+    @staticmethod
+    def num_kv_tokens(config: EngineConfig) -> int:
+        return load_profile(config.device_profile).num_kv_tokens()
+
+    def launch(self, batch: DeviceBatch) -> _Running:
+        start = max(time.perf_counter_ns(), self._free_at_ns)
+        step_seconds = self._profile.step_seconds(batch)
+        self._free_at_ns = start + round(step_seconds * 1e9)
+        # Sampled after the clock has started: what the host spends on it the device is busy.
+        return _Running(self._sampler.sample(batch), step_seconds, self._free_at_ns)

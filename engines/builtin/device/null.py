@@ -1,0 +1,34 @@
+"""A forward pass of zero length: what is left is the host path alone."""
+
+import torch
+
+from engines.builtin.device import DeviceBatch
+from engines.builtin.device.scripted_sampler import ScriptedSampler
+from engines.protocol import EngineConfig
+
+
+class _Done:
+    __slots__ = ("step_seconds", "tokens")
+
+    def __init__(self, tokens: torch.Tensor) -> None:
+        self.tokens = tokens
+        self.step_seconds = 0.0
+
+    def wait(self) -> tuple[int, int]:
+        return 0, 0
+
+
+class NullDevice:
+    """Samples at launch; a step is over when it begins."""
+
+    def __init__(self, config: EngineConfig) -> None:
+        self._sampler = ScriptedSampler(config)
+
+    @staticmethod
+    def num_kv_tokens(config: EngineConfig) -> int:
+        """Enough for every row at its longest: memory is no limit where there is none."""
+        margin = 2 * max(config.num_accepted) + config.block_size
+        return config.max_num_seqs * (config.max_model_len + margin)
+
+    def launch(self, batch: DeviceBatch) -> _Done:
+        return _Done(self._sampler.sample(batch))

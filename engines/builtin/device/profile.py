@@ -1,0 +1,87 @@
+"""How long a forward pass takes on an accelerator that is not here: a roofline, from a file."""
+
+import difflib
+import tomllib
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from engines.builtin.device import DeviceBatch
+
+_SHIPPED = Path(__file__).parent / "profiles"
+
+
+class DeviceProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model on an accelerator. ``source`` says where the figures come from.
+
+    Bytes, bytes per second, floating-point operations per second, seconds. A multiply-add
+    counts as two operations.
+    """
+
+    name: str
+    model: str
+    accelerator: str
+    source: str
+    weight_bytes: float
+    kv_bytes_per_token: float
+    flops_per_token: float
+    attention_flops_per_token_pair: float
+    memory_bytes: float
+    bandwidth_bytes_per_second: float
+    flops_per_second: float
+    launch_overhead_seconds: float
+
+    def step_seconds(self, batch: DeviceBatch) -> float:
+        """Modelled length of a step in seconds.
+
+        Roofline (Williams, Waterman and Patterson, CACM 2009), once for the linear layers and
+        once for attention, one after the other: each takes the longer of its bytes over the
+        bandwidth and its arithmetic over the rate; plus the launch.
+        """
+        num_tokens = int(batch.num_scheduled.sum())
+        context_tokens = int(batch.context.sum())
+        pairs = int(np.dot(batch.num_scheduled, batch.context))
+        linear = max(
+            self.weight_bytes / self.bandwidth_bytes_per_second,
+            num_tokens * self.flops_per_token / self.flops_per_second,
+        )
+        attention = max(
+            context_tokens * self.kv_bytes_per_token / self.bandwidth_bytes_per_second,
+            pairs * self.attention_flops_per_token_pair / self.flops_per_second,
+        )
+        return linear + attention + self.launch_overhead_seconds
+
+    def num_kv_tokens(self) -> int:
+        """Tokens whose keys and values fit beside the weights in 90 % of the memory."""
+        return int((0.9 * self.memory_bytes - self.weight_bytes) / self.kv_bytes_per_token)
+
+
+def shipped_profiles() -> list[str]:
+    """Names of the profiles that come with the package."""
+    return sorted({path.name.split(".")[0] for path in _SHIPPED.glob("*.toml")})
+
+
+def load_profile(name_or_path: str) -> DeviceProfile:
+    """Read a shipped profile by name or any by path; a calibrated one of the name comes first.
+
+    Raises ValueError for an unknown name, a file that is none, a missing or unknown field.
+    """
+    path = Path(name_or_path)
+    if path.suffix != ".toml":
+        candidates = [_SHIPPED / f"{name_or_path}{tail}" for tail in (".calibrated.toml", ".toml")]
+        found = next((candidate for candidate in candidates if candidate.exists()), None)
+        if found is None:
+            known = shipped_profiles()
+            near = difflib.get_close_matches(name_or_path, known, n=3) or known
+            raise ValueError(
+                f"unknown device profile {name_or_path!r}; nearest: {', '.join(near)} "
+                "(or the path of a .toml file)"
+            )
+        path = found
+    try:
+        return msgspec.convert(tomllib.loads(path.read_text()), DeviceProfile, strict=False)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"device profile {path}: cannot be read ({error})") from None
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise ValueError(f"device profile {path}: {error}") from None

@@ -1,0 +1,60 @@
+"""Sampled tokens without a model: a function of (seed, request, position), whatever the batch."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from engines.builtin.device import DeviceBatch
+from engines.builtin.representations import PLACEHOLDER_TOKEN_ID
+from engines.protocol import EngineConfig
+
+_UInt64Array = NDArray[np.uint64]
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+def mix(x: _UInt64Array) -> _UInt64Array:
+    """The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), in place."""
+    x ^= x >> np.uint64(30)
+    x *= _MIX1
+    x ^= x >> np.uint64(27)
+    x *= _MIX2
+    x ^= x >> np.uint64(31)
+    return x
+
+
+class ScriptedSampler:
+    """Fills a real torch tensor, so that what follows the sampler is what is measured."""
+
+    def __init__(self, config: EngineConfig) -> None:
+        self._num_accepted = np.asarray(config.num_accepted, np.int32)
+        self._width = int(self._num_accepted.max())
+        self._vocab_size = np.uint64(config.vocab_size)
+        self._seed = mix(np.array([config.seed], np.uint64))
+        self._columns = np.arange(self._width, dtype=np.uint64)
+        # Two steps can be under way at once, so a step must not overwrite the one before it.
+        shape = (2, config.max_num_seqs, self._width)
+        self._tensors = torch.empty(shape, dtype=torch.int32)
+        self._arrays = self._tensors.numpy()
+        self._turn = 0
+
+    def sample(self, batch: DeviceBatch) -> torch.Tensor:
+        """Tokens int32 ``[num_reqs, max_tokens]``, -1 beyond a row's accepted count."""
+        self._turn ^= 1
+        num_reqs = len(batch.request_index)
+        key = batch.request_index.astype(np.uint64)
+        key *= _GOLDEN
+        key += self._seed
+        mix(key)
+        key += batch.position.astype(np.uint64)
+        out = self._arrays[self._turn, :num_reqs]
+        if self._width == 1:
+            out[:, 0] = mix(key) % self._vocab_size
+        else:
+            out[:] = mix(key[:, None] + self._columns) % self._vocab_size
+            accepted = self._num_accepted[mix(key ^ _GOLDEN) % np.uint64(len(self._num_accepted))]
+            accepted[batch.position == 0] = 1  # nothing is speculated on while the prompt runs
+            out[self._columns >= accepted[:, None]] = PLACEHOLDER_TOKEN_ID
+        if batch.samples is not None:
+            out[~batch.samples] = PLACEHOLDER_TOKEN_ID
+        return self._tensors[self._turn, :num_reqs]

@@ -1,0 +1,168 @@
+"""The built-in engine: schedule, launch, wait, hand over, process; one step or two under way."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from engines.builtin.delivery import Delivery, RequestOutput
+from engines.builtin.registries import (
+    DELIVERIES,
+    DEVICES,
+    OUTPUT_PROCESSING,
+    REPRESENTATIONS,
+    WORKERS,
+)
+from engines.builtin.request_table import NewRequest
+from engines.builtin.scheduler import ScheduledStep, Scheduler
+from engines.builtin.worker import Worker
+from engines.protocol import PHASES, BoolArray, EngineConfig, Int32Array, StepOutput
+
+INLINE = 0
+OVERLAPPED = 1
+"""Steps still under way when `Engine.step` returns: with one, its output is processed while the
+next runs on the device."""
+
+_NOTHING = StepOutput(np.empty(0, np.int64), np.empty(0, np.int32), [], np.empty(0, np.int64),
+                      np.empty(0, np.int8))  # fmt: skip
+
+
+class Engine:
+    """A `StepEngine` in this process, its runner here or in a worker process.
+
+    Raises ValueError for a configuration that contradicts itself, EngineDeadError where a
+    worker process has ended.
+    """
+
+    role = "engine"
+
+    def __init__(self, config: EngineConfig) -> None:
+        self.clock: Callable[[], int] = time.perf_counter_ns
+        self.phase_stamps = [0] * (len(PHASES) + 1)
+        self.while_device_busy: Callable[[], object] | None = None
+        num_kv_tokens = DEVICES.load(config.device).num_kv_tokens(config)
+        self._scheduler = Scheduler(config, num_kv_tokens // config.block_size)
+        delivery = DELIVERIES.load(config.delivery)
+        self._delivery: Delivery = delivery(config, self._scheduler.table)
+        self._handoff_bytes = REPRESENTATIONS.load(config.representation)().nbytes
+        self._left_under_way: int = OUTPUT_PROCESSING.load(config.output_processing)
+        self._under_way: deque[ScheduledStep] = deque()
+        self._finished: dict[int, Int32Array | list[int]] = {}
+        self._worker: Worker = WORKERS.load(config.worker)(config)
+
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes that have crossed to and from the worker process so far."""
+        return self._worker.wire_bytes
+
+    def add_request(
+        self,
+        request_index: int,
+        prompt_token_ids: Int32Array,
+        max_tokens: int,
+        stop_token_ids: Sequence[int] = (),
+    ) -> None:
+        """Queue a request. Raises ValueError where it can never be served."""
+        self._scheduler.add(
+            NewRequest(request_index, prompt_token_ids, max_tokens, stop_token_ids)
+        )
+
+    def abort_request(self, request_index: int) -> None:
+        """End a request now; unknown or finished ones are left alone, as in vLLM."""
+        row = self._scheduler.table.row_of.get(request_index)
+        if row is not None:
+            self._retire(np.array([row], np.int32))
+        elif self._scheduler.abort_waiting(request_index):
+            self._finished[request_index] = []
+
+    def has_unfinished_requests(self) -> bool:
+        """Whether another step has anything to do."""
+        return bool(self._scheduler.num_running or self._scheduler.waiting or self._under_way)
+
+    def step(self) -> StepOutput:
+        """Schedule and launch a step, then process the oldest one that is due."""
+        clock, stamps = self.clock, self.phase_stamps
+        stamps[0] = clock()
+        scheduled, admitted = self._scheduler.schedule()
+        for row, request in admitted:
+            self._delivery.admit(row, request)
+        stamps[1] = clock()
+        if scheduled is not None:
+            self._worker.launch(scheduled.output)
+            self._under_way.append(scheduled)
+        stamps[2] = clock()
+        enough = self._left_under_way if scheduled is not None else 0
+        if len(self._under_way) <= enough:
+            stamps[3:] = [stamps[2]] * 3
+            return _NOTHING
+        if self.while_device_busy is not None:
+            self.while_device_busy()
+        self._worker.wait()
+        stamps[3] = clock()
+        output = self._worker.handoff()
+        stamps[4] = clock()
+        step_output = self._process(self._under_way.popleft(), output)
+        stamps[5] = clock()
+        return step_output
+
+    def _process(self, step: ScheduledStep, output: Any) -> StepOutput:
+        table = self._scheduler.table
+        rows = step.output.rows
+        valid: BoolArray | None = table.epoch[rows] == step.epochs
+        if valid is not None and valid.all():
+            valid = None
+        else:
+            rows = rows[valid]
+        delivered = self._delivery.process(rows, output.sampled, valid)
+        self._scheduler.update(rows, delivered.num_sampled)
+        request_index = table.request_index[rows]
+        finished = request_index[delivered.finished]
+        if len(finished):
+            ended = rows[delivered.finished]
+            table.num_output_tokens[ended] += (delivered.num_tokens - delivered.num_sampled)[
+                delivered.finished
+            ]
+            self._retire(ended)
+        num_tokens = delivered.num_tokens
+        if not num_tokens.all():
+            request_index, num_tokens = request_index[num_tokens > 0], num_tokens[num_tokens > 0]
+        return StepOutput(
+            request_index,
+            num_tokens,
+            delivered.outputs,
+            finished,
+            delivered.reasons,
+            output.sampled,
+            output.device_ns,
+            output.late_ns,
+            output.device_seconds,
+        )
+
+    def _retire(self, rows: Int32Array) -> None:
+        for row, index in zip(
+            rows.tolist(), self._scheduler.table.request_index[rows].tolist(), strict=True
+        ):
+            self._finished[index] = self._delivery.retire(row)
+        self._scheduler.finish(rows)
+
+    def request_output(self, request_index: int) -> RequestOutput:
+        """A running request's output so far. Raises KeyError for one that is not running."""
+        return self._delivery.request_output(self._scheduler.table.row_of[request_index])
+
+    def output_token_ids(self, request_index: int) -> Int32Array:
+        """A finished request's tokens, int32 ``[num_output]``; the engine then forgets it."""
+        return np.asarray(self._finished.pop(request_index), np.int32)
+
+    def handoff_bytes(self, sampled: Any) -> int:
+        """Memory of `StepOutput.sampled`, padding and Python objects included."""
+        return self._handoff_bytes(sampled)
+
+    def collective_rpc(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """Call ``function(process, *args)`` here, then in the worker process if there is one."""
+        return [function(self, *args), *self._worker.rpc(function, args)]
+
+    def shutdown(self) -> None:
+        """End the worker process; safe to call twice."""
+        self._worker.shutdown()

@@ -1,0 +1,37 @@
+"""``list[int | list[int]]``: a bare int where a request has one token (vLLM #26369)."""
+
+import sys
+from collections.abc import Iterable
+
+import torch
+
+from engines.protocol import Int32Array
+
+
+class IntOrList:
+    """Tracked lists only for requests with no token or several; ints are not tracked."""
+
+    columnar = False
+
+    def from_device(
+        self, tokens: torch.Tensor, num_tokens: Int32Array | None
+    ) -> list[int | list[int]]:
+        if num_tokens is None:
+            return tokens.flatten().tolist()  # type: ignore[no-any-return]
+        rows: list[list[int]] = tokens.tolist()
+        return [
+            row[0] if count == 1 else row[:count]
+            for row, count in zip(rows, num_tokens.tolist(), strict=True)
+        ]
+
+    def per_request(self, sampled: list[int | list[int]]) -> Iterable[int | list[int]]:
+        return sampled
+
+    def columns(self, sampled: list[int | list[int]]) -> tuple[Int32Array, Int32Array]:
+        raise NotImplementedError("a list of ints and lists has no columns")
+
+    def nbytes(self, sampled: list[int | list[int]]) -> int:
+        return sys.getsizeof(sampled) + sum(
+            sys.getsizeof(item) + (sum(map(sys.getsizeof, item)) if isinstance(item, list) else 0)
+            for item in sampled
+        )

@@ -1,0 +1,34 @@
+"""``list[np.ndarray]``: vLLM #26368, shipped in 0.11.1 and 0.11.2, then reverted (#29121)."""
+
+import sys
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+
+from engines.protocol import Int32Array
+
+
+class ListOfArrays:
+    """One array a request: not tracked, but an object of over 100 bytes to make and to pickle."""
+
+    columnar = True
+
+    def from_device(self, tokens: torch.Tensor, num_tokens: Int32Array | None) -> list[Int32Array]:
+        rows = list(tokens.numpy().copy())
+        if num_tokens is None:
+            return rows
+        return [row[:count] for row, count in zip(rows, num_tokens.tolist(), strict=True)]
+
+    def per_request(self, sampled: list[Int32Array]) -> Iterable[list[int]]:
+        return map(np.ndarray.tolist, sampled)
+
+    def columns(self, sampled: list[Int32Array]) -> tuple[Int32Array, Int32Array]:
+        if not sampled:  # np.concatenate refuses no arrays, and np.array([]) would be float64
+            return np.empty(0, np.int32), np.empty(0, np.int32)
+        num_tokens = np.fromiter(map(len, sampled), dtype=np.int32, count=len(sampled))
+        return np.concatenate(sampled), num_tokens
+
+    def nbytes(self, sampled: list[Int32Array]) -> int:
+        headers = sum(sys.getsizeof(row) - (row.nbytes if row.base is None else 0) for row in sampled)
+        return sys.getsizeof(sampled) + headers + sum(row.nbytes for row in sampled)

@@ -1,0 +1,32 @@
+"""``list[list[int]]``: vLLM up to 0.11.0, and again since 0.12."""
+
+import sys
+from collections.abc import Iterable
+
+import torch
+
+from engines.protocol import Int32Array
+
+
+class ListOfLists:
+    """One tracked list a request, all alive at once: batch + 1 of them a step."""
+
+    columnar = False
+
+    def from_device(self, tokens: torch.Tensor, num_tokens: Int32Array | None) -> list[list[int]]:
+        rows: list[list[int]] = tokens.tolist()
+        if num_tokens is not None:
+            for row, count in zip(rows, num_tokens.tolist(), strict=True):
+                del row[count:]
+        return rows
+
+    def per_request(self, sampled: list[list[int]]) -> Iterable[list[int]]:
+        return sampled
+
+    def columns(self, sampled: list[list[int]]) -> tuple[Int32Array, Int32Array]:
+        raise NotImplementedError("a list of lists has no columns")
+
+    def nbytes(self, sampled: list[list[int]]) -> int:
+        return sys.getsizeof(sampled) + sum(
+            sys.getsizeof(row) + sum(map(sys.getsizeof, row)) for row in sampled
+        )

@@ -1,0 +1,76 @@
+"""Whole messages over a socket pair, between two processes that may both be sending."""
+
+import select
+import socket
+import struct
+from collections import deque
+
+_HEADER = struct.Struct("<Q")
+_CHUNK = 1 << 18
+
+
+class ChannelClosedError(ConnectionError):
+    """The other end is gone."""
+
+
+class Channel:
+    """A duplex of byte messages.
+
+    Both ends can have more to send than the socket holds. An end that cannot write therefore
+    reads meanwhile: without that, two large messages that meet would block each other for good.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self._socket = sock
+        self._inbox: deque[bytes] = deque()
+        self._buffer = bytearray()
+        self.num_bytes = 0
+
+    def fileno(self) -> int:
+        """The socket's descriptor."""
+        return self._socket.fileno()
+
+    def send(self, message: bytes) -> None:
+        """Send one message. Raises ChannelClosedError where the other end is gone."""
+        self.num_bytes += len(message) + _HEADER.size
+        left = memoryview(_HEADER.pack(len(message)) + message)
+        while left:
+            try:
+                left = left[self._socket.send(left) :]
+            except BlockingIOError:
+                readable, _, _ = select.select([self._socket], [self._socket], [])
+                if readable:
+                    self._receive()
+            except OSError as error:
+                raise ChannelClosedError(str(error)) from error
+
+    def recv(self) -> bytes:
+        """Wait for one message. Raises ChannelClosedError where the other end is gone."""
+        while not self._inbox:
+            select.select([self._socket], [], [])
+            self._receive()
+        return self._inbox.popleft()
+
+    def close(self) -> None:
+        """Close this end."""
+        self._socket.close()
+
+    def _receive(self) -> None:
+        try:
+            data = self._socket.recv(_CHUNK)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            raise ChannelClosedError(str(error)) from error
+        if not data:
+            raise ChannelClosedError("closed by the other end")
+        buffer = self._buffer
+        buffer += data
+        while len(buffer) >= _HEADER.size:
+            end = _HEADER.size + _HEADER.unpack_from(buffer)[0]
+            if len(buffer) < end:
+                return
+            self._inbox.append(bytes(memoryview(buffer)[_HEADER.size : end]))
+            self.num_bytes += end
+            del buffer[:end]

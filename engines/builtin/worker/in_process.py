@@ -1,0 +1,35 @@
+"""The runner in the scheduler's own process: a call, no boundary."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
+from engines.builtin.worker.runner import Runner
+from engines.protocol import EngineConfig
+
+
+class InProcessWorker:
+    """vLLM's uniprocess executor."""
+
+    wire_bytes = 0
+
+    def __init__(self, config: EngineConfig) -> None:
+        self._runner = Runner(config)
+        self._launched: deque[Any] = deque()
+        self._waited = (0, 0)
+
+    def launch(self, scheduler_output: SchedulerOutput) -> None:
+        self._launched.append(self._runner.launch(scheduler_output))
+
+    def wait(self) -> None:
+        self._waited = self._runner.wait(self._launched[0])
+
+    def handoff(self) -> ModelRunnerOutput:
+        return self._runner.handoff(self._launched.popleft(), self._waited)
+
+    def rpc(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
+        return []
+
+    def shutdown(self) -> None:
+        return

@@ -1,0 +1,38 @@
+"""Names to implementations, imported only when asked for."""
+
+import difflib
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+
+class Registry:
+    """Maps a name to ``"module:attribute"``; packages add names under an entry-point group."""
+
+    def __init__(self, kind: str, entries: Mapping[str, str], *, group: str = "") -> None:
+        self.kind = kind
+        self._entries = dict(entries)
+        self._group = group
+
+    def _targets(self) -> dict[str, str]:
+        if not self._group:
+            return self._entries
+        added = {point.name: point.value for point in entry_points(group=self._group)}
+        return added | self._entries
+
+    def names(self) -> list[str]:
+        """Every name that `load` takes, built-in ones first."""
+        return list(self._entries) + sorted(self._targets().keys() - self._entries.keys())
+
+    def load(self, name: str) -> Any:
+        """The implementation. Raises ValueError for an unknown name, with the nearest ones."""
+        target = self._targets().get(name)
+        if target is None:
+            near = difflib.get_close_matches(name, self.names(), n=3, cutoff=0.4) or self.names()
+            raise ValueError(f"unknown {self.kind} {name!r}; nearest: {', '.join(near)}")
+        module, attribute = target.split(":")
+        return getattr(import_module(module), attribute)
+
+
+ENGINES = Registry("engine", {"builtin": "engines.builtin.engine:Engine"})
