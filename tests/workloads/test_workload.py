@@ -1,0 +1,150 @@
+import subprocess
+import sys
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workloads.acceptance import FixedAcceptance, UniformAcceptance
+from workloads.arrivals import AllAtOnce, ClosedLoop, Poisson
+from workloads.lengths import Fixed, Lognormal, Uniform
+from workloads.traces import AzureTrace, TraceError
+from workloads.workload import Workload
+
+BASE = Workload(
+    name="base",
+    num_requests=40,
+    prompt_lens=Uniform(10, 100),
+    output_lens=Lognormal(50, 1.0),
+    arrivals=Poisson(5),
+    acceptance=UniformAcceptance(1, 4),
+)
+ARRAYS = ("prompt_lens", "output_lens", "arrival_seconds", "num_accepted")
+
+lengths = st.one_of(
+    st.integers(1, 500).map(Fixed),
+    st.tuples(st.integers(1, 50), st.integers(50, 500)).map(lambda ends: Uniform(*ends)),
+    st.tuples(st.floats(1, 500), st.floats(0.1, 2)).map(lambda shape: Lognormal(*shape)),
+)
+arrivals = st.one_of(
+    st.just(AllAtOnce()), st.integers(1, 99).map(ClosedLoop), st.floats(0.1, 100).map(Poisson)
+)
+acceptances = st.one_of(
+    st.integers(1, 8).map(FixedAcceptance),
+    st.integers(1, 8).map(lambda high: UniformAcceptance(1, high)),
+)
+CHANGES = st.one_of(
+    st.tuples(st.just("prompt_lens"), lengths, st.just("prompt_lens")),
+    st.tuples(st.just("output_lens"), lengths, st.just("output_lens")),
+    st.tuples(st.just("arrivals"), arrivals, st.just("arrival_seconds")),
+    st.tuples(st.just("acceptance"), acceptances, st.just("num_accepted")),
+)
+
+
+@given(seed=st.integers(0, 2**64), change=CHANGES)
+def test_changing_one_generator_leaves_the_others_as_they_were(seed, change):
+    field, value, array = change
+    before = BASE.realise(seed)
+    after = msgspec.structs.replace(BASE, **{field: value}).realise(seed)
+    for name in ARRAYS:
+        if name != array:
+            assert getattr(after, name).tolist() == getattr(before, name).tolist()
+    assert after.token_seed == before.token_seed
+
+
+@given(seed=st.integers(0, 2**64))
+def test_the_same_seed_gives_the_same_schedule_and_another_another(seed):
+    assert BASE.realise(seed).sha256 == BASE.realise(seed).sha256
+    assert BASE.realise(seed).sha256 != BASE.realise(seed + 1).sha256
+
+
+def test_streams_are_not_one_stream_used_twice():
+    both = msgspec.structs.replace(BASE, output_lens=BASE.prompt_lens).realise(0)
+    assert both.prompt_lens.tolist() != both.output_lens.tolist()
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
+def test_another_process_realises_the_same(hash_seed):
+    code = (
+        "import sys, msgspec; from workloads.workload import Workload; "
+        "print(msgspec.json.decode(sys.argv[1], type=Workload).realise(7).sha256)"
+    )
+    workload = msgspec.json.encode(BASE).decode()
+    found = subprocess.run(
+        [sys.executable, "-c", code, workload],
+        env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.strip() == BASE.realise(7).sha256
+
+
+def test_everything_reaches_the_schedule():
+    workload = msgspec.structs.replace(
+        BASE, arrivals=ClosedLoop(3), retain="finish", stop_token_ids=(2, 9)
+    )
+    made = workload.realise(1)
+    assert (made.name, made.num_requests, made.max_concurrency) == ("base", 40, 3)
+    assert (made.retain, made.stop_token_ids) == ("finish", (2, 9))
+    assert BASE.realise(1).max_concurrency == 0
+
+
+@pytest.fixture
+def trace(tmp_path):
+    path = tmp_path / "trace.csv"
+    rows = [f"2023-11-16 18:15:{second:02},{10 + second},{20 + second}" for second in range(30)]
+    path.write_text("\n".join(["TIMESTAMP,ContextTokens,GeneratedTokens", *rows, "spoilt"]))
+    return AzureTrace(str(path), start_seconds=5, skip_bad_rows=True)
+
+
+def test_a_trace_gives_lengths_and_times(trace):
+    made = Workload(name="recorded", trace=trace).realise(0)
+    assert made.prompt_lens.tolist() == list(range(15, 40))
+    assert made.output_lens.tolist() == list(range(25, 50))
+    assert made.arrival_seconds.tolist() == list(range(25))
+    assert (made.bad_rows, made.max_concurrency) == (1, 0)
+
+
+def test_what_is_given_beside_a_trace_stands_in_its_place(trace):
+    made = Workload(
+        name="recorded",
+        trace=trace,
+        num_requests=4,
+        output_lens=Fixed(3),
+        arrivals=ClosedLoop(2),
+    ).realise(0)
+    assert made.prompt_lens.tolist() == [15, 16, 17, 18]
+    assert made.output_lens.tolist() == [3, 3, 3, 3]
+    assert made.arrival_seconds.tolist() == [0, 0, 0, 0]
+    assert made.max_concurrency == 2
+
+
+def test_more_requests_than_the_window_has_are_refused(trace):
+    with pytest.raises(TraceError, match="window has 25 requests, 26 were asked for"):
+        Workload(name="recorded", trace=trace, num_requests=26).realise(0)
+
+
+def test_without_a_trace_the_lengths_are_needed():
+    with pytest.raises(ValueError, match="num_requests and output_lens must be given, or a trace"):
+        Workload(name="half", prompt_lens=Fixed(3))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"num_requests": 0}, {"num_requests": 10**9}, {"stop_token_ids": (-1,)}]
+)
+def test_values_out_of_range_are_refused(changes):
+    with pytest.raises(ValueError, match=next(iter(changes))):
+        msgspec.structs.replace(BASE, **changes)
+
+
+def test_a_negative_seed_is_refused():
+    with pytest.raises(ValueError, match="seed -1 must be 0 or more"):
+        BASE.realise(-1)
+
+
+def test_without_arrivals_all_come_at_once():
+    made = msgspec.structs.replace(BASE, arrivals=None).realise(0)
+    assert not np.any(made.arrival_seconds)

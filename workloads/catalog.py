@@ -1,0 +1,68 @@
+"""The workloads that have a name, and reading one from a file of one's own."""
+
+import difflib
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from workloads.spec import reason
+from workloads.traces import AzureTrace
+from workloads.workload import Workload
+
+_FOLDER = Path(__file__).with_suffix("")
+
+
+def names() -> list[str]:
+    """The catalogue's workloads, sorted."""
+    return sorted(path.stem for path in _FOLDER.glob("*.toml"))
+
+
+def load(name_or_path: str) -> Workload:
+    """A workload of the catalogue, of a ``.toml`` file, or an Azure trace (``.csv``) as it is.
+
+    Raises ValueError with one sentence that names the file and the place in it.
+    """
+    match Path(name_or_path).suffix.lower():
+        case ".toml":
+            return _read_toml(Path(name_or_path))
+        case ".csv":
+            return _read_csv(Path(name_or_path))
+    if name_or_path not in names():
+        near = difflib.get_close_matches(name_or_path, names(), n=3, cutoff=0.5)
+        nearest = f" (nearest: {', '.join(near)})" if near else ""
+        raise ValueError(
+            f"there is no workload {name_or_path!r}{nearest}; `gcbench list workloads` lists them, "
+            "and a file of your own ends in .toml or .csv"
+        )
+    return _read_toml(_FOLDER / f"{name_or_path}.toml")
+
+
+def _read_toml(path: Path) -> Workload:
+    """A file's workload, named after the file unless it names itself."""
+    try:
+        table = {"name": path.stem} | tomllib.loads(path.read_text(encoding="utf-8"))
+        workload = msgspec.convert(table, Workload)
+    except OSError as error:
+        raise ValueError(f"{path}: the workload cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: the file is not text; give a workload in TOML") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path}: not TOML: {error}") from None
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{path}: {reason(error)}; docs/workloads.md shows the format") from None
+    if workload.trace is None:
+        return workload
+    beside = str(path.parent / workload.trace.path)
+    return msgspec.structs.replace(
+        workload, trace=msgspec.structs.replace(workload.trace, path=beside)
+    )
+
+
+def _read_csv(path: Path) -> Workload:
+    return Workload(
+        name=path.stem,
+        reason=f"The requests of the Azure trace {path.name}, as they were recorded.",
+        model="llama-3-8b",
+        trace=AzureTrace(str(path)),
+    )
