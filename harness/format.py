@@ -1,0 +1,81 @@
+"""Numbers as people read them: three significant digits, a unit, and "–" for what is missing."""
+
+from math import floor, isfinite, log10
+from typing import TypeGuard
+
+MISSING = "–"
+
+_TIME_UNITS = ((1.0, 1.0, "s"), (1e-3, 1e-3, "ms"), (1e-7, 1e-6, "µs"), (0.0, 1e-9, "ns"))
+"""(shown from, seconds in one, unit); µs already from 0.1, so that 0.35 and 1.3 µs share one."""
+
+
+def _known(value: float | None) -> TypeGuard[float]:
+    return value is not None and isfinite(value)
+
+
+def number(value: float | None) -> str:
+    """Three significant digits, no fraction from 100 up: "0.0821", "1.32", "1,024"."""
+    if not _known(value):
+        return MISSING
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.2e}") if abs(value) < 1000 else round(value)
+    return f"{rounded:,.{max(0, 2 - floor(log10(abs(rounded))))}f}"
+
+
+def seconds(value: float | None) -> str:
+    """A time given in seconds, in the unit that suits its size: "1.32 ms", "0.850 µs"."""
+    if not _known(value):
+        return MISSING
+    if value == 0:
+        return "0 s"
+    unit_seconds, unit = next((size, unit) for least, size, unit in _TIME_UNITS
+                              if abs(value) >= least)  # fmt: skip
+    return f"{number(value / unit_seconds)} {unit}"
+
+
+def count(value: float | None) -> str:
+    """Things counted, to the digit where whole; means of such to a tenth, or three digits."""
+    if not _known(value):
+        return MISSING
+    if value == round(value):
+        return f"{value:,.0f}"
+    return f"{value:,.1f}" if abs(value) >= 100 else number(value)
+
+
+def percent(share: float | None, *, signed: bool = False) -> str:
+    """A share of one in percent: "12.3 %", "0.04 %"; with its sign where ``signed``."""
+    if not _known(share):
+        return MISSING
+    decimals = 1 if abs(share) >= 0.00995 or share == 0 else 2
+    return f"{100 * share:{'+' if signed else ''},.{decimals}f} %"
+
+
+def bytes_(value: float | None) -> str:
+    """A size given in bytes, in powers of 1,024: "512 B", "4.00 KiB"."""
+    if not _known(value):
+        return MISSING
+    for unit in ("B", "KiB", "MiB"):
+        if abs(value) < 1023.5:
+            return f"{number(value)} {unit}"
+        value /= 1024
+    return f"{number(value)} GiB"
+
+
+def ratio(value: float | None) -> str:
+    """Candidate over baseline: "×1.034"."""
+    return f"×{value:,.3f}" if _known(value) else MISSING
+
+
+def with_unit(value: float | None, unit: str) -> str:
+    """A metric's value in the unit its definition states (`harness.metrics.Metric.unit`)."""
+    if not _known(value):
+        return MISSING
+    if unit == "s":
+        return seconds(value)
+    if unit == "B":
+        return bytes_(value)
+    if unit.startswith("share"):
+        return percent(value)
+    shown = number(value) if unit.endswith("/s") else count(value)
+    return f"{shown} {unit}"

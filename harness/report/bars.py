@@ -1,0 +1,68 @@
+"""Bars for a terminal: the metric that decides, cell by cell, each with its interval."""
+
+from collections.abc import Sequence
+from math import comb
+
+from harness import format as fmt
+from harness.experiment import ExperimentResult
+from harness.report.plain import PlainTable
+from harness.report.summary import by_group, direction_words, on_device
+
+BAR_WIDTH = 44
+
+
+def bars_table(result: ExperimentResult) -> PlainTable | None:
+    """A row of (cell, bar, median) for each cell; None where no cell has the metric."""
+    found = [
+        [(cell, cell.metrics[result.decide]) for cell in group if result.decide in cell.metrics]
+        for group in by_group(result)
+    ]
+    spans = [median_interval(samples.samples) for group in found for _, samples in group]
+    medians = [samples.median for group in found for _, samples in group]
+    top = max((value for value in (*medians, *(high for _, high in filter(None, spans)))
+               if value is not None), default=0.0)  # fmt: skip
+    if top <= 0:
+        return None
+    rows = [
+        [
+            (
+                cell.id,
+                bar(samples.median, median_interval(samples.samples), top),
+                fmt.with_unit(samples.median, samples.unit),
+            )
+            for cell, samples in group
+        ]
+        for group in found
+    ]
+    return PlainTable(
+        f"{result.decide}, {direction_words(result.decide)}{on_device(result.cells)}",
+        ("cell", "", "median"),
+        [group for group in rows if group],
+        "│ median, ▒ its 95 % interval over rounds, each cell by itself: verdicts pair the rounds",
+    )
+
+
+def bar(value: float | None, interval: tuple[float, float] | None, top: float) -> str:
+    """A bar from zero to ``value`` on a scale that ends at ``top``: "██████▒│▒▒"."""
+    if value is None:
+        return ""
+    low, high = interval or (value, value)
+
+    def position(x: float) -> int:
+        return round(min(max(x / top, 0.0), 1.0) * (BAR_WIDTH - 1))
+
+    middle = position(value)
+    solid = min(position(low), middle)
+    return "█" * solid + "▒" * (middle - solid) + "│" + "▒" * (position(high) - middle)
+
+
+def median_interval(samples: Sequence[float | None]) -> tuple[float, float] | None:
+    """The 95 % interval of a median by order statistics, free of any distribution.
+
+    Needs six samples; None below. Source: the sign test, P(Binomial(n, 1/2) < k) <= 2.5 %.
+    """
+    known = sorted(sample for sample in samples if sample is not None)
+    n, tail, rank = len(known), 0, 0
+    while rank < n and (tail := tail + comb(n, rank)) <= 0.025 * 2**n:
+        rank += 1
+    return (known[rank - 1], known[n - rank]) if rank else None

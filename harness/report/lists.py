@@ -1,0 +1,58 @@
+"""The smaller tables: the doctor's findings, a machine's noise, what there is to choose from."""
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from harness import format as fmt
+from harness.doctor.finding import Finding
+from harness.noise import NoiseFloor
+from harness.report.plain import PlainTable
+from harness.report.terminal import WIDTH, print_table
+
+_SIGNS = {"ok": ("✓ ok", "green"), "warn": ("! warn", "yellow"), "bad": ("✗ bad", "red")}
+
+
+def doctor_table(findings: Iterable[Finding], console: Console) -> None:
+    """Print each finding with what to do about it, and how many of each kind there are."""
+    grid = Table.grid(padding=(0, 2))
+    findings = list(findings)
+    for finding in findings:
+        sign, style = _SIGNS[finding.level]
+        words = Text(finding.detail)
+        if finding.advice:
+            words.append(f"\n→ {finding.advice}", style="bold")
+        grid.add_row(Text(sign, style=style), Text(finding.what), words)
+    console.print(grid, width=min(console.width, WIDTH))
+    levels = [finding.level for finding in findings]
+    console.print(Text(f"{levels.count('bad')} bad, {levels.count('warn')} to watch"))
+
+
+def noise_table(metric: str, floor: NoiseFloor, console: Console) -> None:
+    """Print what equal cells differ by on this machine, and what change it can thus find."""
+    rows = [
+        ("single trials, coefficient of variation", fmt.percent(floor.trial_cv)),
+        (
+            "two equal cells in one round, standard deviation of the log ratio",
+            f"{floor.sd_log_ratio:.4f}",
+        ),
+    ]
+    found = [(f"change found 8 times of 10 in {n} rounds", f"±{fmt.percent(mde)}")
+             for n, mde in sorted(floor.mde.items())]  # fmt: skip
+    title = f"Noise of {metric} over {floor.rounds} rounds of {floor.cells} equal cells"
+    print_table(PlainTable(title, ("", ""), [rows, found]), console)
+
+
+def list_table(rows: Iterable[tuple[str, str, str]], console: Console) -> None:
+    """Print (kind, name, what it is), rows of a kind together under its heading."""
+    kinds: dict[str, list[tuple[str, str]]] = {}
+    for kind, name, words in rows:
+        kinds.setdefault(kind, []).append((name, words))
+    grid = Table.grid(padding=(0, 2))
+    for kind, entries in kinds.items():
+        grid.add_row(Text(kind, style="bold"))
+        for name, words in entries:
+            grid.add_row(Text(f"  {name}"), Text(words))
+    console.print(grid, width=min(console.width, WIDTH))

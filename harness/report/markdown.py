@@ -1,0 +1,67 @@
+"""The same tables as GitHub Markdown, and the page that defines the metrics."""
+
+from harness.experiment import ExperimentResult
+from harness.metrics import METRICS
+from harness.report.header import header
+from harness.report.plain import PlainTable, Row
+from harness.report.summary import cells_table, failure_lines, verdict_tables
+
+
+def experiment_markdown(result: ExperimentResult) -> str:
+    """Header, cells, verdicts, failures and notes, for a README or a pull request."""
+    parts = ["\n".join(f"- **{label}**: {_escape(words)}" for label, words in header(result))]
+    parts += map(table_markdown, (cells_table(result), *verdict_tables(result)))
+    for title, lines in (("Trials without a result", failure_lines(result)),
+                         ("Notes", result.notes)):  # fmt: skip
+        if lines:
+            parts.append(f"**{title}**\n\n" + "\n".join(f"- {_escape(line)}" for line in lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def table_markdown(table: PlainTable) -> str:
+    """A plain table as Markdown; groups of rows become tables of their own."""
+    head = _line(table.columns) + "\n" + "|---" + "|---:" * (len(table.columns) - 1) + "|"
+    bodies = ["\n".join((head, *map(_line, group))) for group in table.groups]
+    caption = [f"<sub>{_escape(table.caption)}</sub>"] if table.caption else []
+    return "\n\n".join((f"**{_escape(table.title)}**", *bodies, *caption))
+
+
+def metrics_markdown() -> str:
+    """docs/metrics.md, from the one table of metrics."""
+    columns = ("metric", "unit", "better", "kind", "trials", "definition", "source")
+    rows = [
+        (f"`{m.name}`", m.unit, m.direction, m.kind, m.mode, m.definition, m.source)
+        for m in METRICS.values()
+    ]
+    separator = "|---" * len(columns) + "|"
+    table = "\n".join((_line(columns), separator, *map(_line, rows)))
+    return f"{_METRICS_HEAD}\n{table}\n"
+
+
+def _line(row: Row) -> str:
+    return "| " + " | ".join(_escape(text) for text in row) + " |"
+
+
+def _escape(text: str) -> str:
+    return text.replace("\n", " ").replace("|", "\\|").replace("<", "&lt;")
+
+
+_METRICS_HEAD = """\
+# Metrics
+
+<!-- Written from harness/metrics.py by `metrics_markdown`; a test compares the two. -->
+
+Every figure gcbench publishes has one definition, in `harness/metrics.py`; this page is made
+from it. JSON carries the units below, tables choose the readable one (`1.32 ms` for 0.00132 s).
+
+- **better**: the side on which a change is an improvement; `neither` describes and never judges.
+- **kind**: `exact` figures repeat to the digit in an exact cell (`null` device, one process, no
+  clock) and are compared as they stand; `timing` figures get intervals, and so do exact ones
+  wherever the cell is not exact.
+- **trials**: the mode of the trials that measure it. `timing` has the probe on and varies the
+  phase of the collector's counters by seed; `counts` reads `gc.get_stats()` without a probe and
+  in a fixed phase; `tracked` turns the collector off and reads its counter after each phase;
+  `opcodes` turns it off and traces every bytecode.
+- A metric that a trial cannot give is `null`, never zero. A 99th percentile is given from 662
+  samples, a 99.9th from 6,636.
+"""

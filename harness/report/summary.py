@@ -1,0 +1,143 @@
+"""The tables of an experiment's report, as plain text."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from engines.protocol import PHASES
+from harness import format as fmt
+from harness.experiment import CellResult, Comparison, ExperimentResult, Verdict, cell_id
+from harness.metrics import METRICS
+from harness.report.header import varying_axes
+from harness.report.plain import PlainTable, Row
+
+VERDICTS: dict[Verdict, str] = {
+    "better": "▲ better",
+    "worse": "▼ worse",
+    "same": "= same",
+    "inconclusive": "? inconclusive",
+}
+
+
+def cells_table(result: ExperimentResult) -> PlainTable:
+    """The figures of each cell: medians over its rounds."""
+    columns = (
+        "cell", "req/s", "TPOT\nms", "host time\nµs/req·step", "collections\ng0/g1/g2",
+        "pause\nshare", "gc\neffect",
+    )  # fmt: skip
+
+    def row(cell: CellResult) -> Row:
+        return (
+            cell.id,
+            fmt.number(median(cell, "request_throughput")),
+            fmt.number(median(cell, "tpot_median", 1e3)),
+            fmt.number(median(cell, "host_time_per_request_step", 1e6)),
+            collections_words(median(cell, f"gc_collections_gen{gen}") for gen in range(3)),
+            fmt.percent(median(cell, "gc_pause_share")),
+            fmt.percent(median(cell, "gc_effect"), signed=True),
+        )
+
+    groups = by_group(result)
+    apart = "; the groups stand apart, between them there is no verdict" if len(groups) > 1 else ""
+    return PlainTable(
+        "Cells" + on_device(result.cells),
+        columns,
+        [[row(cell) for cell in group] for group in groups],
+        f"medians over rounds{apart}",
+    )
+
+
+def phases_table(result: ExperimentResult) -> PlainTable:
+    """Where a step's time goes: mean µs per step, median over rounds."""
+
+    def row(cell: CellResult) -> Row:
+        phases = (fmt.number(median(cell, f"phase_{phase}", 1e6)) for phase in PHASES)
+        step = fmt.number(median(cell, "step_time_median", 1e6))
+        return (cell.id, *phases, fmt.number(median(cell, "host_time_per_step", 1e6)), step)
+
+    return PlainTable(
+        "Phases of a step, µs" + on_device(result.cells),
+        ("cell", *PHASES, "host time", "step\nmedian"),
+        [[row(cell) for cell in group] for group in by_group(result)],
+        "means per step, medians over rounds; host time leaves out the time blocked on the device",
+    )
+
+
+def verdict_tables(result: ExperimentResult) -> list[PlainTable]:
+    """One table for each baseline and metric that decides."""
+    cells = {cell.id: [cell] for cell in result.cells}
+    comparisons: defaultdict[tuple[str, str], list[Comparison]] = defaultdict(list)
+    for comparison in result.comparisons:
+        comparisons[comparison.metric, comparison.baseline].append(comparison)
+    tolerance = fmt.percent(result.tolerance)
+    return [
+        PlainTable(
+            f"{metric} against {baseline}{on_device(cells.get(baseline, []))}",
+            ("cell", "ratio", "95 % interval", "verdict", "detectable", "rounds"),
+            [[_verdict_row(comparison) for comparison in group]],
+            f"{direction_words(metric)}; same: the interval lies within ±{tolerance}; detectable: "
+            "the least change that this run would have found 8 times of 10",
+        )
+        for (metric, baseline), group in comparisons.items()
+    ]
+
+
+def failure_lines(result: ExperimentResult) -> list[str]:
+    """The trials that gave no result, like ones together."""
+    varying = varying_axes(result)
+    alike = Counter(
+        (
+            cell_id(failure.cell, varying),
+            failure.mode,
+            failure.kind.replace("_", " "),
+            failure.reason,
+        )
+        for failure in result.failures
+    )
+    return [
+        f"{cell} ({mode}{f', {times} times' if times > 1 else ''}) {kind}: {reason}"
+        for (cell, mode, kind, reason), times in alike.items()
+    ]
+
+
+def by_group(result: ExperimentResult) -> list[list[CellResult]]:
+    """The cells by group, groups and cells in the order in which they stand."""
+    groups: defaultdict[int, list[CellResult]] = defaultdict(list)
+    for cell in result.cells:
+        groups[cell.group].append(cell)
+    return list(groups.values())
+
+
+def median(cell: CellResult, metric: str, scale: float = 1.0) -> float | None:
+    """A metric's median times ``scale``; None where the cell has none."""
+    found = cell.metrics.get(metric)
+    return None if found is None or found.median is None else found.median * scale
+
+
+def collections_words(counts: Iterable[float | None]) -> str:
+    """Collections by generation: "963/87/3"."""
+    known = list(counts)
+    return fmt.MISSING if all(n is None for n in known) else "/".join(map(fmt.count, known))
+
+
+def on_device(cells: list[CellResult]) -> str:
+    """A title's ending that says where the figures come from a modelled device."""
+    devices = {cell.axes.get("device") for cell in cells}
+    return ", on a modelled device" if devices == {"modelled"} else ""
+
+
+def direction_words(metric: str) -> str:
+    """Which way is better: "higher is better"."""
+    direction = METRICS[metric].direction if metric in METRICS else "neither"
+    return "no better side" if direction == "neither" else f"{direction} is better"
+
+
+def _verdict_row(comparison: Comparison) -> Row:
+    low, high = comparison.ci95
+    return (
+        comparison.candidate,
+        fmt.ratio(comparison.ratio),
+        f"{fmt.ratio(low)} – {fmt.ratio(high)}",
+        VERDICTS[comparison.verdict],
+        f"±{fmt.percent(comparison.mde)}",
+        fmt.count(comparison.rounds),
+    )

@@ -1,0 +1,113 @@
+"""One trial on one screen: its metrics by subject, and its processes' collectors."""
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from harness import format as fmt
+from harness.metrics import METRICS
+from harness.report.plain import PlainTable, Row
+from harness.report.summary import collections_words
+from harness.report.terminal import WIDTH, print_pairs, print_table
+from harness.trial import Cell, ProcessResult, TrialResult
+
+_SUBJECTS = {
+    "Requests": ("request_", "output_", "ttft", "tpot", "itl", "e2el"),
+    "Steps": ("num_steps", "step_", "phase_", "host_", "bytecodes_"),
+    "Collector": ("gc_", "full_pass"),
+    "Objects and bytes": ("tracked_", "handoff_", "wire_", "peak_"),
+    "Device": ("device_",),
+}
+_COUNTED = ("steps", "collections", "objects", "bytecodes")
+_LEFT = ("Requests", "Steps")
+
+
+def trial_table(trial: TrialResult, console: Console) -> None:
+    """Print a trial: what ran, every metric it gave with its unit, the collector read back."""
+    print_pairs(_header(trial), console)
+    subjects = by_subject(trial.metrics)
+    sides = Table.grid(padding=(0, 4))
+    sides.add_row(
+        _column([subject for subject in subjects if subject in _LEFT], subjects, trial),
+        _column([subject for subject in subjects if subject not in _LEFT], subjects, trial),
+    )
+    console.print()
+    console.print(sides, width=min(console.width, WIDTH))
+    print_table(_collections(trial.processes), console)
+    console.print()
+    console.print(Text("Collectors as read back while their policy was in force", style="bold"))
+    print_pairs([(process.role, _state_words(process)) for process in trial.processes], console)
+
+
+def by_subject(names: dict[str, float | None]) -> dict[str, list[str]]:
+    """Metric names by subject, in the order given; "Other" for those that fit none."""
+    subjects: dict[str, list[str]] = {}
+    for subject, prefixes in _SUBJECTS.items():
+        found = [name for name in names if name.startswith(prefixes)]
+        if found:
+            subjects[subject] = found
+    placed = {name for found in subjects.values() for name in found}
+    rest = [name for name in names if name not in placed]
+    return subjects | ({"Other": rest} if rest else {})
+
+
+def _column(chosen: list[str], subjects: dict[str, list[str]], trial: TrialResult) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column()
+    grid.add_column(justify="right", no_wrap=True)
+    for subject in chosen:
+        grid.add_row(Text(subject, style="bold"))
+        for name in subjects[subject]:
+            unit = METRICS[name].unit if name in METRICS else ""
+            grid.add_row(Text(f"  {name}"), Text(_value(trial.metrics[name], unit)))
+    return grid
+
+
+def _value(value: float | None, unit: str) -> str:
+    shown = fmt.with_unit(value, unit)
+    # "num_steps 303 steps" would say it twice.
+    return shown.removesuffix(f" {unit}") if unit in _COUNTED else shown
+
+
+def _header(trial: TrialResult) -> list[tuple[str, str]]:
+    axes = {axis: getattr(trial.cell, axis) for axis in Cell.__struct_fields__}
+    pairs = [
+        ("not to be used", trial.invalid),
+        ("cell", ", ".join(f"{axis} {value}" for axis, value in axes.items() if value)),
+        ("device", "modelled: times hold for the model, the host path is the real one"
+         if trial.cell.device == "modelled" else ""),
+        ("trial", f"mode {trial.mode}, seed {trial.seed}, {fmt.seconds(trial.wall_seconds)}"),
+        ("interpreter", trial.interpreter),
+        ("code", trial.code_commit),
+        ("tokens", trial.tokens_sha256[:12]),
+    ]  # fmt: skip
+    return [(label, words) for label, words in pairs if words]
+
+
+def _collections(processes: list[ProcessResult]) -> PlainTable:
+    def row(process: ProcessResult) -> Row:
+        return (
+            process.role,
+            collections_words(process.collections),
+            "/".join(fmt.number(pause * 1e3) for pause in process.pause_seconds),
+            fmt.number(process.max_pause_seconds * 1e3),
+            fmt.number(process.full_pass_seconds * 1e3),
+        )
+
+    dropped = sum(process.probe_dropped for process in processes)
+    return PlainTable(
+        "Collections by process, g0/g1/g2",
+        ("process", "number", "pause\nms", "longest\nms", "full pass\nms"),
+        [[row(process) for process in processes]],
+        f"the probe was full and dropped {fmt.count(dropped)} collections" if dropped else "",
+    )
+
+
+def _state_words(process: ProcessResult) -> str:
+    state = process.state
+    frozen, tracked = fmt.count(state.freeze_count), fmt.count(state.tracked_objects)
+    automatic = "on at " + "/".join(map(str, state.thresholds)) if state.enabled else "off"
+    return (
+        f"{process.policy}: automatic collection {automatic}, "
+        f"{frozen} objects frozen, {tracked} tracked"
+    )
