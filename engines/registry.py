@@ -26,13 +26,17 @@ class Registry:
         return list(self._entries) + sorted(self._targets().keys() - self._entries.keys())
 
     def load(self, name: str) -> Any:
-        """The implementation. Raises ValueError for an unknown name, with the nearest ones."""
+        """The implementation. Raises ValueError as `check`."""
+        module, attribute = self.check(name).split(":")
+        return getattr(import_module(module), attribute)
+
+    def check(self, name: str) -> str:
+        """Where a name leads. Raises ValueError for an unknown one, with the nearest."""
         target = self._targets().get(name)
         if target is None:
             near = difflib.get_close_matches(name, self.names(), n=3, cutoff=0.4) or self.names()
             raise ValueError(f"unknown {self.kind} {name!r}; nearest: {', '.join(near)}")
-        module, attribute = target.split(":")
-        return getattr(import_module(module), attribute)
+        return target
 
 
 ENGINES = Registry("engine", {"builtin": "engines.builtin.engine:Engine"})

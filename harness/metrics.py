@@ -103,7 +103,7 @@ _TABLE = (
            "gc.get_objects"),
     Metric("full_pass_per_object", "s", "lower", "timing", "timing",
            "a full collection before the window / objects it visits", "docs/method.md"),
-    Metric("handoff_bytes", "B", "lower", "exact", "counts",
+    Metric("handoff_bytes", "B", "lower", "exact", "tracked",
            "memory of a step's tokens in their representation, padding included, mean per step",
            "sys.getsizeof, ndarray.nbytes"),
     Metric("wire_bytes_per_step", "B", "lower", "exact", "timing",

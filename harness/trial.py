@@ -10,6 +10,9 @@ import msgspec
 TRIAL_SCHEMA = "gcbench.trial/1"
 RESULT_SCHEMA = "gcbench.trial-result/1"
 
+REFUSED = 3
+"""Exit status of a trial's process that says in one sentence why it cannot be run."""
+
 Mode = Literal["timing", "counts", "tracked", "opcodes"]
 """timing: probe on, counter phase varied by seed. counts: collections by `gc.get_stats()`, no
 probe, fixed phase. tracked: collector off, counter read after each phase. opcodes: collector

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from engines.builtin.delivery import Delivery, RequestOutput
+from engines.builtin.device.profile import load_profile
 from engines.builtin.registries import (
     DELIVERIES,
     DEVICES,
     OUTPUT_PROCESSING,
     REPRESENTATIONS,
+    WIRES,
     WORKERS,
 )
 from engines.builtin.request_table import NewRequest
@@ -38,7 +40,34 @@ class Engine:
 
     role = "engine"
 
+    @staticmethod
+    def validate(config: EngineConfig) -> None:
+        """Raise ValueError where a part is unknown or a number impossible."""
+        if DEVICES.load(config.device).needs_profile:
+            load_profile(config.device_profile)
+        REPRESENTATIONS.check(config.representation)
+        DELIVERIES.check(config.delivery)
+        OUTPUT_PROCESSING.check(config.output_processing)
+        WORKERS.check(config.worker)
+        WIRES.check(config.wire)
+        if config.max_num_seqs < 1:
+            raise ValueError(f"batch size {config.max_num_seqs}: must be at least 1")
+
+    @staticmethod
+    def contradiction(config: EngineConfig) -> str:
+        """Why parts that are each known do not go together, in one sentence, or ""."""
+        columnar = DELIVERIES.load(config.delivery).needs_columns
+        if columnar and not REPRESENTATIONS.load(config.representation).columnar:
+            return (
+                f"{config.delivery} delivery of {config.representation}: it has no columns; use "
+                "--delivery per_request or an array representation"
+            )
+        return ""
+
     def __init__(self, config: EngineConfig) -> None:
+        self.validate(config)
+        if why := self.contradiction(config):
+            raise ValueError(why)
         self.clock: Callable[[], int] = time.perf_counter_ns
         self.phase_stamps = [0] * (len(PHASES) + 1)
         self.while_device_busy: Callable[[], object] | None = None

@@ -46,6 +46,9 @@ class Delivered(NamedTuple):
 class Delivery(Protocol):
     """Owns each running request's output tokens, by row."""
 
+    needs_columns: bool
+    """Whether it asks the representation for `columns`."""
+
     def admit(self, row: int, request: NewRequest) -> None:
         """Start a request's output."""
         ...

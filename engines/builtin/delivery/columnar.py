@@ -14,18 +14,12 @@ _NO_STOP_TOKEN = -1
 
 
 class Columnar:
-    """Output tokens in one matrix, int32 ``[max_num_seqs, max_model_len]``.
+    """Output tokens in one matrix, int32 ``[max_num_seqs, max_model_len]``."""
 
-    Raises ValueError for a representation without columns.
-    """
+    needs_columns = True
 
     def __init__(self, config: EngineConfig, table: RequestTable) -> None:
         self._representation: Representation = REPRESENTATIONS.load(config.representation)()
-        if not self._representation.columnar:
-            raise ValueError(
-                f"columnar delivery of {config.representation}: it has no columns; use "
-                "--delivery per_request or an array representation"
-            )
         self._table = table
         self._tokens = np.zeros((config.max_num_seqs, config.max_model_len), np.int32)
         self._prompts: list[Int32Array | None] = [None] * config.max_num_seqs

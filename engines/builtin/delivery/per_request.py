@@ -40,6 +40,8 @@ class _Request:
 class PerRequest:
     """Requests as objects, their tokens as lists, an output object a request and step."""
 
+    needs_columns = False
+
     def __init__(self, config: EngineConfig, table: RequestTable) -> None:
         self._representation: Representation = REPRESENTATIONS.load(config.representation)()
         self._requests: list[_Request | None] = [None] * config.max_num_seqs

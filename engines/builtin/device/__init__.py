@@ -1,10 +1,11 @@
 """What runs the forward pass: one interface, ``launch(batch) -> handle``, one device a file."""
 
-from typing import NamedTuple, Protocol
-
-import torch
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from engines.protocol import BoolArray, EngineConfig, Int32Array, Int64Array
+
+if TYPE_CHECKING:
+    import torch
 
 
 class DeviceBatch(NamedTuple):
@@ -25,7 +26,7 @@ class DeviceBatch(NamedTuple):
 class StepHandle(Protocol):
     """A launched step."""
 
-    tokens: torch.Tensor
+    tokens: "torch.Tensor"
     """int32 ``[num_reqs, max_tokens]`` on the device, -1 beyond what a row sampled."""
     step_seconds: float
     """How long the device says the step takes; 0 where it takes no time or does not know."""
@@ -37,6 +38,9 @@ class StepHandle(Protocol):
 
 class Device(Protocol):
     """Runs forward passes in the order of their launch; built from an `EngineConfig`."""
+
+    needs_profile: bool
+    """Whether ``device_profile`` says anything to it."""
 
     @staticmethod
     def num_kv_tokens(config: EngineConfig) -> int:

@@ -1,15 +1,19 @@
 """A forward pass that is a wait: its length comes from a profile, the host path is the real one."""
 
+from typing import TYPE_CHECKING
+
 import ctypes
 import sys
 import time
 
-import torch
 
 from engines.builtin.device import DeviceBatch
 from engines.builtin.device.profile import load_profile
 from engines.builtin.device.scripted_sampler import ScriptedSampler
 from engines.protocol import EngineConfig
+
+if TYPE_CHECKING:
+    import torch
 
 _SPIN_NS = 150_000
 _PR_SET_TIMERSLACK = 29
@@ -36,7 +40,7 @@ def wait_until(deadline_ns: int) -> int:
 class _Running:
     __slots__ = ("_end_ns", "step_seconds", "tokens")
 
-    def __init__(self, tokens: torch.Tensor, step_seconds: float, end_ns: int) -> None:
+    def __init__(self, tokens: "torch.Tensor", step_seconds: float, end_ns: int) -> None:
         self.tokens = tokens
         self.step_seconds = step_seconds
         self._end_ns = end_ns
@@ -51,6 +55,8 @@ class _Running:
 
 class ModelledDevice:
     """Steps run one after the other, each from its launch or from the end of the one before."""
+
+    needs_profile = True
 
     def __init__(self, config: EngineConfig) -> None:
         self._profile = load_profile(config.device_profile)

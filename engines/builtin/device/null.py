@@ -1,16 +1,20 @@
 """A forward pass of zero length: what is left is the host path alone."""
 
-import torch
+from typing import TYPE_CHECKING
+
 
 from engines.builtin.device import DeviceBatch
 from engines.builtin.device.scripted_sampler import ScriptedSampler
 from engines.protocol import EngineConfig
 
+if TYPE_CHECKING:
+    import torch
+
 
 class _Done:
     __slots__ = ("step_seconds", "tokens")
 
-    def __init__(self, tokens: torch.Tensor) -> None:
+    def __init__(self, tokens: "torch.Tensor") -> None:
         self.tokens = tokens
         self.step_seconds = 0.0
 
@@ -20,6 +24,8 @@ class _Done:
 
 class NullDevice:
     """Samples at launch; a step is over when it begins."""
+
+    needs_profile = False
 
     def __init__(self, config: EngineConfig) -> None:
         self._sampler = ScriptedSampler(config)

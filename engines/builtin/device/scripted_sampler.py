@@ -1,12 +1,16 @@
 """Sampled tokens without a model: a function of (seed, request, position), whatever the batch."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from engines.builtin.device import DeviceBatch
 from engines.builtin.representations import PLACEHOLDER_TOKEN_ID
 from engines.protocol import EngineConfig
+
+if TYPE_CHECKING:
+    import torch
 
 _UInt64Array = NDArray[np.uint64]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -27,6 +31,8 @@ class ScriptedSampler:
     """Fills a real torch tensor, so that what follows the sampler is what is measured."""
 
     def __init__(self, config: EngineConfig) -> None:
+        import torch
+
         self._num_accepted = np.asarray(config.num_accepted, np.int32)
         self._width = int(self._num_accepted.max())
         self._vocab_size = np.uint64(config.vocab_size)
@@ -38,7 +44,7 @@ class ScriptedSampler:
         self._arrays = self._tensors.numpy()
         self._turn = 0
 
-    def sample(self, batch: DeviceBatch) -> torch.Tensor:
+    def sample(self, batch: DeviceBatch) -> "torch.Tensor":
         """Tokens int32 ``[num_reqs, max_tokens]``, -1 beyond a row's accepted count."""
         self._turn ^= 1
         num_reqs = len(batch.request_index)

@@ -1,12 +1,14 @@
 """The swappable shapes in which a step's sampled tokens leave the runner; one shape a file."""
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from engines.protocol import Int32Array
+
+if TYPE_CHECKING:
+    import torch
 
 PLACEHOLDER_TOKEN_ID = -1
 """Fills a row of the device's tensor beyond the tokens that were sampled, as in vLLM."""
@@ -22,7 +24,7 @@ class Representation(Protocol):
 
     columnar: bool
 
-    def from_device(self, tokens: torch.Tensor, num_tokens: Int32Array | None) -> Any:
+    def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> Any:
         """Shape the host buffer, int32 ``[num_reqs, max_tokens]``.
 
         ``num_tokens`` int32 ``[num_reqs]`` says how many each row holds (0 for a prompt that
@@ -43,7 +45,7 @@ class Representation(Protocol):
         ...
 
 
-def count_tokens(tokens: torch.Tensor) -> Int32Array | None:
+def count_tokens(tokens: "torch.Tensor") -> Int32Array | None:
     """Tokens in each row of the host buffer, or None where every row holds exactly one."""
     array = tokens.numpy()
     if array.shape[1] == 1 and array.min(initial=0) >= 0:

@@ -1,13 +1,15 @@
 """Values and offsets, as in Arrow and CSR: int32 ``[total]`` and int32 ``[num_reqs + 1]``."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from engines.builtin.representations import ragged_mask
 from engines.protocol import Int32Array
+
+if TYPE_CHECKING:
+    import torch
 
 
 class FlatTokens(NamedTuple):
@@ -22,7 +24,7 @@ class FlatArrays:
 
     columnar = True
 
-    def from_device(self, tokens: torch.Tensor, num_tokens: Int32Array | None) -> FlatTokens:
+    def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> FlatTokens:
         array = tokens.numpy()
         if num_tokens is None:
             return FlatTokens(array[:, 0].copy(), np.arange(len(array) + 1, dtype=np.int32))

@@ -2,10 +2,13 @@
 
 import sys
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-import torch
 
 from engines.protocol import Int32Array
+
+if TYPE_CHECKING:
+    import torch
 
 
 class IntOrList:
@@ -14,7 +17,7 @@ class IntOrList:
     columnar = False
 
     def from_device(
-        self, tokens: torch.Tensor, num_tokens: Int32Array | None
+        self, tokens: "torch.Tensor", num_tokens: Int32Array | None
     ) -> list[int | list[int]]:
         if num_tokens is None:
             return tokens.flatten().tolist()  # type: ignore[no-any-return]

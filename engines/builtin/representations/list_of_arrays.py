@@ -2,11 +2,14 @@
 
 import sys
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from engines.protocol import Int32Array
+
+if TYPE_CHECKING:
+    import torch
 
 
 class ListOfArrays:
@@ -14,7 +17,7 @@ class ListOfArrays:
 
     columnar = True
 
-    def from_device(self, tokens: torch.Tensor, num_tokens: Int32Array | None) -> list[Int32Array]:
+    def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> list[Int32Array]:
         rows = list(tokens.numpy().copy())
         if num_tokens is None:
             return rows

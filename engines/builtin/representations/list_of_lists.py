@@ -2,10 +2,13 @@
 
 import sys
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-import torch
 
 from engines.protocol import Int32Array
+
+if TYPE_CHECKING:
+    import torch
 
 
 class ListOfLists:
@@ -13,7 +16,7 @@ class ListOfLists:
 
     columnar = False
 
-    def from_device(self, tokens: torch.Tensor, num_tokens: Int32Array | None) -> list[list[int]]:
+    def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> list[list[int]]:
         rows: list[list[int]] = tokens.tolist()
         if num_tokens is not None:
             for row, count in zip(rows, num_tokens.tolist(), strict=True):

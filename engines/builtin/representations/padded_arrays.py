@@ -1,13 +1,15 @@
 """A matrix and its counts: int32 ``[num_reqs, max_tokens]`` and ``[num_reqs]`` (on vLLM #26368)."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from engines.builtin.representations import ragged_mask
 from engines.protocol import Int32Array
+
+if TYPE_CHECKING:
+    import torch
 
 
 class PaddedTokens(NamedTuple):
@@ -22,7 +24,7 @@ class PaddedArrays:
 
     columnar = True
 
-    def from_device(self, tokens: torch.Tensor, num_tokens: Int32Array | None) -> PaddedTokens:
+    def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> PaddedTokens:
         if num_tokens is None:
             num_tokens = np.ones(len(tokens), np.int32)
         return PaddedTokens(tokens.numpy().copy(), num_tokens)

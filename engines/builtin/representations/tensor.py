@@ -1,12 +1,15 @@
 """The host tensor itself, unshaped: int32 ``[num_reqs, max_tokens]``, -1 beyond each count."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from engines.builtin.representations import count_tokens, ragged_mask
 from engines.protocol import Int32Array
+
+if TYPE_CHECKING:
+    import torch
 
 
 class TensorItself:
@@ -14,22 +17,22 @@ class TensorItself:
 
     columnar = True
 
-    def from_device(self, tokens: torch.Tensor, num_tokens: Int32Array | None) -> torch.Tensor:
+    def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> "torch.Tensor":
         return tokens
 
-    def per_request(self, sampled: torch.Tensor) -> Iterable[list[int]]:
+    def per_request(self, sampled: "torch.Tensor") -> Iterable[list[int]]:
         num_tokens = count_tokens(sampled)
         if num_tokens is None:
-            yield from map(torch.Tensor.tolist, sampled)
+            yield from (row.tolist() for row in sampled)
             return
         for row, count in zip(sampled, num_tokens.tolist(), strict=True):
             yield row[:count].tolist()
 
-    def columns(self, sampled: torch.Tensor) -> tuple[Int32Array, Int32Array]:
+    def columns(self, sampled: "torch.Tensor") -> tuple[Int32Array, Int32Array]:
         array, num_tokens = sampled.numpy(), count_tokens(sampled)
         if num_tokens is None:
             return array[:, 0], np.ones(len(array), np.int32)
         return array[ragged_mask(num_tokens, array.shape[1])], num_tokens
 
-    def nbytes(self, sampled: torch.Tensor) -> int:
+    def nbytes(self, sampled: "torch.Tensor") -> int:
         return sampled.numel() * sampled.element_size()

@@ -1,6 +1,5 @@
 """The runner in a process of its own, behind a wire: both ends of the boundary."""
 
-import ctypes
 import os
 import pickle
 import signal
@@ -16,9 +15,9 @@ from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
 from engines.builtin.worker.channel import Channel, ChannelClosedError
 from engines.builtin.worker.runner import Runner
 from engines.protocol import EngineConfig, EngineDeadError
+from engines.unix import die_with_parent
 
 _STEP, _RPC, _ERROR = b"S", b"R", b"E"
-_PR_SET_PDEATHSIG = 1
 
 
 class ProcessWorker:
@@ -122,8 +121,7 @@ class _WorkerProcess:
 
 def main(descriptor: int) -> None:
     """Serve steps until the other end closes; die with the process that started this one."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     channel = Channel(socket.socket(fileno=descriptor))
     try:

@@ -1,0 +1,18 @@
+"""``python -m harness``: the command line, or the inside of a trial."""
+
+import sys
+
+
+def main() -> int:
+    """Run what was asked for; the exit status."""
+    if sys.argv[1:] == ["trial"]:  # imports no more than a trial needs: its heap is measured
+        from harness.trial_process import main as trial_main
+
+        return trial_main()
+    from harness.cli.main import main as cli_main
+
+    return cli_main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""Two clocks for a trial's arrivals: the real one, and one that counts steps."""
+
+import time
+from typing import Protocol
+
+VIRTUAL_STEP_NS = 10_000_000
+"""On the virtual clock a step takes 10 ms, whatever the machine did meanwhile."""
+
+
+class Clock(Protocol):
+    """Says when it is, in nanoseconds, and waits."""
+
+    def now(self) -> int:
+        """Nanoseconds since an arbitrary zero."""
+        ...
+
+    def step_done(self) -> None:
+        """A step has ended."""
+        ...
+
+    def wait_until(self, moment_ns: int) -> None:
+        """Return no earlier than that."""
+        ...
+
+
+class RealClock:
+    """`time.perf_counter_ns`."""
+
+    now = staticmethod(time.perf_counter_ns)
+
+    def step_done(self) -> None:
+        return
+
+    def wait_until(self, moment_ns: int) -> None:
+        while (left := moment_ns - time.perf_counter_ns()) > 0:
+            time.sleep(left / 1e9)
+
+
+class VirtualClock:
+    """Moves by steps alone, so that who arrives in which step repeats to the digit."""
+
+    def __init__(self) -> None:
+        self._now = 1  # 0 means "not yet" in the recorder
+
+    def now(self) -> int:
+        return self._now
+
+    def step_done(self) -> None:
+        self._now += VIRTUAL_STEP_NS
+
+    def wait_until(self, moment_ns: int) -> None:
+        self._now = max(self._now, moment_ns)

@@ -1,0 +1,97 @@
+"""From axes to cells: crosses them, leaves out what contradicts itself, groups what compares."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import NamedTuple
+
+import msgspec
+
+from engines.protocol import EngineConfig
+from engines.registry import ENGINES
+from harness.collector.policy import parse_policy
+from harness.trial import Cell
+from workloads.schedule import Schedule
+
+AXES = tuple(Cell.__struct_fields__)
+"""Every axis, in the order in which a grid is crossed."""
+
+_GROUPED_BY = ("workload", "device", "device_profile", "python")
+
+
+class Grid(NamedTuple):
+    """Cells in the order of the axes; ``left_out`` says why some combinations are not there."""
+
+    cells: list[Cell]
+    left_out: list[str]
+
+
+def cross(axes: Mapping[str, Sequence[str | int]], schedules: Mapping[str, Schedule]) -> Grid:
+    """All combinations that can be run. Raises ValueError where none can, or a name is unknown."""
+    cells: list[Cell] = []
+    left_out: list[str] = []
+    for policy in axes.get("gc", ()):
+        parse_policy(str(policy))
+    for values in product(*axes.values()):
+        cell = msgspec.convert(dict(zip(axes, values, strict=True)), Cell)
+        config = engine_config(cell, schedules[cell.workload])
+        why = _contradiction(cell, config)
+        if why:
+            left_out.append(why)
+        else:
+            cells.append(cell)
+    if not cells:
+        raise ValueError(left_out[0])
+    return Grid(cells, sorted(set(left_out)))
+
+
+def _contradiction(cell: Cell, config: EngineConfig) -> str:
+    engine = ENGINES.load(cell.engine)
+    engine.validate(config)
+    return str(engine.contradiction(config))
+
+
+def engine_config(cell: Cell, schedule: Schedule) -> EngineConfig:
+    """The engine that a cell describes, sized for a schedule."""
+    tokens_per_step = int(schedule.num_accepted.max())
+    return EngineConfig(
+        max_num_seqs=cell.batch_size,
+        max_model_len=schedule.max_model_len,
+        # A budget below the batch would leave rows standing in every decode step.
+        max_num_batched_tokens=max(8192, cell.batch_size * tokens_per_step),
+        device=cell.device,
+        device_profile=cell.device_profile,
+        representation=cell.representation,
+        delivery=cell.delivery,
+        output_processing=cell.output_processing,
+        worker=cell.worker,
+        wire=cell.wire,
+        seed=schedule.token_seed,
+        num_accepted=tuple(schedule.num_accepted.tolist()),
+    )
+
+
+def groups(cells: Sequence[Cell]) -> list[int]:
+    """The group of each cell: equal workload, device and interpreter."""
+    keys = [tuple(getattr(cell, axis) for axis in _GROUPED_BY) for cell in cells]
+    order = list(dict.fromkeys(keys))
+    return [order.index(key) for key in keys]
+
+
+def varying(cells: Sequence[Cell]) -> list[str]:
+    """The axes in which the cells differ, in order."""
+    return [axis for axis in AXES if len({getattr(cell, axis) for cell in cells}) > 1]
+
+
+def baselines(cells: Sequence[Cell], wanted: Mapping[str, str]) -> dict[int, int]:
+    """Each group's baseline by index: its first cell, or the first with the ``wanted`` values.
+
+    Raises ValueError where a group has none such.
+    """
+    found: dict[int, int] = {}
+    for index, (cell, group) in enumerate(zip(cells, groups(cells), strict=True)):
+        if all(str(getattr(cell, axis)) == value for axis, value in wanted.items()):
+            found.setdefault(group, index)
+    if len(found) < len(set(groups(cells))):
+        asked = ", ".join(f"{axis}={value}" for axis, value in wanted.items())
+        raise ValueError(f"--baseline {asked}: no cell of the grid has these values")
+    return found

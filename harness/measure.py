@@ -1,0 +1,166 @@
+"""From what a trial recorded to its metrics, by the definitions in `harness.metrics`."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engines.protocol import PHASES, Int64Array
+from harness.metrics import METRICS
+from harness.recorder import STEP_COLUMNS, Requests
+from harness.statistics import percentile_or_none
+from harness.trial import ProcessResult
+from workloads.schedule import Schedule
+
+MAX_DEVICE_LATE = 0.01
+"""Share of the modelled step time by which waits may overrun before a trial is invalid."""
+
+Values = dict[str, float | None]
+
+
+class Observation(NamedTuple):
+    """Everything recorded in one trial's window; nanoseconds."""
+
+    schedule: Schedule
+    requests: Requests
+    steps: Int64Array
+    gaps: Int64Array
+    window_ns: int
+    events: Any
+    processes: list[ProcessResult]
+    wire_bytes: int
+    watched: Values
+    peak_rss: int
+
+    def column(self, name: str) -> Int64Array:
+        """A column of ``steps``."""
+        return self.steps[:, STEP_COLUMNS.index(name)]
+
+    def phase(self, name: str) -> Int64Array:
+        """Length of a phase in each step."""
+        end = 1 + PHASES.index(name)
+        return self.steps[:, end] - self.steps[:, end - 1]
+
+
+def measure(seen: Observation, mode: str) -> tuple[Values, str]:
+    """Metrics of a trial in ``mode``, in the table's order; and why it is invalid, or ""."""
+    values = _collector(seen) | seen.watched
+    values["num_steps"] = len(seen.steps)
+    if seen.wire_bytes:
+        values["wire_bytes_per_step"] = seen.wire_bytes / max(1, len(seen.steps))
+    if mode == "timing":
+        values |= _requests(seen) | _steps(seen) | _pauses(seen)
+        values["peak_rss"] = seen.peak_rss
+    if mode == "tracked":
+        values |= _tracked(seen)
+    late = values.get("device_late")
+    invalid = ""
+    if late is not None and late > MAX_DEVICE_LATE:
+        invalid = (
+            f"modelled waits overran by {late:.1%} of the step time (at most "
+            f"{MAX_DEVICE_LATE:.0%}): the machine was too busy"
+        )
+    known = ((name, values[name]) for name in METRICS if name in values)
+    return {name: None if value is None else float(value) for name, value in known}, invalid
+
+
+def _median(values: NDArray[Any]) -> float | None:
+    return float(np.median(values)) if len(values) else None
+
+
+def _requests(seen: Observation) -> Values:
+    requests = seen.requests
+    done = requests.finish_reason >= 0
+    if not done.any():
+        return {}
+    first, last = requests.first_ns[done] / 1e9, requests.last_ns[done] / 1e9
+    sent, tokens = requests.sent_ns[done] / 1e9, requests.num_tokens[done]
+    wall = float(last.max() - sent.min())
+    ttft = first - sent
+    several = tokens > 1
+    tpot = (last - first)[several] / (tokens[several] - 1)
+    open_loop = not seen.schedule.max_concurrency
+    from_schedule = first - requests.scheduled_ns[done] / 1e9
+    return {
+        "request_throughput": int(done.sum()) / wall,
+        "output_throughput": int(tokens.sum()) / wall,
+        "ttft_median": _median(ttft),
+        "ttft_p99": percentile_or_none(ttft, 99),
+        "ttft_from_schedule_median": _median(from_schedule) if open_loop else None,
+        "tpot_median": _median(tpot),
+        "tpot_p99": percentile_or_none(tpot, 99),
+        "e2el_median": _median(last - sent),
+    }
+
+
+def _steps(seen: Observation) -> Values:
+    gaps = seen.gaps / 1e9
+    worst = seen.column("worst_gap_ns")
+    length = seen.steps[:, len(PHASES)] - seen.steps[:, 0]
+    rows = seen.column("num_rows")
+    device = np.minimum(seen.column("device_ns"), seen.phase("wait"))
+    host = (length - device).sum() / 1e9
+    modelled = seen.column("device_length_ns").sum()
+    phases = {f"phase_{name}": float(seen.phase(name).mean()) / 1e9 for name in PHASES}
+    return phases | {
+        "itl_median": _median(gaps),
+        "itl_p99": percentile_or_none(worst[worst > 0] / 1e9, 99),
+        "itl_max": float(gaps.max()) if len(gaps) else None,
+        "step_time_median": _median(length[rows > 0] / 1e9),
+        "host_time_per_step": host / len(length),
+        "host_time_per_request_step": host / max(1, int(rows.sum())),
+        "gc_attributed_gaps": _attributed(seen, length),
+        "device_late": seen.column("late_ns").sum() / modelled if modelled else None,
+    }
+
+
+def _attributed(seen: Observation, length: Int64Array) -> float | None:
+    """Of the steps over twice the median, the share in which a collection ran."""
+    slow = np.flatnonzero(length > 2 * np.median(length))
+    if not len(slow):
+        return None
+    # Collections follow one another, so those that touch a step are a slice of them.
+    starts = seen.events.start_ns
+    ends = starts + seen.events.duration_ns
+    first = np.searchsorted(ends, seen.steps[slow, 0])
+    after = np.searchsorted(starts, seen.steps[slow, len(PHASES)])
+    return float((after > first).mean())
+
+
+def _pauses(seen: Observation) -> Values:
+    pauses = seen.events.duration_ns / 1e9
+    total = float(pauses.sum())
+    return {
+        "gc_pause_total": total,
+        "gc_pause_max": float(pauses.max(initial=0.0)),
+        "gc_pause_p99": percentile_or_none(pauses, 99),
+        "gc_pause_share": total / (seen.window_ns / 1e9),
+    }
+
+
+def _collector(seen: Observation) -> Values:
+    by_generation = np.sum([process.collections for process in seen.processes], axis=0)
+    engine = seen.processes[0]
+    values: Values = {f"gc_collections_gen{g}": int(n) for g, n in enumerate(by_generation)}
+    values["gc_collections_per_1000_steps"] = (
+        1000 * int(by_generation.sum()) / max(1, len(seen.steps))
+    )
+    values["tracked_heap"] = engine.state.tracked_objects
+    values["full_pass_per_object"] = engine.full_pass_seconds / max(
+        1, engine.state.tracked_objects
+    )
+    return values
+
+
+def _tracked(seen: Observation) -> Values:
+    rows = seen.column("num_rows")
+    full = rows >= 0.95 * rows.max(initial=1)
+    counts = seen.steps[:, : len(PHASES) + 1]
+    peaks = counts.max(axis=1) - counts[:, 0]
+    after = np.flatnonzero(full[:-1])
+    return {
+        "tracked_peak_per_step": _median(peaks[full]),
+        "tracked_survivors_per_step": (
+            float((counts[after + 1, 0] - counts[after, 0]).mean()) if len(after) else None
+        ),
+    }

@@ -1,0 +1,78 @@
+"""What an experiment will run: cells, rounds, and the trials in the order of their turn."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from harness.grid import groups
+from harness.trial import Cell, Mode
+
+EXACT_ROUND = 0
+"""Round number under which trials that are not timings are kept; timing rounds count from 1."""
+
+_FEW_STEPS = 96
+"""Steps of a trial that only counts objects or bytecodes in a full batch."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """An experiment as asked for; two with equal plans can be resumed as one.
+
+    ``schedules`` maps a workload to the hash of its schedule. ``baselines`` maps a group to the
+    index of its baseline. ``decide`` maps a group to the metric that decides.
+    """
+
+    name: str
+    cells: list[Cell]
+    schedules: dict[str, str]
+    baselines: dict[int, int]
+    decide: dict[int, str]
+    rounds: int
+    seed: int
+    tolerance: float
+    extra_modes: list[Mode]
+
+
+class Turn(NamedTuple):
+    """A trial's place: its round, its place in the round, its cell, mode and seed."""
+
+    round: int
+    index: int
+    cell: Cell
+    mode: Mode
+    seed: int
+    max_steps: int = 0
+
+
+def exact_turns(plan: Plan) -> list[Turn]:
+    """Trials that count rather than time, one for each answer that cells do not share."""
+    turns: dict[tuple[Mode, Cell], Turn] = {}
+    for mode in plan.extra_modes:
+        for cell in plan.cells:
+            counted = cell if mode == "counts" else without_collector(cell)
+            max_steps = 0 if mode == "counts" else _FEW_STEPS
+            turn = Turn(EXACT_ROUND, len(turns), counted, mode, plan.seed, max_steps)
+            turns.setdefault((mode, counted), turn)
+    return list(turns.values())
+
+
+def without_collector(cell: Cell) -> Cell:
+    """The cell that stands for all that differ only in collector and heap."""
+    return msgspec.structs.replace(cell, gc="disabled", heap_objects=0)
+
+
+def timing_round(plan: Plan, number: int) -> Iterator[Turn]:
+    """Every cell once, in an order and with counter phases that the seed and the round decide."""
+    rng = np.random.default_rng([plan.seed, number])
+    seed = int(rng.integers(2**32))
+    for place, index in enumerate(rng.permutation(len(plan.cells)).tolist()):
+        yield Turn(number, place, plan.cells[index], "timing", seed)
+
+
+def default_decider(cells: list[Cell]) -> dict[int, str]:
+    """What decides where nobody says: host time per step without a device, else throughput."""
+    return {
+        group: "host_time_per_step" if cell.device == "null" else "request_throughput"
+        for group, cell in zip(groups(cells), cells, strict=True)
+    }

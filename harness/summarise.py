@@ -1,0 +1,193 @@
+"""From stored trials to an experiment's result: samples by round, pairs, verdicts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.experiment import CellResult, Comparison, ExperimentResult, MetricSamples, cell_id
+from harness.grid import AXES, groups, varying
+from harness.metrics import METRICS, Metric
+from harness.plan import EXACT_ROUND, Plan, without_collector
+from harness.statistics import Ratio, holm, paired_ratio
+from harness.store import TrialKey
+from harness.trial import Cell, TrialFailure, TrialResult
+from harness.verdict import decide
+
+Samples = list[float | None]
+
+
+class _Trials:
+    """The usable results of a plan, by cell."""
+
+    def __init__(self, plan: Plan, outcomes: Mapping[TrialKey, TrialResult | TrialFailure]) -> None:
+        self.num_rounds = max((key.round for key in outcomes), default=0)
+        self.timings: dict[Cell, dict[int, TrialResult]] = {cell: {} for cell in plan.cells}
+        self.counted: dict[tuple[str, Cell], TrialResult] = {}
+        self.failures: list[TrialFailure] = []
+        self.invalid: list[TrialResult] = []
+        for key, outcome in sorted(outcomes.items()):
+            if isinstance(outcome, TrialFailure):
+                self.failures.append(outcome)
+            elif outcome.invalid:
+                self.invalid.append(outcome)
+            elif key.round == EXACT_ROUND:
+                self.counted[outcome.mode, outcome.cell] = outcome
+            elif outcome.cell in self.timings:
+                self.timings[outcome.cell][key.round] = outcome
+
+    def samples(self, cell: Cell, metric: str) -> Samples:
+        """A value per timing round, None where the round gave none."""
+        rounds = self.timings[cell]
+        return [
+            rounds[number].metrics.get(metric) if number in rounds else None
+            for number in range(1, self.num_rounds + 1)
+        ]
+
+    def counted_value(self, cell: Cell, metric: Metric) -> float | None:
+        """The value of a trial that counts, if there is one for the metric's mode."""
+        stands_for = cell if metric.mode == "counts" else without_collector(cell)
+        result = self.counted.get((metric.mode, stands_for))
+        return result.metrics.get(metric.name) if result else None
+
+
+def summarise(
+    plan: Plan,
+    outcomes: Mapping[TrialKey, TrialResult | TrialFailure],
+    *,
+    machine: dict[str, Any],
+    workload: dict[str, Any],
+    command: str,
+    notes: Sequence[str] = (),
+) -> ExperimentResult:
+    """What the trials so far say. Cells without any usable trial are left out and noted."""
+    trials = _Trials(plan, outcomes)
+    axes = varying(plan.cells)
+    ids = {cell: cell_id(cell, axes) for cell in plan.cells}
+    group_of = dict(zip(plan.cells, groups(plan.cells), strict=True))
+    cells = [
+        _cell(trials, cell, ids[cell], group_of[cell])
+        for cell in plan.cells
+        if trials.timings[cell] or any(of == cell for _, of in trials.counted)
+    ]
+    more = list(notes)
+    differing = _different_work(plan, cells)
+    more += differing
+    if trials.invalid:
+        more.append(f"{len(trials.invalid)} trials left out: {trials.invalid[0].invalid}.")
+    comparisons = [] if differing else _comparisons(plan, trials, ids, group_of)
+    commits = {r.code_commit for rounds in trials.timings.values() for r in rounds.values()}
+    return ExperimentResult(
+        name=plan.name,
+        machine=machine,
+        workload=workload,
+        decide=", ".join(dict.fromkeys(plan.decide.values())),
+        tolerance=plan.tolerance,
+        cells=cells,
+        comparisons=comparisons,
+        failures=trials.failures,
+        notes=more,
+        command=command,
+        code_commit=", ".join(sorted(commits)),
+    )
+
+
+def _cell(trials: _Trials, cell: Cell, name: str, group: int) -> CellResult:
+    rounds = list(trials.timings[cell].values())
+    metrics = {}
+    for metric in METRICS.values():
+        counted = trials.counted_value(cell, metric)
+        samples: Samples = [counted] if counted is not None else trials.samples(cell, metric.name)
+        if metric.name == "gc_effect":
+            samples = _gc_effect(trials, cell)
+        known = [sample for sample in samples if sample is not None]
+        if known:
+            exact = metric.kind == "exact" and cell.is_exact and counted is not None
+            metrics[metric.name] = MetricSamples(
+                unit=metric.unit,
+                direction=metric.direction,
+                kind="exact" if exact else "timing",
+                median=float(np.median(known)),
+                samples=samples,
+            )
+    shown = rounds[len(rounds) // 2] if rounds else trials.counted["counts", cell]
+    return CellResult(
+        id=name,
+        axes={axis: getattr(cell, axis) for axis in AXES},
+        group=group,
+        samples=len(rounds),
+        metrics=metrics,
+        processes=shown.processes,
+        tokens_sha256=", ".join(sorted({result.tokens_sha256 for result in rounds or [shown]})),
+    )
+
+
+def _gc_effect(trials: _Trials, cell: Cell) -> Samples:
+    """Host time over that of the same cell without a collector, less one, by round."""
+    partner = next(
+        (
+            other
+            for other in trials.timings
+            if other.gc == "disabled" and without_collector(other) == without_collector(cell)
+            and other.heap_objects == cell.heap_objects
+        ),
+        None,
+    )
+    if partner is None or partner == cell:
+        return []
+    mine = trials.samples(cell, "host_time_per_step")
+    theirs = trials.samples(partner, "host_time_per_step")
+    return [a / b - 1 if a and b else None for a, b in zip(mine, theirs, strict=True)]
+
+
+def _different_work(plan: Plan, cells: list[CellResult]) -> list[str]:
+    """A sentence for each group whose cells did not produce the same tokens."""
+    problems = []
+    for group in sorted({cell.group for cell in cells}):
+        hashes = {cell.id: cell.tokens_sha256 for cell in cells if cell.group == group}
+        if len(set(hashes.values())) > 1:
+            first, *rest = hashes
+            odd = [name for name in rest if hashes[name] != hashes[first]]
+            problems.append(
+                f"Not compared: {', '.join(odd) or first} produced other tokens than {first}; "
+                "different work has no ratio."
+            )
+    return problems
+
+
+def _comparisons(
+    plan: Plan, trials: _Trials, ids: dict[Cell, str], group_of: dict[Cell, int]
+) -> list[Comparison]:
+    pairs: list[tuple[Cell, Cell, str, Ratio]] = []
+    candidates = [
+        (plan.cells[plan.baselines[group_of[cell]]], cell, plan.decide[group_of[cell]])
+        for cell in plan.cells
+        if plan.cells[plan.baselines[group_of[cell]]] != cell
+    ]
+    for baseline, cell, metric in candidates:
+        before = np.array(trials.samples(baseline, metric), dtype=np.float64)
+        after = np.array(trials.samples(cell, metric), dtype=np.float64)
+        if (~np.isnan(before) & ~np.isnan(after)).sum() >= 3:
+            pairs.append((baseline, cell, metric, paired_ratio(before, after, len(candidates))))
+    adjusted = holm([ratio.p for *_, ratio in pairs])
+    verdicts: dict[int, str] = {}
+    for metric in {metric for _, _, metric, _ in pairs}:
+        chosen = [i for i, pair in enumerate(pairs) if pair[2] == metric]
+        direction = METRICS[metric].direction
+        assert direction != "neither"
+        ratios = [pairs[i][3]._replace(p=adjusted[i] / 1) for i in chosen]
+        verdicts |= dict(zip(chosen, decide(ratios, direction, plan.tolerance), strict=True))
+    return [
+        Comparison(
+            metric=metric,
+            baseline=ids[baseline],
+            candidate=ids[cell],
+            ratio=ratio.ratio,
+            ci95=ratio.ci95,
+            verdict=verdicts[i],  # type: ignore[arg-type]
+            p_adjusted=adjusted[i],
+            mde=ratio.mde,
+            rounds=ratio.rounds,
+        )
+        for i, (baseline, cell, metric, ratio) in enumerate(pairs)
+    ]

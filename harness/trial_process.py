@@ -1,0 +1,141 @@
+"""The inside of a trial: a fresh interpreter, one JSON document in, one out."""
+
+import hashlib
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from engines.protocol import EngineDeadError, EngineProcess, StepEngine
+from engines.registry import ENGINES
+from harness.clock import RealClock, VirtualClock
+from harness.collector import heap, window
+from harness.collector.on_wait import busy_hook
+from harness.drive import Client, warm_up
+from harness.grid import engine_config
+from harness.machine import code_identity
+from harness.measure import Observation, measure
+from harness.modes import MODES
+from harness.recorder import STEP_COLUMNS
+from harness.store_files import StoreError, write_rows
+from harness.trial import REFUSED, ProcessResult, Trial, TrialResult
+from engines.unix import die_with_parent
+from workloads.schedule import Schedule
+
+
+def prepare(process: EngineProcess, heap_objects: int, seed: int) -> None:
+    """Bring a process of the engine to its size before anything is measured in it."""
+    heap.top_up(process.role, heap_objects, seed)
+
+
+def open_window(
+    process: EngineProcess, policy_text: str, batch_size: int, probe: bool, phase_seed: int | None
+) -> str:
+    """Set the collector of a process for the window; why it must be refused, or ""."""
+    process.while_device_busy = busy_hook(process.role, policy_text)
+    return window.open_window(process.role, policy_text, batch_size, probe, phase_seed)
+
+
+def close_window(process: EngineProcess) -> ProcessResult:
+    """What the collector did in a process while the window was open."""
+    process.while_device_busy = None
+    return window.close_window(process.role)
+
+
+def run_trial(trial: Trial) -> TrialResult:
+    """Run one trial in this interpreter. Raises ValueError where it cannot be as asked."""
+    began = time.perf_counter()
+    schedule = Schedule.load(trial.schedule_path)
+    if schedule.sha256 != trial.schedule_sha256:
+        raise ValueError(f"{trial.schedule_path} is not the schedule that was asked for")
+    cell, mode = trial.cell, MODES[trial.mode]
+    engine: StepEngine = ENGINES.load(cell.engine)(engine_config(cell, schedule))
+    try:
+        engine.collective_rpc(prepare, cell.heap_objects, trial.seed)
+        warm_up(engine, schedule, cell.batch_size)
+        watch = mode.watch(engine, min(cell.batch_size, schedule.num_requests))
+        clock = VirtualClock() if mode.virtual_time else RealClock()
+        client = Client(engine, watch.step, schedule, clock)
+        phase_seed = trial.seed if mode.vary_phase else None
+        opened = (mode.policy or cell.gc, cell.batch_size, mode.probe, phase_seed)
+        refusals = [text for text in engine.collective_rpc(open_window, *opened) if text]
+        if refusals:
+            raise ValueError(refusals[0])
+        wire_bytes = engine.wire_bytes
+        window_ns = -time.perf_counter_ns()
+        client.run(trial.max_steps)
+        window_ns += time.perf_counter_ns()
+        wire_bytes = engine.wire_bytes - wire_bytes
+        processes: list[ProcessResult] = engine.collective_rpc(close_window)
+    finally:
+        engine.shutdown()
+    observation = Observation(
+        schedule=schedule,
+        requests=client.recorder.requests,
+        steps=client.recorder.steps,
+        gaps=client.recorder.gaps,
+        window_ns=window_ns,
+        events=window.window_events(),
+        processes=processes,
+        wire_bytes=wire_bytes,
+        watched=watch.results(),
+        peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    )
+    metrics, invalid = measure(observation, trial.mode)
+    if trial.rows_path:
+        _write_rows(trial.rows_path, observation)
+    root, commit = code_identity(Path(__file__).parents[1])
+    return TrialResult(
+        cell=cell,
+        mode=trial.mode,
+        seed=trial.seed,
+        metrics=metrics,
+        processes=processes,
+        tokens_sha256=_sha256(client.tokens),
+        finish_sha256=_sha256([client.recorder.requests.finish_reason]),
+        interpreter=sys.version.split(" (")[0],
+        code_root=root,
+        code_commit=commit,
+        wall_seconds=time.perf_counter() - began,
+        invalid=invalid,
+    )
+
+
+def _sha256(arrays: list[Any]) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        if array is not None:
+            digest.update(np.int64(len(array)).tobytes())
+            digest.update(np.ascontiguousarray(array, np.int32).tobytes())
+    return digest.hexdigest()
+
+
+def _write_rows(prefix: str, seen: Observation) -> None:
+    """Rows of a trial as Parquet: a request, a step and a collection each a row."""
+    write_rows(Path(f"{prefix}-requests.parquet"), seen.requests._asdict())
+    write_rows(
+        Path(f"{prefix}-steps.parquet"),
+        {name: seen.steps[:, i] for i, name in enumerate(STEP_COLUMNS)},
+    )
+    write_rows(Path(f"{prefix}-collections.parquet"), seen.events._asdict())
+
+
+def main() -> int:
+    """Read a `Trial` from standard input, write its `TrialResult` to standard output."""
+    die_with_parent()
+    answer = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever a library prints must not end up in the JSON
+    try:
+        trial = msgspec.json.decode(sys.stdin.buffer.read(), type=Trial)
+        result = run_trial(trial)
+    except (ValueError, EngineDeadError, StoreError) as error:
+        print(error, file=sys.stderr)
+        return REFUSED
+    with answer:
+        answer.write(msgspec.json.encode(result))
+    return 0
