@@ -1,0 +1,1 @@
+"""What generates tokens: a contract, and the engines that keep it."""

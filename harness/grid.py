@@ -12,7 +12,7 @@ from harness.collector.policy import parse_policy
 from harness.trial import Cell
 from workloads.schedule import Schedule
 
-AXES = tuple(Cell.__struct_fields__)
+AXES = tuple(axis for axis in Cell.__struct_fields__ if axis != "copy")
 """Every axis, in the order in which a grid is crossed."""
 
 _GROUPED_BY = ("workload", "device", "device_profile", "python")
@@ -25,29 +25,32 @@ class Grid(NamedTuple):
     left_out: list[str]
 
 
-def cross(axes: Mapping[str, Sequence[str | int]], schedules: Mapping[str, Schedule]) -> Grid:
-    """All combinations that can be run. Raises ValueError where none can, or a name is unknown."""
+def cross(
+    axes: Mapping[str, Sequence[str | int]],
+    schedules: Mapping[str, Schedule],
+    models: Mapping[str, str],
+) -> Grid:
+    """All combinations that can be run; ``models`` says which model a workload suits.
+
+    Raises ValueError where none can be run, or a name is unknown.
+    """
     cells: list[Cell] = []
     left_out: list[str] = []
-    for policy in axes.get("gc", ()):
-        parse_policy(str(policy))
     for values in product(*axes.values()):
         cell = msgspec.convert(dict(zip(axes, values, strict=True)), Cell)
+        parse_policy(cell.gc)
+        engine = ENGINES.load(cell.engine)
+        profile = engine.profile_for(cell.device, cell.device_profile, models[cell.workload])
+        cell = msgspec.structs.replace(cell, device_profile=profile)
         config = engine_config(cell, schedules[cell.workload])
-        why = _contradiction(cell, config)
-        if why:
+        engine.validate(config)
+        if why := engine.contradiction(config):
             left_out.append(why)
         else:
             cells.append(cell)
     if not cells:
         raise ValueError(left_out[0])
-    return Grid(cells, sorted(set(left_out)))
-
-
-def _contradiction(cell: Cell, config: EngineConfig) -> str:
-    engine = ENGINES.load(cell.engine)
-    engine.validate(config)
-    return str(engine.contradiction(config))
+    return Grid(list(dict.fromkeys(cells)), list(dict.fromkeys(left_out)))
 
 
 def engine_config(cell: Cell, schedule: Schedule) -> EngineConfig:
@@ -79,10 +82,11 @@ def groups(cells: Sequence[Cell]) -> list[int]:
 
 def varying(cells: Sequence[Cell]) -> list[str]:
     """The axes in which the cells differ, in order."""
-    return [axis for axis in AXES if len({getattr(cell, axis) for cell in cells}) > 1]
+    fields = Cell.__struct_fields__
+    return [axis for axis in fields if len({getattr(cell, axis) for cell in cells}) > 1]
 
 
-def baselines(cells: Sequence[Cell], wanted: Mapping[str, str]) -> dict[int, int]:
+def baselines(cells: Sequence[Cell], wanted: Mapping[str, str]) -> list[int]:
     """Each group's baseline by index: its first cell, or the first with the ``wanted`` values.
 
     Raises ValueError where a group has none such.
@@ -94,4 +98,4 @@ def baselines(cells: Sequence[Cell], wanted: Mapping[str, str]) -> dict[int, int
     if len(found) < len(set(groups(cells))):
         asked = ", ".join(f"{axis}={value}" for axis, value in wanted.items())
         raise ValueError(f"--baseline {asked}: no cell of the grid has these values")
-    return found
+    return [found[group] for group in sorted(found)]

@@ -1,49 +1,134 @@
-"""Runs a trial in a fresh interpreter, in a process group that ends with it."""
+"""Runs trials in fresh interpreters: prepared side by side, measured one at a time.
+
+Importing torch and building a heap take longer than the measurement. So the interpreters of a
+batch get ready together and then wait; while one of them measures, nothing else runs.
+"""
 
 import os
+import selectors
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 
 import msgspec
 
-from harness.trial import REFUSED, Trial, TrialFailure, TrialResult
+from harness.trial import GO, READY, REFUSED, Trial, TrialFailure, TrialResult
 
 _KEPT_VARIABLES = frozenset({"PYTHONPATH", "PYTHONHOME", "PYTHONUNBUFFERED"})
 
 
-def isolate(trial: Trial, timeout_seconds: float) -> TrialResult | TrialFailure:
-    """The trial's result, or why there is none; no process of it is left when this returns.
+def isolate(
+    trials: Sequence[Trial], timeout_seconds: float
+) -> Iterator[TrialResult | TrialFailure]:
+    """Each trial's result, or why there is none, in order; afterwards no process is left.
 
-    A time-out, a crash and a kill are answers like any other. Ctrl-C ends the trial and goes on
-    up.
+    ``timeout_seconds`` holds for the preparation and for the measurement. A time-out, a crash
+    and a kill are answers like any other; Ctrl-C ends all trials and goes on up.
     """
-    command = [trial.cell.python or sys.executable, "-P", "-m", "harness", "trial"]
-    try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=_environment(trial),
-            start_new_session=True,
-        )
-    except OSError as error:
-        return _failure(trial, "crashed", f"{command[0]} could not be started: {error.strerror}")
-    began = time.monotonic()
-    try:
-        out, err = process.communicate(msgspec.json.encode(trial), timeout=timeout_seconds)
-    except subprocess.TimeoutExpired:
-        return _failure(
-            trial,
+    with ExitStack() as stack:
+        begun = [stack.enter_context(_TrialProcess(trial, timeout_seconds)) for trial in trials]
+        for process in begun:
+            process.wait_until_ready()
+        for process in begun:
+            yield process.measure()
+
+
+class _TrialProcess:
+    """A trial's interpreter and its process group."""
+
+    def __init__(self, trial: Trial, timeout_seconds: float) -> None:
+        self._trial = trial
+        self._timeout_seconds = timeout_seconds
+        self._failure: TrialFailure | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> "_TrialProcess":
+        command = [self._trial.cell.python or sys.executable, "-P", "-m", "harness", "trial"]
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                env=_environment(self._trial),
+                start_new_session=True,
+            )
+            assert self._process.stdin is not None
+            self._process.stdin.write(msgspec.json.encode(self._trial) + b"\n")
+        except OSError as error:
+            self._fail("crashed", f"{command[0]} could not be started: {error.strerror}")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        process = self._process
+        if process is None:
+            return
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+        process.wait()
+
+    def wait_until_ready(self) -> None:
+        """Return when the trial says that it is, or has failed."""
+        if self._failure or self._process is None:
+            return
+        assert self._process.stdout is not None
+        deadline = time.monotonic() + self._timeout_seconds
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            if not selector.select(deadline - time.monotonic()):
+                self._time_out()
+                return
+        self._process.stdout.read(len(READY))  # empty where it has died: `measure` sees why
+
+    def measure(self) -> TrialResult | TrialFailure:
+        """Let it run, alone; what came of it."""
+        if self._failure is None and self._process is not None:
+            try:
+                out, err = self._process.communicate(GO, timeout=self._timeout_seconds)
+            except subprocess.TimeoutExpired:
+                self._time_out()
+            else:
+                return self._read(out, err.decode(errors="replace"))
+        assert self._failure is not None
+        return self._failure
+
+    def _read(self, out: bytes, err: str) -> TrialResult | TrialFailure:
+        assert self._process is not None
+        status = self._process.returncode
+        last_line = err.strip().splitlines()[-1] if err.strip() else "it said nothing"
+        if status == REFUSED:
+            return self._fail("refused", last_line)
+        if status < 0:
+            name = signal.Signals(-status).name
+            hint = ", often for want of memory" if name == "SIGKILL" else ""
+            return self._fail("killed", f"its process was killed by {name}{hint}")
+        if status:
+            return self._fail("crashed", f"its process ended with status {status}: {last_line}")
+        try:
+            return msgspec.json.decode(out, type=TrialResult)
+        except msgspec.MsgspecError as error:
+            return self._fail("crashed", f"its answer cannot be read: {error}")
+
+    def _time_out(self) -> None:
+        self._fail(
             "timed_out",
-            f"no result after {time.monotonic() - began:.0f} s; raise --trial-timeout or ask for "
-            "less work",
+            f"no answer within {self._timeout_seconds:g} s; raise --trial-timeout or ask for less",
         )
-    finally:
-        _end_group(process)
-    return _read(trial, process.returncode, out, err.decode(errors="replace"))
+
+    def _fail(self, kind: str, reason: str) -> TrialFailure:
+        trial = self._trial
+        fields = {"cell": trial.cell, "mode": trial.mode, "seed": trial.seed}
+        self._failure = msgspec.convert(fields | {"kind": kind, "reason": reason}, TrialFailure)
+        return self._failure
 
 
 def _environment(trial: Trial) -> dict[str, str]:
@@ -54,42 +139,5 @@ def _environment(trial: Trial) -> dict[str, str]:
         if not name.startswith("PYTHON") or name in _KEPT_VARIABLES
     }
     hash_seed = trial.seed % 2**32 if trial.mode == "timing" else 0
-    return kept | {
-        "PYTHONHASHSEED": str(hash_seed),
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-
-
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    process.communicate()
-
-
-def _read(
-    trial: Trial, status: int, out: bytes, err: str
-) -> TrialResult | TrialFailure:
-    last_line = err.strip().splitlines()[-1] if err.strip() else "it said nothing"
-    if status == REFUSED:
-        return _failure(trial, "refused", last_line)
-    if status < 0:
-        name = signal.Signals(-status).name
-        hint = "; often for want of memory" if name == "SIGKILL" else ""
-        return _failure(trial, "killed", f"its process was killed by {name}{hint}")
-    if status:
-        return _failure(trial, "crashed", f"its process ended with status {status}: {last_line}")
-    try:
-        return msgspec.json.decode(out, type=TrialResult)
-    except msgspec.MsgspecError as error:
-        return _failure(trial, "crashed", f"its answer cannot be read: {error}")
-
-
-def _failure(trial: Trial, kind: str, reason: str) -> TrialFailure:
-    return msgspec.convert(
-        {"cell": trial.cell, "mode": trial.mode, "seed": trial.seed, "kind": kind, "reason": reason},
-        TrialFailure,
-    )
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    return kept | threads | {"PYTHONHASHSEED": str(hash_seed)}

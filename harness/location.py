@@ -18,6 +18,7 @@ _OUTLIER_SHARE = 0.1
 _OUTLIER_SPREAD = 10.0
 _EM_STEPS = 25
 _DRAWS = 20_000
+_LARGEST_SIZE = 64  # from here on the distribution hardly moves, and drawing takes seconds
 _SCALE_FLOOR = 1e-9  # exact metrics repeat to the digit and have no scale
 
 
@@ -63,12 +64,16 @@ def likelihood_ratio(x: FloatArray, location: FloatArray | float = 0.0) -> Float
     return np.maximum(2 * (free.log_likelihood - held.log_likelihood), 0.0)
 
 
-@lru_cache(maxsize=64)
 def reference(size: int) -> Reference:
     """Parametric bootstrap for samples of ``size``: seeded, and drawn without outliers.
 
     That is the unfavourable case: with outliers, wrong findings become rarer.
     """
+    return _draw(min(size, _LARGEST_SIZE))
+
+
+@lru_cache
+def _draw(size: int) -> Reference:
     draws = np.random.default_rng(size).standard_normal((_DRAWS, size))
     return Reference(np.sort(likelihood_ratio(draws)), float(fit(draws).scale.mean()))
 

@@ -19,15 +19,15 @@ _FEW_STEPS = 96
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """An experiment as asked for; two with equal plans can be resumed as one.
 
-    ``schedules`` maps a workload to the hash of its schedule. ``baselines`` maps a group to the
-    index of its baseline. ``decide`` maps a group to the metric that decides.
+    ``schedules`` maps a workload to the hash of its schedule. A group has an entry in
+    ``baselines``, the index of its baseline, and in ``decide``, the metric that decides.
     """
 
     name: str
     cells: list[Cell]
     schedules: dict[str, str]
-    baselines: dict[int, int]
-    decide: dict[int, str]
+    baselines: list[int]
+    decide: list[str]
     rounds: int
     seed: int
     tolerance: float
@@ -70,9 +70,10 @@ def timing_round(plan: Plan, number: int) -> Iterator[Turn]:
         yield Turn(number, place, plan.cells[index], "timing", seed)
 
 
-def default_decider(cells: list[Cell]) -> dict[int, str]:
-    """What decides where nobody says: host time per step without a device, else throughput."""
-    return {
+def default_decider(cells: list[Cell]) -> list[str]:
+    """What decides in each group: host time per step without a device, else throughput."""
+    metric = {
         group: "host_time_per_step" if cell.device == "null" else "request_throughput"
         for group, cell in zip(groups(cells), cells, strict=True)
     }
+    return [metric[group] for group in sorted(metric)]

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from harness.experiment import ExperimentResult
@@ -12,7 +12,8 @@ from harness.trial import Cell, Trial, TrialFailure, TrialResult
 
 Outcome = TrialResult | TrialFailure
 Outcomes = dict[TrialKey, Outcome]
-Measure = Callable[[Trial], Outcome]
+Measure = Callable[[Sequence[Trial]], Iterable[Outcome]]
+"""Runs a batch of trials, answering in order; `harness.isolate.isolate`, or a simulation."""
 
 _ATTEMPTS = 3
 """Times a trial is tried that the machine, not the cell, has spoiled."""
@@ -22,25 +23,27 @@ _GIVE_UP_AFTER = 2
 
 @dataclass(slots=True)
 class Rounds:
-    """One experiment under way. ``on_trial(turn, outcome, seconds)`` is told of each new trial.
+    """One experiment under way, ``batch`` trials prepared at a time, ``outcomes`` there already.
 
-    ``measure`` runs a trial; in `compare` it is `isolate`, in tests a simulation.
+    ``on_trial(turn, outcome)`` is told of each new one.
     """
 
     plan: Plan
     store: RunStore
     measure: Measure
-    on_trial: Callable[[Turn, Outcome, float], None]
+    on_trial: Callable[[Turn, Outcome], None]
+    batch: int = 2
     outcomes: Outcomes = field(default_factory=dict)
     repeated: int = 0
     _failures: Counter[Cell] = field(default_factory=Counter)
 
-    def run(self, summarise: "Callable[[Outcomes], ExperimentResult]", precise: "Precision") -> None:
+    def run(
+        self, summarise: Callable[[Outcomes], ExperimentResult], precise: "Precision"
+    ) -> None:
         """Run what is not stored yet. KeyboardInterrupt leaves all finished trials stored."""
-        self.outcomes.update(self.store.load_trials())
         if not self._is_complete():
             # The first trial after idle is slow (45 % here), whichever cell it is: not kept.
-            self.measure(self._trial(next(timing_round(self.plan, 1))))
+            list(self.measure([self._trial(next(timing_round(self.plan, 1)))]))
         self._take(exact_turns(self.plan))
         number = 0
         while number < self.plan.rounds or precise.wants_more(lambda: summarise(self.outcomes)):
@@ -53,34 +56,30 @@ class Rounds:
         return all(_key(turn) in self.outcomes for turn in last)
 
     def _take(self, turns: Iterable[Turn]) -> bool:
-        """Run the turns that are not stored; whether any cell is still in the running."""
-        alive = False
-        for turn in turns:
-            key = _key(turn)
-            known = self.outcomes.get(key)
-            if isinstance(known, TrialResult):
-                alive = True
-                continue
-            if self._failures[turn.cell] >= _GIVE_UP_AFTER:
-                continue
-            began = time.monotonic()
-            outcome = self._attempt(turn)
-            if isinstance(outcome, TrialFailure):
-                self._failures[turn.cell] += 1
-            else:
-                alive = True
-            self.outcomes[key] = outcome
-            self.store.save_trial(key, outcome)
-            self.on_trial(turn, outcome, time.monotonic() - began)
-        return alive
+        """Run the turns that have no result yet; whether any cell still gives results."""
+        turns = list(turns)
+        due = [turn for turn in turns if not isinstance(self.outcomes.get(_key(turn)), TrialResult)]
+        while due:
+            due = [turn for turn in due if self._failures[turn.cell] < _GIVE_UP_AFTER]
+            batch, due = due[: self.batch], due[self.batch :]
+            outcomes = self.measure([self._trial(turn) for turn in batch])
+            for turn, outcome in zip(batch, outcomes, strict=True):
+                self._keep(turn, self._retried(turn, outcome))
+        return any(isinstance(self.outcomes.get(_key(turn)), TrialResult) for turn in turns)
 
-    def _attempt(self, turn: Turn) -> Outcome:
-        outcome = self.measure(self._trial(turn))
+    def _keep(self, turn: Turn, outcome: Outcome) -> None:
+        if isinstance(outcome, TrialFailure):
+            self._failures[turn.cell] += 1
+        self.outcomes[_key(turn)] = outcome
+        self.store.save_trial(_key(turn), outcome)
+        self.on_trial(turn, outcome)
+
+    def _retried(self, turn: Turn, outcome: Outcome) -> Outcome:
         for _ in range(_ATTEMPTS - 1):
             if not (isinstance(outcome, TrialResult) and outcome.invalid):
                 break
             self.repeated += 1
-            outcome = self.measure(self._trial(turn))
+            (outcome,) = self.measure([self._trial(turn)])
         return outcome
 
     def _trial(self, turn: Turn) -> Trial:

@@ -46,7 +46,7 @@ def percentile_or_none(values: ArrayLike, q: float) -> float | None:
 
 
 def paired_ratio(baseline: ArrayLike, candidate: ArrayLike, comparisons: int = 1) -> Ratio:
-    """Ratio of two cells' samples, float ``[rounds]`` in the same order, NaN where a round has none.
+    """Ratio of two cells' samples, float ``[rounds]`` in one order, NaN where a round has none.
 
     Estimate, 95 % interval and p-value come from one likelihood over the log ratios
     (`harness.location`). ``mde`` holds for one of ``comparisons``. Raises ValueError for unequal

@@ -81,7 +81,7 @@ def summarise(
         name=plan.name,
         machine=machine,
         workload=workload,
-        decide=", ".join(dict.fromkeys(plan.decide.values())),
+        decide=", ".join(dict.fromkeys(plan.decide)),
         tolerance=plan.tolerance,
         cells=cells,
         comparisons=comparisons,

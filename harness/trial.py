@@ -13,6 +13,9 @@ RESULT_SCHEMA = "gcbench.trial-result/1"
 REFUSED = 3
 """Exit status of a trial's process that says in one sentence why it cannot be run."""
 
+READY, GO = b"ready\n", b"go\n"
+"""A trial's process says the one when it is prepared and measures when it is told the other."""
+
 Mode = Literal["timing", "counts", "tracked", "opcodes"]
 """timing: probe on, counter phase varied by seed. counts: collections by `gc.get_stats()`, no
 probe, fixed phase. tracked: collector off, counter read after each phase. opcodes: collector
@@ -35,6 +38,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     wire: str = "pickle"
     heap_objects: int = 0
     python: str = ""
+    copy: int = 0
+    """Tells equal cells apart where one is measured against itself."""
 
     @property
     def is_exact(self) -> bool:

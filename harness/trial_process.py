@@ -5,6 +5,7 @@ import os
 import resource
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from harness.measure import Observation, measure
 from harness.modes import MODES
 from harness.recorder import STEP_COLUMNS
 from harness.store_files import StoreError, write_rows
-from harness.trial import REFUSED, ProcessResult, Trial, TrialResult
+from harness.trial import READY, REFUSED, ProcessResult, Trial, TrialResult
 from engines.unix import die_with_parent
 from workloads.schedule import Schedule
 
@@ -44,11 +45,17 @@ def open_window(
 def close_window(process: EngineProcess) -> ProcessResult:
     """What the collector did in a process while the window was open."""
     process.while_device_busy = None
-    return window.close_window(process.role)
+    result = window.close_window(process.role)
+    if refusal := window.window_refusal(process.role):
+        raise ValueError(refusal)
+    return result
 
 
-def run_trial(trial: Trial) -> TrialResult:
-    """Run one trial in this interpreter. Raises ValueError where it cannot be as asked."""
+def run_trial(trial: Trial, until_told: Callable[[], None]) -> TrialResult:
+    """Run one trial in this interpreter, measuring once ``until_told`` returns.
+
+    Raises ValueError where it cannot be run as asked.
+    """
     began = time.perf_counter()
     schedule = Schedule.load(trial.schedule_path)
     if schedule.sha256 != trial.schedule_sha256:
@@ -57,6 +64,7 @@ def run_trial(trial: Trial) -> TrialResult:
     engine: StepEngine = ENGINES.load(cell.engine)(engine_config(cell, schedule))
     try:
         engine.collective_rpc(prepare, cell.heap_objects, trial.seed)
+        until_told()
         warm_up(engine, schedule, cell.batch_size)
         watch = mode.watch(engine, min(cell.batch_size, schedule.num_requests))
         clock = VirtualClock() if mode.virtual_time else RealClock()
@@ -126,13 +134,19 @@ def _write_rows(prefix: str, seen: Observation) -> None:
 
 
 def main() -> int:
-    """Read a `Trial` from standard input, write its `TrialResult` to standard output."""
+    """Read a `Trial` from standard input, get ready, wait to be told, answer a `TrialResult`."""
     die_with_parent()
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not end up in the JSON
+
+    def until_told() -> None:
+        answer.write(READY)
+        answer.flush()
+        sys.stdin.buffer.readline()
+
     try:
-        trial = msgspec.json.decode(sys.stdin.buffer.read(), type=Trial)
-        result = run_trial(trial)
+        trial = msgspec.json.decode(sys.stdin.buffer.readline(), type=Trial)
+        result = run_trial(trial, until_told)
     except (ValueError, EngineDeadError, StoreError) as error:
         print(error, file=sys.stderr)
         return REFUSED

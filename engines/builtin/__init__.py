@@ -1,0 +1,1 @@
+"""The built-in engine: a scheduler, a runner on a device, and the host path between them."""

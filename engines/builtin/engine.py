@@ -27,7 +27,7 @@ OVERLAPPED = 1
 """Steps still under way when `Engine.step` returns: with one, its output is processed while the
 next runs on the device."""
 
-_NOTHING = StepOutput(np.empty(0, np.int64), np.empty(0, np.int32), [], np.empty(0, np.int64),
+_NOTHING = StepOutput(np.empty(0, np.int64), np.empty(0, np.int32), (), np.empty(0, np.int64),
                       np.empty(0, np.int8))  # fmt: skip
 
 
@@ -52,6 +52,22 @@ class Engine:
         WIRES.check(config.wire)
         if config.max_num_seqs < 1:
             raise ValueError(f"batch size {config.max_num_seqs}: must be at least 1")
+        if min(config.num_accepted, default=0) < 1:
+            raise ValueError("num_accepted: every decode step must yield at least 1 token")
+        if config.max_num_batched_tokens < (most := max(config.num_accepted)):
+            raise ValueError(
+                f"max_num_batched_tokens {config.max_num_batched_tokens}: a decode step of one "
+                f"request takes {most}; raise it to at least that"
+            )
+
+    @staticmethod
+    def profile_for(device: str, wanted: str, model: str) -> str:
+        """The device profile a cell means: "" where its device has none, else the one ``wanted``
+        or, where that is "", the model's on an H200.
+        """
+        if not DEVICES.load(device).needs_profile:
+            return ""
+        return wanted or f"{model}-h200"
 
     @staticmethod
     def contradiction(config: EngineConfig) -> str:
@@ -94,9 +110,7 @@ class Engine:
         stop_token_ids: Sequence[int] = (),
     ) -> None:
         """Queue a request. Raises ValueError where it can never be served."""
-        self._scheduler.add(
-            NewRequest(request_index, prompt_token_ids, max_tokens, stop_token_ids)
-        )
+        self._scheduler.add(NewRequest(request_index, prompt_token_ids, max_tokens, stop_token_ids))
 
     def abort_request(self, request_index: int) -> None:
         """End a request now; unknown or finished ones are left alone, as in vLLM."""
@@ -186,7 +200,8 @@ class Engine:
 
     def handoff_bytes(self, sampled: Any) -> int:
         """Memory of `StepOutput.sampled`, padding and Python objects included."""
-        return self._handoff_bytes(sampled)
+        num_bytes: int = self._handoff_bytes(sampled)
+        return num_bytes
 
     def collective_rpc(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """Call ``function(process, *args)`` here, then in the worker process if there is one."""

@@ -1,0 +1,1 @@
+"""The collector of each process: its policy, heap, counter phase and probe in the window."""

@@ -26,6 +26,7 @@ class Columnar:
         self._stop_token_ids = np.full((config.max_num_seqs, 0), _NO_STOP_TOKEN, np.int32)
 
     def admit(self, row: int, request: NewRequest) -> None:
+        """Note the stop tokens, widening their matrix where a request has more than any before."""
         self._prompts[row] = request.prompt_token_ids
         stops = request.stop_token_ids
         if (missing := len(stops) - self._stop_token_ids.shape[1]) > 0:
@@ -37,6 +38,7 @@ class Columnar:
         self._stop_token_ids[row, : len(stops)] = stops
 
     def process(self, rows: Int32Array, sampled: Any, valid: BoolArray | None) -> Delivered:
+        """Find stops and lengths for all rows at once."""
         values, num_sampled = self._representation.columns(sampled)
         if valid is not None:
             values, num_sampled = values[np.repeat(valid, num_sampled)], num_sampled[valid]
@@ -84,10 +86,12 @@ class Columnar:
         self._tokens[owner, (np.repeat(before, num_sampled) + nth)[kept]] = values[kept]
 
     def retire(self, row: int) -> Int32Array:
+        """A copy of the row: the next owner writes over it."""
         self._prompts[row] = None
         return self._tokens[row, : self._table.num_output_tokens[row]].copy()
 
     def request_output(self, row: int) -> RequestOutput:
+        """Made from the row's tokens so far."""
         prompt = self._prompts[row]
         assert prompt is not None
         tokens = self._tokens[row, : self._table.num_output_tokens[row]].tolist()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import compress
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -25,16 +25,22 @@ class _Request:
         self.stop_token_ids = frozenset(request.stop_token_ids)
         self.output_token_ids: list[int] = []
 
-    def append(self, tokens: int | list[int]) -> FinishReason | None:
-        """Take a step's tokens up to the first stop; why the request ended, if it did."""
-        output = self.output_token_ids
-        for token in (tokens,) if isinstance(tokens, int) else tokens:
+    def take(self, tokens: list[int]) -> FinishReason | None:
+        """Append a step's tokens up to the first stop; why the request ended, if it did."""
+        output, stops, max_tokens = self.output_token_ids, self.stop_token_ids, self.max_tokens
+        for token in tokens:
             output.append(token)
-            if token in self.stop_token_ids:
+            if token in stops:
                 return FinishReason.STOP
-            if len(output) >= self.max_tokens:
+            if len(output) >= max_tokens:
                 return FinishReason.LENGTH
         return None
+
+
+def _ones_but(length: int, positions: list[int], values: list[int]) -> Int32Array:
+    ones = np.ones(length, np.int32)
+    ones[positions] = values
+    return ones
 
 
 class PerRequest:
@@ -47,11 +53,13 @@ class PerRequest:
         self._requests: list[_Request | None] = [None] * config.max_num_seqs
 
     def admit(self, row: int, request: NewRequest) -> None:
+        """Make the request's object."""
         self._requests[row] = _Request(request)
 
     def process(self, rows: Int32Array, sampled: Any, valid: BoolArray | None) -> Delivered:
-        requests = self._requests
+        """Go through the rows one by one."""
         outputs: list[RequestOutput] = []
+        ragged: list[int] = []
         num_sampled: list[int] = []
         num_kept: list[int] = []
         finished: list[int] = []
@@ -59,41 +67,55 @@ class PerRequest:
         each: Iterable[int | list[int]] = self._representation.per_request(sampled)
         if valid is not None:
             each = compress(each, valid.tolist())
-        for row, tokens in zip(rows.tolist(), each, strict=True):
-            count = kept = 1 if isinstance(tokens, int) else len(tokens)
-            if count:
-                request = requests[row]
-                assert request is not None
-                before = len(request.output_token_ids)
-                reason = request.append(tokens)
+        requests = cast("list[_Request]", self._requests)  # a scheduled row has its request
+        for position, (row, tokens) in enumerate(zip(rows.tolist(), each, strict=True)):
+            request = requests[row]
+            output = request.output_token_ids
+            reason: FinishReason | None = None
+            kept = tokens
+            # The ordinary case stands in the loop: a call would cost as much as what it does.
+            if isinstance(tokens, int) or len(tokens) == 1:
+                token = tokens if isinstance(tokens, int) else tokens[0]
+                output.append(token)
+                if token in request.stop_token_ids:
+                    reason = FinishReason.STOP
+                elif len(output) >= request.max_tokens:
+                    reason = FinishReason.LENGTH
+            else:
+                before = len(output)
+                reason = request.take(tokens)
+                ragged.append(position)
+                num_sampled.append(len(tokens))
+                num_kept.append(len(output) - before)
+                if not tokens:
+                    continue
                 if reason is not None:
-                    kept = len(request.output_token_ids) - before
-                    finished.append(len(num_sampled))
-                    reasons.append(reason)
-                    if not isinstance(tokens, int):
-                        tokens = tokens[:kept]
-                completion = CompletionOutput(0, tokens, reason)
-                done = reason is not None
-                outputs.append(
-                    RequestOutput(request.index, request.prompt_token_ids, [completion], done)
-                )
-            num_sampled.append(count)
-            num_kept.append(kept)
+                    kept = tokens[: num_kept[-1]]
+            done = reason is not None
+            if done:
+                finished.append(position)
+                reasons.append(reason)
+            completion = CompletionOutput(0, kept, reason)
+            outputs.append(
+                RequestOutput(request.index, request.prompt_token_ids, [completion], done)
+            )
         return Delivered(
-            np.array(num_sampled, np.int32),
-            np.array(num_kept, np.int32),
+            _ones_but(len(rows), ragged, num_sampled),
+            _ones_but(len(rows), ragged, num_kept),
             outputs,
             np.array(finished, np.int32),
             np.array(reasons, np.int8),
         )
 
     def retire(self, row: int) -> list[int]:
+        """The list itself: nothing else holds it now."""
         request = self._requests[row]
         assert request is not None
         self._requests[row] = None
         return request.output_token_ids
 
     def request_output(self, row: int) -> RequestOutput:
+        """All tokens so far, in a list of their own."""
         request = self._requests[row]
         assert request is not None
         completion = CompletionOutput(0, list(request.output_token_ids), None)

@@ -1,11 +1,9 @@
 """A forward pass that is a wait: its length comes from a profile, the host path is the real one."""
 
-from typing import TYPE_CHECKING
-
 import ctypes
 import sys
 import time
-
+from typing import TYPE_CHECKING
 
 from engines.builtin.device import DeviceBatch
 from engines.builtin.device.profile import load_profile
@@ -46,6 +44,7 @@ class _Running:
         self._end_ns = end_ns
 
     def wait(self) -> tuple[int, int]:
+        """Block until the modelled end; no time if that has passed."""
         start = time.perf_counter_ns()
         if start >= self._end_ns:
             return 0, 0
@@ -66,9 +65,11 @@ class ModelledDevice:
 
     @staticmethod
     def num_kv_tokens(config: EngineConfig) -> int:
+        """What the profile's memory leaves beside the weights."""
         return load_profile(config.device_profile).num_kv_tokens()
 
     def launch(self, batch: DeviceBatch) -> _Running:
+        """Start at once or when the step before has ended, whichever is later."""
         start = max(time.perf_counter_ns(), self._free_at_ns)
         step_seconds = self._profile.step_seconds(batch)
         self._free_at_ns = start + round(step_seconds * 1e9)

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-
 from engines.builtin.device import DeviceBatch
 from engines.builtin.device.scripted_sampler import ScriptedSampler
 from engines.protocol import EngineConfig
@@ -19,6 +18,7 @@ class _Done:
         self.step_seconds = 0.0
 
     def wait(self) -> tuple[int, int]:
+        """Nothing to wait for."""
         return 0, 0
 
 
@@ -37,4 +37,5 @@ class NullDevice:
         return config.max_num_seqs * (config.max_model_len + margin)
 
     def launch(self, batch: DeviceBatch) -> _Done:
+        """Sample now; the handle is done."""
         return _Done(self._sampler.sample(batch))

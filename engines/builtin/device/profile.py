@@ -59,7 +59,7 @@ class DeviceProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 def shipped_profiles() -> list[str]:
     """Names of the profiles that come with the package."""
-    return sorted({path.name.split(".")[0] for path in _SHIPPED.glob("*.toml")})
+    return sorted({path.stem.removesuffix(".calibrated") for path in _SHIPPED.glob("*.toml")})
 
 
 def load_profile(name_or_path: str) -> DeviceProfile:

@@ -1,7 +1,7 @@
 """The swappable shapes in which a step's sampled tokens leave the runner; one shape a file."""
 
 from collections.abc import Iterable
-from typing import Any, Protocol, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 

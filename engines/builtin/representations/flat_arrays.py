@@ -1,7 +1,8 @@
 """Values and offsets, as in Arrow and CSR: int32 ``[total]`` and int32 ``[num_reqs + 1]``."""
 
 from collections.abc import Iterable
-from typing import NamedTuple, TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,7 @@ class FlatArrays:
     columnar = True
 
     def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> FlatTokens:
+        """Tokens without their padding, and where each row begins."""
         array = tokens.numpy()
         if num_tokens is None:
             return FlatTokens(array[:, 0].copy(), np.arange(len(array) + 1, dtype=np.int32))
@@ -33,12 +35,15 @@ class FlatArrays:
         return FlatTokens(array[ragged_mask(num_tokens, array.shape[1])], offsets)
 
     def per_request(self, sampled: FlatTokens) -> Iterable[list[int]]:
+        """A slice and a list for each request, made one by one."""
         values, offsets = sampled
-        for start, end in zip(offsets[:-1], offsets[1:], strict=True):
+        for start, end in pairwise(offsets.tolist()):
             yield values[start:end].tolist()
 
     def columns(self, sampled: FlatTokens) -> tuple[Int32Array, Int32Array]:
+        """The values as they are, the counts from the offsets."""
         return sampled.values, np.diff(sampled.offsets)
 
     def nbytes(self, sampled: FlatTokens) -> int:
+        """Both arrays."""
         return sampled.values.nbytes + sampled.offsets.nbytes

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-
 from engines.protocol import Int32Array
 
 if TYPE_CHECKING:
@@ -19,8 +18,9 @@ class IntOrList:
     def from_device(
         self, tokens: "torch.Tensor", num_tokens: Int32Array | None
     ) -> list[int | list[int]]:
+        """A bare int for a row of one token, a list for any other."""
         if num_tokens is None:
-            return tokens.flatten().tolist()  # type: ignore[no-any-return]
+            return tokens.flatten().tolist()
         rows: list[list[int]] = tokens.tolist()
         return [
             row[0] if count == 1 else row[:count]
@@ -28,12 +28,15 @@ class IntOrList:
         ]
 
     def per_request(self, sampled: list[int | list[int]]) -> Iterable[int | list[int]]:
+        """The list itself."""
         return sampled
 
     def columns(self, sampled: list[int | list[int]]) -> tuple[Int32Array, Int32Array]:
+        """Raises NotImplementedError: Python objects have none."""
         raise NotImplementedError("a list of ints and lists has no columns")
 
     def nbytes(self, sampled: list[int | list[int]]) -> int:
+        """The list, the lists in it and every int."""
         return sys.getsizeof(sampled) + sum(
             sys.getsizeof(item) + (sum(map(sys.getsizeof, item)) if isinstance(item, list) else 0)
             for item in sampled

@@ -17,21 +17,29 @@ class ListOfArrays:
 
     columnar = True
 
-    def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> list[Int32Array]:
+    def from_device(
+        self, tokens: "torch.Tensor", num_tokens: Int32Array | None
+    ) -> list[Int32Array]:
+        """A view a row into one copy of the buffer."""
         rows = list(tokens.numpy().copy())
         if num_tokens is None:
             return rows
         return [row[:count] for row, count in zip(rows, num_tokens.tolist(), strict=True)]
 
     def per_request(self, sampled: list[Int32Array]) -> Iterable[list[int]]:
+        """`ndarray.tolist` for each request, one by one."""
         return map(np.ndarray.tolist, sampled)
 
     def columns(self, sampled: list[Int32Array]) -> tuple[Int32Array, Int32Array]:
+        """The rows joined again."""
         if not sampled:  # np.concatenate refuses no arrays, and np.array([]) would be float64
             return np.empty(0, np.int32), np.empty(0, np.int32)
         num_tokens = np.fromiter(map(len, sampled), dtype=np.int32, count=len(sampled))
         return np.concatenate(sampled), num_tokens
 
     def nbytes(self, sampled: list[Int32Array]) -> int:
-        headers = sum(sys.getsizeof(row) - (row.nbytes if row.base is None else 0) for row in sampled)
+        """The list, the array objects and what they show of the copy."""
+        headers = sum(
+            sys.getsizeof(row) - (row.nbytes if row.base is None else 0) for row in sampled
+        )
         return sys.getsizeof(sampled) + headers + sum(row.nbytes for row in sampled)

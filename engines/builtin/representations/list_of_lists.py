@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-
 from engines.protocol import Int32Array
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ class ListOfLists:
     columnar = False
 
     def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> list[list[int]]:
+        """All rows at once by `tolist`, each cut to its count."""
         rows: list[list[int]] = tokens.tolist()
         if num_tokens is not None:
             for row, count in zip(rows, num_tokens.tolist(), strict=True):
@@ -24,12 +24,15 @@ class ListOfLists:
         return rows
 
     def per_request(self, sampled: list[list[int]]) -> Iterable[list[int]]:
+        """The list itself."""
         return sampled
 
     def columns(self, sampled: list[list[int]]) -> tuple[Int32Array, Int32Array]:
+        """Raises NotImplementedError: Python objects have none."""
         raise NotImplementedError("a list of lists has no columns")
 
     def nbytes(self, sampled: list[list[int]]) -> int:
+        """The list, the lists in it and every int."""
         return sys.getsizeof(sampled) + sum(
             sys.getsizeof(row) + sum(map(sys.getsizeof, row)) for row in sampled
         )

@@ -1,7 +1,7 @@
 """A matrix and its counts: int32 ``[num_reqs, max_tokens]`` and ``[num_reqs]`` (on vLLM #26368)."""
 
 from collections.abc import Iterable
-from typing import NamedTuple, TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,19 +25,23 @@ class PaddedArrays:
     columnar = True
 
     def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> PaddedTokens:
+        """One copy of the buffer, padding included."""
         if num_tokens is None:
             num_tokens = np.ones(len(tokens), np.int32)
         return PaddedTokens(tokens.numpy().copy(), num_tokens)
 
     def per_request(self, sampled: PaddedTokens) -> Iterable[list[int]]:
-        for row, count in zip(sampled.token_ids, sampled.num_tokens, strict=True):
+        """A slice and a list for each request, made one by one."""
+        for row, count in zip(sampled.token_ids, sampled.num_tokens.tolist(), strict=True):
             yield row[:count].tolist()
 
     def columns(self, sampled: PaddedTokens) -> tuple[Int32Array, Int32Array]:
+        """The matrix without its padding, and the counts as they are."""
         width = sampled.token_ids.shape[1]
         if width == 1 and sampled.num_tokens.all():
             return sampled.token_ids[:, 0], sampled.num_tokens
         return sampled.token_ids[ragged_mask(sampled.num_tokens, width)], sampled.num_tokens
 
     def nbytes(self, sampled: PaddedTokens) -> int:
+        """Both arrays, padding included."""
         return sampled.token_ids.nbytes + sampled.num_tokens.nbytes

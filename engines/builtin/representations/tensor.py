@@ -18,9 +18,11 @@ class TensorItself:
     columnar = True
 
     def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> "torch.Tensor":
+        """The buffer, neither copied nor cut."""
         return tokens
 
     def per_request(self, sampled: "torch.Tensor") -> Iterable[list[int]]:
+        """A row of the tensor and its `tolist` for each request, one by one."""
         num_tokens = count_tokens(sampled)
         if num_tokens is None:
             yield from (row.tolist() for row in sampled)
@@ -29,10 +31,12 @@ class TensorItself:
             yield row[:count].tolist()
 
     def columns(self, sampled: "torch.Tensor") -> tuple[Int32Array, Int32Array]:
+        """Counted and cut by the -1 beyond each row's tokens."""
         array, num_tokens = sampled.numpy(), count_tokens(sampled)
         if num_tokens is None:
             return array[:, 0], np.ones(len(array), np.int32)
         return array[ragged_mask(num_tokens, array.shape[1])], num_tokens
 
     def nbytes(self, sampled: "torch.Tensor") -> int:
+        """The part of the buffer that the step fills."""
         return sampled.numel() * sampled.element_size()

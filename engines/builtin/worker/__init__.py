@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-
 from engines.protocol import BoolArray, Int32Array
 
 
@@ -60,5 +59,3 @@ class Worker(Protocol):
     def shutdown(self) -> None:
         """End the worker; safe to call twice."""
         ...
-
-

@@ -20,16 +20,21 @@ class InProcessWorker:
         self._waited = (0, 0)
 
     def launch(self, scheduler_output: SchedulerOutput) -> None:
+        """Start a step on this thread."""
         self._launched.append(self._runner.launch(scheduler_output))
 
     def wait(self) -> None:
+        """Block in the device's own wait."""
         self._waited = self._runner.wait(self._launched[0])
 
     def handoff(self) -> ModelRunnerOutput:
+        """Copy out and shape the oldest step's tokens."""
         return self._runner.handoff(self._launched.popleft(), self._waited)
 
     def rpc(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
+        """Nothing: there is no process but the engine's."""
         return []
 
     def shutdown(self) -> None:
+        """Nothing to end."""
         return

@@ -32,7 +32,11 @@ class ProcessWorker:
         self._wire = WIRES.load(config.wire)()
         self._outputs: list[bytes] = []
         self._launched = 0
-        self._call(_RPC, pickle.dumps(config))
+        try:
+            self._call(_RPC, pickle.dumps(config))
+        except EngineDeadError:
+            self.shutdown()
+            raise
 
     @property
     def wire_bytes(self) -> int:
@@ -40,23 +44,28 @@ class ProcessWorker:
         return self._channel.num_bytes
 
     def launch(self, scheduler_output: SchedulerOutput) -> None:
+        """Encode and send a step; the socket may take it before the worker does."""
         self._send(_STEP + self._wire.encode(scheduler_output))
         self._launched += 1
 
     def wait(self) -> None:
+        """Block until the oldest step's bytes are here."""
         self._outputs.append(self._receive())
         self._launched -= 1
 
     def handoff(self) -> ModelRunnerOutput:
+        """Decode the oldest step's bytes."""
         output: ModelRunnerOutput = self._wire.decode(self._outputs.pop())
         return output
 
     def rpc(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
+        """Call in the worker's process. Raises RuntimeError while a step is under way."""
         if self._launched:
             raise RuntimeError("rpc while a step is under way")
         return [pickle.loads(self._call(_RPC, pickle.dumps((function, args))))]
 
     def shutdown(self) -> None:
+        """Close the socket, which ends the worker's loop; kill it if that takes 5 s."""
         self._channel.close()  # the worker's loop ends when its socket does
         try:
             self._process.wait(timeout=5)
@@ -116,7 +125,8 @@ class _WorkerProcess:
         if self.while_device_busy is not None:
             self.while_device_busy()
         waited = self._runner.wait(step)
-        return self._wire.encode(self._runner.handoff(step, waited))
+        data: bytes = self._wire.encode(self._runner.handoff(step, waited))
+        return data
 
 
 def main(descriptor: int) -> None:

@@ -1,0 +1,34 @@
+"""``gcbench doctor``: what this machine can do, and what would spoil a measurement on it."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from harness.doctor import check
+from harness.report.lists import doctor_table
+from harness.report.terminal import make_console
+from harness.store import write_json
+
+EXAMPLES = """
+\b
+Examples:
+  gcbench doctor
+  gcbench doctor --json -
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.option("--output", default=Path("results/runs"), show_default=True, metavar="DIR",
+              type=click.Path(path_type=Path), help="Results folder to look at.")
+@click.option("--json", "json_path", metavar="FILE|-", help="Write the findings there.")
+@click.pass_context
+def doctor(ctx: click.Context, output: Path, json_path: str | None) -> None:  # fmt: skip
+    """Look at Python, torch, cores, timers, load and memory; exit 3 if measuring is hopeless."""
+    findings = check(output)
+    if json_path:
+        write_json(json_path, msgspec.to_builtins(findings))
+    if json_path != "-":
+        doctor_table(findings, make_console())
+    if any(finding.level == "bad" for finding in findings):
+        ctx.exit(3)

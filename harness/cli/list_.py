@@ -1,0 +1,75 @@
+"""``gcbench list``: what there is to choose from."""
+
+from collections.abc import Callable
+from importlib import import_module
+
+import click
+
+from engines.builtin import registries
+from engines.builtin.device.profile import load_profile, shipped_profiles
+from engines.registry import ENGINES, Registry
+from harness.collector.policy import POLICIES
+from harness.metrics import METRICS
+from harness.report.lists import list_table
+from harness.report.terminal import make_console
+from workloads import catalog
+
+Rows = list[tuple[str, str, str]]
+
+EXAMPLES = """
+\b
+Examples:
+  gcbench list
+  gcbench list representations workloads
+"""
+
+
+def _registered(registry: Registry) -> Callable[[], Rows]:
+    def rows() -> Rows:
+        return [(registry.kind, name, _first_line(registry, name)) for name in registry.names()]
+
+    return rows
+
+
+def _first_line(registry: Registry, name: str) -> str:
+    """What the module of an implementation says of itself."""
+    module = import_module(registry.check(name).split(":")[0])
+    return (module.__doc__ or "").strip().splitlines()[0]
+
+
+def _workloads() -> Rows:
+    return [("workload", name, catalog.load(name).reason) for name in catalog.names()]
+
+
+def _profiles() -> Rows:
+    return [("device profile", name, load_profile(name).source) for name in shipped_profiles()]
+
+
+def _policies() -> Rows:
+    return [("collector policy", name, words) for name, words in POLICIES.items()]
+
+
+def _metrics() -> Rows:
+    return [("metric", m.name, f"{m.definition} [{m.unit}]") for m in METRICS.values()]
+
+
+_KINDS: dict[str, Callable[[], Rows]] = {
+    "workloads": _workloads,
+    "engines": _registered(ENGINES),
+    "devices": _registered(registries.DEVICES),
+    "profiles": _profiles,
+    "representations": _registered(registries.REPRESENTATIONS),
+    "deliveries": _registered(registries.DELIVERIES),
+    "policies": _policies,
+    "workers": _registered(registries.WORKERS),
+    "wires": _registered(registries.WIRES),
+    "metrics": _metrics,
+}
+
+
+@click.command(name="list", epilog=EXAMPLES)
+@click.argument("kinds", nargs=-1, type=click.Choice(list(_KINDS)))
+def list_(kinds: tuple[str, ...]) -> None:
+    """List what each axis can be: KINDS, or everything."""
+    rows = [row for kind in kinds or _KINDS for row in _KINDS[kind]()]
+    list_table(rows, make_console())

@@ -1,0 +1,52 @@
+"""``gcbench noise``: equal cells against each other, so that one knows what can be found here."""
+
+from typing import Any
+
+import click
+import msgspec
+import numpy as np
+from rich.console import Console
+
+from harness.cli.options import axis_options, run_options, workload_options
+from harness.cli.session import Session
+from harness.noise import noise_floor
+from harness.report.lists import noise_table
+from harness.report.terminal import make_console
+from harness.rounds import Precision
+from harness.store import write_json
+
+EXAMPLES = """
+\b
+Examples:
+  gcbench noise
+      two equal cells of the decode workload, 14 rounds
+  gcbench noise --device null --rounds 28
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@axis_options()
+@workload_options
+@click.option("--rounds", default=14, show_default=True, help="Interleaved rounds.")
+@click.option("--decide", default="", metavar="METRIC", help="Metric to look at.")
+@click.option("--resume", default="", metavar="NAME", help="Go on with an experiment.")
+@run_options
+@click.pass_context
+def noise(ctx: click.Context, json_path: str | None, **flags: Any) -> None:
+    """Measure this machine's noise floor and the smallest change it can find (A/A runs)."""
+    session = Session(flags)
+    cells = [msgspec.structs.replace(session.cell, copy=copy) for copy in (0, 1)]
+    plan = session.plan(cells, **flags)
+    result, interrupted = session.run(plan, Precision(0, 0))
+    metric = plan.decide[0]
+    samples = [cell.metrics[metric].samples for cell in result.cells if metric in cell.metrics]
+    if len(samples) < len(cells) or interrupted:
+        Console(stderr=True).print(
+            f"gcbench: not enough trials; go on with --resume {plan.name}", highlight=False
+        )
+        ctx.exit(130 if interrupted else 3)
+    floor = noise_floor(np.array(samples, dtype=np.float64).T)
+    if not session.quiet:
+        noise_table(metric, floor, make_console())
+    if json_path:
+        write_json(json_path, floor)

@@ -1,0 +1,172 @@
+"""The flags that describe a grid, shared by the commands that run one."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from harness.grid import AXES
+from workloads import catalog
+from workloads.acceptance import parse_acceptance
+from workloads.arrivals import parse_arrivals
+from workloads.lengths import parse_lengths
+from workloads.workload import Workload
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class CommaList(click.ParamType):
+    """Values separated by commas, each at most once."""
+
+    name = "LIST"
+
+    def __init__(self, kind: type = str) -> None:
+        self._kind = kind
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if isinstance(value, list):
+            return value
+        try:
+            values = [self._kind(part.strip()) for part in str(value).split(",") if part.strip()]
+        except ValueError:
+            self.fail(f"{value!r} must be whole numbers separated by commas", param, ctx)
+        if not values:
+            self.fail("no value given", param, ctx)
+        return list(dict.fromkeys(values))
+
+
+_AXES: list[tuple[str, CommaList, str]] = [
+    ("workload", CommaList(), "Names, .toml files or Azure traces (.csv)."),
+    ("engine", CommaList(), "Engines."),
+    ("device", CommaList(), "modelled (a wait stands for the accelerator) or null (no time)."),
+    ("device-profile", CommaList(), "Modelled accelerator: a name or a .toml file."),
+    ("representation", CommaList(), "Shapes of the sampled tokens."),
+    ("delivery", CommaList(), "per_request (a loop, as vLLM) or columnar (the batch at once)."),
+    ("gc", CommaList(), "Collector policies, combined with +, e.g. freeze+threshold:50000/20/20."),
+    ("batch-size", CommaList(int), "Requests in a batch at most (vLLM's max_num_seqs)."),
+    ("output-processing", CommaList(), "inline, or overlapped with the next step."),
+    ("worker", CommaList(), "Where the runner lives: in-process or process."),
+    ("wire", CommaList(), "What crosses to a worker process."),
+    ("heap-objects", CommaList(int), "Tracked objects to top the heap up to."),
+    ("python", CommaList(), "Interpreters (paths) that have gcbench installed."),
+]
+
+AXIS_DEFAULTS: dict[str, list[str | int]] = {
+    "workload": ["opt125m-48-200"],
+    "engine": ["builtin"],
+    "device": ["modelled"],
+    "device_profile": [""],
+    "representation": ["list_of_lists"],
+    "delivery": ["per_request"],
+    "gc": ["default"],
+    "batch_size": [1024],
+    "output_processing": ["inline"],
+    "worker": ["in-process"],
+    "wire": ["pickle"],
+    "heap_objects": [0],
+    "python": [""],
+}
+
+
+def axis_options(**defaults: list[str | int]) -> Callable[[Command], Command]:
+    """Adds a flag for each axis; a command can have defaults of its own."""
+
+    def add(command: Command) -> Command:
+        for flag, kind, words in reversed(_AXES):
+            default = (AXIS_DEFAULTS | defaults)[flag.replace("-", "_")]
+            shown = ",".join(str(value) for value in default if value != "")
+            words = f"{words} [default: {shown}]" if shown else words
+            command = click.option(f"--{flag}", type=kind, default=default, help=words)(command)
+        return command
+
+    return add
+
+
+def workload_options(command: Command) -> Command:
+    """Adds the flags that stand in the place of what a workload says."""
+    for option in reversed(
+        [
+            click.option("--num-requests", type=int, help="How many requests."),
+            click.option("--prompt-lens", help="48, uniform:LOW:HIGH or lognormal:MEDIAN:SIGMA."),
+            click.option("--output-lens", help="The same for output tokens."),
+            click.option("--arrivals", help="at_once, poisson:RATE or closed_loop:N."),
+            click.option("--tokens-per-step", help="1, or 1..4 for ragged steps."),
+            click.option("--retain", type=click.Choice(["step", "finish"]),
+                         help="How long the consumer keeps a request's outputs."),
+            click.option("--window", help="Stretch of a trace, START:DURATION in seconds."),
+            click.option("--time-scale", type=float, help="Factor on a trace's gaps."),
+            click.option("--skip-bad-rows", is_flag=True, help="Count a trace's bad rows only."),
+        ]
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def run_options(command: Command) -> Command:
+    """Adds the flags that any command with trials has."""
+    for option in reversed(
+        [
+            click.option("--seed", default=0, show_default=True, help="Seed of everything."),
+            click.option("--json", "json_path", metavar="FILE|-", help="Write the result there."),
+            click.option("--output", default=Path("results/runs"), show_default=True, metavar="DIR",
+                         type=click.Path(path_type=Path), help="Where raw trials are kept."),
+            click.option("--trial-timeout", default=300.0, show_default=True, metavar="SECONDS",
+                         help="For a trial's preparation, and for its measurement."),
+            click.option("--quiet", is_flag=True, help="No progress, no tables."),
+        ]
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def take_axes(flags: dict[str, Any]) -> dict[str, list[str | int]]:
+    """Take the axes out of a command's flags, in the order of the grid."""
+    return {axis: flags.pop(axis) for axis in AXES}
+
+
+def take_workloads(axes: dict[str, list[str | int]], flags: dict[str, Any]) -> list[Workload]:
+    """Take the workload flags and make the workloads of the axis, which then has their names.
+
+    Raises ValueError for anything that cannot be read.
+    """
+    parsers = {
+        "num_requests": int,
+        "prompt_lens": parse_lengths,
+        "output_lens": parse_lengths,
+        "arrivals": parse_arrivals,
+        "tokens_per_step": parse_acceptance,
+        "retain": str,
+    }
+    given = {name: flags.pop(name) for name in parsers}
+    changes = {name: parsers[name](value) for name, value in given.items() if value is not None}
+    if "tokens_per_step" in changes:
+        changes["acceptance"] = changes.pop("tokens_per_step")
+    trace = _trace_changes(flags)
+    workloads = []
+    for name in axes["workload"]:
+        workload = catalog.load(str(name))
+        if trace:
+            if workload.trace is None:
+                raise ValueError(f"--{next(iter(trace))}: workload {workload.name} is no trace")
+            changes["trace"] = msgspec.structs.replace(workload.trace, **trace)
+        workloads.append(msgspec.structs.replace(workload, **changes))
+    axes["workload"] = [workload.name for workload in workloads]
+    return workloads
+
+
+def _trace_changes(flags: dict[str, Any]) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    window, scale, skip = (flags.pop(name) for name in ("window", "time_scale", "skip_bad_rows"))
+    if window is not None:
+        try:
+            start, duration = (float(part) for part in window.split(":"))
+        except ValueError:
+            raise ValueError(f"--window {window}: must be START:DURATION in seconds") from None
+        changes |= {"start_seconds": start, "duration_seconds": duration}
+    if scale is not None:
+        changes["time_scale"] = scale
+    if skip:
+        changes["skip_bad_rows"] = True
+    return changes

@@ -1,0 +1,67 @@
+"""What a person sees while trials run: how far, how long still, what came last."""
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from harness.experiment import cell_id
+from harness.plan import Turn
+from harness.trial import TrialFailure, TrialResult
+
+
+class TrialProgress:
+    """A bar with an estimate of the time left; one plain line a round where nobody watches."""
+
+    def __init__(self, total: int, axes: list[str], quiet: bool) -> None:
+        self._console = console = Console(stderr=True)
+        self._axes = axes
+        self._quiet = quiet
+        self._total = total
+        self._done = 0
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            disable=quiet or not console.is_terminal,
+            transient=True,
+            speed_estimate_period=120,
+        )
+        self._task = self._bar.add_task("warming up", total=total)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def skip(self, count: int) -> None:
+        """So many trials were there already."""
+        self._done += count
+        self._bar.update(self._task, completed=self._done)
+
+    def on_trial(self, turn: Turn, outcome: TrialResult | TrialFailure) -> None:
+        """A trial has ended."""
+        self._done += 1
+        where = f"round {turn.round}" if turn.mode == "timing" else f"counting {turn.mode}"
+        name = cell_id(turn.cell, self._axes)
+        total = max(self._total, self._done)
+        self._bar.update(
+            self._task, completed=self._done, total=total, description=f"{where}: {name[:48]}"
+        )
+        if self._quiet:
+            return
+        if isinstance(outcome, TrialFailure):
+            self._console.print(Text(f"no result: {name}: {outcome.reason}", style="red"))
+        elif not self._console.is_terminal and self._done % 10 == 0:
+            self._console.print(f"{self._done} of {total} trials")

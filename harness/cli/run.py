@@ -1,0 +1,53 @@
+"""``gcbench run``: one trial, everything about it."""
+
+from typing import Any
+
+import click
+from rich.console import Console
+
+from harness.cli.options import axis_options, run_options, workload_options
+from harness.cli.session import Session
+from harness.report.terminal import make_console
+from harness.report.trial import trial_table
+from harness.store import write_json
+from harness.trial import TrialResult
+
+EXAMPLES = """
+\b
+Examples:
+  gcbench run
+      one trial of the decode workload, all its metrics
+  gcbench run --mode counts --device null --batch-size 2048
+      exact collection counts of the host path
+  gcbench run --workload churn --gc freeze --heap-objects 700000 --json -
+      requests that come and go over a serving process's heap, as JSON
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@axis_options()
+@workload_options
+@click.option("--mode", default="timing", show_default=True,
+              type=click.Choice(["timing", "counts", "tracked", "opcodes"]),
+              help="Times; or exact counts of collections, tracked objects, bytecodes.")
+@click.option("--max-steps", default=0, metavar="N", help="End after N steps.")
+@run_options
+@click.pass_context
+def run(ctx: click.Context, json_path: str | None, mode: Any, max_steps: int,
+        **flags: Any) -> None:  # fmt: skip
+    """Run one cell once, in a fresh interpreter, and show all that was measured.
+
+    Says nothing about noise: `gcbench compare` does.
+    """
+    session = Session(flags)
+    with Console(stderr=True).status("one trial", spinner="dots"):
+        outcome = session.run_one(mode, max_steps)
+    if not isinstance(outcome, TrialResult):
+        Console(stderr=True).print(f"gcbench: no result: {outcome.reason}", markup=False)
+        ctx.exit(3)
+    if not session.quiet:
+        trial_table(outcome, make_console())
+    if json_path:
+        write_json(json_path, outcome)
+    if outcome.invalid:
+        ctx.exit(3)

@@ -1,0 +1,58 @@
+"""What holds for every test."""
+
+import gc
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def _callbacks() -> list[Callable[..., Any]]:
+    """Those in force, less hypothesis's own, which it installs once and keeps."""
+    return [c for c in gc.callbacks if not getattr(c, "__module__", "").startswith("hypothesis")]
+
+
+@pytest.fixture(autouse=True)
+def collector_as_it_was() -> Iterator[None]:
+    """Fail a test that leaves this process's collector other than it found it."""
+    settings = gc.isenabled(), gc.get_threshold()
+    callbacks, frozen = _callbacks(), gc.get_freeze_count()
+    yield
+    left = gc.isenabled(), gc.get_threshold()
+    # A collection of 3.12 moves its few hundred immortal objects to the frozen ones.
+    left_callbacks, froze = _callbacks(), gc.get_freeze_count() > frozen + 1000
+    if froze:
+        gc.unfreeze()
+    gc.set_threshold(*settings[1])
+    (gc.enable if settings[0] else gc.disable)()
+    for callback in left_callbacks:
+        if callback not in callbacks:
+            gc.callbacks.remove(callback)
+    assert left == settings, "the test left the collector's settings changed"
+    assert left_callbacks == callbacks, "the test left gc.callbacks changed"
+    assert not froze, "the test left objects frozen"
+
+
+@pytest.fixture
+def fresh_interpreter() -> Callable[..., Any]:
+    """Run a script with arguments in an interpreter of its own; what it prints, read as JSON."""
+    root = Path(__file__).parents[1]
+
+    def run(script: str, *arguments: str) -> Any:
+        done = subprocess.run(
+            [sys.executable, "-c", script, *arguments],
+            cwd=root,
+            env={**os.environ, "PYTHONHASHSEED": "0"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run

@@ -1,0 +1,115 @@
+"""Ballast: as many objects as asked for, of the types and the fan-out of the census."""
+
+import gc
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from harness.collector import heap
+from harness.collector.state import read_state
+
+BUILT = 60_000
+
+
+def tracked() -> int:
+    gc.collect()
+    return read_state().tracked_objects
+
+
+@pytest.fixture(autouse=True)
+def released() -> Iterator[None]:
+    yield
+    heap.release("engine")
+
+
+@pytest.mark.parametrize("missing", [1, 2, 63, 64, 65, 66, 1000, BUILT])
+def test_the_target_is_reached_and_released(missing: int) -> None:
+    before = tracked()
+    assert abs(heap.top_up("engine", before + missing, seed=1) - missing) <= 20
+    assert abs(tracked() - before - missing) <= 20
+    heap.release("engine")
+    assert abs(tracked() - before) <= 20
+
+
+def test_it_tops_up_what_is_there() -> None:
+    before = tracked()
+    heap.top_up("engine", before + 5000, seed=1)
+    assert abs(heap.top_up("engine", before + 9000, seed=2) - 4000) <= 20
+    assert abs(tracked() - before - 9000) <= 20
+
+
+@pytest.mark.parametrize("target", [0, 1000])
+def test_a_heap_that_is_large_enough_gets_none(target: int) -> None:
+    before = tracked()
+    assert heap.top_up("engine", target, seed=1) == 0
+    assert abs(tracked() - before) <= 20
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_nothing_is_collected_by_itself_and_the_switch_stays(enabled: bool) -> None:
+    (gc.enable if enabled else gc.disable)()
+    before = [generation["collections"] for generation in gc.get_stats()]
+    heap.top_up("engine", tracked() + BUILT, seed=1)
+    after = [generation["collections"] for generation in gc.get_stats()]
+    left = gc.isenabled()
+    gc.enable()
+    assert left == enabled
+    assert after[2] - before[2] == 3  # `tracked`, and one on either side of the building
+    assert after[0] - before[0] <= 1
+
+
+def test_the_ballast_is_old() -> None:
+    heap.top_up("engine", tracked() + BUILT, seed=1)
+    assert len(gc.get_objects(generation=2)) > BUILT
+    assert gc.get_count()[0] < 1000
+
+
+def ballast() -> list[object]:
+    heap.top_up("engine", tracked() + BUILT, seed=1)
+    return heap._ballast[0]
+
+
+def test_shares_are_those_of_the_composition() -> None:
+    objects = ballast()
+    counts = Counter(type(made).__name__.lstrip("_").lower() for made in objects)
+    assert counts.keys() == heap.COMPOSITION.keys()
+    whole = sum(kind.share for kind in heap.COMPOSITION.values())
+    for name, kind in heap.COMPOSITION.items():
+        assert counts[name] / len(objects) == pytest.approx(kind.share / whole, abs=0.005)
+
+
+def test_objects_are_tracked_and_have_the_references_of_the_composition() -> None:
+    objects = ballast()
+    assert all(map(gc.is_tracked, objects))
+    inside = {id(made) for made in objects}
+    for name in ("tuple", "dict", "list", "cell", "instance"):
+        kind = heap.COMPOSITION[name]
+        of_kind = [m for m in objects if type(m).__name__.lstrip("_").lower() == name]
+        referents = [gc.get_referents(made) for made in of_kind]
+        to_ballast = sum(id(r) in inside for found in referents for r in found)
+        to_strings = sum(type(r) is str for found in referents for r in found)
+        assert to_ballast / len(of_kind) == pytest.approx(kind.references, rel=0.05)
+        assert to_strings / len(of_kind) == pytest.approx(kind.atoms, rel=0.05)
+
+
+def test_neighbours_in_the_list_are_apart_in_memory() -> None:
+    addresses = [id(made) for made in ballast()]
+    jumps = sum(abs(a - b) > 100_000 for a, b in itertools.pairwise(addresses))
+    assert jumps > BUILT / heap.RUN_OBJECTS / 2
+
+
+def test_the_seed_decides_the_shape() -> None:
+    def kinds(seed: int) -> list[str]:
+        return [type(made).__name__ for made in heap._build(2000, seed)]
+
+    assert kinds(1) == kinds(1)
+    assert kinds(1) != kinds(2)
+    gc.collect()
+
+
+def test_a_full_pass_is_one_full_collection() -> None:
+    before = gc.get_stats()[2]["collections"]
+    assert heap.full_pass_seconds("engine") > 0
+    assert gc.get_stats()[2]["collections"] == before + 1

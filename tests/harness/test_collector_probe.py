@@ -1,0 +1,166 @@
+"""What the probe records is what the collector did, and recording leaves the collector alone."""
+
+import gc
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.collector.policy import DEFAULT_THRESHOLDS
+from harness.collector.probe import Probe
+from harness.collector.state import restore, snapshot
+
+
+def collections() -> list[int]:
+    return [generation["collections"] for generation in gc.get_stats()]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    limits=st.tuples(st.integers(1, 300), st.integers(0, 12), st.integers(0, 12)),
+    batches=st.lists(st.tuples(st.integers(0, 800), st.booleans()), max_size=20),
+    by_hand=st.lists(st.integers(0, 2), max_size=4),
+)
+def test_events_equal_the_statistics_of_the_collector(
+    limits: tuple[int, int, int], batches: list[tuple[int, bool]], by_hand: list[int]
+) -> None:
+    saved = snapshot()
+    gc.disable()
+    gc.set_threshold(*limits)
+    kept: list[Any] = []
+    probe = Probe()
+    probe.start()
+    before = collections()
+    gc.enable()
+    for size, keep in batches:
+        made: list[Any] = [[] for _ in range(size)]
+        made.append(made)
+        if keep:
+            kept.append(made)
+    for generation in by_hand:
+        gc.collect(generation)
+    gc.disable()
+    after = collections()
+    probe.stop()
+    restore(saved)
+    counted = np.bincount(probe.events().generation, minlength=3).tolist()
+    assert counted == [b - a for a, b in zip(before, after, strict=True)]
+    assert probe.dropped == 0
+
+
+def test_times_are_those_of_the_collection_and_collected_what_it_freed() -> None:
+    with Probe() as probe:
+        stamps = []
+        freed = []
+        for generation in (0, 1, 2):
+            cycle: list[Any] = []
+            cycle.append(cycle)
+            del cycle
+            began = time.perf_counter_ns()
+            freed.append(gc.collect(generation))
+            stamps.append((began, time.perf_counter_ns()))
+    events = probe.events()
+    assert events.generation.tolist() == [0, 1, 2]
+    assert events.collected.tolist() == freed
+    assert min(freed) >= 1
+    for (began, ended), start, duration in zip(
+        stamps, events.start_ns.tolist(), events.duration_ns.tolist(), strict=True
+    ):
+        assert began <= start <= start + duration <= ended
+    assert [column.dtype for column in events] == [np.int8, np.int64, np.int64, np.int64]
+
+
+def test_a_full_probe_counts_what_it_drops() -> None:
+    with Probe(capacity=3) as probe:
+        for generation in (2, 1, 0, 1, 2):
+            gc.collect(generation)
+        assert probe.events().generation.tolist() == [2, 1, 0]
+        assert probe.dropped == 2
+
+
+def test_start_and_stop_twice_are_once() -> None:
+    before = list(gc.callbacks)
+    probe = Probe()
+    probe.stop()
+    probe.start()
+    probe.start()
+    gc.collect(0)
+    probe.stop()
+    probe.stop()
+    assert list(gc.callbacks) == before
+    gc.collect(0)
+    with probe:
+        gc.collect(1)
+    assert probe.events().generation.tolist() == [0, 1]
+
+
+def test_a_window_that_raises_leaves_no_callback() -> None:
+    before = list(gc.callbacks)
+    with pytest.raises(KeyError), Probe():
+        raise KeyError
+    assert list(gc.callbacks) == before
+
+
+def test_events_are_a_copy() -> None:
+    with Probe() as probe:
+        gc.collect(0)
+        events = probe.events()
+        gc.collect(2)
+    assert events.generation.tolist() == [0]
+
+
+ALLOCATIONS = """
+import gc, sys
+from harness.collector.probe import Probe
+gc.collect()
+gc.disable()
+probe = Probe()
+record = probe._record
+infos = [{"generation": g, "collected": 10**6, "uncollectable": 0} for g in (0, 1, 2)]
+before, before = gc.get_count()[0], gc.get_count()[0]  # the first makes a tuple to be reused
+for _ in range(3000):
+    for info in infos:
+        record("start", info)
+        record("stop", info)
+after = gc.get_count()[0]
+print(after - before)
+"""
+
+
+def test_recording_allocates_nothing_that_is_tracked(fresh_interpreter) -> None:
+    assert fresh_interpreter(ALLOCATIONS) == 0
+
+
+LOOP = """
+import gc, json, sys
+from harness.collector.window import close_window, open_window
+shape, probe = sys.argv[1], sys.argv[2] == "probe"
+make = {"list": lambda: [], "tuple": lambda: ([],), "dict": lambda: {"key": []},
+        "kept dict": lambda: {}}[shape]
+assert open_window("engine", "default", 1024, probe, None) == ""
+kept = []
+for step in range(300):
+    batch = [make() for _ in range(1024)]
+    kept.append(batch if shape == "kept dict" else batch[: step % 7])
+print(json.dumps(close_window("engine").collections))
+"""
+
+
+@pytest.mark.parametrize("shape", ["list", "tuple", "dict"])
+def test_the_probe_moves_no_count_but_the_one_at_the_edge(shape: str, fresh_interpreter) -> None:
+    without = fresh_interpreter(LOOP, shape, "none")
+    probed = fresh_interpreter(LOOP, shape, "probe")
+    assert without[0] > 0
+    assert max(abs(a - b) for a, b in zip(without, probed, strict=True)) <= 1
+
+
+def test_where_new_dictionaries_are_kept_it_saves_one_allocation_a_collection(
+    fresh_interpreter,
+) -> None:
+    without = fresh_interpreter(LOOP, "kept dict", "none")
+    probed = fresh_interpreter(LOOP, "kept dict", "probe")
+    saved = without[0] / DEFAULT_THRESHOLDS[0]
+    assert 0 <= without[0] - probed[0] <= 1 + saved
