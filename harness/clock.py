@@ -29,9 +29,10 @@ class RealClock:
     now = staticmethod(time.perf_counter_ns)
 
     def step_done(self) -> None:
-        return
+        """Nothing: time passes by itself."""
 
     def wait_until(self, moment_ns: int) -> None:
+        """Sleep until then."""
         while (left := moment_ns - time.perf_counter_ns()) > 0:
             time.sleep(left / 1e9)
 
@@ -43,10 +44,13 @@ class VirtualClock:
         self._now = 1  # 0 means "not yet" in the recorder
 
     def now(self) -> int:
+        """Nanoseconds of the steps so far and of the jumps between them."""
         return self._now
 
     def step_done(self) -> None:
+        """A step's time is over."""
         self._now += VIRTUAL_STEP_NS
 
     def wait_until(self, moment_ns: int) -> None:
+        """Jump there."""
         self._now = max(self._now, moment_ns)

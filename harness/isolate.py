@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import msgspec
 
@@ -67,10 +67,8 @@ class _TrialProcess:
         process = self._process
         if process is None:
             return
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         for stream in (process.stdin, process.stdout, process.stderr):
             if stream is not None:
                 stream.close()

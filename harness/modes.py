@@ -29,6 +29,7 @@ class Unwatched:
         self.step = engine.step
 
     def results(self) -> dict[str, float | None]:
+        """None."""
         return {}
 
 
@@ -42,6 +43,7 @@ class TrackedObjects:
         engine.clock = lambda: gc.get_count()[0]
 
     def step(self) -> StepOutput:
+        """A step of the engine, and the size of what it handed over."""
         if not self._offset:
             # The count stops at zero when older objects die; from here on it never gets there.
             self._offset = [[] for _ in range(_COUNT_OFFSET)]
@@ -51,6 +53,7 @@ class TrackedObjects:
         return output
 
     def results(self) -> dict[str, float | None]:
+        """Mean size of a hand-off; the counts themselves are in the step's stamps."""
         sizes = self._handoff_bytes
         return {"handoff_bytes": sum(sizes) / len(sizes) if sizes else None}
 
@@ -67,6 +70,7 @@ class Opcodes:
         self._num_rows = 0
 
     def step(self) -> StepOutput:
+        """A step of the engine, traced if the one before it was full."""
         if not self._is_full or self._num_steps >= _TRACED_STEPS:
             output = self._engine.step()
             self._is_full = len(output.request_index) >= self._full_batch
@@ -78,6 +82,7 @@ class Opcodes:
         return output
 
     def results(self) -> dict[str, float | None]:
+        """Bytecodes and allocations of the traced steps; nothing where none was full."""
         if not self._num_rows:
             return {}
         return {

@@ -35,8 +35,17 @@ class Recorder:
     """
 
     def __init__(self, num_requests: int, max_gaps: int) -> None:
-        zeros = [np.zeros(num_requests, np.int64) for _ in range(5)]
-        self.requests = Requests(*zeros, np.full(num_requests, -1, np.int8))
+        def zeros() -> Int64Array:
+            return np.zeros(num_requests, np.int64)
+
+        self.requests = Requests(
+            scheduled_ns=zeros(),
+            sent_ns=zeros(),
+            first_ns=zeros(),
+            last_ns=zeros(),
+            num_tokens=zeros(),
+            finish_reason=np.full(num_requests, -1, np.int8),
+        )
         self._steps = np.zeros((4096, _WIDTH), np.int64)
         self.num_steps = 0
         self._gaps = np.zeros(max_gaps, np.int64)

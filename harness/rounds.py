@@ -71,6 +71,7 @@ class Rounds:
         if isinstance(outcome, TrialFailure):
             self._failures[turn.cell] += 1
         self.outcomes[_key(turn)] = outcome
+        self.store.keep_rows(_key(turn))
         self.store.save_trial(_key(turn), outcome)
         self.on_trial(turn, outcome)
 

@@ -18,6 +18,8 @@ from tempfile import TemporaryFile
 from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from harness.experiment import SCHEMA as EXPERIMENT_SCHEMA
 from harness.experiment import ExperimentResult
@@ -132,8 +134,22 @@ class RunStore:
         return self.folder / f"schedule-{schedule_sha256[:12]}.npz"
 
     def rows_path(self, key: TrialKey) -> Path:
-        """The path to which a trial adds ``-steps.parquet`` and the like for its rows."""
-        return self.folder / "rows" / str(key)
+        """Where a trial leaves its rows: arrays named ``TABLE.COLUMN`` in an ``.npz``."""
+        return self.folder / "rows" / f"{key}.npz"
+
+    def keep_rows(self, key: TrialKey) -> None:
+        """Make Parquet of the rows that a trial has left, ``<key>-<table>.parquet`` each table."""
+        left = self.rows_path(key)
+        if not left.exists():
+            return
+        tables: dict[str, dict[str, NDArray[Any]]] = {}
+        with np.load(left) as columns:
+            for name in columns.files:
+                table, column = name.split(".")
+                tables.setdefault(table, {})[column] = columns[name]
+        for table, rows in tables.items():
+            write_rows(left.with_name(f"{key}-{table}.parquet"), rows)
+        left.unlink()
 
     def save_trial(self, key: TrialKey, outcome: TrialResult | TrialFailure) -> None:
         """Keep a trial's outcome; an earlier outcome of the same key is replaced."""

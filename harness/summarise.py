@@ -16,6 +16,8 @@ from harness.verdict import decide
 
 Samples = list[float | None]
 
+_FEWEST_PAIRS = 3
+
 
 class _Trials:
     """The usable results of a plan, by cell."""
@@ -158,36 +160,46 @@ def _different_work(plan: Plan, cells: list[CellResult]) -> list[str]:
 def _comparisons(
     plan: Plan, trials: _Trials, ids: dict[Cell, str], group_of: dict[Cell, int]
 ) -> list[Comparison]:
-    pairs: list[tuple[Cell, Cell, str, Ratio]] = []
-    candidates = [
-        (plan.cells[plan.baselines[group_of[cell]]], cell, plan.decide[group_of[cell]])
-        for cell in plan.cells
-        if plan.cells[plan.baselines[group_of[cell]]] != cell
-    ]
-    for baseline, cell, metric in candidates:
-        before = np.array(trials.samples(baseline, metric), dtype=np.float64)
-        after = np.array(trials.samples(cell, metric), dtype=np.float64)
-        if (~np.isnan(before) & ~np.isnan(after)).sum() >= 3:
-            pairs.append((baseline, cell, metric, paired_ratio(before, after, len(candidates))))
-    adjusted = holm([ratio.p for *_, ratio in pairs])
-    verdicts: dict[int, str] = {}
-    for metric in {metric for _, _, metric, _ in pairs}:
-        chosen = [i for i, pair in enumerate(pairs) if pair[2] == metric]
+    """Each cell against its group's baseline; those decided by one metric are one family."""
+    comparisons: dict[Cell, Comparison] = {}
+    for metric in dict.fromkeys(plan.decide):
+        pairs = [
+            (plan.cells[plan.baselines[group_of[cell]]], cell)
+            for cell in plan.cells
+            if plan.decide[group_of[cell]] == metric
+        ]
+        family = [
+            (baseline, cell, ratio)
+            for baseline, cell in pairs
+            if baseline != cell
+            and (ratio := _ratio(trials, baseline, cell, metric, len(pairs))) is not None
+        ]
+        ratios = [ratio for *_, ratio in family]
         direction = METRICS[metric].direction
         assert direction != "neither"
-        ratios = [pairs[i][3]._replace(p=adjusted[i] / 1) for i in chosen]
-        verdicts |= dict(zip(chosen, decide(ratios, direction, plan.tolerance), strict=True))
-    return [
-        Comparison(
-            metric=metric,
-            baseline=ids[baseline],
-            candidate=ids[cell],
-            ratio=ratio.ratio,
-            ci95=ratio.ci95,
-            verdict=verdicts[i],  # type: ignore[arg-type]
-            p_adjusted=adjusted[i],
-            mde=ratio.mde,
-            rounds=ratio.rounds,
-        )
-        for i, (baseline, cell, metric, ratio) in enumerate(pairs)
-    ]
+        verdicts = decide(ratios, direction, plan.tolerance)
+        adjusted = holm([ratio.p for ratio in ratios])
+        for (baseline, cell, ratio), verdict, p in zip(family, verdicts, adjusted, strict=True):
+            comparisons[cell] = Comparison(
+                metric=metric,
+                baseline=ids[baseline],
+                candidate=ids[cell],
+                ratio=ratio.ratio,
+                ci95=ratio.ci95,
+                verdict=verdict,
+                p_adjusted=p,
+                mde=ratio.mde,
+                rounds=ratio.rounds,
+            )
+    return [comparisons[cell] for cell in plan.cells if cell in comparisons]
+
+
+def _ratio(
+    trials: _Trials, baseline: Cell, cell: Cell, metric: str, family: int
+) -> Ratio | None:
+    """The paired ratio, or None where fewer than three rounds have both."""
+    before = np.array(trials.samples(baseline, metric), dtype=np.float64)
+    after = np.array(trials.samples(cell, metric), dtype=np.float64)
+    if (~np.isnan(before) & ~np.isnan(after)).sum() < _FEWEST_PAIRS:
+        return None
+    return paired_ratio(before, after, max(1, family - 1))

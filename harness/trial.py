@@ -48,7 +48,10 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything a fresh interpreter needs to run one cell once."""
+    """Everything a fresh interpreter needs to run one cell once.
+
+    ``max_steps`` ends it early, 0 never; ``rows_path`` is where it leaves its rows, "" nowhere.
+    """
 
     cell: Cell
     schedule_path: str

@@ -23,7 +23,7 @@ from harness.machine import code_identity
 from harness.measure import Observation, measure
 from harness.modes import MODES
 from harness.recorder import STEP_COLUMNS
-from harness.store_files import StoreError, write_rows
+from harness.store_files import StoreError, writing
 from harness.trial import READY, REFUSED, ProcessResult, Trial, TrialResult
 from engines.unix import die_with_parent
 from workloads.schedule import Schedule
@@ -123,14 +123,18 @@ def _sha256(arrays: list[Any]) -> str:
     return digest.hexdigest()
 
 
-def _write_rows(prefix: str, seen: Observation) -> None:
-    """Rows of a trial as Parquet: a request, a step and a collection each a row."""
-    write_rows(Path(f"{prefix}-requests.parquet"), seen.requests._asdict())
-    write_rows(
-        Path(f"{prefix}-steps.parquet"),
-        {name: seen.steps[:, i] for i, name in enumerate(STEP_COLUMNS)},
-    )
-    write_rows(Path(f"{prefix}-collections.parquet"), seen.events._asdict())
+def _write_rows(path: str, seen: Observation) -> None:
+    """Leave the rows to the parent, raw: it has the time to make Parquet of them, this has not."""
+    tables = {
+        "requests": seen.requests._asdict(),
+        "steps": dict(zip(STEP_COLUMNS, seen.steps.T, strict=True)),
+        "collections": seen.events._asdict(),
+    }
+    columns = {
+        f"{table}.{name}": column for table, rows in tables.items() for name, column in rows.items()
+    }
+    with writing(Path(path)):
+        np.savez(path, **columns)
 
 
 def main() -> int:

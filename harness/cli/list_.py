@@ -8,7 +8,7 @@ import click
 from engines.builtin import registries
 from engines.builtin.device.profile import load_profile, shipped_profiles
 from engines.registry import ENGINES, Registry
-from harness.collector.policy import POLICIES
+from harness.collector.policy import DESCRIPTIONS
 from harness.metrics import METRICS
 from harness.report.lists import list_table
 from harness.report.terminal import make_console
@@ -46,7 +46,7 @@ def _profiles() -> Rows:
 
 
 def _policies() -> Rows:
-    return [("collector policy", name, words) for name, words in POLICIES.items()]
+    return [("collector policy", name, words) for name, words in DESCRIPTIONS.items()]
 
 
 def _metrics() -> Rows:

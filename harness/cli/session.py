@@ -94,6 +94,7 @@ class Session:
             rows_path=str(store.rows_path(key)) if mode == "timing" else "",
         )
         (outcome,) = isolate([trial], self._timeout)
+        store.keep_rows(key)
         store.save_trial(key, outcome)
         return outcome
 

@@ -33,6 +33,17 @@ _NUMBERS = {
 
 POLICIES = tuple(_NUMBERS)
 
+DESCRIPTIONS = {
+    "as_is": "Whatever the engine has set, its frozen heap included.",
+    "default": "Unfrozen, enabled, the interpreter's own thresholds.",
+    "disabled": "Automatic collection off.",
+    "freeze": "All objects of the warmed-up process are left out of every later pass.",
+    "threshold": "threshold:G0[/G1[/G2]]: these thresholds.",
+    "batch_threshold": "The gen-0 threshold raised by the batch size (vLLM #26369, proposal 2).",
+    "on_wait": "on_wait[:N]: off, but gen 0 and 1 by hand while the device is busy, gen 2 every N.",
+}
+"""What each part does, in a line."""
+
 _BESIDE_FREEZE = {"disabled", "threshold", "batch_threshold", "on_wait"}
 """What ``freeze`` combines with; no other two parts hold in one process."""
 
