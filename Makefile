@@ -8,7 +8,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install compare test test-all lint typecheck check clean
+.PHONY: install compare test test-slow lint typecheck check clean
 install: $(STAMP)
 
 $(STAMP): pyproject.toml
@@ -29,8 +29,8 @@ compare: install
 test: install
 	@$(BIN)/python -m pytest -m "not slow" $(ARGS)
 
-test-all: install
-	@$(BIN)/python -m pytest $(ARGS)
+test-slow: install
+	@$(BIN)/python -m pytest -m slow $(ARGS)
 
 lint: install
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

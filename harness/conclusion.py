@@ -1,23 +1,27 @@
-"""What a comparison says, in sentences."""
+"""What a comparison says, in a few sentences."""
 
 import math
+from collections.abc import Sequence
 from statistics import median
 
 from harness.experiment import CellResult, Comparison, ExperimentResult
 from harness.format import percent
+from harness.metrics import METRICS
 from harness.statistics import MIN_ROUNDS
 
 FULL_PASSES_FOR_A_CLAIM = 5
 
 
 def conclude(result: ExperimentResult) -> list[str]:
-    """Sentences on what won, what is the same, what stays open, and the collector's part."""
+    """Sentences on what won, what else was found, what stays open, and the collector's part."""
     cells = {cell.id: cell for cell in result.cells}
-    by_verdict = sorted(result.comparisons, key=_reading_order)
-    sentences = [_verdict(comparison, result.tolerance) for comparison in by_verdict]
+    sentences: list[str] = []
     for baseline in dict.fromkeys(c.baseline for c in result.comparisons):
-        ours = [c for c in by_verdict if c.baseline == baseline]
-        sentences += _collector(cells[baseline], ours)
+        ours = sorted((c for c in result.comparisons if c.baseline == baseline), key=_best_first)
+        sentences += [_headline(ours), *_the_rest(ours, result.tolerance)]
+        sentences += _open_questions(ours, result.tolerance)
+        if baseline in cells:
+            sentences += _collector(cells[baseline])
     if len({cell.group for cell in result.cells}) > 1:
         sentences.append(
             "Cells that differ in machine, interpreter, device or workload stand side by side: "
@@ -31,28 +35,41 @@ def conclude(result: ExperimentResult) -> list[str]:
     return sentences
 
 
-def _reading_order(comparison: Comparison) -> tuple[int, float]:
-    rank = ("better", "worse", "same", "inconclusive").index(comparison.verdict)
-    return rank, -abs(math.log(comparison.ratio))
+def _best_first(comparison: Comparison) -> float:
+    lower_is_better = METRICS[comparison.metric].direction == "lower"
+    return comparison.ratio if lower_is_better else -comparison.ratio
 
 
-def _verdict(comparison: Comparison, tolerance: float) -> str:
-    baseline, candidate = comparison.baseline, comparison.candidate
-    change = _change(comparison)
-    match comparison.verdict:
-        case "better" | "worse" as verdict:
-            return f"{candidate} is {verdict} than {baseline}: {change}."
-        case "same":
-            return f"{candidate} is the same as {baseline} within {_rough(tolerance)}: {change}."
-        case _:
-            open_question = f"{candidate} against {baseline} is not resolved: {change}"
-            return f"{open_question}; {_what_it_takes(comparison, tolerance)}."
+def _headline(comparisons: Sequence[Comparison]) -> str:
+    best = next((c for c in comparisons if c.verdict == "better"), None)
+    if best is None:
+        return f"Nothing was found to beat {comparisons[0].baseline}."
+    low, high = (percent(bound - 1, signed=True) for bound in best.ci95)
+    return (
+        f"Best: {best.candidate}, {_words(best.metric)} {_change(best)} against {best.baseline} "
+        f"(95 % interval {low} to {high})."
+    )
 
 
-def _change(comparison: Comparison) -> str:
-    low, high = (percent(bound - 1, signed=True) for bound in comparison.ci95)
-    change = percent(comparison.ratio - 1, signed=True)
-    return f"{_words(comparison.metric)} {change} (95 % interval {low} to {high})"
+def _the_rest(comparisons: Sequence[Comparison], tolerance: float) -> list[str]:
+    better = [c for c in comparisons if c.verdict == "better"][1:]
+    worse = [c for c in reversed(comparisons) if c.verdict == "worse"]
+    same = [c for c in comparisons if c.verdict == "same"]
+    named = (
+        ("Better too", better),
+        ("Worse", worse),
+        (f"The same within {_rough(tolerance)}", same),
+    )
+    return [f"{label}: {_names(found)}." for label, found in named if found]
+
+
+def _open_questions(comparisons: Sequence[Comparison], tolerance: float) -> list[str]:
+    """What stays open, and the rounds it would take for the one that is hardest to tell."""
+    unresolved = [c for c in comparisons if c.verdict == "inconclusive"]
+    if not unresolved:
+        return []
+    hardest = max(unresolved, key=lambda c: c.mde)
+    return [f"Not resolved: {_names(unresolved)}; {_what_it_takes(hardest, tolerance)}."]
 
 
 def _what_it_takes(comparison: Comparison, tolerance: float) -> str:
@@ -67,29 +84,19 @@ def _what_it_takes(comparison: Comparison, tolerance: float) -> str:
     return f"{found}, one of {_rough(tolerance)} takes about {needed:,}"
 
 
-def _collector(baseline: CellResult, comparisons: list[Comparison]) -> list[str]:
+def _collector(baseline: CellResult) -> list[str]:
     """What the baseline would gain with no collector: the most that sparing it can explain."""
     effect = _median(baseline, "gc_effect")
     if effect is None:
         return []
-    saved = effect / (1 + effect)
-    if saved <= 0:
-        return [
-            f"Without the collector {baseline.id} is no faster: "
-            "the collector explains none of the differences."
-        ]
-    sentences = [f"Without the collector {baseline.id} spends {percent(saved)} less host time."]
-    for comparison in comparisons:
-        if comparison.verdict != "better" or not comparison.metric.startswith("host_time"):
-            continue
-        gain = 1 - comparison.ratio
-        sentences.append(
-            f"The collector alone could explain the gain of {comparison.candidate}."
-            if saved >= gain
-            else f"The collector explains at most {percent(saved / gain)} of the gain of "
-            f"{comparison.candidate}; the rest is other work spared."
-        )
-    return sentences
+    if effect <= 0:
+        return [f"Without the collector {baseline.id} spends no less host time: it is not to blame."]
+    share = _median(baseline, "gc_pause_share")
+    pauses = "" if share is None else f"; its pauses take {percent(share)} of the wall time"
+    return [
+        f"Without the collector {baseline.id} spends {percent(effect / (1 + effect))} less host "
+        f"time{pauses}."
+    ]
 
 
 def _full_passes(cell: CellResult) -> float:
@@ -103,6 +110,14 @@ def _median(cell: CellResult, metric: str) -> float | None:
     samples = cell.metrics.get(metric)
     known = [sample for sample in samples.samples if sample is not None] if samples else []
     return median(known) if known else None
+
+
+def _names(comparisons: Sequence[Comparison]) -> str:
+    return "; ".join(f"{c.candidate} ({_change(c)})" for c in comparisons)
+
+
+def _change(comparison: Comparison) -> str:
+    return percent(comparison.ratio - 1, signed=True)
 
 
 def _words(metric: str) -> str:

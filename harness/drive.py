@@ -10,6 +10,7 @@ from harness.clock import Clock
 from harness.recorder import Recorder
 from workloads.schedule import Schedule
 
+
 class Client:
     """The one that asks: sends requests, keeps their outputs as long as the workload says.
 

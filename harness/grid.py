@@ -1,6 +1,7 @@
 """From axes to cells: crosses them, leaves out what contradicts itself, groups what compares."""
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from itertools import product
 from typing import NamedTuple
 
@@ -39,6 +40,8 @@ def cross(
     for values in product(*axes.values()):
         cell = msgspec.convert(dict(zip(axes, values, strict=True)), Cell)
         parse_policy(cell.gc)
+        if cell.heap_objects < 0:
+            raise ValueError(f"--heap-objects {cell.heap_objects}: must be 0 or more")
         engine = ENGINES.load(cell.engine)
         profile = engine.profile_for(cell.device, cell.device_profile, models[cell.workload])
         cell = msgspec.structs.replace(cell, device_profile=profile)
@@ -91,6 +94,10 @@ def baselines(cells: Sequence[Cell], wanted: Mapping[str, str]) -> list[int]:
 
     Raises ValueError where a group has none such.
     """
+    for axis in wanted:
+        if axis not in AXES:
+            near = get_close_matches(axis, AXES, n=3, cutoff=0.4) or AXES
+            raise ValueError(f"--baseline: there is no axis {axis!r}; nearest: {', '.join(near)}")
     found: dict[int, int] = {}
     for index, (cell, group) in enumerate(zip(cells, groups(cells), strict=True)):
         if all(str(getattr(cell, axis)) == value for axis, value in wanted.items()):

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
+from tempfile import TemporaryFile
 
 import msgspec
 
@@ -44,6 +45,8 @@ class _TrialProcess:
         self._timeout_seconds = timeout_seconds
         self._failure: TrialFailure | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        # A file, not a pipe: nobody reads along while the trial gets ready, and a pipe fills up.
+        self._stderr = TemporaryFile()  # noqa: SIM115  # closed by __exit__
 
     def __enter__(self) -> "_TrialProcess":
         command = [self._trial.cell.python or sys.executable, "-P", "-m", "harness", "trial"]
@@ -52,27 +55,33 @@ class _TrialProcess:
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stderr=self._stderr,
                 bufsize=0,
                 env=_environment(self._trial),
                 start_new_session=True,
             )
-            assert self._process.stdin is not None
-            self._process.stdin.write(msgspec.json.encode(self._trial) + b"\n")
         except OSError as error:
             self._fail("crashed", f"{command[0]} could not be started: {error.strerror}")
+            return self
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # it has ended already: `measure` sees why
+            self._process.stdin.write(msgspec.json.encode(self._trial) + b"\n")
         return self
 
     def __exit__(self, *_: object) -> None:
-        process = self._process
-        if process is None:
+        self._stderr.close()
+        if self._process is None:
             return
+        self._kill()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            stream.close()
+
+    def _kill(self) -> None:
+        assert self._process is not None
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        for stream in (process.stdin, process.stdout, process.stderr):
-            if stream is not None:
-                stream.close()
-        process.wait()
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
 
     def wait_until_ready(self) -> None:
         """Return when the trial says that it is, or has failed."""
@@ -80,22 +89,28 @@ class _TrialProcess:
             return
         assert self._process.stdout is not None
         deadline = time.monotonic() + self._timeout_seconds
+        said = b""
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
-            if not selector.select(deadline - time.monotonic()):
-                self._time_out()
-                return
-        self._process.stdout.read(len(READY))  # empty where it has died: `measure` sees why
+            while not said.endswith(READY):  # a start-up file may have its say before
+                if not selector.select(deadline - time.monotonic()):
+                    self._time_out()
+                    return
+                heard = os.read(self._process.stdout.fileno(), 4096)
+                if not heard:
+                    return  # it has ended: `measure` sees why
+                said += heard
 
     def measure(self) -> TrialResult | TrialFailure:
         """Let it run, alone; what came of it."""
         if self._failure is None and self._process is not None:
             try:
-                out, err = self._process.communicate(GO, timeout=self._timeout_seconds)
+                out, _ = self._process.communicate(GO, timeout=self._timeout_seconds)
             except subprocess.TimeoutExpired:
                 self._time_out()
             else:
-                return self._read(out, err.decode(errors="replace"))
+                self._stderr.seek(0)
+                return self._read(out, self._stderr.read().decode(errors="replace"))
         assert self._failure is not None
         return self._failure
 
@@ -117,6 +132,7 @@ class _TrialProcess:
             return self._fail("crashed", f"its answer cannot be read: {error}")
 
     def _time_out(self) -> None:
+        self._kill()  # now: the next trial is to measure alone
         self._fail(
             "timed_out",
             f"no answer within {self._timeout_seconds:g} s; raise --trial-timeout or ask for less",

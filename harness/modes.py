@@ -15,7 +15,10 @@ _TRACED_STEPS = 8
 class Watch(Protocol):
     """Takes an engine's steps for the client, looking on."""
 
-    step: Callable[[], StepOutput]
+    @property
+    def step(self) -> Callable[[], StepOutput]:
+        """Takes the engine's next step."""
+        ...
 
     def results(self) -> dict[str, float | None]:
         """Metrics that only this watch can give, by name."""

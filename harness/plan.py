@@ -1,7 +1,7 @@
 """What an experiment will run: cells, rounds, and the trials in the order of their turn."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -34,11 +34,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     extra_modes: list[Mode]
 
 
-class Turn(NamedTuple):
-    """A trial's place: its round, its place in the round, its cell, mode and seed."""
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A trial's turn: its round, its place in the round, its cell, mode and seed."""
 
     round: int
-    index: int
+    place: int
     cell: Cell
     mode: Mode
     seed: int

@@ -78,6 +78,7 @@ class Recorder:
     def _deliveries(self, output: StepOutput, now_ns: int) -> int:
         """Stamp the step's requests; the worst gap of the step, 0 where all were first tokens."""
         requests, index = self.requests, output.request_index
+        requests.finish_reason[output.finished] = output.finish_reasons
         if not len(index):
             return 0
         last = requests.last_ns[index]
@@ -87,8 +88,6 @@ class Recorder:
         if fresh.any():
             requests.first_ns[index[fresh]] = now_ns
             last = last[~fresh]
-        if len(output.finished):
-            requests.finish_reason[output.finished] = output.finish_reasons
         if not len(last):
             return 0
         end = self._num_gaps + len(last)

@@ -37,9 +37,7 @@ class Rounds:
     repeated: int = 0
     _failures: Counter[Cell] = field(default_factory=Counter)
 
-    def run(
-        self, summarise: Callable[[Outcomes], ExperimentResult], precise: "Precision"
-    ) -> None:
+    def run(self, summarise: Callable[[Outcomes], ExperimentResult], precise: "Precision") -> None:
         """Run what is not stored yet. KeyboardInterrupt leaves all finished trials stored."""
         if not self._is_complete():
             # The first trial after idle is slow (45 % here), whichever cell it is: not kept.
@@ -123,4 +121,4 @@ class Precision:
 
 
 def _key(turn: Turn) -> TrialKey:
-    return trial_key(turn.round, turn.index, turn.cell, turn.mode)
+    return trial_key(turn.round, turn.place, turn.cell, turn.mode)

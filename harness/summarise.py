@@ -77,7 +77,8 @@ def summarise(
     more += differing
     if trials.invalid:
         more.append(f"{len(trials.invalid)} trials left out: {trials.invalid[0].invalid}.")
-    comparisons = [] if differing else _comparisons(plan, trials, ids, group_of)
+    comparisons, missing = ([], []) if differing else _comparisons(plan, trials, ids, group_of)
+    more += missing
     commits = {r.code_commit for rounds in trials.timings.values() for r in rounds.values()}
     return ExperimentResult(
         name=plan.name,
@@ -130,7 +131,8 @@ def _gc_effect(trials: _Trials, cell: Cell) -> Samples:
         (
             other
             for other in trials.timings
-            if other.gc == "disabled" and without_collector(other) == without_collector(cell)
+            if other.gc == "disabled"
+            and without_collector(other) == without_collector(cell)
             and other.heap_objects == cell.heap_objects
         ),
         None,
@@ -159,21 +161,27 @@ def _different_work(plan: Plan, cells: list[CellResult]) -> list[str]:
 
 def _comparisons(
     plan: Plan, trials: _Trials, ids: dict[Cell, str], group_of: dict[Cell, int]
-) -> list[Comparison]:
-    """Each cell against its group's baseline; those decided by one metric are one family."""
+) -> tuple[list[Comparison], list[str]]:
+    """Each cell against its group's baseline, and a sentence for each that cannot be.
+
+    Comparisons that are decided by the same metric are one family.
+    """
     comparisons: dict[Cell, Comparison] = {}
+    missing: list[str] = []
     for metric in dict.fromkeys(plan.decide):
+        family: list[tuple[Cell, Cell, Ratio]] = []
         pairs = [
-            (plan.cells[plan.baselines[group_of[cell]]], cell)
+            (baseline, cell)
             for cell in plan.cells
             if plan.decide[group_of[cell]] == metric
+            and cell != (baseline := plan.cells[plan.baselines[group_of[cell]]])
         ]
-        family = [
-            (baseline, cell, ratio)
-            for baseline, cell in pairs
-            if baseline != cell
-            and (ratio := _ratio(trials, baseline, cell, metric, len(pairs))) is not None
-        ]
+        for baseline, cell in pairs:
+            ratio = _ratio(trials, baseline, cell, metric, len(pairs))
+            if isinstance(ratio, str):
+                missing.append(f"No ratio of {ids[cell]} to {ids[baseline]}: {ratio}.")
+            else:
+                family.append((baseline, cell, ratio))
         ratios = [ratio for *_, ratio in family]
         direction = METRICS[metric].direction
         assert direction != "neither"
@@ -191,15 +199,16 @@ def _comparisons(
                 mde=ratio.mde,
                 rounds=ratio.rounds,
             )
-    return [comparisons[cell] for cell in plan.cells if cell in comparisons]
+    return [comparisons[cell] for cell in plan.cells if cell in comparisons], missing
 
 
-def _ratio(
-    trials: _Trials, baseline: Cell, cell: Cell, metric: str, family: int
-) -> Ratio | None:
-    """The paired ratio, or None where fewer than three rounds have both."""
+def _ratio(trials: _Trials, baseline: Cell, cell: Cell, metric: str, family: int) -> Ratio | str:
+    """The paired ratio, or why there is none."""
     before = np.array(trials.samples(baseline, metric), dtype=np.float64)
     after = np.array(trials.samples(cell, metric), dtype=np.float64)
-    if (~np.isnan(before) & ~np.isnan(after)).sum() < _FEWEST_PAIRS:
-        return None
-    return paired_ratio(before, after, max(1, family - 1))
+    both = ~np.isnan(before) & ~np.isnan(after)
+    if both.sum() < _FEWEST_PAIRS:
+        return f"{both.sum()} rounds have both, an interval needs {_FEWEST_PAIRS}"
+    if min(before[both].min(), after[both].min()) <= 0:
+        return f"{metric} is zero in some trials"
+    return paired_ratio(before, after, family)

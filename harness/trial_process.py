@@ -14,6 +14,7 @@ import numpy as np
 
 from engines.protocol import EngineDeadError, EngineProcess, StepEngine
 from engines.registry import ENGINES
+from engines.unix import die_with_parent
 from harness.clock import RealClock, VirtualClock
 from harness.collector import heap, window
 from harness.collector.on_wait import busy_hook
@@ -25,7 +26,6 @@ from harness.modes import MODES
 from harness.recorder import STEP_COLUMNS
 from harness.store_files import StoreError, writing
 from harness.trial import READY, REFUSED, ProcessResult, Trial, TrialResult
-from engines.unix import die_with_parent
 from workloads.schedule import Schedule
 
 
@@ -151,7 +151,10 @@ def main() -> int:
     try:
         trial = msgspec.json.decode(sys.stdin.buffer.readline(), type=Trial)
         result = run_trial(trial, until_told)
-    except (ValueError, EngineDeadError, StoreError) as error:
+    except EngineDeadError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except (ValueError, StoreError) as error:
         print(error, file=sys.stderr)
         return REFUSED
     with answer:

@@ -39,14 +39,29 @@ _COUNTING: list[Mode] = ["counts", "tracked", "opcodes"]
 @workload_options
 @click.option("--rounds", default=7, show_default=True, help="Interleaved rounds; 7 for a verdict.")
 @click.option("--baseline", default="", metavar="AXIS=VALUE", help="Baseline; the first cell else.")
-@click.option("--decide", default="", metavar="METRIC",
-              help="Metric that decides; request_throughput, on null host_time_per_step.")
-@click.option("--tolerance", default=2.0, show_default=True, metavar="PCT",
-              help="An interval within it reads `same`.")
-@click.option("--until-precise", default=0.0, metavar="PCT",
-              help="Go on until each interval is within ± PCT.")
-@click.option("--budget", default=1200.0, show_default=True, metavar="SECONDS",
-              help="For --until-precise, after the rounds.")
+@click.option(
+    "--decide",
+    default="",
+    metavar="METRIC",
+    help="Metric that decides; request_throughput, on null host_time_per_step.",
+)
+@click.option(
+    "--tolerance",
+    default=2.0,
+    show_default=True,
+    metavar="PCT",
+    help="An interval within it reads `same`.",
+)
+@click.option(
+    "--until-precise", default=0.0, metavar="PCT", help="Go on until each interval is within ± PCT."
+)
+@click.option(
+    "--budget",
+    default=1200.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For --until-precise, after the rounds.",
+)
 @click.option("--phases", is_flag=True, help="Break a step down.")
 @click.option("--fail-on", type=click.Choice(["worse"]), help="Exit 1 if any cell is.")
 @click.option("--resume", default="", metavar="NAME", help="Go on with an experiment.")
@@ -54,6 +69,8 @@ _COUNTING: list[Mode] = ["counts", "tracked", "opcodes"]
 @click.pass_context
 def compare(
     ctx: click.Context,
+    /,
+    *,
     json_path: str | None,
     phases: bool,
     fail_on: str | None,

@@ -19,8 +19,14 @@ Examples:
 
 
 @click.command(epilog=EXAMPLES)
-@click.option("--output", default=Path("results/runs"), show_default=True, metavar="DIR",
-              type=click.Path(path_type=Path), help="Results folder to look at.")
+@click.option(
+    "--output",
+    default=Path("results/runs"),
+    show_default=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Results folder to look at.",
+)
 @click.option("--json", "json_path", metavar="FILE|-", help="Write the findings there.")
 @click.pass_context
 def doctor(ctx: click.Context, output: Path, json_path: str | None) -> None:  # fmt: skip

@@ -32,7 +32,7 @@ Examples:
 @click.option("--resume", default="", metavar="NAME", help="Go on with an experiment.")
 @run_options
 @click.pass_context
-def noise(ctx: click.Context, json_path: str | None, **flags: Any) -> None:
+def noise(ctx: click.Context, /, json_path: str | None, **flags: Any) -> None:
     """Measure this machine's noise floor and the smallest change it can find (A/A runs)."""
     session = Session(flags)
     cells = [msgspec.structs.replace(session.cell, copy=copy) for copy in (0, 1)]

@@ -17,7 +17,7 @@ from workloads.workload import Workload
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class CommaList(click.ParamType):
+class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
     """Values separated by commas, each at most once."""
 
     name = "LIST"
@@ -26,6 +26,7 @@ class CommaList(click.ParamType):
         self._kind = kind
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The values; a default is a list already."""
         if isinstance(value, list):
             return value
         try:
@@ -77,8 +78,8 @@ def axis_options(**defaults: list[str | int]) -> Callable[[Command], Command]:
         for flag, kind, words in reversed(_AXES):
             default = (AXIS_DEFAULTS | defaults)[flag.replace("-", "_")]
             shown = ",".join(str(value) for value in default if value != "")
-            words = f"{words} [default: {shown}]" if shown else words
-            command = click.option(f"--{flag}", type=kind, default=default, help=words)(command)
+            text = f"{words} [default: {shown}]" if shown else words
+            command = click.option(f"--{flag}", type=kind, default=default, help=text)(command)
         return command
 
     return add
@@ -131,7 +132,7 @@ def take_workloads(axes: dict[str, list[str | int]], flags: dict[str, Any]) -> l
 
     Raises ValueError for anything that cannot be read.
     """
-    parsers = {
+    parsers: dict[str, Callable[[Any], Any]] = {
         "num_requests": int,
         "prompt_lens": parse_lengths,
         "output_lens": parse_lengths,
@@ -151,6 +152,8 @@ def take_workloads(axes: dict[str, list[str | int]], flags: dict[str, Any]) -> l
             if workload.trace is None:
                 raise ValueError(f"--{next(iter(trace))}: workload {workload.name} is no trace")
             changes["trace"] = msgspec.structs.replace(workload.trace, **trace)
+        if changes:
+            changes["name"] = f"{workload.name} (changed)"
         workloads.append(msgspec.structs.replace(workload, **changes))
     axes["workload"] = [workload.name for workload in workloads]
     return workloads

@@ -10,7 +10,7 @@ from harness.cli.session import Session
 from harness.report.terminal import make_console
 from harness.report.trial import trial_table
 from harness.store import write_json
-from harness.trial import TrialResult
+from harness.trial import Mode, TrialResult
 
 EXAMPLES = """
 \b
@@ -27,14 +27,19 @@ Examples:
 @click.command(epilog=EXAMPLES)
 @axis_options()
 @workload_options
-@click.option("--mode", default="timing", show_default=True,
-              type=click.Choice(["timing", "counts", "tracked", "opcodes"]),
-              help="Times; or exact counts of collections, tracked objects, bytecodes.")
+@click.option(
+    "--mode",
+    default="timing",
+    show_default=True,
+    type=click.Choice(["timing", "counts", "tracked", "opcodes"]),
+    help="Times; or exact counts of collections, tracked objects, bytecodes.",
+)
 @click.option("--max-steps", default=0, metavar="N", help="End after N steps.")
 @run_options
 @click.pass_context
-def run(ctx: click.Context, json_path: str | None, mode: Any, max_steps: int,
-        **flags: Any) -> None:  # fmt: skip
+def run(
+    ctx: click.Context, /, json_path: str | None, mode: Mode, max_steps: int, **flags: Any
+) -> None:
     """Run one cell once, in a fresh interpreter, and show all that was measured.
 
     Says nothing about noise: `gcbench compare` does.

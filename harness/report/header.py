@@ -7,7 +7,7 @@ from harness.experiment import ExperimentResult
 from harness.machine import GIB
 
 _DEVICES = {
-    "modelled": "modelled: a calibrated model's waits stand for the accelerator, the host path is "
+    "modelled": "modelled: a wait of modelled length stands for the accelerator; the host path is "
     "the real one",
     "null": "null: a forward pass of zero length, the host path alone",
 }
