@@ -22,6 +22,7 @@ def conclude(result: ExperimentResult) -> list[str]:
         sentences += _open_questions(ours, result.tolerance)
         if baseline in cells:
             sentences += _collector(cells[baseline])
+            sentences += _tracked(cells[baseline], cells[ours[0].candidate])
     if len({cell.group for cell in result.cells}) > 1:
         sentences.append(
             "Cells that differ in machine, interpreter, device or workload stand side by side: "
@@ -90,12 +91,25 @@ def _collector(baseline: CellResult) -> list[str]:
     if effect is None:
         return []
     if effect <= 0:
-        return [f"Without the collector {baseline.id} spends no less host time: it is not to blame."]
+        return [
+            f"Without the collector {baseline.id} spends no less host time: it is not to blame."
+        ]
     share = _median(baseline, "gc_pause_share")
     pauses = "" if share is None else f"; its pauses take {percent(share)} of the wall time"
     return [
         f"Without the collector {baseline.id} spends {percent(effect / (1 + effect))} less host "
         f"time{pauses}."
+    ]
+
+
+def _tracked(baseline: CellResult, other: CellResult) -> list[str]:
+    """What feeds the collector, where the two differ in it."""
+    ours, theirs = (_median(cell, "tracked_peak_per_step") for cell in (baseline, other))
+    if ours is None or theirs is None or ours == theirs:
+        return []
+    return [
+        f"At its peak a step of {baseline.id} has {ours:,.0f} new tracked objects alive, "
+        f"one of {other.id} {theirs:,.0f}."
     ]
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from harness.trial import GO, READY, REFUSED, Trial, TrialFailure, TrialResult
 
-_KEPT_VARIABLES = frozenset({"PYTHONPATH", "PYTHONHOME", "PYTHONUNBUFFERED"})
+_KEPT_VARIABLES = frozenset({"PYTHONPATH", "PYTHONHOME"})
 
 
 def isolate(

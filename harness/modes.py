@@ -108,6 +108,7 @@ class Mode:
 MODES = {
     "timing": Mode(Unwatched, probe=True, vary_phase=True, virtual_time=False),
     "counts": Mode(Unwatched),
+    "probed": Mode(Unwatched, probe=True),
     "tracked": Mode(TrackedObjects, policy="disabled"),
     "opcodes": Mode(Opcodes, policy="disabled"),
 }

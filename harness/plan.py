@@ -12,6 +12,9 @@ from harness.trial import Cell, Mode
 EXACT_ROUND = 0
 """Round number under which trials that are not timings are kept; timing rounds count from 1."""
 
+COLLECTING: tuple[Mode, ...] = ("counts", "probed")
+"""Modes that count under the cell's own collector; the others switch it off."""
+
 _FEW_STEPS = 96
 """Steps of a trial that only counts objects or bytecodes in a full batch."""
 
@@ -51,8 +54,9 @@ def exact_turns(plan: Plan) -> list[Turn]:
     turns: dict[tuple[Mode, Cell], Turn] = {}
     for mode in plan.extra_modes:
         for cell in plan.cells:
-            counted = cell if mode == "counts" else without_collector(cell)
-            max_steps = 0 if mode == "counts" else _FEW_STEPS
+            collects = mode in COLLECTING
+            counted = cell if collects else without_collector(cell)
+            max_steps = 0 if collects else _FEW_STEPS
             turn = Turn(EXACT_ROUND, len(turns), counted, mode, plan.seed, max_steps)
             turns.setdefault((mode, counted), turn)
     return list(turns.values())

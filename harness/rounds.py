@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from harness.experiment import ExperimentResult
 from harness.plan import Plan, Turn, exact_turns, timing_round
 from harness.store import RunStore, TrialKey, trial_key
@@ -41,7 +43,8 @@ class Rounds:
         """Run what is not stored yet. KeyboardInterrupt leaves all finished trials stored."""
         if not self._is_complete():
             # The first trial after idle is slow (45 % here), whichever cell it is: not kept.
-            list(self.measure([self._trial(next(timing_round(self.plan, 1)))]))
+            first = self._trial(next(timing_round(self.plan, 1)))
+            list(self.measure([msgspec.structs.replace(first, rows_path="")]))
         self._take(exact_turns(self.plan))
         number = 0
         while number < self.plan.rounds or precise.wants_more(lambda: summarise(self.outcomes)):

@@ -8,7 +8,7 @@ import numpy as np
 from harness.experiment import CellResult, Comparison, ExperimentResult, MetricSamples, cell_id
 from harness.grid import AXES, groups, varying
 from harness.metrics import METRICS, Metric
-from harness.plan import EXACT_ROUND, Plan, without_collector
+from harness.plan import COLLECTING, EXACT_ROUND, Plan, without_collector
 from harness.statistics import Ratio, holm, paired_ratio
 from harness.store import TrialKey
 from harness.trial import Cell, TrialFailure, TrialResult
@@ -48,7 +48,7 @@ class _Trials:
 
     def counted_value(self, cell: Cell, metric: Metric) -> float | None:
         """The value of a trial that counts, if there is one for the metric's mode."""
-        stands_for = cell if metric.mode == "counts" else without_collector(cell)
+        stands_for = cell if metric.mode in COLLECTING else without_collector(cell)
         result = self.counted.get((metric.mode, stands_for))
         return result.metrics.get(metric.name) if result else None
 
@@ -70,10 +70,11 @@ def summarise(
     cells = [
         _cell(trials, cell, ids[cell], group_of[cell])
         for cell in plan.cells
-        if trials.timings[cell] or any(of == cell for _, of in trials.counted)
+        if trials.timings[cell] or ("counts", cell) in trials.counted
     ]
     more = list(notes)
-    differing = _different_work(plan, cells)
+    more += _moved_by_the_probe(trials, ids)
+    differing = _different_work(trials, ids, group_of)
     more += differing
     if trials.invalid:
         more.append(f"{len(trials.invalid)} trials left out: {trials.invalid[0].invalid}.")
@@ -144,19 +145,41 @@ def _gc_effect(trials: _Trials, cell: Cell) -> Samples:
     return [a / b - 1 if a and b else None for a, b in zip(mine, theirs, strict=True)]
 
 
-def _different_work(plan: Plan, cells: list[CellResult]) -> list[str]:
-    """A sentence for each group whose cells did not produce the same tokens."""
-    problems = []
-    for group in sorted({cell.group for cell in cells}):
-        hashes = {cell.id: cell.tokens_sha256 for cell in cells if cell.group == group}
-        if len(set(hashes.values())) > 1:
-            first, *rest = hashes
-            odd = [name for name in rest if hashes[name] != hashes[first]]
-            problems.append(
-                f"Not compared: {', '.join(odd) or first} produced other tokens than {first}; "
-                "different work has no ratio."
+def _moved_by_the_probe(trials: _Trials, ids: dict[Cell, str]) -> list[str]:
+    """A sentence for each cell whose exact counts are others while the probe watches."""
+    sentences = []
+    for (mode, cell), watched in trials.counted.items():
+        alone = trials.counted.get(("counts", cell))
+        if mode != "probed" or alone is None:
+            continue
+        with_probe, without = (result.processes[0].collections for result in (watched, alone))
+        if with_probe != without:
+            sentences.append(
+                f"{ids[cell]}: {_triple(without)} collections, {_triple(with_probe)} with the "
+                "probe watching; the former are shown."
             )
-    return problems
+    return sentences
+
+
+def _triple(collections: tuple[int, int, int]) -> str:
+    return "/".join(f"{count:,}" for count in collections)
+
+
+def _different_work(trials: _Trials, ids: dict[Cell, str], group_of: dict[Cell, int]) -> list[str]:
+    """A sentence for each cell whose tokens or finish reasons are not its group's."""
+    first: dict[int, tuple[Cell, set[tuple[str, str]]]] = {}
+    sentences = []
+    for cell, rounds in trials.timings.items():
+        work = {(result.tokens_sha256, result.finish_sha256) for result in rounds.values()}
+        if not work:
+            continue
+        other, theirs = first.setdefault(group_of[cell], (cell, work))
+        if work != theirs or len(work) > 1:
+            sentences.append(
+                f"Not compared: {ids[cell]} produced other tokens or finish reasons than "
+                f"{ids[other]}; different work has no ratio."
+            )
+    return sentences
 
 
 def _comparisons(

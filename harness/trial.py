@@ -16,10 +16,10 @@ REFUSED = 3
 READY, GO = b"ready\n", b"go\n"
 """A trial's process says the one when it is prepared and measures when it is told the other."""
 
-Mode = Literal["timing", "counts", "tracked", "opcodes"]
+Mode = Literal["timing", "counts", "probed", "tracked", "opcodes"]
 """timing: probe on, counter phase varied by seed. counts: collections by `gc.get_stats()`, no
-probe, fixed phase. tracked: collector off, counter read after each phase. opcodes: collector
-off, every bytecode traced."""
+probe, fixed phase. probed: the same with the probe, to see what watching changes. tracked:
+collector off, counter read after each phase. opcodes: collector off, every bytecode traced."""
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -27,7 +27,8 @@ Examples:
       across a process boundary, each step broken down
 """
 
-_COUNTING: list[Mode] = ["counts", "tracked", "opcodes"]
+_EXACT: list[Mode] = ["counts", "probed", "tracked", "opcodes"]
+_NEARLY: list[Mode] = ["tracked"]
 
 
 @click.command(epilog=EXAMPLES)
@@ -86,7 +87,7 @@ def compare(
     """
     session = Session(flags)
     cells = session.grid.cells
-    counting = _COUNTING if all(cell.is_exact for cell in cells) else _COUNTING[1:2]
+    counting = _EXACT if all(cell.is_exact for cell in cells) else _NEARLY
     plan = session.plan(cells, counting=counting, tolerance=tolerance / 100, **flags)
     result, interrupted = session.run(plan, Precision(until_precise / 100, budget))
     if not session.quiet:

@@ -1,6 +1,6 @@
 """``gcbench run``: one trial, everything about it."""
 
-from typing import Any
+from typing import Any, get_args
 
 import click
 from rich.console import Console
@@ -31,7 +31,7 @@ Examples:
     "--mode",
     default="timing",
     show_default=True,
-    type=click.Choice(["timing", "counts", "tracked", "opcodes"]),
+    type=click.Choice(get_args(Mode)),
     help="Times; or exact counts of collections, tracked objects, bytecodes.",
 )
 @click.option("--max-steps", default=0, metavar="N", help="End after N steps.")

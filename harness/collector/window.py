@@ -63,7 +63,6 @@ def open_window(
     before = snapshot()
     if "as_is" not in policy:
         gc.unfreeze()
-    gc.collect()  # frees the garbage, so that the pass timed next only visits
     seconds = full_pass_seconds(role)
     apply_policy(role, policy_text, batch_size)
     state = read_state()
