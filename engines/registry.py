@@ -32,7 +32,8 @@ class Registry:
 
     def check(self, name: str) -> str:
         """Where a name leads. Raises ValueError for an unknown one, with the nearest."""
-        target = self._targets().get(name)
+        # Built-in names first: asking for entry points reads the metadata of every distribution.
+        target = self._entries.get(name) or self._targets().get(name)
         if target is None:
             near = difflib.get_close_matches(name, self.names(), n=3, cutoff=0.4) or self.names()
             raise ValueError(f"unknown {self.kind} {name!r}; nearest: {', '.join(near)}")

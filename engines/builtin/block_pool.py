@@ -11,6 +11,7 @@ class BlockPool:
     def __init__(self, num_blocks: int) -> None:
         self.num_blocks = num_blocks
         self._stack = np.arange(num_blocks - 1, -1, -1, dtype=np.int32)
+        self._is_free = np.ones(num_blocks, np.bool_)
         self.num_free = num_blocks
 
     def allocate(self, count: int) -> Int32Array:
@@ -18,12 +19,17 @@ class BlockPool:
         if count > self.num_free:
             raise MemoryError(f"{count} KV blocks wanted, {self.num_free} free")
         self.num_free -= count
-        return self._stack[self.num_free : self.num_free + count].copy()
+        blocks = self._stack[self.num_free : self.num_free + count].copy()
+        self._is_free[blocks] = False
+        return blocks
 
     def free(self, blocks: Int32Array) -> None:
-        """Give blocks back."""
+        """Give blocks back. Raises ValueError where one of them is free already."""
+        if self._is_free[blocks].any():
+            raise ValueError(
+                f"KV blocks given back twice: {blocks[self._is_free[blocks]].tolist()}"
+            )
+        self._is_free[blocks] = True
         end = self.num_free + len(blocks)
-        if end > self.num_blocks:
-            raise ValueError(f"{len(blocks)} KV blocks given back, but all of them are free then")
         self._stack[self.num_free : end] = blocks
         self.num_free = end

@@ -91,13 +91,14 @@ class PerRequest:
                     continue
                 if reason is not None:
                     kept = tokens[: num_kept[-1]]
-            done = reason is not None
-            if done:
+            if reason is not None:
                 finished.append(position)
                 reasons.append(reason)
             completion = CompletionOutput(0, kept, reason)
             outputs.append(
-                RequestOutput(request.index, request.prompt_token_ids, [completion], done)
+                RequestOutput(
+                    request.index, request.prompt_token_ids, [completion], reason is not None
+                )
             )
         return Delivered(
             _ones_but(len(rows), ragged, num_sampled),

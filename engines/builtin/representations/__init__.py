@@ -18,11 +18,12 @@ class Representation(Protocol):
     """A shape for sampled tokens: how it is made on the runner's side and read on the other.
 
     ``from_device`` gets the runner's host buffer, which the next step overwrites: whatever it
-    returns must own its memory, unless the class says otherwise. ``columnar`` says whether
-    `columns` works; a list of Python objects has no columns.
+    returns must own its memory, unless ``owns_memory`` says that it is valid until then only.
+    ``columnar`` says whether `columns` works; a list of Python objects has no columns.
     """
 
     columnar: bool
+    owns_memory: bool
 
     def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> Any:
         """Shape the host buffer, int32 ``[num_reqs, max_tokens]``.

@@ -24,6 +24,7 @@ class FlatArrays:
     """Two arrays a step, whatever the batch, and no padding."""
 
     columnar = True
+    owns_memory = True
 
     def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> FlatTokens:
         """Tokens without their padding, and where each row begins."""

@@ -14,6 +14,7 @@ class IntOrList:
     """Tracked lists only for requests with no token or several; ints are not tracked."""
 
     columnar = False
+    owns_memory = True
 
     def from_device(
         self, tokens: "torch.Tensor", num_tokens: Int32Array | None

@@ -16,6 +16,7 @@ class ListOfArrays:
     """One array a request: not tracked, but an object of over 100 bytes to make and to pickle."""
 
     columnar = True
+    owns_memory = True
 
     def from_device(
         self, tokens: "torch.Tensor", num_tokens: Int32Array | None

@@ -14,6 +14,7 @@ class ListOfLists:
     """One tracked list a request, all alive at once: batch + 1 of them a step."""
 
     columnar = False
+    owns_memory = True
 
     def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> list[list[int]]:
         """All rows at once by `tolist`, each cut to its count."""

@@ -23,6 +23,7 @@ class PaddedArrays:
     """Two arrays a step, whatever the batch; ragged steps pay for their padding."""
 
     columnar = True
+    owns_memory = True
 
     def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> PaddedTokens:
         """One copy of the buffer, padding included."""

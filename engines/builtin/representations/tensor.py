@@ -16,6 +16,7 @@ class TensorItself:
     """No copy at all: valid only until the runner's host buffer comes round again."""
 
     columnar = True
+    owns_memory = False
 
     def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> "torch.Tensor":
         """The buffer, neither copied nor cut."""

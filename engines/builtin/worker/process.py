@@ -125,8 +125,8 @@ class _WorkerProcess:
         if self.while_device_busy is not None:
             self.while_device_busy()
         waited = self._runner.wait(step)
-        data: bytes = self._wire.encode(self._runner.handoff(step, waited))
-        return data
+        output: bytes = self._wire.encode(self._runner.handoff(step, waited))
+        return output
 
 
 def main(descriptor: int) -> None:

@@ -1,0 +1,151 @@
+"""Random requests, a plain-Python oracle for their tokens, and a loop that runs them."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import NamedTuple
+
+import numpy as np
+
+from engines.builtin.engine import Engine
+from engines.builtin.registries import DELIVERIES, OUTPUT_PROCESSING, REPRESENTATIONS
+from engines.protocol import EngineConfig, FinishReason, StepOutput
+
+_MASK = (1 << 64) - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+
+
+class Request(NamedTuple):
+    index: int
+    prompt_length: int
+    max_tokens: int
+    stop_token_ids: tuple[int, ...]
+    add_at: int
+    abort_at: int | None
+
+
+class Run(NamedTuple):
+    """What became of the requests, by number; and the order in which the unaborted ended."""
+
+    tokens: dict[int, list[int]]
+    reasons: dict[int, FinishReason]
+    order: list[int]
+
+
+def null_config(**fields: object) -> EngineConfig:
+    return EngineConfig(**{"max_num_seqs": 8, "max_model_len": 64, "device": "null"} | fields)
+
+
+def draw_config(random: Random) -> EngineConfig:
+    num_accepted = random.choice([(1,), tuple(random.choices(range(1, 5), k=random.randint(1, 7)))])
+    return null_config(
+        max_num_seqs=random.randint(1, 12),
+        max_num_batched_tokens=random.choice([max(num_accepted), random.randint(4, 60), 500]),
+        block_size=random.choice([1, 4, 16]),
+        seed=random.randint(0, 2**32),
+        num_accepted=num_accepted,
+        vocab_size=random.choice([3, 12, 60, 50272]),
+    )
+
+
+def draw_requests(
+    random: Random, config: EngineConfig, first_index: int = 0, aborts: bool = True
+) -> list[Request]:
+    def draw(index: int) -> Request:
+        stops = random.sample(range(min(config.vocab_size, 60)), k=random.randint(0, 3))
+        abort = aborts and random.random() < 0.25
+        return Request(
+            index,
+            random.randint(1, 40),
+            random.randint(1, 20),
+            tuple(stops),
+            random.randint(0, 12),
+            random.randint(0, 25) if abort else None,
+        )
+
+    return [draw(first_index + i) for i in range(random.randint(1, 14))]
+
+
+def variants() -> Iterator[tuple[str, str]]:
+    """Every representation with every delivery it goes with."""
+    for representation in REPRESENTATIONS.names():
+        for delivery in DELIVERIES.names():
+            config = null_config(representation=representation, delivery=delivery)
+            if not Engine.contradiction(config):
+                yield representation, delivery
+
+
+MODES = OUTPUT_PROCESSING.names()
+
+
+def _mix(x: int) -> int:
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
+    return x ^ (x >> 31)
+
+
+def oracle(config: EngineConfig, request: Request) -> tuple[list[int], FinishReason]:
+    """A request's tokens and why it ends, had nobody aborted it."""
+    key = _mix((request.index * _GOLDEN + _mix(config.seed)) & _MASK)
+    tokens: list[int] = []
+    while len(tokens) < request.max_tokens:
+        tokens.append(_mix((key + len(tokens)) & _MASK) % config.vocab_size)
+        if tokens[-1] in request.stop_token_ids:
+            return tokens, FinishReason.STOP
+    return tokens, FinishReason.LENGTH
+
+
+def add(engine: Engine, request: Request) -> None:
+    prompt = np.arange(request.prompt_length, dtype=np.int32)
+    engine.add_request(request.index, prompt, request.max_tokens, request.stop_token_ids)
+
+
+def run(engine: Engine, requests: Sequence[Request]) -> Run:
+    """Add, abort and step until all is done; checks that what was streamed is what is kept."""
+    streamed: dict[int, list[int]] = defaultdict(list)
+    counted: dict[int, int] = defaultdict(int)
+    reasons: dict[int, FinishReason] = {}
+    order: list[int] = []
+    last = max(max(r.add_at, r.abort_at or 0) for r in requests)
+    step = 0
+    while step <= last or engine.has_unfinished_requests():
+        for request in requests:
+            if request.add_at == step:
+                add(engine, request)
+            if request.abort_at == step and request.index not in reasons:
+                engine.abort_request(request.index)
+                if request.add_at <= step:
+                    reasons[request.index] = FinishReason.ABORT
+        output = engine.step()
+        for index, count in _rows(output):
+            counted[index] += count
+        for made in output.outputs:
+            tokens = made.outputs[0].token_ids
+            streamed[made.request_index] += [tokens] if isinstance(tokens, int) else tokens
+        ended = output.finished.tolist()
+        order += ended
+        reasons.update(zip(ended, map(FinishReason, output.finish_reasons.tolist()), strict=True))
+        step += 1
+        assert step < 5000, "the engine makes no progress"
+    tokens_of = {request.index: engine.output_token_ids(request.index) for request in requests}
+    assert all(tokens.dtype == np.int32 for tokens in tokens_of.values())
+    kept = {index: tokens.tolist() for index, tokens in tokens_of.items()}
+    assert {index: len(tokens) for index, tokens in kept.items() if tokens} == counted
+    assert not streamed or {i: tokens for i, tokens in kept.items() if tokens} == streamed
+    return Run(kept, reasons, order)
+
+
+def _rows(output: StepOutput) -> Iterator[tuple[int, int]]:
+    return zip(output.request_index.tolist(), output.num_tokens.tolist(), strict=True)
+
+
+def check_against_oracle(config: EngineConfig, requests: Sequence[Request], got: Run) -> None:
+    for request in requests:
+        tokens, reason = oracle(config, request)
+        if got.reasons[request.index] is FinishReason.ABORT:
+            assert got.tokens[request.index] == tokens[: len(got.tokens[request.index])]
+        else:
+            assert got.tokens[request.index] == tokens
+            assert got.reasons[request.index] is reason
+    ended = [i for i, reason in got.reasons.items() if reason is not FinishReason.ABORT]
+    assert sorted(got.order) == sorted(ended)

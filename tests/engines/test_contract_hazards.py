@@ -1,0 +1,169 @@
+"""What broke people when the shape of sampled tokens changed, for every variant there is."""
+
+import copy
+
+import conformance
+import numpy as np
+import pytest
+from harness_free import MODES, Request, add, null_config, oracle, variants
+from hypothesis import given, settings
+
+from engines.builtin.engine import Engine
+from engines.builtin.registries import REPRESENTATIONS
+from engines.protocol import FinishReason
+
+every_variant = pytest.mark.parametrize(("representation", "delivery"), list(variants()))
+every_representation = pytest.mark.parametrize("name", REPRESENTATIONS.names())
+every_mode = pytest.mark.parametrize("mode", MODES)
+
+
+def requests_of(count: int, max_tokens: int = 6, prompt_length: int = 5) -> list[Request]:
+    return [Request(i, prompt_length, max_tokens, (), 0, None) for i in range(count)]
+
+
+def outputs_of(engine: Engine, requests: list[Request]):
+    """Every `StepOutput` until all is done."""
+    for request in requests:
+        add(engine, request)
+    for _ in range(1_000):
+        if not engine.has_unfinished_requests():
+            return
+        yield engine.step()
+    pytest.fail("the engine makes no progress")
+
+
+@every_variant
+@every_mode
+def test_token_0_is_a_token(representation, delivery, mode):
+    """Truth value: neither an array nor a bare 0 may be asked whether it is there."""
+    config = null_config(
+        representation=representation, delivery=delivery, output_processing=mode, vocab_size=1
+    )
+    engine = Engine(config)
+    for output in outputs_of(engine, requests_of(3)):
+        assert output.num_tokens.all()
+    assert [engine.output_token_ids(i).tolist() for i in range(3)] == [[0] * 6] * 3
+
+
+@every_variant
+@pytest.mark.parametrize("num_accepted", [(1,), (1, 3)])
+def test_an_output_is_the_consumers_to_clear_and_cut(representation, delivery, num_accepted):
+    """`.clear()` and `del x[n:]` on what was delivered leave what the engine keeps alone."""
+    config = null_config(
+        representation=representation, delivery=delivery, num_accepted=num_accepted
+    )
+    engine, requests = Engine(config), requests_of(4)
+    for nth, output in enumerate(outputs_of(engine, requests)):
+        for made in output.outputs:
+            tokens = made.outputs[0].token_ids
+            if isinstance(tokens, list) and nth % 2:
+                tokens.clear()
+            elif isinstance(tokens, list):
+                del tokens[1:]
+        for request in requests:
+            if request.index in engine._scheduler.table.row_of:
+                engine.request_output(request.index).outputs[0].token_ids.clear()
+    for request in requests:
+        assert engine.output_token_ids(request.index).tolist() == oracle(config, request)[0]
+
+
+@every_representation
+@settings(max_examples=30, deadline=None)
+@given(batch=conformance.batches())
+def test_as_many_rows_as_requests(name, batch):
+    """`len` of an array, a list or two arrays says three things; the two readings say one."""
+    representation = REPRESENTATIONS.load(name)()
+    sampled, _ = conformance.shape(representation, *batch)
+    assert sum(1 for _ in representation.per_request(sampled)) == len(batch[0])
+    if representation.columnar:
+        assert len(representation.columns(sampled)[1]) == len(batch[0])
+
+
+@every_variant
+@every_mode
+@pytest.mark.parametrize("num_accepted", [(1,), (1, 2, 4)])
+def test_only_python_values_leave_in_objects(representation, delivery, mode, num_accepted):
+    """No `np.int64` in an output, made in a step or because somebody asks."""
+    engine = Engine(
+        null_config(
+            representation=representation,
+            delivery=delivery,
+            output_processing=mode,
+            num_accepted=num_accepted,
+            max_num_batched_tokens=20,
+        )
+    )
+    for output in outputs_of(engine, requests_of(6)):
+        running = [engine.request_output(i) for i in engine._scheduler.table.row_of]
+        for made in [*output.outputs, *running]:
+            (completion,) = made.outputs
+            tokens = completion.token_ids
+            assert type(made.request_index) is int
+            assert type(made.finished) is bool
+            assert type(completion.finish_reason) in (FinishReason, type(None))
+            assert type(tokens) in (int, list)
+            assert all(type(token) is int for token in ([tokens], tokens)[type(tokens) is list])
+
+
+@every_variant
+@every_mode
+def test_dtypes_hold_where_there_is_nothing(representation, delivery, mode):
+    """`np.array([])` is float64: steps without tokens, endings or requests keep their dtypes."""
+    engine = Engine(
+        null_config(
+            representation=representation,
+            delivery=delivery,
+            output_processing=mode,
+            max_num_batched_tokens=4,
+        )
+    )
+    outputs = [engine.step(), *outputs_of(engine, requests_of(2, prompt_length=11)), engine.step()]
+    add(engine, Request(2, 11, 3, (), 0, None))
+    engine.step()
+    engine.abort_request(2)
+    outputs += [engine.step(), engine.step()]
+    empty = [output for output in outputs if not len(output.num_tokens)]
+    assert len(empty) > 4, "prompts in chunks and idle steps bring no token"
+    for output in outputs:
+        dtypes = [array.dtype for array in (*output[:2], *output[3:5])]
+        assert dtypes == [np.int64, np.int32, np.int64, np.int8]
+    assert not any(output.outputs for output in empty)
+    assert engine.output_token_ids(2).dtype == np.int32
+
+
+@every_representation
+@pytest.mark.parametrize("width", [1, 3])
+def test_an_empty_batch_and_empty_rows(name, width):
+    representation = REPRESENTATIONS.load(name)()
+    for rows in ([], [[]], [[], [5], []]):
+        conformance.check(representation, rows, width)
+
+
+@every_representation
+def test_what_owns_its_memory_outlives_the_buffer(name):
+    """Rows that alias the reused pinned buffer change under the consumer."""
+    representation = REPRESENTATIONS.load(name)()
+    sampled, host = conformance.shape(representation, [[1, 2], [3]], 2)
+    host.copy_(host.clone().fill_(9))
+    kept = conformance.read(representation, sampled) == [[1, 2], [3]]
+    assert kept == representation.owns_memory
+
+
+@every_variant
+@every_mode
+@pytest.mark.parametrize("num_accepted", [(1,), (1, 2, 4)])
+def test_an_output_that_is_kept_never_changes(representation, delivery, mode, num_accepted):
+    config = null_config(
+        representation=representation,
+        delivery=delivery,
+        output_processing=mode,
+        num_accepted=num_accepted,
+    )
+    engine = Engine(config)
+    kept, as_it_was = [], []
+    for output in outputs_of(engine, requests_of(12, max_tokens=15)):
+        made = [*output.outputs, *map(engine.request_output, engine._scheduler.table.row_of)]
+        kept += [outputs.outputs for outputs in made]
+        as_it_was += [copy.deepcopy(outputs.outputs) for outputs in made]
+    assert kept == as_it_was
+    assert len(kept) > 12

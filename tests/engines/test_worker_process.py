@@ -1,0 +1,196 @@
+"""The boundary: whole messages both ways, and one sentence when the other side is gone."""
+
+import os
+import signal
+import socket
+import struct
+import threading
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+import rpc_calls
+from harness_free import Request, add, null_config
+
+from engines.builtin.engine import Engine
+from engines.builtin.registries import REPRESENTATIONS
+from engines.builtin.worker.channel import Channel, ChannelClosedError
+from engines.protocol import EngineDeadError
+
+
+@pytest.fixture
+def ends():
+    here, there = map(Channel, socket.socketpair())
+    yield here, there
+    here.close()
+    there.close()
+
+
+def test_large_messages_in_both_directions_at_once(ends):
+    """Each end has far more to send than the socket holds, and neither reads first."""
+    here, there = ends
+    messages = [os.urandom(3 << 20) for _ in range(3)]
+    received: list[bytes] = []
+
+    def other_end():
+        for message in messages:
+            there.send(message)
+        received.extend(there.recv() for _ in messages)
+
+    thread = threading.Thread(target=other_end, daemon=True)
+    thread.start()
+    for message in reversed(messages):
+        here.send(message)
+    assert [here.recv() for _ in messages] == messages
+    thread.join(timeout=60)
+    assert received == messages[::-1]
+    assert here.num_bytes == there.num_bytes == 6 * (8 + (3 << 20))
+
+
+def test_messages_come_whole_however_they_arrive():
+    raw, other = socket.socketpair()
+    channel = Channel(other)
+    stream = b"".join(struct.pack("<Q", len(m)) + m for m in (b"one", b"", b"three"))
+    for cut in range(len(stream) + 1):
+        raw.sendall(stream[:cut])
+        raw.sendall(stream[cut:])
+        assert [channel.recv() for _ in range(3)] == [b"one", b"", b"three"]
+    raw.close()
+    channel.close()
+
+
+@pytest.mark.parametrize("sent", [b"", b"\x05\x00", struct.pack("<Q", 5) + b"trun"])
+def test_a_peer_that_stops_in_the_middle(sent):
+    raw, other = socket.socketpair()
+    channel = Channel(other)
+    raw.sendall(sent)
+    raw.close()
+    with pytest.raises(ChannelClosedError):
+        channel.recv()
+    with pytest.raises(ChannelClosedError):
+        channel.send(bytes(1 << 22))
+    channel.close()
+
+
+@pytest.fixture
+def start(monkeypatch: pytest.MonkeyPatch):
+    """Start engines with a worker process that can import `rpc_calls`."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=":")
+    engines = []
+
+    def start(**fields) -> Engine:
+        engines.append(Engine(null_config(worker="process", **fields)))
+        return engines[-1]
+
+    yield start
+    for engine in engines:
+        engine.shutdown()
+    assert not psutil.Process().children(), "a worker was left behind"
+
+
+def add_requests(engine: Engine, count: int = 4) -> None:
+    for index in range(count):
+        add(engine, Request(index, 20, 20, (), 0, None))
+
+
+def drain(engine: Engine) -> int:
+    steps = 0
+    while engine.has_unfinished_requests():
+        engine.step()
+        steps += 1
+    return steps
+
+
+class CountingWire:
+    """A wire that adds up what goes through it, as the messages are framed."""
+
+    def __init__(self, wire) -> None:
+        self.wire, self.sent, self.received = wire, 0, 0
+
+    def encode(self, message):
+        data = self.wire.encode(message)
+        self.sent += len(data) + 9
+        return data
+
+    def decode(self, data):
+        self.received += len(data) + 9
+        return self.wire.decode(data)
+
+
+def test_rpc_hook_and_bytes(start):
+    engine = start(output_processing="overlapped")
+    (engine_role, here), (worker_role, there) = engine.collective_rpc(rpc_calls.describe)
+    assert (engine_role, worker_role, here) == ("engine", "worker", os.getpid())
+    assert [child.pid for child in psutil.Process().children()] == [there]
+    engine.collective_rpc(rpc_calls.count_busy)
+    wire = engine._worker._wire = CountingWire(engine._worker._wire)
+    before = engine.wire_bytes
+    add_requests(engine)
+    engine.step()
+    with pytest.raises(RuntimeError, match="rpc while a step is under way"):
+        engine.collective_rpc(rpc_calls.describe)
+    steps = drain(engine)
+    assert wire.sent > 4 * 20 * 4, "the prompts cross"
+    assert wire.received > 0
+    assert engine.wire_bytes - before == wire.sent + wire.received
+    assert engine.collective_rpc(rpc_calls.read_busy) == [steps, steps]
+    engine.shutdown()
+    engine.shutdown()
+    assert not psutil.pid_exists(there)
+
+
+def test_in_process_has_no_other_process():
+    engine = Engine(null_config())
+    assert engine.collective_rpc(rpc_calls.describe) == [("engine", os.getpid())]
+    assert engine.wire_bytes == 0
+    engine.shutdown()
+    engine.shutdown()
+
+
+@pytest.mark.parametrize("mode", ["inline", "overlapped"])
+def test_a_worker_killed_in_the_middle_of_a_step(start, mode):
+    engine = start(output_processing=mode)
+    (_, (_, pid)) = engine.collective_rpc(rpc_calls.describe)
+    engine.collective_rpc(rpc_calls.die_when_busy)
+    add_requests(engine)
+    sentence = rf"^the worker process \(pid {pid}\) was killed by SIGKILL$"
+    with pytest.raises(EngineDeadError, match=sentence):
+        drain(engine)
+    assert not psutil.pid_exists(pid)
+    with pytest.raises(EngineDeadError, match=sentence):
+        engine.step()
+
+
+def test_a_worker_killed_from_outside(start):
+    engine = start()
+    (_, (_, pid)) = engine.collective_rpc(rpc_calls.describe)
+    add_requests(engine)
+    engine.step()
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(EngineDeadError, match=rf"\(pid {pid}\) was killed by SIGKILL$"):
+        drain(engine)
+
+
+def test_an_exception_in_the_worker(start):
+    engine = start()
+    with pytest.raises(EngineDeadError, match=r"^the worker process failed: LookupError: .*weight"):
+        engine.collective_rpc(rpc_calls.fail, "worker")
+    with pytest.raises(EngineDeadError):
+        engine.collective_rpc(rpc_calls.describe)
+
+
+def test_a_worker_that_cannot_start(start, monkeypatch):
+    """A name that only this process knows; the failed worker is not left behind."""
+    known = REPRESENTATIONS.check("list_of_lists")
+    monkeypatch.setitem(REPRESENTATIONS._entries, "here_only", known)
+    with pytest.raises(EngineDeadError, match="unknown representation 'here_only'"):
+        start(representation="here_only")
+
+
+def test_prompts_of_megabytes_cross(start):
+    engine = start(max_model_len=3_000_000, max_num_batched_tokens=3_000_000, block_size=4096)
+    engine.add_request(0, np.zeros(2_000_000, np.int32), 3)
+    drain(engine)
+    assert len(engine.output_token_ids(0)) == 3
+    assert engine.wire_bytes > 8_000_000
