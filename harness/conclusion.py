@@ -18,8 +18,11 @@ def conclude(result: ExperimentResult) -> list[str]:
     sentences: list[str] = []
     for baseline in dict.fromkeys(c.baseline for c in result.comparisons):
         ours = sorted((c for c in result.comparisons if c.baseline == baseline), key=_best_first)
-        sentences += [_headline(ours), *_the_rest(ours, result.tolerance)]
-        sentences += _open_questions(ours, result.tolerance)
+        enough = [c for c in ours if c.rounds >= MIN_ROUNDS]
+        if enough:
+            sentences += [_headline(enough), *_the_rest(enough, result.tolerance)]
+            sentences += _open_questions(enough, result.tolerance)
+        sentences += _too_few_rounds([c for c in ours if c not in enough])
         if baseline in cells:
             sentences += _collector(cells[baseline])
             sentences += _tracked(cells[baseline], cells[ours[0].candidate])
@@ -75,14 +78,21 @@ def _open_questions(comparisons: Sequence[Comparison], tolerance: float) -> list
 
 def _what_it_takes(comparison: Comparison, tolerance: float) -> str:
     """The detectable effect falls with the root of the rounds, or a little faster."""
-    if comparison.rounds < MIN_ROUNDS:
-        return f"a verdict takes {MIN_ROUNDS} rounds and this run has {comparison.rounds}"
     found = f"{comparison.rounds} rounds find a change of {percent(comparison.mde)}"
     if comparison.mde <= tolerance:
         return f"{found}, and this one lies at the edge of the tolerance; more rounds narrow it"
     fewer = math.log1p(comparison.mde) / math.log1p(tolerance)
     needed = math.ceil(comparison.rounds * fewer**2)
     return f"{found}, one of {_rough(tolerance)} takes about {needed:,}"
+
+
+def _too_few_rounds(comparisons: Sequence[Comparison]) -> list[str]:
+    if not comparisons:
+        return []
+    rounds = sorted({comparison.rounds for comparison in comparisons})
+    have = f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
+    which = comparisons[0].candidate if len(comparisons) == 1 else f"{len(comparisons)} cells"
+    return [f"No verdict on {which}: it takes {MIN_ROUNDS} rounds, this run has {have}."]
 
 
 def _collector(baseline: CellResult) -> list[str]:

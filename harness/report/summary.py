@@ -21,7 +21,7 @@ VERDICTS: dict[Verdict, str] = {
 def cells_table(result: ExperimentResult) -> PlainTable:
     """The figures of each cell: medians over its rounds."""
     columns = (
-        "cell", "req/s", "TPOT\nms", "host time\nµs/req·step", "collections\ng0/g1/g2",
+        "cell", "req/s", "TPOT\nms", "host µs\nreq·step", "collected\ng0/g1/g2",
         "pause\nshare", "gc\neffect",
     )  # fmt: skip
 
@@ -72,10 +72,10 @@ def verdict_tables(result: ExperimentResult) -> list[PlainTable]:
     return [
         PlainTable(
             f"{metric} against {baseline}{on_device(cells.get(baseline, []))}",
-            ("cell", "ratio", "95 % interval", "verdict", "detectable", "rounds"),
+            ("cell", "ratio", "95 % interval", "verdict", "finds"),
             [[_verdict_row(comparison) for comparison in group]],
-            f"{direction_words(metric)}; same: the interval lies within ±{tolerance}; detectable: "
-            "the least change that this run would have found 8 times of 10",
+            f"{direction_words(metric)}; same: the interval lies within ±{tolerance}; finds: the "
+            f"least change that these {_rounds_words(group)} would have found 8 times of 10",
         )
         for (metric, baseline), group in comparisons.items()
     ]
@@ -136,8 +136,12 @@ def _verdict_row(comparison: Comparison) -> Row:
     return (
         comparison.candidate,
         fmt.ratio(comparison.ratio),
-        f"{fmt.ratio(low)} – {fmt.ratio(high)}",
+        f"{fmt.ratio(low)}–{fmt.ratio(high)}",
         VERDICTS[comparison.verdict],
         f"±{fmt.percent(comparison.mde)}",
-        fmt.count(comparison.rounds),
     )
+
+
+def _rounds_words(comparisons: list[Comparison]) -> str:
+    rounds = sorted({comparison.rounds for comparison in comparisons})
+    return f"{rounds[0]} rounds" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]} rounds"

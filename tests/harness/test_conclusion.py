@@ -118,8 +118,7 @@ def test_what_stays_open_says_what_it_takes() -> None:
         "Not resolved: flat (-1.5 %); 7 rounds find a change of 4.1 %, one of 2 % takes about 29.",
     ]
     assert conclude(experiment(cells, too_few)) == [
-        nothing,
-        "Not resolved: flat (-10.0 %); a verdict takes 7 rounds and this run has 5.",
+        "No verdict on flat: it takes 7 rounds, this run has 5."
     ]
     assert conclude(experiment(cells, at_the_edge)) == [
         nothing,
