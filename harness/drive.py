@@ -61,6 +61,13 @@ class Client:
             if max_steps and recorder.num_steps >= max_steps:
                 return
 
+    def abandon(self) -> None:
+        """End what ``max_steps`` has left unserved, a step that is under way included."""
+        for index in range(self._next):
+            self._engine.abort_request(index)
+        while self._engine.has_unfinished_requests():
+            self._engine.step()
+
     def _send(self, opened: int) -> None:
         if self._next == len(self._prompts) or self._in_flight >= self._cap:
             return

@@ -14,6 +14,12 @@ class Metric(NamedTuple):
     definition: str
     source: str
 
+    @property
+    def decides(self) -> bool:
+        """Whether every round has a sample of it and one of two samples is the better."""
+        sampled = self.mode in ("timing", "counts") and self.name != "gc_effect"
+        return sampled and self.direction != "neither"
+
 
 _TABLE = (
     Metric("request_throughput", "req/s", "higher", "timing", "timing",

@@ -79,6 +79,7 @@ def run_trial(trial: Trial, until_told: Callable[[], None]) -> TrialResult:
         client.run(trial.max_steps)
         window_ns += time.perf_counter_ns()
         wire_bytes = engine.wire_bytes - wire_bytes
+        client.abandon()  # a worker process answers nothing else while a step is under way
         processes: list[ProcessResult] = engine.collective_rpc(close_window)
     finally:
         engine.shutdown()

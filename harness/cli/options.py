@@ -150,7 +150,10 @@ def take_workloads(axes: dict[str, list[str | int]], flags: dict[str, Any]) -> l
         workload = catalog.load(str(name))
         if trace:
             if workload.trace is None:
-                raise ValueError(f"--{next(iter(trace))}: workload {workload.name} is no trace")
+                raise ValueError(
+                    f"workload {workload.name} is no trace: --window, --time-scale and "
+                    "--skip-bad-rows do nothing to it; leave them out"
+                )
             changes["trace"] = msgspec.structs.replace(workload.trace, **trace)
         if changes:
             changes["name"] = f"{workload.name} (changed)"

@@ -61,10 +61,12 @@ class Session:
         """A plan over the cells. Raises ValueError where the flags contradict them."""
         if rounds < 1:
             raise ValueError(f"--rounds {rounds}: must be at least 1")
-        if decide and (decide not in METRICS or METRICS[decide].direction == "neither"):
-            known = [metric.name for metric in METRICS.values() if metric.direction != "neither"]
+        known = [metric.name for metric in METRICS.values() if metric.decides]
+        if decide and decide not in known:
             near = get_close_matches(decide, known, n=3, cutoff=0.4) or known
-            raise ValueError(f"--decide {decide}: no such metric; nearest: {', '.join(near)}")
+            raise ValueError(
+                f"--decide {decide}: no metric that can decide; nearest: {', '.join(near)}"
+            )
         chosen = baselines(cells, _parse_baseline(baseline))
         return Plan(
             name=resume or new_name(self._output, self.workloads[0].name),

@@ -1,0 +1,114 @@
+"""Schedules, engines and made-up results, as small as a test can do with."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from engines.builtin.engine import Engine
+from harness.experiment import ExperimentResult
+from harness.grid import baselines, engine_config
+from harness.plan import Plan, default_decider
+from harness.store import TrialKey
+from harness.summarise import summarise
+from harness.trial import Cell, GcState, ProcessResult, Trial, TrialFailure, TrialResult
+from workloads.schedule import Schedule
+
+CELL = Cell(workload="small", device="null", batch_size=8)
+
+STATE = GcState(enabled=True, thresholds=(700, 10, 10), freeze_count=0, tracked_objects=1000)
+
+
+def schedule(output_lens: Sequence[int], **changes: Any) -> Schedule:
+    """Requests of 3 prompt tokens that are all there from the start, one token a step."""
+    count = len(output_lens)
+    fields: dict[str, Any] = {
+        "name": "small",
+        "prompt_lens": np.full(count, 3),
+        "output_lens": np.array(output_lens),
+        "arrival_seconds": np.zeros(count),
+        "max_concurrency": 0,
+        "num_accepted": np.array([1]),
+        "token_seed": 7,
+        "stop_token_ids": (),
+        "retain": "step",
+    }
+    return Schedule(**(fields | changes))
+
+
+def engine(of: Schedule, cell: Cell = CELL) -> Engine:
+    """The built-in engine, sized for a schedule."""
+    return Engine(engine_config(cell, of))
+
+
+def trial(of: Schedule, folder: Path, cell: Cell = CELL, **fields: Any) -> Trial:
+    """A trial of a schedule that is saved in a folder."""
+    path = folder / f"{of.sha256[:12]}.npz"
+    of.save(path)
+    return Trial(cell=cell, schedule_path=str(path), schedule_sha256=of.sha256, **fields)
+
+
+def process(collections: tuple[int, int, int] = (0, 0, 0)) -> ProcessResult:
+    """What a process of a trial might have answered."""
+    return ProcessResult(
+        role="engine", policy="default", state=STATE, collections=collections,
+        collected=(0, 0, 0), pause_seconds=(0.0, 0.0, 0.0), max_pause_seconds=0.0,
+        full_pass_seconds=0.5,
+    )  # fmt: skip
+
+
+def answer(
+    to: Trial, metrics: dict[str, float | None], invalid: str = "", tokens_sha256: str = "same"
+) -> TrialResult:
+    """What a trial might have answered."""
+    return TrialResult(
+        cell=to.cell, mode=to.mode, seed=to.seed, metrics=metrics, processes=[process()],
+        tokens_sha256=tokens_sha256, finish_sha256="", interpreter="", code_root="",
+        code_commit="", wall_seconds=0.0, invalid=invalid,
+    )  # fmt: skip
+
+
+class MemoryStore:
+    """What `harness.store.RunStore` does for `harness.rounds.Rounds`, with no disk under it."""
+
+    def __init__(self) -> None:
+        self.trials: dict[TrialKey, TrialResult | TrialFailure] = {}
+
+    def schedule_path(self, schedule_sha256: str) -> Path:
+        """Where the schedule would be."""
+        return Path(schedule_sha256)
+
+    def rows_path(self, key: TrialKey) -> Path:
+        """Where the rows would be."""
+        return Path(str(key))
+
+    def keep_rows(self, key: TrialKey) -> None:
+        """A made-up trial leaves none."""
+
+    def save_trial(self, key: TrialKey, outcome: TrialResult | TrialFailure) -> None:
+        """Keep it, as JSON would bring it back."""
+        encoded = msgspec.json.encode(outcome)
+        self.trials[key] = msgspec.json.decode(encoded, type=type(outcome))
+
+
+def plan(cells: list[Cell], **changes: Any) -> Plan:
+    """A plan over the cells that counts nothing."""
+    fields: dict[str, Any] = {
+        "name": "small",
+        "cells": cells,
+        "schedules": dict.fromkeys((cell.workload for cell in cells), "hash"),
+        "baselines": baselines(cells, {}),
+        "decide": default_decider(cells),
+        "rounds": 7,
+        "seed": 0,
+        "tolerance": 0.02,
+        "extra_modes": [],
+    }
+    return Plan(**(fields | changes))
+
+
+def summary(of: Plan, outcomes: Mapping[TrialKey, TrialResult | TrialFailure]) -> ExperimentResult:
+    """What a plan's trials say, on no machine in particular."""
+    return summarise(of, outcomes, machine={}, workload={}, command="gcbench compare")

@@ -1,0 +1,230 @@
+"""The client: who is sent when, what it holds, and that it reads what the engine made."""
+
+import gc
+from itertools import pairwise
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small import CELL, engine, schedule
+
+from engines.builtin.delivery import RequestOutput
+from engines.protocol import StepOutput
+from harness.clock import VIRTUAL_STEP_NS, RealClock, VirtualClock
+from harness.drive import Client, warm_up
+
+VIRTUAL_STEP_SECONDS = VIRTUAL_STEP_NS / 1e9
+
+
+class Onlooker:
+    """Takes an engine's steps and notes, for each, when it ran and what was in flight."""
+
+    def __init__(self, of, cell=CELL, clock=None) -> None:
+        self.clock = clock or VirtualClock()
+        self.engine = engine(of, cell)
+        self.client = Client(self.engine, self.step, of, self.clock)
+        self.opened = self.clock.now()
+        self.sent: list[tuple[int, float]] = []
+        self.in_flight: list[int] = []
+        self._running = 0
+        self._add, self.engine.add_request = self.engine.add_request, self.add_request
+
+    def add_request(self, index, *request) -> None:
+        self.sent.append((index, (self.clock.now() - self.opened) / 1e9))
+        self._running += 1
+        self._add(index, *request)
+
+    def step(self) -> StepOutput:
+        self.in_flight.append(self._running)
+        output = self.engine.step()
+        self._running -= len(output.finished)
+        return output
+
+
+schedules = st.builds(
+    lambda lens, gaps, cap, accepted, retain: schedule(
+        lens,
+        arrival_seconds=np.cumsum(np.resize(gaps, len(lens))) / 1000,
+        max_concurrency=cap,
+        num_accepted=accepted,
+        retain=retain,
+    ),
+    lens=st.lists(st.integers(1, 12), min_size=1, max_size=20),
+    gaps=st.lists(st.integers(0, 60), min_size=1, max_size=20),
+    cap=st.integers(0, 6),
+    accepted=st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    retain=st.sampled_from(["step", "finish"]),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(schedules)
+def test_everyone_is_sent_in_order_when_due_and_within_the_cap(of):
+    seen = Onlooker(of)
+    seen.client.run()
+    assert [index for index, _ in seen.sent] == list(range(of.num_requests))
+    due = of.arrival_seconds.tolist()
+    for index, at in seen.sent:
+        assert at >= due[index] - 1e-9
+        if not of.max_concurrency:  # late by the step that was under way, at most
+            assert at < due[index] + VIRTUAL_STEP_SECONDS + 1e-9
+    assert max(seen.in_flight) <= (of.max_concurrency or of.num_requests)
+    assert min(seen.in_flight) > 0, "no step of an idle engine"
+
+
+@settings(deadline=None, max_examples=60)
+@given(schedules)
+def test_what_was_asked_is_what_came(of):
+    seen = Onlooker(of)
+    seen.client.run()
+    assert [len(tokens) for tokens in seen.client.tokens] == of.output_lens.tolist()
+    requests = seen.client.recorder.requests
+    assert requests.num_tokens.tolist() == of.output_lens.tolist()
+    assert (requests.finish_reason >= 0).all()
+    assert (requests.sent_ns >= requests.scheduled_ns).all()
+    assert (requests.first_ns > requests.sent_ns).all()
+    assert (requests.last_ns >= requests.first_ns).all()
+    sent_ns = [at * 1e9 + seen.opened for _, at in seen.sent]
+    assert requests.sent_ns.tolist() == pytest.approx(sent_ns, abs=1)
+    assert not seen.engine.has_unfinished_requests()
+
+
+def test_the_tokens_do_not_depend_on_who_was_sent_when():
+    lens = [5, 1, 9, 3]
+    one_by_one = Onlooker(schedule(lens, max_concurrency=1))
+    at_once = Onlooker(schedule(lens))
+    spread = Onlooker(schedule(lens, arrival_seconds=[0, 0.001, 5, 5]))
+    for each in (one_by_one, at_once, spread):
+        each.client.run()
+    for i in range(len(lens)):
+        assert np.array_equal(at_once.client.tokens[i], one_by_one.client.tokens[i])
+        assert np.array_equal(at_once.client.tokens[i], spread.client.tokens[i])
+
+
+def test_the_collected_tokens_are_those_that_the_steps_delivered():
+    of = schedule([4, 7, 2, 7], num_accepted=[1, 3])
+    seen = Onlooker(of)
+    delivered: dict[int, list[int]] = {i: [] for i in range(4)}
+
+    def step() -> StepOutput:
+        output = seen.engine.step()
+        for item in output.outputs:
+            tokens = item.outputs[0].token_ids
+            delivered[item.request_index] += [tokens] if isinstance(tokens, int) else tokens
+        return output
+
+    client = Client(seen.engine, step, of, VirtualClock())
+    client.run()
+    assert [tokens.tolist() for tokens in client.tokens] == list(delivered.values())
+
+
+def test_an_idle_client_jumps_to_the_next_arrival():
+    seen = Onlooker(schedule([2, 2], arrival_seconds=[0, 1000]))
+    seen.client.run()
+    assert seen.sent[1][1] == pytest.approx(1000)
+    assert len(seen.in_flight) == 4
+    assert seen.clock.now() - seen.opened == 1000 * 10**9 + 2 * VIRTUAL_STEP_NS
+
+
+def test_steps_that_take_longer_than_the_gaps_send_what_is_due_together():
+    arrivals = [0, 0.001, 0.002, VIRTUAL_STEP_SECONDS * 1.5]
+    seen = Onlooker(schedule([5] * 4, arrival_seconds=arrivals))
+    seen.client.run()
+    steps = [round(at / VIRTUAL_STEP_SECONDS) for _, at in seen.sent]
+    assert steps == [0, 1, 1, 2]
+
+
+def test_a_closed_loop_sends_one_for_each_that_finishes():
+    seen = Onlooker(schedule([3] * 9, max_concurrency=3))
+    seen.client.run()
+    assert seen.in_flight == [3] * 9
+
+
+def alive() -> int:
+    return sum(type(thing) is RequestOutput for thing in gc.get_objects())
+
+
+@pytest.mark.parametrize("retain", ["step", "finish"])
+def test_outputs_are_held_as_long_as_the_workload_says(retain):
+    of = schedule([2, 5, 5], retain=retain)
+    held = []
+
+    class Watched(Onlooker):
+        def step(self) -> StepOutput:
+            held.append(alive())
+            return super().step()
+
+    before = alive()
+    seen = Watched(of)
+    seen.client.run()
+    # Before each step: all outputs of those that are still running, or none at all.
+    expected = [0, 3, 4, 6, 8] if retain == "finish" else [0] * 5
+    assert [count - before for count in held] == expected
+    assert alive() == before
+
+
+@pytest.mark.parametrize("processing", ["inline", "overlapped"])
+def test_warming_up_leaves_the_engine_empty_and_the_tokens_as_they_were(processing):
+    cell = msgspec.structs.replace(CELL, output_processing=processing)
+    of = schedule([3, 20, 1, 6, 9, 9, 9, 9, 9, 9])
+    cold, warm = Onlooker(of, cell), Onlooker(of, cell)
+    warm_up(warm.engine, of, CELL.batch_size)
+    assert not warm.engine.has_unfinished_requests()
+    for each in (cold, warm):
+        each.sent.clear()
+        each.client.run()
+    for mine, other in zip(cold.client.tokens, warm.client.tokens, strict=True):
+        assert np.array_equal(mine, other)
+    assert len(cold.in_flight) == len(warm.in_flight)
+
+
+def test_warming_up_fills_the_batch():
+    of = schedule([50] * 30)
+    seen = Onlooker(of)
+    rows = []
+    step = seen.engine.step
+    seen.engine.step = lambda: rows.append(len((output := step()).request_index)) or output
+    warm_up(seen.engine, of, 8)
+    assert rows == [8] * 8
+
+
+def test_it_ends_after_so_many_steps():
+    seen = Onlooker(schedule([50] * 3))
+    seen.client.run(max_steps=7)
+    assert len(seen.in_flight) == seen.client.recorder.num_steps == 7
+    assert seen.client.recorder.requests.num_tokens.tolist() == [7] * 3
+    assert seen.client.tokens == [None] * 3
+
+
+@pytest.mark.parametrize("processing", ["inline", "overlapped"])
+def test_what_is_left_unserved_can_be_abandoned(processing):
+    cell = msgspec.structs.replace(CELL, output_processing=processing)
+    seen = Onlooker(schedule([50] * 12), cell)
+    seen.client.run(max_steps=7)
+    before = seen.client.recorder.requests.num_tokens.tolist()
+    seen.client.abandon()
+    assert not seen.engine.has_unfinished_requests()
+    assert seen.client.recorder.num_steps == 7
+    assert seen.client.recorder.requests.num_tokens.tolist() == before
+
+
+def test_the_real_clock_waits_no_shorter_than_asked():
+    clock = RealClock()
+    moment = clock.now() + 2_000_000
+    clock.wait_until(moment)
+    assert clock.now() >= moment
+    clock.step_done()
+
+
+def test_the_virtual_clock_moves_by_steps_and_jumps_and_never_back():
+    clock = VirtualClock()
+    moments = [clock.now()]
+    for move in (clock.step_done, lambda: clock.wait_until(0), clock.step_done,
+                 lambda: clock.wait_until(10**12)):  # fmt: skip
+        move()
+        moments.append(clock.now())
+    assert [b - a for a, b in pairwise(moments)][:3] == [VIRTUAL_STEP_NS, 0, VIRTUAL_STEP_NS]
+    assert moments[0] > 0, "0 means not yet"
+    assert moments[-1] == 10**12

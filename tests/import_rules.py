@@ -1,0 +1,117 @@
+"""Which module may import which, read from the source without running it."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+PACKAGES = ("workloads", "engines", "harness", "dashboards")
+
+MAY_IMPORT = {
+    "workloads": {"workloads"},
+    "engines": {"engines"},
+    "harness": {"harness", "engines", "workloads"},
+    "dashboards": {"dashboards", "harness", "workloads"},
+}
+
+HEAVY = {"torch", "vllm", "aiohttp"}
+MAY_LOAD_HEAVY = ("engines.builtin.device", "engines.builtin.worker",
+                  "engines.builtin.representations")  # fmt: skip
+
+
+class Import(NamedTuple):
+    """``importer`` names ``imported``; ``at_load``: as soon as it is imported itself."""
+
+    importer: str
+    imported: str
+    at_load: bool
+
+
+def modules(root: Path) -> dict[str, Path]:
+    """Every module of the project under ``root``, by its dotted name."""
+    found = {}
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*.py")):
+            parts = path.relative_to(root).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports(files: Mapping[str, Path]) -> list[Import]:
+    """All imports of these modules, in functions and for type checkers too."""
+    return [
+        each
+        for name, path in files.items()
+        for each in _of(name, ast.parse(path.read_text()), files, at_load=True)
+    ]
+
+
+def _of(importer: str, node: ast.AST, files: Mapping[str, Path], at_load: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.Import(names=names):
+                yield from (Import(importer, alias.name, at_load) for alias in names)
+            case ast.ImportFrom(level=0, module=str(module), names=names):
+                for alias in names:
+                    inner = f"{module}.{alias.name}"
+                    yield Import(importer, inner if inner in files else module, at_load)
+            case ast.ImportFrom():
+                yield Import(importer, "a relative import", at_load)
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                yield from _of(importer, child, files, at_load=False)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+                yield from _of(importer, child, files, at_load=False)
+            case _:
+                yield from _of(importer, child, files, at_load)
+
+
+def complaints(root: Path) -> list[str]:
+    """A sentence for each import under ``root`` that goes the wrong way, and for each circle."""
+    found = imports(modules(root))
+    said = [f"{each.importer} imports {each.imported}: {why}" for each in found
+            if (why := _wrong(each))]  # fmt: skip
+    return said + [f"circle: {' -> '.join(circle)}" for circle in _circles(found)]
+
+
+def _wrong(each: Import) -> str:
+    package, other = each.importer.split(".")[0], each.imported.split(".")[0]
+    if other == "a relative import":
+        return "imports are absolute"
+    if other in PACKAGES and other not in MAY_IMPORT[package]:
+        return f"{package} may not know {other}"
+    if _within(each.imported, "harness.cli") and not (
+        _within(each.importer, "harness.cli") or each.importer == "harness.__main__"
+    ):
+        return "the command line is the top"
+    if other in HEAVY:
+        if package != "engines":
+            return f"only engines may know {other}"
+        if each.at_load and not any(_within(each.importer, place) for place in MAY_LOAD_HEAVY):
+            return f"{other} is for the engine that needs it"
+    return ""
+
+
+def _within(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
+
+
+def _circles(found: list[Import]) -> list[list[str]]:
+    """Modules that need each other to be loaded; a type checker's needs do not count."""
+    needs: dict[str, set[str]] = {}
+    for each in found:
+        if each.at_load and each.imported.split(".")[0] in PACKAGES:
+            needs.setdefault(each.importer, set()).add(each.imported)
+    done: set[str] = set()
+    circles: list[list[str]] = []
+
+    def visit(module: str, path: list[str]) -> None:
+        if module in path:
+            circles.append([*path[path.index(module) :], module])
+        elif module not in done:
+            for needed in sorted(needs.get(module, ())):
+                visit(needed, [*path, module])
+            done.add(module)
+
+    for module in sorted(needs):
+        visit(module, [])
+    return circles

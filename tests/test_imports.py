@@ -1,0 +1,80 @@
+"""Imports run one way."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from import_rules import complaints, imports, modules
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_every_import_of_the_project_runs_the_right_way():
+    assert complaints(ROOT) == []
+
+
+def test_the_checker_sees_the_project():
+    files = modules(ROOT)
+    found = {(each.importer, each.imported) for each in imports(files)}
+    assert {"workloads.schedule", "engines", "harness.cli.main"} <= files.keys()
+    assert ("harness.drive", "harness.recorder") in found
+    assert ("harness.__main__", "harness.cli.main") in found, "imports in functions count"
+    assert ("engines.builtin.device.null", "torch") in found, "those for type checkers too"
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "complaint"),
+    [
+        ("workloads/a.py", "import harness.trial", "workloads may not know harness"),
+        ("workloads/a.py", "from engines import protocol", "workloads may not know engines"),
+        ("engines/a.py", "def f():\n    import workloads.b", "engines may not know workloads"),
+        ("engines/a.py", "if TYPE_CHECKING:\n    import harness", "engines may not know harness"),
+        ("engines/a.py", "import torch", "torch is for the engine that needs it"),
+        ("engines/a.py", "class A:\n    import vllm", "vllm is for the engine that needs it"),
+        ("engines/builtin/a.py", "import torch", "torch is for the engine that needs it"),
+        ("harness/a.py", "from harness import cli", "the command line is the top"),
+        ("harness/a.py", "from harness.cli.main import cli", "the command line is the top"),
+        ("harness/a.py", "def f():\n    import torch.cuda", "only engines may know torch"),
+        ("harness/a.py", "from dashboards import b", "harness may not know dashboards"),
+        ("dashboards/a.py", "import torch", "only engines may know torch"),
+        ("dashboards/a.py", "import engines.registry", "dashboards may not know engines"),
+        ("dashboards/a.py", "import harness.cli.run", "the command line is the top"),
+        ("harness/a.py", "from . import b", "imports are absolute"),
+        ("harness/a.py", "from harness import b", "circle: harness.a -> harness.b -> harness.a"),
+    ],
+)
+def test_an_import_that_runs_the_wrong_way_is_found(tmp_path, path, line, complaint):
+    files = {"harness/cli/__init__.py": "", "harness/b.py": "import harness.a", path: line}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    said = complaints(tmp_path)
+    assert len(said) == 1
+    assert complaint in said[0]
+
+
+def test_what_is_allowed_passes(tmp_path):
+    for name, text in {
+        "workloads/a.py": "import numpy",
+        "engines/a.py": "def f():\n    import torch",
+        "engines/builtin/device/cuda.py": "import torch",
+        "harness/a.py": "import workloads.a, engines.a",
+        "harness/b.py": "import harness.a\ndef f():\n    import harness.c",
+        "harness/c.py": "import harness.b",
+        "harness/__main__.py": "def main():\n    import harness.cli",
+        "harness/cli/__init__.py": "import harness.a",
+        "dashboards/a.py": "import harness.experiment",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert complaints(tmp_path) == []
+
+
+def test_reading_results_loads_no_engine():
+    script = "import sys, harness.store, harness.experiment, harness.report.terminal\n"
+    script += "print(*{'torch', 'engines.builtin.engine'} & sys.modules.keys())"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
