@@ -73,6 +73,8 @@ def summarise(
         if trials.timings[cell] or ("counts", cell) in trials.counted
     ]
     more = list(notes)
+    measured = {cell.id for cell in cells}
+    more += [f"No result of {name}." for name in ids.values() if name not in measured]
     more += _moved_by_the_probe(trials, ids)
     differing = _different_work(trials, ids, group_of)
     more += differing

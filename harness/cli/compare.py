@@ -8,10 +8,8 @@ from rich.console import Console
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session
 from harness.conclusion import conclude
-from harness.experiment import ExperimentResult
 from harness.report.terminal import experiment_tables, make_console
 from harness.rounds import Precision
-from harness.store import write_json
 from harness.trial import Mode
 
 EXAMPLES = """
@@ -34,6 +32,7 @@ _NEARLY: list[Mode] = ["tracked"]
 @click.command(epilog=EXAMPLES)
 @axis_options(
     representation=["list_of_lists", "list_of_arrays", "flat_arrays"],
+    delivery=["per_request", "columnar"],
     gc=["default", "freeze", "disabled"],
     heap_objects=[700_000],
 )
@@ -72,7 +71,6 @@ def compare(
     ctx: click.Context,
     /,
     *,
-    json_path: str | None,
     phases: bool,
     fail_on: str | None,
     until_precise: float,
@@ -90,10 +88,9 @@ def compare(
     counting = _EXACT if all(cell.is_exact for cell in cells) else _NEARLY
     plan = session.plan(cells, counting=counting, tolerance=tolerance / 100, **flags)
     result, interrupted = session.run(plan, Precision(until_precise / 100, budget))
-    if not session.quiet:
-        _show(result, phases)
-    if json_path:
-        write_json(json_path, result)
+    if session.shows_tables:
+        experiment_tables(result, make_console(), phases=phases, conclusions=conclude(result))
+    session.write_json(result)
     if interrupted:
         words = f"interrupted; go on with the same command and --resume {plan.name}"
         Console(stderr=True).print(words, highlight=False)
@@ -102,7 +99,3 @@ def compare(
         ctx.exit(3)
     if fail_on and any(comparison.verdict == fail_on for comparison in result.comparisons):
         ctx.exit(1)
-
-
-def _show(result: ExperimentResult, phases: bool) -> None:
-    experiment_tables(result, make_console(), phases=phases, conclusions=conclude(result))

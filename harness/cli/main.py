@@ -55,6 +55,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit status: 0 measured, 1 worse, 2 usage, 3 nothing measured."""
     try:
         status = cli.main(arguments, prog_name="gcbench", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        return USAGE_ERROR
     except click.ClickException as error:
         return _say(error.format_message())
     except (click.Abort, KeyboardInterrupt):

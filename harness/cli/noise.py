@@ -13,7 +13,6 @@ from harness.noise import noise_floor
 from harness.report.lists import noise_table
 from harness.report.terminal import make_console
 from harness.rounds import Precision
-from harness.store import write_json
 
 EXAMPLES = """
 \b
@@ -32,7 +31,7 @@ Examples:
 @click.option("--resume", default="", metavar="NAME", help="Go on with an experiment.")
 @run_options
 @click.pass_context
-def noise(ctx: click.Context, /, json_path: str | None, **flags: Any) -> None:
+def noise(ctx: click.Context, /, **flags: Any) -> None:
     """Measure this machine's noise floor and the smallest change it can find (A/A runs)."""
     session = Session(flags)
     cells = [msgspec.structs.replace(session.cell, copy=copy) for copy in (0, 1)]
@@ -46,7 +45,6 @@ def noise(ctx: click.Context, /, json_path: str | None, **flags: Any) -> None:
         )
         ctx.exit(130 if interrupted else 3)
     floor = noise_floor(np.array(samples, dtype=np.float64).T)
-    if not session.quiet:
+    if session.shows_tables:
         noise_table(metric, floor, make_console())
-    if json_path:
-        write_json(json_path, floor)
+    session.write_json(floor)

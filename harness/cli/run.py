@@ -9,7 +9,6 @@ from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session
 from harness.report.terminal import make_console
 from harness.report.trial import trial_table
-from harness.store import write_json
 from harness.trial import Mode, TrialResult
 
 EXAMPLES = """
@@ -37,9 +36,7 @@ Examples:
 @click.option("--max-steps", default=0, metavar="N", help="End after N steps.")
 @run_options
 @click.pass_context
-def run(
-    ctx: click.Context, /, json_path: str | None, mode: Mode, max_steps: int, **flags: Any
-) -> None:
+def run(ctx: click.Context, /, mode: Mode, max_steps: int, **flags: Any) -> None:
     """Run one cell once, in a fresh interpreter, and show all that was measured.
 
     Says nothing about noise: `gcbench compare` does.
@@ -50,9 +47,8 @@ def run(
     if not isinstance(outcome, TrialResult):
         Console(stderr=True).print(f"gcbench: no result: {outcome.reason}", markup=False)
         ctx.exit(3)
-    if not session.quiet:
+    if session.shows_tables:
         trial_table(outcome, make_console())
-    if json_path:
-        write_json(json_path, outcome)
+    session.write_json(outcome)
     if outcome.invalid:
         ctx.exit(3)

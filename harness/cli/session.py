@@ -1,5 +1,6 @@
 """From flags to a finished experiment: what `compare` and `noise` have in common."""
 
+import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from harness.machine import cores_usable, describe
 from harness.metrics import METRICS
 from harness.plan import Plan, default_decider, exact_turns
 from harness.rounds import Outcomes, Precision, Rounds
-from harness.store import RunStore, new_name, trial_key
+from harness.store import RunStore, new_name, trial_key, write_json
 from harness.summarise import summarise
 from harness.trial import Cell, Mode, Trial, TrialFailure, TrialResult
 from workloads.schedule import Schedule
@@ -31,7 +32,9 @@ class Session:
     """An experiment that the command line has asked for, from its plan to its result."""
 
     def __init__(self, flags: dict[str, Any]) -> None:
-        self.quiet: bool = flags.pop("quiet")
+        self._json_path = _checked(flags.pop("json_path"))
+        self._quiet: bool = flags.pop("quiet")
+        self.shows_tables = not self._quiet and self._json_path != "-"
         self._timeout: float = flags.pop("trial_timeout")
         self._output: Path = flags.pop("output")
         self._seed: int = flags.pop("seed")
@@ -67,6 +70,8 @@ class Session:
             raise ValueError(
                 f"--decide {decide}: no metric that can decide; nearest: {', '.join(near)}"
             )
+        if resume and not (self._output / resume / "plan.json").exists():
+            raise ValueError(f"--resume {resume}: no experiment of this name in {self._output}")
         chosen = baselines(cells, _parse_baseline(baseline))
         return Plan(
             name=resume or new_name(self._output, self.workloads[0].name),
@@ -100,6 +105,11 @@ class Session:
         store.save_trial(key, outcome)
         return outcome
 
+    def write_json(self, value: Any) -> None:
+        """Write what `--json` asked for, if it did."""
+        if self._json_path:
+            write_json(self._json_path, value)
+
     def _store(self, name: str) -> RunStore:
         store = RunStore(self._output, name)
         store.create()
@@ -115,7 +125,7 @@ class Session:
         total = plan.rounds * len(plan.cells) + len(exact_turns(plan))
         interrupted = False
         stored = store.load_trials()
-        with TrialProgress(total, varying(plan.cells), self.quiet) as progress:
+        with TrialProgress(total, varying(plan.cells), self._quiet) as progress:
             progress.skip(len(stored))
             rounds = Rounds(
                 plan,
@@ -150,6 +160,15 @@ class Session:
             command=shlex.join(["gcbench", *sys.argv[1:]]),
             notes=notes,
         )
+
+
+def _checked(json_path: str | None) -> str | None:
+    """The path for `--json`, refused now rather than after the measurement."""
+    if json_path and json_path != "-":
+        path = Path(json_path)
+        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise ValueError(f"--json {json_path}: cannot be written; name a file in a folder")
+    return json_path
 
 
 def _parse_baseline(text: str) -> dict[str, str]:

@@ -74,7 +74,7 @@ def gcbench(tmp_path, capsys):
         (["compare", "--baseline", "gc=on_wait"], ["--baseline gc=on_wait"]),
         (["compare", "--baseline", "colour=red"], ["'colour'"]),
         (["compare", "--fail-on", "better"], ["--fail-on", "worse"]),
-        (["compare", "--resume", "../elsewhere"], ["'../elsewhere'"]),
+        (["compare", "--resume", "../elsewhere"], ["--resume ../elsewhere"]),
         (["compare", "--roundz", "3"], ["--roundz", "--rounds"]),
         (["list", "colours"], ["colours"]),
     ],
