@@ -19,8 +19,8 @@ $(STAMP): pyproject.toml
 	  && apt-get -qq update && apt-get -qq install -y python3-venv; } || \
 	  { echo "$(PYTHON) has no venv module; on Debian: apt-get install python3-venv"; exit 2; }
 	@$(PYTHON) -m venv $(if $(TORCH),,--system-site-packages) $(VENV)
-	@$(if $(TORCH),$(BIN)/python -m pip install --quiet "$(TORCH)",true)
-	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@$(if $(TORCH),$(BIN)/python -m pip install -qq "$(TORCH)",true)
+	@$(BIN)/python -m pip install -qq --editable '.[dev]'
 	@touch $@
 
 compare: install

@@ -1,5 +1,6 @@
 """``python -m harness``: the command line, or the inside of a trial."""
 
+import os
 import sys
 
 
@@ -8,7 +9,9 @@ def main() -> int:
     if sys.argv[1:] == ["trial"]:  # imports no more than a trial needs: its heap is measured
         from harness.trial_process import main as trial_main
 
-        return trial_main()
+        status = trial_main()
+        sys.stderr.flush()
+        os._exit(status)  # taking a large heap down object by object can last longer than the trial
     from harness.cli.main import main as cli_main
 
     return cli_main()
