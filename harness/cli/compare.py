@@ -63,6 +63,12 @@ _NEARLY: list[Mode] = ["tracked"]
     help="For --until-precise, after the rounds.",
 )
 @click.option("--phases", is_flag=True, help="Break a step down.")
+@click.option(
+    "--counting/--no-counting",
+    default=True,
+    show_default=True,
+    help="Also run the trials that count objects and, on null, collections and bytecodes.",
+)
 @click.option("--fail-on", type=click.Choice(["worse"]), help="Exit 1 if any cell is.")
 @click.option("--resume", default="", metavar="NAME", help="Go on with an experiment.")
 @run_options
@@ -76,6 +82,7 @@ def compare(
     until_precise: float,
     budget: float,
     tolerance: float,
+    counting: bool,
     **flags: Any,
 ) -> None:
     """Compare cells of a grid: every axis takes a comma-separated list, and lists cross.
@@ -85,8 +92,10 @@ def compare(
     """
     session = Session(flags)
     cells = session.grid.cells
-    counting = _EXACT if all(cell.is_exact for cell in cells) else _NEARLY
-    plan = session.plan(cells, counting=counting, tolerance=tolerance / 100, **flags)
+    modes = _EXACT if all(cell.is_exact for cell in cells) else _NEARLY
+    plan = session.plan(
+        cells, counting=modes if counting else [], tolerance=tolerance / 100, **flags
+    )
     result, interrupted = session.run(plan, Precision(until_precise / 100, budget))
     if session.shows_tables:
         experiment_tables(result, make_console(), phases=phases, conclusions=conclude(result))

@@ -114,7 +114,7 @@ def memory() -> Finding:
     needed, available = HEAP_OBJECTS * one, psutil.virtual_memory().available
     detail = (
         f"{available / machine.GIB:.1f} GiB available; a heap of {HEAP_OBJECTS:,} objects takes "
-        f"up to {needed / machine.GIB:.2f} in each process"
+        f"up to {needed / machine.GIB:.2f} GiB in each process"
     )
     if available < 2 * needed:
         return Finding("bad", "memory", detail, "free memory, or give a smaller --heap-objects")
