@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import click
-import msgspec
 
 from harness.doctor import check
 from harness.report.lists import doctor_table
@@ -33,7 +32,7 @@ def doctor(ctx: click.Context, output: Path, json_path: str | None) -> None:  # 
     """Look at Python, torch, cores, timers, load and memory; exit 3 if measuring is hopeless."""
     findings = check(output)
     if json_path:
-        write_json(json_path, msgspec.to_builtins(findings))
+        write_json(json_path, [finding._asdict() for finding in findings])
     if json_path != "-":
         doctor_table(findings, make_console())
     if any(finding.level == "bad" for finding in findings):

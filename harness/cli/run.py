@@ -7,7 +7,7 @@ from rich.console import Console
 
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session
-from harness.report.terminal import make_console
+from harness.report.terminal import make_console, print_lines
 from harness.report.trial import trial_table
 from harness.trial import Mode, TrialResult
 
@@ -49,6 +49,7 @@ def run(ctx: click.Context, /, mode: Mode, max_steps: int, **flags: Any) -> None
         ctx.exit(3)
     if session.shows_tables:
         trial_table(outcome, make_console())
+        print_lines("Notes", session.bad_rows, make_console())
     session.write_json(outcome)
     if outcome.invalid:
         ctx.exit(3)

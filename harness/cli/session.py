@@ -50,6 +50,13 @@ class Session:
             raise ValueError("this command takes one value an axis; gcbench compare takes several")
         return self.grid.cells[0]
 
+    @property
+    def bad_rows(self) -> list[str]:
+        """A sentence where rows of a trace were left out."""
+        count = sum(schedule.bad_rows for schedule in self.schedules.values())
+        rows = "row" if count == 1 else "rows"
+        return [f"{count:,} bad {rows} of the trace left out."] if count else []
+
     def plan(
         self,
         cells: list[Cell],
@@ -149,9 +156,7 @@ class Session:
         notes = [*store.warnings, *(f"Left out: {why}." for why in self.grid.left_out)]
         if repeated:
             notes.append(f"{repeated} trials were repeated because the machine was too busy.")
-        bad_rows = sum(schedule.bad_rows for schedule in self.schedules.values())
-        if bad_rows:
-            notes.append(f"{bad_rows} bad rows of the trace were left out.")
+        notes += self.bad_rows
         return summarise(
             plan,
             outcomes,

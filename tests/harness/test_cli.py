@@ -102,6 +102,22 @@ def test_a_bad_row_of_a_trace_is_named_by_file_and_line(gcbench, tmp_path):
     assert re.search(r"(line |row |:)3\b", line)
 
 
+def test_bad_rows_that_are_skipped_are_counted(gcbench, tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_text(f"{TRACE}2023-11-16 18:15:50.9951690,many,109\n")
+    flags = ["--skip-bad-rows", "--device", "null", "--mode", "counts"]
+    status, out, _ = gcbench(
+        "run", "--workload", str(path), *flags, "--output", str(tmp_path / "runs")
+    )
+    assert status == 0
+    assert "1 bad row of the trace left out." in out
+
+
+def test_the_doctor_names_what_it_found(gcbench):
+    _, out, _ = gcbench("doctor", "--json", "-")
+    assert {"level", "what", "detail", "advice"} == set(json.loads(out)[0])
+
+
 @pytest.mark.parametrize("window", ["3", "a:b", "1:2:3"])
 def test_a_window_that_is_none_is_shown_as_it_should_be(gcbench, tmp_path, window):
     path = tmp_path / "trace.csv"
