@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from tempfile import TemporaryFile
 
 import msgspec
@@ -30,11 +30,22 @@ def isolate(
     and a kill are answers like any other; Ctrl-C ends all trials and goes on up.
     """
     with ExitStack() as stack:
-        begun = [stack.enter_context(_TrialProcess(trial, timeout_seconds)) for trial in trials]
+        with _no_interrupt():
+            begun = [stack.enter_context(_TrialProcess(trial, timeout_seconds)) for trial in trials]
         for process in begun:
             process.wait_until_ready()
         for process in begun:
             yield process.measure()
+
+
+@contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Put Ctrl-C off: between a process's start and its registration nobody would end it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _TrialProcess:
