@@ -153,10 +153,9 @@ class Engine:
     def _process(self, step: ScheduledStep, output: Any) -> StepOutput:
         table = self._scheduler.table
         rows = step.output.rows
-        valid: BoolArray | None = table.epoch[rows] == step.epochs
-        if valid is not None and valid.all():
-            valid = None
-        else:
+        unchanged: BoolArray = table.epoch[rows] == step.epochs
+        valid = None if unchanged.all() else unchanged
+        if valid is not None:
             rows = rows[valid]
         delivered = self._delivery.process(rows, output.sampled, valid)
         self._scheduler.update(rows, delivered.num_sampled)
