@@ -8,7 +8,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install compare test test-slow lint typecheck check clean
+.PHONY: install compare vllm test test-slow lint typecheck check clean
 install: $(STAMP)
 
 $(STAMP): pyproject.toml
@@ -25,6 +25,9 @@ $(STAMP): pyproject.toml
 
 compare: install
 	@$(BIN)/gcbench compare $(ARGS)
+
+vllm: install
+	@$(BIN)/gcbench releases vllm --prepare
 
 test: install
 	@$(BIN)/python -m pytest -m "not slow" $(ARGS)

@@ -1,0 +1,1 @@
+"""vLLM itself: its releases and checkouts, and the environment that they run in."""

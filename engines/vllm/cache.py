@@ -1,0 +1,63 @@
+"""Where prepared vLLM releases are kept.
+
+```
+<cache>/vllm/base-<pinned>-py3.11/   an environment with torch and what vLLM imports
+             base-<pinned>-py3.11.log
+             0.11.2/                 the Python files of a release, to put first on its path
+             .lock                   held by the one process that writes
+```
+"""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+
+class ReleaseError(ValueError):
+    """A release that cannot be had. One sentence: what is wrong, where, what to do."""
+
+
+def cache_root() -> Path:
+    """``$GCBENCH_CACHE``, else ``$XDG_CACHE_HOME/gcbench``, else ``~/.cache/gcbench``; absolute."""
+    if chosen := os.environ.get("GCBENCH_CACHE"):
+        return Path(chosen).expanduser().absolute()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser().absolute() / "gcbench"
+
+
+def vllm_folder() -> Path:
+    """The part of the cache that is for vLLM; it may not exist yet."""
+    return cache_root() / "vllm"
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Turn what the file system refuses inside into a ReleaseError that names ``folder``."""
+    try:
+        yield
+    except OSError as error:
+        raise ReleaseError(
+            f"cannot write to {folder}: {error.strerror or error}; make room there, or set "
+            "GCBENCH_CACHE to another folder"
+        ) from error
+
+
+@contextmanager
+def only_writer(say: Callable[[str], None]) -> Iterator[IO[str]]:
+    """Make ``vllm_folder`` and keep other processes from writing to it; the open lock file.
+
+    Waits for another writer, after a message. Raises ReleaseError where the folder cannot be made.
+    """
+    folder = vllm_folder()
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("w")
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for another process that prepares vLLM in {folder}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lock

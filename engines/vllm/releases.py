@@ -1,0 +1,130 @@
+"""vLLM by release or by checkout: a folder to put first on the path of the base."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from engines.vllm.cache import ReleaseError, cache_root, only_writer, vllm_folder, writing
+from engines.vllm.environment import base_folder, base_interpreter, check_import, make_base
+from engines.vllm.index import download, known_versions
+from engines.vllm.unpack import unpack
+from engines.vllm.versions import OLDEST, PINNED, check_version, is_version
+
+__all__ = [
+    "OLDEST",
+    "PINNED",
+    "ReleaseError",
+    "base_interpreter",
+    "cache_root",
+    "check_version",
+    "known_versions",
+    "label",
+    "layer",
+    "make_base",
+    "prepare",
+]
+
+
+def layer(release: str) -> Path:
+    """The folder that holds ``vllm`` of a prepared version, or of a path; no network.
+
+    Raises ReleaseError where the version is not prepared or the path holds no vLLM.
+    """
+    if not is_version(release) and (folder := _checkout(release)):
+        return folder
+    folder = vllm_folder() / check_version(release)
+    if not _marker(folder).exists() or base_interpreter() is None:
+        raise ReleaseError(
+            f"vLLM {folder.name} is not prepared; run gcbench releases vllm {folder.name} --prepare"
+        )
+    return folder
+
+
+def prepare(release: str, say: Callable[[str], None]) -> Path:
+    """Make what `layer` and `base_interpreter` need and import it once; the layer.
+
+    ``say`` gets a short sentence at each long step. Raises ReleaseError, with nothing half made.
+    """
+    folder = None if is_version(release) else _checkout(release)
+    path_given = folder is not None
+    if folder is None:
+        folder = _unpacked(check_version(release), say)
+    python = make_base(say)
+    if path_given or not _marker(folder).exists():
+        say(f"importing vLLM {label(release)}")
+        check_import(folder, python)
+    if not path_given:
+        with writing(folder):
+            _marker(folder).touch()
+    return folder
+
+
+def label(release: str) -> str:
+    """What reports call it: the version, or of a path what git, else vLLM itself, says."""
+    folder = None if is_version(release) else _checkout(release)
+    if folder is None:
+        return check_version(release)
+    return _described_by_git(folder) or _own_version(folder) or folder.name
+
+
+def _checkout(text: str) -> Path | None:
+    """The folder if ``text`` is a path to a vLLM, None if it looks like no path at all."""
+    path = Path(text).expanduser()
+    if (path / "vllm" / "__init__.py").is_file():
+        return path.resolve()
+    if path.exists() or os.sep in text:
+        raise ReleaseError(
+            f"{path} holds no vllm/__init__.py; give the top folder of a vLLM checkout"
+        )
+    return None
+
+
+def _unpacked(version: str, say: Callable[[str], None]) -> Path:
+    folder = vllm_folder() / version
+    if folder.exists():
+        return folder
+    with only_writer(say), writing(folder.parent):
+        if folder.exists():
+            return folder
+        partial = folder.parent / f".{version}.partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        try:
+            partial.mkdir()
+            unpack(download(version, partial, say), version, partial / "layer")
+            (partial / "layer").rename(folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    return folder
+
+
+def _marker(folder: Path) -> Path:
+    """Its presence says that this release was imported in the base of this Python."""
+    return folder / f".checked-{base_folder().name}"
+
+
+def _described_by_git(folder: Path) -> str | None:
+    """None unless ``folder`` is the top of a checkout: one around it says nothing of vLLM."""
+    # Set inside of git's hooks, they name another checkout.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+
+    def git(*arguments: str) -> str | None:
+        command = ["git", "-C", str(folder), *arguments]
+        try:
+            done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    if git("rev-parse", "--show-cdup") != "":
+        return None
+    return git("describe", "--tags", "--always", "--dirty")
+
+
+def _own_version(folder: Path) -> str | None:
+    path = folder / "vllm" / "_version.py"
+    text = path.read_text(errors="replace") if path.exists() else ""
+    found = re.search(r"^(?:__version__|version)\b[^\n]*=\s*['\"]([^'\"]+)['\"]", text, re.M)
+    return found[1] if found else None

