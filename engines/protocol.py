@@ -30,14 +30,17 @@ class EngineConfig:
     """How an in-process engine is built; every field is plain data, so it can cross a process.
 
     ``max_num_seqs``, ``max_num_batched_tokens``, ``max_model_len`` and ``block_size`` mean what
-    they mean in vLLM. ``num_accepted`` is the table of tokens a decode step yields; which entry
-    a request takes depends on (seed, request, position) alone. ``seed`` decides the tokens.
+    they mean in vLLM. An empty ``device``, ``device_profile`` or ``representation`` is the
+    engine's to fill in; ``model`` is a name or a folder. ``num_accepted`` is the table of tokens
+    a decode step yields; which entry a request takes depends on (seed, request, position) alone.
+    ``seed`` decides the tokens.
     """
 
     max_num_seqs: int
     max_model_len: int
     max_num_batched_tokens: int = 8192
     block_size: int = 16
+    model: str = "opt-125m"
     device: str = "modelled"
     device_profile: str = "opt-125m-h200"
     representation: str = "list_of_lists"
@@ -45,16 +48,62 @@ class EngineConfig:
     output_processing: str = "inline"
     worker: str = "in-process"
     wire: str = "pickle"
+    engine_core: str = "in-process"
     seed: int = 0
     num_accepted: tuple[int, ...] = (1,)
     vocab_size: int = 50272
+
+
+class Launch(NamedTuple):
+    """Where an engine's trials run: the interpreter, and what to set in its environment."""
+
+    interpreter: str
+    environment: dict[str, str]
+
+
+class EngineClass(Protocol):
+    """What an engine answers before there is one, in a process that may lack its packages."""
+
+    is_scripted: bool
+    """Whether its tokens are a function of (seed, request, position), the same in any engine."""
+    has_wait_hook: bool
+    """Whether `EngineProcess.while_device_busy` is called."""
+
+    @staticmethod
+    def complete(config: EngineConfig) -> EngineConfig:
+        """Fill in what was left open."""
+        ...
+
+    @staticmethod
+    def validate(config: EngineConfig) -> None:
+        """Raise ValueError where a part is unknown or a number impossible."""
+        ...
+
+    @staticmethod
+    def contradiction(config: EngineConfig) -> str:
+        """Why parts that are each known do not go together, in one sentence, or ""."""
+        ...
+
+    @staticmethod
+    def is_exact(config: EngineConfig) -> bool:
+        """Whether counts repeat to the digit: no clock, no thread, no second process."""
+        ...
+
+    @staticmethod
+    def launch(python: str, release: str) -> Launch:
+        """Where its trials run. Raises ValueError where it cannot be run at all."""
+        ...
+
+    def __call__(self, config: EngineConfig) -> "StepEngine":
+        """Build it."""
+        ...
 
 
 class StepOutput(NamedTuple):
     """What one step brought the consumer. Arrays are the engine's own until the next step.
 
     ``request_index`` int64 ``[num_rows]``: the caller's number of each request that got tokens.
-    ``num_tokens`` int32 ``[num_rows]``: how many. ``outputs``: one object a request, or empty
+    ``num_tokens`` int32 ``[num_rows]``: how many. ``outputs``: one object a row, or empty
     when the delivery makes none. ``finished`` int64 ``[num_finished]`` and ``finish_reasons``
     int8 ``[num_finished]`` name those that ended with this step. ``sampled``: the step's tokens
     in the representation at hand, valid until the next step. ``device_ns``: time the runner was
@@ -117,8 +166,8 @@ class StepEngine(EngineProcess, Protocol):
         """A finished request's tokens, int32 ``[num_output]``; the engine then forgets it."""
         ...
 
-    def handoff_bytes(self, sampled: Any) -> int:
-        """Memory of `StepOutput.sampled`, padding and Python objects included."""
+    def handoff_bytes(self, sampled: Any) -> int | None:
+        """Memory of `StepOutput.sampled`, padding and Python objects included; None: unknown."""
         ...
 
     def collective_rpc(self, function: Callable[..., Any], *args: Any) -> list[Any]:

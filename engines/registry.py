@@ -40,4 +40,11 @@ class Registry:
         return target
 
 
-ENGINES = Registry("engine", {"builtin": "engines.builtin.engine:Engine"})
+ENGINES = Registry(
+    "engine",
+    {
+        "builtin": "engines.builtin.engine:Engine",
+        "vllm-hostpath": "engines.vllm.host_path:HostPathEngine",
+        "vllm": "engines.vllm.in_process:InProcessEngine",
+    },
+)

@@ -91,8 +91,9 @@ class Client:
     def _read(self, output: StepOutput) -> None:
         if self._retain:
             held = self._held
-            for item in output.outputs:
-                mine = held[item.request_index]
+            # Not strict: a delivery may make no objects at all.
+            for index, item in zip(output.request_index.tolist(), output.outputs, strict=False):
+                mine = held[index]
                 assert mine is not None
                 mine.append(item)
         for index in output.finished.tolist():

@@ -1,13 +1,14 @@
 """From axes to cells: crosses them, leaves out what contradicts itself, groups what compares."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from itertools import product
 from typing import NamedTuple
 
 import msgspec
 
-from engines.protocol import EngineConfig
+from engines.protocol import EngineClass, EngineConfig
 from engines.registry import ENGINES
 from harness.collector.policy import parse_policy
 from harness.trial import Cell
@@ -15,6 +16,9 @@ from workloads.schedule import Schedule
 
 AXES = tuple(axis for axis in Cell.__struct_fields__ if axis != "copy")
 """Every axis, in the order in which a grid is crossed."""
+
+_COMPLETED = ("device", "device_profile", "representation")
+"""What an engine fills in where it was left open."""
 
 _GROUPED_BY = ("workload", "device", "device_profile", "python")
 
@@ -39,15 +43,19 @@ def cross(
     left_out: list[str] = []
     for values in product(*axes.values()):
         cell = msgspec.convert(dict(zip(axes, values, strict=True)), Cell)
-        parse_policy(cell.gc)
+        policy = parse_policy(cell.gc)
         if cell.heap_objects < 0:
             raise ValueError(f"--heap-objects {cell.heap_objects}: must be 0 or more")
-        engine = ENGINES.load(cell.engine)
-        profile = engine.profile_for(cell.device, cell.device_profile, models[cell.workload])
-        cell = msgspec.structs.replace(cell, device_profile=profile)
-        config = engine_config(cell, schedules[cell.workload])
+        engine: EngineClass = ENGINES.load(cell.engine)
+        cell = msgspec.structs.replace(cell, model=cell.model or models[cell.workload])
+        config = engine.complete(engine_config(cell, schedules[cell.workload]))
         engine.validate(config)
-        if why := engine.contradiction(config):
+        completed = {name: getattr(config, name) for name in _COMPLETED}
+        cell = msgspec.structs.replace(cell, **completed)
+        why = engine.contradiction(config)
+        if not why and "on_wait" in policy and not engine.has_wait_hook:
+            why = f"--gc {cell.gc}: engine {cell.engine} does not say when its device is busy"
+        if why:
             left_out.append(why)
         else:
             cells.append(cell)
@@ -59,11 +67,21 @@ def cross(
 def engine_config(cell: Cell, schedule: Schedule) -> EngineConfig:
     """The engine that a cell describes, sized for a schedule."""
     tokens_per_step = int(schedule.num_accepted.max())
-    return EngineConfig(
-        max_num_seqs=cell.batch_size,
+    return replace(
+        _config(cell),
         max_model_len=schedule.max_model_len,
         # A budget below the batch would leave rows standing in every decode step.
         max_num_batched_tokens=max(8192, cell.batch_size * tokens_per_step),
+        seed=schedule.token_seed,
+        num_accepted=tuple(schedule.num_accepted.tolist()),
+    )
+
+
+def _config(cell: Cell) -> EngineConfig:
+    return EngineConfig(
+        max_num_seqs=cell.batch_size,
+        max_model_len=0,
+        model=cell.model,
         device=cell.device,
         device_profile=cell.device_profile,
         representation=cell.representation,
@@ -71,9 +89,14 @@ def engine_config(cell: Cell, schedule: Schedule) -> EngineConfig:
         output_processing=cell.output_processing,
         worker=cell.worker,
         wire=cell.wire,
-        seed=schedule.token_seed,
-        num_accepted=tuple(schedule.num_accepted.tolist()),
+        engine_core=cell.engine_core,
     )
+
+
+def is_exact(cell: Cell) -> bool:
+    """Whether counts of a cell repeat to the digit."""
+    engine: EngineClass = ENGINES.load(cell.engine)
+    return engine.is_exact(_config(cell))
 
 
 def groups(cells: Sequence[Cell]) -> list[int]:

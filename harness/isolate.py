@@ -8,7 +8,6 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -16,6 +15,7 @@ from tempfile import TemporaryFile
 
 import msgspec
 
+from engines.registry import ENGINES
 from harness.trial import GO, READY, REFUSED, Trial, TrialFailure, TrialResult
 
 _KEPT_VARIABLES = frozenset({"PYTHONPATH", "PYTHONHOME"})
@@ -27,13 +27,17 @@ def isolate(
     """Each trial's result, or why there is none, in order; afterwards no process is left.
 
     ``timeout_seconds`` holds for the preparation and for the measurement. A time-out, a crash
-    and a kill are answers like any other; Ctrl-C ends all trials and goes on up.
+    and a kill are answers like any other; Ctrl-C ends all trials and goes on up. Where none of
+    the trials is timed they run side by side: a count does not mind.
     """
     with ExitStack() as stack:
         with _no_interrupt():
             begun = [stack.enter_context(_TrialProcess(trial, timeout_seconds)) for trial in trials]
         for process in begun:
             process.wait_until_ready()
+        if all(trial.mode != "timing" for trial in trials):
+            for process in begun:
+                process.go()
         for process in begun:
             yield process.measure()
 
@@ -56,11 +60,18 @@ class _TrialProcess:
         self._timeout_seconds = timeout_seconds
         self._failure: TrialFailure | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_told = False
         # A file, not a pipe: nobody reads along while the trial gets ready, and a pipe fills up.
         self._stderr = TemporaryFile()  # noqa: SIM115  # closed by __exit__
 
     def __enter__(self) -> "_TrialProcess":
-        command = [self._trial.cell.python or sys.executable, "-P", "-m", "harness", "trial"]
+        cell = self._trial.cell
+        try:
+            interpreter, environment = ENGINES.load(cell.engine).launch(cell.python, cell.release)
+        except ValueError as error:
+            self._fail("refused", str(error))
+            return self
+        command = [interpreter, "-P", "-m", "harness", "trial"]
         try:
             self._process = subprocess.Popen(
                 command,
@@ -68,7 +79,7 @@ class _TrialProcess:
                 stdout=subprocess.PIPE,
                 stderr=self._stderr,
                 bufsize=0,
-                env=_environment(self._trial),
+                env=_environment(self._trial) | environment,
                 start_new_session=True,
             )
         except OSError as error:
@@ -112,11 +123,20 @@ class _TrialProcess:
                     return  # it has ended: `measure` sees why
                 said += heard
 
+    def go(self) -> None:
+        """Let it run."""
+        if self._failure is None and self._process is not None and not self._is_told:
+            assert self._process.stdin is not None
+            with suppress(BrokenPipeError):  # it has ended already: `measure` sees why
+                self._process.stdin.write(GO)
+            self._is_told = True
+
     def measure(self) -> TrialResult | TrialFailure:
-        """Let it run, alone; what came of it."""
+        """Let it run to its end; what came of it."""
+        self.go()
         if self._failure is None and self._process is not None:
             try:
-                out, _ = self._process.communicate(GO, timeout=self._timeout_seconds)
+                out, _ = self._process.communicate(timeout=self._timeout_seconds)
             except subprocess.TimeoutExpired:
                 self._time_out()
             else:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engines.protocol import PHASES, Int64Array
+from harness.collector.probe import Events
 from harness.metrics import METRICS
 from harness.recorder import STEP_COLUMNS, Requests
 from harness.statistics import percentile_or_none
@@ -19,18 +20,26 @@ Values = dict[str, float | None]
 
 
 class Observation(NamedTuple):
-    """Everything recorded in one trial's window; nanoseconds."""
+    """Everything recorded in one trial's window; nanoseconds.
+
+    ``events`` and ``processes`` in the same order, one a process of the engine.
+    """
 
     schedule: Schedule
     requests: Requests
     steps: Int64Array
     gaps: Int64Array
     window_ns: int
-    events: Any
+    events: list[Events]
     processes: list[ProcessResult]
     wire_bytes: int
     watched: Values
     peak_rss: int
+
+    @property
+    def engine(self) -> int:
+        """The place of the process that has the engine core."""
+        return [process.role for process in self.processes].index("engine")
 
     def column(self, name: str) -> Int64Array:
         """A column of ``steps``."""
@@ -115,20 +124,25 @@ def _steps(seen: Observation) -> Values:
 
 
 def _attributed(seen: Observation, length: Int64Array) -> float | None:
-    """Of the steps over twice the median, the share in which a collection ran."""
+    """Of the steps over twice the median, the share in which a collection ran in any process.
+
+    The clocks of processes agree: `perf_counter_ns` counts from the start of the machine.
+    """
     slow = np.flatnonzero(length > 2 * np.median(length))
     if not len(slow):
         return None
-    # Collections follow one another, so those that touch a step are a slice of them.
-    starts = seen.events.start_ns
-    ends = starts + seen.events.duration_ns
-    first = np.searchsorted(ends, seen.steps[slow, 0])
-    after = np.searchsorted(starts, seen.steps[slow, len(PHASES)])
-    return float((after > first).mean())
+    touched = np.zeros(len(slow), np.bool_)
+    for events in seen.events:
+        # One process's collections follow one another, so those that touch a step are a slice.
+        ends = events.start_ns + events.duration_ns
+        first = np.searchsorted(ends, seen.steps[slow, 0])
+        after = np.searchsorted(events.start_ns, seen.steps[slow, len(PHASES)])
+        touched |= after > first
+    return float(touched.mean())
 
 
 def _pauses(seen: Observation) -> Values:
-    pauses = seen.events.duration_ns / 1e9
+    pauses = seen.events[seen.engine].duration_ns / 1e9
     total = float(pauses.sum())
     return {
         "gc_pause_total": total,
@@ -140,7 +154,7 @@ def _pauses(seen: Observation) -> Values:
 
 def _collector(seen: Observation) -> Values:
     by_generation = np.sum([process.collections for process in seen.processes], axis=0)
-    engine = seen.processes[0]
+    engine = seen.processes[seen.engine]
     values: Values = {f"gc_collections_gen{g}": int(n) for g, n in enumerate(by_generation)}
     values["gc_collections_per_1000_steps"] = (
         1000 * int(by_generation.sum()) / max(1, len(seen.steps))

@@ -52,7 +52,9 @@ class TrackedObjects:
             self._offset = [[] for _ in range(_COUNT_OFFSET)]
         output = self._engine.step()
         if len(output.request_index):
-            self._handoff_bytes.append(self._engine.handoff_bytes(output.sampled))
+            size = self._engine.handoff_bytes(output.sampled)
+            if size is not None:
+                self._handoff_bytes.append(size)
         return output
 
     def results(self) -> dict[str, float | None]:

@@ -24,6 +24,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     ``schedules`` maps a workload to the hash of its schedule. A group has an entry in
     ``baselines``, the index of its baseline, and in ``decide``, the metric that decides.
+    ``repeats`` is how many trials count collections, where one could do.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     tolerance: float
     extra_modes: list[Mode]
+    repeats: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +52,19 @@ class Turn:
 
 
 def exact_turns(plan: Plan) -> list[Turn]:
-    """Trials that count rather than time, one for each answer that cells do not share."""
-    turns: dict[tuple[Mode, Cell], Turn] = {}
+    """Trials that count rather than time, one for each answer that cells do not share.
+
+    Those of mode ``counts`` come ``repeats`` times.
+    """
+    turns: dict[tuple[Mode, Cell, int], Turn] = {}
     for mode in plan.extra_modes:
         for cell in plan.cells:
             collects = mode in COLLECTING
             counted = cell if collects else without_collector(cell)
             max_steps = 0 if collects else _FEW_STEPS
-            turn = Turn(EXACT_ROUND, len(turns), counted, mode, plan.seed, max_steps)
-            turns.setdefault((mode, counted), turn)
+            for again in range(plan.repeats if mode == "counts" else 1):
+                turn = Turn(EXACT_ROUND, len(turns), counted, mode, plan.seed, max_steps)
+                turns.setdefault((mode, counted, again), turn)
     return list(turns.values())
 
 

@@ -41,11 +41,13 @@ class Rounds:
 
     def run(self, summarise: Callable[[Outcomes], ExperimentResult], precise: "Precision") -> None:
         """Run what is not stored yet. KeyboardInterrupt leaves all finished trials stored."""
-        if not self._is_complete():
+        counting = [turn for turn in exact_turns(self.plan) if self._is_due(turn)]
+        if not counting and not self._is_complete():
             # The first trial after idle is slow (45 % here), whichever cell it is: not kept.
+            # Trials that count, where there are some, wake the machine as well.
             first = self._trial(next(timing_round(self.plan, 1)))
             list(self.measure([msgspec.structs.replace(first, rows_path="")]))
-        self._take(exact_turns(self.plan))
+        self._take(counting)
         number = 0
         while number < self.plan.rounds or precise.wants_more(lambda: summarise(self.outcomes)):
             number += 1
@@ -56,10 +58,13 @@ class Rounds:
         last = timing_round(self.plan, self.plan.rounds)
         return all(_key(turn) in self.outcomes for turn in last)
 
+    def _is_due(self, turn: Turn) -> bool:
+        return not isinstance(self.outcomes.get(_key(turn)), TrialResult)
+
     def _take(self, turns: Iterable[Turn]) -> bool:
         """Run the turns that have no result yet; whether any cell still gives results."""
         turns = list(turns)
-        due = [turn for turn in turns if not isinstance(self.outcomes.get(_key(turn)), TrialResult)]
+        due = [turn for turn in turns if self._is_due(turn)]
         while due:
             due = [turn for turn in due if self._failures[turn.cell] < _GIVE_UP_AFTER]
             batch, due = due[: self.batch], due[self.batch :]

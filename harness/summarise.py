@@ -1,12 +1,13 @@
 """From stored trials to an experiment's result: samples by round, pairs, verdicts."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from harness.experiment import CellResult, Comparison, ExperimentResult, MetricSamples, cell_id
-from harness.grid import AXES, groups, varying
+from harness.grid import AXES, groups, is_exact, varying
 from harness.metrics import METRICS, Metric
 from harness.plan import COLLECTING, EXACT_ROUND, Plan, without_collector
 from harness.statistics import Ratio, holm, paired_ratio
@@ -26,6 +27,7 @@ class _Trials:
         self.num_rounds = max((key.round for key in outcomes), default=0)
         self.timings: dict[Cell, dict[int, TrialResult]] = {cell: {} for cell in plan.cells}
         self.counted: dict[tuple[str, Cell], TrialResult] = {}
+        self.counts: dict[Cell, Counter[tuple[int, int, int]]] = {}
         self.failures: list[TrialFailure] = []
         self.invalid: list[TrialResult] = []
         for key, outcome in sorted(outcomes.items()):
@@ -35,6 +37,9 @@ class _Trials:
                 self.invalid.append(outcome)
             elif key.round == EXACT_ROUND:
                 self.counted[outcome.mode, outcome.cell] = outcome
+                if outcome.mode == "counts":
+                    by_count = self.counts.setdefault(outcome.cell, Counter())
+                    by_count[outcome.processes[0].collections] += 1
             elif outcome.cell in self.timings:
                 self.timings[outcome.cell][key.round] = outcome
 
@@ -75,8 +80,9 @@ def summarise(
     more = list(notes)
     measured = {cell.id for cell in cells}
     more += [f"No result of {name}." for name in ids.values() if name not in measured]
+    more += _repeated(trials, ids)
     more += _moved_by_the_probe(trials, ids)
-    differing = _different_work(trials, ids, group_of)
+    differing = _different_work(trials, ids)
     more += differing
     if trials.invalid:
         more.append(f"{len(trials.invalid)} trials left out: {trials.invalid[0].invalid}.")
@@ -108,7 +114,7 @@ def _cell(trials: _Trials, cell: Cell, name: str, group: int) -> CellResult:
             samples = _gc_effect(trials, cell)
         known = [sample for sample in samples if sample is not None]
         if known:
-            exact = metric.kind == "exact" and cell.is_exact and counted is not None
+            exact = metric.kind == "exact" and is_exact(cell) and counted is not None
             metrics[metric.name] = MetricSamples(
                 unit=metric.unit,
                 direction=metric.direction,
@@ -147,6 +153,19 @@ def _gc_effect(trials: _Trials, cell: Cell) -> Samples:
     return [a / b - 1 if a and b else None for a, b in zip(mine, theirs, strict=True)]
 
 
+def _repeated(trials: _Trials, ids: dict[Cell, str]) -> list[str]:
+    """A sentence for each exact cell whose counts differ from trial to trial."""
+    sentences = []
+    for cell, by_count in trials.counts.items():
+        if is_exact(cell) and len(by_count) > 1:
+            found = ", ".join(f"{_triple(c)} ({n} times)" for c, n in by_count.most_common())
+            sentences.append(f"{ids[cell]}: trials that should count alike did not: {found}.")
+    again = {n for by_count in trials.counts.values() if (n := by_count.total()) > 1}
+    if again and not sentences and all(map(is_exact, trials.counts)):
+        sentences.append(f"Counts were equal in all of {min(again)} trials of each cell.")
+    return sentences
+
+
 def _moved_by_the_probe(trials: _Trials, ids: dict[Cell, str]) -> list[str]:
     """A sentence for each cell whose exact counts are others while the probe watches."""
     sentences = []
@@ -167,21 +186,30 @@ def _triple(collections: tuple[int, int, int]) -> str:
     return "/".join(f"{count:,}" for count in collections)
 
 
-def _different_work(trials: _Trials, ids: dict[Cell, str], group_of: dict[Cell, int]) -> list[str]:
-    """A sentence for each cell whose tokens or finish reasons are not its group's."""
-    first: dict[int, tuple[Cell, set[tuple[str, str]]]] = {}
+def _different_work(trials: _Trials, ids: dict[Cell, str]) -> list[str]:
+    """A sentence for each cell that did other work than the first of its workload."""
+    first: dict[str, tuple[Cell, TrialResult]] = {}
     sentences = []
     for cell, rounds in trials.timings.items():
-        work = {(result.tokens_sha256, result.finish_sha256) for result in rounds.values()}
-        if not work:
-            continue
-        other, theirs = first.setdefault(group_of[cell], (cell, work))
-        if work != theirs or len(work) > 1:
-            sentences.append(
-                f"Not compared: {ids[cell]} produced other tokens or finish reasons than "
-                f"{ids[other]}; different work has no ratio."
-            )
+        for result in rounds.values():
+            other, expected = first.setdefault(cell.workload, (cell, result))
+            if what := _difference(result, expected):
+                sentences.append(
+                    f"Not compared: {ids[cell]} produced other {what} than {ids[other]}; "
+                    "different work has no ratio."
+                )
+                break
     return sentences
+
+
+def _difference(result: TrialResult, expected: TrialResult) -> str:
+    """What two trials of a workload should have agreed in and do not, or ""."""
+    scripted = result.is_scripted and expected.is_scripted
+    if scripted and result.tokens_sha256 != expected.tokens_sha256:
+        return "tokens"
+    if result.lengths_sha256 != expected.lengths_sha256:
+        return "numbers of tokens"
+    return "" if result.finish_sha256 == expected.finish_sha256 else "finish reasons"
 
 
 def _comparisons(
@@ -191,6 +219,9 @@ def _comparisons(
 
     Comparisons that are decided by the same metric are one family.
     """
+    if len(plan.cells) > 1 and trials.num_rounds < _FEWEST_PAIRS:
+        rounds = "round" if trials.num_rounds == 1 else "rounds"
+        return [], [f"No ratios: {trials.num_rounds} {rounds}, an interval needs {_FEWEST_PAIRS}."]
     comparisons: dict[Cell, Comparison] = {}
     missing: list[str] = []
     for metric in dict.fromkeys(plan.decide):

@@ -27,6 +27,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     workload: str
     engine: str = "builtin"
+    release: str = ""
+    model: str = ""
     device: str = "modelled"
     device_profile: str = ""
     representation: str = "list_of_lists"
@@ -36,15 +38,11 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     output_processing: str = "inline"
     worker: str = "in-process"
     wire: str = "pickle"
+    engine_core: str = "in-process"
     heap_objects: int = 0
     python: str = ""
     copy: int = 0
     """Tells equal cells apart where one is measured against itself."""
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether counts of this cell repeat to the digit: no clock, no second process."""
-        return self.device == "null" and self.worker == "in-process"
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,7 +85,11 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one trial measured. ``invalid`` says in one sentence why it must not be used."""
+    """What one trial measured. ``invalid`` says in one sentence why it must not be used.
+
+    The hashes are over all requests' tokens, finish reasons and numbers of tokens. Where
+    ``is_scripted``, tokens are the same in every engine; where not, lengths are what can agree.
+    """
 
     cell: Cell
     mode: Mode
@@ -96,6 +98,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     processes: list[ProcessResult]
     tokens_sha256: str
     finish_sha256: str
+    lengths_sha256: str = ""
+    is_scripted: bool = True
     interpreter: str
     code_root: str
     code_commit: str

@@ -18,6 +18,7 @@ from engines.unix import die_with_parent
 from harness.clock import RealClock, VirtualClock
 from harness.collector import heap, window
 from harness.collector.on_wait import busy_hook
+from harness.collector.probe import Events
 from harness.drive import Client, warm_up
 from harness.grid import engine_config
 from harness.machine import code_identity
@@ -51,6 +52,11 @@ def close_window(process: EngineProcess) -> ProcessResult:
     return result
 
 
+def window_events(process: EngineProcess) -> Events:
+    """The collections that the probe of a process saw in its last window."""
+    return window.window_events(process.role)
+
+
 def run_trial(trial: Trial, until_told: Callable[[], None]) -> TrialResult:
     """Run one trial in this interpreter, measuring once ``until_told`` returns.
 
@@ -81,6 +87,7 @@ def run_trial(trial: Trial, until_told: Callable[[], None]) -> TrialResult:
         wire_bytes = engine.wire_bytes - wire_bytes
         client.abandon()  # a worker process answers nothing else while a step is under way
         processes: list[ProcessResult] = engine.collective_rpc(close_window)
+        events: list[Events] = engine.collective_rpc(window_events)
     finally:
         engine.shutdown()
     observation = Observation(
@@ -89,7 +96,7 @@ def run_trial(trial: Trial, until_told: Callable[[], None]) -> TrialResult:
         steps=client.recorder.steps,
         gaps=client.recorder.gaps,
         window_ns=window_ns,
-        events=window.window_events(),
+        events=events,
         processes=processes,
         wire_bytes=wire_bytes,
         watched=watch.results(),
@@ -107,6 +114,8 @@ def run_trial(trial: Trial, until_told: Callable[[], None]) -> TrialResult:
         processes=processes,
         tokens_sha256=_sha256(client.tokens),
         finish_sha256=_sha256([client.recorder.requests.finish_reason]),
+        lengths_sha256=_sha256([client.recorder.requests.num_tokens]),
+        is_scripted=ENGINES.load(cell.engine).is_scripted,
         interpreter=sys.version.split(" (")[0],
         code_root=root,
         code_commit=commit,
@@ -129,13 +138,22 @@ def _write_rows(path: str, seen: Observation) -> None:
     tables = {
         "requests": seen.requests._asdict(),
         "steps": dict(zip(STEP_COLUMNS, seen.steps.T, strict=True)),
-        "collections": seen.events._asdict(),
+        "collections": _joined(seen.events),
     }
     columns = {
         f"{table}.{name}": column for table, rows in tables.items() for name, column in rows.items()
     }
     with writing(Path(path)):
         np.savez(path, **columns)
+
+
+def _joined(events: list[Events]) -> dict[str, Any]:
+    """All processes' collections as columns; ``process`` is a process's place in the result."""
+    places = [np.full(len(each.generation), i, np.int8) for i, each in enumerate(events)]
+    columns = {
+        name: np.concatenate([getattr(each, name) for each in events]) for name in Events._fields
+    }
+    return columns | {"process": np.concatenate(places)}
 
 
 def main() -> int:

@@ -15,8 +15,11 @@ MAY_IMPORT = {
 }
 
 HEAVY = {"torch", "vllm", "aiohttp"}
-MAY_LOAD_HEAVY = ("engines.builtin.device", "engines.builtin.worker",
-                  "engines.builtin.representations")  # fmt: skip
+MAY_LOAD_HEAVY = (
+    "engines.builtin.device", "engines.builtin.worker", "engines.builtin.representations",
+    "engines.vllm.dialect", "engines.vllm.executor", "engines.vllm.model", "engines.vllm.platform",
+    "engines.vllm.runner", "engines.vllm.worker",
+)  # fmt: skip
 
 
 class Import(NamedTuple):

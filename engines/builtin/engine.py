@@ -1,8 +1,10 @@
 """The built-in engine: schedule, launch, wait, hand over, process; one step or two under way."""
 
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from engines.builtin.registries import (
 from engines.builtin.request_table import NewRequest
 from engines.builtin.scheduler import ScheduledStep, Scheduler
 from engines.builtin.worker import Worker
-from engines.protocol import PHASES, BoolArray, EngineConfig, Int32Array, StepOutput
+from engines.protocol import PHASES, BoolArray, EngineConfig, Int32Array, Launch, StepOutput
 
 INLINE = 0
 OVERLAPPED = 1
@@ -39,6 +41,8 @@ class Engine:
     """
 
     role = "engine"
+    is_scripted = True
+    has_wait_hook = True
 
     @staticmethod
     def validate(config: EngineConfig) -> None:
@@ -61,13 +65,26 @@ class Engine:
             )
 
     @staticmethod
-    def profile_for(device: str, wanted: str, model: str) -> str:
-        """The device profile a cell means: "" where its device has none, else the one ``wanted``
-        or, where that is "", the model's on an H200.
-        """
-        if not DEVICES.load(device).needs_profile:
-            return ""
-        return wanted or f"{model}-h200"
+    def complete(config: EngineConfig) -> EngineConfig:
+        """Fill in what was left open; the profile is the model's on an H200."""
+        device = config.device or "modelled"
+        profile = ""
+        if DEVICES.load(device).needs_profile:
+            profile = config.device_profile or f"{config.model}-h200"
+        representation = config.representation or "list_of_lists"
+        return replace(config, device=device, device_profile=profile, representation=representation)
+
+    @staticmethod
+    def is_exact(config: EngineConfig) -> bool:
+        """Whether counts repeat to the digit: no clock, no second process."""
+        return config.device == "null" and config.worker == "in-process"
+
+    @staticmethod
+    def launch(python: str, release: str) -> Launch:
+        """In this interpreter, or the one asked for."""
+        if release:
+            raise ValueError(f"--release {release}: the built-in engine has no releases")
+        return Launch(python or sys.executable, {})
 
     @staticmethod
     def contradiction(config: EngineConfig) -> str:
@@ -78,6 +95,8 @@ class Engine:
                 f"{config.delivery} delivery of {config.representation}: it has no columns; use "
                 "--delivery per_request or an array representation"
             )
+        if config.engine_core != "in-process":
+            return f"--engine-core {config.engine_core}: the built-in engine has but one process"
         return ""
 
     def __init__(self, config: EngineConfig) -> None:

@@ -8,6 +8,7 @@ from rich.console import Console
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session
 from harness.conclusion import conclude
+from harness.grid import is_exact
 from harness.report.terminal import experiment_tables, make_console
 from harness.rounds import Precision
 from harness.trial import Mode
@@ -92,7 +93,7 @@ def compare(
     """
     session = Session(flags)
     cells = session.grid.cells
-    modes = _EXACT if all(cell.is_exact for cell in cells) else _NEARLY
+    modes = _EXACT if all(is_exact(cell) for cell in cells) else _NEARLY
     plan = session.plan(
         cells, counting=modes if counting else [], tolerance=tolerance / 100, **flags
     )

@@ -14,6 +14,7 @@ _COMMANDS = {
     "compare": "harness.cli.compare:compare",
     "list": "harness.cli.list_:list_",
     "noise": "harness.cli.noise:noise",
+    "releases": "harness.cli.releases:releases",
     "doctor": "harness.cli.doctor:doctor",
 }
 

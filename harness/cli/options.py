@@ -1,6 +1,6 @@
 """The flags that describe a grid, shared by the commands that run one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,7 +41,9 @@ class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic from clic
 _AXES: list[tuple[str, CommaList, str]] = [
     ("workload", CommaList(), "Names, .toml files or Azure traces (.csv)."),
     ("engine", CommaList(), "Engines."),
-    ("device", CommaList(), "modelled (a wait stands for the accelerator) or null (no time)."),
+    ("release", CommaList(), "Releases of vLLM: versions that were prepared, or source trees."),
+    ("model", CommaList(), "A shipped config or a model's folder; the workload names one."),
+    ("device", CommaList(), "modelled (a wait is the accelerator), null (no time), cpu, cuda."),
     ("device-profile", CommaList(), "Modelled accelerator: a name or a .toml file."),
     ("representation", CommaList(), "Shapes of the sampled tokens."),
     ("delivery", CommaList(), "per_request (a loop, as vLLM) or columnar (the batch at once)."),
@@ -50,6 +52,7 @@ _AXES: list[tuple[str, CommaList, str]] = [
     ("output-processing", CommaList(), "inline, or overlapped with the next step."),
     ("worker", CommaList(), "Where the runner lives: in-process or process."),
     ("wire", CommaList(), "What crosses to a worker process."),
+    ("engine-core", CommaList(), "vLLM's engine core: in-process with its front end, or process."),
     ("heap-objects", CommaList(int), "Tracked objects to top the heap up to."),
     ("python", CommaList(), "Interpreters (paths) that have gcbench installed."),
 ]
@@ -57,25 +60,32 @@ _AXES: list[tuple[str, CommaList, str]] = [
 AXIS_DEFAULTS: dict[str, list[str | int]] = {
     "workload": ["opt125m-48-200"],
     "engine": ["builtin"],
-    "device": ["modelled"],
+    "release": [""],
+    "model": [""],
+    "device": [""],
     "device_profile": [""],
-    "representation": ["list_of_lists"],
+    "representation": [""],
     "delivery": ["per_request"],
     "gc": ["default"],
     "batch_size": [1024],
     "output_processing": ["inline"],
     "worker": ["in-process"],
     "wire": ["pickle"],
+    "engine_core": ["in-process"],
     "heap_objects": [0],
     "python": [""],
 }
 
 
-def axis_options(**defaults: list[str | int]) -> Callable[[Command], Command]:
-    """Adds a flag for each axis; a command can have defaults of its own."""
+def axis_options(
+    without: Collection[str] = (), **defaults: list[str | int]
+) -> Callable[[Command], Command]:
+    """Adds a flag for each axis ``without`` some; a command can have defaults of its own."""
 
     def add(command: Command) -> Command:
         for flag, kind, words in reversed(_AXES):
+            if flag.replace("-", "_") in without:
+                continue
             default = (AXIS_DEFAULTS | defaults)[flag.replace("-", "_")]
             shown = ",".join(str(value) for value in default if value != "")
             text = f"{words} [default: {shown}]" if shown else words

@@ -67,6 +67,7 @@ class Session:
         tolerance: float = 0.02,
         resume: str = "",
         counting: Sequence[Mode] = (),
+        repeats: int = 1,
     ) -> Plan:
         """A plan over the cells. Raises ValueError where the flags contradict them."""
         if rounds < 1:
@@ -90,6 +91,7 @@ class Session:
             seed=self._seed,
             tolerance=tolerance,
             extra_modes=list(counting),
+            repeats=repeats,
         )
 
     def run_one(self, mode: Mode, max_steps: int) -> TrialResult | TrialFailure:
@@ -111,6 +113,10 @@ class Session:
         store.keep_rows(key)
         store.save_trial(key, outcome)
         return outcome
+
+    def folder(self, plan: Plan) -> Path:
+        """Where a plan's trials are kept."""
+        return self._output / plan.name
 
     def write_json(self, value: Any) -> None:
         """Write what `--json` asked for, if it did."""

@@ -65,7 +65,7 @@ def observations(draw) -> Observation:
         steps=np.array(rows, np.int64),
         gaps=np.array(gaps, np.int64),
         window_ns=time_ns,
-        events=events(pauses),
+        events=[events(pauses)],
         processes=[process((7, 3, 1)), process((5, 2, 0))],
         wire_bytes=draw(st.sampled_from([0, 1000])),
         watched={},
@@ -91,7 +91,8 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
     ends = {name: ("start", *PHASES)[number] for number, name in enumerate(PHASES)}
     host = [s["process"] - s["start"] - min(s["device_ns"], s["wait"] - s["launch"]) for s in steps]
     lengths = [s["process"] - s["start"] for s in steps]
-    pauses = list(zip(seen.events.start_ns.tolist(), seen.events.duration_ns.tolist(), strict=True))
+    (own,) = seen.events
+    pauses = list(zip(own.start_ns.tolist(), own.duration_ns.tolist(), strict=True))
     slow = [s for s, length in zip(steps, lengths, strict=True) if length > 2 * median(lengths)]
     hit = [
         any(start < s["process"] and start + lasted >= s["start"] for start, lasted in pauses)
@@ -190,7 +191,7 @@ def made_up(**changes) -> Observation:
     requests = Requests(zeros, zeros, zeros, zeros, zeros, np.full(1, -1, np.int8))
     steps = np.zeros((1, len(STEP_COLUMNS)), np.int64)
     gaps = np.zeros(0, np.int64)
-    seen = Observation(schedule([1]), requests, steps, gaps, 1, events([]), [process()], 0, {}, 0)
+    seen = Observation(schedule([1]), requests, steps, gaps, 1, [events([])], [process()], 0, {}, 0)
     return seen._replace(**changes)
 
 
@@ -205,7 +206,7 @@ def test_percentiles_need_enough_samples(number, told):
     requests = Requests(sent, sent, first, 2 * first, np.full(number, 3), np.ones(number, np.int8))
     pauses = [(i * 10**6, int(duration)) for i, duration in enumerate(worst)]
     seen = made_up(
-        steps=steps, requests=requests, gaps=worst, events=events(pauses), window_ns=10**9
+        steps=steps, requests=requests, gaps=worst, events=[events(pauses)], window_ns=10**9
     )
     values, _ = measure(seen, "timing")
     expected = {

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 import pytest
-from small import CELL, MemoryStore, answer, plan, summary
+from small import CELL, MemoryStore, answer, plan, process, summary
 
 from harness.plan import timing_round
 from harness.rounds import Precision, Rounds
@@ -93,20 +93,36 @@ def test_the_first_trial_is_thrown_away():
 def test_counting_trials_come_first_and_once_for_all_that_they_stand_for():
     machine, of = Machine(), plan(CELLS, rounds=1, extra_modes=["counts", "tracked"])
     run(machine, of)
-    counting = [(t.mode, t.cell.gc) for t in machine.asked[1:5]]
+    counting = [(t.mode, t.cell.gc) for t in machine.asked[:4]]
     assert counting == [
         ("counts", "default"), ("counts", "freeze"), ("counts", "disabled"), ("tracked", "disabled")
     ]  # fmt: skip
-    assert all(t.mode == "timing" for t in machine.asked[5:])
+    assert all(t.mode == "timing" for t in machine.asked[4:])
     kept = [bool(t.rows_path) for t in machine.asked]
-    assert kept == [False] * 5 + [True] * 3, "rows of timings, not of the one thrown away"
+    assert kept == [False] * 4 + [True] * 3, "rows of timings; none thrown away after counting"
+    machine = Machine()
+    run(machine, plan(CELLS, rounds=1))
+    kept = [bool(t.rows_path) for t in machine.asked]
+    assert kept == [False] + [True] * 3, "the first after idle is thrown away"
+
+
+def test_collections_are_counted_as_often_as_asked_and_compared():
+    cells = [msgspec.structs.replace(cell, device="null", heap_objects=0) for cell in CELLS]
+    machine, of = Machine(), plan(cells, rounds=1, extra_modes=["counts", "tracked"], repeats=3)
+    outcomes = run(machine, of).outcomes
+    assert Counter(t.mode for t in machine.asked) == {"counts": 9, "tracked": 1, "timing": 3}
+    assert "Counts were equal in all of 3 trials of each cell." in summary(of, outcomes).notes
+    key = next(key for key in outcomes if key.mode == "counts")
+    outcomes[key] = msgspec.structs.replace(outcomes[key], processes=[process((9, 1, 0))])
+    (note,) = [n for n in summary(of, outcomes).notes if "count" in n]
+    assert "did not: 0/0/0 (2 times), 9/1/0 (1 times)." in note
 
 
 def test_interrupted_anywhere_and_resumed_it_ends_as_if_never_interrupted(tmp_path):
     of = plan(CELLS, rounds=2, extra_modes=["counts", "tracked"])
     whole = run(Machine(), of)
-    everything = 1 + len(whole.outcomes)
-    assert everything == 1 + 3 + 1 + 6
+    everything = len(whole.outcomes)
+    assert everything == 3 + 1 + 6
     for number in range(1, everything + 1):
         machine, store = Machine(), RunStore(tmp_path, f"interrupted-{number}")
         store.create()
@@ -114,11 +130,12 @@ def test_interrupted_anywhere_and_resumed_it_ends_as_if_never_interrupted(tmp_pa
         with pytest.raises(KeyboardInterrupt):
             run(machine, of, store)
         kept = store.load_trials()
-        assert len(kept) == max(0, number - 2)
+        assert len(kept) == number - 1
         again = Machine()
         resumed = run(again, of, store, outcomes=dict(kept))
         missing = {key for key in whole.outcomes if key not in kept}
-        assert len(again.asked) == 1 + len(missing), "each once, and one to warm up"
+        warm_up = len(kept) >= 4
+        assert len(again.asked) == warm_up + len(missing), "each once; to warm up, or counting"
         assert resumed.outcomes == whole.outcomes == store.load_trials()
 
 
@@ -231,7 +248,7 @@ def test_a_full_disk_ends_the_run_and_says_so():
 def test_what_was_interrupted_while_counting_has_a_summary_without_cells():
     plain = [msgspec.structs.replace(cell, heap_objects=0) for cell in CELLS]
     of, machine, store = plan(plain, extra_modes=["tracked"]), Machine(), MemoryStore()
-    machine.interrupt_at = 3
+    machine.interrupt_at = 2
     with pytest.raises(KeyboardInterrupt):
         run(machine, of, store)
     assert [outcome.mode for outcome in store.trials.values()] == ["tracked"]

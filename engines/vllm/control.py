@@ -1,0 +1,104 @@
+"""Calls into vLLM's other processes: they report at a socket and answer there from a thread.
+
+The thread sleeps in a read while nothing is asked of it, so it does nothing within a window.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from multiprocessing import current_process
+from multiprocessing.connection import Client, Connection, Listener
+from threading import Thread
+from typing import Any
+
+from engines.protocol import EngineDeadError
+from engines.vllm.here import HERE
+from engines.vllm.settings import CONTROL_VARIABLE
+
+_REPORT_SECONDS = 60.0
+_ORDER = ("engine", "worker")
+
+
+class Control:
+    """The trial's end of the connections, one for each other process of vLLM."""
+
+    def __init__(self, folder: str) -> None:
+        path = f"{folder}/control"
+        self._listener = Listener(path, family="AF_UNIX")
+        self._connections: list[tuple[str, Connection]] = []
+        os.environ[CONTROL_VARIABLE] = path
+
+    def wait_for(self, roles: list[str]) -> None:
+        """Until a process of each role has reported. Raises EngineDeadError where one does not."""
+        listener = self._listener._listener._socket  # type: ignore[attr-defined]
+        listener.settimeout(_REPORT_SECONDS)
+        while len(self._connections) < len(roles):
+            try:
+                connection = self._listener.accept()
+            except TimeoutError:
+                heard = ", ".join(role for role, _ in self._connections) or "none"
+                raise EngineDeadError(
+                    f"of vLLM's processes ({', '.join(roles)}) within {_REPORT_SECONDS:.0f} s only "
+                    f"these reported: {heard}; its plug-in was not loaded there"
+                ) from None
+            self._connections.append((connection.recv(), connection))
+        self._connections.sort(key=lambda each: _ORDER.index(each[0]))
+
+    def rpc(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
+        """Call ``function(process, *args)`` in each; raises what it raised there."""
+        return [
+            self._call(role, connection, function, args) for role, connection in self._connections
+        ]
+
+    def _call(
+        self, role: str, connection: Connection, function: Callable[..., Any], args: tuple[Any, ...]
+    ) -> Any:
+        try:
+            connection.send((function, args))
+            answer, error = connection.recv()
+        except (EOFError, OSError):
+            raise EngineDeadError(f"vLLM's {role} process has ended") from None
+        if error is not None:
+            raise error
+        return answer
+
+    def close(self) -> None:
+        """Let go of the processes and of the socket."""
+        for _, connection in self._connections:
+            connection.close()
+        self._connections.clear()
+        self._listener.close()
+        os.environ.pop(CONTROL_VARIABLE, None)
+
+
+def answer(path: str) -> None:
+    """Report this process of vLLM and answer calls from now on."""
+    HERE.role = "engine" if current_process().name.startswith("EngineCore") else "worker"
+    connection = _connect(path)
+    connection.send(HERE.role)
+    Thread(target=_serve, args=(connection,), daemon=True, name="gcbench-control").start()
+
+
+def _connect(path: str) -> Connection:
+    deadline = time.monotonic() + _REPORT_SECONDS
+    while True:
+        try:
+            return Client(path, family="AF_UNIX")
+        except BlockingIOError:  # its backlog of one is taken: two processes report at once
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _serve(connection: Connection) -> None:
+    while True:
+        try:
+            function, args = connection.recv()
+        except (EOFError, OSError):
+            return
+        reply: tuple[Any, Exception | None]
+        try:
+            reply = function(HERE, *args), None
+        except Exception as error:  # the caller's to raise
+            reply = None, error
+        connection.send(reply)

@@ -1,0 +1,167 @@
+"""vLLM's `LLMEngine` behind `StepEngine`: front end and engine core, in one process or two."""
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any
+
+from engines.protocol import PHASES, EngineConfig, EngineDeadError, Int32Array, StepOutput
+from engines.vllm.control import Control
+from engines.vllm.device_log import DeviceLog
+from engines.vllm.here import HERE
+from engines.vllm.outputs import Outputs
+from engines.vllm.settings import private_folder, set_environment
+
+
+def _in_a_line(error: ValueError) -> str:
+    """What is wrong, of all that pydantic says."""
+    errors = getattr(error, "errors", None)
+    return str(errors()[0]["msg"] if errors else error).removeprefix("Value error, ")
+
+
+class VllmEngine:
+    """Drives vLLM as its own ``LLM`` class does, with outputs streamed as deltas.
+
+    Whoever subclasses says by `engine_args` what is to be built. Raises ValueError for what
+    vLLM refuses, EngineDeadError where one of its processes has ended.
+    """
+
+    host_path: bool
+
+    def __init__(self, config: EngineConfig) -> None:
+        set_environment(engine_core=config.engine_core, host_path=self.host_path)
+        self._folder = private_folder()
+        self.device_log_path = f"{self._folder}/device-log"
+        self._device_log = DeviceLog(self.device_log_path, create=True)
+        self._control = Control(self._folder)
+        self._outputs = Outputs()
+        self._device = self._device_log.read()
+        self._is_remote = config.engine_core == "process"
+        HERE.role = "frontend" if self._is_remote else "engine"
+        HERE.clock = time.perf_counter_ns
+        HERE.while_device_busy = None
+        try:
+            self._engine = self._start(config)
+            self._control.wait_for(self._other_roles(config))
+        except BaseException:
+            self.shutdown()
+            raise
+
+    def _start(self, config: EngineConfig) -> Any:
+        from vllm.engine.arg_utils import EngineArgs
+        from vllm.sampling_params import RequestOutputKind, SamplingParams
+        from vllm.v1.engine.exceptions import EngineDeadError as VllmEngineDeadError
+        from vllm.v1.engine.llm_engine import LLMEngine
+
+        from engines.vllm.dialect import known_arguments
+
+        self._sampling_params = SamplingParams
+        self._delta = RequestOutputKind.DELTA
+        self._died: type[Exception] = VllmEngineDeadError
+        arguments = known_arguments(EngineArgs, self.engine_args(config, EngineArgs))
+        try:
+            return LLMEngine.from_engine_args(EngineArgs(**arguments))
+        except ValueError as error:
+            raise ValueError(f"vLLM refuses: {_in_a_line(error)}") from None
+
+    def engine_args(self, config: EngineConfig, engine_args_class: Any) -> dict[str, Any]:
+        """Arguments of vLLM's ``EngineArgs``; those that a release lacks are left out."""
+        raise NotImplementedError
+
+    def _other_roles(self, config: EngineConfig) -> list[str]:
+        roles = ["engine"] if self._is_remote else []
+        return [*roles, "worker"] if config.worker == "process" else roles
+
+    @property
+    def role(self) -> str:
+        """Of this process."""
+        return HERE.role
+
+    @property
+    def clock(self) -> Callable[[], int]:
+        """Read between the phases of a step."""
+        return HERE.clock
+
+    @clock.setter
+    def clock(self, clock: Callable[[], int]) -> None:
+        HERE.clock = clock
+
+    @property
+    def phase_stamps(self) -> list[int]:
+        """``clock()`` before the last step's first phase and after each.
+
+        Where the engine core has a process of its own, a step is one wait.
+        """
+        return HERE.phase_stamps
+
+    @property
+    def wire_bytes(self) -> int:
+        """Not counted: vLLM's queue does not say."""
+        return 0
+
+    def add_request(
+        self,
+        request_index: int,
+        prompt_token_ids: Int32Array,
+        max_tokens: int,
+        stop_token_ids: Sequence[int] = (),
+    ) -> None:
+        """Queue a request. Raises ValueError where it can never be served."""
+        params = self._sampling_params(
+            temperature=0.0,
+            max_tokens=max_tokens,
+            stop_token_ids=list(stop_token_ids),
+            ignore_eos=True,
+            detokenize=False,
+            output_kind=self._delta,
+        )
+        self._outputs.admit(request_index)
+        prompt = {"prompt_token_ids": prompt_token_ids.tolist()}
+        self._engine.add_request(str(request_index), prompt, params)
+
+    def abort_request(self, request_index: int) -> None:
+        """End a request now; unknown or finished ones are left alone."""
+        self._engine.abort_request([str(request_index)])
+
+    def has_unfinished_requests(self) -> bool:
+        """Whether another step has anything to do."""
+        return bool(self._engine.has_unfinished_requests())
+
+    def step(self) -> StepOutput:
+        """One step of vLLM; what its front end makes of it."""
+        stamps = HERE.phase_stamps
+        stamps[:] = [HERE.clock()] * len(stamps)
+        try:
+            request_outputs = self._engine.step()
+        except self._died as error:
+            raise EngineDeadError(f"vLLM's engine core has ended: {error}") from None
+        HERE.ended("wait" if self._is_remote else PHASES[-1])
+        stamps[:] = accumulate(stamps, max)  # a phase that nobody saw has no length
+        before, self._device = self._device, self._device_log.read()
+        now = self._device
+        return self._outputs.take(
+            request_outputs,
+            device_ns=now.device_ns - before.device_ns,
+            late_ns=now.late_ns - before.late_ns,
+            device_seconds=(now.modelled_ns - before.modelled_ns) / 1e9,
+        )
+
+    def output_token_ids(self, request_index: int) -> Int32Array:
+        """A finished request's tokens, int32 ``[num_output]``; then forgotten."""
+        return self._outputs.pop(request_index)
+
+    def handoff_bytes(self, sampled: Any) -> None:
+        """Not known: vLLM lets go of a step's tokens within the step."""
+
+    def collective_rpc(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """Call ``function(process, *args)`` here, then in vLLM's other processes."""
+        return [function(HERE, *args), *self._control.rpc(function, args)]
+
+    def shutdown(self) -> None:
+        """End vLLM's processes; safe to call twice."""
+        engine = self.__dict__.pop("_engine", None)
+        if engine is not None:
+            engine.engine_core.shutdown()
+        self._control.close()
+        shutil.rmtree(self._folder, ignore_errors=True)

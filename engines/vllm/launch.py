@@ -1,0 +1,43 @@
+"""Where a trial with vLLM runs: which interpreter, and what comes first on its path."""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+from engines.protocol import Launch
+from engines.vllm.releases import base_interpreter, layer
+from engines.vllm.settings import ENTRY_POINTS
+
+_CODE_ROOT = Path(__file__).parents[2]
+
+
+def launch(python: str, release: str) -> Launch:
+    """The interpreter asked for, or this one if it has vLLM, or the one that was prepared.
+
+    A ``release`` is a version that was prepared or the path of a source tree; its files come
+    first on the path. Raises ValueError where there is no vLLM to run.
+    """
+    path = [str(_CODE_ROOT), str(ENTRY_POINTS)]
+    if release:
+        path.insert(0, str(layer(release)))
+    if python:
+        interpreter = python
+    elif not release and _is_installed():
+        interpreter = sys.executable
+    elif (prepared := base_interpreter()) is not None:
+        interpreter = str(prepared)
+    else:
+        raise ValueError(
+            "there is no vLLM here: run `make vllm` (gcbench releases vllm --prepare), or name an "
+            "interpreter that has it by --python"
+        )
+    if inherited := os.environ.get("PYTHONPATH"):
+        path.append(inherited)
+    return Launch(interpreter, {"PYTHONPATH": os.pathsep.join(path)})
+
+
+def _is_installed() -> bool:
+    """Whether this interpreter finds vLLM; any folder of that name would be found too."""
+    spec = importlib.util.find_spec("vllm")
+    return spec is not None and spec.origin is not None

@@ -1,0 +1,49 @@
+"""From vLLM's `RequestOutput` objects to columns, and each request's tokens until it is read."""
+
+from typing import Any
+
+import numpy as np
+
+from engines.protocol import FinishReason, Int32Array, StepOutput
+
+_REASONS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH, "abort": FinishReason.ABORT}
+
+
+class Outputs:
+    """The consumer's side of the front end: outputs come as deltas, one a request and step."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[int, list[int]] = {}
+
+    def admit(self, request_index: int) -> None:
+        """Start a request's output."""
+        self._tokens[request_index] = []
+
+    def take(self, request_outputs: list[Any], **device: Any) -> StepOutput:
+        """A step's outputs as columns; ``device`` are the fields that its device fills."""
+        request_index: list[int] = []
+        num_tokens: list[int] = []
+        finished: list[int] = []
+        reasons: list[int] = []
+        tokens = self._tokens
+        for output in request_outputs:
+            completion = output.outputs[0]
+            index = int(output.request_id)
+            tokens[index] += completion.token_ids
+            request_index.append(index)
+            num_tokens.append(len(completion.token_ids))
+            if output.finished:
+                finished.append(index)
+                reasons.append(_REASONS[completion.finish_reason])
+        return StepOutput(
+            np.array(request_index, np.int64),
+            np.array(num_tokens, np.int32),
+            request_outputs,
+            np.array(finished, np.int64),
+            np.array(reasons, np.int8),
+            **device,
+        )
+
+    def pop(self, request_index: int) -> Int32Array:
+        """A request's tokens, int32 ``[num_output]``; forgotten here."""
+        return np.array(self._tokens.pop(request_index), np.int32)

@@ -1,0 +1,23 @@
+"""What vLLM calls in each of its processes, found by its entry points."""
+
+import os
+from multiprocessing import parent_process
+
+from engines.vllm.settings import CONTROL_VARIABLE, HOST_PATH_VARIABLE
+
+
+def platform() -> str | None:
+    """Entry point of ``vllm.platform_plugins``: ours for the host path, else none."""
+    return "engines.vllm.platform.HostPathPlatform" if HOST_PATH_VARIABLE in os.environ else None
+
+
+def general() -> None:
+    """Entry point of ``vllm.general_plugins``: ready the process for the probe and the model."""
+    if HOST_PATH_VARIABLE in os.environ:
+        from engines.vllm.model import register
+
+        register()
+    if CONTROL_VARIABLE in os.environ and parent_process() is not None:
+        from engines.vllm.control import answer
+
+        answer(os.environ[CONTROL_VARIABLE])

@@ -1,0 +1,99 @@
+"""In the place of vLLM's model runner: takes its scheduler output, runs one of our devices."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from engines.builtin.device import DeviceBatch, StepHandle
+from engines.builtin.registries import DEVICES, REPRESENTATIONS
+from engines.builtin.representations import Representation, count_tokens
+from engines.protocol import EngineConfig, Int32Array, Int64Array
+
+
+class LaunchedStep(NamedTuple):
+    """A step under way and the requests in it, in the order of their rows."""
+
+    handle: StepHandle
+    req_ids: list[str]
+    req_id_to_index: dict[str, int]
+    all_sample: bool
+
+
+class Runner:
+    """The persistent batch of vLLM's runner: a slot a request, state in arrays."""
+
+    def __init__(self, config: EngineConfig) -> None:
+        self._device: Any = DEVICES.load(config.device)(config)
+        self._representation: Representation = REPRESENTATIONS.load(config.representation)()
+        self._max_num_seqs = config.max_num_seqs
+        self._slot_of: dict[str, int] = {}
+        # A finished request's slot comes free with the next step, when others have theirs already.
+        self._free = list(range(2 * config.max_num_seqs))
+        self._request_index = np.zeros(len(self._free), np.int64)
+        self._prompt_len = np.zeros(len(self._free), np.int64)
+        self._num_output = np.zeros(len(self._free), np.int64)
+        self._host_tokens = torch.empty((config.max_num_seqs, 1), dtype=torch.int32)
+        self._req_ids: list[str] = []
+        self._req_id_to_index: dict[str, int] = {}
+        self._slots = np.empty(0, np.int64)
+
+    def launch(self, scheduler_output: Any) -> LaunchedStep:
+        """Update the state by what changed and start the step on the device."""
+        for req_id in scheduler_output.finished_req_ids:
+            if (slot := self._slot_of.pop(req_id, None)) is not None:
+                self._free.append(slot)
+        new, cached = scheduler_output.scheduled_new_reqs, scheduler_output.scheduled_cached_reqs
+        for request in new:
+            self._admit(request)
+        self._arrange([*cached.req_ids, *(request.req_id for request in new)])
+        num_computed = [*cached.num_computed_tokens, *(each.num_computed_tokens for each in new)]
+        batch = self._batch(scheduler_output, np.array(num_computed, np.int64))
+        handle = self._device.launch(batch)
+        sampling = self._slots if batch.samples is None else self._slots[batch.samples]
+        self._num_output[sampling] += 1
+        all_sample = batch.samples is None
+        return LaunchedStep(handle, self._req_ids.copy(), self._req_id_to_index.copy(), all_sample)
+
+    def _admit(self, request: Any) -> None:
+        slot = self._slot_of[request.req_id] = self._free.pop()
+        # vLLM adds a random suffix to the number that the engine gave as the request's name.
+        self._request_index[slot] = int(request.req_id.partition("-")[0])
+        self._prompt_len[slot] = len(request.prompt_token_ids)
+        self._num_output[slot] = 0
+
+    def _arrange(self, req_ids: list[str]) -> None:
+        """Find the rows' slots; in a steady batch they are those of the step before."""
+        if req_ids == self._req_ids:
+            return
+        self._req_ids = req_ids
+        self._req_id_to_index = {req_id: row for row, req_id in enumerate(req_ids)}
+        self._slots = np.array([self._slot_of[req_id] for req_id in req_ids], np.int64)
+
+    def _batch(self, scheduler_output: Any, num_computed: Int64Array) -> DeviceBatch:
+        rows = len(self._req_ids)
+        num_scheduled: Int32Array
+        if scheduler_output.total_num_scheduled_tokens == rows:
+            num_scheduled = np.ones(rows, np.int32)
+        else:
+            by_id = scheduler_output.num_scheduled_tokens
+            num_scheduled = np.fromiter((by_id[r] for r in self._req_ids), np.int32, rows)
+        slots = self._slots
+        num_output = self._num_output[slots]
+        context = num_computed + num_scheduled
+        samples = context >= self._prompt_len[slots] + num_output
+        return DeviceBatch(
+            self._request_index[slots],
+            num_output,
+            num_scheduled,
+            context,
+            None if samples.all() else samples,
+        )
+
+    def handoff(self, step: LaunchedStep) -> Any:
+        """Copy the tokens to the host buffer and give them their representation."""
+        host = self._host_tokens[: len(step.req_ids)]
+        host.copy_(step.handle.tokens)
+        return self._representation.from_device(
+            host, None if step.all_sample else count_tokens(host)
+        )

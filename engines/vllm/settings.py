@@ -1,0 +1,58 @@
+"""What gcbench tells vLLM's processes, by vLLM's own channels: configuration and environment."""
+
+import dataclasses
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from engines.protocol import EngineConfig
+
+HOST_PATH_VARIABLE = "GCBENCH_VLLM_HOST_PATH"
+"""Set where the forward pass is to be ours; read by the plug-in in each of vLLM's processes."""
+
+CONTROL_VARIABLE = "GCBENCH_VLLM_CONTROL"
+"""The socket at which vLLM's other processes report to the one that runs the trial."""
+
+NATIVE = "native"
+"""Asks for the representation that the release's own scheduler reads."""
+
+_KEY = "gcbench"
+
+ENTRY_POINTS = Path(__file__).parent / "entry_points"
+"""On the path of a trial, so that vLLM finds the plug-ins without gcbench being installed."""
+
+
+def set_environment(*, engine_core: str, host_path: bool) -> None:
+    """Set what vLLM reads from the environment while it is imported and started."""
+    fixed = {
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "1" if engine_core == "process" else "0",
+        # A forked process would inherit this one's heap and collector, and its plug-ins as loaded.
+        "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
+        "VLLM_PLUGINS": _KEY,
+        "VLLM_NO_USAGE_STATS": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
+    os.environ.update(fixed)
+    # A broken Triton beside vLLM's own files is a matter of warnings, hence ERROR.
+    for name, value in {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_CPU_KVCACHE_SPACE": "2"}.items():
+        os.environ.setdefault(name, value)
+    if host_path:
+        os.environ[HOST_PATH_VARIABLE] = "1"
+
+
+def additional_config(config: EngineConfig, device_log: str) -> dict[str, Any]:
+    """What vLLM carries, unread, to every worker as ``additional_config``."""
+    return {_KEY: {"config": dataclasses.asdict(config), "device_log": device_log}}
+
+
+def read_additional_config(vllm_config: Any) -> tuple[EngineConfig, str]:
+    """The configuration and the path of the device log, on the worker's side."""
+    ours = vllm_config.additional_config[_KEY]
+    fields = ours["config"] | {"num_accepted": tuple(ours["config"]["num_accepted"])}
+    return EngineConfig(**fields), ours["device_log"]
+
+
+def private_folder() -> str:
+    """A folder of this process alone, for the socket and the device log."""
+    return tempfile.mkdtemp(prefix="gcbench-vllm-")

@@ -1,0 +1,164 @@
+"""``gcbench releases``: an engine's host path, release by release, with no GPU."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from engines.vllm.releases import (
+    PINNED,
+    ReleaseError,
+    base_interpreter,
+    known_versions,
+    label,
+    layer,
+    prepare,
+)
+from harness.cli.options import axis_options, run_options, workload_options
+from harness.cli.session import Session
+from harness.grid import is_exact
+from harness.report.header import header
+from harness.report.markdown import table_markdown
+from harness.report.releases import releases_table, roles_table
+from harness.report.summary import failure_lines
+from harness.report.terminal import make_console, print_lines, print_pairs, print_table
+from harness.rounds import Precision
+from harness.store_files import write_whole
+from harness.trial import Mode
+
+_EXACT: list[Mode] = ["counts", "tracked"]
+_NEARLY: list[Mode] = ["tracked"]
+
+EXAMPLES = f"""
+\b
+Examples:
+  gcbench releases vllm --prepare
+      make the environment for vLLM {PINNED}, which --engine vllm and vllm-hostpath then use
+  gcbench releases vllm 0.11.0 0.11.2 0.12.0 {PINNED}
+      each release's collections, pauses and host time, exactly and timed
+  gcbench releases vllm 0.11.2 0.12.0 --worker process --batch-size 1024,3000 --rounds 7
+      what crosses to a worker process, before and after vLLM #29121
+  gcbench releases vllm --vllm-path ~/vllm --engine-core process
+      a working tree, at whatever commit, with its engine core in a process of its own
+  gcbench releases vllm --list
+      the releases there are
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("engine", type=click.Choice(["vllm"]))
+@click.argument("versions", nargs=-1)
+@click.option(
+    "--vllm-path",
+    "paths",
+    multiple=True,
+    metavar="PATH",
+    help="A vLLM source tree as one more release; may be given several times.",
+)
+@click.option(
+    "--prepare",
+    "prepare_only",
+    is_flag=True,
+    help="Make the environments only, and say where they are.",
+)
+@click.option("--list", "list_only", is_flag=True, help="List the releases there are.")
+@click.option("--rounds", default=1, show_default=True, help="Timed trials a cell.")
+@click.option(
+    "--repeats",
+    default=2,
+    show_default=True,
+    help="Trials that count, a cell; on null, in one process, they must agree.",
+)
+@click.option("--markdown", "markdown_path", metavar="FILE", help="Write the tables there too.")
+@axis_options(
+    without=("engine", "release", "python", "heap_objects", "wire", "delivery"),
+    workload=["opt125m-48-300"],
+    device=["null"],
+    gc=["as_is", "freeze", "default"],
+)  # fmt: skip
+@workload_options
+@run_options
+@click.pass_context
+def releases(
+    ctx: click.Context,
+    /,
+    *,
+    engine: str,
+    versions: tuple[str, ...],
+    paths: tuple[str, ...],
+    prepare_only: bool,
+    list_only: bool,
+    rounds: int,
+    repeats: int,
+    markdown_path: str | None,
+    **flags: Any,
+) -> None:
+    """Measure the host path of ENGINE's releases VERSIONS, each in an environment of its own.
+
+    An environment is made once and kept: a release's Python files over one installation of
+    torch and the newest dependencies. A release that cannot be had or imported is named and
+    left out. Without VERSIONS the pinned release is taken.
+    """
+    if list_only:
+        click.echo("\n".join(known_versions()))
+        return
+    wanted = list(dict.fromkeys([*versions, *paths])) or [PINNED]
+    stderr = Console(stderr=True, highlight=False)
+    prepared, failures = _prepare(wanted, stderr, flags["quiet"])
+    if prepare_only:
+        for release in prepared:
+            click.echo(f"{label(release)}: {layer(release)}")
+        click.echo(f"interpreter: {base_interpreter()}")
+    if not prepared:
+        ctx.exit(3)
+    if prepare_only:
+        return
+    axes = {"engine": ["vllm-hostpath"], "release": prepared, "python": [""],
+            "heap_objects": [0], "wire": ["pickle"], "delivery": ["per_request"]}  # fmt: skip
+    session = Session(flags | axes)
+    cells = session.grid.cells
+    modes = _EXACT if all(is_exact(cell) for cell in cells) else _NEARLY
+    plan = session.plan(cells, rounds=rounds, counting=modes, repeats=repeats)
+    result, interrupted = session.run(plan, Precision(0.0, 0.0))
+    labels = {release: label(release) for release in prepared}
+    tables = [releases_table(result, labels)]
+    if (roles := roles_table(result, labels)) is not None:
+        tables.append(roles)
+    if session.shows_tables:
+        console = make_console()
+        print_pairs(header(result), console)
+        for table in tables:
+            print_table(table, console)
+        print_lines("Trials without a result", failure_lines(result), console, style="red")
+        print_lines("Releases left out", failures, console, style="red")
+        print_lines("Notes", result.notes, console)
+    if markdown_path:
+        write_whole(Path(markdown_path), "\n\n".join(map(table_markdown, tables)).encode() + b"\n")
+    session.write_json(result)
+    if interrupted:
+        stderr.print(f"interrupted; the trials are in {session.folder(plan)}")
+        ctx.exit(130)
+    if not any(cell.samples for cell in result.cells):
+        ctx.exit(3)
+
+
+def _prepare(wanted: list[str], console: Console, quiet: bool) -> tuple[list[str], list[str]]:
+    """The releases that can be run, and a sentence for each that cannot."""
+    prepared: list[str] = []
+    failures: list[str] = []
+    with console.status("preparing", spinner="dots") as status:
+
+        def say(words: str) -> None:
+            status.update(words)
+            if not quiet and not console.is_terminal:
+                console.print(words)
+
+        for release in wanted:
+            try:
+                prepare(release, say)
+                prepared.append(release)
+            except ReleaseError as error:
+                failures.append(f"{release}: {error}")
+                console.print(f"gcbench: left out {release}: {error}", style="red", markup=False)
+    return prepared, failures

@@ -1,0 +1,90 @@
+"""The tables of `gcbench releases`: what each release's host path and its collector do."""
+
+from collections.abc import Mapping
+
+from harness import format as fmt
+from harness.experiment import CellResult, ExperimentResult
+from harness.report.header import varying_axes
+from harness.report.plain import PlainTable, Row
+from harness.report.summary import collections_words, median, on_device
+from harness.trial import ProcessResult
+
+Labels = Mapping[str, str]
+"""What each value of the axis ``release`` is called."""
+
+
+def releases_table(result: ExperimentResult, labels: Labels) -> PlainTable:
+    """A row a cell, releases together."""
+    columns = (
+        "release", "collected\ng0/g1/g2", "pause\nshare", "longest\nms", "host µs\nreq·step",
+        "heap\nobjects", "full pass\nns/object", "peak\n/step", "left\n/step",
+    )  # fmt: skip
+
+    def row(cell: CellResult) -> Row:
+        state = _engine(cell).state
+        return (
+            _name(result, cell, labels),
+            collections_words(median(cell, f"gc_collections_gen{gen}") for gen in range(3)),
+            fmt.percent(median(cell, "gc_pause_share")),
+            fmt.number(median(cell, "gc_pause_max", 1e3)),
+            fmt.number(median(cell, "host_time_per_request_step", 1e6)),
+            fmt.count(state.tracked_objects),
+            _full_pass(cell),
+            fmt.number(median(cell, "tracked_peak_per_step")),
+            fmt.number(median(cell, "tracked_survivors_per_step")),
+        )
+
+    return PlainTable(
+        "vLLM's host path by release" + on_device(result.cells),
+        columns,
+        [[row(cell) for cell in result.cells if cell.axes["release"] == release]
+         for release in dict.fromkeys(cell.axes["release"] for cell in result.cells)],
+        "peak and left: objects that the collector tracks more, within a step and after it",
+    )  # fmt: skip
+
+
+def roles_table(result: ExperimentResult, labels: Labels) -> PlainTable | None:
+    """Collections in each process, where a cell has several."""
+    if all(len(cell.processes) == 1 for cell in result.cells):
+        return None
+    return PlainTable(
+        "Collections by process",
+        ("release", "process", "collected\ng0/g1/g2", "pause ms\ng0/g1/g2", "longest\nms"),
+        [
+            [
+                (
+                    _name(result, cell, labels),
+                    process.role,
+                    collections_words(process.collections),
+                    "/".join(fmt.number(pause * 1e3) for pause in process.pause_seconds),
+                    fmt.number(process.max_pause_seconds * 1e3),
+                )
+                for process in cell.processes
+            ]
+            for cell in result.cells
+        ],
+        "of one trial; counts of several processes do not repeat to the digit",
+    )
+
+
+def _name(result: ExperimentResult, cell: CellResult, labels: Labels) -> str:
+    axes = [axis for axis in varying_axes(result) if axis not in ("release", "copy")]
+    release = str(cell.axes["release"])
+    words = [labels.get(release, release), *(str(cell.axes[axis]) for axis in axes)]
+    state = _engine(cell).state
+    if _engine(cell).policy == "as_is" and state.freeze_count > state.tracked_objects / 2:
+        words[-1] += " (frozen)"
+    return " · ".join(words)
+
+
+def _engine(cell: CellResult) -> ProcessResult:
+    return next(process for process in cell.processes if process.role == "engine")
+
+
+def _full_pass(cell: CellResult) -> str:
+    """Per object of the heap that was passed: under `as_is` the frozen ones were not."""
+    process = _engine(cell)
+    if process.policy == "as_is" and process.state.freeze_count:
+        return fmt.MISSING
+    seconds = process.full_pass_seconds / max(1, process.state.tracked_objects)
+    return fmt.number(seconds * 1e9)
