@@ -70,15 +70,16 @@ class HostPathEngine(VllmEngine):
     def engine_args(self, config: EngineConfig, engine_args_class: Any) -> dict[str, Any]:
         """All that a server would set, with as many blocks as our device says."""
         from engines.vllm import executor
-        from engines.vllm.dialect import representation_of
+        from engines.vllm.dialect import SCHEDULER_TAKES, representation_of
         from engines.vllm.model import ARCHITECTURE
         from engines.vllm.settings import additional_config
 
-        executors = {
-            "in-process": executor.HostPathUniProc,
-            "process": executor.HostPathMultiproc,
-        }
         config = replace(config, representation=representation_of(config.representation))
+        backend: Any = executor.HostPathUniProc
+        if config.worker == "process":
+            backend = executor.HostPathMultiproc
+        elif config.representation == SCHEDULER_TAKES:
+            backend = "uni"  # nothing to turn back, and the worker is here to stamp the phases
         arguments: dict[str, Any] = {
             "model": str(model_folder(config.model)),
             "load_format": "dummy",
@@ -96,7 +97,7 @@ class HostPathEngine(VllmEngine):
                 "architectures": [ARCHITECTURE],
                 "max_position_embeddings": config.max_model_len,
             },
-            "distributed_executor_backend": executors[config.worker],
+            "distributed_executor_backend": backend,
             "additional_config": additional_config(config, self.device_log_path),
         }
         return arguments | scheduling(config, engine_args_class)

@@ -106,6 +106,7 @@ class HostPathWorker(WorkerBase):  # type: ignore[misc]  # vLLM is not there for
 
     def execute_model(self, scheduler_output: Any) -> Any:
         """Start the step; the tokens now or, where the release asks twice, in `sample_tokens`."""
+        HERE.ended("schedule")
         if not scheduler_output.total_num_scheduled_tokens:
             return model_runner_output([], {}, [])
         self._step = self._runner.launch(scheduler_output)
@@ -126,6 +127,7 @@ class HostPathWorker(WorkerBase):  # type: ignore[misc]  # vLLM is not there for
         self._device_log.add(device_ns, late_ns, step.handle.step_seconds)
         HERE.ended("wait")
         sampled = self._runner.handoff(step)
+        HERE.ended("handoff")
         return model_runner_output(step.req_ids, step.req_id_to_index, sampled)
 
 

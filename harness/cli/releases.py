@@ -104,20 +104,21 @@ def releases(
         click.echo("\n".join(known_versions()))
         return
     wanted = list(dict.fromkeys([*versions, *paths])) or [PINNED]
+    axes = {"engine": ["vllm-hostpath"], "release": wanted, "python": [""],
+            "heap_objects": [0], "wire": ["pickle"], "delivery": ["per_request"]}  # fmt: skip
+    session = Session(flags | axes, is_prepared=False)
+    session.plan(session.grid.cells, rounds=rounds, repeats=repeats)  # refused now, if it is
     stderr = Console(stderr=True, highlight=False)
     prepared, failures = _prepare(wanted, stderr, flags["quiet"])
     if prepare_only:
         for release in prepared:
             click.echo(f"{label(release)}: {layer(release)}")
-        click.echo(f"interpreter: {base_interpreter()}")
     if not prepared:
         ctx.exit(3)
     if prepare_only:
+        click.echo(f"interpreter: {base_interpreter()}")
         return
-    axes = {"engine": ["vllm-hostpath"], "release": prepared, "python": [""],
-            "heap_objects": [0], "wire": ["pickle"], "delivery": ["per_request"]}  # fmt: skip
-    session = Session(flags | axes)
-    cells = session.grid.cells
+    cells = [cell for cell in session.grid.cells if cell.release in prepared]
     modes = _EXACT if all(is_exact(cell) for cell in cells) else _NEARLY
     plan = session.plan(cells, rounds=rounds, counting=modes, repeats=repeats)
     result, interrupted = session.run(plan, Precision(0.0, 0.0))

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from engines.registry import ENGINES
 from harness.cli.options import take_axes, take_workloads
 from harness.cli.progress import TrialProgress
 from harness.experiment import ExperimentResult
@@ -31,7 +32,8 @@ _PREPARED_AT_ONCE = 4
 class Session:
     """An experiment that the command line has asked for, from its plan to its result."""
 
-    def __init__(self, flags: dict[str, Any]) -> None:
+    def __init__(self, flags: dict[str, Any], *, is_prepared: bool = True) -> None:
+        """Raises ValueError for what cannot be run, here too unless it is still to be prepared."""
         self._json_path = _checked(flags.pop("json_path"))
         self._quiet: bool = flags.pop("quiet")
         self.shows_tables = not self._quiet and self._json_path != "-"
@@ -42,6 +44,9 @@ class Session:
         self.workloads = take_workloads(axes, flags)
         self.schedules = {w.name: w.realise(self._seed) for w in self.workloads}
         self.grid = cross(axes, self.schedules, {w.name: w.model for w in self.workloads})
+        if is_prepared:
+            for cell in self.grid.cells:
+                ENGINES.load(cell.engine).launch(cell.python, cell.release)
 
     @property
     def cell(self) -> Cell:
@@ -72,6 +77,8 @@ class Session:
         """A plan over the cells. Raises ValueError where the flags contradict them."""
         if rounds < 1:
             raise ValueError(f"--rounds {rounds}: must be at least 1")
+        if repeats < 1:
+            raise ValueError(f"--repeats {repeats}: must be at least 1")
         known = [metric.name for metric in METRICS.values() if metric.decides]
         if decide and decide not in known:
             near = get_close_matches(decide, known, n=3, cutoff=0.4) or known

@@ -39,7 +39,8 @@ def releases_table(result: ExperimentResult, labels: Labels) -> PlainTable:
         columns,
         [[row(cell) for cell in result.cells if cell.axes["release"] == release]
          for release in dict.fromkeys(cell.axes["release"] for cell in result.cells)],
-        "peak and left: objects that the collector tracks more, within a step and after it",
+        "peak and left: objects that the collector tracks more, within a step and after it; "
+        "*: the release has frozen its heap by itself",
     )  # fmt: skip
 
 
@@ -73,7 +74,7 @@ def _name(result: ExperimentResult, cell: CellResult, labels: Labels) -> str:
     words = [labels.get(release, release), *(str(cell.axes[axis]) for axis in axes)]
     state = _engine(cell).state
     if _engine(cell).policy == "as_is" and state.freeze_count > state.tracked_objects / 2:
-        words[-1] += " (frozen)"
+        words[-1] += "*"
     return " · ".join(words)
 
 

@@ -69,7 +69,8 @@ def test_a_cell_or_a_reason_for_each_combination(axes):
     shapes = len(axes["representation"]) * len(axes["delivery"]) - contradictory
     other = [axis for axis in AXES
              if axis not in ("device", "device_profile", "representation", "delivery")]  # fmt: skip
-    assert len(grid.cells) == devices * shapes * math.prod(len(axes.get(axis, [""])) for axis in other)
+    sizes = [len(axes.get(axis, [""])) for axis in other]
+    assert len(grid.cells) == devices * shapes * math.prod(sizes)
 
 
 @given(grids)

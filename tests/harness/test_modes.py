@@ -81,8 +81,8 @@ def metrics_of(mode: str, served, of, full_batch: int) -> dict[str, float | None
     client.run()
     recorder = client.recorder
     events = Probe(capacity=0).events()
-    seen = Observation(of, recorder.requests, recorder.steps, recorder.gaps, 1, [events], [process()],
-                       0, watch.results(), 0)  # fmt: skip
+    seen = Observation(of, recorder.requests, recorder.steps, recorder.gaps, 1, [events],
+                       [process()], 0, watch.results(), 0)  # fmt: skip
     return measure(seen, mode)[0]
 
 

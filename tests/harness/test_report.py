@@ -24,6 +24,8 @@ from harness.report import (
     trial_table,
 )
 from harness.report.bars import BAR_WIDTH, bar, median_interval
+from harness.report.releases import releases_table, roles_table
+from harness.report.terminal import print_table
 from harness.report.trial import by_subject
 from harness.trial import Cell, GcState, ProcessResult, TrialFailure, TrialResult
 
@@ -173,6 +175,36 @@ def test_trial_on_one_screen(trial):
     text = printed(trial_table, trial)
     assert_golden("trial.txt", text)
     assert all(name in text for name in METRICS)
+
+
+def test_releases_with_a_process_or_two(experiment):
+    def cell(release: str, gc: str, frozen: int, roles: tuple[str, ...]) -> CellResult:
+        state = GcState(enabled=True, thresholds=(700, 10, 10), freeze_count=frozen,
+                        tracked_objects=525_588)  # fmt: skip
+        processes = [
+            ProcessResult(
+                role=role, policy=gc, state=state, collections=(1962, 178, 16),
+                collected=(9, 8, 7), pause_seconds=(0.03, 0.04, 0.2), max_pause_seconds=0.0128,
+                full_pass_seconds=0.24,
+            )
+            for role in roles
+        ]  # fmt: skip
+        made = cell_result("", 0, 10.0, engine="vllm-hostpath", release=release, gc=gc)
+        return msgspec.structs.replace(made, processes=processes)
+
+    labels = {"0.11.2": "0.11.2", "/tree": "v0.33.0-12-gabcdef-dirty"}
+    one = msgspec.structs.replace(experiment, failures=[], cells=[
+        cell("0.11.2", "as_is", 525_580, ("engine",)), cell("0.11.2", "default", 0, ("engine",)),
+        cell("/tree", "as_is", 0, ("engine",)),
+    ])  # fmt: skip
+    assert roles_table(one, labels) is None
+    two = msgspec.structs.replace(
+        one, cells=[cell("0.11.2", "as_is", 525_580, ("frontend", "engine", "worker"))]
+    )
+    roles = roles_table(two, labels)
+    assert roles is not None
+    tables = (releases_table(one, labels), releases_table(two, labels), roles)
+    assert_golden("releases.txt", "".join(printed(print_table, table) for table in tables))
 
 
 def test_smaller_tables():
