@@ -17,3 +17,7 @@ class HostPathPlatform(CpuPlatform):  # type: ignore[misc]  # vLLM is not there 
         # The CPU platform wants a worker process where the engine core has one of its own.
         parallel_config.distributed_executor_backend = executor
         parallel_config.worker_cls = "engines.vllm.worker.HostPathWorker"
+
+    @classmethod
+    def import_kernels(cls) -> None:
+        """There are none."""

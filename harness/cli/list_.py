@@ -8,6 +8,7 @@ import click
 from engines.builtin import registries
 from engines.builtin.device.profile import load_profile, shipped_profiles
 from engines.registry import ENGINES, Registry
+from engines.vllm.models import shipped_models
 from harness.collector.policy import DESCRIPTIONS
 from harness.metrics import METRICS
 from harness.report.lists import list_table
@@ -45,6 +46,10 @@ def _profiles() -> Rows:
     return [("device profile", name, load_profile(name).source) for name in shipped_profiles()]
 
 
+def _models() -> Rows:
+    return [("model", name, "A shipped config, without weights.") for name in shipped_models()]
+
+
 def _policies() -> Rows:
     return [("collector policy", name, words) for name, words in DESCRIPTIONS.items()]
 
@@ -57,6 +62,7 @@ _KINDS: dict[str, Callable[[], Rows]] = {
     "workloads": _workloads,
     "engines": _registered(ENGINES),
     "devices": _registered(registries.DEVICES),
+    "models": _models,
     "profiles": _profiles,
     "representations": _registered(registries.REPRESENTATIONS),
     "deliveries": _registered(registries.DELIVERIES),
