@@ -56,3 +56,12 @@ def fresh_interpreter() -> Callable[..., Any]:
         return json.loads(done.stdout)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def pinned_vllm() -> str:
+    """The pinned release of vLLM and its environment, made where they are not there yet."""
+    from engines.vllm.releases import PINNED, prepare
+
+    prepare(PINNED, print)
+    return PINNED

@@ -4,6 +4,7 @@ The thread sleeps in a read while nothing is asked of it, so it does nothing wit
 """
 
 import os
+import select
 import time
 from collections.abc import Callable
 from multiprocessing import current_process
@@ -41,7 +42,10 @@ class Control:
                     f"of vLLM's processes ({', '.join(roles)}) within {_REPORT_SECONDS:.0f} s only "
                     f"these reported: {heard}; its plug-in was not loaded there"
                 ) from None
-            self._connections.append((connection.recv(), connection))
+            try:
+                self._connections.append((connection.recv(), connection))
+            except (EOFError, OSError):
+                raise EngineDeadError("a process of vLLM ended while it reported") from None
         self._connections.sort(key=lambda each: _ORDER.index(each[0]))
 
     def rpc(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
@@ -57,10 +61,25 @@ class Control:
             connection.send((function, args))
             answer, error = connection.recv()
         except (EOFError, OSError):
-            raise EngineDeadError(f"vLLM's {role} process has ended") from None
+            raise EngineDeadError(_have_ended([role])) from None
         if error is not None:
             raise error
         return answer
+
+    def ended(self) -> str:
+        """Which processes have ended, in one sentence, or ""."""
+        roles = [role for role, connection in self._connections if _hangs_up(connection, 0)]
+        return _have_ended(roles) if roles else ""
+
+    def when_ended(self, role: str, call: Callable[[], object]) -> None:
+        """Call ``call`` from a thread when the process of that role ends."""
+        (connection,) = (connection for each, connection in self._connections if each == role)
+
+        def wait() -> None:
+            _hangs_up(connection, None)
+            call()
+
+        Thread(target=wait, daemon=True, name="gcbench-control").start()
 
     def close(self) -> None:
         """Let go of the processes and of the socket."""
@@ -69,6 +88,17 @@ class Control:
         self._connections.clear()
         self._listener.close()
         os.environ.pop(CONTROL_VARIABLE, None)
+
+
+def _have_ended(roles: list[str]) -> str:
+    return f"vLLM's {' and '.join(roles)} process {'has' if len(roles) == 1 else 'have'} ended"
+
+
+def _hangs_up(connection: Connection, timeout_ms: int | None) -> bool:
+    """Whether the other end is closed by then; None waits for it. What can be read stays."""
+    poller = select.poll()
+    poller.register(connection, 0)
+    return bool(poller.poll(timeout_ms))
 
 
 def answer(path: str) -> None:
@@ -101,4 +131,9 @@ def _serve(connection: Connection) -> None:
             reply = function(HERE, *args), None
         except Exception as error:  # the caller's to raise
             reply = None, error
-        connection.send(reply)
+        try:
+            connection.send(reply)
+        except (OSError, EOFError):
+            return
+        except Exception as error:  # what cannot be pickled cannot be sent
+            connection.send((None, TypeError(f"{reply} cannot cross to the trial: {error}")))

@@ -44,6 +44,8 @@ class VllmEngine:
         try:
             self._engine = self._start(config)
             self._control.wait_for(self._other_roles(config))
+            if self._is_remote:
+                self._control.when_ended("engine", self._wake())
         except BaseException:
             self.shutdown()
             raise
@@ -64,6 +66,19 @@ class VllmEngine:
             return LLMEngine.from_engine_args(EngineArgs(**arguments))
         except ValueError as error:
             raise ValueError(f"vLLM refuses: {_in_a_line(error)}") from None
+
+    def _wake(self) -> Callable[[], object]:
+        """What ends the wait for an engine core that was killed: vLLM's client waits on."""
+        queue = self._engine.engine_core.outputs_queue
+        return lambda: queue.put_nowait(EngineDeadError("vLLM's engine core has ended"))
+
+    def _cause(self, error: Exception) -> Exception:
+        """What to raise for what vLLM raised: most is a consequence once a process has ended."""
+        if ended := self._control.ended():
+            return EngineDeadError(ended)
+        if isinstance(error, self._died):
+            return EngineDeadError(f"vLLM's engine core has ended: {error}")
+        return error
 
     def engine_args(self, config: EngineConfig, engine_args_class: Any) -> dict[str, Any]:
         """Arguments of vLLM's ``EngineArgs``; those that a release lacks are left out."""
@@ -118,7 +133,10 @@ class VllmEngine:
         )
         self._outputs.admit(request_index)
         prompt = {"prompt_token_ids": prompt_token_ids.tolist()}
-        self._engine.add_request(str(request_index), prompt, params)
+        try:
+            self._engine.add_request(str(request_index), prompt, params)
+        except Exception as error:
+            raise self._cause(error) from None
 
     def abort_request(self, request_index: int) -> None:
         """End a request now; unknown or finished ones are left alone."""
@@ -134,8 +152,8 @@ class VllmEngine:
         stamps[:] = [HERE.clock()] * len(stamps)
         try:
             request_outputs = self._engine.step()
-        except self._died as error:
-            raise EngineDeadError(f"vLLM's engine core has ended: {error}") from None
+        except Exception as error:
+            raise self._cause(error) from None
         HERE.ended("wait" if self._is_remote else PHASES[-1])
         stamps[:] = accumulate(stamps, max)  # a phase that nobody saw has no length
         before, self._device = self._device, self._device_log.read()

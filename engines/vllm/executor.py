@@ -95,7 +95,8 @@ class _HostPath(_Watched):
         if self._is_remote:
             HERE.ended("wait")
         if self._per_request is not None and output.req_ids:
-            output.sampled_token_ids = list(self._per_request(output.sampled_token_ids))
+            tokens = self._per_request(output.sampled_token_ids)
+            output.sampled_token_ids = [[t] if isinstance(t, int) else t for t in tokens]
 
 
 class HostPathUniProc(_HostPath, UniProcExecutor):  # type: ignore[misc]

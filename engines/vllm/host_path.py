@@ -12,6 +12,7 @@ from engines.vllm.models import model_folder
 from engines.vllm.settings import NATIVE
 
 _ASYNC_SCHEDULER = "vllm.v1.core.sched.async_scheduler.AsyncScheduler"
+_ENGINE_CORES = ("in-process", "process")
 _SCHEDULER = "vllm.v1.core.sched.scheduler.Scheduler"
 
 
@@ -44,7 +45,7 @@ class HostPathEngine(VllmEngine):
         if config.representation != NATIVE:
             REPRESENTATIONS.check(config.representation)
         OUTPUT_PROCESSING.check(config.output_processing)
-        WORKERS.check(config.worker)
+        check_processes(config)
         model_folder(config.model)
         if config.max_num_seqs < 1:
             raise ValueError(f"batch size {config.max_num_seqs}: must be at least 1")
@@ -101,6 +102,15 @@ class HostPathEngine(VllmEngine):
             "additional_config": additional_config(config, self.device_log_path),
         }
         return arguments | scheduling(config, engine_args_class)
+
+
+def check_processes(config: EngineConfig) -> None:
+    """Raise ValueError where it is not known in which processes vLLM is to run."""
+    WORKERS.check(config.worker)
+    if config.engine_core not in _ENGINE_CORES:
+        raise ValueError(
+            f"engine core {config.engine_core!r}: must be {' or '.join(_ENGINE_CORES)}"
+        )
 
 
 def num_blocks(config: EngineConfig) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 from engines.builtin.registries import OUTPUT_PROCESSING
 from engines.protocol import EngineConfig
 from engines.vllm.engine import VllmEngine
-from engines.vllm.host_path import scheduling
+from engines.vllm.host_path import check_processes, scheduling
 from engines.vllm.launch import launch
 from engines.vllm.models import has_weights, model_folder
 from engines.vllm.settings import NATIVE
@@ -41,6 +41,7 @@ class InProcessEngine(VllmEngine):
                 "--engine vllm-hostpath runs its host path without a device"
             )
         OUTPUT_PROCESSING.check(config.output_processing)
+        check_processes(config)
         model_folder(config.model)
         if config.max_num_seqs < 1:
             raise ValueError(f"batch size {config.max_num_seqs}: must be at least 1")

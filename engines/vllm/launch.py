@@ -11,6 +11,9 @@ from engines.vllm.settings import ENTRY_POINTS
 
 _CODE_ROOT = Path(__file__).parents[2]
 
+# It speaks of vLLM's shared memory after a killed trial has said its last, which is what counts.
+_NO_LAST_WORDS = {"PYTHONWARNINGS": "ignore:resource_tracker"}
+
 
 def launch(python: str, release: str) -> Launch:
     """The interpreter asked for, or this one if it has vLLM, or the one that was prepared.
@@ -34,7 +37,7 @@ def launch(python: str, release: str) -> Launch:
         )
     if inherited := os.environ.get("PYTHONPATH"):
         path.append(inherited)
-    return Launch(interpreter, {"PYTHONPATH": os.pathsep.join(path)})
+    return Launch(interpreter, {"PYTHONPATH": os.pathsep.join(path), **_NO_LAST_WORDS})
 
 
 def _is_installed() -> bool:

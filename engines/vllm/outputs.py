@@ -34,7 +34,7 @@ class Outputs:
             num_tokens.append(len(completion.token_ids))
             if output.finished:
                 finished.append(index)
-                reasons.append(_REASONS[completion.finish_reason])
+                reasons.append(_reason(index, completion.finish_reason))
         return StepOutput(
             np.array(request_index, np.int64),
             np.array(num_tokens, np.int32),
@@ -47,3 +47,11 @@ class Outputs:
     def pop(self, request_index: int) -> Int32Array:
         """A request's tokens, int32 ``[num_output]``; forgotten here."""
         return np.array(self._tokens.pop(request_index), np.int32)
+
+
+def _reason(request_index: int, text: str) -> FinishReason:
+    if text not in _REASONS:
+        raise ValueError(
+            f"vLLM ended request {request_index} with {text!r}; expected {', '.join(_REASONS)}"
+        )
+    return _REASONS[text]

@@ -1,0 +1,210 @@
+"""What the vLLM engines answer before there is a vLLM: cells, reasons, what is exact."""
+
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+import pytest
+from vllm_trials import cell, schedule, trial
+
+from engines.builtin.registries import DEVICES, REPRESENTATIONS
+from engines.protocol import EngineConfig
+from engines.vllm.host_path import HostPathEngine, num_blocks, scheduling
+from engines.vllm.in_process import InProcessEngine
+from engines.vllm.settings import NATIVE
+from harness.cli.main import main
+from harness.cli.options import AXIS_DEFAULTS
+from harness.grid import Grid, cross, is_exact
+from harness.isolate import isolate
+from harness.trial import TrialFailure
+
+SCHEDULE = schedule([4, 9], [3, 5])
+CONFIG = EngineConfig(max_num_seqs=8, max_model_len=64, device="null", representation=NATIVE)
+
+
+def crossed(of=SCHEDULE, **axes: list[str | int]) -> Grid:
+    given = {"workload": ["one"], "engine": ["vllm-hostpath"]} | axes
+    return cross(AXIS_DEFAULTS | given, {"one": of}, {"one": "opt-125m"})
+
+
+def left_out(of=SCHEDULE, **axes: list[str | int]) -> str:
+    with pytest.raises(ValueError, match=r"\S") as raised:
+        crossed(of, **axes)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("axes", "filled"),
+    [
+        ({}, ("modelled", "opt-125m-h200", NATIVE)),
+        ({"device": ["null"]}, ("null", "", NATIVE)),
+        ({"device": ["null"], "device_profile": ["opt-125m-h100"]}, ("null", "", NATIVE)),
+        ({"device_profile": ["opt-125m-h100"]}, ("modelled", "opt-125m-h100", NATIVE)),
+        ({"model": ["llama-3-8b"]}, ("modelled", "llama-3-8b-h200", NATIVE)),
+        ({"representation": ["flat_arrays"]}, ("modelled", "opt-125m-h200", "flat_arrays")),
+        ({"engine": ["vllm"], "device": ["cpu"], "device_profile": ["any"]}, ("cpu", "", NATIVE)),
+        ({"engine": ["vllm"], "device": ["cuda"]}, ("cuda", "", NATIVE)),
+    ],
+)
+def test_what_is_left_open_is_filled_in(axes, filled):
+    (made,) = crossed(**axes).cells
+    assert (made.device, made.device_profile, made.representation) == filled
+
+
+def test_real_vllm_runs_where_it_can():
+    (made,) = crossed(engine=["vllm"]).cells
+    assert made.device in ("cpu", "cuda")
+
+
+def test_a_grid_keeps_what_goes_and_says_why_the_rest_does_not():
+    grid = crossed(
+        engine=["builtin", "vllm-hostpath"],
+        device=["null"],
+        representation=["flat_arrays", "tensor"],
+        delivery=["per_request", "columnar"],
+        engine_core=["in-process", "process"],
+    )
+    kept = {(each.engine, each.representation, each.delivery, each.engine_core)
+            for each in grid.cells}  # fmt: skip
+    assert kept == {
+        *(("builtin", *each, "in-process")
+          for each in product(["flat_arrays", "tensor"], ["per_request", "columnar"])),
+        *(("vllm-hostpath", "flat_arrays", "per_request", core)
+          for core in ("in-process", "process")),
+    }  # fmt: skip
+    for words in ("columnar delivery: vLLM's scheduler", "tensor: it does not outlive the step",
+                  "--engine-core process: the built-in engine"):  # fmt: skip
+        assert sum(words in why for why in grid.left_out) == 1
+
+
+@pytest.mark.parametrize("name", [NATIVE, *REPRESENTATIONS.names()])
+def test_the_host_path_takes_each_shape_that_outlives_the_step(name):
+    owns = name == NATIVE or REPRESENTATIONS.load(name).owns_memory
+    assert (HostPathEngine.contradiction(replace(CONFIG, representation=name)) == "") == owns
+
+
+@pytest.mark.parametrize("engine", ["vllm-hostpath", "vllm"])
+def test_several_tokens_a_step_are_left_out(engine):
+    several = replace(SCHEDULE, num_accepted=np.array([1, 2]))
+    device = ["cpu"] if engine == "vllm" else ["null"]
+    assert "several tokens a step" in left_out(several, engine=[engine], device=device)
+
+
+@pytest.mark.parametrize(
+    ("axes", "words"),
+    [
+        ({"device": ["cuda"]}, "'cuda'"),
+        ({"device": ["cpu"]}, "'cpu'"),
+        ({"device_profile": ["opt-125m-h20"]}, "opt-125m-h20"),
+        ({"representation": ["list_of_list"]}, "nearest: list_of_lists"),
+        ({"output_processing": ["inlined"]}, "'inlined'"),
+        ({"worker": ["proces"]}, "'proces'"),
+        ({"model": ["opt-125"], "device": ["null"]}, "nearest: opt-125m"),
+        ({"batch_size": [0]}, "batch size 0"),
+        ({"engine": ["vllm"], "device": ["null"]}, "'null': real vLLM runs on cpu or cuda"),
+        ({"engine": ["vllm"], "device": ["modelled"]}, "--engine vllm-hostpath"),
+        ({"engine": ["vllm"], "device": ["cpu"], "gc": ["on_wait"]}, "--gc on_wait"),
+        ({"engine": ["vllm"], "device": ["cpu"], "representation": ["flat_arrays"]},
+         "flat_arrays: real vLLM"),
+        ({"engine": ["vllm"], "device": ["cpu"], "delivery": ["columnar"]}, "columnar delivery"),
+        ({"engine": ["vllm"], "device": ["cpu"], "batch_size": [0]}, "batch size 0"),
+        ({"engine": ["vllm"], "device": ["cpu"], "model": ["opt-tin"]}, "opt-tiny"),
+        ({"engine": ["builtin"], "engine_core": ["process"]}, "--engine-core process"),
+        ({"engine_core": ["proces"]}, "'proces'"),
+        ({"engine": ["vllm"], "device": ["cpu"], "worker": ["proces"]}, "'proces'"),
+        ({"engine": ["vllm"], "device": ["cpu"], "engine_core": ["proces"]}, "'proces'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_run_is_a_sentence(axes, words):
+    assert words in left_out(**axes)
+
+
+def test_on_wait_goes_with_the_host_path():
+    assert len(crossed(device=["null"], gc=["on_wait"]).cells) == 1
+
+
+def test_only_one_thread_of_one_process_without_a_clock_is_exact():
+    for device, worker, core, processing in product(
+        ("null", "modelled"), ("in-process", "process"), ("in-process", "process"),
+        ("inline", "overlapped"),
+    ):  # fmt: skip
+        axes = {"device": device, "worker": worker, "engine_core": core,
+                "output_processing": processing}  # fmt: skip
+        alone = (device, worker, core, processing) == ("null", "in-process", "in-process", "inline")
+        assert is_exact(cell("vllm-hostpath", **axes)) == alone
+        assert not is_exact(cell("vllm", **axes | {"device": "cpu"}))
+
+
+@dataclass
+class OldArgs:
+    scheduler_cls: str = "vllm.core.scheduler.Scheduler"
+
+
+@dataclass
+class MiddleArgs:
+    scheduler_cls: str = "vllm.core.scheduler.Scheduler"
+    async_scheduling: bool = False
+
+
+@dataclass
+class NewArgs:
+    scheduler_cls: str | None = None
+    async_scheduling: bool | None = None
+
+
+def test_scheduling_is_asked_for_in_the_words_of_the_release():
+    inline, overlapped = CONFIG, replace(CONFIG, output_processing="overlapped")
+    schedulers = "vllm.v1.core.sched"
+    assert scheduling(inline, NewArgs) == {"async_scheduling": False}
+    assert scheduling(overlapped, NewArgs) == {"async_scheduling": True}
+    assert scheduling(inline, MiddleArgs)["scheduler_cls"] == f"{schedulers}.scheduler.Scheduler"
+    assert scheduling(overlapped, MiddleArgs) == {
+        "async_scheduling": True,
+        "scheduler_cls": f"{schedulers}.async_scheduler.AsyncScheduler",
+    }
+    assert scheduling(inline, OldArgs)["scheduler_cls"] == f"{schedulers}.scheduler.Scheduler"
+    with pytest.raises(ValueError, match="no async scheduling; leave `overlapped` out"):
+        scheduling(overlapped, OldArgs)
+
+
+@pytest.mark.parametrize("max_model_len", [1, 15, 16, 17, 64, 1000])
+def test_vllm_has_the_built_in_engines_blocks_and_its_own(max_model_len):
+    config = replace(CONFIG, max_model_len=max_model_len)
+    built_in = DEVICES.load("null").num_kv_tokens(config) // config.block_size
+    assert num_blocks(config) == built_in + 1
+    assert built_in >= config.max_num_seqs * -(-max_model_len // config.block_size)
+
+
+def test_the_engines_say_what_they_are():
+    assert (HostPathEngine.is_scripted, HostPathEngine.has_wait_hook) == (True, True)
+    assert (InProcessEngine.is_scripted, InProcessEngine.has_wait_hook) == (False, False)
+
+
+def test_a_release_of_the_built_in_engine_is_refused_in_a_sentence(tmp_path):
+    (outcome,) = isolate([trial(SCHEDULE, tmp_path, cell("builtin", release="0.32.0"))], 10)
+    assert isinstance(outcome, TrialFailure)
+    assert outcome.kind == "refused"
+    assert outcome.reason == "--release 0.32.0: the built-in engine has no releases"
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--model", "nowhere/opt"], "unknown model 'nowhere/opt'"),
+        (["--model", "{tmp}"], "config.json cannot be read"),
+        (["--release", "{tmp}"], "holds no vllm/__init__.py; give the top folder"),
+        (["--release", "nowhere/vllm"], "nowhere/vllm holds no vllm/__init__.py"),
+        (["--release", "0.11.0"], "vLLM 0.11.0 is not prepared; run gcbench releases vllm"),
+        (["--release", "0.2"], "vLLM 0.2 is too old"),
+        ([], "run `make vllm`"),
+    ],
+)
+@pytest.mark.usefixtures("cache")
+def test_a_mistake_at_the_command_line_is_a_sentence(tmp_path, capsys, flags, words):
+    given = [flag.replace("{tmp}", str(tmp_path)) for flag in flags]
+    output = ["--output", str(tmp_path / "runs"), "--num-requests", "2", "--device", "null"]
+    assert main(["run", "--engine", "vllm-hostpath", *given, *output]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert words in said
+    assert "Traceback" not in said

@@ -1,0 +1,74 @@
+"""Objects of the front end become columns, and a request's deltas its tokens."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engines.protocol import FinishReason
+from engines.vllm.outputs import Outputs
+
+NAMES = {
+    "stop": FinishReason.STOP, "length": FinishReason.LENGTH, "abort": FinishReason.ABORT,
+}  # fmt: skip
+
+
+def request_output(index: int, token_ids: list[int], reason: str | None = None):
+    completion = SimpleNamespace(token_ids=token_ids, finish_reason=reason)
+    return SimpleNamespace(request_id=str(index), outputs=[completion], finished=bool(reason))
+
+
+@given(st.randoms(use_true_random=False))
+def test_columns_and_tokens_are_those_of_a_plain_loop(random):
+    outputs = Outputs()
+    wanted: dict[int, list[int]] = {}
+    running: set[int] = set()
+    for step in range(random.randint(1, 8)):
+        for index in random.sample(range(step * 10, step * 10 + 10), k=random.randint(0, 5)):
+            outputs.admit(index)
+            wanted[index] = []
+            running.add(index)
+        made, ended = [], []
+        for index in random.sample(sorted(running), k=random.randint(0, len(running))):
+            tokens = [random.randrange(50272) for _ in range(random.randint(0, 4))]
+            reason = random.choice([None, None, *NAMES])
+            wanted[index] += tokens
+            made.append(request_output(index, tokens, reason))
+            if reason:
+                ended.append((index, NAMES[reason]))
+                running.remove(index)
+        taken = outputs.take(made, device_ns=step, late_ns=1, device_seconds=0.5)
+        rows = [(int(each.request_id), len(each.outputs[0].token_ids)) for each in made]
+        columns = zip(taken.request_index.tolist(), taken.num_tokens.tolist(), strict=True)
+        assert list(columns) == rows
+        assert list(zip(taken.finished.tolist(), taken.finish_reasons, strict=True)) == ended
+        assert taken.outputs == made
+        assert (taken.device_ns, taken.late_ns, taken.device_seconds) == (step, 1, 0.5)
+        dtypes = [
+            column.dtype
+            for column in (taken.request_index, taken.num_tokens, taken.finished,
+                           taken.finish_reasons)
+        ]  # fmt: skip
+        assert dtypes == [np.int64, np.int32, np.int64, np.int8]
+    for index, tokens in wanted.items():
+        popped = outputs.pop(index)
+        assert popped.dtype == np.int32
+        assert popped.tolist() == tokens
+
+
+def test_what_was_read_is_forgotten():
+    outputs = Outputs()
+    outputs.admit(3)
+    outputs.take([request_output(3, [7, 8], "length")])
+    assert outputs.pop(3).tolist() == [7, 8]
+    with pytest.raises(KeyError):
+        outputs.pop(3)
+
+
+def test_a_reason_that_is_not_known_is_named_with_its_request():
+    outputs = Outputs()
+    outputs.admit(3)
+    with pytest.raises(ValueError, match="request 3 with 'error'; expected stop, length, abort"):
+        outputs.take([request_output(3, [7], "error")])

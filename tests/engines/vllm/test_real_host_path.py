@@ -1,0 +1,160 @@
+"""All of vLLM but the forward pass, held against the built-in engine on the same schedule."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from vllm_trials import TIMEOUT_SECONDS, cell, outputs, run, schedule, trial
+
+from engines.protocol import FinishReason
+from harness.collector.policy import DEFAULT_THRESHOLDS
+from harness.isolate import _TrialProcess
+from harness.trial import ProcessResult, TrialFailure
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
+
+PROMPT_LENS = [700 + i * 37 % 400 for i in range(40)]
+"""A batch of 12 has more prompt tokens than the 8,192 of a step, so some come in chunks."""
+
+BOTH = {"worker": "process", "engine_core": "process"}
+
+# Each two values of worker, engine core and output processing meet, and each shape crosses once.
+CELLS: list[dict[str, Any]] = [
+    {"gc": "default"},
+    {"gc": "freeze", "engine_core": "process", "output_processing": "overlapped",
+     "representation": "list_of_arrays"},
+    {"gc": "threshold:5000/20/30", "worker": "process", "output_processing": "overlapped",
+     "representation": "flat_arrays"},
+    {"gc": "disabled", "representation": "padded_arrays"} | BOTH,
+    {"gc": "as_is", "output_processing": "overlapped", "representation": "int_or_list"},
+]  # fmt: skip
+
+
+def roles(axes: dict[str, Any]) -> list[str]:
+    there = ["frontend"] if axes.get("engine_core") == "process" else []
+    return [*there, "engine", *(["worker"] if axes.get("worker") == "process" else [])]
+
+
+def test_tokens_lengths_and_reasons_are_the_built_in_engines_and_policies_hold(tmp_path):
+    plain = schedule([1 + i * 7 % 20 for i in range(40)], PROMPT_LENS)
+    tokens = outputs(plain)
+    stops = tuple(sorted({tokens[i][0][len(tokens[i][0]) // 2] for i in (3, 5, 8, 13, 21)}))
+    ragged = replace(plain, stop_token_ids=stops)
+    wanted = outputs(ragged)
+    assert {reason for _, reason in wanted} == {FinishReason.STOP, FinishReason.LENGTH}
+    assert len({len(each) for each, _ in wanted}) == 20
+
+    asked = [cell("vllm-hostpath", **axes) for axes in CELLS]
+    results = run([trial(ragged, tmp_path, each) for each in (cell("builtin"), *asked)])
+    for axes, result in zip(CELLS, results[1:], strict=True):
+        for name in ("tokens_sha256", "finish_sha256", "lengths_sha256"):
+            assert getattr(result, name) == getattr(results[0], name), (name, axes)
+        assert result.is_scripted
+        assert [each.role for each in result.processes] == roles(axes)
+        for process in result.processes:
+            check_state(process, axes["gc"])
+
+
+def check_state(process: ProcessResult, gc: str) -> None:
+    """The collector as it was read back, whichever process it is of."""
+    state = process.state
+    if gc == "as_is":  # vLLM freezes what its engine core has built
+        assert state.enabled
+        assert process.role != "engine" or state.freeze_count > 100_000
+        return
+    assert state.enabled == (gc != "disabled")
+    assert state.thresholds == ((5000, 20, 30) if "threshold" in gc else DEFAULT_THRESHOLDS)
+    frozen = state.freeze_count / state.tracked_objects
+    assert frozen == pytest.approx(1.0 if gc == "freeze" else 0.0, abs=0.01)
+    assert gc != "disabled" or process.collections == (0, 0, 0)
+
+
+def test_counts_repeat_to_the_digit_and_watching_changes_little(tmp_path, pinned_vllm):
+    even = schedule([20] * 64, [8] * 64)
+    asked = cell("vllm-hostpath", release=pinned_vllm, batch_size=64)
+    modes = ("counts", "counts", "probed", "tracked")
+    one, other, probed, tracked = run([trial(even, tmp_path, asked, mode) for mode in modes])
+    assert one.processes[0].collections == other.processes[0].collections
+    assert one.processes[0].collections[0] > 0
+    for there, here in zip(one.processes[0].collections, probed.processes[0].collections,
+                           strict=True):  # fmt: skip
+        assert abs(there - here) <= 1
+    # The scheduler makes a list a request, and all of them are alive at once.
+    assert tracked.metrics["tracked_peak_per_step"] > 64
+    assert tracked.processes[0].collections == (0, 0, 0)
+    assert one.tokens_sha256 == tracked.tokens_sha256
+    assert one.metrics["num_steps"] == tracked.metrics["num_steps"]
+
+
+def test_a_trial_that_is_ended_early_leaves_steps_under_way_behind(tmp_path):
+    endless = schedule([100_000] * 12, [8] * 12)
+    axes = BOTH | {"output_processing": "overlapped", "gc": "as_is"}
+    asked = cell("vllm-hostpath", **axes)
+    (result,) = run([trial(endless, tmp_path, asked, max_steps=5)])
+    assert result.metrics["num_steps"] == 5
+    assert [process.role for process in result.processes] == roles(axes)
+    for process in result.processes:
+        check_state(process, "as_is")
+
+
+@pytest.fixture
+def short_folder(monkeypatch) -> Path:
+    """Where temporary files go; a socket's path has room for 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="t") as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        yield Path(folder)
+
+
+def offspring(pid: int) -> list[psutil.Process]:
+    return psutil.Process(pid).children(recursive=True)
+
+
+def wait_for(happened: Callable[[], bool], process: _TrialProcess) -> None:
+    while not happened():
+        assert process._process.poll() is None
+
+
+def test_a_process_of_vllm_that_is_killed_ends_the_trial_in_a_sentence(tmp_path, short_folder):
+    from engines.vllm.device_log import DeviceLog
+
+    endless = schedule([1_000_000], [8])
+    killed = {"worker": "VLLM::Worker", "engine_core": "VLLM::EngineCore"}
+    before = {child.pid for child in offspring(os.getpid())}
+    asked = [
+        trial(endless, tmp_path, cell("vllm-hostpath", device="modelled",
+                                      device_profile="opt-125m-h200", **{axis: "process"}))
+        for axis in killed
+    ]  # fmt: skip
+    with (
+        _TrialProcess(asked[0], TIMEOUT_SECONDS) as one,
+        _TrialProcess(asked[1], TIMEOUT_SECONDS) as other,
+    ):
+        for each in (one, other):
+            each.wait_until_ready()
+        logs = [DeviceLog(str(path)) for path in short_folder.glob("gcbench-vllm-*/device-log")]
+        assert len(logs) == 2
+        outcomes = []
+        started = []
+        for each, name in zip((one, other), killed.values(), strict=True):
+            at = sum(log.read().modelled_ns > 0 for log in logs)
+            each.go()
+            wait_for(lambda at=at: sum(log.read().modelled_ns > 0 for log in logs) > at, each)
+            started += offspring(each._process.pid)
+            (victim,) = (p for p in offspring(each._process.pid) if p.name() == name)
+            victim.kill()
+            outcomes.append(each.measure())
+    for outcome, role in zip(outcomes, ("worker", "engine"), strict=True):
+        assert isinstance(outcome, TrialFailure)
+        assert outcome.kind == "crashed"
+        assert outcome.reason == (
+            f"its process ended with status 1: vLLM's {role} process has ended"
+        )
+    _, alive = psutil.wait_procs(started, timeout=10)
+    assert alive == []
+    assert {child.pid for child in offspring(os.getpid())} <= before
+    assert list(short_folder.glob("gcbench-vllm-*")) == []

@@ -1,0 +1,46 @@
+"""Real vLLM on a CPU, with a small model whose weights are made up."""
+
+import pytest
+from vllm_trials import cell, run, schedule, trial
+
+from harness.cli.main import main
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
+
+CELLS = [
+    {"gc": "default"},
+    {"gc": "freeze", "output_processing": "overlapped", "engine_core": "process"},
+    {"gc": "disabled", "worker": "process"},
+    {"gc": "threshold:5000/20/30", "output_processing": "overlapped"},
+]
+ROLES = [["engine"], ["frontend", "engine"], ["engine", "worker"], ["engine"]]
+
+
+def test_lengths_and_reasons_are_the_built_in_engines_and_policies_hold(tmp_path):
+    even = schedule([1 + i % 8 for i in range(16)], [48] * 16)
+    asked = [cell("vllm", model="opt-tiny", device="cpu", **axes) for axes in CELLS]
+    builtin, *results = run([trial(even, tmp_path, each) for each in (cell("builtin"), *asked)])
+    for axes, roles, result in zip(CELLS, ROLES, results, strict=True):
+        assert result.lengths_sha256 == builtin.lengths_sha256, axes
+        assert result.finish_sha256 == builtin.finish_sha256, axes
+        assert not result.is_scripted
+        assert [process.role for process in result.processes] == roles
+        for process in result.processes:
+            state = process.state
+            assert state.enabled == (axes["gc"] != "disabled")
+            assert (state.thresholds == (5000, 20, 30)) == axes["gc"].startswith("threshold")
+            assert (state.freeze_count > state.tracked_objects / 2) == (axes["gc"] == "freeze")
+    # Greedy sampling of the same weights: scheduling and collector change no token.
+    assert len({result.tokens_sha256 for result in results}) == 1
+
+
+def test_a_context_that_is_longer_than_the_models_is_refused_in_a_sentence(tmp_path, capsys):
+    status = main([
+        "run", "--engine", "vllm", "--device", "cpu", "--model", "opt-tiny", "--batch-size", "8",
+        "--num-requests", "8", "--output-lens", "3000", "--output", str(tmp_path / "runs"),
+    ])  # fmt: skip
+    said = capsys.readouterr()
+    assert status == 3
+    assert "vLLM refuses: " in said.err
+    assert "max_model_len (3048)" in said.err.replace("\n", " ")
+    assert "Traceback" not in said.err

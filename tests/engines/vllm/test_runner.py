@@ -1,0 +1,113 @@
+"""The runner in the place of vLLM's, fed by a scheduler that does all that vLLM's may do."""
+
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from vllm_trials import cell, outputs, schedule
+
+from engines.builtin.registries import REPRESENTATIONS
+from engines.vllm.runner import Runner
+from harness.grid import engine_config
+
+BATCH = 4
+SHAPES = [name for name in REPRESENTATIONS.names() if REPRESENTATIONS.load(name).owns_memory]
+
+
+class Request(SimpleNamespace):
+    """``computed``: tokens in the cache; ``tokens``: those that have come back."""
+
+    name: str
+    prompt: list[int]
+    wanted: list[int]
+    tokens: list[int]
+    computed: int
+
+    @property
+    def length(self) -> int:
+        return len(self.prompt) + len(self.tokens)
+
+
+def scheduler_output(new: list[Request], cached: list[Request], num_scheduled: dict[str, int],
+                     finished: set[str]) -> Any:  # fmt: skip
+    return SimpleNamespace(
+        finished_req_ids=finished,
+        scheduled_new_reqs=[
+            SimpleNamespace(req_id=each.name, prompt_token_ids=each.prompt, num_computed_tokens=0)
+            for each in new
+        ],
+        scheduled_cached_reqs=SimpleNamespace(
+            req_ids=[each.name for each in cached],
+            num_computed_tokens=[each.computed for each in cached],
+        ),
+        num_scheduled_tokens=num_scheduled,
+        total_num_scheduled_tokens=sum(num_scheduled.values()),
+    )
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@settings(max_examples=25, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_chunks_preemptions_and_reordered_rows_change_no_token(shape, random: Random):
+    count = random.randint(1, 12)
+    of = schedule(
+        [random.randint(1, 6) for _ in range(count)],
+        [random.randint(1, 12) for _ in range(count)],
+    )
+    wanted = outputs(of)
+    runner = Runner(engine_config(cell("builtin", batch_size=BATCH, representation=shape), of))
+    read = REPRESENTATIONS.load(shape)().per_request
+    waiting = [
+        Request(name=f"{i}-{random.randrange(16**8):08x}", prompt=[0] * int(of.prompt_lens[i]),
+                wanted=wanted[i][0], tokens=[], computed=0)
+        for i in range(count)
+    ]  # fmt: skip
+    running: list[Request] = []
+    preempted: list[Request] = []
+    finished: set[str] = set()
+    while waiting or running or preempted:
+        if running and random.random() < 0.15:
+            evicted = running.pop(random.randrange(len(running)))
+            evicted.computed = 0
+            preempted.append(evicted)
+        new, resumed = [], []
+        while preempted and len(running) + len(resumed) < BATCH and random.random() < 0.7:
+            resumed.append(preempted.pop())
+        # As vLLM: nobody is admitted before those who were evicted.
+        while (
+            waiting
+            and not preempted
+            and len(running) + len(resumed) + len(new) < BATCH
+            and random.random() < 0.7
+        ):
+            new.append(waiting.pop())
+        running += resumed
+        cached = random.sample(running, k=random.randint(0, len(running)))  # the rest stand still
+        rows = [*cached, *new]
+        running += new
+        # A request that is new and stands still does not exist; one without a step is nothing.
+        if not rows:
+            continue
+        chunks = {
+            each.name: random.randint(1, each.length - each.computed)
+            if random.random() < 0.4 else each.length - each.computed
+            for each in rows
+        }  # fmt: skip
+        step = runner.launch(scheduler_output(new, cached, chunks, finished))
+        step.handle.wait()
+        sampled = list(read(runner.handoff(step)))
+        assert step.req_ids == [each.name for each in rows]
+        assert [step.req_id_to_index[each.name] for each in rows] == list(range(len(rows)))
+        finished = set()
+        for each, got in zip(rows, sampled, strict=True):
+            each.computed += chunks[each.name]
+            tokens = [got] if isinstance(got, int) else got
+            assert len(tokens) == (each.computed == each.length)
+            each.tokens += tokens
+            assert each.tokens == each.wanted[: len(each.tokens)]
+            if len(each.tokens) == len(each.wanted):
+                running.remove(each)
+                finished.add(each.name)
