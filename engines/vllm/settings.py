@@ -18,6 +18,7 @@ NATIVE = "native"
 """Asks for the representation that the release's own scheduler reads."""
 
 _KEY = "gcbench"
+_LONGEST_TEMPORARY = 70
 
 ENTRY_POINTS = Path(__file__).parent / "entry_points"
 """On the path of a trial, so that vLLM finds the plug-ins without gcbench being installed."""
@@ -55,4 +56,6 @@ def read_additional_config(vllm_config: Any) -> tuple[EngineConfig, str]:
 
 def private_folder() -> str:
     """A folder of this process alone, for the socket and the device log."""
-    return tempfile.mkdtemp(prefix="gcbench-vllm-")
+    # A socket's path may have 107 bytes, and a temporary folder's alone can have more.
+    short = len(os.fsencode(tempfile.gettempdir())) <= _LONGEST_TEMPORARY
+    return tempfile.mkdtemp(prefix="gcbench-vllm-", dir=None if short else "/tmp")
