@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from rich.console import Console
 
 from engines.vllm.releases import (
@@ -122,6 +123,8 @@ def releases(
     modes = _EXACT if all(is_exact(cell) for cell in cells) else _NEARLY
     plan = session.plan(cells, rounds=rounds, counting=modes, repeats=repeats)
     result, interrupted = session.run(plan, Precision(0.0, 0.0))
+    left_out = [f"Left out: {failure}" for failure in failures]
+    result = msgspec.structs.replace(result, notes=[*left_out, *result.notes])
     labels = {release: label(release) for release in prepared}
     tables = [releases_table(result, labels)]
     if (roles := roles_table(result, labels)) is not None:
@@ -132,7 +135,6 @@ def releases(
         for table in tables:
             print_table(table, console)
         print_lines("Trials without a result", failure_lines(result), console, style="red")
-        print_lines("Releases left out", failures, console, style="red")
         print_lines("Notes", result.notes, console)
     if markdown_path:
         write_whole(Path(markdown_path), "\n\n".join(map(table_markdown, tables)).encode() + b"\n")
