@@ -24,7 +24,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     ``schedules`` maps a workload to the hash of its schedule. A group has an entry in
     ``baselines``, the index of its baseline, and in ``decide``, the metric that decides.
-    ``repeats`` is how many trials count collections, where one could do.
+    ``repeats`` is how many trials count collections in the first of the cells that differ in
+    the collector alone; one counts in each other.
     """
 
     name: str
@@ -54,15 +55,17 @@ class Turn:
 def exact_turns(plan: Plan) -> list[Turn]:
     """Trials that count rather than time, one for each answer that cells do not share.
 
-    Those of mode ``counts`` come ``repeats`` times.
+    Where the first cell counts alike again, so do those beside it: it alone is repeated.
     """
     turns: dict[tuple[Mode, Cell, int], Turn] = {}
+    first: dict[Cell, Cell] = {}
     for mode in plan.extra_modes:
         for cell in plan.cells:
             collects = mode in COLLECTING
             counted = cell if collects else without_collector(cell)
             max_steps = 0 if collects else _FEW_STEPS
-            for again in range(plan.repeats if mode == "counts" else 1):
+            is_first = first.setdefault(without_collector(cell), cell) == cell
+            for again in range(plan.repeats if mode == "counts" and is_first else 1):
                 turn = Turn(EXACT_ROUND, len(turns), counted, mode, plan.seed, max_steps)
                 turns.setdefault((mode, counted, again), turn)
     return list(turns.values())

@@ -19,8 +19,6 @@ Measure = Callable[[Sequence[Trial]], Iterable[Outcome]]
 
 _ATTEMPTS = 3
 """Times a trial is tried that the machine, not the cell, has spoiled."""
-_COUNTING_AT_ONCE = 2
-"""Counting trials a core: nobody times them, and a core is idle while the last of a batch ends."""
 _GIVE_UP_AFTER = 2
 """Failures of a cell after which its remaining trials are left out."""
 
@@ -49,12 +47,11 @@ class Rounds:
             # Trials that count, where there are some, wake the machine as well.
             first = self._trial(next(timing_round(self.plan, 1)))
             list(self.measure([msgspec.structs.replace(first, rows_path="")]))
-        self._take(counting, _COUNTING_AT_ONCE * self.batch)
+        self._take(counting)
         number = 0
         while number < self.plan.rounds or precise.wants_more(lambda: summarise(self.outcomes)):
             number += 1
-            gives = self._take(timing_round(self.plan, number), self.batch)
-            if not gives and number > self.plan.rounds:
+            if not self._take(timing_round(self.plan, number)) and number > self.plan.rounds:
                 return
 
     def _is_complete(self) -> bool:
@@ -64,13 +61,13 @@ class Rounds:
     def _is_due(self, turn: Turn) -> bool:
         return not isinstance(self.outcomes.get(_key(turn)), TrialResult)
 
-    def _take(self, turns: Iterable[Turn], at_once: int) -> bool:
+    def _take(self, turns: Iterable[Turn]) -> bool:
         """Run the turns that have no result yet; whether any cell still gives results."""
         turns = list(turns)
         due = [turn for turn in turns if self._is_due(turn)]
         while due:
             due = [turn for turn in due if self._failures[turn.cell] < _GIVE_UP_AFTER]
-            batch, due = due[:at_once], due[at_once:]
+            batch, due = due[: self.batch], due[self.batch :]
             outcomes = self.measure([self._trial(turn) for turn in batch])
             for turn, outcome in zip(batch, outcomes, strict=True):
                 self._keep(turn, self._retried(turn, outcome))

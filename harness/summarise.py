@@ -162,7 +162,7 @@ def _repeated(trials: _Trials, ids: dict[Cell, str]) -> list[str]:
             sentences.append(f"{ids[cell]}: trials that should count alike did not: {found}.")
     again = {n for by_count in trials.counts.values() if (n := by_count.total()) > 1}
     if again and not sentences and all(map(is_exact, trials.counts)):
-        sentences.append(f"Counts were equal in all of {min(again)} trials of each cell.")
+        sentences.append(f"Where counts were repeated they were equal in all {max(again)} trials.")
     return sentences
 
 

@@ -69,7 +69,7 @@ Examples:
     "--repeats",
     default=2,
     show_default=True,
-    help="Trials that count, a cell; on null, in one process, they must agree.",
+    help="Trials that count under the first policy; on null, in one process, they must agree.",
 )
 @click.option("--markdown", "markdown_path", metavar="FILE", help="Write the tables there too.")
 @axis_options(
