@@ -15,6 +15,7 @@ GOLDEN = {
     "llama3-8b-48-500": "23e8d84515fe2ff5b7b18f1d38290058c9a36579e30cf0373b3db74f91c798e6",
     "opt125m-48-200": "21afd4a8bcf21ac1a6fa983ec5016d686e4ede72df9c210213baed86261aeb66",
     "opt125m-48-2000": "f4c8eb7e7ed4361d394054abf06ed57d0ec5a74234bd7d0bbfaa70929f896ef9",
+    "opt125m-48-300": "c682466b1402eb45f88e0e03579e5b3b81aaa06f9456fda286d0b72ad3c55c9a",
     "opt125m-48-500": "23e8d84515fe2ff5b7b18f1d38290058c9a36579e30cf0373b3db74f91c798e6",
 }
 """Seed 0. Where one changes, results before and after are of different work: say so when you
