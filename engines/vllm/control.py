@@ -7,7 +7,6 @@ import os
 import select
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from multiprocessing import current_process
 from multiprocessing.connection import Client, Connection, Listener
 from threading import Thread
@@ -87,8 +86,7 @@ class Control:
         for _, connection in self._connections:
             connection.close()
         self._connections.clear()
-        with suppress(FileNotFoundError):  # whoever owns the folder may have removed it
-            self._listener.close()
+        self._listener.close()
         os.environ.pop(CONTROL_VARIABLE, None)
 
 

@@ -46,8 +46,6 @@ class VllmEngine:
             self._control.wait_for(self._other_roles(config))
             if self._is_remote:
                 self._control.when_ended("engine", self._wake())
-            # All have opened what is in it: a trial that is killed from now on leaves nothing.
-            shutil.rmtree(self._folder)
         except BaseException:
             self.shutdown()
             raise
