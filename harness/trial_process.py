@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from engines.protocol import EngineDeadError, EngineProcess, StepEngine
+from engines.protocol import EngineClass, EngineDeadError, EngineProcess
 from engines.registry import ENGINES
 from engines.unix import die_with_parent
 from harness.clock import RealClock, VirtualClock
@@ -67,7 +67,8 @@ def run_trial(trial: Trial, until_told: Callable[[], None]) -> TrialResult:
     if schedule.sha256 != trial.schedule_sha256:
         raise ValueError(f"{trial.schedule_path} is not the schedule that was asked for")
     cell, mode = trial.cell, MODES[trial.mode]
-    engine: StepEngine = ENGINES.load(cell.engine)(engine_config(cell, schedule))
+    engine_class: EngineClass = ENGINES.load(cell.engine)
+    engine = engine_class(engine_config(cell, schedule))
     try:
         engine.collective_rpc(prepare, cell.heap_objects, trial.seed)
         until_told()
@@ -115,7 +116,7 @@ def run_trial(trial: Trial, until_told: Callable[[], None]) -> TrialResult:
         tokens_sha256=_sha256(client.tokens),
         finish_sha256=_sha256([client.recorder.requests.finish_reason]),
         lengths_sha256=_sha256([client.recorder.requests.num_tokens]),
-        is_scripted=ENGINES.load(cell.engine).is_scripted,
+        is_scripted=engine_class.is_scripted,
         interpreter=sys.version.split(" (")[0],
         code_root=root,
         code_commit=commit,

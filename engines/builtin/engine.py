@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from engines.builtin.delivery import Delivery, RequestOutput
-from engines.builtin.device.profile import load_profile
+from engines.builtin.device.choice import check_device, complete_device
 from engines.builtin.registries import (
     DELIVERIES,
     DEVICES,
@@ -47,8 +47,7 @@ class Engine:
     @staticmethod
     def validate(config: EngineConfig) -> None:
         """Raise ValueError where a part is unknown or a number impossible."""
-        if DEVICES.load(config.device).needs_profile:
-            load_profile(config.device_profile)
+        check_device(config)
         REPRESENTATIONS.check(config.representation)
         DELIVERIES.check(config.delivery)
         OUTPUT_PROCESSING.check(config.output_processing)
@@ -67,12 +66,8 @@ class Engine:
     @staticmethod
     def complete(config: EngineConfig) -> EngineConfig:
         """Fill in what was left open; the profile is the model's on an H200."""
-        device = config.device or "modelled"
-        profile = ""
-        if DEVICES.load(device).needs_profile:
-            profile = config.device_profile or f"{config.model}-h200"
         representation = config.representation or "list_of_lists"
-        return replace(config, device=device, device_profile=profile, representation=representation)
+        return replace(complete_device(config), representation=representation)
 
     @staticmethod
     def is_exact(config: EngineConfig) -> bool:

@@ -9,7 +9,8 @@ from vllm_trials import cell, schedule, trial
 
 from engines.builtin.registries import DEVICES, REPRESENTATIONS
 from engines.protocol import EngineConfig
-from engines.vllm.host_path import HostPathEngine, num_blocks, scheduling
+from engines.vllm.arguments import scheduling
+from engines.vllm.host_path import HostPathEngine, num_blocks
 from engines.vllm.in_process import InProcessEngine
 from engines.vllm.settings import NATIVE
 from harness.cli.main import main

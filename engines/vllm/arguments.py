@@ -1,0 +1,62 @@
+"""What both engines check of a configuration, and what they ask of vLLM alike."""
+
+from dataclasses import fields
+from typing import Any
+
+from engines.builtin.registries import OUTPUT_PROCESSING, WORKERS
+from engines.protocol import EngineConfig
+from engines.vllm.models import model_folder
+
+_ASYNC_SCHEDULER = "vllm.v1.core.sched.async_scheduler.AsyncScheduler"
+_ENGINE_CORES = ("in-process", "process")
+_SCHEDULER = "vllm.v1.core.sched.scheduler.Scheduler"
+
+
+def check(config: EngineConfig) -> None:
+    """Raise ValueError where processes, model or batch are none that vLLM could have."""
+    OUTPUT_PROCESSING.check(config.output_processing)
+    WORKERS.check(config.worker)
+    if config.engine_core not in _ENGINE_CORES:
+        raise ValueError(
+            f"engine core {config.engine_core!r}: must be {' or '.join(_ENGINE_CORES)}"
+        )
+    model_folder(config.model)
+    if config.max_num_seqs < 1:
+        raise ValueError(f"batch size {config.max_num_seqs}: must be at least 1")
+
+
+def contradiction(config: EngineConfig) -> str:
+    """What no vLLM can do, in one sentence, or ""."""
+    if config.delivery != "per_request":
+        return f"{config.delivery} delivery: vLLM's scheduler reads one request at a time"
+    if config.num_accepted != (1,):
+        return "several tokens a step: vLLM takes them from a draft model, and here is none"
+    return ""
+
+
+def common_arguments(config: EngineConfig, engine_args_class: Any) -> dict[str, Any]:
+    """Arguments of ``EngineArgs`` that say nothing of device and model."""
+    return {
+        "model": str(model_folder(config.model)),
+        "skip_tokenizer_init": True,
+        "generation_config": "vllm",
+        "enable_prefix_caching": False,
+        "disable_log_stats": True,
+        "max_model_len": config.max_model_len,
+        "max_num_seqs": config.max_num_seqs,
+        "max_num_batched_tokens": config.max_num_batched_tokens,
+        **scheduling(config, engine_args_class),
+    }
+
+
+def scheduling(config: EngineConfig, engine_args_class: Any) -> dict[str, Any]:
+    """Sync or async scheduling, in the words of the release."""
+    defaults = {field.name: field.default for field in fields(engine_args_class)}
+    is_async = config.output_processing == "overlapped"
+    if is_async and "async_scheduling" not in defaults:
+        raise ValueError("this release of vLLM has no async scheduling; leave `overlapped` out")
+    arguments: dict[str, Any] = {"async_scheduling": is_async}
+    # Up to 0.11.0 the default is a scheduler of the engine before this one.
+    if ".v1." not in str(defaults.get("scheduler_cls") or ".v1."):
+        arguments["scheduler_cls"] = _ASYNC_SCHEDULER if is_async else _SCHEDULER
+    return arguments
