@@ -68,6 +68,10 @@ class EngineClass(Protocol):
     """Whether its tokens are a function of (seed, request, position), the same in any engine."""
     has_wait_hook: bool
     """Whether `EngineProcess.while_device_busy` is called."""
+    package: str
+    """The package whose source tree a ``release`` may name."""
+    shapes: tuple[tuple[str, str], ...]
+    """Representations and deliveries that between them go through its code."""
 
     @staticmethod
     def complete(config: EngineConfig) -> EngineConfig:

@@ -1,6 +1,7 @@
-"""Two clocks for a trial's arrivals: the real one, and one that counts steps."""
+"""Clocks for a trial's arrivals: the real one, one that can be stopped, one that counts steps."""
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 VIRTUAL_STEP_NS = 10_000_000
@@ -35,6 +36,31 @@ class RealClock:
         """Sleep until then."""
         while (left := moment_ns - time.perf_counter_ns()) > 0:
             time.sleep(left / 1e9)
+
+
+class PausedClock:
+    """The real one, less the time for which it was stopped."""
+
+    def __init__(self) -> None:
+        self.away_ns = 0
+
+    def now(self) -> int:
+        """Nanoseconds of `time.perf_counter_ns` that were not away."""
+        return time.perf_counter_ns() - self.away_ns
+
+    def step_done(self) -> None:
+        """Nothing: time passes by itself."""
+
+    def wait_until(self, moment_ns: int) -> None:
+        """Sleep until then."""
+        while (left := moment_ns - self.now()) > 0:
+            time.sleep(left / 1e9)
+
+    def stop_during(self, wait: Callable[[], None]) -> None:
+        """Let ``wait`` take no time."""
+        self.away_ns -= time.perf_counter_ns()
+        wait()
+        self.away_ns += time.perf_counter_ns()
 
 
 class VirtualClock:

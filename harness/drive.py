@@ -40,8 +40,10 @@ class Client:
         self._next = 0
         self._in_flight = 0
 
-    def run(self, max_steps: int = 0) -> None:
-        """Until every request is served, or for ``max_steps`` steps."""
+    def run(
+        self, max_steps: int = 0, slice_steps: int = 0, pause: Callable[[], None] = lambda: None
+    ) -> None:
+        """Until every request is served, or for ``max_steps`` steps; ``pause`` after each slice."""
         engine, clock, recorder = self._engine, self._clock, self.recorder
         opened = clock.now()
         recorder.requests.scheduled_ns[:] = opened + np.array(self._arrival_ns, np.int64)
@@ -60,6 +62,8 @@ class Client:
             del output
             if max_steps and recorder.num_steps >= max_steps:
                 return
+            if slice_steps and recorder.num_steps % slice_steps == 0:
+                pause()
 
     def abandon(self) -> None:
         """End what ``max_steps`` has left unserved, a step that is under way included."""

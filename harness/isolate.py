@@ -16,7 +16,7 @@ from tempfile import TemporaryFile
 import msgspec
 
 from engines.registry import ENGINES
-from harness.trial import GO, READY, REFUSED, Trial, TrialFailure, TrialResult
+from harness.trial import GO, PAUSED, READY, REFUSED, Trial, TrialFailure, TrialResult
 
 _KEPT_VARIABLES = frozenset({"PYTHONPATH", "PYTHONHOME"})
 
@@ -28,7 +28,8 @@ def isolate(
 
     ``timeout_seconds`` holds for the preparation and for the measurement. A time-out, a crash
     and a kill are answers like any other; Ctrl-C ends all trials and goes on up. Where none of
-    the trials is timed they run side by side: a count does not mind.
+    the trials is timed they run side by side: a count does not mind. Trials with slices take
+    turns, there and back, so that a machine that is slow for a moment is so for all of them.
     """
     with ExitStack() as stack:
         with _no_interrupt():
@@ -38,8 +39,17 @@ def isolate(
         if all(trial.mode != "timing" for trial in trials):
             for process in begun:
                 process.go()
+        elif any(trial.slice_steps for trial in trials):
+            _take_turns(begun)
         for process in begun:
             yield process.measure()
+
+
+def _take_turns(begun: Sequence["_TrialProcess"]) -> None:
+    under_way = list(begun)
+    while under_way:
+        under_way = [process for process in under_way if process.run_slice()]
+        under_way.reverse()
 
 
 @contextmanager
@@ -61,6 +71,7 @@ class _TrialProcess:
         self._failure: TrialFailure | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._is_told = False
+        self._heard = b""
         # A file, not a pipe: nobody reads along while the trial gets ready, and a pipe fills up.
         self._stderr = TemporaryFile()  # noqa: SIM115  # closed by __exit__
 
@@ -107,21 +118,33 @@ class _TrialProcess:
 
     def wait_until_ready(self) -> None:
         """Return when the trial says that it is, or has failed."""
+        self._hears(READY)
+
+    def run_slice(self) -> bool:
+        """Let it run until it pauses; False where it has ended instead."""
+        self._is_told = False
+        self.go()
+        return self._hears(PAUSED)
+
+    def _hears(self, word: bytes) -> bool:
+        """Wait until the process says a word; False where it ends before."""
         if self._failure or self._process is None:
-            return
+            return False
         assert self._process.stdout is not None
         deadline = time.monotonic() + self._timeout_seconds
-        said = b""
+        self._heard = b""
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
-            while not said.endswith(READY):  # a start-up file may have its say before
+            while not self._heard.endswith(word):  # a start-up file may have its say before
                 if not selector.select(deadline - time.monotonic()):
                     self._time_out()
-                    return
-                heard = os.read(self._process.stdout.fileno(), 4096)
+                    return False
+                heard = os.read(self._process.stdout.fileno(), 1 << 16)
                 if not heard:
-                    return  # it has ended: `measure` sees why
-                said += heard
+                    return False  # it has ended: `measure` sees how
+                self._heard += heard
+        self._heard = b""
+        return True
 
     def go(self) -> None:
         """Let it run."""
@@ -141,7 +164,7 @@ class _TrialProcess:
                 self._time_out()
             else:
                 self._stderr.seek(0)
-                return self._read(out, self._stderr.read().decode(errors="replace"))
+                return self._read(self._heard + out, self._stderr.read().decode(errors="replace"))
         assert self._failure is not None
         return self._failure
 

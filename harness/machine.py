@@ -5,13 +5,14 @@ import importlib.metadata
 import json
 import os
 import platform
-import subprocess
 import sysconfig
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import psutil
+
+from harness.git import GitError, git
 
 GIB = 1 << 30
 
@@ -147,18 +148,8 @@ def _gpu_names() -> list[str]:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    # Within a git hook these point at the hook's repository, whatever -C says.
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
-    }
-    environment["GIT_OPTIONAL_LOCKS"] = "0"
+    """What git says, "" where it says nothing."""
     try:
-        answer = subprocess.run(
-            ["git", "-C", str(root), *arguments],
-            env=environment, capture_output=True, text=True, timeout=30, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
+        return git(root, *arguments)
+    except GitError:
         return ""
-    return answer.stdout.strip() if answer.returncode == 0 else ""

@@ -45,6 +45,16 @@ class Observation(NamedTuple):
         """A column of ``steps``."""
         return self.steps[:, STEP_COLUMNS.index(name)]
 
+    @property
+    def length_ns(self) -> Int64Array:
+        """How long each step took."""
+        return self.steps[:, len(PHASES)] - self.steps[:, 0]
+
+    @property
+    def host_ns(self) -> Int64Array:
+        """Of that, the time in which the device was not waited for."""
+        return self.length_ns - np.minimum(self.column("device_ns"), self.phase("wait"))
+
     def phase(self, name: str) -> Int64Array:
         """Length of a phase in each step."""
         end = 1 + PHASES.index(name)
@@ -92,6 +102,7 @@ def _requests(seen: Observation) -> Values:
     from_schedule = first - requests.scheduled_ns[done] / 1e9
     return {
         "request_throughput": int(done.sum()) / wall,
+        "seconds_per_request": wall / int(done.sum()),
         "output_throughput": int(tokens.sum()) / wall,
         "ttft_median": _median(ttft),
         "ttft_p99": percentile_or_none(ttft, 99),
@@ -102,13 +113,21 @@ def _requests(seen: Observation) -> Values:
     }
 
 
+def host_seconds_by_slice(seen: Observation, slice_steps: int) -> list[float]:
+    """Mean host time of a step in each ``slice_steps`` steps; empty for 0, a rest left out."""
+    if not slice_steps:
+        return []
+    host = seen.host_ns
+    whole = host[: len(host) // slice_steps * slice_steps].reshape(-1, slice_steps)
+    return [float(seconds) for seconds in whole.mean(axis=1) / 1e9]
+
+
 def _steps(seen: Observation) -> Values:
     gaps = seen.gaps / 1e9
     worst = seen.column("worst_gap_ns")
-    length = seen.steps[:, len(PHASES)] - seen.steps[:, 0]
+    length = seen.length_ns
     rows = seen.column("num_rows")
-    device = np.minimum(seen.column("device_ns"), seen.phase("wait"))
-    host = (length - device).sum() / 1e9
+    host = seen.host_ns.sum() / 1e9
     modelled = seen.column("device_length_ns").sum()
     phases = {f"phase_{name}": float(seen.phase(name).mean()) / 1e9 for name in PHASES}
     return phases | {

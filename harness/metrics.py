@@ -4,7 +4,11 @@ from typing import Literal, NamedTuple
 
 
 class Metric(NamedTuple):
-    """A metric's definition. ``kind`` is how it behaves on a cell that can be exact."""
+    """A metric's definition. ``kind`` is how it behaves on a cell that can be exact.
+
+    Two values count as different from ``noise_floor`` (relative) and ``least_change`` (in the
+    metric's unit) on: below both lies what no one would act upon, exact though it may be.
+    """
 
     name: str
     unit: str
@@ -13,6 +17,13 @@ class Metric(NamedTuple):
     mode: str
     definition: str
     source: str
+    noise_floor: float = 0.02
+    least_change: float = 0.0
+
+    def differs(self, before: float, after: float) -> bool:
+        """Whether a change is large enough to speak of."""
+        change = abs(after - before)
+        return change > self.least_change and change > self.noise_floor * abs(before)
 
     @property
     def decides(self) -> bool:
@@ -24,6 +35,9 @@ class Metric(NamedTuple):
 _TABLE = (
     Metric("request_throughput", "req/s", "higher", "timing", "timing",
            "completed requests / (last completion - first dispatch)", "vLLM bench serve"),
+    Metric("seconds_per_request", "s/req", "lower", "timing", "timing",
+           "(last completion - first dispatch) / completed requests: request_throughput for tools "
+           "that take every rise for a loss", "docs/asv.md"),
     Metric("output_throughput", "tok/s", "higher", "timing", "timing",
            "output tokens of completed requests / (last completion - first dispatch)",
            "vLLM bench serve"),
@@ -71,13 +85,13 @@ _TABLE = (
     Metric("num_steps", "steps", "neither", "exact", "timing", "steps in the measured window",
            "docs/method.md"),
     Metric("gc_collections_gen0", "collections", "lower", "exact", "counts",
-           "gen-0 collections in the window, all processes", "gc.get_stats"),
+           "gen-0 collections in the window, all processes", "gc.get_stats", 0.02, 2),
     Metric("gc_collections_gen1", "collections", "lower", "exact", "counts",
-           "gen-1 collections in the window, all processes", "gc.get_stats"),
+           "gen-1 collections in the window, all processes", "gc.get_stats", 0.02, 2),
     Metric("gc_collections_gen2", "collections", "lower", "exact", "counts",
-           "gen-2 (full) collections in the window, all processes", "gc.get_stats"),
+           "gen-2 (full) collections in the window, all processes", "gc.get_stats", 0.02, 2),
     Metric("gc_collections_per_1000_steps", "collections", "lower", "exact", "counts",
-           "collections of all generations per 1,000 steps", "gc.get_stats"),
+           "collections of all generations per 1,000 steps", "gc.get_stats", 0.01, 10),
     Metric("gc_pause_total", "s", "lower", "timing", "timing",
            "time inside collections, in the process that serves the requests", "gc.callbacks"),
     Metric("gc_pause_max", "s", "lower", "timing", "timing",
@@ -95,15 +109,16 @@ _TABLE = (
            "docs/method.md"),
     Metric("tracked_peak_per_step", "objects", "lower", "exact", "tracked",
            "largest rise of gc.get_count()[0] within a step, read after each phase with the "
-           "collector off; median over steps", "gc.get_count"),
+           "collector off; median over steps", "gc.get_count", 0.002, 8),
     Metric("tracked_survivors_per_step", "objects", "lower", "exact", "tracked",
            "rise of gc.get_count()[0] from one step's end to the next's; mean over steps",
-           "gc.get_count"),
+           "gc.get_count", 0.002, 8),
     Metric("tracked_allocations_per_step", "objects", "lower", "exact", "opcodes",
            "sum of the rises of gc.get_count()[0] from bytecode to bytecode, mean per step; what "
-           "lives and dies inside one C call it cannot see", "sys.settrace"),
+           "lives and dies inside one C call it cannot see", "sys.settrace", 0.002, 8),
     Metric("bytecodes_per_request_step", "bytecodes", "lower", "exact", "opcodes",
-           "bytecodes executed in a step / rows in it, over the traced steps", "sys.settrace"),
+           "bytecodes executed in a step / rows in it, over the traced steps", "sys.settrace",
+           0.005, 0.02),
     Metric("tracked_heap", "objects", "neither", "exact", "counts",
            "objects the collector tracks when the window opens, frozen ones included",
            "gc.get_objects"),
@@ -111,9 +126,10 @@ _TABLE = (
            "a full collection before the window / objects it visits", "docs/method.md"),
     Metric("handoff_bytes", "B", "lower", "exact", "tracked",
            "memory of a step's tokens in their representation, padding included, mean per step",
-           "sys.getsizeof, ndarray.nbytes"),
+           "sys.getsizeof, ndarray.nbytes", 0.005, 64),
     Metric("wire_bytes_per_step", "B", "lower", "exact", "timing",
-           "bytes across the worker boundary, both ways, mean per step", "docs/engines.md"),
+           "bytes across the worker boundary, both ways, mean per step", "docs/engines.md",
+           0.005, 64),
     Metric("device_late", "share", "lower", "timing", "timing",
            "modelled waits: sum of overrun / sum of modelled step time; over 1 % the trial is "
            "invalid", "docs/method.md"),

@@ -25,7 +25,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     ``schedules`` maps a workload to the hash of its schedule. A group has an entry in
     ``baselines``, the index of its baseline, and in ``decide``, the metric that decides.
     ``repeats`` is how many trials count collections in the first of the cells that differ in
-    the collector alone; one counts in each other.
+    the collector alone; one counts in each other. ``together`` consecutive cells are one block,
+    which goes through a round as one, slice by slice of ``slice_steps`` steps.
     """
 
     name: str
@@ -38,6 +39,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     tolerance: float
     extra_modes: list[Mode]
     repeats: int = 1
+    together: int = 1
+    slice_steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,9 @@ def timing_round(plan: Plan, number: int) -> Iterator[Turn]:
     """Every cell once, in an order and with counter phases that the seed and the round decide."""
     rng = np.random.default_rng([plan.seed, number])
     seed = int(rng.integers(2**32))
-    for place, index in enumerate(rng.permutation(len(plan.cells)).tolist()):
+    blocks = np.arange(len(plan.cells)).reshape(-1, plan.together)
+    order = [rng.permutation(block) for block in rng.permutation(blocks)]
+    for place, index in enumerate(np.concatenate(order).tolist()):
         yield Turn(number, place, plan.cells[index], "timing", seed)
 
 

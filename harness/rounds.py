@@ -4,11 +4,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import msgspec
 
-from harness.experiment import ExperimentResult
 from harness.plan import Plan, Turn, exact_turns, timing_round
+from harness.statistics import Estimate, is_precise
 from harness.store import RunStore, TrialKey, trial_key
 from harness.trial import Cell, Trial, TrialFailure, TrialResult
 
@@ -16,6 +17,16 @@ Outcome = TrialResult | TrialFailure
 Outcomes = dict[TrialKey, Outcome]
 Measure = Callable[[Sequence[Trial]], Iterable[Outcome]]
 """Runs a batch of trials, answering in order; `harness.isolate.isolate`, or a simulation."""
+
+
+class Compared(Protocol):
+    """A result that has comparisons; what else it says does not matter here."""
+
+    @property
+    def comparisons(self) -> Sequence[Estimate]:
+        """A ratio with its interval each."""
+        ...
+
 
 _ATTEMPTS = 3
 """Times a trial is tried that the machine, not the cell, has spoiled."""
@@ -39,7 +50,7 @@ class Rounds:
     repeated: int = 0
     _failures: Counter[Cell] = field(default_factory=Counter)
 
-    def run(self, summarise: Callable[[Outcomes], ExperimentResult], precise: "Precision") -> None:
+    def run(self, summarise: Callable[[Outcomes], Compared], precise: "Precision") -> None:
         """Run what is not stored yet. KeyboardInterrupt leaves all finished trials stored."""
         counting = [turn for turn in exact_turns(self.plan) if self._is_due(turn)]
         if not counting and not self._is_complete():
@@ -64,10 +75,11 @@ class Rounds:
     def _take(self, turns: Iterable[Turn]) -> bool:
         """Run the turns that have no result yet; whether any cell still gives results."""
         turns = list(turns)
+        batch_size = self.batch if self.plan.together == 1 else self.plan.together
         due = [turn for turn in turns if self._is_due(turn)]
         while due:
             due = [turn for turn in due if self._failures[turn.cell] < _GIVE_UP_AFTER]
-            batch, due = due[: self.batch], due[self.batch :]
+            batch, due = due[:batch_size], due[batch_size:]
             outcomes = self.measure([self._trial(turn) for turn in batch])
             for turn, outcome in zip(batch, outcomes, strict=True):
                 self._keep(turn, self._retried(turn, outcome))
@@ -100,6 +112,7 @@ class Rounds:
             seed=turn.seed,
             max_steps=turn.max_steps,
             rows_path=str(rows),
+            slice_steps=self.plan.slice_steps if turn.mode == "timing" else 0,
         )
 
 
@@ -114,7 +127,7 @@ class Precision:
     budget_seconds: float
     _deadline: float = 0.0
 
-    def wants_more(self, summarise: Callable[[], ExperimentResult]) -> bool:
+    def wants_more(self, summarise: Callable[[], Compared]) -> bool:
         """Whether another round is due."""
         if not self.half_width:
             return False
@@ -122,10 +135,7 @@ class Precision:
         self._deadline = self._deadline or now + self.budget_seconds
         if now >= self._deadline:
             return False
-        return any(
-            (comparison.ci95[1] - comparison.ci95[0]) / 2 > self.half_width * comparison.ratio
-            for comparison in summarise().comparisons
-        )
+        return not all(is_precise(each, self.half_width) for each in summarise().comparisons)
 
 
 def _key(turn: Turn) -> TrialKey:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -121,7 +121,26 @@ def rounds_needed(sd_log_ratio: float, effect: float, comparisons: int = 1) -> i
     )
 
 
-def until_precise(ratio: Ratio, half_width: float) -> bool:
+class Estimate(Protocol):
+    """A ratio with its interval: a `Ratio`, or a comparison that was made of one."""
+
+    @property
+    def ratio(self) -> float:
+        """Candidate / baseline."""
+        ...
+
+    @property
+    def ci95(self) -> tuple[float, float]:
+        """Its 95 % interval."""
+        ...
+
+    @property
+    def rounds(self) -> int:
+        """Pairs behind it."""
+        ...
+
+
+def is_precise(estimate: Estimate, half_width: float) -> bool:
     """Whether the interval reaches no further than ``half_width`` (0.01 is 1 %) on average."""
-    low, high = ratio.ci95
-    return ratio.rounds >= MIN_ROUNDS and (high - low) / 2 <= half_width * ratio.ratio
+    low, high = estimate.ci95
+    return estimate.rounds >= MIN_ROUNDS and (high - low) / 2 <= half_width * estimate.ratio

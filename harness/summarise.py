@@ -1,6 +1,5 @@
 """From stored trials to an experiment's result: samples by round, pairs, verdicts."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,54 +7,15 @@ import numpy as np
 
 from harness.experiment import CellResult, Comparison, ExperimentResult, MetricSamples, cell_id
 from harness.grid import AXES, groups, is_exact, varying
-from harness.metrics import METRICS, Metric
-from harness.plan import COLLECTING, EXACT_ROUND, Plan, without_collector
+from harness.metrics import METRICS
+from harness.outcomes import Samples, Trials
+from harness.plan import Plan, without_collector
 from harness.statistics import Ratio, holm, paired_ratio
 from harness.store import TrialKey
 from harness.trial import Cell, TrialFailure, TrialResult
 from harness.verdict import decide
 
-Samples = list[float | None]
-
 _FEWEST_PAIRS = 3
-
-
-class _Trials:
-    """The usable results of a plan, by cell."""
-
-    def __init__(self, plan: Plan, outcomes: Mapping[TrialKey, TrialResult | TrialFailure]) -> None:
-        self.num_rounds = max((key.round for key in outcomes), default=0)
-        self.timings: dict[Cell, dict[int, TrialResult]] = {cell: {} for cell in plan.cells}
-        self.counted: dict[tuple[str, Cell], TrialResult] = {}
-        self.counts: dict[Cell, Counter[tuple[int, int, int]]] = {}
-        self.failures: list[TrialFailure] = []
-        self.invalid: list[TrialResult] = []
-        for key, outcome in sorted(outcomes.items()):
-            if isinstance(outcome, TrialFailure):
-                self.failures.append(outcome)
-            elif outcome.invalid:
-                self.invalid.append(outcome)
-            elif key.round == EXACT_ROUND:
-                self.counted[outcome.mode, outcome.cell] = outcome
-                if outcome.mode == "counts":
-                    by_count = self.counts.setdefault(outcome.cell, Counter())
-                    by_count[outcome.processes[0].collections] += 1
-            elif outcome.cell in self.timings:
-                self.timings[outcome.cell][key.round] = outcome
-
-    def samples(self, cell: Cell, metric: str) -> Samples:
-        """A value per timing round, None where the round gave none."""
-        rounds = self.timings[cell]
-        return [
-            rounds[number].metrics.get(metric) if number in rounds else None
-            for number in range(1, self.num_rounds + 1)
-        ]
-
-    def counted_value(self, cell: Cell, metric: Metric) -> float | None:
-        """The value of a trial that counts, if there is one for the metric's mode."""
-        stands_for = cell if metric.mode in COLLECTING else without_collector(cell)
-        result = self.counted.get((metric.mode, stands_for))
-        return result.metrics.get(metric.name) if result else None
 
 
 def summarise(
@@ -68,7 +28,7 @@ def summarise(
     notes: Sequence[str] = (),
 ) -> ExperimentResult:
     """What the trials so far say. Cells without any usable trial are left out and noted."""
-    trials = _Trials(plan, outcomes)
+    trials = Trials(plan, outcomes)
     axes = varying(plan.cells)
     ids = {cell: cell_id(cell, axes) for cell in plan.cells}
     group_of = dict(zip(plan.cells, groups(plan.cells), strict=True))
@@ -104,7 +64,7 @@ def summarise(
     )
 
 
-def _cell(trials: _Trials, cell: Cell, name: str, group: int) -> CellResult:
+def _cell(trials: Trials, cell: Cell, name: str, group: int) -> CellResult:
     rounds = list(trials.timings[cell].values())
     metrics = {}
     for metric in METRICS.values():
@@ -134,7 +94,7 @@ def _cell(trials: _Trials, cell: Cell, name: str, group: int) -> CellResult:
     )
 
 
-def _gc_effect(trials: _Trials, cell: Cell) -> Samples:
+def _gc_effect(trials: Trials, cell: Cell) -> Samples:
     """Host time over that of the same cell without a collector, less one, by round."""
     partner = next(
         (
@@ -153,7 +113,7 @@ def _gc_effect(trials: _Trials, cell: Cell) -> Samples:
     return [a / b - 1 if a and b else None for a, b in zip(mine, theirs, strict=True)]
 
 
-def _repeated(trials: _Trials, ids: dict[Cell, str]) -> list[str]:
+def _repeated(trials: Trials, ids: dict[Cell, str]) -> list[str]:
     """A sentence for each exact cell whose counts differ from trial to trial."""
     sentences = []
     for cell, by_count in trials.counts.items():
@@ -166,7 +126,7 @@ def _repeated(trials: _Trials, ids: dict[Cell, str]) -> list[str]:
     return sentences
 
 
-def _moved_by_the_probe(trials: _Trials, ids: dict[Cell, str]) -> list[str]:
+def _moved_by_the_probe(trials: Trials, ids: dict[Cell, str]) -> list[str]:
     """A sentence for each cell whose exact counts are others while the probe watches."""
     sentences = []
     for (mode, cell), watched in trials.counted.items():
@@ -186,14 +146,14 @@ def _triple(collections: tuple[int, int, int]) -> str:
     return "/".join(f"{count:,}" for count in collections)
 
 
-def _different_work(trials: _Trials, ids: dict[Cell, str]) -> list[str]:
+def _different_work(trials: Trials, ids: dict[Cell, str]) -> list[str]:
     """A sentence for each cell that did other work than the first of its workload."""
     first: dict[str, tuple[Cell, TrialResult]] = {}
     sentences = []
     for cell, rounds in trials.timings.items():
         for result in rounds.values():
             other, expected = first.setdefault(cell.workload, (cell, result))
-            if what := _difference(result, expected):
+            if what := difference(result, expected):
                 sentences.append(
                     f"Not compared: {ids[cell]} produced other {what} than {ids[other]}; "
                     "different work has no ratio."
@@ -202,7 +162,7 @@ def _different_work(trials: _Trials, ids: dict[Cell, str]) -> list[str]:
     return sentences
 
 
-def _difference(result: TrialResult, expected: TrialResult) -> str:
+def difference(result: TrialResult, expected: TrialResult) -> str:
     """What two trials of a workload should have agreed in and do not, or ""."""
     scripted = result.is_scripted and expected.is_scripted
     if scripted and result.tokens_sha256 != expected.tokens_sha256:
@@ -213,7 +173,7 @@ def _difference(result: TrialResult, expected: TrialResult) -> str:
 
 
 def _comparisons(
-    plan: Plan, trials: _Trials, ids: dict[Cell, str], group_of: dict[Cell, int]
+    plan: Plan, trials: Trials, ids: dict[Cell, str], group_of: dict[Cell, int]
 ) -> tuple[list[Comparison], list[str]]:
     """Each cell against its group's baseline, and a sentence for each that cannot be.
 
@@ -258,7 +218,7 @@ def _comparisons(
     return [comparisons[cell] for cell in plan.cells if cell in comparisons], missing
 
 
-def _ratio(trials: _Trials, baseline: Cell, cell: Cell, metric: str, family: int) -> Ratio | str:
+def _ratio(trials: Trials, baseline: Cell, cell: Cell, metric: str, family: int) -> Ratio | str:
     """The paired ratio, or why there is none."""
     before = np.array(trials.samples(baseline, metric), dtype=np.float64)
     after = np.array(trials.samples(cell, metric), dtype=np.float64)

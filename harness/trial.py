@@ -13,8 +13,9 @@ RESULT_SCHEMA = "gcbench.trial-result/1"
 REFUSED = 3
 """Exit status of a trial's process that says in one sentence why it cannot be run."""
 
-READY, GO = b"ready\n", b"go\n"
-"""A trial's process says the one when it is prepared and measures when it is told the other."""
+READY, PAUSED, GO = b"ready\n", b"paused\n", b"go\n"
+"""A trial's process says the first when it is prepared and the second when a slice of its window
+is over; it measures when it is told the third."""
 
 Mode = Literal["timing", "counts", "probed", "tracked", "opcodes"]
 """timing: probe on, counter phase varied by seed. counts: collections by `gc.get_stats()`, no
@@ -49,6 +50,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Everything a fresh interpreter needs to run one cell once.
 
     ``max_steps`` ends it early, 0 never; ``rows_path`` is where it leaves its rows, "" nowhere.
+    After every ``slice_steps`` steps (0: never) it waits to be told, so that trials can take
+    turns on one core; the time between is nobody's.
     """
 
     cell: Cell
@@ -58,6 +61,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     seed: int = 0
     max_steps: int = 0
     rows_path: str = ""
+    slice_steps: int = 0
     schema: str = TRIAL_SCHEMA
 
 
@@ -89,6 +93,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
 
     The hashes are over all requests' tokens, finish reasons and numbers of tokens. Where
     ``is_scripted``, tokens are the same in every engine; where not, lengths are what can agree.
+    ``slice_host_seconds``: mean host time of a step in each slice of the window.
     """
 
     cell: Cell
@@ -104,6 +109,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     code_root: str
     code_commit: str
     wall_seconds: float
+    slice_host_seconds: list[float] = []
     invalid: str = ""
     schema: str = RESULT_SCHEMA
 

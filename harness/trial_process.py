@@ -6,27 +6,29 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
+import engines
 from engines.protocol import EngineClass, EngineDeadError, EngineProcess
 from engines.registry import ENGINES
 from engines.unix import die_with_parent
-from harness.clock import RealClock, VirtualClock
+from harness.clock import PausedClock, RealClock, VirtualClock
 from harness.collector import heap, window
 from harness.collector.on_wait import busy_hook
 from harness.collector.probe import Events
 from harness.drive import Client, warm_up
 from harness.grid import engine_config
 from harness.machine import code_identity
-from harness.measure import Observation, measure
+from harness.measure import Observation, host_seconds_by_slice, measure
 from harness.modes import MODES
 from harness.recorder import STEP_COLUMNS
 from harness.store_files import StoreError, writing
-from harness.trial import READY, REFUSED, ProcessResult, Trial, TrialResult
+from harness.trial import PAUSED, READY, REFUSED, ProcessResult, Trial, TrialResult
 from workloads.schedule import Schedule
 
 
@@ -57,9 +59,10 @@ def window_events(process: EngineProcess) -> Events:
     return window.window_events(process.role)
 
 
-def run_trial(trial: Trial, until_told: Callable[[], None]) -> TrialResult:
-    """Run one trial in this interpreter, measuring once ``until_told`` returns.
+def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResult:
+    """Run one trial in this interpreter.
 
+    ``say_and_wait`` says that it is prepared, or pauses, and returns when it shall go on.
     Raises ValueError where it cannot be run as asked.
     """
     began = time.perf_counter()
@@ -71,10 +74,13 @@ def run_trial(trial: Trial, until_told: Callable[[], None]) -> TrialResult:
     engine = engine_class(engine_config(cell, schedule))
     try:
         engine.collective_rpc(prepare, cell.heap_objects, trial.seed)
-        until_told()
+        say_and_wait(READY)
         warm_up(engine, schedule, cell.batch_size)
         watch = mode.watch(engine, min(cell.batch_size, schedule.num_requests))
-        clock = VirtualClock() if mode.virtual_time else RealClock()
+        paused = PausedClock()
+        real = paused if trial.slice_steps else RealClock()
+        clock = VirtualClock() if mode.virtual_time else real
+        pause = partial(paused.stop_during, partial(say_and_wait, PAUSED))
         client = Client(engine, watch.step, schedule, clock)
         phase_seed = trial.seed if mode.vary_phase else None
         opened = (mode.policy or cell.gc, cell.batch_size, mode.probe, phase_seed)
@@ -83,8 +89,8 @@ def run_trial(trial: Trial, until_told: Callable[[], None]) -> TrialResult:
             raise ValueError(refusals[0])
         wire_bytes = engine.wire_bytes
         window_ns = -time.perf_counter_ns()
-        client.run(trial.max_steps)
-        window_ns += time.perf_counter_ns()
+        client.run(trial.max_steps, trial.slice_steps, pause)
+        window_ns += time.perf_counter_ns() - paused.away_ns
         wire_bytes = engine.wire_bytes - wire_bytes
         client.abandon()  # a worker process answers nothing else while a step is under way
         processes: list[ProcessResult] = engine.collective_rpc(close_window)
@@ -106,7 +112,7 @@ def run_trial(trial: Trial, until_told: Callable[[], None]) -> TrialResult:
     metrics, invalid = measure(observation, trial.mode)
     if trial.rows_path:
         _write_rows(trial.rows_path, observation)
-    root, commit = code_identity(Path(__file__).parents[1])
+    root, commit = code_identity(Path(engines.__file__).resolve().parents[1])
     return TrialResult(
         cell=cell,
         mode=trial.mode,
@@ -121,6 +127,7 @@ def run_trial(trial: Trial, until_told: Callable[[], None]) -> TrialResult:
         code_root=root,
         code_commit=commit,
         wall_seconds=time.perf_counter() - began,
+        slice_host_seconds=host_seconds_by_slice(observation, trial.slice_steps),
         invalid=invalid,
     )
 
@@ -163,14 +170,14 @@ def main() -> int:
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not end up in the JSON
 
-    def until_told() -> None:
-        answer.write(READY)
+    def say_and_wait(word: bytes) -> None:
+        answer.write(word)
         answer.flush()
         sys.stdin.buffer.readline()
 
     try:
         trial = msgspec.json.decode(sys.stdin.buffer.readline(), type=Trial)
-        result = run_trial(trial, until_told)
+        result = run_trial(trial, say_and_wait)
     except EngineDeadError as error:
         print(error, file=sys.stderr)
         return 1

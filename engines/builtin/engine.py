@@ -1,6 +1,5 @@
 """The built-in engine: schedule, launch, wait, hand over, process; one step or two under way."""
 
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from engines.builtin.registries import (
     WIRES,
     WORKERS,
 )
+from engines.builtin.release import launch
 from engines.builtin.request_table import NewRequest
 from engines.builtin.scheduler import ScheduledStep, Scheduler
 from engines.builtin.worker import Worker
@@ -43,6 +43,8 @@ class Engine:
     role = "engine"
     is_scripted = True
     has_wait_hook = True
+    package = "engines"
+    shapes = (("list_of_lists", "per_request"), ("flat_arrays", "columnar"))
 
     @staticmethod
     def validate(config: EngineConfig) -> None:
@@ -76,10 +78,8 @@ class Engine:
 
     @staticmethod
     def launch(python: str, release: str) -> Launch:
-        """In this interpreter, or the one asked for."""
-        if release:
-            raise ValueError(f"--release {release}: the built-in engine has no releases")
-        return Launch(python or sys.executable, {})
+        """In this interpreter or the one asked for; ``release`` is a tree of gcbench's."""
+        return launch(python, release)
 
     @staticmethod
     def contradiction(config: EngineConfig) -> str:

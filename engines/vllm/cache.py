@@ -9,22 +9,16 @@
 """
 
 import fcntl
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from engines.cache import cache_root
+
 
 class ReleaseError(ValueError):
     """A release that cannot be had. One sentence: what is wrong, where, what to do."""
-
-
-def cache_root() -> Path:
-    """``$GCBENCH_CACHE``, else ``$XDG_CACHE_HOME/gcbench``, else ``~/.cache/gcbench``; absolute."""
-    if chosen := os.environ.get("GCBENCH_CACHE"):
-        return Path(chosen).expanduser().absolute()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser().absolute() / "gcbench"
 
 
 def vllm_folder() -> Path:

@@ -28,6 +28,8 @@ class VllmEngine:
     """
 
     host_path: bool
+    package = "vllm"
+    shapes = (("", "per_request"),)
 
     def __init__(self, config: EngineConfig) -> None:
         set_environment(engine_core=config.engine_core, host_path=self.host_path)

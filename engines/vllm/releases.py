@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from engines.vllm.cache import ReleaseError, cache_root, only_writer, vllm_folder, writing
+from engines.vllm.cache import ReleaseError, only_writer, vllm_folder, writing
 from engines.vllm.environment import base_folder, base_interpreter, check_import, make_base
 from engines.vllm.index import download, known_versions
 from engines.vllm.unpack import unpack
@@ -18,7 +18,6 @@ __all__ = [
     "PINNED",
     "ReleaseError",
     "base_interpreter",
-    "cache_root",
     "check_version",
     "known_versions",
     "label",

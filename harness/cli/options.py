@@ -41,7 +41,7 @@ class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic from clic
 _AXES: list[tuple[str, CommaList, str]] = [
     ("workload", CommaList(), "Names, .toml files or Azure traces (.csv)."),
     ("engine", CommaList(), "builtin, vllm-hostpath (vLLM without its model) or vllm (all of it)."),
-    ("release", CommaList(), "Releases of vLLM: versions that were prepared, or source trees."),
+    ("release", CommaList(), "Source trees, of gcbench or vLLM; prepared versions of vLLM."),
     ("model", CommaList(), "A shipped config or a model's folder; the workload names one."),
     ("device", CommaList(), "modelled (a wait is the accelerator), null (no time), cpu, cuda."),
     ("device-profile", CommaList(), "Modelled accelerator: a name or a .toml file."),

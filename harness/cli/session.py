@@ -3,11 +3,11 @@
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from engines.registry import ENGINES
 from harness.cli.options import take_axes, take_workloads
@@ -18,12 +18,10 @@ from harness.isolate import isolate
 from harness.machine import cores_usable, describe
 from harness.metrics import METRICS
 from harness.plan import Plan, default_decider, exact_turns
-from harness.rounds import Outcomes, Precision, Rounds
+from harness.rounds import Compared, Outcomes, Precision, Rounds
 from harness.store import RunStore, new_name, trial_key, write_json
 from harness.summarise import summarise
 from harness.trial import Cell, Mode, Trial, TrialFailure, TrialResult
-from workloads.schedule import Schedule
-from workloads.workload import Workload
 
 _PREPARED_AT_ONCE = 4
 """Interpreters that get ready side by side at most: each holds torch and a heap."""
@@ -34,7 +32,7 @@ class Session:
 
     def __init__(self, flags: dict[str, Any], *, is_prepared: bool = True) -> None:
         """Raises ValueError for what cannot be run, here too unless it is still to be prepared."""
-        self._json_path = _checked(flags.pop("json_path"))
+        self._json_path = checked(flags.pop("json_path"), "--json")
         self._quiet: bool = flags.pop("quiet")
         self.shows_tables = not self._quiet and self._json_path != "-"
         self._timeout: float = flags.pop("trial_timeout")
@@ -47,6 +45,11 @@ class Session:
         if is_prepared:
             for cell in self.grid.cells:
                 ENGINES.load(cell.engine).launch(cell.python, cell.release)
+
+    @property
+    def schedule_hashes(self) -> dict[str, str]:
+        """The hash of each workload's schedule."""
+        return {name: schedule.sha256 for name, schedule in self.schedules.items()}
 
     @property
     def cell(self) -> Cell:
@@ -91,7 +94,7 @@ class Session:
         return Plan(
             name=resume or new_name(self._output, self.workloads[0].name),
             cells=cells,
-            schedules={name: schedule.sha256 for name, schedule in self.schedules.items()},
+            schedules=self.schedule_hashes,
             baselines=chosen,
             decide=[decide] * len(chosen) if decide else default_decider(cells),
             rounds=rounds,
@@ -139,9 +142,17 @@ class Session:
 
     def run(self, plan: Plan, precise: Precision) -> tuple[ExperimentResult, bool]:
         """Run what is not stored yet; the result, and whether Ctrl-C ended it early."""
+        measured = self.measure(plan, partial(self._summarise, plan), precise)
+        result = self._summarise(plan, measured.outcomes, measured.notes)
+        measured.store.save_experiment(result)
+        return result, measured.is_interrupted
+
+    def measure(
+        self, plan: Plan, compare: Callable[[Outcomes], Compared], precise: Precision
+    ) -> "Measured":
+        """Run what is not stored yet, until ``compare`` gives comparisons that are ``precise``."""
         store = self._store(plan.name)
         store.adopt_plan(plan)
-        describe_result = partial(self._summarise, plan, store)
         total = plan.rounds * len(plan.cells) + len(exact_turns(plan))
         interrupted = False
         stored = store.load_trials()
@@ -156,37 +167,59 @@ class Session:
                 outcomes=stored,
             )
             try:
-                rounds.run(describe_result, precise)
+                rounds.run(compare, precise)
             except KeyboardInterrupt:
                 interrupted = True
-        result = describe_result(rounds.outcomes, rounds.repeated)
-        store.save_experiment(result)
-        return result, interrupted
+        notes = [*store.warnings, *(f"Left out: {why}." for why in self.grid.left_out)]
+        if rounds.repeated:
+            notes.append(f"{rounds.repeated} trials were repeated: the machine was too busy.")
+        return Measured(rounds.outcomes, [*notes, *self.bad_rows], store, interrupted)
 
     def _summarise(
-        self, plan: Plan, store: RunStore, outcomes: Outcomes, repeated: int = 0
+        self, plan: Plan, outcomes: Outcomes, notes: Sequence[str] = ()
     ) -> ExperimentResult:
-        notes = [*store.warnings, *(f"Left out: {why}." for why in self.grid.left_out)]
-        if repeated:
-            notes.append(f"{repeated} trials were repeated because the machine was too busy.")
-        notes += self.bad_rows
         return summarise(
             plan,
             outcomes,
             machine=describe(),
-            workload=_workload_words(self.workloads, self.schedules, self._seed),
-            command=shlex.join(["gcbench", *sys.argv[1:]]),
+            workload=self.workload_words(),
+            command=command_line(),
             notes=notes,
         )
 
+    def workload_words(self) -> dict[str, Any]:
+        """Names and hashes of what was replayed."""
+        first = self.schedules[self.workloads[0].name]
+        return {
+            "name": ", ".join(self.schedules),
+            "hash": ", ".join(schedule.sha256 for schedule in self.schedules.values()),
+            "num_requests": first.num_requests,
+            "total_output_tokens": first.total_output_tokens,
+            "seed": self._seed,
+        }
 
-def _checked(json_path: str | None) -> str | None:
-    """The path for `--json`, refused now rather than after the measurement."""
-    if json_path and json_path != "-":
-        path = Path(json_path)
-        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise ValueError(f"--json {json_path}: cannot be written; name a file in a folder")
-    return json_path
+
+class Measured(NamedTuple):
+    """What a plan's trials gave, what there is to say of how, and where they are kept."""
+
+    outcomes: Outcomes
+    notes: list[str]
+    store: RunStore
+    is_interrupted: bool
+
+
+def command_line() -> str:
+    """The command that was given."""
+    return shlex.join(["gcbench", *sys.argv[1:]])
+
+
+def checked(path: str | None, option: str) -> str | None:
+    """The path that an option names, refused now rather than after the measurement."""
+    if path and path != "-":
+        file = Path(path)
+        if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
+            raise ValueError(f"{option} {path}: cannot be written; name a file in a folder")
+    return path
 
 
 def _parse_baseline(text: str) -> dict[str, str]:
@@ -196,16 +229,3 @@ def _parse_baseline(text: str) -> dict[str, str]:
     if any(len(pair) != 2 for pair in pairs):
         raise ValueError(f"--baseline {text}: must be AXIS=VALUE, several separated by commas")
     return {axis.replace("-", "_"): value for axis, value in pairs}
-
-
-def _workload_words(
-    workloads: Sequence[Workload], schedules: Mapping[str, Schedule], seed: int
-) -> dict[str, Any]:
-    first = schedules[workloads[0].name]
-    return {
-        "name": ", ".join(schedules),
-        "hash": ", ".join(schedule.sha256 for schedule in schedules.values()),
-        "num_requests": first.num_requests,
-        "total_output_tokens": first.total_output_tokens,
-        "seed": seed,
-    }

@@ -27,7 +27,7 @@ def header(result: ExperimentResult) -> list[tuple[str, str]]:
         shared.pop(said_elsewhere, None)
     lines = [
         ("experiment", result.name),
-        ("machine", _machine_words(result.machine)),
+        ("machine", machine_words(result.machine)),
         ("interpreter", _interpreter_words(result)),
         ("workload", _workload_words(result)),
         ("device", "; ".join(_DEVICES.get(device, device) for device in devices)),
@@ -50,7 +50,8 @@ def varying_axes(result: ExperimentResult) -> list[str]:
     return [axis for axis in axes if len({point[axis] for point in points if axis in point}) > 1]
 
 
-def _machine_words(machine: dict[str, Any]) -> str:
+def machine_words(machine: dict[str, Any]) -> str:
+    """A machine in a line; parts that are not known are left out."""
     memory, virtualization = machine.get("memory_bytes"), machine.get("virtualization")
     parts = [
         str(machine.get("cpu_model", "")),

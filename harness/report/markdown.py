@@ -1,7 +1,9 @@
 """The same tables as GitHub Markdown, and the page that defines the metrics."""
 
+from collections.abc import Sequence
+
 from harness.experiment import ExperimentResult
-from harness.metrics import METRICS
+from harness.metrics import METRICS, Metric
 from harness.report.header import header
 from harness.report.plain import PlainTable, Row
 from harness.report.summary import cells_table, failure_lines, verdict_tables
@@ -9,13 +11,24 @@ from harness.report.summary import cells_table, failure_lines, verdict_tables
 
 def experiment_markdown(result: ExperimentResult) -> str:
     """Header, cells, verdicts, failures and notes, for a README or a pull request."""
-    parts = ["\n".join(f"- **{label}**: {_escape(words)}" for label, words in header(result))]
+    parts = [pairs_markdown(header(result))]
     parts += map(table_markdown, (cells_table(result), *verdict_tables(result)))
     for title, lines in (("Trials without a result", failure_lines(result)),
                          ("Notes", result.notes)):  # fmt: skip
         if lines:
-            parts.append(f"**{title}**\n\n" + "\n".join(f"- {_escape(line)}" for line in lines))
+            parts.append(lines_markdown(title, lines))
     return "\n\n".join(parts) + "\n"
+
+
+def pairs_markdown(pairs: Sequence[tuple[str, str]]) -> str:
+    """Labels and what belongs to them, as a list."""
+    return "\n".join(f"- **{label}**: {_escape(words)}" for label, words in pairs)
+
+
+def lines_markdown(title: str, lines: Sequence[str]) -> str:
+    """A list, under its title if it has one."""
+    listed = "\n".join(f"- {_escape(line)}" for line in lines)
+    return f"**{title}**\n\n{listed}" if title else listed
 
 
 def table_markdown(table: PlainTable) -> str:
@@ -28,14 +41,19 @@ def table_markdown(table: PlainTable) -> str:
 
 def metrics_markdown() -> str:
     """docs/metrics.md, from the one table of metrics."""
-    columns = ("metric", "unit", "better", "kind", "trials", "definition", "source")
+    columns = ("metric", "unit", "better", "kind", "floor", "trials", "definition", "source")
     rows = [
-        (f"`{m.name}`", m.unit, m.direction, m.kind, m.mode, m.definition, m.source)
+        (f"`{m.name}`", m.unit, m.direction, m.kind, _floor(m), m.mode, m.definition, m.source)
         for m in METRICS.values()
     ]
     separator = "|---" * len(columns) + "|"
     table = "\n".join((_line(columns), separator, *map(_line, rows)))
     return f"{_METRICS_HEAD}\n{table}\n"
+
+
+def _floor(metric: Metric) -> str:
+    relative = f"{100 * metric.noise_floor:g} %"
+    return f"{relative}, {metric.least_change:g}" if metric.least_change else relative
 
 
 def _line(row: Row) -> str:
@@ -58,6 +76,8 @@ from it. JSON carries the units below, tables choose the readable one (`1.32 ms`
 - **kind**: `exact` figures repeat to the digit in an exact cell (`null` device, one process, no
   clock) and are compared as they stand; `timing` figures get intervals, and so do exact ones
   wherever the cell is not exact.
+- **floor**: a change up to it, relative and where a second number stands also in the unit, is one
+  that no one would act upon; `gcbench gate` and `gcbench history` call it `same`.
 - **trials**: the mode of the trials that measure it. `timing` has the probe on and varies the
   phase of the collector's counters by seed; `counts` reads `gc.get_stats()` without a probe and
   in a fixed phase; `tracked` turns the collector off and reads its counter after each phase;

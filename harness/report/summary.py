@@ -9,6 +9,7 @@ from harness.experiment import CellResult, Comparison, ExperimentResult, Verdict
 from harness.metrics import METRICS
 from harness.report.header import varying_axes
 from harness.report.plain import PlainTable, Row
+from harness.trial import TrialFailure
 
 VERDICTS: dict[Verdict, str] = {
     "better": "▲ better",
@@ -83,7 +84,11 @@ def verdict_tables(result: ExperimentResult) -> list[PlainTable]:
 
 def failure_lines(result: ExperimentResult) -> list[str]:
     """The trials that gave no result, like ones together."""
-    varying = varying_axes(result)
+    return trial_failure_lines(result.failures, varying_axes(result))
+
+
+def trial_failure_lines(failures: Iterable[TrialFailure], varying: list[str]) -> list[str]:
+    """The same, with the cells named by the axes that vary."""
     alike = Counter(
         (
             cell_id(failure.cell, varying),
@@ -91,7 +96,7 @@ def failure_lines(result: ExperimentResult) -> list[str]:
             failure.kind.replace("_", " "),
             failure.reason,
         )
-        for failure in result.failures
+        for failure in failures
     )
     return [
         f"{cell} ({mode}{f', {times} times' if times > 1 else ''}) {kind}: {reason}"

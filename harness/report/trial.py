@@ -12,7 +12,7 @@ from harness.report.terminal import WIDTH, print_pairs, print_table
 from harness.trial import Cell, ProcessResult, TrialResult
 
 _SUBJECTS = {
-    "Requests": ("request_", "output_", "ttft", "tpot", "itl", "e2el"),
+    "Requests": ("request_", "seconds_", "output_", "ttft", "tpot", "itl", "e2el"),
     "Steps": ("num_steps", "step_", "phase_", "host_", "bytecodes_"),
     "Collector": ("gc_", "full_pass"),
     "Objects and bytes": ("tracked_", "handoff_", "wire_", "peak_"),

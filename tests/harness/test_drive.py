@@ -12,7 +12,7 @@ from small import CELL, engine, schedule
 
 from engines.builtin.delivery import RequestOutput
 from engines.protocol import StepOutput
-from harness.clock import VIRTUAL_STEP_NS, RealClock, VirtualClock
+from harness.clock import VIRTUAL_STEP_NS, PausedClock, RealClock, VirtualClock
 from harness.drive import Client, warm_up
 
 VIRTUAL_STEP_SECONDS = VIRTUAL_STEP_NS / 1e9
@@ -216,6 +216,25 @@ def test_the_real_clock_waits_no_shorter_than_asked():
     clock.wait_until(moment)
     assert clock.now() >= moment
     clock.step_done()
+
+
+def test_a_clock_that_is_stopped_does_not_see_the_time_between(monkeypatch):
+    moments = iter([100, 150, 950, 1000, 1030])
+    monkeypatch.setattr("time.perf_counter_ns", lambda: next(moments))
+    clock, waited = PausedClock(), []
+    assert clock.now() == 100
+    clock.stop_during(lambda: waited.append(True))
+    assert waited == [True]
+    assert (clock.away_ns, clock.now(), clock.now()) == (800, 200, 230)
+
+
+@pytest.mark.parametrize(("slice_steps", "pauses"), [(0, 0), (1, 5), (2, 2), (5, 1), (6, 0)])
+def test_a_client_pauses_after_each_slice_and_does_the_same_work(slice_steps, pauses):
+    seen, asked = Onlooker(schedule([5, 3]), CELL), []
+    seen.client.run(slice_steps=slice_steps, pause=lambda: asked.append(True))
+    assert seen.client.recorder.num_steps == 5
+    assert len(asked) == pauses
+    assert [len(tokens) for tokens in seen.client.tokens] == [5, 3]
 
 
 def test_the_virtual_clock_moves_by_steps_and_jumps_and_never_back():

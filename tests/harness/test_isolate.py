@@ -242,6 +242,41 @@ def test_an_overlapped_worker_can_be_left_after_some_steps(tmp_path):
     assert outcome.metrics["num_steps"] == 5
 
 
+def test_trials_with_slices_take_turns_there_and_back(play, tmp_path):
+    log = tmp_path / "log"
+
+    def slices(name: str, count: int) -> Trial:
+        one = f"read go; echo {name} >> {log}; echo paused; "
+        script = f"read trial; echo ready; {one * count} read go; cat {{answer}}"
+        return msgspec.structs.replace(play(script, name), slice_steps=1)
+
+    outcomes = list(isolate([slices("a", 3), slices("b", 3)], 30))
+    assert [type(outcome) for outcome in outcomes] == [TrialResult] * 2
+    assert log.read_text().split() == ["a", "b", "b", "a", "a", "b"]
+
+
+def test_one_that_ends_or_hangs_between_slices_does_not_stop_the_other(play, tmp_path):
+    good = "read trial; echo ready; read go; echo paused; read go; echo paused; read go; "
+    crashing = play("read trial; echo ready; read go; echo paused; read go; exit 7", "crashing")
+    hanging = play("read trial; echo ready; read go; echo paused; read go; sleep 600", "hanging")
+    trials = [play(good + "cat {answer}", "good"), crashing, hanging]
+    sliced = [msgspec.structs.replace(each, slice_steps=1) for each in trials]
+    outcomes = list(isolate(sliced, 2))
+    assert isinstance(outcomes[0], TrialResult)
+    assert [outcome.kind for outcome in outcomes[1:]] == ["crashed", "timed_out"]
+
+
+def test_slices_change_nothing_but_when_it_runs(tmp_path):
+    of = schedule([40] * 8)
+    whole, sliced = isolate([trial(of, tmp_path), trial(of, tmp_path, slice_steps=10)], 60)
+    outcomes = [whole, *isolate([trial(of, tmp_path, slice_steps=7)], 60), sliced]
+    assert len({outcome.tokens_sha256 for outcome in outcomes}) == 1
+    assert len({outcome.metrics["num_steps"] for outcome in outcomes}) == 1
+    assert [len(outcome.slice_host_seconds) for outcome in outcomes] == [0, 5, 4]
+    host = sum(sliced.slice_host_seconds) / 4
+    assert host == pytest.approx(sliced.metrics["host_time_per_step"], rel=1e-9)
+
+
 def test_a_worker_or_a_trial_that_is_killed_while_it_measures_is_told_apart(tmp_path):
     cell = msgspec.structs.replace(CELL, worker="process")
     with (

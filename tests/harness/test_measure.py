@@ -133,6 +133,7 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
         wall = (max(last[i] for i in done) - min(sent[i] for i in done)) / S
         out |= {
             "request_throughput": len(done) / wall if wall else None,
+            "seconds_per_request": wall / len(done) if wall else None,
             "output_throughput": sum(tokens[i] for i in done) / wall if wall else None,
             "ttft_median": median(first[i] - sent[i] for i in done) / S,
             "ttft_p99": None,

@@ -14,11 +14,11 @@ from harness.statistics import (
     MIN_ROUNDS,
     Ratio,
     holm,
+    is_precise,
     minimum_detectable_effect,
     paired_ratio,
     percentile_or_none,
     rounds_needed,
-    until_precise,
 )
 from harness.verdict import decide
 
@@ -235,9 +235,9 @@ def test_the_detectable_effect_is_found_four_times_in_five() -> None:
 
 def test_precision_is_relative_to_the_ratio() -> None:
     narrow = made_up(2.0, 1.98, 2.02, 0.001)
-    assert until_precise(narrow, 0.011)
-    assert not until_precise(narrow, 0.009)
-    assert not until_precise(narrow._replace(rounds=6), 0.011)
+    assert is_precise(narrow, 0.011)
+    assert not is_precise(narrow, 0.009)
+    assert not is_precise(narrow._replace(rounds=6), 0.011)
 
 
 def test_noise_floor_tells_the_noise_it_was_made_of() -> None:

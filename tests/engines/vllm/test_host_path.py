@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from vllm_trials import cell, schedule, trial
+from vllm_trials import cell, schedule
 
 from engines.builtin.registries import DEVICES, REPRESENTATIONS
 from engines.protocol import EngineConfig
@@ -16,8 +16,6 @@ from engines.vllm.settings import NATIVE
 from harness.cli.main import main
 from harness.cli.options import AXIS_DEFAULTS
 from harness.grid import Grid, cross, is_exact
-from harness.isolate import isolate
-from harness.trial import TrialFailure
 
 SCHEDULE = schedule([4, 9], [3, 5])
 CONFIG = EngineConfig(max_num_seqs=8, max_model_len=64, device="null", representation=NATIVE)
@@ -180,13 +178,6 @@ def test_vllm_has_the_built_in_engines_blocks_and_its_own(max_model_len):
 def test_the_engines_say_what_they_are():
     assert (HostPathEngine.is_scripted, HostPathEngine.has_wait_hook) == (True, True)
     assert (InProcessEngine.is_scripted, InProcessEngine.has_wait_hook) == (False, False)
-
-
-def test_a_release_of_the_built_in_engine_is_refused_in_a_sentence(tmp_path):
-    (outcome,) = isolate([trial(SCHEDULE, tmp_path, cell("builtin", release="0.32.0"))], 10)
-    assert isinstance(outcome, TrialFailure)
-    assert outcome.kind == "refused"
-    assert outcome.reason == "--release 0.32.0: the built-in engine has no releases"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from local_index import sdist, vllm_files, wheel
 
-from engines.vllm.releases import ReleaseError, cache_root, known_versions, label, layer, prepare
+from engines.cache import cache_root
+from engines.vllm.releases import ReleaseError, known_versions, label, layer, prepare
 
 pytestmark = pytest.mark.usefixtures("cache")
 ROOT = Path(__file__).parents[3]

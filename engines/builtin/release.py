@@ -1,0 +1,48 @@
+"""Another tree's built-in engine under this harness: where its trials run."""
+
+import os
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+from engines.cache import cache_root
+from engines.protocol import Launch
+
+_CODE_ROOT = Path(__file__).parents[2]
+
+
+def launch(python: str, release: str) -> Launch:
+    """This interpreter or the one asked for; a ``release`` is a tree whose ``engines`` run in it.
+
+    Workloads and harness are this tree's in either case. Raises ValueError where the path holds
+    no gcbench.
+    """
+    interpreter = python or sys.executable
+    if not release:
+        return Launch(interpreter, {})
+    path = [str(_engines_alone(Path(release).expanduser())), str(_CODE_ROOT)]
+    if inherited := os.environ.get("PYTHONPATH"):
+        path.append(inherited)
+    return Launch(interpreter, {"PYTHONPATH": os.pathsep.join(path)})
+
+
+def _engines_alone(tree: Path) -> Path:
+    """A folder that has the tree's ``engines`` and nothing else of gcbench in it."""
+    engines = tree / "engines"
+    if not (engines / "builtin" / "engine.py").is_file():
+        raise ValueError(
+            f"--release {tree}: no engines/builtin there; give the top folder of a gcbench tree"
+        )
+    engines = engines.resolve()
+    alone = cache_root() / "engines" / sha256(str(engines).encode()).hexdigest()[:16]
+    try:
+        alone.mkdir(parents=True, exist_ok=True)
+        if not (alone / "engines").is_symlink():
+            (alone / "engines").symlink_to(engines)
+    except FileExistsError:
+        pass  # another process has just made it
+    except OSError as error:
+        raise ValueError(
+            f"cannot write to {alone}: {error.strerror}; set GCBENCH_CACHE to another folder"
+        ) from error
+    return alone
