@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytest_plugins = ["pytester"]
+
 
 def _callbacks() -> list[Callable[..., Any]]:
     """Those in force, less hypothesis's own, which it installs once and keeps."""

@@ -1,0 +1,148 @@
+"""The workflows are what GitHub takes, ask for what there is, and cannot be talked into more."""
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click import Command, Context, Option
+from ruamel.yaml import YAML
+
+from harness.cli.main import cli
+
+ROOT = Path(__file__).parents[1]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.y*ml"))
+PULL_REQUEST = ROOT / ".github" / "workflows" / "pull-request.yml"
+
+
+def complaints(path: Path) -> list[str]:
+    """All that is wrong with a workflow."""
+    return [*_of_the_schema(path), *_of_ours(YAML(typ="safe").load(path.read_text()))]
+
+
+def _of_the_schema(path: Path) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows",
+         str(path)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return [f"schema: {done.stdout}{done.stderr}"] if done.returncode else []
+
+
+def _of_ours(workflow: dict[str, Any]) -> Iterator[str]:
+    if workflow.get("permissions") != {"contents": "read"}:
+        yield "permissions are not just contents: read"
+    if not workflow.get("concurrency", {}).get("cancel-in-progress"):
+        yield "an older run goes on beside a newer one"
+    for name, job in workflow["jobs"].items():
+        yield from (f"{name}: {complaint}" for complaint in _of_job(job))
+
+
+def _of_job(job: dict[str, Any]) -> Iterator[str]:
+    if "permissions" in job:
+        yield "permissions of its own"
+    if "timeout-minutes" not in job:
+        yield "no timeout"
+    steps = job["steps"]
+    scripts = "\n".join(step.get("run", "") for step in steps)
+    for step in steps:
+        action, given = step.get("uses", ""), step.get("with", {})
+        if action and not re.fullmatch(r"actions/[\w-]+@v\d+", action):
+            yield f"{action} is not GitHub's own at a major version"
+        if action.startswith("actions/checkout@"):
+            if given.get("persist-credentials") is not False:
+                yield "the checkout leaves its token behind"
+            if "gcbench gate" in scripts and given.get("fetch-depth") != 0:
+                yield "gates on a clone that is not full"
+    if "${{" in scripts:
+        yield "an expression within a script"
+    yield from _of_commands(scripts, steps, job)
+
+
+def _of_commands(scripts: str, steps: list[dict[str, Any]], job: dict[str, Any]) -> Iterator[str]:
+    environment = set(job.get("env", {})).union(*(step.get("env", {}) for step in steps))
+    for variable in re.findall(r"\$\{?(\w+)", scripts):
+        if variable not in environment and not variable.startswith(("GITHUB_", "RUNNER_")):
+            yield f"${variable} is set nowhere"
+    for line in scripts.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        for word, following in pairwise(words):
+            if word == "make" and following not in make_targets():
+                yield f"make has no target {following}"
+        if words and words[0].startswith(".ci/") and not (ROOT / words[0]).is_file():
+            yield f"there is no {words[0]}"
+        if words and Path(words[0]).name == "gcbench":
+            yield from _of_gcbench(words[1:])
+
+
+def _of_gcbench(words: list[str]) -> Iterator[str]:
+    context = Context(cli)
+    command = cli.get_command(context, words[0])
+    if command is None:
+        yield f"gcbench has no command {words[0]}"
+        return
+    for word in words[1:]:
+        if word.startswith("-") and word.split("=")[0] not in flags(command):
+            yield f"gcbench {words[0]} has no flag {word}"
+
+
+def flags(command: Command) -> set[str]:
+    options = [each for each in command.params if isinstance(each, Option)]
+    return {flag for each in options for flag in (*each.opts, *each.secondary_opts)}
+
+
+def make_targets() -> set[str]:
+    return set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_are_sound(path):
+    assert complaints(path) == []
+
+
+def test_a_pull_request_is_tested_and_gated():
+    jobs = YAML(typ="safe").load(PULL_REQUEST.read_text())["jobs"]
+    scripts = {name: [step.get("run", "") for step in job["steps"]] for name, job in jobs.items()}
+    assert ".ci/run" in scripts["test"]
+    (gate,) = [script for script in scripts["gate"] if "gcbench gate" in script]
+    assert shlex.split(gate)[1:4] == ["gate", "$BASE_SHA", "$HEAD_SHA"]
+    for job in jobs.values():
+        assert "continue-on-error" not in job
+        assert not any("continue-on-error" in step for step in job["steps"])
+    after = jobs["gate"]["steps"][scripts["gate"].index(gate) + 1 :]
+    assert [step["if"] for step in after] == ["always()"] * 2, "shown where the gate fails too"
+
+
+@pytest.mark.parametrize(
+    ("written", "broken", "complaint"),
+    [
+        ("runs-on: ubuntu-24.04", "run-on: ubuntu-24.04", "schema"),
+        ("if: always()", "if: [always()]", "schema"),
+        ("on:\n  pull_request:", "on:\n  pull_requests:", "schema"),
+        ("contents: read", "contents: write", "permissions"),
+        ("cancel-in-progress: true", "cancel-in-progress: false", "older run"),
+        ("timeout-minutes: 60", "continue-on-error: false", "no timeout"),
+        ("fetch-depth: 0", "fetch-depth: 1", "not full"),
+        ("persist-credentials: false", "persist-credentials: true", "token"),
+        ('"$BASE_SHA"', "${{ github.base_ref }}", "expression within a script"),
+        ("BASE_SHA:", "BASE:", "$BASE_SHA is set nowhere"),
+        ("actions/setup-python@v5", "actions/setup-python@main", "major version"),
+        ("actions/setup-python@v5", "somebody/setup-python@v5", "GitHub's own"),
+        ("make install", "make instal", "make has no target instal"),
+        (".ci/run", ".ci/runs", "there is no .ci/runs"),
+        ("gcbench gate", "gcbench gates", "gcbench has no command gates"),
+        ("--markdown", "--mark-down", "gcbench gate has no flag --mark-down"),
+    ],
+)
+def test_a_broken_workflow_is_refused(written, broken, complaint, tmp_path):
+    text = PULL_REQUEST.read_text()
+    assert written in text
+    path = tmp_path / "pull-request.yml"
+    path.write_text(text.replace(written, broken))
+    found = complaints(path)
+    assert any(complaint in each for each in found), found
