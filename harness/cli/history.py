@@ -1,0 +1,97 @@
+"""``gcbench history``: what was measured before, and what changed between two commits."""
+
+import sys
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import click
+import pandas as pd
+
+from harness.cli.options import CommaList
+from harness.report.history import changes_tables, history_pairs, not_compared
+from harness.report.terminal import make_console, print_lines, print_pairs, print_table
+from harness.store_files import write_json
+from harness.tracking.changes import changes, latest_changes
+from harness.tracking.history import History, load
+
+SCHEMA = "gcbench.history/1"
+
+EXAMPLES = """
+\b
+Examples:
+  gcbench history
+      asv's results and raw trials below ./results; each series' last two commits
+  gcbench history asv.conf.json --between 078ebfa8 1c323ccd
+      two commits, from the results of any project that asv measures
+  gcbench history --metric gc_collections_gen0,tpot_median --json changes.json
+      two metrics only, for programs
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("results", type=click.Path(path_type=Path), default=Path("results"))
+@click.option("--between", nargs=2, metavar="BASE HEAD", help="Beginnings of two commits' hashes.")
+@click.option("--metric", "metrics", type=CommaList(), help="These metrics only.")
+@click.option("--json", "json_path", metavar="FILE|-", help="Write the changes there.")
+@click.pass_context
+def history(
+    ctx: click.Context,
+    /,
+    results: Path,
+    between: tuple[str, str] | None,
+    metrics: list[str] | None,
+    json_path: str | None,
+) -> None:
+    """Read asv's results and raw trials from RESULTS and say what changed, metric by metric.
+
+    RESULTS is an asv results folder, an asv.conf.json, a folder of raw trials, or a folder with
+    these below it. Each metric is judged by its own direction and noise floor; without --between
+    each series' last two commits are compared. Nothing is written or moved there.
+    """
+    found = load(results)
+    for problem in found.problems:
+        print(f"gcbench: {problem}", file=sys.stderr)
+    figures = found.figures
+    if metrics and len(figures):
+        figures = figures[figures["metric"].isin(_known(metrics, figures))]
+    between_two = changes(figures, *between) if between and len(figures) else None
+    table = latest_changes(figures) if between_two is None else between_two
+    if json_path != "-":
+        console = make_console()
+        print_pairs(history_pairs(found), console)
+        for part in changes_tables(table):
+            print_table(part, console)
+        print_lines("Not compared", not_compared(table), console)
+    if json_path:
+        write_json(json_path, _document(found, table))
+    if (table["verdict"] == "missing").all():
+        print(f"gcbench: nothing to compare: {_why(found, between)}", file=sys.stderr)
+        ctx.exit(3)
+
+
+def _known(metrics: list[str], figures: pd.DataFrame) -> list[str]:
+    names = [str(name) for name in figures["metric"].unique()]
+    for metric in metrics:
+        if metric not in names:
+            near = get_close_matches(metric, names, n=3, cutoff=0.4) or sorted(names)
+            raise ValueError(f"no metric {metric!r} in these results; nearest: {', '.join(near)}")
+    return metrics
+
+
+def _why(found: History, between: tuple[str, str] | None) -> str:
+    if found.figures.empty:
+        return "these are raw trials, and commits are compared from asv's results"
+    if between:
+        return (
+            "no series has a current figure at both commits; "
+            "measure both with today's benchmarks: `asv run BASE^!`, `asv run HEAD^!`"
+        )
+    return "no series has current figures at two commits; measure another with `asv run`"
+
+
+def _document(found: History, table: pd.DataFrame) -> dict[str, Any]:
+    """What `--json` writes; a value that is none is null."""
+    rows = table.astype(object).where(table.notna(), None).to_dict("records")
+    read = {name: len(getattr(found, name)) for name in ("figures", "trials", "failures")}
+    return {"schema": SCHEMA, "read": read, "changes": rows, "problems": found.problems}

@@ -1,0 +1,103 @@
+"""The tables of `gcbench history`: what was read, and what changed between two commits."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from harness import format as fmt
+from harness.report.plain import PlainTable, Row
+from harness.report.summary import VERDICTS
+from harness.tracking.frames import parameter_columns
+from harness.tracking.history import History
+
+_WORDS = dict[str, str](VERDICTS.items()) | {"changed": "~ changed", "missing": "– missing"}
+_UNITS = {"seconds": "s", "bytes": "B", "unit": ""}
+_CAPTION = (
+    "each metric by its own direction; same: within its noise floor, or the two 99 % intervals "
+    "meet; changed: the metric says no direction"
+)
+_GROUPS = (("worse", "better", "changed"), ("same",), ("missing",))
+
+
+def history_pairs(history: History) -> list[tuple[str, str]]:
+    """What was read, as (label, words)."""
+    figures, trials, failures = history.figures, history.trials, history.failures
+    lines = []
+    if len(figures):
+        first, last = (
+            f"{date:%Y-%m-%d}" for date in (figures["date"].min(), figures["date"].max())
+        )
+        old = int((~figures["is_current"]).sum())
+        set_apart = f", {fmt.count(old)} of them of benchmarks as they were before" if old else ""
+        lines += [
+            ("commits", f"{figures['commit'].nunique()}, of {first} to {last}"),
+            ("machines", ", ".join(figures["machine"].unique())),
+            ("environments", ", ".join(figures["environment"].unique())),
+            ("figures", f"{fmt.count(len(figures))}{set_apart}"),
+        ]
+    if len(trials) or len(failures):
+        experiments = {*trials["experiment"].unique(), *failures["experiment"].unique()}
+        measured = len(trials[["experiment", "round", "place", "mode"]].drop_duplicates())
+        lines.append((
+            "raw trials",
+            f"{fmt.count(measured)} with a result and {fmt.count(len(failures))} without, "
+            f"in {len(experiments)} experiment{'s' * (len(experiments) != 1)}",
+        ))  # fmt: skip
+    return lines
+
+
+def changes_tables(changes: pd.DataFrame) -> list[PlainTable]:
+    """A table for each machine, environment and pair of commits, what changed first.
+
+    Where all is missing there is none: `not_compared` says so.
+    """
+    parameters = parameter_columns_of(changes)
+    tables = []
+    for title, rows in _parts(changes):
+        records = {group: rows[rows["verdict"].isin(group)].to_dict("records") for group in _GROUPS}
+        groups = [[_row(row, parameters) for row in group] for group in records.values() if group]
+        if not (rows["verdict"] == "missing").all():
+            tables.append(
+                PlainTable(title, ("series", "before", "after", "ratio", "verdict"), groups)
+            )
+    return [*tables[:-1], *(table._replace(caption=_CAPTION) for table in tables[-1:])]
+
+
+def not_compared(changes: pd.DataFrame) -> list[str]:
+    """Where no series has a value on both sides, in words."""
+    return [
+        f"{title}: no series has both; {_measured(rows, 'before')} before, "
+        f"{_measured(rows, 'after')} after"
+        for title, rows in _parts(changes)
+        if (rows["verdict"] == "missing").all()
+    ]
+
+
+def _parts(changes: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    by = ["machine", "environment", "base", "head"]
+    for names, rows in changes.groupby(by, observed=True, sort=False):
+        machine, environment, base, head = map(str, names)
+        yield f"{base[:8]} → {head[:8]} on {machine}, {environment}", rows
+
+
+def _measured(rows: pd.DataFrame, side: str) -> str:
+    return f"{fmt.count(int(rows[side].notna().sum()))} of {fmt.count(len(rows))}"
+
+
+def parameter_columns_of(changes: pd.DataFrame) -> list[str]:
+    """The columns of a frame of changes that are parameters."""
+    own = {"base", "head", "before", "after", "ratio", "verdict"}
+    return [name for name in parameter_columns(changes) if name not in own]
+
+
+def _row(change: dict[Any, Any], parameters: list[str]) -> Row:
+    values = [str(change[name]) for name in parameters if not pd.isna(change[name])]
+    unit = _UNITS.get(change["unit"], change["unit"])
+    return (
+        " · ".join((f"{change['suite']}.{change['metric']}".lstrip("."), *values)),
+        fmt.with_unit(change["before"], unit).strip(),
+        fmt.with_unit(change["after"], unit).strip(),
+        fmt.ratio(change["ratio"]),
+        _WORDS[change["verdict"]],
+    )

@@ -1,0 +1,1 @@
+"""Results across commits: what was measured, what changed, and whether that matters."""

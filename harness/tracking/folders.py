@@ -1,0 +1,25 @@
+"""What lies in a folder: asked without moving anything, and without hiding a refusal."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+
+def subfolders(folder: Path, problems: list[str]) -> list[Path]:
+    """The folders in a folder, by name; a sentence in ``problems`` where it cannot be read."""
+    return _entries(folder, Path.is_dir, problems)
+
+
+def json_files(folder: Path, problems: list[str]) -> list[Path]:
+    """What is called ``*.json`` in a folder, by name, hidden ones left out."""
+    return _entries(folder, lambda p: p.suffix == ".json" and p.name[0] != ".", problems)
+
+
+def _entries(folder: Path, wanted: Callable[[Path], bool], problems: list[str]) -> list[Path]:
+    # Path.glob passes over a folder that may not be read as if it were empty.
+    try:
+        return sorted(filter(wanted, folder.iterdir()))
+    except OSError as error:
+        problem = f"{folder} cannot be read: {error.strerror or error}; allow this user to read it"
+        if problem not in problems:
+            problems.append(problem)
+        return []

@@ -1,0 +1,76 @@
+"""Figures as a pandas frame: a row a figure, a column a parameter."""
+
+from ast import literal_eval
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import pandas as pd
+
+from harness.tracking.figure import Figure
+
+COLUMNS = tuple(field for field in Figure._fields if field != "params")
+
+_TEXTS = (
+    "commit", "machine", "environment", "suite", "benchmark", "metric", "series", "outcome",
+    "unit", "direction", "kind", "version", "result_version",
+)  # fmt: skip
+
+
+def figures_frame(figures: Sequence[Figure]) -> pd.DataFrame:
+    """One row a figure, by the commits' dates; a column a parameter, missing where there is none.
+
+    A parameter whose name is already a column's is called ``param_<name>``.
+    """
+    figures = sorted(figures, key=lambda figure: figure.date)
+    frame = pd.DataFrame([figure[:-1] for figure in figures], columns=list(COLUMNS))
+    for name in _TEXTS:
+        frame[name] = frame[name].astype("category")
+    for name in ("date", "measured"):
+        frame[name] = pd.to_datetime(frame[name], unit="ms", utc=True).dt.as_unit("ms")
+    for name in ("value", "ci_low", "ci_high", "duration", "noise_floor", "least_change"):
+        frame[name] = frame[name].astype("float64")
+    frame["is_current"] = frame["is_current"].astype(bool)
+    frame["samples"] = frame["samples"].astype(object).where(frame["samples"].notna(), None)
+    names = list(dict.fromkeys(name for figure in figures for name in figure.params))
+    for name in names:
+        column = _free(name, {*frame.columns, *names} - {name})
+        frame[column] = parameter_column([figure.params.get(name) for figure in figures])
+    return frame
+
+
+def parameter_columns(figures: pd.DataFrame) -> list[str]:
+    """The columns of a frame of figures that are parameters."""
+    return [str(column) for column in figures.columns if column not in COLUMNS]
+
+
+def parameter_column(texts: Sequence[str | None]) -> "pd.Series[Any]":
+    """Values in Python's notation, None where missing: numbers if all fit 64 bits, else text."""
+    values = [None if text is None else _value(text) for text in texts]
+    kinds = {type(value) for value in values if value is not None}
+    fit = all(-(2**63) <= value < 2**63 for value in values if isinstance(value, int))
+    if kinds == {int} and fit:
+        return pd.Series(values, dtype="Int64")
+    if kinds and kinds <= {int, float} and fit:
+        return pd.Series(values, dtype="float64")
+    shown = [
+        value if value is None or isinstance(value, str) else text
+        for value, text in zip(values, texts, strict=True)
+    ]
+    return pd.Series(shown, dtype="object").astype("category")
+
+
+@lru_cache(maxsize=4096)
+def _value(text: str) -> str | int | float:
+    """What a parameter's text stands for; the text itself where that is no number and no string."""
+    try:
+        value = literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return text
+    return value if type(value) in (str, int, float) else text
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken or name in COLUMNS:
+        name = f"param_{name}"
+    return name

@@ -1,0 +1,96 @@
+"""Raw trials as pandas frames: a row for each metric of each trial, and one for each failure.
+
+`RunStore.load_trials` sets a file aside that it cannot read; this reader leaves all as it is.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pandas as pd
+
+from harness.metrics import METRICS, Metric
+from harness.store import STORED_SCHEMA, TrialKey, trial_key
+from harness.store_files import StoreError, decode_versioned
+from harness.tracking.folders import json_files
+from harness.trial import Cell, TrialFailure, TrialResult
+
+AXES = Cell.__struct_fields__
+PLACE = ("experiment", "round", "place", "mode", "seed", *AXES)
+TRIAL_COLUMNS = (*PLACE, "metric", "value", "unit", "direction", "kind", "code_commit", "invalid")
+FAILURE_COLUMNS = (*PLACE, "kind", "reason")
+
+Row = tuple[Any, ...]
+
+
+class RawTrials(NamedTuple):
+    """Rows in the order of `TRIAL_COLUMNS` and of `FAILURE_COLUMNS`."""
+
+    trials: list[Row]
+    failures: list[Row]
+
+
+class _Stored(msgspec.Struct):
+    key: TrialKey
+    result: TrialResult | None = None
+    failure: TrialFailure | None = None
+
+
+def read_trials(experiments: list[Path], problems: list[str]) -> RawTrials:
+    """All trials of experiments' folders; a sentence in ``problems`` for what cannot be read."""
+    read = RawTrials([], [])
+    for folder in experiments:
+        for path in json_files(folder / "trials", problems):
+            try:
+                key, outcome = _read_trial(path)
+            except StoreError as problem:
+                problems.append(f"{problem}; left out: resume its experiment or remove it")
+                continue
+            axes = (getattr(outcome.cell, axis) for axis in AXES)
+            place = (folder.name, key.round, key.index, outcome.mode, outcome.seed, *axes)
+            if isinstance(outcome, TrialFailure):
+                read.failures.append((*place, outcome.kind, outcome.reason))
+            else:
+                read.trials.extend(_metrics(place, outcome))
+    return read
+
+
+def trials_frame(rows: list[Row]) -> pd.DataFrame:
+    """One row for each metric of each trial; what a trial could not give is NaN."""
+    frame = _frame(rows, TRIAL_COLUMNS)
+    return frame.assign(value=frame["value"].astype("float64"))
+
+
+def failures_frame(rows: list[Row]) -> pd.DataFrame:
+    """One row for each trial without a result, and why."""
+    return _frame(rows, FAILURE_COLUMNS)
+
+
+def _frame(rows: list[Row], columns: tuple[str, ...]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=list(columns))
+    numbers = {name for name, value in zip(AXES, msgspec.structs.astuple(Cell(workload="")),
+                                           strict=True) if isinstance(value, int)}  # fmt: skip
+    for column in columns:
+        if column in numbers or column in ("round", "place", "seed"):
+            frame[column] = frame[column].astype("int64")
+        elif column not in ("value", "reason"):
+            frame[column] = frame[column].astype("category")
+    return frame
+
+
+def _read_trial(path: Path) -> tuple[TrialKey, TrialResult | TrialFailure]:
+    stored = decode_versioned(path, _Stored, STORED_SCHEMA)
+    outcome, key = stored.result or stored.failure, stored.key
+    if outcome is None:
+        raise StoreError(f"{path} holds neither a result nor a failure")
+    if str(key) != path.stem or key != trial_key(key.round, key.index, outcome.cell, outcome.mode):
+        raise StoreError(f"{path} holds another trial than its name says")
+    return key, outcome
+
+
+def _metrics(place: Row, result: TrialResult) -> Iterator[Row]:
+    for name, value in result.metrics.items():
+        metric = METRICS.get(name) or Metric(name, "", "neither", "timing", "", "", "")
+        yield (*place, name, value, metric.unit, metric.direction, metric.kind,
+               result.code_commit, result.invalid)  # fmt: skip

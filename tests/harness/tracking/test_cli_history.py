@@ -1,0 +1,117 @@
+"""``gcbench history``: tables and JSON from real results, a status and a sentence otherwise."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import main
+from harness.store import RunStore, trial_key
+from harness.trial import Cell, TrialFailure
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+ASV = str(GOLDEN / "asv")
+
+
+@pytest.fixture
+def gcbench(capfd):
+    def call(*arguments: str) -> tuple[int, str, str]:
+        status = main(["history", *arguments])
+        said = capfd.readouterr()
+        return status, said.out, said.err
+
+    return call
+
+
+def test_what_changed_on_a_screen(gcbench):
+    status, out, err = gcbench(ASV, "--between", "1c32", "078e", "--metric",
+                               "throughput,gen0,bare,mem_list,endless")  # fmt: skip
+    assert status == 0
+    text = "\n".join(line.rstrip() for line in out.splitlines()) + "\n"
+    assert max(map(len, text.splitlines())) <= 100
+    golden = GOLDEN / "history.txt"
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text(text)
+    assert text == golden.read_text(), "history.txt changed; if meant, run with UPDATE_GOLDEN=1"
+    assert all(line.startswith("gcbench: ") for line in err.splitlines())
+    assert err.count("is inf, which is no figure") == 8
+
+
+def test_json_holds_every_digit_and_no_nan(gcbench, tmp_path):
+    status, out, _ = gcbench(ASV, "--between", "1c32", "078e", "--json", "-")
+    assert status == 0
+
+    def refuse(token: str) -> None:
+        raise AssertionError(f"{token} is not JSON")
+
+    found = json.loads(out, parse_constant=refuse)
+    assert found["schema"] == "gcbench.history/1"
+    assert found["read"] == {"figures": 112, "trials": 0, "failures": 0}
+    assert len(found["problems"]) == 8
+    rows = {(row["machine"], row["environment"][-4:], row["series"]): row
+            for row in found["changes"]}  # fmt: skip
+    assert len(rows) == len(found["changes"]) == 56
+    row = rows["box-a", "TOY0", "suite.track_throughput('flat', 1024)"]
+    stored = json.loads((GOLDEN / "asv/box-a/078ebfa8-virtualenv-py3.11-TOY0.json").read_text())
+    assert row["after"] == stored["results"]["suite.track_throughput"][0][3]
+    assert (row["shape"], row["param_value"], row["gc"]) == ("flat", 1024, None)
+    assert rows["box-b", "TOY0", "suite.track_bare"]["before"] is None
+    status, out, _ = gcbench(ASV, "--between", "1c32", "078e", "--json", str(tmp_path / "a.json"))
+    assert "throughput" in out
+    assert json.loads((tmp_path / "a.json").read_text()) == found
+
+
+def test_without_between_each_series_last_two_commits(gcbench):
+    status, out, _ = gcbench(ASV, "--json", "-", "--metric", "gen0")
+    assert status == 0
+    changes = json.loads(out)["changes"]
+    assert {(row["machine"], row["base"][:8], row["head"][:8]) for row in changes} == {
+        ("box-a", "1c323ccd", "078ebfa8")
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        ("--between 1c32 f", 2, ["no commit 'f'", "078ebfa83b79"]),
+        ("--between 1c32 1c32", 2, ["the same commit"]),
+        ("--between 1c32", 2, ["--between", "2 arguments"]),
+        ("--metric thruput", 2, ["'thruput'", "throughput"]),
+        ("--metric gen0 --between 1c32 078e --json /no/such/folder/a.json", 2, ["--json FILE"]),
+        ("--metric endless", 3, ["nothing to compare", "asv run"]),
+        ("--metric always_fails --between 2d0f 1c32", 3, ["nothing to compare", "both commits"]),
+    ],
+)
+def test_a_sentence_and_a_status_for_what_cannot_be(gcbench, arguments, status, words):
+    found, _, err = gcbench(ASV, *arguments.split())
+    assert found == status, err
+    assert "Traceback" not in err
+    for word in words:
+        assert word in err.splitlines()[-1]
+
+
+def test_nothing_readable_is_a_usage_error(gcbench, tmp_path):
+    for place in (tmp_path, tmp_path / "none"):
+        status, out, err = gcbench(str(place))
+        assert (status, out) == (2, "")
+        assert err.startswith("gcbench: ")
+        assert err.count("\n") == 1
+
+
+def test_raw_trials_are_counted_and_not_compared(gcbench, tmp_path):
+    store = RunStore(tmp_path / "runs", "one")
+    store.create()
+    cell = Cell(workload="small")
+    failure = TrialFailure(cell=cell, mode="timing", seed=0, kind="crashed", reason="it fell over")
+    store.save_trial(trial_key(0, 0, cell, "timing"), failure)
+    status, out, err = gcbench(str(tmp_path))
+    assert status == 3
+    assert "0 with a result and 1 without, in 1 experiment" in out
+    assert "raw trials" in err
+    shutil.copytree(ASV, tmp_path / "asv")
+    status, out, _ = gcbench(str(tmp_path))
+    assert status == 0
+    assert "0 with a result and 1 without" in out
+    assert "figures" in out
