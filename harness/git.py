@@ -1,12 +1,20 @@
-"""git, as it is asked: without the caller's hooks, locks or questions."""
+"""git, as it is asked: without the caller's hooks, locks, language or questions."""
 
 import os
+import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 # Within a git hook these point at the hook's repository, whatever -C says.
-_OTHER_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
+_OTHER_REPOSITORY = frozenset(
+    {
+        "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR",
+        "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE",
+    }
+)  # fmt: skip
+# An index of one's own still calls post-index-change, and a split one writes into the repository.
+_ALONE = [f"core.hooksPath={os.devnull}", "core.fsmonitor=false", "core.splitIndex=false"]
 
 
 class GitError(ValueError):
@@ -14,18 +22,33 @@ class GitError(ValueError):
 
 
 def git(root: Path, *arguments: str, environment: Mapping[str, str] = {}) -> str:
-    """What git prints, stripped of white space. Raises GitError where it fails or is not there."""
+    """What git prints, less line ends around it. Raises GitError where it fails or is not there.
+
+    Bytes that are no UTF-8, as file names may have them, come as surrogates.
+    """
     kept = {name: value for name, value in os.environ.items() if name not in _OTHER_REPOSITORY}
-    quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    settings = [part for setting in _ALONE for part in ("-c", setting)]
     try:
         answer = subprocess.run(
-            ["git", "-C", str(root), *arguments],
-            env=kept | quiet | dict(environment), capture_output=True, text=True, check=False,
-            errors="surrogateescape",
+            ["git", "-C", str(root), *settings, *arguments],
+            env=kept | quiet | dict(environment), capture_output=True, check=False,
+            encoding="utf-8", errors="surrogateescape",
         )  # fmt: skip
     except FileNotFoundError:
         raise GitError("git is not installed here") from None
+    except OSError as error:
+        raise GitError(f"git cannot be run here: {error.strerror}") from None
     if answer.returncode:
-        said = answer.stderr.strip().splitlines() or ["it said nothing"]
-        raise GitError(f"git {arguments[0]} failed in {root}: {said[-1]}")
-    return answer.stdout.strip()
+        why = _reason(answer.returncode, answer.stderr)
+        raise GitError(f"git {arguments[0]} failed in {root}: {why}")
+    return answer.stdout.strip("\n")
+
+
+def _reason(status: int, stderr: str) -> str:
+    if status < 0:
+        return f"it was killed by {signal.Signals(-status).name}"
+    # Advice comes after the reason, and warnings before it.
+    said = stderr.encode(errors="surrogateescape").decode(errors="replace").strip().splitlines()
+    grave = [line for word in ("fatal: ", "error: ") for line in said if line.startswith(word)]
+    return (grave or said[-1:] or ["it said nothing"])[0]

@@ -42,8 +42,12 @@ class Trials:
             for number in range(1, self.num_rounds + 1)
         ]
 
+    def counted_in(self, mode: str, cell: Cell) -> TrialResult | None:
+        """The trial that counts for a cell in a mode, if it gave a result."""
+        stands_for = cell if mode in COLLECTING else without_collector(cell)
+        return self.counted.get((mode, stands_for))
+
     def counted_value(self, cell: Cell, metric: Metric) -> float | None:
         """The value of a trial that counts, if there is one for the metric's mode."""
-        stands_for = cell if metric.mode in COLLECTING else without_collector(cell)
-        result = self.counted.get((metric.mode, stands_for))
+        result = self.counted_in(metric.mode, cell)
         return result.metrics.get(metric.name) if result else None

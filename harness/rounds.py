@@ -30,6 +30,8 @@ class Compared(Protocol):
 
 _ATTEMPTS = 3
 """Times a trial is tried that the machine, not the cell, has spoiled."""
+_LOOK_EVERY = 3
+"""Rounds from one look at the intervals to the next: a look takes about as long as a trial."""
 _GIVE_UP_AFTER = 2
 """Failures of a cell after which its remaining trials are left out."""
 
@@ -126,6 +128,7 @@ class Precision:
     half_width: float
     budget_seconds: float
     _deadline: float = 0.0
+    _rounds_since: int = -1
 
     def wants_more(self, summarise: Callable[[], Compared]) -> bool:
         """Whether another round is due."""
@@ -135,6 +138,9 @@ class Precision:
         self._deadline = self._deadline or now + self.budget_seconds
         if now >= self._deadline:
             return False
+        self._rounds_since = (self._rounds_since + 1) % _LOOK_EVERY
+        if self._rounds_since:
+            return True
         return not all(is_precise(each, self.half_width) for each in summarise().comparisons)
 
 

@@ -15,6 +15,7 @@ _COMMANDS = {
     "list": "harness.cli.list_:list_",
     "noise": "harness.cli.noise:noise",
     "releases": "harness.cli.releases:releases",
+    "gate": "harness.cli.gate:gate",
     "history": "harness.cli.history:history",
     "doctor": "harness.cli.doctor:doctor",
 }

@@ -85,7 +85,7 @@ def print_pairs(pairs: Sequence[tuple[str, str]], console: Console) -> None:
     """Print labels and what belongs to them, the words wrapped beside their label."""
     grid = Table.grid(padding=(0, 2))
     for label, words in pairs:
-        grid.add_row(Text(label, style="bold"), Text(words))
+        grid.add_row(Text(label, style="bold"), Text(words, overflow="fold"))
     console.print(grid, width=min(console.width, WIDTH))
 
 
@@ -97,5 +97,5 @@ def print_lines(title: str, lines: Sequence[str], console: Console, style: str =
     console.print(Text(title, style="bold"))
     grid = Table.grid(padding=(0, 1))
     for line in lines:
-        grid.add_row(Text("-"), Text(line, style=style))
+        grid.add_row(Text("-"), Text(line, style=style, overflow="fold"))
     console.print(grid, width=min(console.width, WIDTH))

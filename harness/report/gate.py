@@ -1,0 +1,180 @@
+"""A gate's report: what changed in numbers and in words, for a terminal or a pull request."""
+
+from collections.abc import Sequence
+
+from harness import format as fmt
+from harness.report.header import machine_words
+from harness.report.literal import code_block, code_span, literal
+from harness.report.markdown import table_markdown
+from harness.report.plain import PlainTable, Row
+from harness.report.summary import VERDICTS, trial_failure_lines
+from harness.tracking.gate_result import ExactChange, GateCell, GateResult, TimingChange
+
+_HEADLINES = {
+    "worse": "▼ worse: HEAD costs more than BASE",
+    "better": "▲ better: HEAD costs less than BASE",
+    "same": "= same: HEAD costs what BASE does",
+    "inconclusive": "? inconclusive: exact counts are the same, times cannot tell",
+}
+_UNTIMED = "? inconclusive: times cannot tell, and nothing here can be counted exactly"
+_WORST_FIRST = ("worse", "better", "same")
+_VARYING = ["representation", "delivery", "gc", "release"]
+
+
+def gate_header(result: GateResult) -> list[tuple[str, str]]:
+    """What the figures are of, as (label, words)."""
+    trees = [("base", result.base), ("head", result.head)]
+    lines = [(label, f"{tree.label}  {tree.subject}") for label, tree in trees]
+    lines += [
+        ("machine", machine_words(result.machine)),
+        ("workload", str(result.workload.get("name", ""))),
+        ("command", result.command),
+    ]
+    return [(label, words) for label, words in lines if words]
+
+
+def headline(result: GateResult) -> str:
+    """The verdict, in a line; what was not measured in full is never called same or better."""
+    if not result.cells:
+        return "✗ no verdict: nothing could be measured"
+    if result.missing and result.verdict != "worse":
+        return f"✗ no verdict: not all could be measured; what could is {result.verdict}"
+    if result.verdict == "inconclusive" and not any(cell.exact for cell in result.cells):
+        return _UNTIMED
+    counted = "" if any(cell.timing for cell in result.cells) else ", by exact counts alone"
+    return _HEADLINES[result.verdict] + counted
+
+
+def findings(result: GateResult) -> list[str]:
+    """What belongs under the headline: what was found, and what could not be."""
+    return [*result.conclusions, *result.missing]
+
+
+def gate_tables(result: GateResult) -> list[PlainTable]:
+    """Exact metrics, then host time; a table each, only where there is something in it."""
+    cells_with: dict[tuple[Row, ...], list[str]] = {}
+    for cell in result.cells:
+        if rows := tuple(map(_exact_row, _shown(cell))):
+            cells_with.setdefault(rows, []).append(cell.id)
+    tables = [
+        PlainTable(
+            f"Exact metrics of {'; '.join(ids)}",
+            ("metric", "base", "head", "change", "verdict"),
+            [rows],
+        )
+        for rows, ids in cells_with.items()
+    ]
+    if tables:
+        same = sum(c.before == c.after for cell in result.cells for c in cell.exact)
+        words = "figure is" if same == 1 else "figures are"
+        caption = f"{same} {words} equal to the digit and not shown"
+        if any(change.verdict == "same" for cell in result.cells for change in _shown(cell)):
+            caption += "; = same: below the metric's floor (docs/metrics.md)"
+        tables[-1] = tables[-1]._replace(caption=caption)
+    timed = [(cell, cell.timing) for cell in result.cells if cell.timing]
+    if timed:
+        tables.append(
+            PlainTable(
+                "Host time per step",
+                ("cell", "base", "head", "change", "95 % interval", "verdict", "gc off"),
+                [[_timing_row(cell, timing) for cell, timing in timed]],
+                f"{_rounds([timing for _, timing in timed])}; same: within "
+                f"±{fmt.percent(result.tolerance)}; gc off: the change with the collector disabled "
+                "in both",
+            )
+        )
+    return tables
+
+
+def gate_markdown(result: GateResult) -> str:
+    """The report for a pull request: verdict and sentences first, figures folded away.
+
+    What commits and their code say is shown as it stands: no markup comes of it.
+    """
+    parts = [f"### gcbench gate: {headline(result)}"]
+    titled = (
+        ("", findings(result)),
+        ("Trials without a result", gate_failure_lines(result)),
+    )
+    parts += [_listed(title, lines) for title, lines in titled if lines]
+    parts.append(
+        "\n".join(
+            f"- **{label}**: {code_span(tree.label)} {code_span(tree.subject)}".rstrip()
+            for label, tree in (("base", result.base), ("head", result.head))
+        )
+    )
+    if result.notes:
+        parts.append(_listed("Notes", result.notes))
+    if again := again_lines(result):
+        parts.append("**To see it again**\n\n" + code_block(again))
+    if tables := gate_tables(result):
+        inside = "\n\n".join(map(table_markdown, tables))
+        parts.append(f"<details><summary>Figures</summary>\n\n{inside}\n\n</details>")
+    parts.append(f"<sub>{literal(machine_words(result.machine))}</sub>")
+    return "\n\n".join(parts) + "\n"
+
+
+def gate_failure_lines(result: GateResult) -> list[str]:
+    """The trials that gave no result, like ones together, by commit rather than by folder."""
+    lines = trial_failure_lines(result.failures, _VARYING)
+    trees = ((result.base.folder, "BASE"), (result.head.folder, "HEAD"))
+    for folder, name in trees:
+        lines = [line.replace(folder, name) for line in lines]
+    return lines
+
+
+def again_lines(result: GateResult) -> list[str]:
+    """The command that measures a cell again, for each that changed or stayed open."""
+    again = [cell.again for cell in result.cells if cell.verdict in ("worse", "inconclusive")]
+    is_all = len(again) == len(result.cells) and not result.missing
+    return [result.command] if is_all and again else list(dict.fromkeys(again))
+
+
+def _listed(title: str, lines: Sequence[str]) -> str:
+    listed = "\n".join(f"- {literal(line)}" for line in lines)
+    return f"**{title}**\n\n{listed}" if title else listed
+
+
+def _shown(cell: GateCell) -> list[ExactChange]:
+    changed = [change for change in cell.exact if change.before != change.after]
+    return sorted(changed, key=lambda change: _WORST_FIRST.index(change.verdict))
+
+
+def _exact_row(change: ExactChange) -> Row:
+    return (
+        change.metric,
+        _value(change.before, change.unit),
+        _value(change.after, change.unit),
+        _difference(change),
+        VERDICTS[change.verdict],
+    )
+
+
+def _value(value: float, unit: str) -> str:
+    return fmt.bytes_(value) if unit == "B" else fmt.count(value)
+
+
+def _difference(change: ExactChange) -> str:
+    if not change.before:
+        return "new"
+    share = change.after / change.before - 1
+    return fmt.percent(share, signed=True) if share < 10 else f"×{fmt.number(share + 1)}"
+
+
+def _timing_row(cell: GateCell, timing: TimingChange) -> Row:
+    low, high = (fmt.percent(bound - 1, signed=True) for bound in timing.comparison.ci95)
+    return (
+        cell.id,
+        fmt.seconds(timing.before),
+        fmt.seconds(timing.after),
+        fmt.percent(timing.comparison.ratio - 1, signed=True),
+        f"{low.removesuffix(' %')} to {high}",
+        VERDICTS[timing.comparison.verdict],
+        f"{fmt.percent(timing.control.ratio - 1, signed=True)} "
+        f"{VERDICTS[timing.control.verdict][0]}",
+    )
+
+
+def _rounds(timings: Sequence[TimingChange]) -> str:
+    rounds = sorted({timing.comparison.rounds for timing in timings})
+    return " to ".join(dict.fromkeys((str(rounds[0]), str(rounds[-1])))) + " rounds"

@@ -1,0 +1,37 @@
+"""Other people's words in GitHub Markdown: shown as they stand, whatever is in them."""
+
+import re
+
+_MARKUP = re.compile(r"[\\`*\[\]<>&|~$]|(?<!\w)_|_(?!\w)")
+_BEGINS_BLOCK = re.compile(r"[-+=#]|\d+[.)]")
+# GitHub makes links of these without any markup, and no backslash stops it.
+_LINKED = re.compile(r"[@#]|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
+_WORD_JOINER = "\u2060"
+
+
+def literal(text: str) -> str:
+    """``text`` as words of a sentence: no emphasis, link, mention or HTML comes of it."""
+    text = " ".join(text.split())
+    if _BEGINS_BLOCK.match(text):
+        text = _WORD_JOINER + text
+    escaped = _MARKUP.sub(lambda found: f"\\{found[0]}", text)
+    return _LINKED.sub(lambda found: f"{found[0]}{_WORD_JOINER}", escaped)
+
+
+def code_span(text: str) -> str:
+    """``text`` as code within a line."""
+    text = " ".join(text.split())
+    fence = "`" * (_longest_run(text) + 1)
+    padding = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{padding}{text}{padding}{fence}" if text else ""
+
+
+def code_block(lines: list[str]) -> str:
+    """Lines of code as a block of its own."""
+    text = "\n".join(lines)
+    fence = "`" * max(3, _longest_run(text) + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+def _longest_run(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)

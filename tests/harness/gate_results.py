@@ -1,0 +1,100 @@
+"""Made-up answers of a gate, small enough to be read in a test."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from harness.experiment import Comparison
+from harness.grid import AXES
+from harness.metrics import METRICS
+from harness.tracking.gate import overall
+from harness.tracking.gate_result import Cause, ExactChange, GateCell, GateResult, TimingChange
+from harness.tracking.gate_words import conclude_gate
+from harness.tracking.trees import Tree
+from harness.trial import Cell
+
+LISTS, ARRAYS = "list_of_lists · per_request", "flat_arrays · columnar"
+EXACT = {
+    "gc_collections_per_1000_steps": 1_062.5, "tracked_peak_per_step": 2_061.0,
+    "tracked_survivors_per_step": 1.0, "tracked_allocations_per_step": 3_102.0,
+    "bytecodes_per_request_step": 118.25, "handoff_bytes": 98_304.0,
+}  # fmt: skip
+
+
+def exact(**after: float) -> list[ExactChange]:
+    """The metrics of `EXACT`, and what they and others are in HEAD where that is another value."""
+    return [
+        ExactChange(
+            metric=name, unit=METRICS[name].unit, direction=METRICS[name].direction,
+            before=(before := EXACT.get(name, 100.0)), after=(now := after.get(name, before)),
+            verdict="same" if not METRICS[name].differs(before, now)
+            else "better" if (now > before) == (METRICS[name].direction == "higher") else "worse",
+        )
+        for name in EXACT | after
+    ]  # fmt: skip
+
+
+def _comparison(change: float, half_width: float, rounds: int, verdict: str = "") -> Comparison:
+    low, high = change - half_width, change + half_width
+    within = "same" if low >= -0.03 and high <= 0.03 else "inconclusive"
+    decided = ("worse" if change > 0 else "better") if abs(change) > 2 * half_width else within
+    return Comparison(
+        metric="host_time_per_step", baseline="base", candidate="head", ratio=1 + change,
+        ci95=(1 + low, 1 + high), verdict=verdict or (within if within == "same" else decided),
+        p_adjusted=0.001, mde=2 * half_width, rounds=rounds,
+    )  # fmt: skip
+
+
+def timing(
+    change: float, control: float, cause: Cause, half_width: float = 0.006, rounds: int = 9
+) -> TimingChange:
+    """Host time with and without the collector, as relative changes."""
+    return TimingChange(
+        before=870e-6, after=870e-6 * (1 + change), cause=cause,
+        comparison=_comparison(change, half_width, rounds),
+        control=_comparison(control, half_width, rounds),
+        collector=_comparison((1 + change) / (1 + control) - 1, half_width, rounds),
+    )  # fmt: skip
+
+
+def cell(
+    name: str,
+    verdict: str,
+    changes: Sequence[ExactChange] = (),
+    timed: TimingChange | None = None,
+    **figures: float,
+) -> GateCell:
+    """A cell of a batch of 1,024."""
+    made = Cell(workload="opt125m-48-500", device="null")
+    return GateCell(
+        id=name,
+        axes={axis: getattr(made, axis) for axis in AXES if axis != "release"},
+        exact=list(changes),
+        timing=timed,
+        verdict=verdict,
+        again=f"gcbench gate main --representation {name.split(' ', maxsplit=1)[0]}",
+        figures=figures,
+    )
+
+
+def result(cells: Sequence[GateCell] = (), **changes: Any) -> GateResult:
+    """All of it, with the verdict and the sentences that belong to the cells."""
+    made = GateResult(
+        name="2026-11-21T0314-gate",
+        base=Tree(asked="main", sha="0123456789" * 4, subject="Name a local", folder="/out/base"),
+        head=Tree(asked="HEAD", sha="abcdef0123" * 4, subject="Keep a note of each request",
+                  folder="/out/head"),
+        machine={"cpu_model": "Made-up CPU", "cores_usable": 2, "memory_bytes": 25276502016,
+                 "kernel": "Linux 6.1", "virtualization": "virtual machine"},
+        workload={"name": "opt125m-48-500"},
+        tolerance=0.03,
+        verdict=overall(cells),
+        cells=list(cells),
+        missing=[],
+        failures=[],
+        conclusions=conclude_gate(cells),
+        notes=[],
+        command="gcbench gate main",
+    )  # fmt: skip
+    return msgspec.structs.replace(made, **changes)

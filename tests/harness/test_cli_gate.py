@@ -1,0 +1,289 @@
+"""`gcbench gate` from the outside: mistakes, commits that do not run, and one that allocates."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+from scratch_repository import ENVIRONMENT, Repository
+from small import answer
+
+from harness.cli import session
+from harness.cli.main import main
+from harness.store import RunStore
+from harness.tracking.gate_result import GateResult
+from harness.trial import Trial
+
+ROOT = Path(__file__).parents[2]
+TINY = ["--num-requests", "64", "--batch-size", "64", "--output-lens", "60"]
+ENGINE = "engines/builtin/engine.py"
+PROCESS = "    def _process(self, step: ScheduledStep, output: Any) -> StepOutput:\n"
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch, tmp_path):
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    monkeypatch.setenv("GCBENCH_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """This checkout's engines on ``main``; `Change` makes another commit of them."""
+    made = Repository(tmp_path / "repo")
+    made.commit("before there were engines", other="1")
+    made.git("tag", "bare")
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "engines", made.root / "engines", ignore=ignored)
+    made.commit("engines")
+    return made
+
+
+def change(repository, before: str, after: str, path: str = ENGINE) -> None:
+    file = repository.root / path
+    text = file.read_text()
+    assert before in text
+    file.write_text(text.replace(before, after, 1))
+
+
+@pytest.fixture
+def gate(repository, tmp_path, capsys):
+    """Run the gate on the repository; status, what it printed, what it said of errors."""
+
+    def call(*arguments: str, repo: Path | None = None) -> tuple[int, str, str]:
+        output = [] if "--output" in arguments else ["--output", str(tmp_path / "runs")]
+        where = ["--repo", str(repo or repository.root)]
+        status = main(["gate", *arguments, *TINY, *where, *output])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], ["Missing argument", "BASE"]),
+        (["nowhere"], ["has no commit 'nowhere'", "git log --all --oneline"]),
+        (["main", "nowhere"], ["has no commit 'nowhere'"]),
+        ([""], ["empty name"]),
+        (["main", ""], ["empty name"]),
+        (["main", "HEAD", "more"], ["more"]),
+        (["bare"], ["bare (", "has no engines/", "--repo"]),
+        (["main", "bare"], ["bare (", "has no engines/"]),
+        (["main", "--gc", "disabled"], ["--gc disabled", "leave it out"]),
+        (["main", "--gc", "default,disabled"], ["--gc disabled"]),
+        (["main", "--engine", "builtin,vllm"], ["--engine builtin,vllm", "takes one"]),
+        (["main", "--engine", "builtn"], ["'builtn'", "builtin"]),
+        (["main", "--rounds", "0"], ["--rounds 0", "at least 1"]),
+        (["main", "--tolerance", "0"], ["--tolerance 0", "above 0"]),
+        (["main", "--tolerance", "-1"], ["--tolerance -1"]),
+        (["main", "--tolerance", "nan"], ["--tolerance nan"]),
+        (["main", "--tolerance", "100"], ["--tolerance 100"]),
+        (["main", "--until-precise", "0"], ["--until-precise 0"]),
+        (["main", "--until-precise", "-2"], ["--until-precise -2"]),
+        (["main", "--until-precise", "inf"], ["--until-precise inf"]),
+        (["main", "--budget", "-1"], ["--budget -1"]),
+        (["main", "--budget", "nan"], ["--budget nan"]),
+        (["main", "--budget", "long"], ["--budget", "long"]),
+        (["main", "--markdown", "/nowhere/x.md"], ["--markdown /nowhere/x.md", "written"]),
+        (["main", "--markdown", "-"], ["--markdown -", "--json -"]),
+        (["main", "--json", "/nowhere/x.json"], ["--json /nowhere/x.json", "written"]),
+        (["main", "--github-action-benchmark", "/nowhere/x"],
+         ["--github-action-benchmark /nowhere/x", "written"]),
+        (["main", "--github-action-benchmark", "/"], ["--github-action-benchmark /"]),
+        (["main", "--output", "/proc/nowhere"], ["/proc/nowhere", "--output DIR"]),
+        (["main", "--representation", "list_of_lists", "--delivery", "columnar"],
+         ["columnar delivery of list_of_lists"]),
+        (["main", "--representation", "list_of_list"], ["'list_of_list'", "list_of_lists"]),
+        (["main", "--exact"], ["--exact", "--exact-only"]),
+        (["main", "--release", "x"], ["--release"]),
+        (["main", "--seed", "-1"], ["seed -1"]),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_sentence_and_status_two(gate, tmp_path, arguments, words):
+    status, out, err = gate(*arguments)
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
+    assert line.startswith("gcbench: ")
+    for word in words:
+        assert word in line
+    assert not (tmp_path / "runs").exists(), "nothing is begun"
+
+
+def test_what_is_no_checkout_of_the_engine_is_one_sentence(gate, repository, tmp_path):
+    (tmp_path / "plain").mkdir()
+    clone = tmp_path / "clone"
+    repository.git("clone", "--quiet", "--depth", "1", f"file://{repository.root}", str(clone))
+    hollow = Repository(tmp_path / "hollow")
+    hollow.commit("an engines/ of something else", engines__motor="1")
+    for repo, word in (
+        (tmp_path / "nowhere", "no such folder"), (tmp_path / "plain", "no git repository"),
+        (clone, "fetch --unshallow"), (hollow.root, "cannot be measured: no engines/builtin"),
+    ):  # fmt: skip
+        status, out, err = gate("HEAD" if repo == hollow.root else "HEAD~1", repo=repo)
+        assert (status, out, len(err.splitlines())) == (2, "", 1), err
+        assert word in err
+        assert "--release" not in err
+
+
+class Machine:
+    """Takes the place of `isolate`: equal figures for both, until Ctrl-C at one trial."""
+
+    def __init__(self, interrupt_at: int = 0) -> None:
+        self.interrupt_at, self.asked = interrupt_at, 0
+
+    def __call__(self, trials: list[Trial], timeout_seconds: float):
+        for trial in trials:
+            self.asked += 1
+            if self.asked == self.interrupt_at:
+                raise KeyboardInterrupt
+            metrics = {"host_time_per_step": 1e-3 * (1 + self.asked % 7 / 1e5), "num_steps": 60.0,
+                       "gc_collections_per_1000_steps": 900.0, "tracked_peak_per_step": 64.0,
+                       "bytecodes_per_request_step": 100.0}  # fmt: skip
+            yield answer(trial, metrics)
+
+
+@pytest.mark.parametrize("moment", [1, 2, 4, 7, 12, 30])
+def test_ctrl_c_is_no_verdict_and_keeps_what_had_ended(gate, monkeypatch, tmp_path, moment):
+    monkeypatch.setattr(session, "isolate", Machine(interrupt_at=moment))
+    markdown = tmp_path / "gate.md"
+    status, out, err = gate("main", "--markdown", str(markdown), "--budget", "0")
+    assert status == 130
+    assert "interrupted" in err
+    for text in (out, markdown.read_text()):
+        assert "✗ no verdict" in text
+        assert "Interrupted before everything was measured." in text
+    stored = list((tmp_path / "runs").glob("*/trials/*.json"))
+    assert len(stored) >= (moment - 1) // 2
+    (folder,) = (tmp_path / "runs").glob("*-gate")
+    kept = msgspec.json.decode((folder / "gate.json").read_bytes(), type=GateResult)
+    assert kept.missing
+
+
+@pytest.mark.parametrize("head", [[], ["HEAD"]])
+def test_equal_figures_are_the_same_and_every_file_is_written(
+    gate, monkeypatch, repository, tmp_path, head
+):
+    """Also from a work tree with changes, where HEAD is left out."""
+    monkeypatch.setattr(session, "isolate", Machine())
+    change(repository, '"""', '"""Not committed. ')
+    before = repository.state()
+    files = [tmp_path / name for name in ("gate.md", "result.json", "figures.json")]
+    status, out, _ = gate("main", *head, "--budget", "0", "--markdown", str(files[0]), "--json",
+                          str(files[1]), "--github-action-benchmark", str(files[2]))  # fmt: skip
+    assert status == 0
+    assert repository.state() == before
+    assert "= same: HEAD costs what BASE does" in out
+    assert ("+changes" in out) == (not head)
+    assert ("belong to neither commit" in " ".join(out.split())) == bool(head)
+    result = msgspec.json.decode(files[1].read_bytes(), type=GateResult)
+    assert result.verdict == "same"
+    assert result.head.is_dirty == (not head)
+    text = Path(result.head.folder, ENGINE).read_text()
+    assert text.startswith('"""Not committed.') == (not head)
+    assert files[0].read_text().startswith("### gcbench gate: = same")
+    assert json.loads(files[2].with_name("figures.smaller.json").read_text())
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_help_reads_well_at_80_and_100_columns(capsys, monkeypatch):
+    for columns in ("80", "100"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert main(["gate", "--help"]) == 0
+        text = capsys.readouterr().out
+        assert max(map(len, text.splitlines())) <= int(columns)
+        assert re.search(r"Examples:\n\s+gcbench gate ", text)
+        for word in ("BASE", "[HEAD]", "--exact-only", "Exit status", "work tree as it stands"):
+            assert word in text
+
+
+def gate_process(repository, tmp_path, *arguments: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "harness", "gate", *arguments, *TINY,
+               "--repo", str(repository.root), "--output", str(tmp_path / "runs")]  # fmt: skip
+    # A test run that a script has put in the background has Ctrl-C ignored, and hands that down.
+    listening = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    return subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True, **listening,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (("import time\n", "import time\nimport a_module_of_no_name\n"), "a_module_of_no"),
+        ((PROCESS, PROCESS + "        raise RuntimeError('out of order')\n"), "out of order"),
+        (('"flat_arrays"', '"other_arrays"', "engines/builtin/registries.py"), "flat_arrays"),
+    ],
+)  # fmt: skip
+def test_a_commit_that_does_not_run_is_no_success(gate, repository, edit, words):
+    change(repository, *edit)
+    repository.commit("broken")
+    status, out, _ = gate("HEAD~1", "HEAD", "--rounds", "3", "--budget", "0", "--delivery",
+                          "columnar", "--representation", "flat_arrays")  # fmt: skip
+    out = " ".join(out.split())
+    assert status == 3
+    assert words in out
+    assert "✗ no verdict: nothing could be measured" in out
+    assert "HEAD (counts" in out, "by commit rather than by folder"
+    assert "▲" not in out
+
+
+@pytest.mark.slow
+def test_one_more_object_for_each_request_is_found_by_counting(gate, repository, tmp_path):
+    # Sets: lists and dictionaries of a batch this small come from free lists, uncounted.
+    notes = "        self._notes = [{row} for row in step.output.rows.tolist()]\n"
+    change(repository, PROCESS, PROCESS + notes)
+    kept = "        self._left_under_way: int"
+    change(repository, kept, "        self._notes: list[set[int]] = []\n" + kept)
+    repository.commit("Keep a note of each `request`")
+    path = tmp_path / "gate.json"
+    status, out, _ = gate("HEAD~1", "HEAD", "--exact-only", "--json", str(path))
+    assert status == 1
+    result = msgspec.json.decode(path.read_bytes(), type=GateResult)
+    assert result.verdict == "worse"
+    for cell in result.cells:
+        worse = {found.metric for found in cell.exact if found.verdict == "worse"}
+        assert {"tracked_allocations_per_step", "bytecodes_per_request_step"} <= worse
+        assert cell.timing is None
+    assert "▼ worse: HEAD costs more than BASE, by exact counts alone" in out
+    assert re.search(r"a step makes 6\d more tracked objects", " ".join(out.split()))
+    status, out, _ = gate("HEAD~1", "HEAD~1", "--exact-only")
+    assert status == 0
+    assert "= same" in out
+    assert "The two do not differ in engines/" in " ".join(out.split())
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_no_process_and_a_kill_leaves_results_that_are_read(repository, tmp_path):
+    for number, how in enumerate((signal.SIGINT, signal.SIGKILL)):
+        with gate_process(repository, tmp_path, "main", "--rounds", "50") as gating:
+            trials = tmp_path / "runs"
+            for _ in gating.stderr:
+                if len(list(trials.glob("*/trials/*.json"))) >= 12 * (number + 1):
+                    break
+            children = psutil.Process(gating.pid).children(recursive=True)
+            os.kill(gating.pid, how)
+            _, err = gating.communicate(timeout=60)
+            if how == signal.SIGKILL:  # nobody is left to end them
+                for child in children:
+                    if child.is_running():
+                        child.kill()
+        assert gating.returncode == (130 if how == signal.SIGINT else -signal.SIGKILL)
+        assert "Traceback" not in err
+        assert how == signal.SIGKILL or not [child for child in children if child.is_running()]
+    for folder in trials.glob("*-exact"):
+        store = RunStore(trials, folder.name)
+        assert store.load_trials()
+        assert store.warnings == []
+    assert len(list(trials.glob("*/gate.json"))) == 1

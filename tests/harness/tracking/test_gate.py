@@ -1,0 +1,187 @@
+"""The gate over a planted history: counts for real, times on a simulated clock."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import msgspec
+import numpy as np
+import pytest
+from planted_history import COMMITS, make
+from small import CELL, MemoryStore, answer
+
+from harness.cli.main import main
+from harness.outcomes import Trials
+from harness.rounds import Precision, Rounds
+from harness.store import trial_key
+from harness.tracking.gate import judge, overall
+from harness.tracking.gate_plan import Pair, exact_plan, pair, timing_plan
+from harness.tracking.gate_result import GateResult
+from harness.tracking.gate_timing import compare_timings
+from harness.trial import Cell, Trial, TrialResult
+
+SHAPES = [
+    msgspec.structs.replace(CELL, representation=shape, delivery=delivery, batch_size=1024)
+    for shape, delivery in (("list_of_lists", "per_request"), ("flat_arrays", "columnar"))
+]
+SCHEDULES = {CELL.workload: "hash"}
+EXACT = {
+    "gc_collections_per_1000_steps": 4900.0,
+    "tracked_peak_per_step": 4032.0,
+    "tracked_survivors_per_step": 0.0,
+    "tracked_allocations_per_step": 4060.0,
+    "bytecodes_per_request_step": 113.0,
+    "handoff_bytes": 99_000.0,
+}
+
+
+def pairs(cells: Sequence[Cell] = SHAPES) -> list[Pair]:
+    """The cells under two commits, neither of which is on disk."""
+    return [pair(cell.representation, cell, "base", "head", n) for n, cell in enumerate(cells)]
+
+
+class Clock:
+    """A machine that drifts, bursts and has slow processes, as two cores of a virtual one do.
+
+    ``effects``: head's host time over base's, with the collector and without.
+    """
+
+    def __init__(self, effects: tuple[float, float], seed: int) -> None:
+        self.effects = effects
+        self.rng = np.random.default_rng(seed)
+
+    def measure(self, trials: Sequence[Trial]) -> Iterator[TrialResult]:
+        slices = 20
+        drift = self.rng.normal(0, 0.03) + self.rng.normal(0, 0.01, slices)
+        for trial in trials:
+            control = trial.cell.gc == "disabled"
+            effect = self.effects[control] if trial.cell.release == "head" else 1.0
+            process = self.rng.normal(0, 0.012) + (self.rng.random() < 0.05) * 0.15
+            bursts = (self.rng.random(slices) < 0.05) * self.rng.uniform(0, 0.5, slices)
+            noise = drift + process + bursts + self.rng.normal(0, 0.015, slices)
+            host = (1e-3 if control else 2e-3) * effect * np.exp(noise)
+            metrics = {"host_time_per_step": float(host.mean()), "num_steps": 500.0}
+            yield msgspec.structs.replace(
+                answer(trial, metrics), slice_host_seconds=[float(each) for each in host]
+            )
+
+
+def counted(of: list[Pair], after: dict[str, float], before: dict[str, float] = EXACT) -> Trials:
+    """Trials that count: ``before`` under base, and under head the same but for ``after``."""
+    plan = exact_plan("gate", of, SCHEDULES, seed=0)
+    outcomes = {}
+    for place, cell in enumerate(plan.cells):
+        metrics = before | (after if cell.release == "head" else {})
+        for mode in plan.extra_modes:
+            stands_for = cell if mode == "counts" else msgspec.structs.replace(cell, gc="disabled")
+            trial = Trial(cell=stands_for, schedule_path="", schedule_sha256="", mode=mode)
+            outcomes[trial_key(0, place, stands_for, mode)] = answer(trial, metrics)
+    return Trials(plan, outcomes)
+
+
+def gated(effects: tuple[float, float], after: dict[str, float], seed: int) -> GateResult:
+    """A gate as the command runs it, on the simulated clock."""
+    of = pairs()
+    plan = timing_plan("gate", of, SCHEDULES, seed, rounds=7, tolerance=0.03)
+    rounds = Rounds(plan, MemoryStore(), Clock(effects, seed).measure, lambda turn, outcome: None)
+    precise = Precision(0.01, 1e9)
+    rounds.run(lambda outcomes: compare_timings(of, plan, outcomes), precise)
+    timings = compare_timings(of, plan, rounds.outcomes)
+    timed = Trials(plan, rounds.outcomes)
+    judged = judge(of, counted(of, after), timed, timings.by_pair, lambda each: "again")
+    assert judged.missing == []
+    return judged.cells
+
+
+EFFECTS = {
+    "same": ((1.0, 1.0), {}),
+    "worse: objects": (
+        (1.09, 1.03),
+        {"tracked_peak_per_step": 5056.0, "gc_collections_per_1000_steps": 5900.0},
+    ),
+    "worse: bytecodes": ((1.03, 1.05), {"bytecodes_per_request_step": 120.0}),
+    "worse: C code": ((1.05, 1.06), {}),
+    "better: C code": ((0.9, 0.89), {}),
+}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_four_of_twelve_commits_are_named_on_a_simulated_clock(seed):
+    named = {}
+    for number, commit in enumerate(COMMITS, start=1):
+        cells = gated(*EFFECTS[commit.kind], seed=1000 * seed + number)
+        named[number] = (overall(cells), {cell.timing.cause for cell in cells})
+    expected = {n: commit.kind.split(":")[0] for n, commit in enumerate(COMMITS, start=1)}
+    assert {number: verdict for number, (verdict, _) in named.items()} == expected
+    assert named[7][1] == named[9][1] == {"code"}
+    assert named[3][1] <= {"both", "collector"}
+
+
+def test_equal_commits_are_the_same_again_and_again_on_a_simulated_clock(record_property):
+    said = Counter(overall(gated((1.0, 1.0), {}, seed)) for seed in range(20))
+    record_property("verdicts", dict(said))
+    assert said == {"same": 20}
+
+
+@pytest.mark.slow
+def test_two_of_twelve_commits_are_named_by_exact_counts(tmp_path):
+    repo = tmp_path / "repository"
+    hashes = make(repo)
+    named, changed = {}, {}
+    for number, (base, head) in enumerate(pairwise(hashes), start=1):
+        report = tmp_path / f"{number}.json"
+        flags = ["--exact-only", "--output-lens", "110", "--quiet"]
+        places = ["--repo", str(repo), "--output", str(tmp_path / "runs"), "--json", str(report)]
+        status = main(["gate", base, head, *flags, *places])
+        result = msgspec.json.decode(report.read_bytes(), type=GateResult)
+        assert [cell.id for cell in result.cells] == [
+            "list_of_lists · per_request", "flat_arrays · columnar",
+        ]  # fmt: skip
+        assert status == (result.verdict == "worse")
+        named[number] = result.verdict
+        changed[number] = [
+            {change.metric for change in cell.exact if change.verdict != "same"}
+            for cell in result.cells
+        ]
+    assert named == {n: "worse" if n in (3, 5) else "same" for n in range(1, 13)}
+    for metrics in changed[3]:
+        assert {"tracked_peak_per_step", "gc_collections_per_1000_steps"} <= metrics
+    assert changed[5] == [{"bytecodes_per_request_step"}] * 2
+
+
+def test_a_mode_that_one_commit_does_not_survive_is_no_success():
+    of = pairs(SHAPES[:1])
+    whole = counted(of, {})
+    for (mode, cell), result in list(whole.counted.items()):
+        if mode == "opcodes" and cell.release == "head":
+            del whole.counted[mode, result.cell]
+    judged = judge(of, whole, None, {}, lambda each: "again")
+    assert judged.missing == ["list_of_lists: no result of HEAD in mode opcodes."]
+
+
+def test_counts_that_do_not_repeat_are_left_out_with_a_note():
+    of = pairs(SHAPES[:1])
+    trials = counted(of, {"gc_collections_per_1000_steps": 9000.0})
+    trials.counts[of[0].head].update([(1, 0, 0), (2, 0, 0)])
+    judged = judge(of, trials, None, {}, lambda each: "again")
+    assert [change.metric for change in judged.cells[0].exact if change.verdict != "same"] == []
+    assert "trials that should count alike did not" in judged.notes[0]
+
+
+def test_other_tokens_are_other_work():
+    of = pairs(SHAPES[:1])
+    trials = counted(of, {})
+    key = ("counts", of[0].head)
+    trials.counted[key] = msgspec.structs.replace(trials.counted[key], tokens_sha256="other")
+    judged = judge(of, trials, None, {}, lambda each: "again")
+    assert judged.cells == []
+    assert judged.missing == [
+        "list_of_lists: HEAD produces other tokens than BASE; different work has no ratio."
+    ]
+
+
+def test_an_exact_loss_that_wins_time_is_no_loss():
+    (cell, _) = gated((0.9, 0.9), {"handoff_bytes": 200_000.0}, seed=1)
+    assert (cell.timing.comparison.verdict, cell.verdict) == ("better", "better")
+    (cell, _) = gated((1.0, 1.0), {"handoff_bytes": 200_000.0}, seed=1)
+    assert (cell.timing.comparison.verdict, cell.verdict) == ("same", "worse")
