@@ -8,7 +8,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install compare vllm test test-slow lint typecheck check clean
+.PHONY: install compare asv vllm test test-slow lint typecheck check clean
 install: $(STAMP)
 
 $(STAMP): pyproject.toml
@@ -25,6 +25,11 @@ $(STAMP): pyproject.toml
 
 compare: install
 	@$(BIN)/gcbench compare $(ARGS)
+
+# The last commit's engines by this checkout's harness, in asv's own environment; docs/asv.md.
+asv: install
+	@$(BIN)/asv machine --yes >/dev/null
+	@$(BIN)/asv run --quick --record-samples --show-stderr HEAD^! $(ARGS)
 
 vllm: install
 	@$(BIN)/gcbench releases vllm --prepare
@@ -44,4 +49,4 @@ typecheck: install
 check: lint typecheck test
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .asv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

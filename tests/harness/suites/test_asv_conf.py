@@ -1,0 +1,79 @@
+"""asv.conf.json: keys that asv reads, and an environment that has what a trial imports."""
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from harness.suites.version import needed
+
+asv_config = pytest.importorskip("asv.config")
+
+ROOT = Path(__file__).parents[3]
+LEFT_TO_OTHERS = {
+    "scipy",  # verdicts between cells; asv asks for none
+    "pynvml",  # names of GPUs, where it happens to be installed
+}
+
+
+@pytest.fixture
+def config() -> Any:
+    return asv_config.Config.load(str(ROOT / "asv.conf.json"))
+
+
+def test_asv_knows_every_key(config: Any) -> None:
+    """asv lets any other pass without a word."""
+    assert vars(config).keys() == vars(asv_config.Config()).keys()
+
+
+def test_its_folders_are_there_or_ignored(config: Any) -> None:
+    assert (ROOT / config.benchmark_dir / "__init__.py").exists()
+    ignored = (ROOT / ".gitignore").read_text().split()
+    assert ".asv/" in ignored
+    assert {config.env_dir.split("/")[0], config.html_dir.split("/")[0]} == {".asv"}
+    assert not any(config.results_dir.startswith(folder.rstrip("/")) for folder in ignored)
+
+
+def test_a_commit_brings_no_dependency(config: Any) -> None:
+    """Else pip would resolve torch anew for every commit."""
+    (install,) = config.install_command
+    assert {"--no-deps", "--no-build-isolation", "{build_dir}"} <= set(install.split())
+    assert config.build_command == []
+
+
+def test_pins_are_the_makefiles_and_within_the_projects_ranges(config: Any) -> None:
+    pins = config.matrix["req"]
+    (makefile,) = re.findall(r"^TORCH +\?= torch==(\S+)$", (ROOT / "Makefile").read_text(), re.M)
+    assert pins["torch"] == [makefile]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    allowed = {
+        canonicalize_name(requirement.name): requirement.specifier
+        for requirement in map(Requirement, project["dependencies"])
+    }
+    for name, versions in pins.items():
+        assert len(versions) == 1, "two versions are two environments"
+        assert allowed[name].contains(versions[0])
+
+
+def test_the_environment_has_what_suites_and_trials_import(config: Any) -> None:
+    suites = ["harness.suites.collections", "harness.suites.serving", "harness.trial_process"]
+    sources = [*needed(ROOT, suites).values(), *(ROOT / "engines" / "builtin").rglob("*.py")]
+    imported = {name for path in sources for name in _imported(path)}
+    others = imported - sys.stdlib_module_names - {"harness", "workloads", "engines"}
+    assert others - LEFT_TO_OTHERS == config.matrix["req"].keys()
+
+
+def _imported(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module.split(".")[0])
+    return names
