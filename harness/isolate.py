@@ -46,6 +46,10 @@ def isolate(
 
 
 def _take_turns(begun: Sequence["_TrialProcess"]) -> None:
+    # On one core: another may be shared with a neighbour's machine, and slow for as long as he is.
+    core = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    for process in begun:
+        process.pin(core)
     under_way = list(begun)
     while under_way:
         under_way = [process for process in under_way if process.run_slice()]
@@ -119,6 +123,12 @@ class _TrialProcess:
     def wait_until_ready(self) -> None:
         """Return when the trial says that it is, or has failed."""
         self._hears(READY)
+
+    def pin(self, core: int | None) -> None:
+        """Keep its main thread on a core, where there is one to keep it on."""
+        if core is not None and self._process is not None and self._process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.sched_setaffinity(self._process.pid, {core})
 
     def run_slice(self) -> bool:
         """Let it run until it pauses; False where it has ended instead."""

@@ -13,13 +13,13 @@ from rich.console import Console
 
 from engines.protocol import EngineClass
 from engines.registry import ENGINES
+from harness.cli.gate_run import GateRun
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session, checked, command_line
 from harness.collector.policy import parse_policy
 from harness.experiment import cell_id
 from harness.grid import varying
 from harness.machine import describe
-from harness.outcomes import Trials
 from harness.report.gate import (
     again_lines,
     findings,
@@ -30,16 +30,15 @@ from harness.report.gate import (
     headline,
 )
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
-from harness.rounds import Precision
 from harness.store import new_name, write_json
 from harness.store_files import write_whole
 from harness.tracking.export import write_github_action_benchmark
-from harness.tracking.gate import judge, overall
-from harness.tracking.gate_plan import Pair, exact_plan, pair, timing_plan
+from harness.tracking.gate import overall
+from harness.tracking.gate_plan import Pair, pair
 from harness.tracking.gate_result import GateResult
-from harness.tracking.gate_timing import Timings, compare_timings
 from harness.tracking.gate_words import conclude_gate
 from harness.tracking.trees import WORK_TREE, Tree, differences, find_commit, take_tree
+from harness.trial import Cell
 
 EXAMPLES = """
 \b
@@ -69,6 +68,7 @@ Examples:
     without=("release", "python"),
     workload=["opt125m-48-500"],
     device=["null"],
+    gc=["freeze"],
     representation=[],
     delivery=[],
 )
@@ -127,20 +127,15 @@ def gate(
     HEAD it is the work tree as it stands. Exit status: 0 same, better or not to be told; 1 worse;
     2 wrong usage; 3 where something could not be measured.
     """
-    _refuse_numbers(rounds, until_precise, budget, tolerance)
+    how = GateRun(exact_only, rounds, until_precise / 100, budget, tolerance / 100, flags["seed"])
+    _refuse_numbers(how)
     _refuse_file(markdown_path, "--markdown")
     _refuse_file(benchmark_path, "--github-action-benchmark")
-    output, seed = flags["output"], flags["seed"]
+    output = flags["output"]
     engine = _engine(flags["engine"])
     not_meant = _take_shapes(flags, engine)
     session = Session(flags | {"release": [""], "python": [""]}, is_prepared=False)
-    cells = [
-        cell for cell in session.grid.cells if (cell.representation, cell.delivery) not in not_meant
-    ]
-    if not_meant:
-        session.grid = session.grid._replace(left_out=[])  # nobody has asked for them
-    if any("disabled" in parse_policy(cell.gc) for cell in cells):
-        raise ValueError("--gc disabled: the gate measures it beside every cell; leave it out")
+    cells = _cells(session, not_meant)
     for commit in (base, head):
         find_commit(repo, commit, engine.package)  # refused before a folder is made
     name = new_name(output, "gate")
@@ -151,40 +146,25 @@ def gate(
     ]
     for tree in trees:
         _refuse_tree(tree, engine)
-    notes = differences(repo, trees[0], trees[1], engine.package)
     axes = varying(cells)
     pairs = [
         pair(cell_id(cell, axes), cell, trees[0].folder, trees[1].folder, number)
         for number, cell in enumerate(cells)
     ]
-
-    counting = exact_plan(name, pairs, session.schedule_hashes, seed)
-    counted = session.measure(counting, lambda _: Timings([], {}), Precision(0.0, 0.0))
-    measured = [counted]
-    trials = Trials(counting, counted.outcomes)
-    timed, timings = None, Timings([], {})
-    if not (exact_only or counted.is_interrupted):
-        timing = timing_plan(name, pairs, session.schedule_hashes, seed, rounds=rounds,
-                             tolerance=tolerance / 100)  # fmt: skip
-        compare = partial(compare_timings, pairs, timing)
-        measured.append(session.measure(timing, compare, Precision(until_precise / 100, budget)))
-        timed, timings = Trials(timing, measured[1].outcomes), compare(measured[1].outcomes)
-    judged = judge(pairs, trials, timed, timings.by_pair, partial(_again, axes))
-    if is_interrupted := measured[-1].is_interrupted:
-        judged.missing.append("Interrupted before everything was measured.")
+    found = how.measure(session, name, pairs, partial(_again, axes))
     result = GateResult(
         name=name,
         base=trees[0],
         head=trees[1],
         machine=describe(),
         workload=session.workload_words(),
-        tolerance=tolerance / 100,
-        verdict=overall(judged.cells),
-        cells=judged.cells,
-        missing=judged.missing,
-        failures=[*trials.failures, *(timed.failures if timed else [])],
-        conclusions=conclude_gate(judged.cells),
-        notes=list(dict.fromkeys([*notes, *judged.notes, *(n for m in measured for n in m.notes)])),
+        tolerance=how.tolerance,
+        verdict=overall(found.judged.cells),
+        cells=found.judged.cells,
+        missing=found.judged.missing,
+        failures=found.failures,
+        conclusions=conclude_gate(found.judged.cells),
+        notes=[*differences(repo, trees[0], trees[1], engine.package), *found.judged.notes],
         command=command_line(),
     )
     write_json(output / name / "gate.json", result)
@@ -192,28 +172,44 @@ def gate(
         _show(result)
     session.write_json(result)
     if markdown_path:
-        write_whole(
-            Path(markdown_path).resolve(), gate_markdown(result).encode(), "--markdown FILE"
-        )
+        markdown = gate_markdown(result).encode()
+        write_whole(Path(markdown_path).resolve(), markdown, "--markdown FILE")
     if benchmark_path:
         write_github_action_benchmark(Path(benchmark_path), result)
-    if is_interrupted:
+    if found.is_interrupted:
         Console(stderr=True).print("interrupted; the above is of the trials that had ended")
-        ctx.exit(130)
+    ctx.exit(_status(result, found.is_interrupted))
+
+
+def _status(result: GateResult, is_interrupted: bool) -> int:
+    if is_interrupted:
+        return 130
     if result.verdict == "worse":
-        ctx.exit(1)
-    if result.missing or not result.cells:
-        ctx.exit(3)
+        return 1
+    return 3 if result.missing or not result.cells else 0
 
 
-def _refuse_numbers(rounds: int, until_precise: float, budget: float, tolerance: float) -> None:
-    if rounds < 1:
-        raise ValueError(f"--rounds {rounds}: must be at least 1; --exact-only times nothing")
-    for option, percent in (("--until-precise", until_precise), ("--tolerance", tolerance)):
-        if not 0 < percent < 100:
-            raise ValueError(f"{option} {percent:g}: must be a percentage above 0 and below 100")
-    if not 0 <= budget < inf:
-        raise ValueError(f"--budget {budget:g}: must be seconds, 0 or more")
+def _cells(session: Session, not_meant: set[tuple[str, str]]) -> list[Cell]:
+    cells = [
+        cell for cell in session.grid.cells if (cell.representation, cell.delivery) not in not_meant
+    ]
+    if not_meant:
+        session.grid = session.grid._replace(left_out=[])  # nobody has asked for them
+    if any("disabled" in parse_policy(cell.gc) for cell in cells):
+        raise ValueError("--gc disabled: the gate measures it where times change; leave it out")
+    return cells
+
+
+def _refuse_numbers(how: GateRun) -> None:
+    if how.rounds < 1:
+        raise ValueError(f"--rounds {how.rounds}: must be at least 1; --exact-only times nothing")
+    for option, share in (("--until-precise", how.half_width), ("--tolerance", how.tolerance)):
+        if not 0 < share < 1:
+            raise ValueError(
+                f"{option} {100 * share:g}: must be a percentage above 0 and below 100"
+            )
+    if not 0 <= how.budget_seconds < inf:
+        raise ValueError(f"--budget {how.budget_seconds:g}: must be seconds, 0 or more")
 
 
 def _refuse_file(path: str | None, option: str) -> None:

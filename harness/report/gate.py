@@ -170,11 +170,18 @@ def _timing_row(cell: GateCell, timing: TimingChange) -> Row:
         fmt.percent(timing.comparison.ratio - 1, signed=True),
         f"{low.removesuffix(' %')} to {high}",
         VERDICTS[timing.comparison.verdict],
-        f"{fmt.percent(timing.control.ratio - 1, signed=True)} "
-        f"{VERDICTS[timing.control.verdict][0]}",
+        _without_collector(timing),
     )
 
 
 def _rounds(timings: Sequence[TimingChange]) -> str:
     rounds = sorted({timing.comparison.rounds for timing in timings})
     return " to ".join(dict.fromkeys((str(rounds[0]), str(rounds[-1])))) + " rounds"
+
+
+def _without_collector(timing: TimingChange) -> str:
+    """The change with the collector disabled, which is measured only where something changed."""
+    if timing.attribution is None:
+        return fmt.MISSING
+    control = timing.attribution.control
+    return f"{fmt.percent(control.ratio - 1, signed=True)} {VERDICTS[control.verdict][0]}"

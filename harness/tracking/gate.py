@@ -133,15 +133,13 @@ def _figures(timed: Trials, each: Pair) -> dict[str, float]:
 
 def _verdict(exact: Sequence[ExactChange], timing: TimingChange | None) -> Verdict:
     """Time decides where it can; an exact loss counts unless time was won."""
-    arms = {timing.comparison.verdict, timing.control.verdict} if timing else set()
+    timed = timing.comparison.verdict if timing else None
     found = {change.verdict for change in exact}
-    if "worse" in arms or ("worse" in found and "better" not in arms):
+    if timed == "worse" or ("worse" in found and timed != "better"):
         return "worse"
-    if "better" in arms | found:
+    if timed == "better" or "better" in found:
         return "better"
-    if timing and timing.comparison.verdict == "inconclusive":
-        return "inconclusive"
-    return "same"
+    return "inconclusive" if timed == "inconclusive" else "same"
 
 
 def overall(cells: Sequence[GateCell]) -> Verdict:

@@ -50,17 +50,22 @@ def exact_plan(name: str, pairs: Sequence[Pair], schedules: dict[str, str], seed
 def timing_plan(
     name: str,
     pairs: Sequence[Pair],
+    *,
     schedules: dict[str, str],
     seed: int,
-    *,
     rounds: int,
     tolerance: float,
+    with_controls: bool = False,
 ) -> Plan:
-    """Times each pair beside its controls; on a device that takes time, in one go."""
+    """Times base beside head, or both beside their controls.
+
+    On a device that takes time in one go: while a trial waits for its turn the device would not.
+    """
+    blocks = [each[1:] if with_controls else (each.base, each.head) for each in pairs]
     sliced = all(each.base.device == "null" for each in pairs)
     return Plan(
-        name=f"{name}-timing",
-        cells=[cell for each in pairs for cell in each[1:]],
+        name=f"{name}-{'cause' if with_controls else 'timing'}",
+        cells=[cell for block in blocks for cell in block],
         schedules=schedules,
         baselines=[0],
         decide=[DECIDES],
@@ -68,6 +73,6 @@ def timing_plan(
         seed=seed,
         tolerance=tolerance,
         extra_modes=[],
-        together=4,
+        together=len(blocks[0]),
         slice_steps=_SLICE_STEPS if sliced else 0,
     )

@@ -10,8 +10,6 @@ from harness.trial import TrialFailure
 
 GATE_SCHEMA = "gcbench.gate/1"
 
-Cause = Literal["collector", "code", "both", "untold", ""]
-
 
 class ExactChange(msgspec.Struct, frozen=True, kw_only=True):
     """One exact metric under both commits; ``same`` where the change is below its floor."""
@@ -24,20 +22,25 @@ class ExactChange(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Literal["better", "worse", "same"]
 
 
-class TimingChange(msgspec.Struct, frozen=True, kw_only=True):
-    """Host time per step under both commits, seconds; HEAD against BASE.
+class Attribution(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose doing a change of host time is; "untold" where the rounds cannot tell.
 
-    ``control``: the same with the collector disabled in both. ``collector``: the one over the
-    other, round by round: what the collector's part has become. ``cause``: whose the change is,
-    "untold" where the two cannot be told apart, "" where there is none.
+    ``control``: head against base with the collector disabled in both. ``collector``: the change
+    with it over the change without it, round by round: what the collector's part has become.
     """
+
+    control: Comparison
+    collector: Comparison
+    cause: Literal["collector", "code", "both", "untold"]
+
+
+class TimingChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Host time per step under both commits, seconds; ``attribution`` of what has changed."""
 
     before: float
     after: float
     comparison: Comparison
-    control: Comparison
-    collector: Comparison
-    cause: Cause
+    attribution: Attribution | None = None
 
 
 class GateCell(msgspec.Struct, frozen=True, kw_only=True):

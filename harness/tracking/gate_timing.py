@@ -1,18 +1,18 @@
-"""Host time under two commits, from rounds in which base, head and their controls take turns."""
+"""Host time under two commits, from rounds in which they take turns; and whose doing it is."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from harness.experiment import Comparison
 from harness.outcomes import Trials
 from harness.plan import Plan
-from harness.statistics import Ratio, holm, paired_ratio
+from harness.statistics import holm, paired_ratio
 from harness.store import TrialKey
 from harness.tracking.gate_plan import DECIDES, Pair
-from harness.tracking.gate_result import Cause, TimingChange
-from harness.trial import TrialFailure, TrialResult
+from harness.tracking.gate_result import Attribution, TimingChange
+from harness.trial import Cell, TrialFailure, TrialResult
 from harness.verdict import decide
 
 FEWEST_PAIRS = 3
@@ -21,7 +21,7 @@ Outcomes = Mapping[TrialKey, TrialResult | TrialFailure]
 
 
 class Timings(NamedTuple):
-    """``comparisons`` of all pairs, control after control; ``by_pair`` the same by pair."""
+    """``comparisons``: those of ``by_pair``, for whoever asks how precise they are."""
 
     comparisons: list[Comparison]
     by_pair: dict[Pair, TimingChange]
@@ -30,57 +30,91 @@ class Timings(NamedTuple):
 def compare_timings(pairs: Sequence[Pair], plan: Plan, outcomes: Outcomes) -> Timings:
     """What the timing rounds say so far; a pair with too few of them is left out."""
     trials = Trials(plan, outcomes)
-    logs = {each: found for each in pairs if len(found := _logs(trials, each)) >= FEWEST_PAIRS}
-    if not logs:
-        return Timings([], {})
-    # Default and control arm both decide, so they are one family; the collector's part does not.
-    arms = [_ratio(found[:, arm], 2 * len(logs)) for found in logs.values() for arm in (0, 1)]
-    compared = _compared(arms, plan.tolerance)
+    logs = {each: _logs(trials, each.base, each.head) for each in pairs}
+    logs = {each: found for each, found in logs.items() if len(found) >= FEWEST_PAIRS}
+    compared = _compared(list(logs.values()), plan.tolerance)
     by_pair = {}
-    for number, (each, found) in enumerate(logs.items()):
-        default, control = compared[2 * number : 2 * number + 2]
-        parts = [_ratio(found[:, 0] - found[:, 1], 1)]
-        (collector,) = _compared(parts, plan.tolerance)
+    for each, comparison in zip(logs, compared, strict=True):
         before, after = (
             float(np.median([_host_seconds(result) for result in trials.timings[cell].values()]))
             for cell in (each.base, each.head)
         )
-        by_pair[each] = TimingChange(
-            before=before,
-            after=after,
-            comparison=default,
-            control=control,
-            collector=collector,
-            cause=_cause(default, control, collector),
-        )
+        by_pair[each] = TimingChange(before=before, after=after, comparison=comparison)
     return Timings(compared, by_pair)
 
 
-def _logs(trials: Trials, each: Pair) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """Log ratio head / base by round, with the collector and without: ``[rounds, 2]``."""
-    results = [trials.timings[cell] for cell in each[1:]]
-    complete = sorted(set.intersection(*(set(found) for found in results)))
-    base, head, base_control, head_control = results
-    logs = [
-        (_log_ratio(base[n], head[n]), _log_ratio(base_control[n], head_control[n]))
-        for n in complete
-    ]
-    return np.array(logs, dtype=np.float64).reshape(-1, 2)
+def has_changed(comparison: Comparison) -> bool:
+    """Whether a comparison says better or worse."""
+    return comparison.verdict in ("better", "worse")
+
+
+class Attributions(NamedTuple):
+    """``comparisons``: with the collector and without it, pair after pair."""
+
+    comparisons: list[Comparison]
+    by_pair: dict[Pair, Attribution]
+
+
+def attribute(pairs: Sequence[Pair], plan: Plan, outcomes: Outcomes) -> Attributions:
+    """Whose doing it is, from rounds with controls; a pair with too few of them is left out."""
+    trials = Trials(plan, outcomes)
+    attributions = Attributions([], {})
+    for each in pairs:
+        base, head, base_control, head_control = each[1:]
+        change, control = _logs(trials, base, head), _logs(trials, base_control, head_control)
+        both = sorted(change.keys() & control.keys())
+        if len(both) < FEWEST_PAIRS:
+            continue
+        part = {number: change[number] - control[number] for number in both}
+        (with_it,), (without,), (collector,) = (
+            _compared([logs], plan.tolerance) for logs in (change, control, part)
+        )
+        attributions.comparisons.extend((with_it, without))
+        attributions.by_pair[each] = Attribution(
+            control=without, collector=collector, cause=_cause(without, collector)
+        )
+    return attributions
+
+
+def _cause(
+    control: Comparison, collector: Comparison
+) -> Literal["collector", "code", "both", "untold"]:
+    code, part = map(has_changed, (control, collector))
+    if code and part:
+        return "both"
+    if code:
+        return "code"
+    return "collector" if part else "untold"
+
+
+def _logs(trials: Trials, base: Cell, head: Cell) -> dict[int, float]:
+    """Log ratio head / base by round."""
+    ours, theirs = trials.timings[base], trials.timings[head]
+    return {n: _log_ratio(ours[n], theirs[n]) for n in sorted(ours.keys() & theirs.keys())}
 
 
 def _log_ratio(base: TrialResult, head: TrialResult) -> float:
-    """Of host times: the median over slices, each beside the other's; else of the whole.
+    """Of host times: over slices, each beside the other's; else of the whole.
 
     Commits that need different numbers of steps for the same work have no slices in common.
     """
     ours, theirs = (np.array(result.slice_host_seconds) for result in (base, head))
     if len(ours) and len(ours) == len(theirs):
-        return float(np.median(np.log(theirs / ours)))
+        return _hodges_lehmann(np.log(theirs / ours))
     before, after = (
         (result.metrics[DECIDES] or np.nan) * (result.metrics["num_steps"] or np.nan)
         for result in (base, head)
     )
     return float(np.log(after / before))
+
+
+def _hodges_lehmann(x: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+    """The median of all means of two: as steady as a mean, and bursts in a quarter do not move it.
+
+    Hodges and Lehmann (1963).
+    """
+    first, second = np.triu_indices(len(x))
+    return float(np.median((x[first] + x[second]) / 2))
 
 
 def _host_seconds(result: TrialResult) -> float:
@@ -91,11 +125,12 @@ def _host_seconds(result: TrialResult) -> float:
     return np.nan if whole is None else whole
 
 
-def _ratio(logs: np.ndarray[tuple[int], np.dtype[np.float64]], family: int) -> Ratio:
-    return paired_ratio(np.ones(len(logs)), np.exp(logs), family)
-
-
-def _compared(ratios: list[Ratio], tolerance: float) -> list[Comparison]:
+def _compared(family: Sequence[dict[int, float]], tolerance: float) -> list[Comparison]:
+    """Comparisons of one family, each from its log ratios by round."""
+    ratios = []
+    for by_round in family:
+        logs = np.array(list(by_round.values()))
+        ratios.append(paired_ratio(np.ones(len(logs)), np.exp(logs), len(family)))
     verdicts = decide(ratios, "lower", tolerance)
     adjusted = holm([ratio.p for ratio in ratios])
     return [
@@ -112,14 +147,3 @@ def _compared(ratios: list[Ratio], tolerance: float) -> list[Comparison]:
         )
         for ratio, verdict, p in zip(ratios, verdicts, adjusted, strict=True)
     ]
-
-
-def _cause(default: Comparison, control: Comparison, collector: Comparison) -> Cause:
-    moved = [each.verdict in ("better", "worse") for each in (default, control, collector)]
-    if not any(moved[:2]):
-        return ""
-    if moved[1] and moved[2]:
-        return "both"
-    if moved[1]:
-        return "code"
-    return "collector" if moved[2] else "untold"

@@ -86,17 +86,20 @@ def _exact(changed: dict[str, ExactChange], batch: int) -> Iterator[str]:
 
 
 def _timing(timing: TimingChange, is_c_code: bool) -> list[str]:
+    if timing.comparison.verdict == "same":
+        return []
+    if timing.comparison.verdict == "inconclusive":
+        return [_undecided(timing.comparison)]
     found = f"host time per step {_change(timing.comparison)}"
-    control = fmt.percent(timing.control.ratio - 1, signed=True)
-    if not timing.cause:
-        is_open = timing.comparison.verdict == "inconclusive"
-        return [_undecided(timing.comparison)] if is_open else []
-    if timing.cause == "both":
-        part = fmt.percent(timing.collector.ratio - 1, signed=True)
+    if (by := timing.attribution) is None:
+        return [f"{found}."]
+    control = fmt.percent(by.control.ratio - 1, signed=True)
+    if by.cause == "both":
+        part = fmt.percent(by.collector.ratio - 1, signed=True)
         return [f"{found}: {control} is the code's, {part} on top the collector's."]
     where = "; bytecodes and objects are as before, so it is in C code" if is_c_code else ""
-    why = _CAUSES[timing.cause] + f" ({control} with the collector disabled)"
-    return [f"{found}: {why}{where if timing.cause == 'code' else ''}."]
+    why = _CAUSES[by.cause] + f" ({control} with the collector disabled)"
+    return [f"{found}: {why}{where if by.cause == 'code' else ''}."]
 
 
 def _undecided(comparison: Comparison) -> str:

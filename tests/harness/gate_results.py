@@ -9,7 +9,13 @@ from harness.experiment import Comparison
 from harness.grid import AXES
 from harness.metrics import METRICS
 from harness.tracking.gate import overall
-from harness.tracking.gate_result import Cause, ExactChange, GateCell, GateResult, TimingChange
+from harness.tracking.gate_result import (
+    Attribution,
+    ExactChange,
+    GateCell,
+    GateResult,
+    TimingChange,
+)
 from harness.tracking.gate_words import conclude_gate
 from harness.tracking.trees import Tree
 from harness.trial import Cell
@@ -47,15 +53,20 @@ def _comparison(change: float, half_width: float, rounds: int, verdict: str = ""
 
 
 def timing(
-    change: float, control: float, cause: Cause, half_width: float = 0.006, rounds: int = 9
+    change: float, control: float, cause: str, half_width: float = 0.006, rounds: int = 9
 ) -> TimingChange:
     """Host time with and without the collector, as relative changes."""
-    return TimingChange(
-        before=870e-6, after=870e-6 * (1 + change), cause=cause,
-        comparison=_comparison(change, half_width, rounds),
+    attribution = Attribution(
         control=_comparison(control, half_width, rounds),
         collector=_comparison((1 + change) / (1 + control) - 1, half_width, rounds),
-    )  # fmt: skip
+        cause=cause,
+    )
+    return TimingChange(
+        before=870e-6,
+        after=870e-6 * (1 + change),
+        comparison=_comparison(change, half_width, rounds),
+        attribution=attribution if cause else None,
+    )
 
 
 def cell(

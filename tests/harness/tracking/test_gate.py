@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from planted_history import COMMITS, make
 from small import CELL, MemoryStore, answer
 
@@ -16,8 +18,8 @@ from harness.rounds import Precision, Rounds
 from harness.store import trial_key
 from harness.tracking.gate import judge, overall
 from harness.tracking.gate_plan import Pair, exact_plan, pair, timing_plan
-from harness.tracking.gate_result import GateResult
-from harness.tracking.gate_timing import compare_timings
+from harness.tracking.gate_result import GateCell, GateResult
+from harness.tracking.gate_timing import attribute, compare_timings, has_changed
 from harness.trial import Cell, Trial, TrialResult
 
 SHAPES = [
@@ -79,15 +81,25 @@ def counted(of: list[Pair], after: dict[str, float], before: dict[str, float] = 
     return Trials(plan, outcomes)
 
 
-def gated(effects: tuple[float, float], after: dict[str, float], seed: int) -> GateResult:
+def gated(effects: tuple[float, float], after: dict[str, float], seed: int) -> list[GateCell]:
     """A gate as the command runs it, on the simulated clock."""
     of = pairs()
-    plan = timing_plan("gate", of, SCHEDULES, seed, rounds=7, tolerance=0.03)
-    rounds = Rounds(plan, MemoryStore(), Clock(effects, seed).measure, lambda turn, outcome: None)
-    precise = Precision(0.01, 1e9)
-    rounds.run(lambda outcomes: compare_timings(of, plan, outcomes), precise)
-    timings = compare_timings(of, plan, rounds.outcomes)
-    timed = Trials(plan, rounds.outcomes)
+    timing = partial(timing_plan, "gate", schedules=SCHEDULES, seed=seed, rounds=7, tolerance=0.03)
+    clock = Clock(effects, seed)
+
+    def run(plan, compare):
+        rounds = Rounds(plan, MemoryStore(), clock.measure, lambda turn, outcome: None)
+        rounds.run(compare, Precision(0.01, 1e9))
+        return compare(rounds.outcomes), Trials(plan, rounds.outcomes)
+
+    plan = timing(of)
+    timings, timed = run(plan, partial(compare_timings, of, plan))
+    changed = [each for each, found in timings.by_pair.items() if has_changed(found.comparison)]
+    if changed:
+        plan = timing(changed, with_controls=True)
+        attributions, _ = run(plan, partial(attribute, changed, plan))
+        for each, found in attributions.by_pair.items():
+            timings.by_pair[each] = replace(timings.by_pair[each], attribution=found)
     judged = judge(of, counted(of, after), timed, timings.by_pair, lambda each: "again")
     assert judged.missing == []
     return judged.cells
@@ -105,12 +117,18 @@ EFFECTS = {
 }
 
 
+def cause(cell: GateCell) -> str:
+    """Whose doing the change of a cell is said to be; "" where it has not changed."""
+    attribution = cell.timing.attribution
+    return attribution.cause if attribution else ""
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_four_of_twelve_commits_are_named_on_a_simulated_clock(seed):
     named = {}
     for number, commit in enumerate(COMMITS, start=1):
         cells = gated(*EFFECTS[commit.kind], seed=1000 * seed + number)
-        named[number] = (overall(cells), {cell.timing.cause for cell in cells})
+        named[number] = (overall(cells), {cause(cell) for cell in cells})
     expected = {n: commit.kind.split(":")[0] for n, commit in enumerate(COMMITS, start=1)}
     assert {number: verdict for number, (verdict, _) in named.items()} == expected
     assert named[7][1] == named[9][1] == {"code"}

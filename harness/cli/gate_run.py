@@ -1,0 +1,88 @@
+"""The trials of a gate, in their order: counts, then times, then whose doing it is."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from harness.cli.session import Measured, Session
+from harness.outcomes import Trials
+from harness.plan import Plan
+from harness.rounds import Compared, Outcomes, Precision
+from harness.tracking.gate import Judged, judge
+from harness.tracking.gate_plan import Pair, exact_plan, timing_plan
+from harness.tracking.gate_timing import Timings, attribute, compare_timings, has_changed
+from harness.trial import TrialFailure
+
+
+class Found(NamedTuple):
+    """What came of the trials."""
+
+    judged: Judged
+    failures: list[TrialFailure]
+    is_interrupted: bool
+
+
+class GateRun(NamedTuple):
+    """How a gate measures; ``half_width`` and ``tolerance`` relative (0.01 is 1 %)."""
+
+    exact_only: bool
+    rounds: int
+    half_width: float
+    budget_seconds: float
+    tolerance: float
+    seed: int
+
+    def measure(
+        self, session: Session, name: str, pairs: Sequence[Pair], again: Callable[[Pair], str]
+    ) -> Found:
+        """Measure the pairs; what there is to say of them. Ctrl-C leaves out what comes after."""
+        counting = exact_plan(name, pairs, session.schedule_hashes, self.seed)
+        measured = [session.measure(counting, lambda _: Timings([], {}), Precision(0.0, 0.0))]
+        plans = [counting]
+        timings = Timings([], {})
+        if not (self.exact_only or measured[-1].is_interrupted):
+            plans.append(self._plan(session, name, pairs))
+            compare = partial(compare_timings, pairs, plans[-1])
+            measured.append(self._time(session, plans[-1], compare, self.half_width))
+            timings = compare(measured[-1].outcomes)
+        changed = [each for each, time in timings.by_pair.items() if has_changed(time.comparison)]
+        if changed and not measured[-1].is_interrupted:
+            plans.append(self._plan(session, name, changed, with_controls=True))
+            compare_controls = partial(attribute, changed, plans[-1])
+            # Twice as wide is enough to tell the code from the collector.
+            width = 2 * self.half_width
+            measured.append(self._time(session, plans[-1], compare_controls, width))
+            for each, cause in compare_controls(measured[-1].outcomes).by_pair.items():
+                timings.by_pair[each] = replace(timings.by_pair[each], attribution=cause)
+        trials = [Trials(plan, each.outcomes) for plan, each in zip(plans, measured, strict=True)]
+        timed = trials[1] if len(trials) > 1 else None
+        judged = judge(pairs, trials[0], timed, timings.by_pair, again)
+        judged.notes.extend(dict.fromkeys(note for each in measured for note in each.notes))
+        if measured[-1].is_interrupted:
+            judged.missing.append("Interrupted before everything was measured.")
+        failures = [failure for each in trials for failure in each.failures]
+        return Found(judged, failures, measured[-1].is_interrupted)
+
+    def _plan(
+        self, session: Session, name: str, pairs: Sequence[Pair], with_controls: bool = False
+    ) -> Plan:
+        return timing_plan(
+            name,
+            pairs,
+            schedules=session.schedule_hashes,
+            seed=self.seed,
+            rounds=self.rounds,
+            tolerance=self.tolerance,
+            with_controls=with_controls,
+        )
+
+    def _time(
+        self,
+        session: Session,
+        plan: Plan,
+        compare: Callable[[Outcomes], Compared],
+        half_width: float,
+    ) -> Measured:
+        return session.measure(plan, compare, Precision(half_width, self.budget_seconds))
