@@ -34,11 +34,11 @@ class RealClock:
 
     def wait_until(self, moment_ns: int) -> None:
         """Sleep until then."""
-        while (left := moment_ns - time.perf_counter_ns()) > 0:
+        while (left := moment_ns - self.now()) > 0:
             time.sleep(left / 1e9)
 
 
-class PausedClock:
+class PausedClock(RealClock):
     """The real one, less the time for which it was stopped."""
 
     def __init__(self) -> None:
@@ -47,14 +47,6 @@ class PausedClock:
     def now(self) -> int:
         """Nanoseconds of `time.perf_counter_ns` that were not away."""
         return time.perf_counter_ns() - self.away_ns
-
-    def step_done(self) -> None:
-        """Nothing: time passes by itself."""
-
-    def wait_until(self, moment_ns: int) -> None:
-        """Sleep until then."""
-        while (left := moment_ns - self.now()) > 0:
-            time.sleep(left / 1e9)
 
     def stop_during(self, wait: Callable[[], None]) -> None:
         """Let ``wait`` take no time."""

@@ -15,6 +15,8 @@ ALPHA = 0.015
 POWER = 0.8
 MIN_ROUNDS = 7
 """Fewer pairs give figures, but no verdict."""
+FEWEST_PAIRS = 3
+"""Fewer pairs give no interval."""
 
 
 class Ratio(NamedTuple):
@@ -60,10 +62,10 @@ def paired_ratio(baseline: ArrayLike, candidate: ArrayLike, comparisons: int = 1
         )
     both = ~(np.isnan(before) | np.isnan(after))
     before, after = before[both], after[both]
-    if before.size < 3:
+    if before.size < FEWEST_PAIRS:
         raise ValueError(
-            f"Only {before.size} rounds have a sample of both cells and an interval needs 3: "
-            f"run at least {MIN_ROUNDS} rounds."
+            f"Only {before.size} rounds have a sample of both cells and an interval needs "
+            f"{FEWEST_PAIRS}: run at least {MIN_ROUNDS} rounds."
         )
     if min(before.min(), after.min()) <= 0:
         raise ValueError(

@@ -165,7 +165,7 @@ class RunStore:
         outcomes: dict[TrialKey, TrialResult | TrialFailure] = {}
         for path in sorted((self.folder / "trials").glob("*.json")):
             try:
-                key, outcome = _read_trial(path)
+                key, outcome = read_trial(path)
             except StoreError as problem:
                 self.warnings.append(f"{problem}; set aside as {set_aside(path).name}")
             else:
@@ -179,7 +179,8 @@ class RunStore:
         return path
 
 
-def _read_trial(path: Path) -> tuple[TrialKey, TrialResult | TrialFailure]:
+def read_trial(path: Path) -> tuple[TrialKey, TrialResult | TrialFailure]:
+    """A stored trial and its key. Raises StoreError where the file holds anything else."""
     stored = decode_versioned(path, _Stored, STORED_SCHEMA)
     outcome = stored.result or stored.failure
     if outcome is None:

@@ -10,12 +10,10 @@ from harness.grid import AXES, groups, is_exact, varying
 from harness.metrics import METRICS
 from harness.outcomes import Samples, Trials
 from harness.plan import Plan, without_collector
-from harness.statistics import Ratio, holm, paired_ratio
+from harness.statistics import FEWEST_PAIRS, Ratio, paired_ratio
 from harness.store import TrialKey
 from harness.trial import Cell, TrialFailure, TrialResult
-from harness.verdict import decide
-
-_FEWEST_PAIRS = 3
+from harness.verdict import comparisons
 
 
 def summarise(
@@ -46,7 +44,7 @@ def summarise(
     more += differing
     if trials.invalid:
         more.append(f"{len(trials.invalid)} trials left out: {trials.invalid[0].invalid}.")
-    comparisons, missing = ([], []) if differing else _comparisons(plan, trials, ids, group_of)
+    compared, missing = ([], []) if differing else _comparisons(plan, trials, ids, group_of)
     more += missing
     commits = {r.code_commit for rounds in trials.timings.values() for r in rounds.values()}
     return ExperimentResult(
@@ -56,7 +54,7 @@ def summarise(
         decide=", ".join(dict.fromkeys(plan.decide)),
         tolerance=plan.tolerance,
         cells=cells,
-        comparisons=comparisons,
+        comparisons=compared,
         failures=trials.failures,
         notes=more,
         command=command,
@@ -179,10 +177,10 @@ def _comparisons(
 
     Comparisons that are decided by the same metric are one family.
     """
-    if len(plan.cells) > 1 and trials.num_rounds < _FEWEST_PAIRS:
+    if len(plan.cells) > 1 and trials.num_rounds < FEWEST_PAIRS:
         rounds = "round" if trials.num_rounds == 1 else "rounds"
-        return [], [f"No ratios: {trials.num_rounds} {rounds}, an interval needs {_FEWEST_PAIRS}."]
-    comparisons: dict[Cell, Comparison] = {}
+        return [], [f"No ratios: {trials.num_rounds} {rounds}, an interval needs {FEWEST_PAIRS}."]
+    found: dict[Cell, Comparison] = {}
     missing: list[str] = []
     for metric in dict.fromkeys(plan.decide):
         family: list[tuple[Cell, Cell, Ratio]] = []
@@ -201,21 +199,10 @@ def _comparisons(
         ratios = [ratio for *_, ratio in family]
         direction = METRICS[metric].direction
         assert direction != "neither"
-        verdicts = decide(ratios, direction, plan.tolerance)
-        adjusted = holm([ratio.p for ratio in ratios])
-        for (baseline, cell, ratio), verdict, p in zip(family, verdicts, adjusted, strict=True):
-            comparisons[cell] = Comparison(
-                metric=metric,
-                baseline=ids[baseline],
-                candidate=ids[cell],
-                ratio=ratio.ratio,
-                ci95=ratio.ci95,
-                verdict=verdict,
-                p_adjusted=p,
-                mde=ratio.mde,
-                rounds=ratio.rounds,
-            )
-    return [comparisons[cell] for cell in plan.cells if cell in comparisons], missing
+        names = [(ids[baseline], ids[cell]) for baseline, cell, _ in family]
+        compared = comparisons(metric, names, ratios, direction, plan.tolerance)
+        found |= {cell: each for (_, cell, _), each in zip(family, compared, strict=True)}
+    return [found[cell] for cell in plan.cells if cell in found], missing
 
 
 def _ratio(trials: Trials, baseline: Cell, cell: Cell, metric: str, family: int) -> Ratio | str:
@@ -223,8 +210,8 @@ def _ratio(trials: Trials, baseline: Cell, cell: Cell, metric: str, family: int)
     before = np.array(trials.samples(baseline, metric), dtype=np.float64)
     after = np.array(trials.samples(cell, metric), dtype=np.float64)
     both = ~np.isnan(before) & ~np.isnan(after)
-    if both.sum() < _FEWEST_PAIRS:
-        return f"{both.sum()} rounds have both, an interval needs {_FEWEST_PAIRS}"
+    if both.sum() < FEWEST_PAIRS:
+        return f"{both.sum()} rounds have both, an interval needs {FEWEST_PAIRS}"
     if min(before[both].min(), after[both].min()) <= 0:
         return f"{metric} is zero in some trials"
     return paired_ratio(before, after, family)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from harness.experiment import Verdict
+from harness.experiment import Comparison, Verdict
 from harness.statistics import ALPHA, MIN_ROUNDS, Ratio, holm
 
 LEAST_CHANGE = 0.75
@@ -28,6 +28,37 @@ def decide(
         )
     adjusted = holm([ratio.p for ratio in ratios])
     return [_verdict(r, p, direction, tolerance) for r, p in zip(ratios, adjusted, strict=True)]
+
+
+def comparisons(
+    metric: str,
+    names: Sequence[tuple[str, str]],
+    ratios: Sequence[Ratio],
+    direction: Literal["higher", "lower"],
+    tolerance: float,
+) -> list[Comparison]:
+    """The ratios of one family with their verdicts; ``names``: each one's baseline and candidate.
+
+    Raises ValueError as `decide`.
+    """
+    verdicts = decide(ratios, direction, tolerance)
+    adjusted = holm([ratio.p for ratio in ratios])
+    return [
+        Comparison(
+            metric=metric,
+            baseline=baseline,
+            candidate=candidate,
+            ratio=ratio.ratio,
+            ci95=ratio.ci95,
+            verdict=verdict,
+            p_adjusted=p,
+            mde=ratio.mde,
+            rounds=ratio.rounds,
+        )
+        for (baseline, candidate), ratio, verdict, p in zip(
+            names, ratios, verdicts, adjusted, strict=True
+        )
+    ]
 
 
 def _verdict(ratio: Ratio, p: float, direction: str, tolerance: float) -> Verdict:

@@ -151,6 +151,7 @@ def gate(
         pair(cell_id(cell, axes), cell, trees[0].folder, trees[1].folder, number)
         for number, cell in enumerate(cells)
     ]
+    notes = differences(repo, trees[0], trees[1], engine.package)  # now: a work tree may move on
     found = how.measure(session, name, pairs, partial(_again, axes))
     result = GateResult(
         name=name,
@@ -164,7 +165,7 @@ def gate(
         missing=found.judged.missing,
         failures=found.failures,
         conclusions=conclude_gate(found.judged.cells),
-        notes=[*differences(repo, trees[0], trees[1], engine.package), *found.judged.notes],
+        notes=[*notes, *found.judged.notes],
         command=command_line(),
     )
     write_json(output / name / "gate.json", result)

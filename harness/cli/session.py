@@ -192,7 +192,7 @@ class Session:
         first = self.schedules[self.workloads[0].name]
         return {
             "name": ", ".join(self.schedules),
-            "hash": ", ".join(schedule.sha256 for schedule in self.schedules.values()),
+            "hash": ", ".join(self.schedule_hashes.values()),
             "num_requests": first.num_requests,
             "total_output_tokens": first.total_output_tokens,
             "seed": self._seed,

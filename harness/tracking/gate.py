@@ -9,10 +9,10 @@ from harness.experiment import Verdict
 from harness.grid import AXES, is_exact
 from harness.metrics import METRICS
 from harness.outcomes import Trials
+from harness.statistics import FEWEST_PAIRS
 from harness.summarise import difference
 from harness.tracking.gate_plan import DECIDES, EXACT_MODES, Pair
 from harness.tracking.gate_result import ExactChange, GateCell, TimingChange
-from harness.tracking.gate_timing import FEWEST_PAIRS
 
 FIGURES = (
     "request_throughput", "output_throughput", "seconds_per_request", "tpot_median", DECIDES,
@@ -24,10 +24,12 @@ def exact_changes(trials: Trials, each: Pair) -> list[ExactChange]:
 
     Collections are left out where equal trials did not count alike.
     """
-    steady = all(len(trials.counts.get(cell, ())) <= 1 for cell in (each.base, each.head))
+    if not is_exact(each.base):
+        return []
+    steady = not unsteady(trials, each)
     changes = []
     for metric in METRICS.values():
-        if metric.kind != "exact" or metric.direction == "neither" or not is_exact(each.base):
+        if metric.kind != "exact" or metric.direction == "neither":
             continue
         before, after = (trials.counted_value(cell, metric) for cell in (each.base, each.head))
         if before is None or after is None or (metric.mode == "counts" and not steady):

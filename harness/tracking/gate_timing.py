@@ -8,14 +8,12 @@ import numpy as np
 from harness.experiment import Comparison
 from harness.outcomes import Trials
 from harness.plan import Plan
-from harness.statistics import holm, paired_ratio
+from harness.statistics import FEWEST_PAIRS, paired_ratio
 from harness.store import TrialKey
 from harness.tracking.gate_plan import DECIDES, Pair
 from harness.tracking.gate_result import Attribution, TimingChange
 from harness.trial import Cell, TrialFailure, TrialResult
-from harness.verdict import decide
-
-FEWEST_PAIRS = 3
+from harness.verdict import comparisons
 
 Outcomes = Mapping[TrialKey, TrialResult | TrialFailure]
 
@@ -131,19 +129,5 @@ def _compared(family: Sequence[dict[int, float]], tolerance: float) -> list[Comp
     for by_round in family:
         logs = np.array(list(by_round.values()))
         ratios.append(paired_ratio(np.ones(len(logs)), np.exp(logs), len(family)))
-    verdicts = decide(ratios, "lower", tolerance)
-    adjusted = holm([ratio.p for ratio in ratios])
-    return [
-        Comparison(
-            metric=DECIDES,
-            baseline="base",
-            candidate="head",
-            ratio=ratio.ratio,
-            ci95=ratio.ci95,
-            verdict=verdict,
-            p_adjusted=p,
-            mde=ratio.mde,
-            rounds=ratio.rounds,
-        )
-        for ratio, verdict, p in zip(ratios, verdicts, adjusted, strict=True)
-    ]
+    names = [("base", "head")] * len(ratios)
+    return comparisons(DECIDES, names, ratios, "lower", tolerance)

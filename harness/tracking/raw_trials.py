@@ -11,8 +11,8 @@ import msgspec
 import pandas as pd
 
 from harness.metrics import METRICS, Metric
-from harness.store import STORED_SCHEMA, TrialKey, trial_key
-from harness.store_files import StoreError, decode_versioned
+from harness.store import read_trial
+from harness.store_files import StoreError
 from harness.tracking.folders import json_files
 from harness.trial import Cell, TrialFailure, TrialResult
 
@@ -31,19 +31,13 @@ class RawTrials(NamedTuple):
     failures: list[Row]
 
 
-class _Stored(msgspec.Struct):
-    key: TrialKey
-    result: TrialResult | None = None
-    failure: TrialFailure | None = None
-
-
 def read_trials(experiments: list[Path], problems: list[str]) -> RawTrials:
     """All trials of experiments' folders; a sentence in ``problems`` for what cannot be read."""
     read = RawTrials([], [])
     for folder in experiments:
         for path in json_files(folder / "trials", problems):
             try:
-                key, outcome = _read_trial(path)
+                key, outcome = read_trial(path)
             except StoreError as problem:
                 problems.append(f"{problem}; left out: resume its experiment or remove it")
                 continue
@@ -77,16 +71,6 @@ def _frame(rows: list[Row], columns: tuple[str, ...]) -> pd.DataFrame:
         elif column not in ("value", "reason"):
             frame[column] = frame[column].astype("category")
     return frame
-
-
-def _read_trial(path: Path) -> tuple[TrialKey, TrialResult | TrialFailure]:
-    stored = decode_versioned(path, _Stored, STORED_SCHEMA)
-    outcome, key = stored.result or stored.failure, stored.key
-    if outcome is None:
-        raise StoreError(f"{path} holds neither a result nor a failure")
-    if str(key) != path.stem or key != trial_key(key.round, key.index, outcome.cell, outcome.mode):
-        raise StoreError(f"{path} holds another trial than its name says")
-    return key, outcome
 
 
 def _metrics(place: Row, result: TrialResult) -> Iterator[Row]:

@@ -5,12 +5,21 @@ import subprocess
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
+
 ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org",
     "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.org",
 }  # fmt: skip
+
+
+def leave_git_alone(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """No configuration but the test's own, and no repository above a folder."""
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(folder))
 
 
 class Repository:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
-from scratch_repository import ENVIRONMENT, Repository
+from scratch_repository import Repository, leave_git_alone
 from small import answer
 
 from harness.cli import session
@@ -29,9 +29,7 @@ PROCESS = "    def _process(self, step: ScheduledStep, output: Any) -> StepOutpu
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch, tmp_path):
-    for name, value in ENVIRONMENT.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    leave_git_alone(monkeypatch, tmp_path)
     monkeypatch.setenv("GCBENCH_CACHE", str(tmp_path / "cache"))
 
 

@@ -21,7 +21,7 @@ def git(folder: Path, *arguments: str) -> None:
 
 @pytest.fixture
 def source(tmp_path) -> Path:
-    folder = tmp_path / "work" / "my-vllm"
+    folder = tmp_path / "code" / "my-vllm"
     for name, text in vllm_files().items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -37,7 +37,7 @@ def commit(folder: Path) -> None:
 def test_a_path_is_its_own_layer_however_it_is_written(source, monkeypatch):
     monkeypatch.chdir(source.parent)
     monkeypatch.setenv("HOME", str(source.parents[1]))
-    for text in (str(source), "my-vllm", "./my-vllm/", "~/work/my-vllm"):
+    for text in (str(source), "my-vllm", "./my-vllm/", "~/code/my-vllm"):
         assert layer(text) == source
 
 

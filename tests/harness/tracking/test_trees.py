@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from scratch_repository import ENVIRONMENT, Repository, contents
+from scratch_repository import Repository, contents, leave_git_alone
 
 from harness.git import GitError, git
 from harness.store_files import StoreError
@@ -19,10 +19,7 @@ PACKAGE = "engines"
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch, tmp_path):
-    """No configuration but the test's own, and no repository above it."""
-    for name, value in ENVIRONMENT.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    leave_git_alone(monkeypatch, tmp_path)
 
 
 @pytest.fixture
