@@ -2,7 +2,7 @@
 
 import re
 
-_MARKUP = re.compile(r"[\\`*\[\]<>&|~$]|(?<!\w)_|_(?!\w)")
+_MARKUP = re.compile(r"[\\`*\[\]<>&|~$]|(?<![^\W_])_|_(?![^\W_])")
 _BEGINS_BLOCK = re.compile(r"[-+=#]|\d+[.)]")
 # GitHub makes links of these without any markup, and no backslash stops it.
 _LINKED = re.compile(r"[@#]|:(?=//)|\bwww(?=\.)", re.IGNORECASE)

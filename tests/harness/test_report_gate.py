@@ -5,7 +5,7 @@ import re
 import msgspec
 import pytest
 from gate_results import ARRAYS, EXACT, LISTS, cell, exact, result, timing
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from test_report import assert_golden, printed
 
@@ -190,6 +190,7 @@ def test_code_spans_hold_their_text_whatever_it_is(text):
     assert not any(line.startswith(block[0]) for line in block[1:-1])
 
 
+@example("1__")
 @given(st.text(st.sampled_from("`*_[]<>&|~$\\@#:/-+=1.)w a")))
 def test_literal_text_has_nothing_left_that_means_something(text):
     made = literal(text)
