@@ -25,11 +25,12 @@ class ExactChange(msgspec.Struct, frozen=True, kw_only=True):
 class Attribution(msgspec.Struct, frozen=True, kw_only=True):
     """Whose doing a change of host time is; "untold" where the rounds cannot tell.
 
-    ``control``: head against base with the collector disabled in both. ``collector``: the change
-    with it over the change without it, round by round: what the collector's part has become.
+    ``control``: head against base with the collector disabled in both. ``code`` and ``collector``:
+    what each adds to the base's host time or takes off it, as a ratio; together the whole change.
     """
 
     control: Comparison
+    code: Comparison
     collector: Comparison
     cause: Literal["collector", "code", "both", "untold"]
 

@@ -60,29 +60,32 @@ def attribute(pairs: Sequence[Pair], plan: Plan, outcomes: Outcomes) -> Attribut
     for each in pairs:
         base, head, base_control, head_control = each[1:]
         change, control = _logs(trials, base, head), _logs(trials, base_control, head_control)
-        both = sorted(change.keys() & control.keys())
-        if len(both) < FEWEST_PAIRS:
+        without = _logs(trials, base, base_control)
+        rounds = sorted(change.keys() & control.keys() & without.keys())
+        if len(rounds) < FEWEST_PAIRS:
             continue
-        part = {number: change[number] - control[number] for number in both}
-        (with_it,), (without,), (collector,) = (
-            _compared([logs], plan.tolerance) for logs in (change, control, part)
-        )
-        attributions.comparisons.extend((with_it, without))
+        # Of the base's time. A ratio of ratios would not do: code that grows by a tenth beside
+        # a collector that costs what it did makes the collector's share smaller, not cheaper.
+        code = {n: np.exp(without[n]) * np.expm1(control[n]) for n in rounds}
+        collector = {n: np.log(np.exp(change[n]) - code[n]) for n in rounds}
+        parts = (change, control, {n: np.log1p(code[n]) for n in rounds}, collector)
+        compared = [_compared([logs], plan.tolerance)[0] for logs in parts]
+        attributions.comparisons.extend(compared[:2])
         attributions.by_pair[each] = Attribution(
-            control=without, collector=collector, cause=_cause(without, collector)
+            control=compared[1],
+            code=compared[2],
+            collector=compared[3],
+            cause=_cause(*compared[2:]),
         )
     return attributions
 
 
 def _cause(
-    control: Comparison, collector: Comparison
+    code: Comparison, collector: Comparison
 ) -> Literal["collector", "code", "both", "untold"]:
-    code, part = map(has_changed, (control, collector))
-    if code and part:
-        return "both"
-    if code:
-        return "code"
-    return "collector" if part else "untold"
+    if has_changed(code):
+        return "both" if has_changed(collector) else "code"
+    return "collector" if has_changed(collector) else "untold"
 
 
 def _logs(trials: Trials, base: Cell, head: Cell) -> dict[int, float]:

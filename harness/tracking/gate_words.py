@@ -93,10 +93,11 @@ def _timing(timing: TimingChange, is_c_code: bool) -> list[str]:
     found = f"host time per step {_change(timing.comparison)}"
     if (by := timing.attribution) is None:
         return [f"{found}."]
-    control = fmt.percent(by.control.ratio - 1, signed=True)
+    control, code, collector = (
+        fmt.percent(part.ratio - 1, signed=True) for part in (by.control, by.code, by.collector)
+    )
     if by.cause == "both":
-        part = fmt.percent(by.collector.ratio - 1, signed=True)
-        return [f"{found}: {control} is the code's, {part} on top the collector's."]
+        return [f"{found}: {code} by the code, {collector} by the collector."]
     where = "; bytecodes and objects are as before, so it is in C code" if is_c_code else ""
     why = _CAUSES[by.cause] + f" ({control} with the collector disabled)"
     return [f"{found}: {why}{where if by.cause == 'code' else ''}."]
