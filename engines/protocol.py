@@ -26,20 +26,41 @@ PHASES = ("schedule", "launch", "wait", "handoff", "process")
 
 
 @dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """What a request asks of its output; names and meanings are vLLM's.
+
+    Before ``min_tokens`` tokens nothing but ``max_tokens`` ends it. ``stop``: strings that do,
+    left out of the text unless ``include_stop_str_in_output``; their tokens stay.
+    """
+
+    max_tokens: int
+    min_tokens: int = 0
+    stop_token_ids: tuple[int, ...] = ()
+    stop: tuple[str, ...] = ()
+    include_stop_str_in_output: bool = False
+    ignore_eos: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class EngineConfig:
     """How an in-process engine is built; every field is plain data, so it can cross a process.
 
-    ``max_num_seqs``, ``max_num_batched_tokens``, ``max_model_len`` and ``block_size`` mean what
-    they mean in vLLM. An empty ``device``, ``device_profile`` or ``representation`` is the
-    engine's to fill in; ``model`` is a name or a folder. ``num_accepted`` is the table of tokens
-    a decode step yields; which entry a request takes depends on (seed, request, position) alone.
-    ``seed`` decides the tokens.
+    ``max_num_seqs``, ``max_num_batched_tokens``, ``max_model_len``, ``block_size``,
+    ``num_gpu_blocks_override`` (0: what memory holds), ``enable_prefix_caching`` and
+    ``scheduling_policy`` mean what they mean in vLLM. An empty ``device``, ``device_profile`` or
+    ``representation`` is the engine's to fill in; ``model`` is a name or a folder, ``tokenizer``
+    a ``tokenizer.json`` ("": the shipped one). ``num_accepted`` is the table of tokens a decode
+    step yields; which entry a request takes depends on (seed, request, position) alone. ``seed``
+    decides the tokens. ``logprobs``: "none", or a shape and how many, such as "lists:5".
     """
 
     max_num_seqs: int
     max_model_len: int
     max_num_batched_tokens: int = 8192
     block_size: int = 16
+    num_gpu_blocks_override: int = 0
+    enable_prefix_caching: bool = False
+    scheduling_policy: str = "fcfs"
     model: str = "opt-125m"
     device: str = "modelled"
     device_profile: str = "opt-125m-h200"
@@ -52,6 +73,11 @@ class EngineConfig:
     seed: int = 0
     num_accepted: tuple[int, ...] = (1,)
     vocab_size: int = 50272
+    eos_token_id: int = 2
+    detokenizer: str = "none"
+    tokenizer: str = ""
+    logprobs: str = "none"
+    request_streams: str = "none"
 
 
 class Launch(NamedTuple):
@@ -148,10 +174,13 @@ class StepEngine(EngineProcess, Protocol):
         self,
         request_index: int,
         prompt_token_ids: Int32Array,
-        max_tokens: int,
-        stop_token_ids: Sequence[int] = (),
+        params: SamplingParams,
+        priority: int = 0,
     ) -> None:
-        """Queue a request. Raises ValueError where it can never be served."""
+        """Queue a request; a smaller ``priority`` goes first where the engine heeds it.
+
+        Raises ValueError where it can never be served.
+        """
         ...
 
     def abort_request(self, request_index: int) -> None:
@@ -172,6 +201,12 @@ class StepEngine(EngineProcess, Protocol):
 
     def handoff_bytes(self, sampled: Any) -> int | None:
         """Memory of `StepOutput.sampled`, padding and Python objects included; None: unknown."""
+        ...
+
+    def scheduler_stats(self) -> dict[str, int]:
+        """``num_preemptions``, ``prefix_cache_queries`` and ``prefix_cache_hits`` (tokens) so far;
+        what the engine does not say is not there.
+        """
         ...
 
     def collective_rpc(self, function: Callable[..., Any], *args: Any) -> list[Any]:

@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from engines.deadline import wait_until
+
 VIRTUAL_STEP_NS = 10_000_000
 """On the virtual clock a step takes 10 ms, whatever the machine did meanwhile."""
 
@@ -34,8 +36,7 @@ class RealClock:
 
     def wait_until(self, moment_ns: int) -> None:
         """Sleep until then."""
-        while (left := moment_ns - self.now()) > 0:
-            time.sleep(left / 1e9)
+        wait_until(moment_ns)
 
 
 class PausedClock(RealClock):
@@ -47,6 +48,10 @@ class PausedClock(RealClock):
     def now(self) -> int:
         """Nanoseconds of `time.perf_counter_ns` that were not away."""
         return time.perf_counter_ns() - self.away_ns
+
+    def wait_until(self, moment_ns: int) -> None:
+        """Sleep until then, by this clock."""
+        wait_until(moment_ns + self.away_ns)
 
     def stop_during(self, wait: Callable[[], None]) -> None:
         """Let ``wait`` take no time."""

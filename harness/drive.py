@@ -1,20 +1,35 @@
-"""Replays a schedule against an engine: sends what is due, steps, stamps, reads what is done."""
+"""Replays a schedule against an engine: sends who has arrived, steps, stamps, reads."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
-from engines.protocol import Int32Array, StepEngine, StepOutput
+from engines.protocol import Int32Array, SamplingParams, StepEngine, StepOutput
+from harness.arrivals import Arrivals, BetweenSteps, nanoseconds
 from harness.clock import Clock
 from harness.recorder import Recorder
+from harness.turns import Turns
 from workloads.schedule import Schedule
+
+
+class RequestStream(Protocol):
+    """A request's own stream of outputs, as vLLM's `RequestOutputCollector`."""
+
+    def get_nowait(self) -> Any:
+        """What has come since it was last asked, or None."""
+        ...
+
+
+Streams = Callable[[int], RequestStream]
+"""The stream of a request, by its number."""
 
 
 class Client:
     """The one that asks: sends requests, keeps their outputs as long as the workload says.
 
-    ``step`` is the engine's own, or one that looks on.
+    ``step`` is the engine's own, or one that looks on. Requests arrive between steps unless
+    ``arrivals`` says otherwise. With ``streams`` outputs are taken from there, not from the step.
     """
 
     def __init__(
@@ -23,20 +38,26 @@ class Client:
         step: Callable[[], StepOutput],
         schedule: Schedule,
         clock: Clock,
+        *,
+        arrivals: Arrivals | None = None,
+        streams: Streams | None = None,
     ) -> None:
+        count = schedule.num_requests
         self._engine = engine
         self._step = step
         self._clock = clock
-        self._schedule = schedule
-        self._prompts = [schedule.prompt_token_ids(i) for i in range(schedule.num_requests)]
-        self._max_tokens = schedule.output_lens.tolist()
-        self._stop_token_ids = schedule.stop_token_ids
-        self._arrival_ns = (schedule.arrival_seconds * 1e9).astype(np.int64).tolist()
-        self._cap = schedule.max_concurrency or schedule.num_requests
+        self._arrivals = arrivals or BetweenSteps(schedule.arrival_seconds, clock)
+        self._streams = streams
+        self._due_ns = nanoseconds(schedule.arrival_seconds)
+        self._prompts = [schedule.prompt_token_ids(i) for i in range(count)]
+        self._params = sampling_params(schedule)
+        self._priorities: list[int] = schedule.priorities.tolist() or [0] * count
+        self._turns = Turns(schedule.previous_turn) if len(schedule.previous_turn) else None
+        self._cap = schedule.max_concurrency or count
         self._retain = schedule.retain == "finish"
-        self._held: list[list[Any] | None] = [None] * schedule.num_requests
-        self.tokens: list[Int32Array | None] = [None] * schedule.num_requests
-        self.recorder = Recorder(schedule.num_requests, int(schedule.output_lens.sum()))
+        self._held: list[list[Any] | None] = [None] * count
+        self.tokens: list[Int32Array | None] = [None] * count
+        self.recorder = Recorder(count, int(schedule.output_lens.sum()))
         self._next = 0
         self._in_flight = 0
 
@@ -45,19 +66,19 @@ class Client:
     ) -> None:
         """Until every request is served, or for ``max_steps`` steps; ``pause`` after each slice."""
         engine, clock, recorder = self._engine, self._clock, self.recorder
-        opened = clock.now()
-        recorder.requests.scheduled_ns[:] = opened + np.array(self._arrival_ns, np.int64)
+        recorder.requests.scheduled_ns[:] = self._arrivals.open() + self._due_ns
         while True:
-            self._send(opened)
+            self._send()
             if not engine.has_unfinished_requests():
                 if self._next == len(self._prompts):
                     return
-                clock.wait_until(opened + self._arrival_ns[self._next])
+                self._arrivals.wait_for(self._next)
                 continue
             output = self._step()
             clock.step_done()
-            recorder.step(engine, output, clock.now())
-            self._read(output)
+            now = clock.now()
+            recorder.step(engine, output, now, self._in_flight)
+            self._read(output, now)
             # Held on to, a step's objects would live until the next step has made its own.
             del output
             if max_steps and recorder.num_steps >= max_steps:
@@ -72,31 +93,43 @@ class Client:
         while self._engine.has_unfinished_requests():
             self._engine.step()
 
-    def _send(self, opened: int) -> None:
+    def _send(self) -> None:
+        turns = self._turns
+        if turns is not None:
+            while turns.ready and self._in_flight < self._cap:
+                now = self._clock.now()
+                self._queue(turns.ready.popleft(), now, now)
         if self._next == len(self._prompts) or self._in_flight >= self._cap:
             return
         now = self._clock.now()
-        due = now - opened
         while (
             self._next < len(self._prompts)
             and self._in_flight < self._cap
-            and self._arrival_ns[self._next] <= due
+            and (sent_ns := self._arrivals.arrived(self._next, now))
         ):
             index = self._next
-            self._engine.add_request(
-                index, self._prompts[index], self._max_tokens[index], self._stop_token_ids
-            )
-            self.recorder.requests.sent_ns[index] = now
-            if self._retain:
-                self._held[index] = []
             self._next += 1
-            self._in_flight += 1
+            if turns is None:
+                self._queue(index, sent_ns, now)
+            elif turns.may_go(index):
+                self._queue(index, max(sent_ns, turns.free_since(index)), now)
 
-    def _read(self, output: StepOutput) -> None:
+    def _queue(self, index: int, sent_ns: int, now_ns: int) -> None:
+        self._engine.add_request(
+            index, self._prompts[index], self._params[index], self._priorities[index]
+        )
+        self.recorder.requests.sent_ns[index] = sent_ns
+        self.recorder.requests.queued_ns[index] = now_ns
+        if self._retain:
+            self._held[index] = []
+        self._in_flight += 1
+
+    def _read(self, output: StepOutput, now_ns: int) -> None:
+        outputs = take(output, self._streams)
         if self._retain:
             held = self._held
             # Not strict: a delivery may make no objects at all.
-            for index, item in zip(output.request_index.tolist(), output.outputs, strict=False):
+            for index, item in zip(output.request_index.tolist(), outputs, strict=False):
                 mine = held[index]
                 assert mine is not None
                 mine.append(item)
@@ -104,15 +137,31 @@ class Client:
             self._held[index] = None
             self.tokens[index] = self._engine.output_token_ids(index)
             self._in_flight -= 1
+            if self._turns is not None:
+                self._turns.ended(index, now_ns)
 
 
-def warm_up(engine: StepEngine, schedule: Schedule, batch_size: int, num_steps: int = 8) -> None:
-    """Bring engine and interpreter to speed with a full batch, on requests of no one's."""
-    count = min(batch_size, schedule.num_requests)
-    first = schedule.num_requests
-    for i in range(count):
-        prompt = schedule.prompt_token_ids(i)
-        engine.add_request(first + i, prompt, min(num_steps, int(schedule.output_lens[i])))
-    while engine.has_unfinished_requests():
-        for index in engine.step().finished.tolist():
-            engine.output_token_ids(index)
+def take(output: StepOutput, streams: Streams | None) -> Sequence[Any]:
+    """A step's outputs: its own, or from the stream of each request that got tokens."""
+    if streams is None:
+        return output.outputs
+    return [streams(index).get_nowait() for index in output.request_index.tolist()]
+
+
+def sampling_params(schedule: Schedule, most: int = 2**31 - 1) -> list[SamplingParams]:
+    """What each request asks, ``most`` tokens at the longest.
+
+    Requests that ask the same share one: none adds a tracked object of its own.
+    """
+    lens: list[int] = np.minimum(schedule.output_lens, most).tolist()
+    shared = {
+        length: SamplingParams(
+            max_tokens=length,
+            min_tokens=min(schedule.min_tokens, length),
+            stop_token_ids=schedule.stop_token_ids,
+            stop=schedule.stop,
+            ignore_eos=schedule.ignore_eos,
+        )
+        for length in set(lens)
+    }
+    return [shared[length] for length in lens]

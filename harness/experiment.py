@@ -22,7 +22,10 @@ class MetricSamples(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CellResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell over all its rounds. ``group``: only cells of one group get verdicts."""
+    """One cell over all its rounds. ``group``: only cells of one group get verdicts.
+
+    ``steady_state`` and ``delivered`` are the words of one of its trials.
+    """
 
     id: str
     axes: dict[str, str | int]
@@ -31,6 +34,8 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     metrics: dict[str, MetricSamples]
     processes: list[ProcessResult]
     tokens_sha256: str
+    steady_state: str = ""
+    delivered: str = ""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ import msgspec
 
 from engines.protocol import EngineClass, EngineConfig
 from engines.registry import ENGINES
+from engines.vocabulary import read_vocabulary
 from harness.collector.policy import parse_policy
 from harness.trial import Cell
 from workloads.schedule import Schedule
@@ -20,7 +21,7 @@ AXES = tuple(axis for axis in Cell.__struct_fields__ if axis != "copy")
 _COMPLETED = ("device", "device_profile", "representation")
 """What an engine fills in where it was left open."""
 
-_GROUPED_BY = ("workload", "device", "device_profile", "python")
+_GROUPED_BY = ("workload", "tokenizer", "device", "device_profile", "python")
 
 
 class Grid(NamedTuple):
@@ -44,8 +45,15 @@ def cross(
     for values in product(*axes.values()):
         cell = msgspec.convert(dict(zip(axes, values, strict=True)), Cell)
         policy = parse_policy(cell.gc)
-        if cell.heap_objects < 0:
-            raise ValueError(f"--heap-objects {cell.heap_objects}: must be 0 or more")
+        for flag in ("heap_objects", "max_model_len", "max_num_batched_tokens"):
+            if getattr(cell, flag) < 0:
+                name = flag.replace("_", "-")
+                raise ValueError(f"--{name} {getattr(cell, flag)}: must be 0 or more")
+        if 0 < cell.max_model_len < (longest := schedules[cell.workload].max_model_len):
+            raise ValueError(
+                f"--max-model-len {cell.max_model_len}: the longest request of {cell.workload} has "
+                f"{longest} tokens, prompt and output together"
+            )
         engine: EngineClass = ENGINES.load(cell.engine)
         cell = msgspec.structs.replace(cell, model=cell.model or models[cell.workload])
         config = engine.complete(engine_config(cell, schedules[cell.workload]))
@@ -53,6 +61,10 @@ def cross(
         completed = {name: getattr(config, name) for name in _COMPLETED}
         cell = msgspec.structs.replace(cell, **completed)
         why = engine.contradiction(config)
+        if not why and schedules[cell.workload].stop and cell.detokenizer == "none":
+            why = (
+                "--stop: there is no text with --detokenizer none; use byte_table or decode_stream"
+            )
         if not why and "on_wait" in policy and not engine.has_wait_hook:
             why = f"--gc {cell.gc}: engine {cell.engine} does not say when its device is busy"
         if why:
@@ -67,13 +79,17 @@ def cross(
 def engine_config(cell: Cell, schedule: Schedule) -> EngineConfig:
     """The engine that a cell describes, sized for a schedule."""
     tokens_per_step = int(schedule.num_accepted.max())
+    # A budget below the batch would leave rows standing in every decode step.
+    budget = cell.max_num_batched_tokens or max(8192, cell.batch_size * tokens_per_step)
+    vocabulary = read_vocabulary(cell.tokenizer)
     return replace(
         _config(cell),
-        max_model_len=schedule.max_model_len,
-        # A budget below the batch would leave rows standing in every decode step.
-        max_num_batched_tokens=max(8192, cell.batch_size * tokens_per_step),
+        max_model_len=cell.max_model_len or schedule.max_model_len,
+        max_num_batched_tokens=budget,
         seed=schedule.token_seed,
         num_accepted=tuple(schedule.num_accepted.tolist()),
+        vocab_size=vocabulary.size,
+        eos_token_id=vocabulary.eos_token_id,
     )
 
 
@@ -81,6 +97,13 @@ def _config(cell: Cell) -> EngineConfig:
     return EngineConfig(
         max_num_seqs=cell.batch_size,
         max_model_len=0,
+        num_gpu_blocks_override=cell.num_gpu_blocks_override,
+        enable_prefix_caching=_switched("--prefix-caching", cell.prefix_caching),
+        scheduling_policy=cell.scheduling_policy,
+        detokenizer=cell.detokenizer,
+        tokenizer=cell.tokenizer,
+        logprobs=cell.logprobs,
+        request_streams=cell.request_streams,
         model=cell.model,
         device=cell.device,
         device_profile=cell.device_profile,
@@ -91,6 +114,12 @@ def _config(cell: Cell) -> EngineConfig:
         wire=cell.wire,
         engine_core=cell.engine_core,
     )
+
+
+def _switched(flag: str, value: str) -> bool:
+    if value not in ("off", "on"):
+        raise ValueError(f"{flag} {value}: must be off or on")
+    return value == "on"
 
 
 def is_exact(cell: Cell) -> bool:

@@ -6,69 +6,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engines.protocol import PHASES, Int64Array
-from harness.collector.probe import Events
+from harness.delivered import check_delivered
 from harness.metrics import METRICS
-from harness.recorder import STEP_COLUMNS, Requests
+from harness.observation import Observation, Values
 from harness.statistics import percentile_or_none
-from harness.trial import ProcessResult
-from workloads.schedule import Schedule
+from harness.steady_state import find_steady_state, steady_metrics
 
 MAX_DEVICE_LATE = 0.01
 """Share of the modelled step time by which waits may overrun before a trial is invalid."""
 
-Values = dict[str, float | None]
 
+class Measured(NamedTuple):
+    """``metrics`` in the table's order; the rest are sentences, "" where there is none to say.
 
-class Observation(NamedTuple):
-    """Everything recorded in one trial's window; nanoseconds.
-
-    ``events`` and ``processes`` in the same order, one a process of the engine.
+    ``invalid``: why the trial must not be used. ``steady_state`` and ``delivered``: see
+    `SteadyState.words` and `DeliveredArrivals.words`.
     """
 
-    schedule: Schedule
-    requests: Requests
-    steps: Int64Array
-    gaps: Int64Array
-    window_ns: int
-    events: list[Events]
-    processes: list[ProcessResult]
-    wire_bytes: int
-    watched: Values
-    peak_rss: int
-
-    @property
-    def engine(self) -> int:
-        """The place of the process that has the engine core."""
-        return [process.role for process in self.processes].index("engine")
-
-    def column(self, name: str) -> Int64Array:
-        """A column of ``steps``."""
-        return self.steps[:, STEP_COLUMNS.index(name)]
-
-    @property
-    def length_ns(self) -> Int64Array:
-        """How long each step took."""
-        return self.steps[:, len(PHASES)] - self.steps[:, 0]
-
-    @property
-    def host_ns(self) -> Int64Array:
-        """Of that, the time in which the device was not waited for."""
-        return self.length_ns - np.minimum(self.column("device_ns"), self.phase("wait"))
-
-    def phase(self, name: str) -> Int64Array:
-        """Length of a phase in each step."""
-        end = 1 + PHASES.index(name)
-        return self.steps[:, end] - self.steps[:, end - 1]
+    metrics: Values
+    invalid: str
+    steady_state: str
+    delivered: str
 
 
-def measure(seen: Observation, mode: str) -> tuple[Values, str]:
-    """Metrics of a trial in ``mode``, in the table's order; and why it is invalid, or ""."""
+def measure(seen: Observation, mode: str) -> Measured:
+    """What a trial in ``mode`` says."""
     values = _collector(seen) | seen.watched
     values["num_steps"] = len(seen.steps)
+    steady_state = delivered = ""
+    stats = seen.scheduler_stats
+    if "num_preemptions" in stats:
+        values["num_preemptions"] = stats["num_preemptions"]
+    if queries := stats.get("prefix_cache_queries"):
+        values["prefix_cache_hit_rate"] = stats["prefix_cache_hits"] / queries
     if seen.wire_bytes:
         values["wire_bytes_per_step"] = seen.wire_bytes / max(1, len(seen.steps))
     if mode == "timing":
+        steady = find_steady_state(seen.column("in_flight"), seen.length_ns)
+        arrivals = check_delivered(seen.schedule, seen.requests)
+        steady_state, delivered = steady.words, arrivals.words
         values |= _requests(seen) | _steps(seen) | _pauses(seen)
+        values |= steady_metrics(seen, steady) | arrivals.metrics
         values["peak_rss"] = seen.peak_rss
     if mode == "tracked":
         values |= _tracked(seen)
@@ -80,7 +58,8 @@ def measure(seen: Observation, mode: str) -> tuple[Values, str]:
             f"{MAX_DEVICE_LATE:.0%}): the machine was too busy"
         )
     known = ((name, values[name]) for name in METRICS if name in values)
-    return {name: None if value is None else float(value) for name, value in known}, invalid
+    metrics = {name: None if value is None else float(value) for name, value in known}
+    return Measured(metrics, invalid, steady_state, delivered)
 
 
 def _median(values: NDArray[Any]) -> float | None:
@@ -98,7 +77,8 @@ def _requests(seen: Observation) -> Values:
     ttft = first - sent
     several = tokens > 1
     tpot = (last - first)[several] / (tokens[several] - 1)
-    open_loop = not seen.schedule.max_concurrency
+    # Under a cap, or for a later turn, the schedule does not say when a request could be sent.
+    open_loop = not seen.schedule.max_concurrency and not len(seen.schedule.previous_turn)
     from_schedule = first - requests.scheduled_ns[done] / 1e9
     return {
         "request_throughput": int(done.sum()) / wall,

@@ -48,6 +48,12 @@ _TABLE = (
     Metric("ttft_from_schedule_median", "s", "lower", "timing", "timing",
            "first token - scheduled arrival, median over requests: counts the queueing that a "
            "client's own concurrency cap hides", "vLLM #54101"),
+    Metric("send_late_p99", "s", "neither", "timing", "timing",
+           "send - scheduled arrival, 99th percentile over requests that come by themselves; null "
+           "below 662", "docs/method.md"),
+    Metric("arrival_gap_cv", "sd/mean", "neither", "timing", "timing",
+           "standard deviation of the gaps between sends / their mean, where requests come by "
+           "themselves: 0 at a constant rate, 1 of a Poisson process", "docs/method.md"),
     Metric("tpot_median", "s", "lower", "timing", "timing",
            "(last token - first token) / (output tokens - 1) per request, median over requests "
            "with at least two tokens", "vLLM bench serve"),
@@ -84,6 +90,26 @@ _TABLE = (
            "docs/method.md"),
     Metric("num_steps", "steps", "neither", "exact", "timing", "steps in the measured window",
            "docs/method.md"),
+    Metric("steady_share", "share of steps", "neither", "timing", "timing",
+           "steps of the steady state / all steps; this and the others of it are null where there "
+           "is none", "docs/method.md"),
+    Metric("steady_output_throughput", "tok/s", "higher", "timing", "timing",
+           "tokens delivered in the steady state after its first step / time since that step's "
+           "delivery", "docs/method.md"),
+    Metric("steady_itl_p99", "s", "lower", "timing", "timing",
+           "itl_p99 over the steps of the steady state; null below 662 steps", "docs/method.md"),
+    Metric("steady_step_time_median", "s", "lower", "timing", "timing",
+           "step_time_median over the steps of the steady state", "docs/method.md"),
+    Metric("steady_host_time_per_request_step", "s", "lower", "timing", "timing",
+           "host_time_per_request_step over the steps of the steady state", "docs/method.md"),
+    Metric("steady_gc_pause_share", "share of wall", "lower", "timing", "timing",
+           "gc_pause_share over the time of the steady state", "gc.callbacks"),
+    Metric("num_preemptions", "preemptions", "lower", "exact", "counts",
+           "running requests that gave up their KV blocks and were computed again",
+           "vLLM num_preemptions"),
+    Metric("prefix_cache_hit_rate", "share of tokens", "higher", "exact", "counts",
+           "tokens of admitted requests that a cached prefix held / all their tokens to compute; "
+           "with prefix caching alone", "vLLM prefix_cache_hits / prefix_cache_queries"),
     Metric("gc_collections_gen0", "collections", "lower", "exact", "counts",
            "gen-0 collections in the window, all processes", "gc.get_stats", 0.02, 2),
     Metric("gc_collections_gen1", "collections", "lower", "exact", "counts",

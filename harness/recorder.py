@@ -10,16 +10,21 @@ from engines.protocol import PHASES, Int64Array, StepEngine, StepOutput
 _STAMPS = len(PHASES) + 1
 STEP_COLUMNS = (
     "start", *PHASES, "delivered", "num_rows", "device_ns", "late_ns", "device_length_ns",
-    "worst_gap_ns",
+    "worst_gap_ns", "num_tokens", "in_flight",
 )  # fmt: skip
 _WIDTH = len(STEP_COLUMNS)
 
 
 class Requests(NamedTuple):
-    """A column a request: nanoseconds of `perf_counter_ns`, 0 where it has not happened."""
+    """A column a request: nanoseconds of `perf_counter_ns`, 0 where it has not happened.
+
+    ``scheduled_ns``: when it was due. ``sent_ns``: when it reached the engine's door.
+    ``queued_ns``: when the engine, between two steps, was given it.
+    """
 
     scheduled_ns: Int64Array
     sent_ns: Int64Array
+    queued_ns: Int64Array
     first_ns: Int64Array
     last_ns: Int64Array
     num_tokens: Int64Array
@@ -30,7 +35,8 @@ class Recorder:
     """Times a step once and charges all of its requests with it, whatever their representation.
 
     ``steps`` int64 ``[num_steps, len(STEP_COLUMNS)]``: the engine's stamps, the moment of
-    delivery, rows, device times, the step's worst gap. ``gaps`` int64: every gap between two
+    delivery, rows, device times, the step's worst gap, its tokens, and the requests that the
+    engine had been given and not finished when it began. ``gaps`` int64: every gap between two
     deliveries to a request.
     """
 
@@ -41,6 +47,7 @@ class Recorder:
         self.requests = Requests(
             scheduled_ns=zeros(),
             sent_ns=zeros(),
+            queued_ns=zeros(),
             first_ns=zeros(),
             last_ns=zeros(),
             num_tokens=zeros(),
@@ -61,7 +68,7 @@ class Recorder:
         """The gaps so far, in nanoseconds."""
         return self._gaps[: self._num_gaps]
 
-    def step(self, engine: StepEngine, output: StepOutput, now_ns: int) -> None:
+    def step(self, engine: StepEngine, output: StepOutput, now_ns: int, in_flight: int) -> None:
         """Stamp a step that has just returned."""
         if self.num_steps == len(self._steps):
             self._steps = np.concatenate([self._steps, np.zeros_like(self._steps)])
@@ -73,6 +80,8 @@ class Recorder:
         row[_STAMPS + 3] = output.late_ns
         row[_STAMPS + 4] = int(output.device_seconds * 1e9)
         row[_STAMPS + 5] = self._deliveries(output, now_ns)
+        row[_STAMPS + 6] = np.add.reduce(output.num_tokens)
+        row[_STAMPS + 7] = in_flight
         self.num_steps += 1
 
     def _deliveries(self, output: StepOutput, now_ns: int) -> int:

@@ -40,6 +40,7 @@ def summarise(
     more += [f"No result of {name}." for name in ids.values() if name not in measured]
     more += _repeated(trials, ids)
     more += _moved_by_the_probe(trials, ids)
+    more += _not_as_scheduled(trials, ids)
     differing = _different_work(trials, ids)
     more += differing
     if trials.invalid:
@@ -89,6 +90,8 @@ def _cell(trials: Trials, cell: Cell, name: str, group: int) -> CellResult:
         metrics=metrics,
         processes=shown.processes,
         tokens_sha256=", ".join(sorted({result.tokens_sha256 for result in rounds or [shown]})),
+        steady_state=shown.steady_state,
+        delivered=shown.delivered,
     )
 
 
@@ -142,6 +145,18 @@ def _moved_by_the_probe(trials: Trials, ids: dict[Cell, str]) -> list[str]:
 
 def _triple(collections: tuple[int, int, int]) -> str:
     return "/".join(f"{count:,}" for count in collections)
+
+
+def _not_as_scheduled(trials: Trials, ids: dict[Cell, str]) -> list[str]:
+    """A sentence for each cell to which requests came otherwise than the workload says."""
+    sentences = []
+    for cell, rounds in trials.timings.items():
+        wrong = [r.delivered for r in rounds.values() if r.delivered.startswith("not ")]
+        if wrong:
+            sentences.append(
+                f"{ids[cell]}: requests came {wrong[0]} ({len(wrong)} of {len(rounds)} trials)."
+            )
+    return sentences
 
 
 def _different_work(trials: Trials, ids: dict[Cell, str]) -> list[str]:

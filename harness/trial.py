@@ -23,6 +23,10 @@ probe, fixed phase. probed: the same with the probe, to see what watching change
 collector off, counter read after each phase. opcodes: collector off, every bytecode traced."""
 
 
+NOT_IN_USE = ("", 0, "off", "none")
+"""Values of an axis that say of something that it is not there."""
+
+
 class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One point of the grid: a value for each axis."""
 
@@ -36,6 +40,15 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     delivery: str = "per_request"
     gc: str = "default"
     batch_size: int = 1024
+    max_model_len: int = 0
+    max_num_batched_tokens: int = 0
+    num_gpu_blocks_override: int = 0
+    prefix_caching: str = "off"
+    scheduling_policy: str = "fcfs"
+    detokenizer: str = "none"
+    tokenizer: str = ""
+    logprobs: str = "none"
+    request_streams: str = "none"
     output_processing: str = "inline"
     worker: str = "in-process"
     wire: str = "pickle"
@@ -94,6 +107,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     The hashes are over all requests' tokens, finish reasons and numbers of tokens. Where
     ``is_scripted``, tokens are the same in every engine; where not, lengths are what can agree.
     ``slice_host_seconds``: mean host time of a step in each slice of the window.
+    ``steady_state``: its steps, or why there is none; ``delivered``: whether requests arrived as
+    scheduled, "" where none came by themselves.
     """
 
     cell: Cell
@@ -110,6 +125,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     code_commit: str
     wall_seconds: float
     slice_host_seconds: list[float] = []
+    steady_state: str = ""
+    delivered: str = ""
     invalid: str = ""
     schema: str = RESULT_SCHEMA
 

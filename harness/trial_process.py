@@ -17,18 +17,22 @@ import engines
 from engines.protocol import EngineClass, EngineDeadError, EngineProcess
 from engines.registry import ENGINES
 from engines.unix import die_with_parent
+from harness.arrivals import comes_by_itself
 from harness.clock import PausedClock, RealClock, VirtualClock
 from harness.collector import heap, window
 from harness.collector.on_wait import busy_hook
 from harness.collector.probe import Events
-from harness.drive import Client, warm_up
+from harness.drive import Client
 from harness.grid import engine_config
 from harness.machine import code_identity
-from harness.measure import Observation, host_seconds_by_slice, measure
+from harness.measure import host_seconds_by_slice, measure
 from harness.modes import MODES
+from harness.observation import Observation
 from harness.recorder import STEP_COLUMNS
+from harness.sender import Sender
 from harness.store_files import StoreError, writing
 from harness.trial import PAUSED, READY, REFUSED, ProcessResult, Trial, TrialResult
+from harness.warm_up import warm_up
 from workloads.schedule import Schedule
 
 
@@ -72,30 +76,40 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
     cell, mode = trial.cell, MODES[trial.mode]
     engine_class: EngineClass = ENGINES.load(cell.engine)
     engine = engine_class(engine_config(cell, schedule))
+    streaming: Any = engine  # an engine that has no streams refuses the axis
+    streams = streaming.request_stream if cell.request_streams != "none" else None
+    # Between slices time stands still, and no other process would know.
+    is_real_time = not mode.virtual_time and not trial.slice_steps
+    sender: Sender | None = None
     try:
         engine.collective_rpc(prepare, cell.heap_objects, trial.seed)
+        if is_real_time and comes_by_itself(schedule):
+            sender = Sender(schedule.arrival_seconds)
         say_and_wait(READY)
-        warm_up(engine, schedule, cell.batch_size)
+        warm_up(engine, schedule, cell.batch_size, streams=streams)
         watch = mode.watch(engine, min(cell.batch_size, schedule.num_requests))
         paused = PausedClock()
         real = paused if trial.slice_steps else RealClock()
         clock = VirtualClock() if mode.virtual_time else real
         pause = partial(paused.stop_during, partial(say_and_wait, PAUSED))
-        client = Client(engine, watch.step, schedule, clock)
+        client = Client(engine, watch.step, schedule, clock, arrivals=sender, streams=streams)
         phase_seed = trial.seed if mode.vary_phase else None
         opened = (mode.policy or cell.gc, cell.batch_size, mode.probe, phase_seed)
         refusals = [text for text in engine.collective_rpc(open_window, *opened) if text]
         if refusals:
             raise ValueError(refusals[0])
-        wire_bytes = engine.wire_bytes
+        wire_bytes, stats = engine.wire_bytes, engine.scheduler_stats()
         window_ns = -time.perf_counter_ns()
         client.run(trial.max_steps, trial.slice_steps, pause)
         window_ns += time.perf_counter_ns() - paused.away_ns
         wire_bytes = engine.wire_bytes - wire_bytes
+        stats = {name: count - stats[name] for name, count in engine.scheduler_stats().items()}
         client.abandon()  # a worker process answers nothing else while a step is under way
         processes: list[ProcessResult] = engine.collective_rpc(close_window)
         events: list[Events] = engine.collective_rpc(window_events)
     finally:
+        if sender is not None:
+            sender.close()
         engine.shutdown()
     observation = Observation(
         schedule=schedule,
@@ -106,10 +120,11 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         events=events,
         processes=processes,
         wire_bytes=wire_bytes,
+        scheduler_stats=stats,
         watched=watch.results(),
         peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
-    metrics, invalid = measure(observation, trial.mode)
+    measured = measure(observation, trial.mode)
     if trial.rows_path:
         _write_rows(trial.rows_path, observation)
     root, commit = code_identity(Path(engines.__file__).resolve().parents[1])
@@ -117,7 +132,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         cell=cell,
         mode=trial.mode,
         seed=trial.seed,
-        metrics=metrics,
+        metrics=measured.metrics,
         processes=processes,
         tokens_sha256=_sha256(client.tokens),
         finish_sha256=_sha256([client.recorder.requests.finish_reason]),
@@ -128,7 +143,9 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         code_commit=commit,
         wall_seconds=time.perf_counter() - began,
         slice_host_seconds=host_seconds_by_slice(observation, trial.slice_steps),
-        invalid=invalid,
+        steady_state=measured.steady_state,
+        delivered=measured.delivered,
+        invalid=measured.invalid,
     )
 
 

@@ -6,10 +6,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_ACCEPTED = 127
-"""The most tokens one step can yield for a request: the table is int8."""
+from workloads.limits import MAX_ACCEPTED
+from workloads.spec import parse_spec
+from workloads.speculative import Decaying, Geometric, Histogram, MinVariance
 
-ACCEPTANCE_FORMS = "a number such as 1, or a range such as 1..4"
+ACCEPTANCE_FORMS = (
+    "a number such as 1, a range such as 1..4, min_variance:MEAN:MOST, geometric:P:MOST, "
+    "decaying:P:DECAY:MOST or histogram:SHARE_OF_1:SHARE_OF_2:..."
+)
 
 
 class FixedAcceptance(
@@ -22,6 +26,11 @@ class FixedAcceptance(
     def __post_init__(self) -> None:
         if not 1 <= self.value <= MAX_ACCEPTED:
             raise ValueError(f"{self.value} tokens a step must be between 1 and {MAX_ACCEPTED}")
+
+    @property
+    def mean(self) -> float:
+        """Tokens a step."""
+        return self.value
 
     def table(self, rng: np.random.Generator, size: int = 1021) -> NDArray[np.int8]:
         """The one value, int8 ``[1]``; takes nothing from ``rng``."""
@@ -43,6 +52,11 @@ class UniformAcceptance(
                 f"{MAX_ACCEPTED}"
             )
 
+    @property
+    def mean(self) -> float:
+        """Tokens a step."""
+        return (self.low + self.high) / 2
+
     def table(self, rng: np.random.Generator, size: int = 1021) -> NDArray[np.int8]:
         """Tokens per step, int8 ``[size]``.
 
@@ -51,13 +65,24 @@ class UniformAcceptance(
         return rng.integers(self.low, self.high, size, np.int8, endpoint=True)
 
 
-Acceptance = FixedAcceptance | UniformAcceptance
+Acceptance = FixedAcceptance | UniformAcceptance | MinVariance | Geometric | Decaying | Histogram
 
 
 def parse_acceptance(text: str) -> Acceptance:
-    """Read tokens per step as a flag gives them: ``1`` or ``1..4``. Raises ValueError."""
-    found = re.fullmatch(r"([0-9]{1,9})(?:\.\.([0-9]{1,9}))?", text.strip())
-    if found is None:
-        raise ValueError(f"tokens per step {text!r} cannot be read; give {ACCEPTANCE_FORMS}")
-    low, high = found.groups()
-    return FixedAcceptance(int(low)) if high is None else UniformAcceptance(int(low), int(high))
+    """Read tokens per step as a flag gives them, such as ``1..4``. Raises ValueError."""
+    text = text.strip()
+    if found := re.fullmatch(r"([0-9]{1,9})(?:\.\.([0-9]{1,9}))?", text):
+        low, high = found.groups()
+        return FixedAcceptance(int(low)) if high is None else UniformAcceptance(int(low), int(high))
+    kind, _, values = text.partition(":")
+    if kind == "histogram":  # the only kind whose values are one field
+        try:
+            return Histogram(tuple(float(value) for value in values.split(":")))
+        except ValueError as error:
+            raise ValueError(
+                f"tokens per step {text!r} cannot be used, {error}; give {ACCEPTANCE_FORMS}"
+            ) from None
+    acceptance: Acceptance = parse_spec(
+        text, (MinVariance, Geometric, Decaying, Histogram), "tokens per step", ACCEPTANCE_FORMS
+    )
+    return acceptance

@@ -3,14 +3,14 @@
 import hashlib
 import io
 import json
-import os
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from workloads.whole_file import replacing
 
 _HEADER = "header"
 
@@ -23,15 +23,8 @@ def write_archive(
         _HEADER: np.frombuffer(json.dumps(header).encode(), np.uint8),
         **arrays,
     }
-    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with unfinished.open("wb") as file:
-            np.savez(file, **members)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replacing(path) as file:
+        np.savez(file, **members)
 
 
 def read_archive(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from workloads.spec import reason
-from workloads.traces import AzureTrace
+from workloads.traces.trace import Trace
 from workloads.workload import Workload
 
 _FOLDER = Path(__file__).with_suffix("")
@@ -19,21 +19,21 @@ def names() -> list[str]:
 
 
 def load(name_or_path: str) -> Workload:
-    """A workload of the catalogue, of a ``.toml`` file, or an Azure trace (``.csv``) as it is.
+    """A workload of the catalogue, of a ``.toml`` file, or a trace (``.csv``, ``.jsonl``) as it is.
 
     Raises ValueError with one sentence that names the file and the place in it.
     """
     match Path(name_or_path).suffix.lower():
         case ".toml":
             return _read_toml(Path(name_or_path))
-        case ".csv":
-            return _read_csv(Path(name_or_path))
+        case ".csv" | ".jsonl":
+            return _as_recorded(Path(name_or_path))
     if name_or_path not in names():
         near = difflib.get_close_matches(name_or_path, names(), n=3, cutoff=0.5)
         nearest = f" (nearest: {', '.join(near)})" if near else ""
         raise ValueError(
             f"there is no workload {name_or_path!r}{nearest}; `gcbench list workloads` lists them, "
-            "and a file of your own ends in .toml or .csv"
+            "and a file of your own ends in .toml, .csv or .jsonl"
         )
     return _read_toml(_FOLDER / f"{name_or_path}.toml")
 
@@ -59,10 +59,10 @@ def _read_toml(path: Path) -> Workload:
     )
 
 
-def _read_csv(path: Path) -> Workload:
+def _as_recorded(path: Path) -> Workload:
     return Workload(
         name=path.stem,
-        reason=f"The requests of the Azure trace {path.name}, as they were recorded.",
+        reason=f"The requests of the trace {path.name}, as they were recorded.",
         model="llama-3-8b",
-        trace=AzureTrace(str(path)),
+        trace=Trace(str(path)),
     )

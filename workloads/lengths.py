@@ -1,24 +1,20 @@
 """How many tokens a prompt or an output has."""
 
 import math
+from pathlib import Path
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from workloads.limits import MAX_TOKENS, check_range
+from workloads.observed_lengths import Empirical, Histogram, read_empirical, read_histogram
 from workloads.spec import parse_spec
 
-MAX_TOKENS = 2**24
-"""The longest prompt or output, in tokens: the sum of two still fits int32 by far."""
-
-LENGTH_FORMS = "a number, fixed:N, uniform:LOW:HIGH or lognormal:MEDIAN:SIGMA[:LOW:HIGH]"
-
-
-def _check_range(low: int, high: int) -> None:
-    if not 1 <= low <= high <= MAX_TOKENS:
-        raise ValueError(
-            f"low {low:,} and high {high:,} must be in order and from 1 to {MAX_TOKENS:,} tokens"
-        )
+LENGTH_FORMS = (
+    "a number, fixed:N, uniform:LOW:HIGH, lognormal:MEDIAN:SIGMA[:LOW:HIGH], "
+    "zipf:EXPONENT:LOW:HIGH, empirical:FILE or histogram:FILE"
+)
 
 
 class Fixed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="fixed"):
@@ -46,7 +42,7 @@ class Uniform(
     high: int
 
     def __post_init__(self) -> None:
-        _check_range(self.low, self.high)
+        check_range(self.low, self.high)
 
     def sample(self, rng: np.random.Generator, n: int) -> NDArray[np.int32]:
         """Lengths in tokens, int32 ``[n]``."""
@@ -67,7 +63,7 @@ class Lognormal(
     high: int = 131_072
 
     def __post_init__(self) -> None:
-        _check_range(self.low, self.high)
+        check_range(self.low, self.high)
         if not 1 <= self.median <= MAX_TOKENS:
             raise ValueError(
                 f"a median of {self.median:g} must be between 1 and {MAX_TOKENS:,} tokens"
@@ -81,11 +77,42 @@ class Lognormal(
         return np.clip(np.rint(tokens), self.low, self.high).astype(np.int32)
 
 
-Lengths = Fixed | Uniform | Lognormal
+class Zipf(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="zipf"):
+    """Lengths from ``low`` to ``high`` tokens, n of them as likely as n to the -``exponent``."""
+
+    exponent: float
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        check_range(self.low, self.high)
+        if not 0 <= self.exponent < math.inf:
+            raise ValueError(f"exponent {self.exponent:g} must be a number of 0 or more")
+
+    def sample(self, rng: np.random.Generator, n: int) -> NDArray[np.int32]:
+        """Lengths in tokens, int32 ``[n]``."""
+        # Relative to the lowest, which keeps a large exponent from making every weight 0.
+        weights = (np.arange(self.low, self.high + 1) / self.low) ** -self.exponent
+        below = np.cumsum(weights)
+        drawn = np.searchsorted(below[:-1], rng.random(n) * below[-1], side="right")
+        lens: NDArray[np.int32] = (self.low + drawn).astype(np.int32)
+        return lens
+
+
+Lengths = Fixed | Uniform | Lognormal | Zipf | Empirical | Histogram
 
 
 def parse_lengths(text: str) -> Lengths:
     """Read lengths as a flag gives them; ``48`` is ``fixed:48``. Raises ValueError."""
-    spec = f"fixed:{text.strip()}" if text.strip().isdecimal() else text
-    lengths: Lengths = parse_spec(spec, (Fixed, Uniform, Lognormal), "lengths", LENGTH_FORMS)
+    text = text.strip()
+    kind, _, path = text.partition(":")
+    try:
+        if kind == "empirical":
+            return read_empirical(Path(path))
+        if kind == "histogram":
+            return read_histogram(Path(path))
+    except ValueError as error:
+        raise ValueError(f"lengths {text!r} cannot be used, {error}; give {LENGTH_FORMS}") from None
+    spec = f"fixed:{text}" if text.isdecimal() else text
+    lengths: Lengths = parse_spec(spec, (Fixed, Uniform, Lognormal, Zipf), "lengths", LENGTH_FORMS)
     return lengths

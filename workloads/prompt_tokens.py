@@ -1,4 +1,4 @@
-"""Prompt tokens without storing them: each is a hash of (seed, request, position)."""
+"""Prompt tokens without storing them: each is a hash of (seed, stream, position)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,16 +6,16 @@ from numpy.typing import NDArray
 _GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 
-def prompt_token_ids(
-    token_seed: int, request: int, prompt_len: int, vocab_size: int
+def stream_token_ids(
+    token_seed: int, stream: int, num_tokens: int, vocab_size: int
 ) -> NDArray[np.int32]:
-    """Tokens 0 to ``vocab_size`` - 1 of one prompt, int32 ``[prompt_len]``.
+    """The first tokens, 0 to ``vocab_size`` - 1, of a stream, int32 ``[num_tokens]``.
 
-    Each prompt is a SplitMix64 stream (Steele, Lea and Flood, OOPSLA 2014) whose upper 32 bits
-    are scaled to the vocabulary, so a longer prompt begins as a shorter one does.
+    Each is a SplitMix64 stream (Steele, Lea and Flood, OOPSLA 2014) whose upper 32 bits are
+    scaled to the vocabulary, so more tokens of it begin as fewer do.
     """
-    start = _mix(_mix(np.array([token_seed], np.uint64)) ^ np.uint64(request))
-    positions = np.arange(1, prompt_len + 1, dtype=np.uint64)
+    start = _mix(_mix(np.array([token_seed], np.uint64)) ^ np.uint64(stream))
+    positions = np.arange(1, num_tokens + 1, dtype=np.uint64)
     upper = _mix(start + positions * _GOLDEN_GAMMA) >> np.uint64(32)
     return ((upper * np.uint64(vocab_size)) >> np.uint64(32)).astype(np.int32)
 

@@ -7,9 +7,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads import prompt_tokens
 from workloads.archive import content_sha256, read_archive, write_archive
-from workloads.lengths import MAX_TOKENS
+from workloads.prompt_tokens import stream_token_ids
+from workloads.requests import NO_SEGMENTS, Int32Array, Int64Array, Segments
+from workloads.schedule_checks import check_schedule, default_if_plain, read_only
 
 SCHEDULE_SCHEMA = "gcbench.schedule/1"
 """Changes when the encoding under the hash does, or the meaning of a field."""
@@ -22,7 +23,15 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "output_lens": np.dtype(np.int32),
     "arrival_seconds": np.dtype(np.float64),
     "num_accepted": np.dtype(np.int8),
+    "priorities": np.dtype(np.int32),
+    "previous_turn": np.dtype(np.int32),
+    "segment_counts": np.dtype(np.int32),
+    "segment_streams": np.dtype(np.int64),
+    "segment_lens": np.dtype(np.int32),
 }
+
+_SETTINGS: dict[str, object] = {"min_tokens": 0, "ignore_eos": True, "stop": ()}
+"""Came later, as did the arrays that may be empty: hashed where they are not as by default."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,12 +42,18 @@ class Schedule:
     float64 ``[N]`` from the start, non-decreasing. ``max_concurrency``: requests in flight at
     most, 0 for no cap. ``num_accepted``: int8 ``[T]``, the table of tokens a decode step yields.
     ``token_seed``: decides the prompts' tokens. ``bad_rows``: rows of a trace left out.
+
+    ``priorities``: int32 ``[N]``, smaller goes first; empty where all are 0. ``previous_turn``:
+    int32 ``[N]``, the earlier request whose end each waits for, -1 for none; empty where none
+    waits. ``segment_*``: what the prompts are made of (`Segments`), empty where each has a stream
+    of its own. ``min_tokens``, ``ignore_eos``, ``stop``: as in vLLM's SamplingParams.
+
     Arrays are copied and read-only; ``name`` and ``bad_rows`` are not hashed. Raises ValueError.
     """
 
     name: str
-    prompt_lens: NDArray[np.int32]
-    output_lens: NDArray[np.int32]
+    prompt_lens: Int32Array
+    output_lens: Int32Array
     arrival_seconds: NDArray[np.float64]
     max_concurrency: int
     num_accepted: NDArray[np.int8]
@@ -46,13 +61,29 @@ class Schedule:
     stop_token_ids: tuple[int, ...]
     retain: Retain
     bad_rows: int = 0
+    priorities: Int32Array = field(default_factory=lambda: NO_SEGMENTS.counts)
+    previous_turn: Int32Array = field(default_factory=lambda: NO_SEGMENTS.counts)
+    segment_counts: Int32Array = field(default_factory=lambda: NO_SEGMENTS.counts)
+    segment_streams: Int64Array = field(default_factory=lambda: NO_SEGMENTS.streams)
+    segment_lens: Int32Array = field(default_factory=lambda: NO_SEGMENTS.lens)
+    min_tokens: int = 0
+    ignore_eos: bool = True
+    stop: tuple[str, ...] = ()
     sha256: str = field(init=False)
+    _segment_starts: Int64Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name, dtype in _DTYPES.items():
-            object.__setattr__(self, name, _read_only(name, getattr(self, name), dtype))
-        object.__setattr__(self, "stop_token_ids", tuple(self.stop_token_ids))
-        self._validate()
+        arrays = {name: read_only(name, getattr(self, name), _DTYPES[name]) for name in _DTYPES}
+        for name, array in default_if_plain(arrays).items():
+            object.__setattr__(self, name, array)
+        for name in ("stop_token_ids", "stop"):
+            if isinstance(getattr(self, name), str):
+                raise ValueError(f"{name} must be several values, not one text")
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if self.retain not in get_args(Retain):
+            raise ValueError(f"retain {self.retain!r} must be one of {get_args(Retain)}")
+        check_schedule(self)
+        object.__setattr__(self, "_segment_starts", self.segments.starts())
         object.__setattr__(self, "sha256", content_sha256(self._arrays(), self._settings()))
 
     @property
@@ -70,26 +101,51 @@ class Schedule:
         """Output tokens of all requests where none stops early."""
         return int(self.output_lens.sum(dtype=np.int64))
 
-    def prompt_token_ids(self, i: int, vocab_size: int = 50257) -> NDArray[np.int32]:
-        """Tokens of prompt ``i``, int32 ``[prompt_len]``: a function of (``token_seed``, ``i``).
+    @property
+    def segments(self) -> Segments:
+        """What the prompts are made of."""
+        return Segments(self.segment_counts, self.segment_streams, self.segment_lens)
+
+    def prompt_segments(self, i: int) -> list[tuple[int, int]]:
+        """Prompt ``i`` as (stream, tokens from its start), one after the other.
 
         Raises IndexError where there is no request ``i``.
         """
         if not 0 <= i < self.num_requests:
             raise IndexError(f"there is no request {i} among {self.num_requests:,}")
-        return prompt_tokens.prompt_token_ids(
-            self.token_seed, i, int(self.prompt_lens[i]), vocab_size
+        if not len(self.segment_counts):
+            return [(i, int(self.prompt_lens[i]))]
+        start = self._segment_starts[i]
+        own = slice(start, start + self.segment_counts[i])
+        return list(
+            zip(self.segment_streams[own].tolist(), self.segment_lens[own].tolist(), strict=True)
         )
+
+    def prompt_token_ids(self, i: int, vocab_size: int = 50257) -> Int32Array:
+        """Tokens of prompt ``i``, int32 ``[prompt_len]``: a function of its segments and the seed.
+
+        Raises IndexError where there is no request ``i``.
+        """
+        return np.concatenate([
+            stream_token_ids(self.token_seed, stream, tokens, vocab_size)
+            for stream, tokens in self.prompt_segments(i)
+        ])  # fmt: skip
 
     def head(self, n: int) -> "Schedule":
         """The first ``n`` requests, or all where there are fewer. Raises ValueError below 1."""
         if n < 1:
             raise ValueError(f"the head of a schedule has at least 1 request, not {n}")
+        num_segments = int(self.segment_counts[:n].sum(dtype=np.int64))
         return replace(
             self,
             prompt_lens=self.prompt_lens[:n],
             output_lens=self.output_lens[:n],
             arrival_seconds=self.arrival_seconds[:n],
+            priorities=self.priorities[:n],
+            previous_turn=self.previous_turn[:n],
+            segment_counts=self.segment_counts[:n],
+            segment_streams=self.segment_streams[:num_segments],
+            segment_lens=self.segment_lens[:num_segments],
         )
 
     def save(self, path: Path | str) -> None:
@@ -117,54 +173,15 @@ class Schedule:
         return schedule
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {name: getattr(self, name) for name in _DTYPES}
+        arrays = {name: getattr(self, name) for name in _DTYPES}
+        return {name: array for name, array in arrays.items() if len(array)}
 
     def _settings(self) -> dict[str, object]:
+        later = {name: getattr(self, name) for name in _SETTINGS}
         return {
             "schema": SCHEDULE_SCHEMA,
             "max_concurrency": self.max_concurrency,
             "token_seed": self.token_seed,
             "stop_token_ids": self.stop_token_ids,
             "retain": self.retain,
-        }
-
-    def _validate(self) -> None:
-        if self.num_requests == 0 or len(self.num_accepted) == 0:
-            raise ValueError("a schedule needs at least one request and one accepted-token count")
-        lengths = {name: len(getattr(self, name)) for name in list(_DTYPES)[:3]}
-        if len(set(lengths.values())) > 1:
-            raise ValueError(f"arrays of one schedule must be of one length, these are {lengths}")
-        for name in ("prompt_lens", "output_lens"):
-            tokens = getattr(self, name)
-            if tokens.min() < 1 or tokens.max() > MAX_TOKENS:
-                raise ValueError(f"{name} must be between 1 and {MAX_TOKENS:,} tokens")
-        if self.num_accepted.min() < 1:
-            raise ValueError("num_accepted must be 1 or more")
-        if (
-            not np.isfinite(self.arrival_seconds).all()
-            or self.arrival_seconds[0] < 0
-            or (np.diff(self.arrival_seconds) < 0).any()
-        ):
-            raise ValueError("arrival_seconds must be finite, 0 or more and non-decreasing")
-        if self.max_concurrency < 0:
-            raise ValueError(f"max_concurrency {self.max_concurrency} must be 0 or more")
-        if not 0 <= self.token_seed < 2**63:
-            raise ValueError(f"token_seed {self.token_seed} must be between 0 and 2**63 - 1")
-        if any(token < 0 for token in self.stop_token_ids):
-            raise ValueError(f"stop_token_ids {self.stop_token_ids} must be 0 or more")
-        if self.retain not in get_args(Retain):
-            raise ValueError(f"retain {self.retain!r} must be one of {get_args(Retain)}")
-
-
-def _read_only(name: str, values: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """A read-only copy as ``dtype``; refuses values that would not survive the conversion."""
-    array = np.array(values)
-    if array.ndim != 1 or array.dtype.kind not in "iuf":
-        raise ValueError(f"{name} must be a one-dimensional array of numbers")
-    with np.errstate(invalid="ignore"):
-        copy: NDArray[Any] = array.astype(dtype)
-    if not np.array_equal(copy, array, equal_nan=True):
-        raise ValueError(f"{name} has values that do not fit {dtype}")
-    copy += dtype.type(0)  # -0.0 becomes 0.0: equal values must hash alike
-    copy.setflags(write=False)
-    return copy
+        } | {name: value for name, value in later.items() if value != _SETTINGS[name]}

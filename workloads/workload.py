@@ -4,22 +4,25 @@ from typing import Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from workloads.acceptance import Acceptance, FixedAcceptance
+from workloads.arrival_check import ArrivalCheck, check_arrivals
 from workloads.arrivals import Arrivals
+from workloads.conversations import SharedPrefix, Turns
 from workloads.lengths import Lengths
+from workloads.limits import MAX_REQUESTS
+from workloads.priorities import Priorities
+from workloads.requests import NO_SEGMENTS, Requests
 from workloads.schedule import Retain, Schedule
-from workloads.traces import AzureTrace, TraceError, TraceRequests
-
-Int32Array = NDArray[np.int32]
-
-MAX_REQUESTS = 10_000_000
+from workloads.schedule_checks import check_stopping
+from workloads.traces import TraceError
+from workloads.traces.trace import Trace
 
 Model = Literal["opt-125m", "llama-3-8b"]
 """Which modelled profile suits the workload."""
 
-_STREAMS = ("prompt_lens", "output_lens", "arrivals", "acceptance", "tokens")
+_STREAMS = ("prompt_lens", "output_lens", "arrivals", "acceptance", "tokens", "turns", "groups",
+            "priorities")  # fmt: skip
 """One random stream each, told apart by its place here: append, never reorder."""
 
 
@@ -29,7 +32,11 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     With a ``trace``, lengths, arrival times and the number of requests are the trace's, except
     those given here (``num_requests`` counts from the window's start, in ``max_requests``' stead).
     Without one, ``num_requests``, ``prompt_lens`` and ``output_lens`` are needed, and requests
-    arrive all at once unless ``arrivals`` says otherwise. Raises ValueError.
+    arrive all at once unless ``arrivals`` says otherwise.
+
+    With ``turns``, ``prompt_lens`` are the user's tokens of a turn and ``arrivals`` those of the
+    conversations; with a ``shared_prefix``, ``prompt_lens`` are of what follows it. Raises
+    ValueError.
     """
 
     name: str
@@ -39,22 +46,29 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     output_lens: Lengths | None = None
     arrivals: Arrivals | None = None
     acceptance: Acceptance = FixedAcceptance(1)
+    turns: Turns | None = None
+    shared_prefix: SharedPrefix | None = None
+    priorities: Priorities | None = None
     retain: Retain = "step"
     model: Model = "opt-125m"
     stop_token_ids: tuple[int, ...] = ()
-    trace: AzureTrace | None = None
+    stop: tuple[str, ...] = ()
+    min_tokens: int = 0
+    ignore_eos: bool = True
+    trace: Trace | None = None
 
     def __post_init__(self) -> None:
         needed = ("num_requests", "prompt_lens", "output_lens")
         missing = [name for name in needed if getattr(self, name) is None]
         if self.trace is None and missing:
             raise ValueError(f"{' and '.join(missing)} must be given, or a trace to take them from")
+        if self.trace is not None and self.turns is not None:
+            raise ValueError("turns make conversations, and a trace has its own; leave one out")
         if self.num_requests is not None and not 1 <= self.num_requests <= MAX_REQUESTS:
             raise ValueError(
                 f"num_requests {self.num_requests:,} must be between 1 and {MAX_REQUESTS:,}"
             )
-        if any(token < 0 for token in self.stop_token_ids):
-            raise ValueError("stop_token_ids must be 0 or more")
+        check_stopping(self.stop_token_ids, self.stop, self.min_tokens)
 
     def realise(self, seed: int) -> Schedule:
         """The schedule of this seed: the same in any process.
@@ -64,32 +78,76 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """
         if seed < 0:
             raise ValueError(f"seed {seed} must be 0 or more")
-        recorded = self._recorded()
-        n = len(recorded.prompt_lens)
-
-        def sample(lengths: Lengths | None, stream: str, otherwise: Int32Array) -> Int32Array:
-            return otherwise if lengths is None else lengths.sample(_rng(seed, stream), n)
-
+        requests = self._requests(seed)
+        n = len(requests.prompt_lens)
+        priorities = (
+            np.zeros(n, np.int32)
+            if self.priorities is None
+            else self.priorities.sample(_rng(seed, "priorities"), n)
+        )
         return Schedule(
             name=self.name,
-            prompt_lens=sample(self.prompt_lens, "prompt_lens", recorded.prompt_lens),
-            output_lens=sample(self.output_lens, "output_lens", recorded.output_lens),
-            arrival_seconds=recorded.arrival_seconds
-            if self.arrivals is None
-            else self.arrivals.sample(_rng(seed, "arrivals"), n),
+            prompt_lens=requests.prompt_lens,
+            output_lens=requests.output_lens,
+            arrival_seconds=requests.arrival_seconds,
             max_concurrency=0 if self.arrivals is None else self.arrivals.max_concurrency,
             num_accepted=self.acceptance.table(_rng(seed, "acceptance")),
             token_seed=int(_rng(seed, "tokens").integers(2**63, dtype=np.uint64)),
             stop_token_ids=self.stop_token_ids,
             retain=self.retain,
-            bad_rows=recorded.bad_rows,
+            bad_rows=requests.bad_rows,
+            priorities=priorities,
+            previous_turn=requests.previous_turn,
+            segment_counts=requests.segments.counts,
+            segment_streams=requests.segments.streams,
+            segment_lens=requests.segments.lens,
+            min_tokens=self.min_tokens,
+            ignore_eos=self.ignore_eos,
+            stop=self.stop,
         )
 
-    def _recorded(self) -> TraceRequests:
+    @property
+    def gap_cv(self) -> float | None:
+        """What the gaps' CV is asked to be; None where arrivals are recorded or have no gaps."""
+        return None if self.arrivals is None else self.arrivals.gap_cv
+
+    def check_arrivals(self, schedule: Schedule) -> ArrivalCheck:
+        """Look at a schedule's arrivals, of conversations where there are turns.
+
+        By the clock on which their rate is constant; `arrival_check.deviations` from ``gap_cv``
+        judges.
+        """
+        seconds = schedule.arrival_seconds
+        if len(schedule.previous_turn):
+            seconds = seconds[schedule.previous_turn < 0]
+        return check_arrivals(
+            seconds if self.arrivals is None else self.arrivals.stationary(seconds)
+        )
+
+    def _requests(self, seed: int) -> Requests:
+        """Recorded or drawn, then joined to conversations and given their prefixes."""
+        requests = self._recorded()
+        n = len(requests.prompt_lens)
+        if self.prompt_lens is not None:
+            drawn = self.prompt_lens.sample(_rng(seed, "prompt_lens"), n)
+            requests = requests._replace(prompt_lens=drawn, segments=NO_SEGMENTS)
+        if self.output_lens is not None:
+            drawn = self.output_lens.sample(_rng(seed, "output_lens"), n)
+            requests = requests._replace(output_lens=drawn)
+        if self.arrivals is not None:
+            times = self.arrivals.sample(_rng(seed, "arrivals"), n)
+            requests = requests._replace(arrival_seconds=times)
+        if self.turns is not None:
+            requests = self.turns.converse(requests, _rng(seed, "turns"))
+        if self.shared_prefix is not None:
+            requests = self.shared_prefix.prepend(requests, _rng(seed, "groups"))
+        return requests
+
+    def _recorded(self) -> Requests:
         """What the trace says; without one, ``num_requests`` at time 0 with lengths to be drawn."""
         if self.trace is None:
             n = self.num_requests or 0
-            return TraceRequests(np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n), 0)
+            return Requests(np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n))
         if self.num_requests is None:
             return self.trace.read()
         requests = msgspec.structs.replace(self.trace, max_requests=self.num_requests).read()

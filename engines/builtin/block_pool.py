@@ -1,35 +1,104 @@
-"""Paged KV-cache accounting: which physical blocks are free."""
+"""Paged KV-cache accounting: which physical blocks are free, and how many requests hold each."""
 
 import numpy as np
 
-from engines.protocol import Int32Array
+from engines.protocol import BoolArray, Int32Array
 
 
 class BlockPool:
-    """A stack of free block ids; `allocate` and `free` move whole arrays of them."""
+    """Free blocks in the order in which they were given back; the one free longest goes first.
+
+    ``ref_cnt`` int32 ``[num_blocks]``: requests that hold a block, as in vLLM.
+    """
 
     def __init__(self, num_blocks: int) -> None:
         self.num_blocks = num_blocks
-        self._stack = np.arange(num_blocks - 1, -1, -1, dtype=np.int32)
-        self._is_free = np.ones(num_blocks, np.bool_)
         self.num_free = num_blocks
+        self.ref_cnt = np.zeros(num_blocks, np.int32)
+        # A block that is touched while free leaves a stale entry behind: of its entries the one
+        # at `_place` counts. Twice the room makes moving them up to the front rare.
+        self._queue = np.zeros(2 * num_blocks, np.int32)
+        self._place = np.arange(num_blocks)
+        self._queue[:num_blocks] = self._place
+        self._head, self._tail = 0, num_blocks
 
     def allocate(self, count: int) -> Int32Array:
         """Take ``count`` blocks, int32 ``[count]``. Raises MemoryError where there are fewer."""
         if count > self.num_free:
             raise MemoryError(f"{count} KV blocks wanted, {self.num_free} free")
+        end = self._head + count
+        blocks = self._queue[self._head : end].copy()
+        if not (self._place[blocks] == np.arange(self._head, end)).all():
+            places = self._head + np.flatnonzero(self._counts())[:count]
+            blocks = self._queue[places]
+            end = int(places[-1]) + 1
+        self._head = end
+        self._place[blocks] = -1
+        self.ref_cnt[blocks] = 1
         self.num_free -= count
-        blocks = self._stack[self.num_free : self.num_free + count].copy()
-        self._is_free[blocks] = False
         return blocks
 
+    def touch(self, blocks: Int32Array) -> None:
+        """One more request holds each of ``blocks``, all different; free ones are free no more."""
+        self.num_free -= int((self.ref_cnt[blocks] == 0).sum())
+        self.ref_cnt[blocks] += 1
+        self._place[blocks] = -1
+
     def free(self, blocks: Int32Array) -> None:
-        """Give blocks back. Raises ValueError where one of them is free already."""
-        if self._is_free[blocks].any():
-            raise ValueError(
-                f"KV blocks given back twice: {blocks[self._is_free[blocks]].tolist()}"
-            )
-        self._is_free[blocks] = True
-        end = self.num_free + len(blocks)
-        self._stack[self.num_free : end] = blocks
-        self.num_free = end
+        """One request fewer for each; a block may stand there once for each that lets go of it.
+
+        Those that nobody holds are free, in the order given. Raises ValueError where a block
+        would have fewer than none.
+        """
+        held = self.ref_cnt[blocks]
+        if held.max(initial=0) > 1:
+            freed = self._let_go(blocks)
+        elif held.min(initial=1) < 1 or self._repeats(blocks):
+            raise _given_back_twice(blocks, held)
+        else:
+            self.ref_cnt[blocks] = 0
+            freed = blocks
+        if self._tail + len(freed) > len(self._queue):
+            self._move_up()
+        end = self._tail + len(freed)
+        self._queue[self._tail : end] = freed
+        self._place[freed] = np.arange(self._tail, end)
+        self._tail = end
+        self.num_free += len(freed)
+
+    def _let_go(self, blocks: Int32Array) -> Int32Array:
+        """One holder fewer for each, where some are shared; those that are free now."""
+        np.subtract.at(self.ref_cnt, blocks, 1)
+        left = self.ref_cnt[blocks]
+        if (left < 0).any():
+            np.add.at(self.ref_cnt, blocks, 1)
+            raise _given_back_twice(blocks, self.ref_cnt[blocks])
+        freed: Int32Array = blocks[left == 0]
+        _, first = np.unique(freed, return_index=True)
+        return freed if len(first) == len(freed) else freed[np.sort(first)]
+
+    def _repeats(self, blocks: Int32Array) -> bool:
+        """Whether one stands in ``blocks``, none of which is free, twice: found without sorting."""
+        order = np.arange(len(blocks))
+        self._place[blocks] = order
+        repeats = bool((self._place[blocks] != order).any())
+        self._place[blocks] = -1
+        return repeats
+
+    def _counts(self) -> BoolArray:
+        """Whether each entry of the queue is its block's own."""
+        places = np.arange(self._head, self._tail)
+        own: BoolArray = self._place[self._queue[self._head : self._tail]] == places
+        return own
+
+    def _move_up(self) -> None:
+        kept = self._queue[self._head : self._tail][self._counts()]
+        self._head, self._tail = 0, len(kept)
+        self._queue[: len(kept)] = kept
+        self._place[kept] = np.arange(len(kept))
+
+
+def _given_back_twice(blocks: Int32Array, held: Int32Array) -> ValueError:
+    """Names those that stand in ``blocks`` more often than somebody holds them."""
+    each, first, times = np.unique(blocks, return_index=True, return_counts=True)
+    return ValueError(f"KV blocks given back twice: {each[times > held[first]].tolist()}")

@@ -2,27 +2,40 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from engines.builtin.delivery import Delivery, RequestOutput
+from engines.builtin.delivery.choice import build_delivery, check_delivery, check_params
+from engines.builtin.delivery.choice import contradiction as delivery_contradiction
+from engines.builtin.delivery.streams import RequestOutputCollector
 from engines.builtin.device.choice import check_device, complete_device
+from engines.builtin.logprobs import RequestLogprobs
 from engines.builtin.registries import (
     DELIVERIES,
     DEVICES,
     OUTPUT_PROCESSING,
     REPRESENTATIONS,
+    SCHEDULING_POLICIES,
     WIRES,
     WORKERS,
 )
 from engines.builtin.release import launch
-from engines.builtin.request_table import NewRequest
-from engines.builtin.scheduler import ScheduledStep, Scheduler
+from engines.builtin.request_table import Request, RequestTable
+from engines.builtin.scheduler import ScheduledStep, Scheduler, blocks_for_longest
 from engines.builtin.worker import Worker
-from engines.protocol import PHASES, BoolArray, EngineConfig, Int32Array, Launch, StepOutput
+from engines.protocol import (
+    PHASES,
+    BoolArray,
+    EngineConfig,
+    Int32Array,
+    Launch,
+    SamplingParams,
+    StepOutput,
+)
 
 INLINE = 0
 OVERLAPPED = 1
@@ -51,14 +64,25 @@ class Engine:
         """Raise ValueError where a part is unknown or a number impossible."""
         check_device(config)
         REPRESENTATIONS.check(config.representation)
-        DELIVERIES.check(config.delivery)
+        check_delivery(config)
         OUTPUT_PROCESSING.check(config.output_processing)
         WORKERS.check(config.worker)
         WIRES.check(config.wire)
+        SCHEDULING_POLICIES.check(config.scheduling_policy)
         if config.max_num_seqs < 1:
             raise ValueError(f"batch size {config.max_num_seqs}: must be at least 1")
+        if config.num_gpu_blocks_override < 0:
+            raise ValueError(
+                f"--num-gpu-blocks-override {config.num_gpu_blocks_override}: must be 0 or more"
+            )
         if min(config.num_accepted, default=0) < 1:
             raise ValueError("num_accepted: every decode step must yield at least 1 token")
+        needed, held = blocks_for_longest(config.max_model_len, config), _num_blocks(config)
+        if needed > held:
+            raise ValueError(
+                f"KV cache of {held} blocks: a request of {config.max_model_len} tokens needs "
+                f"{needed}; give more with --num-gpu-blocks-override, or ask for fewer tokens"
+            )
         if config.max_num_batched_tokens < (most := max(config.num_accepted)):
             raise ValueError(
                 f"max_num_batched_tokens {config.max_num_batched_tokens}: a decode step of one "
@@ -90,6 +114,8 @@ class Engine:
                 f"{config.delivery} delivery of {config.representation}: it has no columns; use "
                 "--delivery per_request or an array representation"
             )
+        if why := delivery_contradiction(config):
+            return why
         if config.engine_core != "in-process":
             return f"--engine-core {config.engine_core}: the built-in engine has but one process"
         return ""
@@ -101,10 +127,10 @@ class Engine:
         self.clock: Callable[[], int] = time.perf_counter_ns
         self.phase_stamps = [0] * (len(PHASES) + 1)
         self.while_device_busy: Callable[[], object] | None = None
-        num_kv_tokens = DEVICES.load(config.device).num_kv_tokens(config)
-        self._scheduler = Scheduler(config, num_kv_tokens // config.block_size)
-        delivery = DELIVERIES.load(config.delivery)
-        self._delivery: Delivery = delivery(config, self._scheduler.table)
+        table = RequestTable(config)
+        self._delivery: Delivery = build_delivery(config, table)
+        self.config = config
+        self._scheduler = Scheduler(config, _num_blocks(config), table, self._delivery.token_ids)
         self._handoff_bytes = REPRESENTATIONS.load(config.representation)().nbytes
         self._left_under_way: int = OUTPUT_PROCESSING.load(config.output_processing)
         self._under_way: deque[ScheduledStep] = deque()
@@ -120,19 +146,23 @@ class Engine:
         self,
         request_index: int,
         prompt_token_ids: Int32Array,
-        max_tokens: int,
-        stop_token_ids: Sequence[int] = (),
+        params: SamplingParams,
+        priority: int = 0,
     ) -> None:
-        """Queue a request. Raises ValueError where it can never be served."""
-        self._scheduler.add(NewRequest(request_index, prompt_token_ids, max_tokens, stop_token_ids))
+        """Queue a request; a smaller ``priority`` goes first under the policy of that name.
+
+        Raises ValueError where it can never be served.
+        """
+        check_params(request_index, params, self.config)
+        self._scheduler.add(Request(request_index, prompt_token_ids, params, priority))
 
     def abort_request(self, request_index: int) -> None:
         """End a request now; unknown or finished ones are left alone, as in vLLM."""
         row = self._scheduler.table.row_of.get(request_index)
         if row is not None:
             self._retire(np.array([row], np.int32))
-        elif self._scheduler.abort_waiting(request_index):
-            self._finished[request_index] = []
+        elif request := self._scheduler.abort_waiting(request_index):
+            self._finished[request_index] = request.output_token_ids
 
     def has_unfinished_requests(self) -> bool:
         """Whether another step has anything to do."""
@@ -142,9 +172,12 @@ class Engine:
         """Schedule and launch a step, then process the oldest one that is due."""
         clock, stamps = self.clock, self.phase_stamps
         stamps[0] = clock()
-        scheduled, admitted = self._scheduler.schedule()
-        for row, request in admitted:
-            self._delivery.admit(row, request)
+        scheduled, admitted, preempted = self._scheduler.schedule()
+        for row, request in preempted:
+            request.output_token_ids = self._delivery.token_ids(row, 0)
+            request.suspended = self._delivery.suspend(row)
+        for each in admitted:
+            self._delivery.admit(each.row, each.request)
         stamps[1] = clock()
         if scheduled is not None:
             self._worker.launch(scheduled.output)
@@ -171,8 +204,9 @@ class Engine:
         valid = None if unchanged.all() else unchanged
         if valid is not None:
             rows = rows[valid]
-        delivered = self._delivery.process(rows, output.sampled, valid)
-        self._scheduler.update(rows, delivered.num_sampled)
+        delivered = self._delivery.process(rows, output.sampled, valid, output.logprobs)
+        decodes = step.decodes if valid is None or step.decodes is None else step.decodes[valid]
+        self._scheduler.update(rows, delivered.num_sampled, decodes)
         request_index = table.request_index[rows]
         finished = request_index[delivered.finished]
         if len(finished):
@@ -203,13 +237,44 @@ class Engine:
             self._finished[index] = self._delivery.retire(row)
         self._scheduler.finish(rows)
 
+    def scheduler_stats(self) -> dict[str, int]:
+        """What scheduling came to so far, with vLLM's names; cached prefixes in tokens."""
+        cache = self._scheduler.kv_cache.prefix_cache
+        return {
+            "num_preemptions": self._scheduler.num_preemptions,
+            "prefix_cache_queries": cache.num_queries if cache else 0,
+            "prefix_cache_hits": cache.num_hits if cache else 0,
+        }
+
     def request_output(self, request_index: int) -> RequestOutput:
         """A running request's output so far. Raises KeyError for one that is not running."""
         return self._delivery.request_output(self._scheduler.table.row_of[request_index])
 
     def output_token_ids(self, request_index: int) -> Int32Array:
         """A finished request's tokens, int32 ``[num_output]``; the engine then forgets it."""
+        self._delivery.forget(request_index)
         return np.asarray(self._finished.pop(request_index), np.int32)
+
+    def output_text(self, request_index: int) -> str:
+        """A finished request's text, until its tokens are taken.
+
+        Raises ValueError where there is no detokenizer.
+        """
+        return self._delivery.output_text(request_index)
+
+    def output_logprobs(self, request_index: int) -> RequestLogprobs:
+        """A finished request's log-probabilities, until its tokens are taken.
+
+        Raises ValueError where none were asked for.
+        """
+        return self._delivery.output_logprobs(request_index)
+
+    def request_stream(self, request_index: int) -> RequestOutputCollector:
+        """The stream of a request that runs, or whose tokens have not been taken yet.
+
+        Raises KeyError for any other, ValueError where requests have none.
+        """
+        return self._delivery.request_stream(request_index)
 
     def handoff_bytes(self, sampled: Any) -> int:
         """Memory of `StepOutput.sampled`, padding and Python objects included."""
@@ -223,3 +288,8 @@ class Engine:
     def shutdown(self) -> None:
         """End the worker process; safe to call twice."""
         self._worker.shutdown()
+
+
+def _num_blocks(config: EngineConfig) -> int:
+    held: int = DEVICES.load(config.device).num_kv_tokens(config) // config.block_size
+    return config.num_gpu_blocks_override or held

@@ -25,11 +25,45 @@ DELIVERIES = Registry(
     },
 )
 
+DETOKENIZERS = Registry(
+    "detokenizer",
+    {
+        "none": f"{_HERE}.none:NONE",
+        "decode_stream": f"{_HERE}.text.decode_stream:DecodeStreams",
+        "byte_table": f"{_HERE}.text.byte_table:ByteTable",
+    },
+)
+
+LOGPROBS = Registry(
+    "shape of log-probabilities",
+    {
+        "none": f"{_HERE}.none:NONE",
+        "lists": f"{_HERE}.logprobs.lists:Lists",
+        "arrays": f"{_HERE}.logprobs.arrays:Arrays",
+    },
+)
+
+REQUEST_STREAMS = Registry(
+    "kind of request stream",
+    {
+        "none": f"{_HERE}.none:NONE",
+        "collector": f"{_HERE}.delivery.streams:RequestStreams",
+    },
+)
+
 DEVICES = Registry(
     "device",
     {
         "null": f"{_HERE}.device.null:NullDevice",
         "modelled": f"{_HERE}.device.modelled:ModelledDevice",
+    },
+)
+
+SCHEDULING_POLICIES = Registry(
+    "scheduling policy",
+    {
+        "fcfs": f"{_HERE}.waiting.fcfs:FirstComeFirstServed",
+        "priority": f"{_HERE}.waiting.priority:ByPriority",
     },
 )
 

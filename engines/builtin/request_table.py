@@ -1,55 +1,90 @@
 """The running requests as columns: a row a request, so that a step touches arrays, not objects."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from engines.protocol import EngineConfig, Int32Array
+from engines.protocol import EngineConfig, Int32Array, SamplingParams
+
+_NO_TOKENS = np.empty(0, np.int32)
 
 
-class NewRequest(NamedTuple):
-    """A request as it waits for a row."""
+@dataclass(slots=True, eq=False)
+class Request:
+    """A request as it waits for a row; ``arrival`` counts them as they come.
+
+    After a preemption ``output_token_ids`` int32 are what it had sampled, to be computed again,
+    and ``suspended`` is the delivery's own, to go on from. ``block_hashes``: of its full blocks,
+    where prefixes are cached.
+    """
 
     request_index: int
     prompt_token_ids: Int32Array
-    max_tokens: int
-    stop_token_ids: Sequence[int]
+    params: SamplingParams
+    priority: int = 0
+    arrival: int = 0
+    output_token_ids: Int32Array = field(default_factory=lambda: _NO_TOKENS)
+    suspended: Any = None
+    block_hashes: tuple[bytes, ...] = ()
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens to compute before it samples: the prompt, and its output so far."""
+        return len(self.prompt_token_ids) + len(self.output_token_ids)
+
+    @property
+    def token_ids(self) -> Int32Array:
+        """These tokens, int32."""
+        if not len(self.output_token_ids):
+            return self.prompt_token_ids
+        return np.concatenate([self.prompt_token_ids, self.output_token_ids])
 
 
 class RequestTable:
     """State of every row. ``epoch`` grows when a row is given up: a step that is still under way
-    for the row's last owner can be told from one for its next.
+    for the row's last owner can be told from one for its next. ``num_prefill_tokens``: what is to
+    be computed before a request samples, its output from before a preemption included.
     """
 
     def __init__(self, config: EngineConfig) -> None:
         rows = config.max_num_seqs
         self.request_index = np.full(rows, -1, np.int64)
-        self.num_prompt_tokens = np.zeros(rows, np.int32)
+        self.num_prefill_tokens = np.zeros(rows, np.int32)
         self.num_computed_tokens = np.zeros(rows, np.int32)
+        self.num_prompt_tokens = np.zeros(rows, np.int32)
         self.num_output_tokens = np.zeros(rows, np.int32)
         self.max_tokens = np.zeros(rows, np.int32)
         self.num_under_way = np.zeros(rows, np.int32)
+        self.priority = np.zeros(rows, np.int32)
+        self.arrival = np.zeros(rows, np.int64)
         self.epoch = np.zeros(rows, np.int64)
+        self.requests: list[Request | None] = [None] * rows
         self.free_rows = list(range(rows - 1, -1, -1))
         self.row_of: dict[int, int] = {}
 
-    def take(self, request: NewRequest) -> int:
+    def take(self, request: Request, num_computed_tokens: int) -> int:
         """Give a waiting request a free row."""
         row = self.free_rows.pop()
         self.request_index[row] = request.request_index
+        self.num_prefill_tokens[row] = request.num_tokens
+        self.num_computed_tokens[row] = num_computed_tokens
         self.num_prompt_tokens[row] = len(request.prompt_token_ids)
-        self.num_computed_tokens[row] = 0
-        self.num_output_tokens[row] = 0
-        self.max_tokens[row] = request.max_tokens
+        self.num_output_tokens[row] = len(request.output_token_ids)
+        self.max_tokens[row] = request.params.max_tokens
         self.num_under_way[row] = 0
+        self.priority[row] = request.priority
+        self.arrival[row] = request.arrival
+        self.requests[row] = request
         self.row_of[request.request_index] = row
         return row
 
     def give_up(self, rows: Int32Array) -> None:
-        """Free rows whose requests have ended."""
+        """Free rows whose requests have ended or were preempted."""
         for index in self.request_index[rows].tolist():
             del self.row_of[index]
         self.request_index[rows] = -1
         self.epoch[rows] += 1
-        self.free_rows += rows.tolist()
+        for row in rows.tolist():
+            self.requests[row] = None
+            self.free_rows.append(row)

@@ -1,149 +1,193 @@
-"""Continuous batching under a token budget: who computes how many tokens, and in which blocks."""
+"""Continuous batching under a token budget: who computes how many tokens."""
 
-from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from engines.builtin.block_pool import BlockPool
-from engines.builtin.request_table import NewRequest, RequestTable
-from engines.builtin.worker import SchedulerOutput
+from engines.builtin.kv_cache_manager import KVCacheManager, TokenIds
+from engines.builtin.registries import SCHEDULING_POLICIES
+from engines.builtin.request_table import Request, RequestTable
+from engines.builtin.waiting import RequestQueue
+from engines.builtin.worker import NewRequests, SchedulerOutput
 from engines.protocol import BoolArray, EngineConfig, Int32Array, Int64Array
-
-_NO_BLOCKS = np.empty(0, np.int32)
 
 
 class ScheduledStep(NamedTuple):
     """A step under way: what the runner was sent, and whose rows they were at that time.
 
-    ``epochs`` int64 ``[num_reqs]``: the rows' epochs when the step was scheduled.
+    ``epochs`` int64 ``[num_reqs]``: the rows' epochs when the step was scheduled. ``decodes`` bool
+    ``[num_reqs]``: rows whose drafts are verified; None where a step yields one token a row.
     """
 
     output: SchedulerOutput
     epochs: Int64Array
+    decodes: BoolArray | None
+
+
+class Admitted(NamedTuple):
+    """A request that got a row, and how its first step begins; both in tokens."""
+
+    row: int
+    request: Request
+    num_computed: int
+    chunk: int
+
+
+_NOBODY = NewRequests([], [], [], [], [])
+
+
+class Scheduled(NamedTuple):
+    """What scheduling came to: a step, or None where no row can compute; who was admitted to it,
+    and who had to give up a row for it.
+    """
+
+    step: ScheduledStep | None
+    admitted: Sequence[Admitted]
+    preempted: Sequence[tuple[int, Request]]
 
 
 class Scheduler:
     """Running requests first, then waiting ones while rows, blocks and budget last, as in vLLM.
 
-    A request is admitted only when the blocks of its longest possible life can be promised, so a
-    running one never waits for a block.
+    Where blocks run out a running request is preempted: it gives up its row and blocks, waits
+    again and computes its tokens anew.
     """
 
-    def __init__(self, config: EngineConfig, num_blocks: int) -> None:
+    def __init__(
+        self, config: EngineConfig, num_blocks: int, table: RequestTable, token_ids: TokenIds
+    ) -> None:
         self._config = config
         self._tokens_per_step = max(config.num_accepted)
-        self.table = RequestTable(config)
-        self.pool = BlockPool(num_blocks)
-        self.waiting: deque[NewRequest] = deque()
+        self._most_blocks_per_decode = 1 + (self._tokens_per_step - 1) // config.block_size
+        self.table = table
+        self.kv_cache = KVCacheManager(config, num_blocks, table, token_ids)
+        self.waiting: RequestQueue = SCHEDULING_POLICIES.load(config.scheduling_policy)()
+        self.num_preemptions = 0
+        self._num_arrived = 0
         self._running = np.empty(0, np.int32)
         self._num_prefilling = 0
-        blocks = self._blocks(config.max_model_len + 2 * self._tokens_per_step)
-        self._block_table = np.zeros((config.max_num_seqs, blocks), np.int32)
-        self._num_blocks = np.zeros(config.max_num_seqs, np.int32)
-        self._num_promised = np.zeros(config.max_num_seqs, np.int32)
-        self._promised = 0
 
-    def _blocks(self, num_tokens: int) -> int:
-        return -(-num_tokens // self._config.block_size)
-
-    def _blocks_to_promise(self, request: NewRequest) -> int:
-        # Steps under way past the last token still write: at most two of them.
-        longest = len(request.prompt_token_ids) + request.max_tokens + 2 * self._tokens_per_step
-        return self._blocks(longest)
-
-    def add(self, request: NewRequest) -> None:
+    def add(self, request: Request) -> None:
         """Queue a request. Raises ValueError where it could never be served."""
-        length = len(request.prompt_token_ids) + request.max_tokens
-        if not len(request.prompt_token_ids) or request.max_tokens < 1:
+        prompt, max_tokens = len(request.prompt_token_ids), request.params.max_tokens
+        if not prompt or max_tokens < 1:
             raise ValueError(f"request {request.request_index}: needs a prompt and max_tokens >= 1")
-        if length > self._config.max_model_len:
+        if prompt + max_tokens > self._config.max_model_len:
             raise ValueError(
-                f"request {request.request_index}: prompt and output make {length} tokens, "
-                f"max_model_len is {self._config.max_model_len}"
+                f"request {request.request_index}: prompt and output make {prompt + max_tokens} "
+                f"tokens, max_model_len is {self._config.max_model_len}"
             )
-        if (needed := self._blocks_to_promise(request)) > self.pool.num_blocks:
+        needed = blocks_for_longest(prompt + max_tokens, self._config)
+        held = self.kv_cache.pool.num_blocks
+        if needed > held:
             raise ValueError(
-                f"request {request.request_index}: needs {needed} KV blocks, the pool has "
-                f"{self.pool.num_blocks}"
+                f"request {request.request_index}: needs {needed} KV blocks, the pool has {held}"
             )
-        self.waiting.append(request)
+        request.arrival = self._num_arrived
+        self._num_arrived += 1
+        self.waiting.add_request(request)
 
     @property
     def num_running(self) -> int:
         """Requests that hold a row."""
         return len(self._running)
 
-    def schedule(self) -> tuple[ScheduledStep | None, list[tuple[int, NewRequest]]]:
-        """The next step, or None where no row can compute; and the requests admitted with it."""
+    def schedule(self) -> Scheduled:
+        """The next step."""
+        preempted: tuple[tuple[int, Request], ...] = ()
+        rows, num_scheduled = self._schedule_running()
+        while self._lacks_blocks(rows, num_scheduled):
+            preempted += (self._preempt(),)
+            rows, num_scheduled = self._schedule_running()
+        admitted: Sequence[Admitted] = ()
+        if self.waiting and not preempted:
+            admitted = self._admit(rows, num_scheduled)
+            new = np.array([each.row for each in admitted], np.int32)
+            chunks = np.array([each.chunk for each in admitted], np.int32)
+            self._running = np.concatenate([self._running, new])
+            self._num_prefilling += len(new)
+            rows = np.concatenate([rows, new])
+            num_scheduled = np.concatenate([num_scheduled, chunks])
+        if not len(rows):
+            return Scheduled(None, (), preempted)
+        decodes = self._decodes(rows)
+        samples = self._advance(rows, num_scheduled)
+        sampling = rows if samples is None else rows[samples]
+        self.table.num_under_way[sampling] += 1
+        blocks = self.kv_cache.allocate_slots(rows)
+        news = _new_requests(admitted) if admitted else _NOBODY
+        output = SchedulerOutput(rows, num_scheduled, samples, news, *blocks)
+        step = ScheduledStep(output, self.table.epoch[rows], decodes)
+        return Scheduled(step, admitted, preempted)
+
+    def _schedule_running(self) -> tuple[Int32Array, Int32Array]:
+        """Rows and how many tokens each computes, in the order of admission, within the budget."""
         table = self.table
         rows = self._running
         # A request whose last tokens are under way by length has nothing more to compute.
         if table.num_under_way.any():
             least = table.num_output_tokens[rows] + table.num_under_way[rows]
             rows = rows[least < table.max_tokens[rows]]
-        num_scheduled = self._num_scheduled(rows)
-        budget = self._config.max_num_batched_tokens - int(num_scheduled.sum())
-        if budget < 0:
-            rows, num_scheduled = self._fit(rows, num_scheduled)
-        admitted = self._admit(budget) if self.waiting and budget > 0 else []
-        if admitted:
-            new = np.array([row for row, _, _ in admitted], np.int32)
-            self._running = np.concatenate([self._running, new])
-            self._num_prefilling += len(new)
-            rows = np.concatenate([rows, new])
-            chunks = np.array([chunk for _, _, chunk in admitted], np.int32)
-            num_scheduled = np.concatenate([num_scheduled, chunks])
-        if not len(rows):
-            return None, []
-        samples = self._advance(rows, num_scheduled)
-        sampling = rows if samples is None else rows[samples]
-        table.num_under_way[sampling] += 1
-        new_requests = [(row, request) for row, request, _ in admitted]
-        output = SchedulerOutput(
-            rows,
-            num_scheduled,
-            samples,
-            [row for row, _ in new_requests],
-            [request.request_index for _, request in new_requests],
-            [request.prompt_token_ids for _, request in new_requests],
-            *self._allot(rows),
-        )
-        return ScheduledStep(output, table.epoch[rows]), new_requests
-
-    def _num_scheduled(self, rows: Int32Array) -> Int32Array:
-        decode = np.full(len(rows), self._tokens_per_step, np.int32)
-        if not self._num_prefilling:
-            return decode
-        table = self.table
-        prompt_left = table.num_prompt_tokens[rows] - table.num_computed_tokens[rows]
-        return np.where(prompt_left > 0, prompt_left, decode).astype(np.int32)
+        num_scheduled = np.full(len(rows), self._tokens_per_step, np.int32)
+        if self._num_prefilling:
+            left = table.num_prefill_tokens[rows] - table.num_computed_tokens[rows]
+            num_scheduled = np.where(left > 0, left, num_scheduled).astype(np.int32)
+        if num_scheduled.sum() > self._config.max_num_batched_tokens:
+            return self._fit(rows, num_scheduled)
+        return rows, num_scheduled
 
     def _fit(self, rows: Int32Array, num_scheduled: Int32Array) -> tuple[Int32Array, Int32Array]:
         """The rows the budget lasts for, in order; a prompt can be cut, a decode step cannot."""
         table = self.table
         left = self._config.max_num_batched_tokens - (np.cumsum(num_scheduled) - num_scheduled)
         fitted = np.minimum(num_scheduled, left)
-        decoding = table.num_computed_tokens[rows] >= table.num_prompt_tokens[rows]
+        decoding = table.num_computed_tokens[rows] >= table.num_prefill_tokens[rows]
         kept = (fitted > 0) & ((fitted == num_scheduled) | ~decoding)
         return rows[kept], fitted[kept].astype(np.int32)
 
-    def _admit(self, budget: int) -> list[tuple[int, NewRequest, int]]:
+    def _lacks_blocks(self, rows: Int32Array, num_scheduled: Int32Array) -> bool:
+        num_free = self.kv_cache.pool.num_free
+        if not self._num_prefilling and len(rows) * self._most_blocks_per_decode <= num_free:
+            return False
+        return self.kv_cache.num_short(rows, num_scheduled) > num_free
+
+    def _preempt(self) -> tuple[int, Request]:
+        """Send a running request back to the queue; its row and the request."""
+        row = self.waiting.victim(self._running, self.table)
+        request = self.table.requests[row]
+        assert request is not None
+        self.finish(np.array([row], np.int32))
+        self.waiting.prepend_request(request)
+        self.num_preemptions += 1
+        return row, request
+
+    def _admit(self, rows: Int32Array, num_scheduled: Int32Array) -> list[Admitted]:
+        """Give rows to those of the waiting that fit beside ``rows``."""
+        table, kv_cache = self.table, self.kv_cache
+        budget = self._config.max_num_batched_tokens - int(num_scheduled.sum())
+        reserved = kv_cache.num_short(rows, num_scheduled)
         admitted = []
-        table = self.table
         while self.waiting and budget > 0 and table.free_rows:
-            needed = self._blocks_to_promise(self.waiting[0])
-            if needed > self.pool.num_free - self._promised:
+            request = self.waiting.peek_request()
+            prefix = kv_cache.get_computed_blocks(request)
+            num_computed = len(prefix) * self._config.block_size
+            chunk = min(request.num_tokens - num_computed, budget)
+            if not kv_cache.can_start(prefix, num_computed + chunk, reserved):
                 break
-            request = self.waiting.popleft()
-            row = table.take(request)
-            self._promised += needed
-            self._num_promised[row] = needed
-            self._num_blocks[row] = 0
-            chunk = min(len(request.prompt_token_ids), budget)
+            self.waiting.pop_request()
+            row = table.take(request, num_computed)
+            reserved += kv_cache.start(row, prefix, num_computed + chunk)
             budget -= chunk
-            admitted.append((row, request, chunk))
+            admitted.append(Admitted(row, request, num_computed, chunk))
         return admitted
+
+    def _decodes(self, rows: Int32Array) -> BoolArray | None:
+        if self._tokens_per_step == 1:
+            return None
+        table = self.table
+        decodes: BoolArray = table.num_computed_tokens[rows] >= table.num_prefill_tokens[rows]
+        return decodes
 
     def _advance(self, rows: Int32Array, num_scheduled: Int32Array) -> BoolArray | None:
         """Count the tokens as computed; bool mask of the rows that sample, or None for all."""
@@ -151,59 +195,54 @@ class Scheduler:
         if not self._num_prefilling:
             table.num_computed_tokens[rows] += num_scheduled
             return None
-        prefilling = table.num_computed_tokens[rows] < table.num_prompt_tokens[rows]
+        prefilling = table.num_computed_tokens[rows] < table.num_prefill_tokens[rows]
         table.num_computed_tokens[rows] += num_scheduled
-        samples = table.num_computed_tokens[rows] >= table.num_prompt_tokens[rows]
+        samples = table.num_computed_tokens[rows] >= table.num_prefill_tokens[rows]
         self._num_prefilling -= int((prefilling & samples).sum())
         return None if samples.all() else samples
 
-    def _allot(self, rows: Int32Array) -> tuple[Int32Array, Int32Array, Int32Array]:
-        """Blocks for the tokens now counted: their rows, places in the row's table, and ids."""
-        size = self._config.block_size
-        held = self._num_blocks[rows]
-        short = (self.table.num_computed_tokens[rows] + (size - 1)) // size - held
-        growing = np.flatnonzero(short > 0)
-        if not len(growing):
-            return _NO_BLOCKS, _NO_BLOCKS, _NO_BLOCKS
-        counts = short[growing]
-        ends = np.cumsum(counts)
-        blocks = self.pool.allocate(int(ends[-1]))
-        self._promised -= len(blocks)
-        block_rows = np.repeat(rows[growing], counts)
-        within = np.arange(len(blocks)) - np.repeat(ends - counts, counts)
-        positions = (within + np.repeat(held[growing], counts)).astype(np.int32)
-        self._block_table[block_rows, positions] = blocks
-        self._num_blocks[rows[growing]] += counts
-        self._num_promised[rows[growing]] -= counts
-        return block_rows, positions, blocks
+    def update(self, rows: Int32Array, num_tokens: Int32Array, decodes: BoolArray | None) -> None:
+        """Take in what a step brought: ``num_tokens`` int32 each of ``rows`` sampled, 0 or more.
 
-    def update(self, rows: Int32Array, num_tokens: Int32Array) -> None:
-        """Take in what a step brought: ``num_tokens`` int32 each of ``rows`` sampled, 0 or more."""
+        Of the tokens that ``decodes`` rows have computed those not accepted are undone.
+        """
         table = self.table
         table.num_under_way[rows] -= num_tokens > 0
-        if self._tokens_per_step > 1:
-            decoded = (table.num_output_tokens[rows] > 0) & (num_tokens > 0)
-            table.num_computed_tokens[rows] -= decoded * (self._tokens_per_step - num_tokens)
+        if decodes is not None:
+            table.num_computed_tokens[rows] -= decodes * (self._tokens_per_step - num_tokens)
         table.num_output_tokens[rows] += num_tokens
 
     def finish(self, rows: Int32Array) -> None:
-        """Give back the rows and blocks of requests that have ended."""
-        held = self._num_blocks[rows]
-        tables = self._block_table[rows]
-        self.pool.free(tables[np.arange(tables.shape[1], dtype=np.int32) < held[:, None]])
-        self._promised -= int(self._num_promised[rows].sum())
+        """Take back the rows and blocks of requests that have ended."""
+        self.kv_cache.free(rows)
         table = self.table
-        prompts_open = table.num_computed_tokens[rows] < table.num_prompt_tokens[rows]
+        prompts_open = table.num_computed_tokens[rows] < table.num_prefill_tokens[rows]
         self._num_prefilling -= int(prompts_open.sum())
         gone = np.zeros(self._config.max_num_seqs, np.bool_)
         gone[rows] = True
         self._running = self._running[~gone[self._running]]
         table.give_up(rows)
 
-    def abort_waiting(self, request_index: int) -> bool:
-        """Take a request out of the queue; whether it was there."""
-        kept = [request for request in self.waiting if request.request_index != request_index]
-        found = len(kept) < len(self.waiting)
-        if found:
-            self.waiting = deque(kept)
-        return found
+    def abort_waiting(self, request_index: int) -> Request | None:
+        """Take a request out of the queue and return it, if it was there."""
+        found = (each for each in self.waiting if each.request_index == request_index)
+        request = next(found, None)
+        if request is not None:
+            self.waiting.remove_request(request)
+        return request
+
+
+def blocks_for_longest(num_tokens: int, config: EngineConfig) -> int:
+    """Blocks that a request of so many tokens holds at its end."""
+    # Steps under way past the last token still write: at most two of them.
+    return -(-(num_tokens + 2 * max(config.num_accepted)) // config.block_size)
+
+
+def _new_requests(admitted: Sequence[Admitted]) -> NewRequests:
+    return NewRequests(
+        [each.row for each in admitted],
+        [each.request.request_index for each in admitted],
+        [each.request.token_ids for each in admitted],
+        [each.num_computed for each in admitted],
+        [len(each.request.output_token_ids) for each in admitted],
+    )

@@ -3,12 +3,13 @@
 from dataclasses import fields
 from typing import Any
 
-from engines.builtin.registries import OUTPUT_PROCESSING, WORKERS
+from engines.builtin.registries import OUTPUT_PROCESSING, SCHEDULING_POLICIES, WORKERS
 from engines.protocol import EngineConfig
 from engines.vllm.models import model_folder
 
 _ASYNC_SCHEDULER = "vllm.v1.core.sched.async_scheduler.AsyncScheduler"
 _ENGINE_CORES = ("in-process", "process")
+_OFF = ("none", "none", "none")
 _SCHEDULER = "vllm.v1.core.sched.scheduler.Scheduler"
 
 
@@ -16,6 +17,7 @@ def check(config: EngineConfig) -> None:
     """Raise ValueError where processes, model or batch are none that vLLM could have."""
     OUTPUT_PROCESSING.check(config.output_processing)
     WORKERS.check(config.worker)
+    SCHEDULING_POLICIES.check(config.scheduling_policy)
     if config.engine_core not in _ENGINE_CORES:
         raise ValueError(
             f"engine core {config.engine_core!r}: must be {' or '.join(_ENGINE_CORES)}"
@@ -31,6 +33,8 @@ def contradiction(config: EngineConfig) -> str:
         return f"{config.delivery} delivery: vLLM's scheduler reads one request at a time"
     if config.num_accepted != (1,):
         return "several tokens a step: vLLM takes them from a draft model, and here is none"
+    if config.tokenizer or (config.detokenizer, config.logprobs, config.request_streams) != _OFF:
+        return "detokenizer, logprobs and request streams are parts of the built-in engine"
     return ""
 
 
@@ -40,7 +44,8 @@ def common_arguments(config: EngineConfig, engine_args_class: Any) -> dict[str, 
         "model": str(model_folder(config.model)),
         "skip_tokenizer_init": True,
         "generation_config": "vllm",
-        "enable_prefix_caching": False,
+        "enable_prefix_caching": config.enable_prefix_caching,
+        "scheduling_policy": config.scheduling_policy,
         "disable_log_stats": True,
         "max_model_len": config.max_model_len,
         "max_num_seqs": config.max_num_seqs,

@@ -2,11 +2,18 @@
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
-from engines.protocol import PHASES, EngineConfig, EngineDeadError, Int32Array, StepOutput
+from engines.protocol import (
+    PHASES,
+    EngineConfig,
+    EngineDeadError,
+    Int32Array,
+    SamplingParams,
+    StepOutput,
+)
 from engines.vllm.control import Control
 from engines.vllm.device_log import DeviceLog
 from engines.vllm.here import HERE
@@ -54,13 +61,14 @@ class VllmEngine:
 
     def _start(self, config: EngineConfig) -> Any:
         from vllm.engine.arg_utils import EngineArgs
-        from vllm.sampling_params import RequestOutputKind, SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+        from vllm.sampling_params import SamplingParams as VllmSamplingParams
         from vllm.v1.engine.exceptions import EngineDeadError as VllmEngineDeadError
         from vllm.v1.engine.llm_engine import LLMEngine
 
         from engines.vllm.dialect import known_arguments
 
-        self._sampling_params = SamplingParams
+        self._sampling_params = VllmSamplingParams
         self._delta = RequestOutputKind.DELTA
         self._died: type[Exception] = VllmEngineDeadError
         arguments = known_arguments(EngineArgs, self.engine_args(config, EngineArgs))
@@ -121,22 +129,23 @@ class VllmEngine:
         self,
         request_index: int,
         prompt_token_ids: Int32Array,
-        max_tokens: int,
-        stop_token_ids: Sequence[int] = (),
+        params: SamplingParams,
+        priority: int = 0,
     ) -> None:
         """Queue a request. Raises ValueError where it can never be served."""
-        params = self._sampling_params(
+        theirs = self._sampling_params(
             temperature=0.0,
-            max_tokens=max_tokens,
-            stop_token_ids=list(stop_token_ids),
-            ignore_eos=True,
+            max_tokens=params.max_tokens,
+            min_tokens=params.min_tokens,
+            stop_token_ids=list(params.stop_token_ids),
+            ignore_eos=params.ignore_eos,
             detokenize=False,
             output_kind=self._delta,
         )
         self._outputs.admit(request_index)
         prompt = {"prompt_token_ids": prompt_token_ids.tolist()}
         try:
-            self._engine.add_request(str(request_index), prompt, params)
+            self._engine.add_request(str(request_index), prompt, theirs, priority=priority)
         except Exception as error:
             raise self._cause(error) from None
 
@@ -173,6 +182,10 @@ class VllmEngine:
 
     def handoff_bytes(self, sampled: Any) -> None:
         """Not known: vLLM lets go of a step's tokens within the step."""
+
+    def scheduler_stats(self) -> dict[str, int]:
+        """Not asked for: vLLM's statistics are switched off."""
+        return {}
 
     def collective_rpc(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """Call ``function(process, *args)`` here, then in vLLM's other processes."""

@@ -82,4 +82,5 @@ class HostPathEngine(VllmEngine):
 
 def num_blocks(config: EngineConfig) -> int:
     """Blocks of the device's KV cache, and the one that vLLM keeps as null."""
-    return 1 + int(DEVICES.load(config.device).num_kv_tokens(config)) // config.block_size
+    held = int(DEVICES.load(config.device).num_kv_tokens(config)) // config.block_size
+    return 1 + (config.num_gpu_blocks_override or held)

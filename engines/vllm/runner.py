@@ -88,6 +88,7 @@ class Runner:
             num_scheduled,
             context,
             None if samples.all() else samples,
+            None,
         )
 
     def handoff(self, step: LaunchedStep) -> Any:

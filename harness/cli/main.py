@@ -17,6 +17,7 @@ _COMMANDS = {
     "releases": "harness.cli.releases:releases",
     "gate": "harness.cli.gate:gate",
     "history": "harness.cli.history:history",
+    "workload": "harness.cli.workload:workload",
     "doctor": "harness.cli.doctor:doctor",
 }
 

@@ -12,6 +12,7 @@ from workloads import catalog
 from workloads.acceptance import parse_acceptance
 from workloads.arrivals import parse_arrivals
 from workloads.lengths import parse_lengths
+from workloads.priorities import parse_priorities
 from workloads.workload import Workload
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -39,7 +40,7 @@ class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic from clic
 
 
 _AXES: list[tuple[str, CommaList, str]] = [
-    ("workload", CommaList(), "Names, .toml files or Azure traces (.csv)."),
+    ("workload", CommaList(), "Names, .toml files or traces (.csv, .jsonl)."),
     ("engine", CommaList(), "builtin, vllm-hostpath (vLLM without its model) or vllm (all of it)."),
     ("release", CommaList(), "Source trees, of gcbench or vLLM; prepared versions of vLLM."),
     ("model", CommaList(), "A shipped config or a model's folder; the workload names one."),
@@ -49,6 +50,15 @@ _AXES: list[tuple[str, CommaList, str]] = [
     ("delivery", CommaList(), "per_request (a loop, as vLLM) or columnar (the batch at once)."),
     ("gc", CommaList(), "Collector policies, combined with +, e.g. freeze+threshold:50000/20/20."),
     ("batch-size", CommaList(int), "Requests in a batch at most (vLLM's max_num_seqs)."),
+    ("max-model-len", CommaList(int), "Tokens of a request at most; 0: the longest one's."),
+    ("max-num-batched-tokens", CommaList(int), "Token budget of a step; 0: 8,192, or the batch."),
+    ("num-gpu-blocks-override", CommaList(int), "KV blocks; 0: what the device's memory holds."),
+    ("prefix-caching", CommaList(), "off, or on: prompts share the blocks of equal prefixes."),
+    ("scheduling-policy", CommaList(), "fcfs or priority."),
+    ("detokenizer", CommaList(), "none, decode_stream (a call a token, as vLLM) or byte_table."),
+    ("tokenizer", CommaList(), "A tokenizer.json; a small one is shipped."),
+    ("logprobs", CommaList(), "none, lists:K (vLLM's dictionaries) or arrays:K (vLLM #28245)."),
+    ("request-streams", CommaList(), "none, or collector: a stream for each request, as vLLM."),
     ("output-processing", CommaList(), "inline, or overlapped with the next step."),
     ("worker", CommaList(), "Where the runner lives: in-process or process."),
     ("wire", CommaList(), "What crosses to a worker process."),
@@ -68,6 +78,15 @@ AXIS_DEFAULTS: dict[str, list[str | int]] = {
     "delivery": ["per_request"],
     "gc": ["default"],
     "batch_size": [1024],
+    "max_model_len": [0],
+    "max_num_batched_tokens": [0],
+    "num_gpu_blocks_override": [0],
+    "prefix_caching": ["off"],
+    "scheduling_policy": ["fcfs"],
+    "detokenizer": ["none"],
+    "tokenizer": [""],
+    "logprobs": ["none"],
+    "request_streams": ["none"],
     "output_processing": ["inline"],
     "worker": ["in-process"],
     "wire": ["pickle"],
@@ -100,10 +119,20 @@ def workload_options(command: Command) -> Command:
     for option in reversed(
         [
             click.option("--num-requests", type=int, help="How many requests."),
-            click.option("--prompt-lens", help="48, uniform:LOW:HIGH or lognormal:MEDIAN:SIGMA."),
+            click.option("--prompt-lens", help="48, uniform:LOW:HIGH, …; see docs/workloads.md."),
             click.option("--output-lens", help="The same for output tokens."),
-            click.option("--arrivals", help="at_once, poisson:RATE or closed_loop:N."),
-            click.option("--tokens-per-step", help="1, or 1..4 for ragged steps."),
+            click.option("--arrivals", help="at_once, poisson:RATE, gamma:RATE:BURSTINESS, "
+                         "closed_loop:N, …; see docs/workloads.md."),
+            click.option("--tokens-per-step", help="1, or 1..4, geometric:P:MOST, … for ragged "
+                         "steps; see docs/workloads.md."),
+            click.option("--priorities", metavar="LOW:HIGH",
+                         help="A priority for each request, smaller first."),
+            click.option("--stop", multiple=True, metavar="TEXT",
+                         help="A string that ends an output; may be repeated."),
+            click.option("--min-tokens", type=int, metavar="N",
+                         help="Output tokens before anything may end it."),
+            click.option("--respect-eos", is_flag=True,
+                         help="The tokenizer's end-of-sequence token ends an output."),
             click.option("--retain", type=click.Choice(["step", "finish"]),
                          help="How long the consumer keeps a request's outputs."),
             click.option("--window", help="Stretch of a trace, START:DURATION in seconds."),
@@ -148,12 +177,18 @@ def take_workloads(axes: dict[str, list[str | int]], flags: dict[str, Any]) -> l
         "output_lens": parse_lengths,
         "arrivals": parse_arrivals,
         "tokens_per_step": parse_acceptance,
+        "priorities": parse_priorities,
+        "min_tokens": int,
         "retain": str,
     }
     given = {name: flags.pop(name) for name in parsers}
     changes = {name: parsers[name](value) for name, value in given.items() if value is not None}
     if "tokens_per_step" in changes:
         changes["acceptance"] = changes.pop("tokens_per_step")
+    if stop := flags.pop("stop"):
+        changes["stop"] = stop
+    if flags.pop("respect_eos"):
+        changes["ignore_eos"] = False
     trace = _trace_changes(flags)
     workloads = []
     for name in axes["workload"]:

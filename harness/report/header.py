@@ -5,6 +5,7 @@ from typing import Any
 from harness import format as fmt
 from harness.experiment import ExperimentResult
 from harness.machine import GIB
+from harness.trial import NOT_IN_USE
 
 _DEVICES = {
     "modelled": "modelled: a wait of modelled length stands for the accelerator; the host path is "
@@ -19,7 +20,7 @@ def header(result: ExperimentResult) -> list[tuple[str, str]]:
     shared = {
         axis: value
         for axis, value in (result.cells[0].axes if result.cells else {}).items()
-        if axis not in varying and value not in ("", 0)
+        if axis not in varying and value not in NOT_IN_USE
     }
     profile = shared.pop("device_profile", "")
     devices = dict.fromkeys(str(cell.axes.get("device", "")) for cell in result.cells)

@@ -43,8 +43,25 @@ def cells_table(result: ExperimentResult) -> PlainTable:
         "Cells" + on_device(result.cells),
         columns,
         [[row(cell) for cell in group] for group in groups],
-        f"medians over rounds{apart}",
+        f"medians over rounds{apart}{_steady_words(result.cells)}",
     )
+
+
+def _steady_words(cells: list[CellResult]) -> str:
+    """In how many cells there is a steady state, over how much of the run; why not in others."""
+    told = [cell for cell in cells if cell.steady_state]
+    shares = [share for cell in told if (share := median(cell, "steady_share")) is not None]
+    without = [cell for cell in told if median(cell, "steady_share") is None]
+    words = ""
+    if shares:
+        ends = dict.fromkeys(fmt.percent(share) for share in (min(shares), max(shares)))
+        words += f"; steady state in {len(shares)} of {len(told)} cells, "
+        words += f"{' to '.join(ends)} of the steps"
+    if without:
+        others = f" and {len(without) - 1} more" if len(without) > 1 else ""
+        why = without[0].steady_state.removeprefix("none: ")
+        words += f"; no steady state in {without[0].id}{others}: {why}"
+    return words
 
 
 def phases_table(result: ExperimentResult) -> PlainTable:

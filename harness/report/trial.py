@@ -9,16 +9,28 @@ from harness.metrics import METRICS
 from harness.report.plain import PlainTable, Row
 from harness.report.summary import collections_words
 from harness.report.terminal import WIDTH, print_pairs, print_table
-from harness.trial import Cell, ProcessResult, TrialResult
+from harness.trial import NOT_IN_USE, Cell, ProcessResult, TrialResult
 
 _SUBJECTS = {
-    "Requests": ("request_", "seconds_", "output_", "ttft", "tpot", "itl", "e2el"),
+    "Requests": (
+        "request_",
+        "seconds_",
+        "output_",
+        "ttft",
+        "tpot",
+        "itl",
+        "e2el",
+        "send_",
+        "arrival_",
+    ),
     "Steps": ("num_steps", "step_", "phase_", "host_", "bytecodes_"),
+    "Steady state": ("steady_",),
+    "Scheduler": ("num_preemptions", "prefix_cache_"),
     "Collector": ("gc_", "full_pass"),
     "Objects and bytes": ("tracked_", "handoff_", "wire_", "peak_"),
     "Device": ("device_",),
 }
-_COUNTED = ("steps", "collections", "objects", "bytecodes")
+_COUNTED = ("steps", "preemptions", "collections", "objects", "bytecodes")
 _LEFT = ("Requests", "Steps")
 
 
@@ -73,10 +85,13 @@ def _header(trial: TrialResult) -> list[tuple[str, str]]:
     axes = {axis: getattr(trial.cell, axis) for axis in Cell.__struct_fields__}
     pairs = [
         ("not to be used", trial.invalid),
-        ("cell", ", ".join(f"{axis} {value}" for axis, value in axes.items() if value)),
+        ("cell", ", ".join(f"{axis} {value}" for axis, value in axes.items()
+                           if value not in NOT_IN_USE)),
         ("device", "modelled: times hold for the model, the host path is the real one"
          if trial.cell.device == "modelled" else ""),
         ("trial", f"mode {trial.mode}, seed {trial.seed}, {fmt.seconds(trial.wall_seconds)}"),
+        ("arrivals", trial.delivered),
+        ("steady state", trial.steady_state),
         ("interpreter", trial.interpreter),
         ("code", trial.code_commit),
         ("tokens", trial.tokens_sha256[:12]),

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from random import Random
 from typing import NamedTuple
 
@@ -9,10 +10,13 @@ import numpy as np
 
 from engines.builtin.engine import Engine
 from engines.builtin.registries import DELIVERIES, OUTPUT_PROCESSING, REPRESENTATIONS
-from engines.protocol import EngineConfig, FinishReason, StepOutput
+from engines.protocol import EngineConfig, FinishReason, SamplingParams, StepOutput
 
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
+LONGEST_PROMPT, MOST_TOKENS = 40, 20
+MAX_MODEL_LEN = 64
+STOPS = ["a", "e", "th", "in", " ", "0", "=", "er "]
 
 
 class Request(NamedTuple):
@@ -22,26 +26,51 @@ class Request(NamedTuple):
     stop_token_ids: tuple[int, ...]
     add_at: int
     abort_at: int | None
+    priority: int = 0
+    min_tokens: int = 0
+    stop: tuple[str, ...] = ()
+    ignore_eos: bool = True
+
+    @property
+    def params(self) -> SamplingParams:
+        return SamplingParams(
+            self.max_tokens,
+            min_tokens=min(self.min_tokens, self.max_tokens),
+            stop_token_ids=self.stop_token_ids,
+            stop=self.stop,
+            ignore_eos=self.ignore_eos,
+        )
 
 
 class Run(NamedTuple):
-    """What became of the requests, by number; and the order in which the unaborted ended."""
+    """What became of the requests, by number; and the order in which the unaborted ended.
+
+    ``texts``: empty without a detokenizer.
+    """
 
     tokens: dict[int, list[int]]
     reasons: dict[int, FinishReason]
     order: list[int]
+    texts: dict[int, str]
 
 
 def null_config(**fields: object) -> EngineConfig:
-    return EngineConfig(**{"max_num_seqs": 8, "max_model_len": 64, "device": "null"} | fields)
+    return EngineConfig(
+        **{"max_num_seqs": 8, "max_model_len": MAX_MODEL_LEN, "device": "null"} | fields
+    )
 
 
 def draw_config(random: Random) -> EngineConfig:
     num_accepted = random.choice([(1,), tuple(random.choices(range(1, 5), k=random.randint(1, 7)))])
+    block_size = random.choice([1, 4, 16])
+    one_request = -(-(MAX_MODEL_LEN + 2 * max(num_accepted)) // block_size)
     return null_config(
         max_num_seqs=random.randint(1, 12),
         max_num_batched_tokens=random.choice([max(num_accepted), random.randint(4, 60), 500]),
-        block_size=random.choice([1, 4, 16]),
+        block_size=block_size,
+        num_gpu_blocks_override=random.choice([0, random.randint(one_request, 3 * one_request)]),
+        enable_prefix_caching=random.random() < 0.5,
+        scheduling_policy=random.choice(["fcfs", "priority"]),
         seed=random.randint(0, 2**32),
         num_accepted=num_accepted,
         vocab_size=random.choice([3, 12, 60, 50272]),
@@ -56,21 +85,44 @@ def draw_requests(
         abort = aborts and random.random() < 0.25
         return Request(
             index,
-            random.randint(1, 40),
-            random.randint(1, 20),
+            random.randint(1, LONGEST_PROMPT),
+            random.randint(1, MOST_TOKENS),
             tuple(stops),
             random.randint(0, 12),
             random.randint(0, 25) if abort else None,
+            random.randint(-1, 1),
         )
 
     return [draw(first_index + i) for i in range(random.randint(1, 14))]
 
 
-def variants() -> Iterator[tuple[str, str]]:
+def with_text(random: Random, config: EngineConfig) -> EngineConfig:
+    """The same with text to make, few enough different tokens to meet the end-of-sequence one."""
+    return replace(
+        config,
+        vocab_size=random.choice([60, 8_000]),
+        eos_token_id=random.randrange(60),
+        detokenizer="byte_table",
+        logprobs=random.choice(["none", "arrays:2"]),
+    )
+
+
+def wishes(random: Random, request: Request) -> Request:
+    """The same with a minimum, stop strings and an end-of-sequence token to heed."""
+    return request._replace(
+        min_tokens=random.choice([0, random.randint(0, MOST_TOKENS)]),
+        stop=tuple(
+            random.sample(["a", "e", "th", "in", " ", "0", "=", "er "], random.randint(0, 2))
+        ),
+        ignore_eos=random.random() < 0.5,
+    )
+
+
+def variants(**fields: str) -> Iterator[tuple[str, str]]:
     """Every representation with every delivery it goes with."""
     for representation in REPRESENTATIONS.names():
         for delivery in DELIVERIES.names():
-            config = null_config(representation=representation, delivery=delivery)
+            config = null_config(representation=representation, delivery=delivery, **fields)
             if not Engine.contradiction(config):
                 yield representation, delivery
 
@@ -90,14 +142,15 @@ def oracle(config: EngineConfig, request: Request) -> tuple[list[int], FinishRea
     tokens: list[int] = []
     while len(tokens) < request.max_tokens:
         tokens.append(_mix((key + len(tokens)) & _MASK) % config.vocab_size)
-        if tokens[-1] in request.stop_token_ids:
+        stops = {*request.stop_token_ids, *(() if request.ignore_eos else (config.eos_token_id,))}
+        if tokens[-1] in stops and len(tokens) > request.params.min_tokens:
             return tokens, FinishReason.STOP
     return tokens, FinishReason.LENGTH
 
 
 def add(engine: Engine, request: Request) -> None:
     prompt = np.arange(request.prompt_length, dtype=np.int32)
-    engine.add_request(request.index, prompt, request.max_tokens, request.stop_token_ids)
+    engine.add_request(request.index, prompt, request.params, request.priority)
 
 
 def run(engine: Engine, requests: Sequence[Request]) -> Run:
@@ -127,12 +180,14 @@ def run(engine: Engine, requests: Sequence[Request]) -> Run:
         reasons.update(zip(ended, map(FinishReason, output.finish_reasons.tolist()), strict=True))
         step += 1
         assert step < 5000, "the engine makes no progress"
+    has_text = engine.config.detokenizer != "none"
+    texts = {r.index: engine.output_text(r.index) for r in requests} if has_text else {}
     tokens_of = {request.index: engine.output_token_ids(request.index) for request in requests}
     assert all(tokens.dtype == np.int32 for tokens in tokens_of.values())
     kept = {index: tokens.tolist() for index, tokens in tokens_of.items()}
     assert {index: len(tokens) for index, tokens in kept.items() if tokens} == counted
     assert not streamed or {i: tokens for i, tokens in kept.items() if tokens} == streamed
-    return Run(kept, reasons, order)
+    return Run(kept, reasons, order, texts)
 
 
 def _rows(output: StepOutput) -> Iterator[tuple[int, int]]:

@@ -68,7 +68,7 @@ def test_an_output_is_the_consumers_to_clear_and_cut(representation, delivery, n
 
 
 @every_representation
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(batch=conformance.batches())
 def test_as_many_rows_as_requests(name, batch):
     """`len` of an array, a list or two arrays says three things; the two readings say one."""

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from harness_free import null_config
 
+from engines import deadline
 from engines.builtin.device import DeviceBatch, modelled, profile
-from engines.builtin.device.modelled import ModelledDevice, wait_until
+from engines.builtin.device.modelled import ModelledDevice
 from engines.builtin.device.null import NullDevice
 from engines.builtin.device.profile import load_profile, shipped_profiles
 
@@ -39,6 +40,7 @@ def batch(*context: int, num_scheduled: int = 1) -> DeviceBatch:
         np.full(count, num_scheduled, np.int32),
         np.array(context, np.int64),
         None,
+        None,
     )
 
 
@@ -62,7 +64,8 @@ class FakeTime:
 def fake_time(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
     fake = FakeTime()
     monkeypatch.setattr(modelled, "time", fake)
-    monkeypatch.setattr(modelled, "_YIELD", fake)
+    monkeypatch.setattr(deadline, "time", fake)
+    monkeypatch.setattr(deadline, "_YIELD", fake)
     return fake
 
 
@@ -134,8 +137,8 @@ def test_others_run_during_the_wait():
     thread.start()
     started.wait()
     before = counted[0]
-    deadline = time.perf_counter_ns() + 20 * MS
-    assert wait_until(deadline) >= deadline
+    moment = time.perf_counter_ns() + 20 * MS
+    assert deadline.wait_until(moment) >= moment
     during = counted[0] - before
     stop.set()
     thread.join()

@@ -41,7 +41,7 @@ class Columns:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(batch=conformance.batches())
 def test_conforms(name, batch):
     conformance.check(REPRESENTATIONS.load(name)(), *batch)

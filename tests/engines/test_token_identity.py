@@ -4,17 +4,30 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from harness_free import MODES, check_against_oracle, draw_config, draw_requests, run, variants
+from harness_free import (
+    MODES,
+    check_against_oracle,
+    draw_config,
+    draw_requests,
+    oracle,
+    run,
+    variants,
+    wishes,
+    with_text,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.builtin.engine import Engine
+from engines.protocol import FinishReason
 
 VARIANTS = list(variants())
+DETOKENIZERS = {"per_request": ["decode_stream", "byte_table"], "columnar": ["byte_table"]}
+STREAMS = {"per_request": ["none", "collector"], "columnar": ["none"]}
 randoms = st.randoms(use_true_random=False)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(randoms)
 def test_every_variant_gives_the_oracles_tokens_and_one_order(random):
     config = draw_config(random)
@@ -35,26 +48,78 @@ def test_every_variant_gives_the_oracles_tokens_and_one_order(random):
         assert all(other == runs[0] for other in runs[1:])
 
 
-@settings(max_examples=20, deadline=None)
+def check_texts(random: Random) -> None:
+    config = with_text(random, draw_config(random))
+    requests = [wishes(random, request) for request in draw_requests(random, config)]
+    for mode in MODES:
+        runs = []
+        for representation, delivery in VARIANTS:
+            engine = Engine(
+                replace(
+                    config,
+                    representation=representation,
+                    delivery=delivery,
+                    output_processing=mode,
+                    detokenizer=random.choice(DETOKENIZERS[delivery]),
+                    request_streams=random.choice(STREAMS[delivery]),
+                )
+            )
+            runs.append(run(engine, requests))
+        assert all(other == runs[0] for other in runs[1:])
+        for request in requests:
+            tokens, reason = oracle(config, request)
+            got = runs[0].tokens[request.index]
+            if not request.stop and runs[0].reasons[request.index] is not FinishReason.ABORT:
+                assert (got, runs[0].reasons[request.index]) == (tokens, reason)
+            assert got == tokens[: len(got)]
+            if not request.min_tokens:
+                assert not any(stop in runs[0].texts[request.index] for stop in request.stop)
+
+
+@settings(max_examples=8)
+@given(randoms)
+def test_every_variant_gives_one_text_and_ends_alike(random):
+    check_texts(random)
+
+
+@pytest.mark.slow
+@settings(max_examples=150)
+@given(randoms)
+def test_every_variant_gives_one_text_in_thousands_of_runs(random):
+    check_texts(random)
+
+
+@settings(max_examples=20)
 @given(randoms)
 def test_modes_agree_on_the_order_where_nobody_waits(random):
-    config = replace(draw_config(random), max_num_seqs=16, max_num_batched_tokens=10_000)
+    config = replace(
+        draw_config(random),
+        max_num_seqs=16,
+        max_num_batched_tokens=10_000,
+        num_gpu_blocks_override=0,
+    )
     requests = draw_requests(random, config, aborts=False)
     runs = [run(Engine(replace(config, output_processing=mode)), requests) for mode in MODES]
     check_against_oracle(config, requests, runs[0])
     assert all(other == runs[0] for other in runs[1:])
 
 
-def test_drawn_requests_end_in_every_way_and_wait():
-    reasons, waits = set(), 0
-    for seed in range(40):
+def test_drawn_requests_end_in_every_way_wait_share_and_are_preempted():
+    reasons, waits, preemptions, hits = set(), 0, 0, 0
+    for seed in range(60):
         random = Random(seed)
         config = draw_config(random)
         requests = draw_requests(random, config)
-        reasons |= set(run(Engine(config), requests).reasons.values())
+        engine = Engine(config)
+        reasons |= set(run(engine, requests).reasons.values())
         waits += len(requests) > config.max_num_seqs
+        stats = engine.scheduler_stats()
+        preemptions += stats["num_preemptions"]
+        hits += stats["prefix_cache_hits"]
     assert len(reasons) == 3
     assert waits > 5
+    assert preemptions > 5
+    assert hits > 100
 
 
 @pytest.mark.parametrize(
@@ -75,6 +140,9 @@ def test_a_worker_process_changes_nothing(variant, mode):
         max_num_seqs=5,
         max_num_batched_tokens=24,
         num_accepted=(1, 2, 4),
+        block_size=4,
+        num_gpu_blocks_override=30,
+        enable_prefix_caching=True,
         vocab_size=60,
         representation=variant[0],
         delivery=variant[1],

@@ -16,7 +16,7 @@ from harness_free import Request, add, null_config
 from engines.builtin.engine import Engine
 from engines.builtin.registries import REPRESENTATIONS
 from engines.builtin.worker.channel import Channel, ChannelClosedError
-from engines.protocol import EngineDeadError
+from engines.protocol import EngineDeadError, SamplingParams
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def test_a_worker_that_cannot_start(start, monkeypatch):
 
 def test_prompts_of_megabytes_cross(start):
     engine = start(max_model_len=3_000_000, max_num_batched_tokens=3_000_000, block_size=4096)
-    engine.add_request(0, np.zeros(2_000_000, np.int32), 3)
+    engine.add_request(0, np.zeros(2_000_000, np.int32), SamplingParams(3))
     drain(engine)
     assert len(engine.output_token_ids(0)) == 3
     assert engine.wire_bytes > 8_000_000

@@ -40,7 +40,7 @@ def test_the_fixed_phase_is_always_the_same() -> None:
     assert (gen1, gen2) == (0, 1)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     seed=st.integers(0, 2**32),
     limits=st.tuples(st.integers(100, 5000), st.integers(1, 50), st.integers(1, 50)),

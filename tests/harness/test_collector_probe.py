@@ -18,7 +18,7 @@ def collections() -> list[int]:
     return [generation["collections"] for generation in gc.get_stats()]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     limits=st.tuples(st.integers(1, 300), st.integers(0, 12), st.integers(0, 12)),
     batches=st.lists(st.tuples(st.integers(0, 800), st.booleans()), max_size=20),

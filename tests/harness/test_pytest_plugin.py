@@ -9,11 +9,12 @@ from xml.etree import ElementTree
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small import CELL, engine, schedule
 
 from engines.builtin.engine import Engine
+from engines.protocol import SamplingParams
 from harness.budget import BudgetExceeded, Limits, assert_tracked_per_request, check
 from harness.call_cost import UncountableCall, measure_call
 
@@ -67,7 +68,6 @@ def test_survivors_are_the_tracked_objects_that_the_result_holds(make, each):
     assert sum(cost.survivors_by_type.values()) == cost.survivors
 
 
-@settings(deadline=None)
 @given(times=st.integers(0, 5))
 def test_so_many_dictionaries_per_request_are_exactly_so_many(times):
     kept = []
@@ -114,7 +114,6 @@ def test_survivors_are_counted_through_gc_freeze():
 
 
 @pytest.mark.parametrize("make", [set, list, dict])
-@settings(deadline=None)
 @given(times=st.integers(1, 4))
 def test_peak_and_allocations_grow_by_what_is_made(make, times):
     few, many = (measure_call(drop(lambda i: make(), t), NUM_REQUESTS) for t in (1, 1 + times))
@@ -212,7 +211,7 @@ def test_an_engine_step_keeps_to_a_budget_that_lists_go_over(gc_budget):
         )
         served = engine(of, cell)
         for i in range(NUM_REQUESTS):
-            served.add_request(i, of.prompt_token_ids(i), 50)
+            served.add_request(i, of.prompt_token_ids(i), SamplingParams(50))
         for _ in range(3):
             served.step()
         return served

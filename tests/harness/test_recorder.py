@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small import CELL, engine, schedule
 
-from engines.protocol import PHASES, StepOutput
+from engines.protocol import PHASES, SamplingParams, StepOutput
 from harness.recorder import STEP_COLUMNS, Recorder
 
 NUM_REQUESTS = 5
@@ -54,7 +54,7 @@ def test_it_keeps_what_a_plain_list_would(script):
     for number, (stamps, rows, later) in enumerate(script):
         now += later
         stamped.phase_stamps = stamps
-        recorder.step(stamped, output_of(rows), now)
+        recorder.step(stamped, output_of(rows), now, 2 * len(rows))
         of_step = [now - deliveries[index][-1] for index in rows if deliveries[index]]
         for index, (count, ends) in rows.items():
             deliveries[index].append(now)
@@ -68,6 +68,8 @@ def test_it_keeps_what_a_plain_list_would(script):
         assert row["late_ns"] == 3 * len(rows)
         assert row["device_length_ns"] == 2 * len(rows)
         assert row["worst_gap_ns"] == max(of_step, default=0)
+        assert row["num_tokens"] == sum(count for count, _ in rows.values())
+        assert row["in_flight"] == 2 * len(rows)
     requests = recorder.requests
     assert requests.first_ns.tolist() == [d[0] if d else 0 for d in deliveries]
     assert requests.last_ns.tolist() == [d[-1] if d else 0 for d in deliveries]
@@ -81,7 +83,7 @@ def test_there_is_room_for_any_number_of_steps():
     recorder, stamped = Recorder(1, 20_000), Stamped()
     for number in range(10_000):
         stamped.phase_stamps = [number] * 6
-        recorder.step(stamped, output_of({0: (1, False)}), number + 1)
+        recorder.step(stamped, output_of({0: (1, False)}), number + 1, 1)
     assert recorder.steps[:, 0].tolist() == list(range(10_000))
     assert recorder.gaps.tolist() == [1] * 9_999
 
@@ -96,9 +98,10 @@ def test_the_engine_s_own_stamps_are_those_of_its_clock(representation):
     ticks = iter(range(1, 1000))
     served.clock = lambda: next(ticks)
     for index in range(2):
-        served.add_request(index, of.prompt_token_ids(index), int(of.output_lens[index]))
+        params = SamplingParams(int(of.output_lens[index]))
+        served.add_request(index, of.prompt_token_ids(index), params)
     while served.has_unfinished_requests():
-        recorder.step(served, served.step(), next(ticks))
+        recorder.step(served, served.step(), next(ticks), 2)
     stamps = recorder.steps[:, : len(PHASES) + 1]
     assert (np.diff(stamps, axis=1) > 0).all(), "each phase is stamped after the one before"
     assert (recorder.steps[:, len(PHASES) + 1] > stamps[:, -1]).all()

@@ -25,6 +25,7 @@ from harness.report import (
 )
 from harness.report.bars import BAR_WIDTH, bar, median_interval
 from harness.report.releases import releases_table, roles_table
+from harness.report.summary import cells_table
 from harness.report.terminal import print_table
 from harness.report.trial import by_subject
 from harness.trial import Cell, GcState, ProcessResult, TrialFailure, TrialResult
@@ -154,6 +155,9 @@ def trial() -> TrialResult:
         mode="timing", seed=3, metrics=values, processes=[engine, worker],
         tokens_sha256="cd" * 32, finish_sha256="ef" * 32,
         interpreter="CPython 3.11.7", code_root="/nowhere", code_commit="0123abc",
+        steady_state="steps 212 to 4,801 of 5,012",
+        delivered="as scheduled: gaps' CV 1.01, lag-1 correlation 0.01, dispersion 0.98; 12.0 µs "
+        "late at the median, 310 µs at most",
         wall_seconds=4.2, invalid="modelled waits ran 1.7 % late, more than 1 %",
     )  # fmt: skip
 
@@ -242,6 +246,35 @@ def test_long_ids_wrap_and_lose_nothing(experiment):
     result = msgspec.structs.replace(experiment, cells=cells, comparisons=[])
     words = [line.split()[0] for line in printed(experiment_tables, result).splitlines() if line]
     assert "".join(word for word in words if word in name) == 2 * name  # cells and bars
+
+
+def test_a_line_says_where_there_is_a_steady_state(experiment):
+    def told(cell: CellResult, words: str, *shares: float | None) -> CellResult:
+        metrics = cell.metrics | (
+            {"steady_share": samples("steady_share", *shares)} if shares else {}
+        )
+        return msgspec.structs.replace(cell, steady_state=words, metrics=metrics)
+
+    def caption(cells: list[CellResult]) -> str:
+        return cells_table(msgspec.structs.replace(experiment, cells=cells)).caption
+
+    first, second, third, *rest = experiment.cells
+    grows = "none: step time grows by 14 % over steps 40 to 950 of 1,000"
+    found = [
+        told(first, "steps 7 to 93 of 100", 0.87, None),
+        told(second, "steps 1 to 9 of 10", 0.9),
+    ]
+    assert caption(experiment.cells[:2]) == "medians over rounds"
+    assert caption([*found, third]) == (
+        "medians over rounds; steady state in 2 of 2 cells, 87.0 % to 90.0 % of the steps"
+    )
+    without = [told(cell, grows) for cell in (third, rest[0])]
+    assert caption([found[0], *without]) == (
+        "medians over rounds; steady state in 1 of 3 cells, 87.0 % of the steps; no "
+        f"steady state in {third.id} and 1 more: step time grows by 14 % over steps 40 to 950 of "
+        "1,000"
+    )
+    assert f"no steady state in {third.id}: step time" in caption(without[:1])
 
 
 def test_an_experiment_without_results_still_reports_its_failures(experiment):

@@ -50,7 +50,7 @@ def test_8_equal_candidates_are_one_family() -> None:
 # Location and interval.
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seeds, st.integers(3, 9), st.floats(0.1, 10), st.floats(-5, 5))
 def test_interval_moves_and_stretches_with_its_data(
     seed: int, size: int, stretch: float, shift: float
@@ -108,7 +108,7 @@ def test_fit_finds_the_peak_of_the_likelihood() -> None:
 # Ratios.
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seeds, st.integers(3, 9))
 def test_swapping_the_cells_inverts_the_ratio(seed: int, rounds: int) -> None:
     first, second = np.exp(np.random.default_rng(seed).standard_t(3, (2, rounds)))
@@ -213,7 +213,6 @@ def test_the_least_sizes_are_those_of_the_binomial() -> None:
         assert stats.binom.cdf(1, least, 1 - q) <= 0.01 < stats.binom.cdf(1, least - 1, 1 - q)
 
 
-@settings(deadline=None)
 @given(st.floats(1e-4, 0.1), st.floats(0.005, 0.5))
 def test_rounds_needed_is_the_least_that_detects(sd_log: float, effect: float) -> None:
     rounds = rounds_needed(sd_log, effect)

@@ -23,24 +23,56 @@ def schedule(**changes):
     return Schedule(**(fields | changes))
 
 
+SEGMENTS = {
+    "segment_counts": [1, 2, 1],
+    "segment_streams": [0, 2**32, 1, 2],
+    "segment_lens": [3, 4, 1, 2],
+}
+
 CHANGES = {
-    "prompt_lens": [3, 5, 3],
-    "output_lens": [4, 2, 9],
-    "arrival_seconds": [0.0, 0.5, 0.75],
-    "max_concurrency": 2,
-    "num_accepted": [1, 2],
-    "token_seed": 12,
-    "stop_token_ids": (2,),
-    "retain": "finish",
+    "prompt_lens": {"prompt_lens": [3, 5, 3]},
+    "output_lens": {"output_lens": [4, 2, 9]},
+    "arrival_seconds": {"arrival_seconds": [0.0, 0.5, 0.75]},
+    "max_concurrency": {"max_concurrency": 2},
+    "num_accepted": {"num_accepted": [1, 2]},
+    "token_seed": {"token_seed": 12},
+    "stop_token_ids": {"stop_token_ids": (2,)},
+    "retain": {"retain": "finish"},
+    "priorities": {"priorities": [0, 1, 0]},
+    "previous_turn": {"previous_turn": [-1, 0, -1]},
+    "segment_counts": SEGMENTS,
+    "segment_streams": SEGMENTS | {"segment_streams": [0, 2**32, 1, 3]},
+    "segment_lens": SEGMENTS | {"segment_lens": [3, 3, 2, 2]},
+    "min_tokens": {"min_tokens": 1},
+    "ignore_eos": {"ignore_eos": False},
+    "stop": {"stop": ("end",)},
 }
 
 
 def test_every_content_field_changes_the_hash_and_the_others_do_not():
-    hashes = {schedule(**{name: value}).sha256 for name, value in CHANGES.items()}
+    hashes = {schedule(**changes).sha256 for changes in CHANGES.values()}
     assert len(hashes | {schedule().sha256}) == len(CHANGES) + 1
     assert schedule(name="other", bad_rows=4).sha256 == schedule().sha256
     named = {field.name for field in dataclasses.fields(Schedule)}
-    assert named == set(CHANGES) | {"name", "bad_rows", "sha256"}
+    assert named == set(CHANGES) | {"name", "bad_rows", "sha256", "_segment_starts"}
+
+
+def test_a_field_that_says_what_is_so_without_it_does_not_change_the_hash():
+    """Hashes from before there were such fields must hold; the catalogue's are literals."""
+    plain = {
+        "priorities": [0, 0, 0],
+        "previous_turn": [-1, -1, -1],
+        "segment_counts": [1, 1, 1],
+        "segment_streams": [0, 1, 2],
+        "segment_lens": [3, 5, 2],
+        "min_tokens": 0,
+        "ignore_eos": True,
+        "stop": [],
+    }
+    made = schedule(**plain)
+    assert made.sha256 == schedule().sha256
+    for name in list(plain)[:5]:
+        assert len(getattr(made, name)) == 0
 
 
 def test_the_hash_is_of_values_not_of_how_they_were_given():
@@ -109,6 +141,24 @@ def test_head_keeps_everything_but_the_later_requests():
         ({"token_seed": 2**63}, "token_seed"),
         ({"stop_token_ids": (-1,)}, "stop_token_ids"),
         ({"retain": "never"}, "retain"),
+        ({"priorities": [1, 2]}, "of one length"),
+        ({"priorities": [2**31, 0, 0]}, "do not fit int32"),
+        ({"previous_turn": [-1, 1, -1]}, "previous_turn must be an earlier"),
+        ({"previous_turn": [-1, 2, -1]}, "previous_turn must be an earlier"),
+        ({"previous_turn": [-1, -2, -1]}, "previous_turn must be an earlier"),
+        ({"previous_turn": [-1, 0]}, "of one length"),
+        (SEGMENTS | {"segment_counts": [1, 2]}, "of one length"),
+        (SEGMENTS | {"segment_counts": []}, "segment_counts must be 1 or more"),
+        (SEGMENTS | {"segment_counts": [0, 3, 1]}, "segment_counts must be 1 or more"),
+        (SEGMENTS | {"segment_counts": [1, 2, 2]}, "as many as are counted"),
+        (SEGMENTS | {"segment_lens": [3, 5, 2]}, "as many as are counted"),
+        (SEGMENTS | {"segment_streams": [0, -1, 1, 2]}, "segment_streams must be 0"),
+        (SEGMENTS | {"segment_lens": [3, 5, 0, 2]}, "segment_lens 1 or more"),
+        (SEGMENTS | {"segment_lens": [3, 3, 1, 2]}, "segment_lens must sum to prompt_lens"),
+        ({"min_tokens": -1}, "min_tokens"),
+        ({"stop": ("",)}, "at least one character"),
+        ({"stop": ("a", 3)}, "stop must be strings"),
+        ({"stop": "end"}, "not one text"),
     ],
 )
 def test_what_no_engine_could_replay_is_refused(changes, why):
@@ -163,3 +213,74 @@ def test_a_prompt_that_is_not_there_is_refused():
         schedule().prompt_token_ids(3)
     with pytest.raises(IndexError):
         schedule().prompt_token_ids(-1)
+
+
+def tokens(made, i, vocab_size=50257):
+    return made.prompt_token_ids(i, vocab_size).tolist()
+
+
+def test_a_prompt_is_its_segments_one_after_the_other():
+    made = schedule(
+        prompt_lens=[3, 9, 4],
+        segment_counts=[1, 3, 1],
+        segment_streams=[0, 2**32 + 7, 1, 2**32 + 7, 2**32 + 7],
+        segment_lens=[3, 4, 1, 4, 4],
+    )
+    assert made.prompt_segments(1) == [(2**32 + 7, 4), (1, 1), (2**32 + 7, 4)]
+    shared, own = tokens(made, 2), tokens(schedule(prompt_lens=[1, 1, 1]), 1)
+    assert tokens(made, 1) == shared + own + shared
+    assert tokens(made, 0) == tokens(schedule(), 0)
+    stream = splitmix64(finalise(finalise(made.token_seed) ^ 2**32 + 7), 4)
+    assert shared == [(value >> 32) * 50257 >> 32 for value in stream]
+
+
+@st.composite
+def schedules(draw):
+    """Any schedule with turns, priorities and segments."""
+    n = draw(st.integers(1, 8))
+    segments = draw(st.lists(
+        st.lists(st.tuples(st.integers(0, 3), st.integers(1, 40)), min_size=1, max_size=4),
+        min_size=n, max_size=n,
+    ))  # fmt: skip
+    previous = [draw(st.integers(-1, i - 1)) for i in range(n)]
+    gaps = draw(st.lists(st.floats(0, 10), min_size=n, max_size=n))
+    return schedule(
+        prompt_lens=[sum(length for _, length in each) for each in segments],
+        output_lens=draw(st.lists(st.integers(1, 9), min_size=n, max_size=n)),
+        arrival_seconds=np.cumsum(gaps),
+        priorities=draw(st.lists(st.integers(-2, 2), min_size=n, max_size=n)),
+        previous_turn=previous,
+        segment_counts=[len(each) for each in segments],
+        segment_streams=[2**32 + stream for each in segments for stream, _ in each],
+        segment_lens=[length for each in segments for _, length in each],
+    )
+
+
+@given(made=schedules(), n=st.integers(1, 8))
+def test_the_head_of_any_schedule_has_the_same_requests(made, n):
+    head = made.head(n)
+    kept = min(n, made.num_requests)
+    assert head.num_requests == kept
+    for i in range(kept):
+        assert head.prompt_segments(i) == made.prompt_segments(i)
+        assert tokens(head, i) == tokens(made, i)
+    for name in ("priorities", "previous_turn"):
+        whole = getattr(made, name).tolist() or [0 if name == "priorities" else -1] * kept
+        cut = getattr(head, name).tolist() or [0 if name == "priorities" else -1] * kept
+        assert cut == whole[:kept]
+    assert made.head(kept).head(1).sha256 == made.head(1).sha256
+
+
+@given(made=schedules())
+def test_prompts_share_what_their_segments_share(made):
+    """Equal segments give equal tokens; from where they part, tokens differ."""
+    for i in range(made.num_requests):
+        for j in range(i):
+            common = 0
+            for one, other in zip(made.prompt_segments(i), made.prompt_segments(j), strict=False):
+                common += min(one[1], other[1]) if one[0] == other[0] else 0
+                if one != other:
+                    break
+            a, b = tokens(made, i, 2**30), tokens(made, j, 2**30)
+            assert a[:common] == b[:common]
+            assert a[common : common + 1] != b[common : common + 1] or len(a) == len(b) == common

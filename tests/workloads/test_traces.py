@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from workloads.traces import AzureTrace, TraceError
+from workloads.traces import TraceError
+from workloads.traces.trace import Trace
 
 HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens"
 REAL = Path(__file__).parents[3] / "shared/data/AzureLLMInferenceTrace_conv.csv"
@@ -49,7 +50,7 @@ def test_the_real_trace_reads_as_a_plain_reader_has_it(start, duration, scale, m
     end = float("inf") if duration is None else start + duration
     rows = [each for each in sorted(brute_force(REAL)) if start <= each[0] < end][:most]
     seconds, prompts, outputs = zip(*rows, strict=True)
-    requests = AzureTrace(str(REAL), start, duration, scale, most).read()
+    requests = Trace(str(REAL), start, duration, scale, most).read()
     assert requests.prompt_lens.tolist() == list(prompts)
     assert requests.output_lens.tolist() == list(outputs)
     expected = (np.array(seconds) - start) * scale
@@ -60,7 +61,7 @@ def test_the_real_trace_reads_as_a_plain_reader_has_it(start, duration, scale, m
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_the_seventh_digit_counts_and_rows_are_sorted(write, end):
     path = write(row("01.0000003", 7, 8), row("01.0000001", 3, 4), "", end=end)
-    requests = AzureTrace(path).read()
+    requests = Trace(path).read()
     assert requests.arrival_seconds.tolist() == [0, 2e-7]
     assert requests.prompt_lens.tolist() == [3, 7]
     assert requests.output_lens.tolist() == [4, 8]
@@ -68,12 +69,12 @@ def test_the_seventh_digit_counts_and_rows_are_sorted(write, end):
 
 def test_timestamps_of_the_2024_traces(write):
     path = write("2024-05-10 00:00:00.009930+00:00,1,1", "2024-05-11 00:00:01+00:00,1,1")
-    assert AzureTrace(path).read().arrival_seconds.tolist() == [0, 86_400.99007]
+    assert Trace(path).read().arrival_seconds.tolist() == [0, 86_400.99007]
 
 
 def test_a_window_is_half_open_and_counts_from_its_start(write):
     path = write(*(row(f"0{second}.0", prompt=second + 1) for second in range(6)))
-    requests = AzureTrace(path, start_seconds=2, duration_seconds=2, time_scale=10).read()
+    requests = Trace(path, start_seconds=2, duration_seconds=2, time_scale=10).read()
     assert requests.prompt_lens.tolist() == [3, 4]
     assert requests.arrival_seconds.tolist() == [0, 10]
 
@@ -98,10 +99,10 @@ BAD_ROWS = {
 def test_a_bad_row_is_refused_with_its_line_or_left_out_and_counted(write, bad):
     path = write(row(prompt=1), bad, row(prompt=2))
     with pytest.raises(TraceError, match=rf"trace\.csv line 3: {BAD_ROWS[bad]}") as refused:
-        AzureTrace(path).read()
+        Trace(path).read()
     assert str(refused.value).endswith("; pass --skip-bad-rows to leave such rows out")
     assert len(str(refused.value)) < 400
-    requests = AzureTrace(path, skip_bad_rows=True).read()
+    requests = Trace(path, skip_bad_rows=True).read()
     assert requests.prompt_lens.tolist() == [1, 2]
     assert requests.bad_rows == 1
 
@@ -109,7 +110,7 @@ def test_a_bad_row_is_refused_with_its_line_or_left_out_and_counted(write, bad):
 def test_files_that_are_no_trace_are_refused(write, tmp_path):
     def refusal(path, **window):
         with pytest.raises(TraceError) as refused:
-            AzureTrace(str(path), **window).read()
+            Trace(str(path), **window).read()
         message = str(refused.value)
         assert str(path) in message
         assert "\n" not in message
@@ -137,4 +138,4 @@ def test_files_that_are_no_trace_are_refused(write, tmp_path):
 )
 def test_a_window_that_cannot_be_is_refused(window):
     with pytest.raises(ValueError, match=next(iter(window))):
-        AzureTrace("trace.csv", **window)
+        Trace("trace.csv", **window)

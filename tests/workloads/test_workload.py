@@ -8,9 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workloads.acceptance import FixedAcceptance, UniformAcceptance
-from workloads.arrivals import AllAtOnce, ClosedLoop, Poisson
-from workloads.lengths import Fixed, Lognormal, Uniform
-from workloads.traces import AzureTrace, TraceError
+from workloads.arrivals import AllAtOnce, ClosedLoop, Constant, Gamma, Poisson, Ramp
+from workloads.conversations import SharedPrefix, Turns
+from workloads.lengths import Fixed, Lognormal, Uniform, Zipf
+from workloads.observed_lengths import Bin, Empirical, Histogram
+from workloads.priorities import Priorities, parse_priorities
+from workloads.speculative import Decaying, Geometric, MinVariance
+from workloads.traces import TraceError
+from workloads.traces.trace import Trace
 from workloads.workload import Workload
 
 BASE = Workload(
@@ -27,13 +32,19 @@ lengths = st.one_of(
     st.integers(1, 500).map(Fixed),
     st.tuples(st.integers(1, 50), st.integers(50, 500)).map(lambda ends: Uniform(*ends)),
     st.tuples(st.floats(1, 500), st.floats(0.1, 2)).map(lambda shape: Lognormal(*shape)),
+    st.just(Zipf(1.1, 4, 900)),
+    st.just(Empirical((3, 9, 27))),
+    st.just(Histogram((Bin(1, 9, 0.5), Bin(50, 90, 0.5)))),
 )
 arrivals = st.one_of(
-    st.just(AllAtOnce()), st.integers(1, 99).map(ClosedLoop), st.floats(0.1, 100).map(Poisson)
+    st.sampled_from([AllAtOnce(), Constant(5), Gamma(5, 0.5), Ramp(1, 9, 5)]),
+    st.integers(1, 99).map(ClosedLoop),
+    st.floats(0.1, 100).map(Poisson),
 )
 acceptances = st.one_of(
     st.integers(1, 8).map(FixedAcceptance),
     st.integers(1, 8).map(lambda high: UniformAcceptance(1, high)),
+    st.sampled_from([MinVariance(2.5, 4), Geometric(0.7, 6), Decaying(0.7, 0.9, 6)]),
 )
 CHANGES = st.one_of(
     st.tuples(st.just("prompt_lens"), lengths, st.just("prompt_lens")),
@@ -97,7 +108,7 @@ def trace(tmp_path):
     path = tmp_path / "trace.csv"
     rows = [f"2023-11-16 18:15:{second:02},{10 + second},{20 + second}" for second in range(30)]
     path.write_text("\n".join(["TIMESTAMP,ContextTokens,GeneratedTokens", *rows, "spoilt"]))
-    return AzureTrace(str(path), start_seconds=5, skip_bad_rows=True)
+    return Trace(str(path), start_seconds=5, skip_bad_rows=True)
 
 
 def test_a_trace_gives_lengths_and_times(trace):
@@ -148,3 +159,56 @@ def test_a_negative_seed_is_refused():
 def test_without_arrivals_all_come_at_once():
     made = msgspec.structs.replace(BASE, arrivals=None).realise(0)
     assert not np.any(made.arrival_seconds)
+
+
+def test_priorities_are_even_between_their_ends_and_leave_the_rest_as_it_was():
+    workload = msgspec.structs.replace(BASE, num_requests=4000, priorities=Priorities(-1, 2))
+    made = workload.realise(0)
+    counts = np.bincount(made.priorities + 1)
+    assert len(counts) == 4
+    assert np.abs(counts / 1000 - 1).max() < 0.1
+    plain = msgspec.structs.replace(workload, priorities=None).realise(0)
+    for name in ARRAYS:
+        assert getattr(made, name).tolist() == getattr(plain, name).tolist()
+    assert len(plain.priorities) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("0:3", Priorities(0, 3)), (" -5:-2 ", Priorities(-5, -2))]
+)
+def test_priorities_parse(text, expected):
+    assert parse_priorities(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "3", "0:x", "0:1:2", "3:1", "0:99999999999", "0:3000000000"])
+def test_priorities_that_cannot_be_are_refused(text):
+    with pytest.raises(ValueError, match="priorities"):
+        parse_priorities(text)
+
+
+def test_what_stops_a_request_reaches_the_schedule():
+    made = msgspec.structs.replace(
+        BASE, stop=("end", "\n"), min_tokens=3, ignore_eos=False
+    ).realise(0)
+    assert (made.stop, made.min_tokens, made.ignore_eos) == (("end", "\n"), 3, False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [({"stop": ("",)}, "at least one character"), ({"min_tokens": -1}, "min_tokens -1")],
+)
+def test_what_can_stop_no_request_is_refused(changes, why):
+    with pytest.raises(ValueError, match=why):
+        msgspec.structs.replace(BASE, **changes)
+
+
+def test_turns_and_a_trace_do_not_go_together(trace):
+    with pytest.raises(ValueError, match="turns make conversations, and a trace has its own"):
+        Workload(name="both", trace=trace, turns=Turns(3))
+
+
+def test_a_shared_prefix_comes_before_a_traces_prompts(trace):
+    prefix = SharedPrefix(2, 100)
+    made = Workload(name="both", trace=trace, shared_prefix=prefix).realise(0)
+    assert made.prompt_lens.tolist() == [length + 100 for length in range(15, 40)]
+    assert {made.prompt_segments(i)[0][1] for i in range(25)} == {100}

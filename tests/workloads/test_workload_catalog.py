@@ -1,3 +1,5 @@
+import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +11,18 @@ from workloads.lengths import Fixed
 from workloads.traces import TraceError
 
 GOLDEN = {
+    "burst": "7731ac2e339634051de35357852595f23a8ff9fcee8cb5c35186c60c3f4291db",
     "chat": "9a88a557d34ae4742b73b4898d2cc14f1984b72603eab84c1c44378ef6f10c16",
     "churn": "6010f3370a9d43b151ea10e4aa87ac0a81edd467a3f8009130925134e0e67419",
     "code": "a8524c202d2d94aceb9b3911341208eea472187630495534e087fcd33c96496d",
     "llama3-8b-48-500": "23e8d84515fe2ff5b7b18f1d38290058c9a36579e30cf0373b3db74f91c798e6",
+    "multi-turn": "fa41ed30fc60eee60521ebd01aac107480f32a404825a7c3b995e7804f0038b9",
     "opt125m-48-200": "21afd4a8bcf21ac1a6fa983ec5016d686e4ede72df9c210213baed86261aeb66",
     "opt125m-48-2000": "f4c8eb7e7ed4361d394054abf06ed57d0ec5a74234bd7d0bbfaa70929f896ef9",
     "opt125m-48-300": "c682466b1402eb45f88e0e03579e5b3b81aaa06f9456fda286d0b72ad3c55c9a",
     "opt125m-48-500": "23e8d84515fe2ff5b7b18f1d38290058c9a36579e30cf0373b3db74f91c798e6",
+    "shared-prefix": "9b47ebb87f95edfcef707a77ddf885ee52ed63cc8281d1c34847bbd9e4fc6880",
+    "speculative": "9a2c3f889a062c5e89f03640bb9397e3493b10e43eace366bc723844d0fb952a",
 }
 """Seed 0. Where one changes, results before and after are of different work: say so when you
 change it. The two of prompt 48 and output 500 differ in their model, which is not hashed."""
@@ -106,6 +112,17 @@ def test_a_trace_is_found_beside_the_file_that_names_it(tmp_path, monkeypatch):
     assert made.arrival_seconds.tolist() == [0, pytest.approx(2 * 4.314579)]
 
 
+def test_a_jsonl_is_a_mooncake_trace(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    path.write_text('{"timestamp": 5, "input_length": 9, "output_length": 2, "hash_ids": [0]}\n')
+    workload = catalog.load(str(path))
+    assert (workload.name, workload.model) == ("mine", "llama-3-8b")
+    assert workload.realise(0).prompt_lens.tolist() == [9]
+    (tmp_path / "mine.toml").write_text('[trace]\npath = "mine.jsonl"\n')
+    again = catalog.load(str(tmp_path / "mine.toml")).realise(0)
+    assert again.sha256 == workload.realise(0).sha256
+
+
 def test_a_csv_is_an_azure_trace(tmp_path):
     write_trace(tmp_path / "mine.csv")
     workload = catalog.load(str(tmp_path / "mine.csv"))
@@ -135,6 +152,25 @@ NEEDED = (
         (NEEDED + 'acceptance = { kind = "fixed", value = "a" }', "acceptance.value: Expected"),
         ("num_requests = 3", "prompt_lens and output_lens must be given"),
         ("[trace]\npath = 3", "trace.path: Expected `str`"),
+        (NEEDED + "stop = ['']", "stop must be strings of at least one character"),
+        (NEEDED + "stop = 'end'", "stop: Expected `array`"),
+        (NEEDED + "turns = { count = 0 }", "turns: a length of 0"),
+        (NEEDED + "turns = { count = 2, think = 3 }", "turns: .*unknown field `think`"),
+        (NEEDED + "shared_prefix = { groups = 0, tokens = 3 }", "shared_prefix: groups 0"),
+        (NEEDED + "priorities = { low = 3, high = 1 }", "priorities: priorities 3 and 1"),
+        (NEEDED + 'acceptance = { kind = "histogram", weights = [0.5] }', "acceptance: the shares"),
+        (
+            NEEDED.replace(
+                '{ kind = "fixed", value = 4 }', '{ kind = "histogram", bins = [[1, 4, 0.9]] }'
+            ),
+            "prompt_lens: the shares must sum to 1, these sum to 0.9",
+        ),
+        (
+            NEEDED.replace(
+                '{ kind = "fixed", value = 4 }', '{ kind = "empirical", values = [3, -3] }'
+            ),
+            "prompt_lens: a length of -3",
+        ),
     ],
 )
 def test_an_error_in_a_file_names_the_file_and_the_place(tmp_path, text, why):
@@ -151,3 +187,19 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match=r"binary\.toml: the file is not text"):
         catalog.load(str(tmp_path / "binary.toml"))
+
+
+def test_the_file_in_the_docs_can_be_used(tmp_path):
+    docs = (Path(__file__).parents[2] / "docs/workloads.md").read_text()
+    (text,) = re.findall(r"```toml\n(# steady\.toml.*?)```", docs, re.DOTALL)
+    (tmp_path / "steady.toml").write_text(text)
+    workload = catalog.load(str(tmp_path / "steady.toml"))
+    made = workload.realise(0)
+    assert made.num_requests == 2000
+    given = set(tomllib.loads(text))
+    assert given == set(workload.__struct_fields__) - {"name", "trace"}, "each key is shown"
+
+
+def test_the_docs_have_a_row_for_each_workload():
+    docs = (Path(__file__).parents[2] / "docs/workloads.md").read_text()
+    assert sorted(re.findall(r"^\| `([a-z0-9-]+)` \| [0-9,]+ \|", docs, re.M)) == catalog.names()

@@ -6,23 +6,35 @@ from typing import Any, cast
 
 import numpy as np
 
-from engines.builtin.delivery import CompletionOutput, Delivered, RequestOutput
+from engines.builtin.delivery import (
+    CompletionOutput,
+    Delivered,
+    RequestOutput,
+    TokensOnly,
+    stop_token_ids,
+)
+from engines.builtin.delivery.stage import Stages
 from engines.builtin.registries import REPRESENTATIONS
 from engines.builtin.representations import Representation
-from engines.builtin.request_table import NewRequest, RequestTable
+from engines.builtin.request_table import Request, RequestTable
 from engines.protocol import BoolArray, EngineConfig, FinishReason, Int32Array
 
 
-class _Request:
+class _Running:
     """A running request as the scheduler's loop sees it."""
 
-    __slots__ = ("index", "max_tokens", "output_token_ids", "prompt_token_ids", "stop_token_ids")
+    __slots__ = (
+        "index", "max_tokens", "min_tokens", "output_token_ids", "prompt_token_ids",
+        "stop_token_ids",
+    )  # fmt: skip
 
-    def __init__(self, request: NewRequest) -> None:
+    def __init__(self, request: Request, eos_token_id: int) -> None:
+        params = request.params
         self.index = request.request_index
         self.prompt_token_ids = request.prompt_token_ids
-        self.max_tokens = request.max_tokens
-        self.stop_token_ids = frozenset(request.stop_token_ids)
+        self.max_tokens = params.max_tokens
+        self.min_tokens = params.min_tokens
+        self.stop_token_ids = frozenset(stop_token_ids(params, eos_token_id))
         self.output_token_ids: list[int] = []
 
     def take(self, tokens: list[int]) -> FinishReason | None:
@@ -30,7 +42,7 @@ class _Request:
         output, stops, max_tokens = self.output_token_ids, self.stop_token_ids, self.max_tokens
         for token in tokens:
             output.append(token)
-            if token in stops:
+            if token in stops and len(output) > self.min_tokens:
                 return FinishReason.STOP
             if len(output) >= max_tokens:
                 return FinishReason.LENGTH
@@ -43,20 +55,43 @@ def _ones_but(length: int, positions: list[int], values: list[int]) -> Int32Arra
     return ones
 
 
-class PerRequest:
-    """Requests as objects, their tokens as lists, an output object a request and step."""
+class PerRequest(TokensOnly):
+    """Requests as objects, their tokens as lists, an output object a request and step.
+
+    ``completion`` is what that object is made of, called with index, tokens and reason.
+    """
 
     needs_columns = False
 
-    def __init__(self, config: EngineConfig, table: RequestTable) -> None:
+    def __init__(
+        self,
+        config: EngineConfig,
+        table: RequestTable,
+        completion: type[CompletionOutput] = CompletionOutput,
+    ) -> None:
         self._representation: Representation = REPRESENTATIONS.load(config.representation)()
-        self._requests: list[_Request | None] = [None] * config.max_num_seqs
+        self._requests: list[_Running | None] = [None] * config.max_num_seqs
+        self._eos_token_id = config.eos_token_id
+        self._completion = completion
 
-    def admit(self, row: int, request: NewRequest) -> None:
-        """Make the request's object."""
-        self._requests[row] = _Request(request)
+    def stages(self, config: EngineConfig) -> Stages:
+        """What follows, request by request."""
+        from engines.builtin.delivery.per_request_stages import per_request_stages
 
-    def process(self, rows: Int32Array, sampled: Any, valid: BoolArray | None) -> Delivered:
+        return per_request_stages(config, lambda row: self._running(row).output_token_ids)
+
+    def _running(self, row: int) -> _Running:
+        request = self._requests[row]
+        assert request is not None
+        return request
+
+    def admit(self, row: int, request: Request) -> None:
+        """Make the request's object, or take up the one that `suspend` gave away."""
+        self._requests[row] = request.suspended or _Running(request, self._eos_token_id)
+
+    def process(
+        self, rows: Int32Array, sampled: Any, valid: BoolArray | None, logprobs: Any = None
+    ) -> Delivered:
         """Go through the rows one by one."""
         outputs: list[RequestOutput] = []
         ragged: list[int] = []
@@ -67,7 +102,8 @@ class PerRequest:
         each: Iterable[int | list[int]] = self._representation.per_request(sampled)
         if valid is not None:
             each = compress(each, valid.tolist())
-        requests = cast("list[_Request]", self._requests)  # a scheduled row has its request
+        requests = cast("list[_Running]", self._requests)  # a scheduled row has its request
+        make_completion = self._completion
         for position, (row, tokens) in enumerate(zip(rows.tolist(), each, strict=True)):
             request = requests[row]
             output = request.output_token_ids
@@ -77,7 +113,7 @@ class PerRequest:
             if isinstance(tokens, int) or len(tokens) == 1:
                 token = tokens if isinstance(tokens, int) else tokens[0]
                 output.append(token)
-                if token in request.stop_token_ids:
+                if token in request.stop_token_ids and len(output) > request.min_tokens:
                     reason = FinishReason.STOP
                 elif len(output) >= request.max_tokens:
                     reason = FinishReason.LENGTH
@@ -94,7 +130,7 @@ class PerRequest:
             if reason is not None:
                 finished.append(position)
                 reasons.append(reason)
-            completion = CompletionOutput(0, kept, reason)
+            completion = make_completion(0, kept, reason)
             outputs.append(
                 RequestOutput(
                     request.index, request.prompt_token_ids, [completion], reason is not None
@@ -108,16 +144,22 @@ class PerRequest:
             np.array(reasons, np.int8),
         )
 
-    def retire(self, row: int) -> list[int]:
-        """The list itself: nothing else holds it now."""
-        request = self._requests[row]
-        assert request is not None
+    def token_ids(self, row: int, start: int) -> Int32Array:
+        """Copied from the list."""
+        return np.array(self._running(row).output_token_ids[start:], np.int32)
+
+    def suspend(self, row: int) -> _Running:
+        """The request's object."""
+        request = self._running(row)
         self._requests[row] = None
-        return request.output_token_ids
+        return request
+
+    def retire(self, row: int) -> list[int]:
+        """The list itself."""
+        return self.suspend(row).output_token_ids
 
     def request_output(self, row: int) -> RequestOutput:
         """All tokens so far, in a list of their own."""
-        request = self._requests[row]
-        assert request is not None
-        completion = CompletionOutput(0, list(request.output_token_ids), None)
+        request = self._running(row)
+        completion = self._completion(0, list(request.output_token_ids), None)
         return RequestOutput(request.index, request.prompt_token_ids, [completion], False)

@@ -7,13 +7,17 @@ from engines.protocol import BoolArray, EngineConfig, Int32Array, Int64Array
 if TYPE_CHECKING:
     import torch
 
+    from engines.builtin.logprobs import DeviceLogprobs
+
 
 class DeviceBatch(NamedTuple):
     """What a forward pass is given, a row a request.
 
     ``request_index`` int64; ``position`` int64, output tokens before this step; ``num_scheduled``
     int32, tokens to compute; ``context`` int64, tokens in the KV cache after this step;
-    ``samples`` bool or None, whether a row's prompt is through, so that it samples (None: all).
+    ``samples`` bool or None, whether a row's prompt is through, so that it samples (None: all);
+    ``decodes`` bool or None, whether it was through before, so that drafts are verified (None: no
+    drafts).
     """
 
     request_index: Int64Array
@@ -21,6 +25,7 @@ class DeviceBatch(NamedTuple):
     num_scheduled: Int32Array
     context: Int64Array
     samples: BoolArray | None
+    decodes: BoolArray | None
 
 
 class StepHandle(Protocol):
@@ -28,6 +33,8 @@ class StepHandle(Protocol):
 
     tokens: "torch.Tensor"
     """int32 ``[num_reqs, max_tokens]`` on the device, -1 beyond what a row sampled."""
+    logprobs: "DeviceLogprobs | None"
+    """Of the tokens, on the host; None where none were asked for."""
     step_seconds: float
     """How long the device says the step takes; 0 where it takes no time or does not know."""
 

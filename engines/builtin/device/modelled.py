@@ -1,49 +1,32 @@
 """A forward pass that is a wait: its length comes from a profile, the host path is the real one."""
 
-import ctypes
-import select
-import sys
 import time
 from typing import TYPE_CHECKING
 
 from engines.builtin.device import DeviceBatch
 from engines.builtin.device.profile import load_profile
 from engines.builtin.device.scripted_sampler import ScriptedSampler
+from engines.deadline import tighten_timer, wait_until
 from engines.protocol import EngineConfig
 
 if TYPE_CHECKING:
     import torch
 
-_SPIN_NS = 150_000
-_YIELD = select.poll()
-"""Polling nothing lets go of the GIL in a third of a microsecond; `time.sleep(0)` takes ten and
-more on some virtual machines."""
-_PR_SET_TIMERSLACK = 29
-
-
-def tighten_timer() -> None:
-    """Ask Linux to end this thread's sleeps on time: the default slack is 50 µs."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
-
-
-def wait_until(deadline_ns: int) -> int:
-    """Wait for a moment of `time.perf_counter_ns` without holding the GIL; the time it is then.
-
-    Sleeps, then yields in a spin for the last stretch: a sleep alone overshoots.
-    """
-    while (left := deadline_ns - time.perf_counter_ns()) > _SPIN_NS:
-        time.sleep((left - _SPIN_NS) / 1e9)
-    while (now := time.perf_counter_ns()) < deadline_ns:
-        _YIELD.poll(0)
-    return now
+    from engines.builtin.logprobs import DeviceLogprobs
 
 
 class _Running:
-    __slots__ = ("_end_ns", "step_seconds", "tokens")
+    __slots__ = ("_end_ns", "logprobs", "step_seconds", "tokens")
 
-    def __init__(self, tokens: "torch.Tensor", step_seconds: float, end_ns: int) -> None:
+    def __init__(
+        self,
+        tokens: "torch.Tensor",
+        logprobs: "DeviceLogprobs | None",
+        step_seconds: float,
+        end_ns: int,
+    ) -> None:
         self.tokens = tokens
+        self.logprobs = logprobs
         self.step_seconds = step_seconds
         self._end_ns = end_ns
 
@@ -78,4 +61,4 @@ class ModelledDevice:
         step_seconds = self._profile.step_seconds(batch)
         self._free_at_ns = start + round(step_seconds * 1e9)
         # Sampled after the clock has started: what the host spends on it the device is busy.
-        return _Running(self._sampler.sample(batch), step_seconds, self._free_at_ns)
+        return _Running(*self._sampler.sample(batch), step_seconds, self._free_at_ns)

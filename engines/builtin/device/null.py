@@ -9,12 +9,15 @@ from engines.protocol import EngineConfig
 if TYPE_CHECKING:
     import torch
 
+    from engines.builtin.logprobs import DeviceLogprobs
+
 
 class _Done:
-    __slots__ = ("step_seconds", "tokens")
+    __slots__ = ("logprobs", "step_seconds", "tokens")
 
-    def __init__(self, tokens: "torch.Tensor") -> None:
+    def __init__(self, tokens: "torch.Tensor", logprobs: "DeviceLogprobs | None") -> None:
         self.tokens = tokens
+        self.logprobs = logprobs
         self.step_seconds = 0.0
 
     def wait(self) -> tuple[int, int]:
@@ -38,4 +41,4 @@ class NullDevice:
 
     def launch(self, batch: DeviceBatch) -> _Done:
         """Sample now; the handle is done."""
-        return _Done(self._sampler.sample(batch))
+        return _Done(*self._sampler.sample(batch))

@@ -3,28 +3,17 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engines.builtin.device import DeviceBatch
+from engines.builtin.device.scripted_logprobs import scripted_logprobs
+from engines.builtin.device.split_mix import GOLDEN, mix
 from engines.builtin.representations import PLACEHOLDER_TOKEN_ID
 from engines.protocol import EngineConfig
 
 if TYPE_CHECKING:
     import torch
 
-_UInt64Array = NDArray[np.uint64]
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-
-
-def mix(x: _UInt64Array) -> _UInt64Array:
-    """The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), in place."""
-    x ^= x >> np.uint64(30)
-    x *= _MIX1
-    x ^= x >> np.uint64(27)
-    x *= _MIX2
-    x ^= x >> np.uint64(31)
-    return x
+    from engines.builtin.logprobs import DeviceLogprobs
 
 
 class ScriptedSampler:
@@ -43,13 +32,16 @@ class ScriptedSampler:
         self._tensors = torch.empty(shape, dtype=torch.int32)
         self._arrays = self._tensors.numpy()
         self._turn = 0
+        self._logprobs = scripted_logprobs(config)
 
-    def sample(self, batch: DeviceBatch) -> "torch.Tensor":
-        """Tokens int32 ``[num_reqs, max_tokens]``, -1 beyond a row's accepted count."""
+    def sample(self, batch: DeviceBatch) -> "tuple[torch.Tensor, DeviceLogprobs | None]":
+        """Tokens int32 ``[num_reqs, max_tokens]``, -1 beyond a row's accepted count; and their
+        log-probabilities where they are asked for.
+        """
         self._turn ^= 1
         num_reqs = len(batch.request_index)
         key = batch.request_index.astype(np.uint64)
-        key *= _GOLDEN
+        key *= GOLDEN
         key += self._seed
         mix(key)
         key += batch.position.astype(np.uint64)
@@ -58,9 +50,11 @@ class ScriptedSampler:
             out[:, 0] = mix(key) % self._vocab_size
         else:
             out[:] = mix(key[:, None] + self._columns) % self._vocab_size
-            accepted = self._num_accepted[mix(key ^ _GOLDEN) % np.uint64(len(self._num_accepted))]
-            accepted[batch.position == 0] = 1  # nothing is speculated on while the prompt runs
+            accepted = self._num_accepted[mix(key ^ GOLDEN) % np.uint64(len(self._num_accepted))]
+            if batch.decodes is not None:
+                accepted[~batch.decodes] = 1  # nothing is speculated on while the prompt runs
             out[self._columns >= accepted[:, None]] = PLACEHOLDER_TOKEN_ID
         if batch.samples is not None:
             out[~batch.samples] = PLACEHOLDER_TOKEN_ID
-        return self._tensors[self._turn, :num_reqs]
+        logprobs = None if self._logprobs is None else self._logprobs.draw(batch, out)
+        return self._tensors[self._turn, :num_reqs], logprobs

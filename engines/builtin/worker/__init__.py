@@ -6,33 +6,50 @@ from typing import Any, NamedTuple, Protocol
 from engines.protocol import BoolArray, Int32Array
 
 
+class NewRequests(NamedTuple):
+    """Requests that take a row with this step, a column a fact.
+
+    ``token_ids``: int32 each, the prompt and what was sampled before a preemption;
+    ``num_computed``: of these, tokens whose keys and values a shared prefix holds already;
+    ``num_output``: tokens sampled before.
+    """
+
+    rows: list[int]
+    request_index: list[int]
+    token_ids: list[Int32Array]
+    num_computed: list[int]
+    num_output: list[int]
+
+
 class SchedulerOutput(NamedTuple):
     """What a step is to compute: only what changed crosses, the runner keeps the rest.
 
     A row a request: ``rows`` int32 ``[num_reqs]`` (the runner's slots), ``num_scheduled`` int32
-    ``[num_reqs]`` tokens, ``samples`` bool ``[num_reqs]`` or None where all sample. New requests:
-    ``new_rows``, ``new_request_index``, ``new_prompt_token_ids``. Blocks that were allotted:
-    ``block_rows``, ``block_positions``, ``block_ids``, all int32 ``[num_new_blocks]``.
+    ``[num_reqs]`` tokens, ``samples`` bool ``[num_reqs]`` or None where all sample. Blocks that
+    were given out: ``block_rows``, ``block_positions``, ``block_ids``, all int32
+    ``[num_new_blocks]``.
     """
 
     rows: Int32Array
     num_scheduled: Int32Array
     samples: BoolArray | None
-    new_rows: list[int]
-    new_request_index: list[int]
-    new_prompt_token_ids: list[Int32Array]
+    new: NewRequests
     block_rows: Int32Array
     block_positions: Int32Array
     block_ids: Int32Array
 
 
 class ModelRunnerOutput(NamedTuple):
-    """A step's tokens in their representation, and what the device says of the step."""
+    """A step's tokens in their representation, and what the device says of the step.
+
+    ``logprobs``: in their shape, None where none were asked for.
+    """
 
     sampled: Any
     device_ns: int
     late_ns: int
     device_seconds: float
+    logprobs: Any = None
 
 
 class Worker(Protocol):

@@ -6,10 +6,11 @@ import numpy as np
 import torch
 
 from engines.builtin.device import DeviceBatch, StepHandle
+from engines.builtin.logprobs import load_logprobs
 from engines.builtin.registries import DEVICES, REPRESENTATIONS
 from engines.builtin.representations import Representation, count_tokens
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
-from engines.protocol import EngineConfig, Int32Array
+from engines.protocol import BoolArray, EngineConfig, Int32Array, Int64Array
 
 
 class _Launched(NamedTuple):
@@ -29,9 +30,12 @@ class Runner:
         slots = config.max_num_seqs
         self._device: Any = DEVICES.load(config.device)(config)
         self._representation: Representation = REPRESENTATIONS.load(config.representation)()
+        self._logprobs = load_logprobs(config.logprobs)
         self._request_index = np.zeros(slots, np.int64)
         self._num_computed = np.zeros(slots, np.int64)
         self._num_output = np.zeros(slots, np.int64)
+        self._num_prefill = np.zeros(slots, np.int64)
+        self._drafts = max(config.num_accepted) > 1
         longest = config.max_model_len + 2 * max(config.num_accepted)
         blocks = -(-longest // config.block_size)
         self._block_table = np.zeros((slots, blocks), np.int32)
@@ -43,14 +47,18 @@ class Runner:
 
     def launch(self, scheduled: SchedulerOutput) -> _Launched:
         """Update the state by what changed and start the step on the device."""
-        if scheduled.new_rows:
-            self._request_index[scheduled.new_rows] = scheduled.new_request_index
-            self._num_computed[scheduled.new_rows] = 0
-            self._num_output[scheduled.new_rows] = 0
+        new = scheduled.new
+        if new.rows:
+            self._request_index[new.rows] = new.request_index
+            self._num_computed[new.rows] = new.num_computed
+            self._num_output[new.rows] = new.num_output
+            self._num_prefill[new.rows] = [len(token_ids) for token_ids in new.token_ids]
         if len(scheduled.block_ids):
             self._block_table[scheduled.block_rows, scheduled.block_positions] = scheduled.block_ids
         rows = scheduled.rows
-        context = self._num_computed[rows] + scheduled.num_scheduled
+        computed = self._num_computed[rows]
+        context = computed + scheduled.num_scheduled
+        decodes = computed >= self._num_prefill[rows] if self._drafts else None
         handle = self._device.launch(
             DeviceBatch(
                 self._request_index[rows],
@@ -58,24 +66,30 @@ class Runner:
                 scheduled.num_scheduled,
                 context,
                 scheduled.samples,
+                decodes,
             )
         )
-        self._advance(scheduled, context, handle)
+        self._advance(scheduled, context, decodes, handle)
         return _Launched(handle, rows, scheduled.samples is None)
 
-    def _advance(self, scheduled: SchedulerOutput, context: Any, handle: StepHandle) -> None:
+    def _advance(
+        self,
+        scheduled: SchedulerOutput,
+        context: Int64Array,
+        decodes: BoolArray | None,
+        handle: StepHandle,
+    ) -> None:
         rows = scheduled.rows
-        if scheduled.samples is None and handle.tokens.shape[1] == 1:
+        if scheduled.samples is None and decodes is None:
             self._num_computed[rows] = context
             self._num_output[rows] += 1
             return
         num_tokens = count_tokens(handle.tokens)
         sampled = 1 if num_tokens is None else num_tokens
-        # A decode step computes as many positions as it may sample; the rejected ones are undone.
-        rejected = np.where(
-            self._num_output[rows] > 0, np.maximum(scheduled.num_scheduled - sampled, 0), 0
-        )
-        self._num_computed[rows] = context - rejected
+        if decodes is not None:
+            # A decode step computes as many positions as it may sample; the rejected are undone.
+            context = context - decodes * (scheduled.num_scheduled - sampled)
+        self._num_computed[rows] = context
         self._num_output[rows] += sampled
 
     def wait(self, step: _Launched) -> tuple[int, int]:
@@ -89,4 +103,7 @@ class Runner:
         one_each = step.all_sample and host.shape[1] == 1
         num_tokens = None if one_each else count_tokens(host)
         sampled = self._representation.from_device(host, num_tokens)
-        return ModelRunnerOutput(sampled, *waited, step.handle.step_seconds)
+        logprobs = None
+        if self._logprobs is not None and step.handle.logprobs is not None:
+            logprobs = self._logprobs.from_device(step.handle.logprobs, num_tokens)
+        return ModelRunnerOutput(sampled, *waited, step.handle.step_seconds, logprobs)

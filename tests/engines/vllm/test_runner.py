@@ -49,7 +49,7 @@ def scheduler_output(new: list[Request], cached: list[Request], num_scheduled: d
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.randoms(use_true_random=False))
 def test_chunks_preemptions_and_reordered_rows_change_no_token(shape, random: Random):
     count = random.randint(1, 12)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from engines.builtin.engine import Engine
+from engines.protocol import SamplingParams
 from harness.grid import engine_config
 from harness.isolate import isolate
 from harness.trial import Cell, Mode, Trial, TrialResult
@@ -64,9 +65,8 @@ def outputs(of: Schedule) -> list[tuple[list[int], int]]:
     """Each request's tokens and finish reason, from the built-in engine in this process."""
     engine = Engine(engine_config(cell("builtin"), of))
     for index in range(of.num_requests):
-        engine.add_request(
-            index, of.prompt_token_ids(index), int(of.output_lens[index]), of.stop_token_ids
-        )
+        params = SamplingParams(int(of.output_lens[index]), stop_token_ids=of.stop_token_ids)
+        engine.add_request(index, of.prompt_token_ids(index), params)
     reasons: dict[int, int] = {}
     while engine.has_unfinished_requests():
         step = engine.step()

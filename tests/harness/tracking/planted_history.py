@@ -26,7 +26,7 @@ ENGINE = "engines/builtin/engine.py"
 SCHEDULER = "engines/builtin/scheduler.py"
 
 PROCESS = "    def _process(self, step: ScheduledStep, output: Any) -> StepOutput:\n"
-INIT = "        delivery = DELIVERIES.load(config.delivery)\n"
+INIT = "        table = RequestTable(config)\n"
 
 STEP = "        clock, stamps = self.clock, self.phase_stamps\n"
 
@@ -163,7 +163,7 @@ def run_gate(repo: Path, base: str, head: str, output: Path, flags: list[str]) -
 def _times(timing: dict[str, Any]) -> list[str]:
     arms = [timing["comparison"]]
     if by := timing["attribution"]:
-        arms += [by["control"], by["collector"]]
+        arms += [by["control"], by["code"], by["collector"]]
     return [
         f"{arm['ratio']:.4f} ({arm['ci95'][0]:.4f}-{arm['ci95'][1]:.4f}) {arm['verdict']} "
         f"after {arm['rounds']}"

@@ -82,7 +82,7 @@ VALUES = st.floats(-1e9, 1e9) | st.integers(-1000, 1000).map(float)
 SIZES = st.sampled_from([0.0, 0.002, 0.02, 1.0])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(VALUES, VALUES, SIZES, SIZES | st.just(8.0), st.sampled_from(["higher", "lower", "neither"]))
 def test_exact_figures_differ_where_the_metrics_own_rule_says_so(
     before, after, floor, least, direction
@@ -204,7 +204,7 @@ def test_commits_that_are_not_one_each_are_refused(base, head, says):
     assert "\n" not in str(caught.value)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"), VALUES), max_size=8))
 def test_swapping_the_commits_turns_every_verdict(made):
     rows = {(commit, series): value for commit, series, value in made}

@@ -181,7 +181,7 @@ def measured(draw):
     }
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(measured())
 def test_what_was_written_is_read_back(made):
     benchmarks, commits = made

@@ -80,7 +80,7 @@ def test_one_experiment_many_and_the_folder_above(runs):
     assert len(history.load(runs.parent).trials) == 4
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.dictionaries(st.text(min_size=1), st.none() | st.floats(allow_nan=False,
                                                                    allow_infinity=False),
                        min_size=1, max_size=5))  # fmt: skip

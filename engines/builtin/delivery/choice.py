@@ -1,0 +1,67 @@
+"""Which delivery a configuration means, and what it must not ask for."""
+
+from engines.builtin.delivery import Delivery, DetailedOutput
+from engines.builtin.delivery.output_processor import OutputProcessor
+from engines.builtin.logprobs import parse_logprobs
+from engines.builtin.registries import DELIVERIES, DETOKENIZERS, LOGPROBS, REQUEST_STREAMS
+from engines.builtin.request_table import RequestTable
+from engines.builtin.text.stop_strings import check_stop
+from engines.protocol import EngineConfig, SamplingParams
+
+
+def build_delivery(config: EngineConfig, table: RequestTable) -> Delivery:
+    """The delivery, followed by what is asked for beside tokens.
+
+    Raises ValueError for a tokenizer that cannot be read.
+    """
+    kind = DELIVERIES.load(config.delivery)
+    asked_for = (
+        DETOKENIZERS.load(config.detokenizer),
+        LOGPROBS.load(parse_logprobs(config.logprobs).shape),
+        REQUEST_STREAMS.load(config.request_streams),
+    )
+    if not any(asked_for):
+        tokens: Delivery = kind(config, table)
+        return tokens
+    detailed = kind(config, table, DetailedOutput)
+    return OutputProcessor(detailed, detailed.stages(config))
+
+
+def check_delivery(config: EngineConfig) -> None:
+    """Raise ValueError where a part is unknown or a tokenizer is none."""
+    DELIVERIES.check(config.delivery)
+    REQUEST_STREAMS.check(config.request_streams)
+    parse_logprobs(config.logprobs)
+    detokenizer = DETOKENIZERS.load(config.detokenizer)
+    if detokenizer is not None:
+        detokenizer.check(config.tokenizer)
+
+
+def check_params(request_index: int, params: SamplingParams, config: EngineConfig) -> None:
+    """Raise ValueError where a request asks for what can never be."""
+    if not 0 <= params.min_tokens <= params.max_tokens:
+        raise ValueError(
+            f"request {request_index}: min_tokens {params.min_tokens} must be between 0 and "
+            f"max_tokens, {params.max_tokens}"
+        )
+    check_stop(request_index, params, DETOKENIZERS.load(config.detokenizer) is not None)
+
+
+def contradiction(config: EngineConfig) -> str:
+    """Why what is asked for beside tokens does not go with the delivery, or ""."""
+    if not DELIVERIES.load(config.delivery).needs_columns:
+        return ""
+    for flag, value, name, registry in (
+        ("--detokenizer", config.detokenizer, config.detokenizer, DETOKENIZERS),
+        ("--logprobs", config.logprobs, parse_logprobs(config.logprobs).shape, LOGPROBS),
+        ("--request-streams", config.request_streams, config.request_streams, REQUEST_STREAMS),
+    ):
+        part = registry.load(name)
+        if part is not None and part.needs_objects:
+            kinds = {other: registry.load(other) for other in registry.names()}
+            others = [other for other, kind in kinds.items() if not (kind and kind.needs_objects)]
+            return (
+                f"{config.delivery} delivery with {flag} {value}: it makes objects for each "
+                f"request; use {' or '.join(others)}, or --delivery per_request"
+            )
+    return ""

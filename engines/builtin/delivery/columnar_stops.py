@@ -1,0 +1,149 @@
+"""Stop strings in rows of bytes: a search of all rows at once, then a look at those found."""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from engines.builtin.text import REPLACEMENT
+from engines.builtin.text.byte_columns import Columns
+from engines.builtin.text.row_bytes import RowBytes
+from engines.builtin.text.stop_patterns import StopPatterns
+from engines.builtin.text.stop_strings import find_stop
+from engines.builtin.text.utf8 import ends_complete
+from engines.protocol import Int32Array, Int64Array, SamplingParams
+
+
+class Appended(NamedTuple):
+    """What a step has added.
+
+    A row each: ``num_tokens`` got now, of which ``decoded`` have text, and ``num_before`` it had
+    already; ``num_bytes_before`` the step.
+    """
+
+    rows: Int32Array
+    num_tokens: Int32Array
+    decoded: Int32Array
+    num_before: Int32Array
+    num_bytes_before: Int64Array
+    columns: Columns
+
+    def token_ends(self, position: int) -> list[int]:
+        """How many bytes a row had after each token of the step."""
+        first = int(self.num_tokens[:position].sum())
+        before = int(self.num_bytes_before[position])
+        ends = self.columns.ends
+        before -= int(ends[first - 1]) if first else 0
+        return [before + end for end in ends[first : first + int(self.decoded[position])].tolist()]
+
+
+class Stop(NamedTuple):
+    """A stop string was completed by the ``num_tokens``-th token of the step; ``text`` is left."""
+
+    num_tokens: int
+    text: bytes
+
+
+class ColumnarStops:
+    """What `TextUntilStop` finds, at the same tokens: text counts from when it could be shown.
+
+    ``raw``: the bytes are as they come; else no row ends within a character.
+    """
+
+    def __init__(self, num_rows: int, text: RowBytes, raw: bool) -> None:
+        self._text = text
+        self._raw = raw
+        self._patterns = StopPatterns(num_rows)
+        self._has_stop = np.zeros(num_rows, np.bool_)
+        self._params: list[SamplingParams | None] = [None] * num_rows
+        self._stop: list[tuple[bytes, ...]] = [()] * num_rows
+        self._is_pending = np.zeros(num_rows, np.bool_)
+        self.num_searched = np.zeros(num_rows, np.int64)
+
+    def put(self, row: int, params: SamplingParams, num_searched: int) -> None:
+        """A request takes a row; its first ``num_searched`` bytes hold no stop string."""
+        self._stop[row] = tuple(each.encode() for each in params.stop)
+        self._params[row] = params
+        self._has_stop[row] = bool(params.stop)
+        self._patterns.put(row, self._stop[row])
+        self.num_searched[row] = num_searched
+        # What a preemption has left withheld may not have been looked at.
+        self._is_pending[row] = self._text.used[row] > num_searched
+
+    def num_withheld(self, row: int) -> int:
+        """Characters at a row's end that could be the beginning of a stop string."""
+        params = self._params[row]
+        if params is None or params.include_stop_str_in_output:
+            return 0
+        return max(map(len, params.stop), default=1) - 1
+
+    def find(
+        self, added: Appended, finished: Collection[int], wholes: Mapping[int, bytes]
+    ) -> dict[int, Stop]:
+        """By position in the step.
+
+        Rows in ``finished`` end with it anyhow: nothing is withheld from the search. Where such a
+        row's text is not as its bytes have it, it is in ``wholes``.
+        """
+        positions = np.flatnonzero(self._has_stop[added.rows])
+        if not len(positions):
+            return {}
+        data, counts, _ = added.columns
+        may_have = self._patterns.candidates(added.rows, self._text, data, counts)
+        may_have |= self._is_pending[added.rows]
+        hits = positions[may_have[positions]].tolist()
+        found: dict[int, Stop] = {}
+        for position in {*hits, *(wholes.keys() & set(positions.tolist()))}:
+            stop = self._look(added, position, position in finished, wholes.get(position))
+            if stop is not None:
+                found[position] = stop
+        # What was found in text that is withheld ends its request once that can be shown.
+        self._is_pending[added.rows[hits]] = True
+        self._advance(added, positions)
+        return found
+
+    def _look(
+        self, added: Appended, position: int, is_finished: bool, whole: bytes | None
+    ) -> Stop | None:
+        row = int(added.rows[position])
+        params, stop, text = self._params[row], self._stop[row], self._text.read(row)
+        assert params is not None
+        shown = int(self.num_searched[row])
+        before = int(added.num_before[position])
+        for nth, end in enumerate(added.token_ends(position), 1):
+            if end == shown or not self._is_complete(text[:end]):
+                continue
+            if before + nth > params.min_tokens:
+                found = find_stop(text[:end], end - shown, stop)
+                if found is not None:
+                    return Stop(nth, text[: found[params.include_stop_str_in_output]])
+            shown = end
+        count = int(added.num_tokens[position])
+        whole = text if whole is None else whole
+        if not is_finished or before + count <= params.min_tokens or len(whole) == shown:
+            return None
+        found = find_stop(whole, len(whole) - shown, stop) if whole.startswith(text) else None
+        if found is None:
+            return None
+        return Stop(count, whole[: found[params.include_stop_str_in_output]])
+
+    def _is_complete(self, text: bytes) -> bool:
+        return not (self._raw and text[-4:].decode(errors="replace").endswith(REPLACEMENT))
+
+    def _advance(self, added: Appended, positions: Int64Array) -> None:
+        """Count as searched what could be shown."""
+        rows = added.rows[positions]
+        used = self._text.used[rows]
+        complete = np.ones(len(rows), np.bool_)
+        if self._raw:
+            complete = ends_complete(self._text.tails(rows))
+        self.num_searched[rows[complete]] = used[complete]
+        self._is_pending[rows[complete]] = False
+        several = added.decoded[positions] > 1
+        for position in positions[several & ~complete].tolist():
+            row = int(added.rows[position])
+            text = self._text.read(row)
+            for end in reversed(added.token_ends(position)):
+                if self._is_complete(text[:end]):
+                    self.num_searched[row] = end
+                    break

@@ -1,0 +1,169 @@
+"""What `gcbench workload show` prints: a workload in words, its lengths and arrivals as plots."""
+
+from typing import Any
+
+import msgspec
+
+from harness import format as fmt
+from harness.report.plain import PlainTable
+from harness.report.plots import beside, panel
+from harness.report.terminal import WIDTH
+from workloads.summary import ArrivalSummary, Summary, TokenLengths
+from workloads.workload import Workload
+
+_HALF = WIDTH // 2
+
+
+def workload_pairs(summary: Summary) -> list[tuple[str, str]]:
+    """What holds for the whole schedule, as (label, words)."""
+    workload = summary.workload
+    lines = [
+        ("workload", summary.name),
+        ("what for", workload.reason),
+        ("requests", f"{fmt.count(summary.num_requests)}, seed {summary.seed}, "
+                     f"hash {summary.hash[:12]}"),
+        ("model", workload.model),
+        ("prompts", _prompt_words(workload)),
+        ("outputs", _asked(workload.output_lens)),
+        ("arrivals", _arrival_words(summary)),
+        ("self-check", check_words(summary.arrivals)),
+        ("tokens per step", _acceptance_words(summary)),
+        ("turns", _turn_words(summary)),
+        ("shared prefixes", _shared_words(summary)),
+        ("priorities", _asked(workload.priorities)),
+        ("ends early by", _stop_words(summary)),
+        ("outputs kept", {"step": "", "finish": "until the request has finished"}[workload.retain]),
+        ("bad rows", f"{summary.bad_rows:,} of the trace left out" if summary.bad_rows else ""),
+    ]  # fmt: skip
+    return [(label, words) for label, words in lines if words]
+
+
+def lengths_table(summary: Summary) -> PlainTable:
+    """Quantiles of the prompts' and the outputs' lengths."""
+    rows = [(name, fmt.count(lens.mean), *(fmt.count(value) for value in
+             (lens.p50, lens.p90, lens.p99, lens.max, lens.total)))
+            for name, lens in (("prompt", summary.prompt_tokens),
+                               ("output", summary.output_tokens))]  # fmt: skip
+    return PlainTable("Tokens a request", ("", "mean", "p50", "p90", "p99", "max", "all"), [rows])
+
+
+def workload_plots(summary: Summary) -> list[str]:
+    """Lines of at most 100 columns: how lengths are spread, and arrivals over time."""
+    lines = beside(
+        _length_panel("prompt", summary.prompt_tokens),
+        _length_panel("output", summary.output_tokens),
+        _HALF,
+    )
+    arrivals = summary.arrivals
+    if arrivals.last_seconds == 0:
+        return lines
+    bins = arrivals.bins
+    rates = [count * len(bins.counts) / arrivals.last_seconds for count in bins.counts]
+    return [
+        *lines,
+        "",
+        *panel("requests a second, over time", rates, fmt.number(max(rates)),
+               ("0 s", fmt.seconds(arrivals.last_seconds))),
+    ]  # fmt: skip
+
+
+def check_words(arrivals: ArrivalSummary) -> str:
+    """Whether arrivals are spread as they were asked to be, and by which figures."""
+    check = arrivals.check
+    if check.gap_cv is None:
+        return ""
+    figures = [f"gaps' CV {fmt.number(check.gap_cv)}"]
+    if arrivals.asked_gap_cv is not None:
+        figures[0] += f" (asked for: {fmt.number(arrivals.asked_gap_cv)})"
+    if check.lag1_correlation is not None:
+        figures.append(f"lag-1 correlation {check.lag1_correlation:.2f}")
+    if check.dispersion is not None:
+        figures.append(f"dispersion {fmt.number(check.dispersion)}")
+    return "; ".join([arrivals.verdict, *arrivals.deviations, ", ".join(figures)])
+
+
+def _length_panel(name: str, lens: TokenLengths) -> list[str]:
+    bins = lens.bins
+    if len(bins.counts) == 1:
+        wide = [0] * 8 + bins.counts + [0] * 8
+        return panel(f"{name} tokens", wide, fmt.count(max(wide)), ("", f"{lens.max:,} each    "))
+    scale = " (log scale)" if bins.is_log else ""
+    low, high = int(bins.edges[0]), int(bins.edges[-1]) - 1
+    return panel(f"{name} tokens{scale}", bins.counts, fmt.count(max(bins.counts)),
+                 (f"{low:,}", f"{high:,}"))  # fmt: skip
+
+
+def _asked(asked: Any) -> str:
+    """A part of the recipe in words: "lognormal, median 760, sigma 0.99"."""
+    if asked is None:
+        return ""
+    fields = msgspec.structs.asdict(asked)
+    kind = type(asked).__struct_config__.tag
+    return ", ".join([
+        *([str(kind).replace("_", " ")] if kind else []),
+        *(f"{name.replace('_', ' ')} {_value(value)}" for name, value in fields.items()),
+    ])  # fmt: skip
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"of {len(value):,}"
+    if isinstance(value, msgspec.Struct):
+        return f"({_asked(value)})"
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+def _arrival_words(summary: Summary) -> str:
+    workload, last = summary.workload, summary.arrivals.last_seconds
+    words = _asked(workload.arrivals) or ("at once" if workload.trace is None else "as recorded")
+    if last > 0:
+        words += f"; the last after {fmt.seconds(last)}"
+    return words
+
+
+def _prompt_words(workload: Workload) -> str:
+    words = _asked(workload.prompt_lens)
+    if workload.turns is not None:
+        words += "; a turn's new tokens, before them the conversation so far"
+    if prefix := workload.shared_prefix:
+        words += f"; before them one of {prefix.groups:,} prefixes of {prefix.tokens:,}"
+    return words.removeprefix("; ")
+
+
+def _acceptance_words(summary: Summary) -> str:
+    if summary.max_tokens_per_step == 1:
+        return "1"
+    return (
+        f"{_asked(summary.workload.acceptance)}: {fmt.number(summary.mean_tokens_per_step)} on "
+        f"average, {summary.max_tokens_per_step} at most"
+    )
+
+
+def _turn_words(summary: Summary) -> str:
+    if not summary.num_conversations:
+        return ""
+    mean = summary.num_requests / summary.num_conversations
+    return (
+        f"{summary.num_conversations:,} conversations, {fmt.number(mean)} turns each on average, "
+        f"{summary.most_turns} at most"
+    )
+
+
+def _shared_words(summary: Summary) -> str:
+    if not summary.seen_before_share:
+        return ""
+    share = fmt.percent(summary.seen_before_share)
+    return f"{share} of the prompts' tokens begin an earlier prompt too, in blocks of 16"
+
+
+def _stop_words(summary: Summary) -> str:
+    workload = summary.workload
+    ends = [
+        *(f"token {token}" for token in workload.stop_token_ids),
+        *(repr(text) for text in workload.stop),
+        *([] if workload.ignore_eos else ["end of sequence"]),
+    ]
+    if not ends:
+        return ""
+    least = f", after {workload.min_tokens} tokens" if workload.min_tokens else ""
+    return ", ".join(ends) + least
