@@ -83,8 +83,14 @@ def _hash(value: Any) -> str:
 
 
 def trial_key(round_: int, index: int, cell: Cell, mode: Mode) -> TrialKey:
-    """The key of ``cell`` in ``mode`` as the ``index``-th trial of a round."""
-    return TrialKey(round_, index, _hash(cell)[:8], mode)
+    """The key of ``cell`` in ``mode`` as the ``index``-th trial of a round.
+
+    An axis at its default is not hashed: a later version's new axis leaves the keys as they are.
+    """
+    fields = msgspec.structs.fields(Cell)
+    values = {each.name: getattr(cell, each.name) for each in fields}
+    said = {each.name: values[each.name] for each in fields if values[each.name] != each.default}
+    return TrialKey(round_, index, _hash(said)[:8], mode)
 
 
 class RunStore:

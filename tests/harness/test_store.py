@@ -62,6 +62,18 @@ def test_trials_come_back_as_they_went(store):
     assert again.warnings == []
 
 
+def test_a_result_from_before_an_axis_was_there_is_still_read(store):
+    """Its cell has no such field, and the name of its file knows nothing of it."""
+    key = trial_key(0, 0, CELL, "timing")
+    store.save_trial(key, result())
+    path = store.folder / "trials" / f"{key}.json"
+    stored = json.loads(path.read_text())
+    del stored["result"]["cell"]["engine_core"], stored["result"]["steady_state"]
+    path.write_text(json.dumps(stored))
+    assert store.load_trials() == {key: result()}
+    assert store.warnings == []
+
+
 def test_a_retried_trial_replaces_its_failure(store):
     key = trial_key(0, 0, CELL, "timing")
     store.save_trial(key, failure())
