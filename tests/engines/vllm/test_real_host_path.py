@@ -47,7 +47,7 @@ def test_tokens_lengths_and_reasons_are_the_built_in_engines_and_policies_hold(t
     ragged = replace(plain, stop_token_ids=stops)
     wanted = outputs(ragged)
     assert {reason for _, reason in wanted} == {FinishReason.STOP, FinishReason.LENGTH}
-    assert len({len(each) for each, _ in wanted}) == 20
+    assert len({len(each) for each, _ in wanted}) > 10, "ragged"
 
     asked = [cell("vllm-hostpath", **axes) for axes in CELLS]
     results = run([trial(ragged, tmp_path, each) for each in (cell("builtin"), *asked)])
