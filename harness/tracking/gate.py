@@ -103,7 +103,13 @@ def judge(
         if timed is not None and timing is None:
             judged.missing.append(f"{each.id}: fewer than {FEWEST_PAIRS} timed rounds.")
         if not exact and (is_exact(each.base) or timing is None):
-            judged.missing.append(f"{each.id}: nothing could be counted.")
+            why = (
+                "nothing could be counted"
+                if is_exact(each.base)
+                else "its counts need not repeat, for it has a clock or a second process, and it "
+                "was not timed"
+            )
+            judged.missing.append(f"{each.id}: {why}.")
         if unsteady(counted, each):
             judged.notes.append(
                 f"{each.id}: trials that should count alike did not; collections are left out."
