@@ -1,15 +1,16 @@
 """Files that are there whole or not at all, and read only in the version that wrote them."""
 
-import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+
+from workloads.whole_file import replacing
 
 T = TypeVar("T")
 
@@ -30,31 +31,6 @@ def writing(path: Path, option: str = "--output DIR") -> Iterator[None]:
         raise StoreError(
             f"results cannot be written to {path}: {reason}; name another place with {option}"
         ) from error
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary name beside ``path`` to write to, which then takes ``path``'s place.
-
-    Not `tempfile`: its files are readable by their owner alone, and stay so after the rename.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        yield temporary
-        _sync(temporary)
-        temporary.replace(path)
-        _sync(path.parent)
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def write_whole(path: Path, content: bytes, option: str = "--output DIR") -> None:

@@ -23,7 +23,7 @@ def write_archive(
         _HEADER: np.frombuffer(json.dumps(header).encode(), np.uint8),
         **arrays,
     }
-    with replacing(path) as file:
+    with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **members)
 
 

@@ -1,22 +1,32 @@
 """Writing a file whole or not at all."""
 
 import os
-import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Give a file to write to, which then takes the place of ``path``. Raises OSError."""
-    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a temporary name beside ``path`` to write to, which then takes ``path``'s place.
+
+    Not `tempfile`: its files are readable by their owner alone, and stay so after the rename.
+    Raises OSError.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with unfinished.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
+        yield temporary
+        _sync(temporary)
+        temporary.replace(path)
+        _sync(path.parent)
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from engines.protocol import BoolArray, Int32Array
+from engines.protocol import BoolArray, EngineConfig, Int32Array
+
+
+def blocks_for_longest(num_tokens: int, config: EngineConfig) -> int:
+    """Blocks that a request of so many tokens holds at its end."""
+    # Steps under way past the last token still write: at most two of them.
+    return -(-(num_tokens + 2 * max(config.num_accepted)) // config.block_size)
 
 
 class BlockPool:

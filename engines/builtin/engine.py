@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from engines.builtin.block_pool import blocks_for_longest
 from engines.builtin.delivery import Delivery, RequestOutput
 from engines.builtin.delivery.choice import build_delivery, check_delivery, check_params
 from engines.builtin.delivery.choice import contradiction as delivery_contradiction
@@ -25,7 +26,7 @@ from engines.builtin.registries import (
 )
 from engines.builtin.release import launch
 from engines.builtin.request_table import Request, RequestTable
-from engines.builtin.scheduler import ScheduledStep, Scheduler, blocks_for_longest
+from engines.builtin.scheduler import ScheduledStep, Scheduler
 from engines.builtin.worker import Worker
 from engines.protocol import (
     PHASES,

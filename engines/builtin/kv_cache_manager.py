@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engines.builtin.block_pool import BlockPool
+from engines.builtin.block_pool import BlockPool, blocks_for_longest
 from engines.builtin.prefix_cache import PrefixCache, hash_blocks_of
 from engines.builtin.request_table import Request, RequestTable
 from engines.protocol import EngineConfig, Int32Array
@@ -45,8 +45,8 @@ class KVCacheManager:
         if config.enable_prefix_caching:
             self.prefix_cache = PrefixCache(self.pool)
             self._allocate = self.prefix_cache.allocate
-        longest = config.max_model_len + 2 * max(config.num_accepted)
-        self.block_table = np.zeros((config.max_num_seqs, self.num_blocks_for(longest)), np.int32)
+        longest = blocks_for_longest(config.max_model_len, config)
+        self.block_table = np.zeros((config.max_num_seqs, longest), np.int32)
         self.num_blocks = np.zeros(config.max_num_seqs, np.int32)
         self._num_cached_blocks = np.zeros(config.max_num_seqs, np.int32)
         self._shared: list[tuple[int, int]] = []

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engines.builtin.block_pool import blocks_for_longest
 from engines.builtin.kv_cache_manager import KVCacheManager, TokenIds
 from engines.builtin.registries import SCHEDULING_POLICIES
 from engines.builtin.request_table import Request, RequestTable
@@ -230,12 +231,6 @@ class Scheduler:
         if request is not None:
             self.waiting.remove_request(request)
         return request
-
-
-def blocks_for_longest(num_tokens: int, config: EngineConfig) -> int:
-    """Blocks that a request of so many tokens holds at its end."""
-    # Steps under way past the last token still write: at most two of them.
-    return -(-(num_tokens + 2 * max(config.num_accepted)) // config.block_size)
 
 
 def _new_requests(admitted: Sequence[Admitted]) -> NewRequests:

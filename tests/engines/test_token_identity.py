@@ -1,11 +1,14 @@
 """The same requests and seed give the same tokens, whatever carries them."""
 
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 import pytest
 from harness_free import (
     MODES,
+    Request,
+    Run,
     check_against_oracle,
     draw_config,
     draw_requests,
@@ -19,12 +22,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.builtin.engine import Engine
-from engines.protocol import FinishReason
+from engines.protocol import EngineConfig, FinishReason
 
 VARIANTS = list(variants())
 DETOKENIZERS = {"per_request": ["decode_stream", "byte_table"], "columnar": ["byte_table"]}
 STREAMS = {"per_request": ["none", "collector"], "columnar": ["none"]}
 randoms = st.randoms(use_true_random=False)
+
+
+def run_all(config: EngineConfig, requests: list[Request], choose=lambda delivery: {}) -> Run:
+    """What became of the requests, the same in every variant."""
+    runs = []
+    for representation, delivery in VARIANTS:
+        parts = {"representation": representation, "delivery": delivery} | choose(delivery)
+        runs.append(run(Engine(replace(config, **parts)), requests))
+    assert all(other == runs[0] for other in runs[1:])
+    return runs[0]
+
+
+def choose_text_parts(random: Random, delivery: str) -> dict[str, str]:
+    return {
+        "detokenizer": random.choice(DETOKENIZERS[delivery]),
+        "request_streams": random.choice(STREAMS[delivery]),
+    }
 
 
 @settings(max_examples=20)
@@ -33,47 +53,24 @@ def test_every_variant_gives_the_oracles_tokens_and_one_order(random):
     config = draw_config(random)
     requests = draw_requests(random, config)
     for mode in MODES:
-        runs = []
-        for representation, delivery in VARIANTS:
-            engine = Engine(
-                replace(
-                    config,
-                    representation=representation,
-                    delivery=delivery,
-                    output_processing=mode,
-                )
-            )
-            runs.append(run(engine, requests))
-        check_against_oracle(config, requests, runs[0])
-        assert all(other == runs[0] for other in runs[1:])
+        first = run_all(replace(config, output_processing=mode), requests)
+        check_against_oracle(config, requests, first)
 
 
 def check_texts(random: Random) -> None:
     config = with_text(random, draw_config(random))
     requests = [wishes(random, request) for request in draw_requests(random, config)]
     for mode in MODES:
-        runs = []
-        for representation, delivery in VARIANTS:
-            engine = Engine(
-                replace(
-                    config,
-                    representation=representation,
-                    delivery=delivery,
-                    output_processing=mode,
-                    detokenizer=random.choice(DETOKENIZERS[delivery]),
-                    request_streams=random.choice(STREAMS[delivery]),
-                )
-            )
-            runs.append(run(engine, requests))
-        assert all(other == runs[0] for other in runs[1:])
+        choose = partial(choose_text_parts, random)
+        first = run_all(replace(config, output_processing=mode), requests, choose)
         for request in requests:
             tokens, reason = oracle(config, request)
-            got = runs[0].tokens[request.index]
-            if not request.stop and runs[0].reasons[request.index] is not FinishReason.ABORT:
-                assert (got, runs[0].reasons[request.index]) == (tokens, reason)
+            got = first.tokens[request.index]
+            if not request.stop and first.reasons[request.index] is not FinishReason.ABORT:
+                assert (got, first.reasons[request.index]) == (tokens, reason)
             assert got == tokens[: len(got)]
             if not request.min_tokens:
-                assert not any(stop in runs[0].texts[request.index] for stop in request.stop)
+                assert not any(stop in first.texts[request.index] for stop in request.stop)
 
 
 @settings(max_examples=8)

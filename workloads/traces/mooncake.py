@@ -66,7 +66,7 @@ def write_mooncake(schedule: Schedule, path: Path | str) -> None:
     Times go to the millisecond. Tokens per step, the cap on concurrency, turns, priorities and
     what stops a request have no place in the format.
     """
-    with replacing(Path(path)) as file:
+    with replacing(Path(path)) as temporary, temporary.open("wb") as file:
         for line in _lines(schedule):
             file.write(f"{json.dumps(line)}\n".encode())
 

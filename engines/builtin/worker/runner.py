@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from engines.builtin.block_pool import blocks_for_longest
 from engines.builtin.device import DeviceBatch, StepHandle
 from engines.builtin.logprobs import load_logprobs
 from engines.builtin.registries import DEVICES, REPRESENTATIONS
@@ -36,9 +37,8 @@ class Runner:
         self._num_output = np.zeros(slots, np.int64)
         self._num_prefill = np.zeros(slots, np.int64)
         self._drafts = max(config.num_accepted) > 1
-        longest = config.max_model_len + 2 * max(config.num_accepted)
-        blocks = -(-longest // config.block_size)
-        self._block_table = np.zeros((slots, blocks), np.int32)
+        longest = blocks_for_longest(config.max_model_len, config)
+        self._block_table = np.zeros((slots, longest), np.int32)
         self._host_tokens = torch.empty(
             (slots, max(config.num_accepted)),
             dtype=torch.int32,
