@@ -8,7 +8,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install compare asv vllm test test-slow lint typecheck check clean
+.PHONY: install compare asv vllm test test-slow gpu-check lint typecheck check clean
 install: $(STAMP)
 
 $(STAMP): pyproject.toml
@@ -35,10 +35,15 @@ vllm: install
 	@$(BIN)/gcbench releases vllm --prepare
 
 test: install
-	@$(BIN)/python -m pytest -m "not slow" $(ARGS)
+	@$(BIN)/python -m pytest -m "not slow and not gpu" $(ARGS)
 
 test-slow: install
-	@$(BIN)/python -m pytest -m slow $(ARGS)
+	@$(BIN)/python -m pytest -m "slow and not gpu" $(ARGS)
+
+# Needs a CUDA device and a python3 that has torch, Triton, pytest, click and msgspec; installs
+# nothing. PARTS: tests aims verdict grid; results are written to results/published.
+gpu-check:
+	@$(PYTHON) benchmarks/gpu_check.py $(PARTS)
 
 lint: install
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

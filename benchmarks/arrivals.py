@@ -73,6 +73,7 @@ def serve(of: Schedule, cell: Cell, has_sender: bool) -> Observation:
         processes=[],
         wire_bytes=0,
         scheduler_stats={},
+        device_work={},
         watched={},
         peak_rss=0,
     )

@@ -48,10 +48,12 @@ class EngineConfig:
     ``max_num_seqs``, ``max_num_batched_tokens``, ``max_model_len``, ``block_size``,
     ``num_gpu_blocks_override`` (0: what memory holds), ``enable_prefix_caching`` and
     ``scheduling_policy`` mean what they mean in vLLM. An empty ``device``, ``device_profile`` or
-    ``representation`` is the engine's to fill in; ``model`` is a name or a folder, ``tokenizer``
+    ``representation`` is the engine's to fill in; ``model`` is a name or a path, ``tokenizer``
     a ``tokenizer.json`` ("": the shipped one). ``num_accepted`` is the table of tokens a decode
     step yields; which entry a request takes depends on (seed, request, position) alone. ``seed``
-    decides the tokens. ``logprobs``: "none", or a shape and how many, such as "lists:5".
+    decides the tokens, and random weights. ``logprobs``: "none", or a shape and how many, such as
+    "lists:5". Of a device with a model: ``dtype``, ``enforce_eager`` and ``tensor_parallel_size``
+    as in vLLM; ``sampling``: "greedy", or a temperature and perhaps top-k and top-p, "0.8:50:0.9".
     """
 
     max_num_seqs: int
@@ -62,6 +64,10 @@ class EngineConfig:
     enable_prefix_caching: bool = False
     scheduling_policy: str = "fcfs"
     model: str = "opt-125m"
+    dtype: str = "auto"
+    sampling: str = "greedy"
+    enforce_eager: bool = False
+    tensor_parallel_size: int = 1
     device: str = "modelled"
     device_profile: str = "opt-125m-h200"
     representation: str = "list_of_lists"
@@ -90,8 +96,6 @@ class Launch(NamedTuple):
 class EngineClass(Protocol):
     """What an engine answers before there is one, in a process that may lack its packages."""
 
-    is_scripted: bool
-    """Whether its tokens are a function of (seed, request, position), the same in any engine."""
     has_wait_hook: bool
     """Whether `EngineProcess.while_device_busy` is called."""
     package: str
@@ -120,6 +124,11 @@ class EngineClass(Protocol):
         ...
 
     @staticmethod
+    def is_alone(config: EngineConfig) -> bool:
+        """Whether it holds so much of its device that no other can be prepared beside it."""
+        ...
+
+    @staticmethod
     def launch(python: str, release: str) -> Launch:
         """Where its trials run. Raises ValueError where it cannot be run at all."""
         ...
@@ -138,7 +147,7 @@ class StepOutput(NamedTuple):
     int8 ``[num_finished]`` name those that ended with this step. ``sampled``: the step's tokens
     in the representation at hand, valid until the next step. ``device_ns``: time the runner was
     blocked on its device, of which ``late_ns`` after a modelled deadline; ``device_seconds``:
-    how long a modelled step was to take.
+    how long the device says that the step took, a modelled one that it was to take.
     """
 
     request_index: Int64Array
@@ -169,6 +178,10 @@ class StepEngine(EngineProcess, Protocol):
     """``clock()`` before the last step's first phase and after each, in the order of `PHASES`."""
     wire_bytes: int
     """Bytes that have crossed to and from worker processes so far."""
+    vocab_size: int
+    """Token ids of a prompt are below it."""
+    is_scripted: bool
+    """Whether its tokens are a function of (seed, request, position), the same in any engine."""
 
     def add_request(
         self,
@@ -206,6 +219,13 @@ class StepEngine(EngineProcess, Protocol):
     def scheduler_stats(self) -> dict[str, int]:
         """``num_preemptions``, ``prefix_cache_queries`` and ``prefix_cache_hits`` (tokens) so far;
         what the engine does not say is not there.
+        """
+        ...
+
+    def device_stats(self) -> dict[str, float]:
+        """What the device has done so far and could do at best: ``bytes`` and ``flops`` that its
+        steps could not do without, ``copy_bytes_per_second`` and ``matmul_flops_per_second`` as
+        measured on it; empty where there is no arithmetic.
         """
         ...
 

@@ -49,7 +49,7 @@ class Client:
         self._arrivals = arrivals or BetweenSteps(schedule.arrival_seconds, clock)
         self._streams = streams
         self._due_ns = nanoseconds(schedule.arrival_seconds)
-        self._prompts = [schedule.prompt_token_ids(i) for i in range(count)]
+        self._prompts = [schedule.prompt_token_ids(i, engine.vocab_size) for i in range(count)]
         self._params = sampling_params(schedule)
         self._priorities: list[int] = schedule.priorities.tolist() or [0] * count
         self._turns = Turns(schedule.previous_turn) if len(schedule.previous_turn) else None

@@ -62,6 +62,17 @@ def bytes_(value: float | None) -> str:
     return f"{number(value)} GiB"
 
 
+def rate(value: float | None, unit: str) -> str:
+    """Bytes or operations a second, in powers of 1,000: "3.90 GB/s", "44.5 TFLOP/s"."""
+    if not _known(value):
+        return MISSING
+    for prefix in ("", "k", "M", "G"):
+        if abs(value) < 999.5:
+            return f"{number(value)} {prefix}{unit}"
+        value /= 1000
+    return f"{number(value)} T{unit}"
+
+
 def ratio(value: float | None) -> str:
     """Candidate over baseline: "×1.034"."""
     return f"×{value:,.3f}" if _known(value) else MISSING
@@ -75,6 +86,8 @@ def with_unit(value: float | None, unit: str) -> str:
         return seconds(value)
     if unit == "B":
         return bytes_(value)
+    if unit in ("B/s", "FLOP/s"):
+        return rate(value, unit)
     if unit.startswith("share"):
         return percent(value)
     shown = number(value) if unit.endswith("/s") else count(value)

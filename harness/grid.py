@@ -21,7 +21,7 @@ AXES = tuple(axis for axis in Cell.__struct_fields__ if axis != "copy")
 _COMPLETED = ("device", "device_profile", "representation")
 """What an engine fills in where it was left open."""
 
-_GROUPED_BY = ("workload", "tokenizer", "device", "device_profile", "python")
+_GROUPED_BY = ("workload", "tokenizer", "model", "device", "device_profile", "python")
 
 
 class Grid(NamedTuple):
@@ -45,7 +45,12 @@ def cross(
     for values in product(*axes.values()):
         cell = msgspec.convert(dict(zip(axes, values, strict=True)), Cell)
         policy = parse_policy(cell.gc)
-        for flag in ("heap_objects", "max_model_len", "max_num_batched_tokens"):
+        for flag in (
+            "heap_objects",
+            "max_model_len",
+            "max_num_batched_tokens",
+            "tensor_parallel",
+        ):
             if getattr(cell, flag) < 0:
                 name = flag.replace("_", "-")
                 raise ValueError(f"--{name} {getattr(cell, flag)}: must be 0 or more")
@@ -105,6 +110,10 @@ def _config(cell: Cell) -> EngineConfig:
         logprobs=cell.logprobs,
         request_streams=cell.request_streams,
         model=cell.model,
+        dtype=cell.dtype,
+        sampling=cell.sampling,
+        enforce_eager=_switched("--enforce-eager", cell.enforce_eager),
+        tensor_parallel_size=cell.tensor_parallel or 1,
         device=cell.device,
         device_profile=cell.device_profile,
         representation=cell.representation,
@@ -128,8 +137,14 @@ def is_exact(cell: Cell) -> bool:
     return engine.is_exact(_config(cell))
 
 
+def is_alone(cell: Cell) -> bool:
+    """Whether no other trial can be prepared beside one of this cell."""
+    engine: EngineClass = ENGINES.load(cell.engine)
+    return engine.is_alone(_config(cell))
+
+
 def groups(cells: Sequence[Cell]) -> list[int]:
-    """The group of each cell: equal workload, device and interpreter."""
+    """The group of each cell: equal workload, model, device and interpreter."""
     keys = [tuple(getattr(cell, axis) for axis in _GROUPED_BY) for cell in cells]
     order = list(dict.fromkeys(keys))
     return [order.index(key) for key in keys]

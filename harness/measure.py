@@ -45,7 +45,7 @@ def measure(seen: Observation, mode: str) -> Measured:
         steady = find_steady_state(seen.column("in_flight"), seen.length_ns)
         arrivals = check_delivered(seen.schedule, seen.requests)
         steady_state, delivered = steady.words, arrivals.words
-        values |= _requests(seen) | _steps(seen) | _pauses(seen)
+        values |= _requests(seen) | _steps(seen) | _pauses(seen) | _device(seen)
         values |= steady_metrics(seen, steady) | arrivals.metrics
         values["peak_rss"] = seen.peak_rss
     if mode == "tracked":
@@ -108,7 +108,6 @@ def _steps(seen: Observation) -> Values:
     length = seen.length_ns
     rows = seen.column("num_rows")
     host = seen.host_ns.sum() / 1e9
-    modelled = seen.column("device_length_ns").sum()
     phases = {f"phase_{name}": float(seen.phase(name).mean()) / 1e9 for name in PHASES}
     return phases | {
         "itl_median": _median(gaps),
@@ -118,7 +117,24 @@ def _steps(seen: Observation) -> Values:
         "host_time_per_step": host / len(length),
         "host_time_per_request_step": host / max(1, int(rows.sum())),
         "gc_attributed_gaps": _attributed(seen, length),
-        "device_late": seen.column("late_ns").sum() / modelled if modelled else None,
+    }
+
+
+def _device(seen: Observation) -> Values:
+    seconds = float(seen.column("device_length_ns").sum()) / 1e9
+    if not seconds:
+        return {"device_late": None}
+    work = seen.device_work
+    if not work:
+        return {"device_late": float(seen.column("late_ns").sum()) / 1e9 / seconds}
+    bandwidth, flops = work["bytes"] / seconds, work["flops"] / seconds
+    return {
+        "device_late": None,
+        "device_time_per_step": seconds / len(seen.steps),
+        "achieved_bandwidth": bandwidth,
+        "achieved_bandwidth_share": bandwidth / work["copy_bytes_per_second"],
+        "achieved_flops": flops,
+        "achieved_flops_share": flops / work["matmul_flops_per_second"],
     }
 
 

@@ -159,6 +159,21 @@ _TABLE = (
     Metric("device_late", "share", "lower", "timing", "timing",
            "modelled waits: sum of overrun / sum of modelled step time; over 1 % the trial is "
            "invalid", "docs/method.md"),
+    Metric("device_time_per_step", "s", "neither", "timing", "timing",
+           "time that the device was at a step, mean per step; of real devices alone, as the next "
+           "four", "docs/engines.md"),
+    Metric("achieved_bandwidth", "B/s", "higher", "timing", "timing",
+           "bytes that the steps could not do without moving (weights once a step, keys and "
+           "values of every context) / the device's time", "docs/engines.md"),
+    Metric("achieved_bandwidth_share", "share", "higher", "timing", "timing",
+           "the same / the rate at which the device copies its own memory, measured in the same "
+           "trial", "docs/engines.md"),
+    Metric("achieved_flops", "FLOP/s", "higher", "timing", "timing",
+           "operations that the steps could not do without / the device's time",
+           "docs/engines.md"),
+    Metric("achieved_flops_share", "share", "higher", "timing", "timing",
+           "the same / the rate of a large matrix product on the device, measured in the same "
+           "trial", "docs/engines.md"),
     Metric("peak_rss", "B", "lower", "timing", "timing",
            "largest resident set of the engine's process", "getrusage"),
 )  # fmt: skip

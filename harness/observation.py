@@ -18,7 +18,8 @@ class Observation(NamedTuple):
     """Everything recorded in one trial's window; nanoseconds.
 
     ``events`` and ``processes`` in the same order, one a process of the engine;
-    ``scheduler_stats`` as `StepEngine.scheduler_stats` names them.
+    ``scheduler_stats`` as `StepEngine.scheduler_stats` names them, ``device_work`` as
+    `StepEngine.device_stats` does: the work of the window, and the ceilings.
     """
 
     schedule: Schedule
@@ -30,6 +31,7 @@ class Observation(NamedTuple):
     processes: list[ProcessResult]
     wire_bytes: int
     scheduler_stats: dict[str, int]
+    device_work: dict[str, float]
     watched: Values
     peak_rss: int
 
@@ -56,3 +58,9 @@ class Observation(NamedTuple):
         """Length of a phase in each step."""
         end = 1 + PHASES.index(name)
         return self.steps[:, end] - self.steps[:, end - 1]
+
+
+def device_work(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
+    """What a device did between two answers of `StepEngine.device_stats`, and its ceilings."""
+    done = ("bytes", "flops")
+    return {name: value - before[name] if name in done else value for name, value in after.items()}

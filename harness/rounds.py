@@ -8,6 +8,8 @@ from typing import Protocol
 
 import msgspec
 
+from harness.grid import is_alone
+from harness.machine import cores_usable
 from harness.plan import Plan, Turn, exact_turns, timing_round
 from harness.statistics import Estimate, is_precise
 from harness.store import RunStore, TrialKey, trial_key
@@ -28,12 +30,19 @@ class Compared(Protocol):
         ...
 
 
+_PREPARED_AT_ONCE = 4
+"""Interpreters that get ready side by side at most: each holds torch and a heap."""
 _ATTEMPTS = 3
 """Times a trial is tried that the machine, not the cell, has spoiled."""
 _LOOK_EVERY = 3
 """Rounds from one look at the intervals to the next: a look takes about as long as a trial."""
 _GIVE_UP_AFTER = 2
 """Failures of a cell after which its remaining trials are left out."""
+
+
+def prepared_at_once(cells: Iterable[Cell]) -> int:
+    """Trials that get ready side by side: one where a cell takes all of its device."""
+    return 1 if any(map(is_alone, cells)) else min(cores_usable(), _PREPARED_AT_ONCE)
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ probe, fixed phase. probed: the same with the probe, to see what watching change
 collector off, counter read after each phase. opcodes: collector off, every bytecode traced."""
 
 
-NOT_IN_USE = ("", 0, "off", "none")
+NOT_IN_USE = ("", 0, "off", "none", "auto", "greedy")
 """Values of an axis that say of something that it is not there."""
 
 
@@ -34,6 +34,10 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     engine: str = "builtin"
     release: str = ""
     model: str = ""
+    dtype: str = "auto"
+    sampling: str = "greedy"
+    enforce_eager: str = "off"
+    tensor_parallel: int = 0
     device: str = "modelled"
     device_profile: str = ""
     representation: str = "list_of_lists"

@@ -27,7 +27,7 @@ from harness.grid import engine_config
 from harness.machine import code_identity
 from harness.measure import host_seconds_by_slice, measure
 from harness.modes import MODES
-from harness.observation import Observation
+from harness.observation import Observation, device_work
 from harness.recorder import STEP_COLUMNS
 from harness.sender import Sender
 from harness.store_files import StoreError, writing
@@ -99,12 +99,15 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         if refusals:
             raise ValueError(refusals[0])
         wire_bytes, stats = engine.wire_bytes, engine.scheduler_stats()
+        work = engine.device_stats()
         window_ns = -time.perf_counter_ns()
         client.run(trial.max_steps, trial.slice_steps, pause)
         window_ns += time.perf_counter_ns() - paused.away_ns
         wire_bytes = engine.wire_bytes - wire_bytes
         stats = {name: count - stats[name] for name, count in engine.scheduler_stats().items()}
         client.abandon()  # a worker process answers nothing else while a step is under way
+        # What was abandoned is not in the window, but has been computed.
+        work = {} if trial.max_steps else device_work(work, engine.device_stats())
         processes: list[ProcessResult] = engine.collective_rpc(close_window)
         events: list[Events] = engine.collective_rpc(window_events)
     finally:
@@ -121,6 +124,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         processes=processes,
         wire_bytes=wire_bytes,
         scheduler_stats=stats,
+        device_work=work,
         watched=watch.results(),
         peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
@@ -137,7 +141,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         tokens_sha256=_sha256(client.tokens),
         finish_sha256=_sha256([client.recorder.requests.finish_reason]),
         lengths_sha256=_sha256([client.recorder.requests.num_tokens]),
-        is_scripted=engine_class.is_scripted,
+        is_scripted=engine.is_scripted,
         interpreter=sys.version.split(" (")[0],
         code_root=root,
         code_commit=commit,

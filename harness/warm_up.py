@@ -20,7 +20,7 @@ def warm_up(
     params = sampling_params(schedule, num_steps)
     for i in range(count):
         # Back to front: a prefix cache must not know the prompts that are to come.
-        prompt = np.ascontiguousarray(schedule.prompt_token_ids(i)[::-1])
+        prompt = np.ascontiguousarray(schedule.prompt_token_ids(i, engine.vocab_size)[::-1])
         engine.add_request(first + i, prompt, params[i])
     while engine.has_unfinished_requests():
         output = engine.step()

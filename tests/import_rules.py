@@ -14,9 +14,10 @@ MAY_IMPORT = {
     "dashboards": {"dashboards", "harness", "workloads"},
 }
 
-HEAVY = {"torch", "vllm", "aiohttp"}
+HEAVY = {"torch", "triton", "vllm", "aiohttp"}
 MAY_LOAD_HEAVY = (
-    "engines.builtin.device", "engines.builtin.worker", "engines.builtin.representations",
+    "engines.builtin.device", "engines.builtin.model", "engines.builtin.worker",
+    "engines.builtin.representations",
     "engines.vllm.dialect", "engines.vllm.executor", "engines.vllm.model", "engines.vllm.platform",
     "engines.vllm.runner", "engines.vllm.worker",
 )  # fmt: skip

@@ -20,7 +20,23 @@ def test_the_checker_sees_the_project():
     assert {"workloads.schedule", "engines", "harness.cli.main"} <= files.keys()
     assert ("harness.drive", "harness.recorder") in found
     assert ("harness.__main__", "harness.cli.main") in found, "imports in functions count"
-    assert ("engines.builtin.device.null", "torch") in found, "those for type checkers too"
+    assert ("engines.builtin.model", "torch") in found, "those for type checkers too"
+
+
+def test_a_grid_is_checked_without_torch():
+    """The command line would take seconds to refuse a flag."""
+    code = (
+        "import sys\n"
+        "from engines.builtin.engine import Engine\n"
+        "from engines.protocol import EngineConfig\n"
+        "for device in ('null', 'modelled', 'cpu'):\n"
+        "    config = EngineConfig(max_num_seqs=2, max_model_len=64, device=device)\n"
+        "    Engine.validate(Engine.complete(config))\n"
+        "print('torch' in sys.modules)\n"
+    )
+    command = [sys.executable, "-c", code]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert said.stdout.strip() == "False"
 
 
 @pytest.mark.parametrize(

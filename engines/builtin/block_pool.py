@@ -11,6 +11,16 @@ def blocks_for_longest(num_tokens: int, config: EngineConfig) -> int:
     return -(-(num_tokens + 2 * max(config.num_accepted)) // config.block_size)
 
 
+def check_room(num_blocks: int, config: EngineConfig) -> None:
+    """Raise ValueError where the longest request does not fit into so many blocks."""
+    needed = blocks_for_longest(config.max_model_len, config)
+    if needed > num_blocks:
+        raise ValueError(
+            f"KV cache of {num_blocks} blocks: a request of {config.max_model_len} tokens needs "
+            f"{needed}; give more with --num-gpu-blocks-override, or ask for fewer tokens"
+        )
+
+
 class BlockPool:
     """Free blocks in the order in which they were given back; the one free longest goes first.
 

@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from engines.builtin.block_pool import blocks_for_longest
+from engines.builtin.block_pool import check_room
 from engines.builtin.delivery import Delivery, RequestOutput
 from engines.builtin.delivery.choice import build_delivery, check_delivery, check_params
 from engines.builtin.delivery.choice import contradiction as delivery_contradiction
 from engines.builtin.delivery.streams import RequestOutputCollector
-from engines.builtin.device.choice import check_device, complete_device
+from engines.builtin.device.choice import complete_device, device_class, prompt_vocab_size
 from engines.builtin.logprobs import RequestLogprobs
 from engines.builtin.registries import (
     DELIVERIES,
-    DEVICES,
     OUTPUT_PROCESSING,
     REPRESENTATIONS,
     SCHEDULING_POLICIES,
@@ -32,6 +31,7 @@ from engines.protocol import (
     PHASES,
     BoolArray,
     EngineConfig,
+    EngineDeadError,
     Int32Array,
     Launch,
     SamplingParams,
@@ -55,7 +55,6 @@ class Engine:
     """
 
     role = "engine"
-    is_scripted = True
     has_wait_hook = True
     package = "engines"
     shapes = (("list_of_lists", "per_request"), ("flat_arrays", "columnar"))
@@ -63,7 +62,6 @@ class Engine:
     @staticmethod
     def validate(config: EngineConfig) -> None:
         """Raise ValueError where a part is unknown or a number impossible."""
-        check_device(config)
         REPRESENTATIONS.check(config.representation)
         check_delivery(config)
         OUTPUT_PROCESSING.check(config.output_processing)
@@ -78,17 +76,14 @@ class Engine:
             )
         if min(config.num_accepted, default=0) < 1:
             raise ValueError("num_accepted: every decode step must yield at least 1 token")
-        needed, held = blocks_for_longest(config.max_model_len, config), _num_blocks(config)
-        if needed > held:
-            raise ValueError(
-                f"KV cache of {held} blocks: a request of {config.max_model_len} tokens needs "
-                f"{needed}; give more with --num-gpu-blocks-override, or ask for fewer tokens"
-            )
         if config.max_num_batched_tokens < (most := max(config.num_accepted)):
             raise ValueError(
                 f"max_num_batched_tokens {config.max_num_batched_tokens}: a decode step of one "
                 f"request takes {most}; raise it to at least that"
             )
+        if config.tensor_parallel_size < 1:
+            raise ValueError(f"--tensor-parallel {config.tensor_parallel_size}: must be at least 1")
+        device_class(config).check(config)
 
     @staticmethod
     def complete(config: EngineConfig) -> EngineConfig:
@@ -100,6 +95,11 @@ class Engine:
     def is_exact(config: EngineConfig) -> bool:
         """Whether counts repeat to the digit: no clock, no second process."""
         return config.device == "null" and config.worker == "in-process"
+
+    @staticmethod
+    def is_alone(config: EngineConfig) -> bool:
+        """Whether the device has room for no other engine beside this one."""
+        return device_class(config).is_alone
 
     @staticmethod
     def launch(python: str, release: str) -> Launch:
@@ -117,6 +117,17 @@ class Engine:
             )
         if why := delivery_contradiction(config):
             return why
+        if config.tensor_parallel_size > 1:
+            if config.worker == "in-process":
+                return (
+                    f"--tensor-parallel {config.tensor_parallel_size} in one process: each rank "
+                    "has its own; use --worker process"
+                )
+            if not device_class(config).backend:
+                return (
+                    f"--tensor-parallel {config.tensor_parallel_size}: device {config.device} has "
+                    "no model to divide; use cpu or cuda"
+                )
         if config.engine_core != "in-process":
             return f"--engine-core {config.engine_core}: the built-in engine has but one process"
         return ""
@@ -131,12 +142,27 @@ class Engine:
         table = RequestTable(config)
         self._delivery: Delivery = build_delivery(config, table)
         self.config = config
-        self._scheduler = Scheduler(config, _num_blocks(config), table, self._delivery.token_ids)
+        self.is_scripted = not device_class(config).has_model
+        self.vocab_size = prompt_vocab_size(config)
         self._handoff_bytes = REPRESENTATIONS.load(config.representation)().nbytes
         self._left_under_way: int = OUTPUT_PROCESSING.load(config.output_processing)
         self._under_way: deque[ScheduledStep] = deque()
         self._finished: dict[int, Int32Array | list[int]] = {}
         self._worker: Worker = WORKERS.load(config.worker)(config)
+        try:
+            num_blocks = self._lay_out_cache()
+        except (EngineDeadError, ValueError):
+            self._worker.shutdown()
+            raise
+        self._scheduler = Scheduler(config, num_blocks, table, self._delivery.token_ids)
+
+    def _lay_out_cache(self) -> int:
+        """Blocks of the KV cache, there from now on."""
+        held = self._worker.num_kv_tokens() // self.config.block_size
+        num_blocks = self.config.num_gpu_blocks_override or held
+        check_room(num_blocks, self.config)
+        self._worker.initialize_cache(num_blocks)
+        return num_blocks
 
     @property
     def wire_bytes(self) -> int:
@@ -247,6 +273,10 @@ class Engine:
             "prefix_cache_hits": cache.num_hits if cache else 0,
         }
 
+    def device_stats(self) -> dict[str, float]:
+        """What the device has done so far and could do at best; between steps only."""
+        return self._worker.device_stats()
+
     def request_output(self, request_index: int) -> RequestOutput:
         """A running request's output so far. Raises KeyError for one that is not running."""
         return self._delivery.request_output(self._scheduler.table.row_of[request_index])
@@ -289,8 +319,3 @@ class Engine:
     def shutdown(self) -> None:
         """End the worker process; safe to call twice."""
         self._worker.shutdown()
-
-
-def _num_blocks(config: EngineConfig) -> int:
-    held: int = DEVICES.load(config.device).num_kv_tokens(config) // config.block_size
-    return config.num_gpu_blocks_override or held

@@ -56,6 +56,16 @@ DEVICES = Registry(
     {
         "null": f"{_HERE}.device.null:NullDevice",
         "modelled": f"{_HERE}.device.modelled:ModelledDevice",
+        "cpu": f"{_HERE}.device.cpu:CpuDevice",
+        "cuda": f"{_HERE}.device.cuda:CudaDevice",
+    },
+)
+
+ARCHITECTURES = Registry(
+    "model architecture",
+    {
+        "OPTForCausalLM": f"{_HERE}.model.opt:OPT",
+        "LlamaForCausalLM": f"{_HERE}.model.llama:Llama",
     },
 )
 

@@ -33,6 +33,10 @@ def contradiction(config: EngineConfig) -> str:
         return f"{config.delivery} delivery: vLLM's scheduler reads one request at a time"
     if config.num_accepted != (1,):
         return "several tokens a step: vLLM takes them from a draft model, and here is none"
+    if (config.dtype, config.sampling) != ("auto", "greedy"):
+        return "--dtype and --sampling are of the built-in engine's cpu and cuda devices"
+    if config.tensor_parallel_size > 1:
+        return "--tensor-parallel is of the built-in engine's cpu and cuda devices"
     if config.tokenizer or (config.detokenizer, config.logprobs, config.request_streams) != _OFF:
         return "detokenizer, logprobs and request streams are parts of the built-in engine"
     return ""

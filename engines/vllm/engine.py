@@ -35,6 +35,8 @@ class VllmEngine:
     """
 
     host_path: bool
+    vocab_size = 50257
+    """GPT-2's: every shipped config has that many."""
     package = "vllm"
     shapes = (("", "per_request"),)
 
@@ -58,6 +60,11 @@ class VllmEngine:
         except BaseException:
             self.shutdown()
             raise
+
+    @staticmethod
+    def is_alone(config: EngineConfig) -> bool:
+        """vLLM takes nine tenths of a GPU's memory."""
+        return config.device == "cuda"
 
     def _start(self, config: EngineConfig) -> Any:
         from vllm.engine.arg_utils import EngineArgs
@@ -185,6 +192,10 @@ class VllmEngine:
 
     def scheduler_stats(self) -> dict[str, int]:
         """Not asked for: vLLM's statistics are switched off."""
+        return {}
+
+    def device_stats(self) -> dict[str, float]:
+        """Nothing: vLLM does not say what its model has done."""
         return {}
 
     def collective_rpc(self, function: Callable[..., Any], *args: Any) -> list[Any]:

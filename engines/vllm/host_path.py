@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from engines.builtin.device.choice import check_device, complete_device
+from engines.builtin.device.choice import complete_device, device_class
 from engines.builtin.registries import DEVICES, REPRESENTATIONS
 from engines.protocol import EngineConfig
 from engines.vllm import arguments
@@ -32,7 +32,12 @@ class HostPathEngine(VllmEngine):
     @staticmethod
     def validate(config: EngineConfig) -> None:
         """Raise ValueError where a part is unknown or a number impossible."""
-        check_device(config)
+        if device_class(config).has_model:
+            raise ValueError(
+                f"device {config.device!r}: vLLM's host path runs without a model; use null or "
+                "modelled, or --engine vllm for all of it"
+            )
+        device_class(config).check(config)
         if config.representation != NATIVE:
             REPRESENTATIONS.check(config.representation)
         arguments.check(config)

@@ -1,28 +1,19 @@
 """Which model vLLM is told to serve: a shipped config by its name, or a local model folder."""
 
-import difflib
 import json
 from pathlib import Path
 
-_SHIPPED = Path(__file__).parent / "models"
+from engines.models import nearest_models, shipped_folder
+
 _NEEDED = ("architectures", "hidden_size", "num_attention_heads", "num_hidden_layers", "vocab_size")
-
-
-def shipped_models() -> list[str]:
-    """Names of the configs that come with the package; weights come with none."""
-    return sorted(path.parent.name for path in _SHIPPED.glob("*/config.json"))
 
 
 def model_folder(name_or_path: str) -> Path:
     """The folder of a model. Raises ValueError for an unknown name or a config that is none."""
-    shipped = _SHIPPED / name_or_path
-    folder = shipped if name_or_path in shipped_models() else Path(name_or_path).expanduser()
+    folder = shipped_folder(name_or_path) or Path(name_or_path).expanduser()
     if not folder.is_dir():
-        known = shipped_models()
-        near = difflib.get_close_matches(name_or_path, known, n=3) or known
-        raise ValueError(
-            f"unknown model {name_or_path!r}; nearest: {', '.join(near)} (or a model's folder)"
-        )
+        near = nearest_models(name_or_path)
+        raise ValueError(f"unknown model {name_or_path!r}; nearest: {near} (or a model's folder)")
     config = folder / "config.json"
     try:
         fields = json.loads(config.read_text())

@@ -7,8 +7,8 @@ import click
 
 from engines.builtin import registries
 from engines.builtin.device.profile import load_profile, shipped_profiles
+from engines.models import shipped_models
 from engines.registry import ENGINES, Registry
-from engines.vllm.models import shipped_models
 from harness.collector.policy import DESCRIPTIONS
 from harness.metrics import METRICS
 from harness.report.lists import list_table

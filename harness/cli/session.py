@@ -15,16 +15,13 @@ from harness.cli.progress import TrialProgress
 from harness.experiment import ExperimentResult
 from harness.grid import baselines, cross, varying
 from harness.isolate import isolate
-from harness.machine import cores_usable, describe
+from harness.machine import describe
 from harness.metrics import METRICS
 from harness.plan import Plan, default_decider, exact_turns
-from harness.rounds import Compared, Outcomes, Precision, Rounds
+from harness.rounds import Compared, Outcomes, Precision, Rounds, prepared_at_once
 from harness.store import RunStore, new_name, trial_key, write_json
 from harness.summarise import summarise
 from harness.trial import Cell, Mode, Trial, TrialFailure, TrialResult
-
-_PREPARED_AT_ONCE = 4
-"""Interpreters that get ready side by side at most: each holds torch and a heap."""
 
 
 class Session:
@@ -163,7 +160,7 @@ class Session:
                 store,
                 partial(isolate, timeout_seconds=self._timeout),
                 progress.on_trial,
-                batch=min(cores_usable(), _PREPARED_AT_ONCE),
+                batch=prepared_at_once(plan.cells),
                 outcomes=stored,
             )
             try:

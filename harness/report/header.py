@@ -10,6 +10,8 @@ from harness.trial import NOT_IN_USE
 _DEVICES = {
     "modelled": "modelled: a wait of modelled length stands for the accelerator; the host path is "
     "the real one",
+    "cpu": "cpu: a real model on the CPU, computed when it is waited for",
+    "cuda": "cuda: a real model on the GPU",
     "null": "null: a forward pass of zero length, the host path alone",
 }
 

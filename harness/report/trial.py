@@ -28,7 +28,7 @@ _SUBJECTS = {
     "Scheduler": ("num_preemptions", "prefix_cache_"),
     "Collector": ("gc_", "full_pass"),
     "Objects and bytes": ("tracked_", "handoff_", "wire_", "peak_"),
-    "Device": ("device_",),
+    "Device": ("device_", "achieved_"),
 }
 _COUNTED = ("steps", "preemptions", "collections", "objects", "bytecodes")
 _LEFT = ("Requests", "Steps")

@@ -11,9 +11,9 @@ import msgspec
 from harness.experiment import ExperimentResult
 from harness.grid import baselines
 from harness.isolate import isolate
-from harness.machine import cores_usable, describe
+from harness.machine import describe
 from harness.plan import Plan
-from harness.rounds import Outcomes, Precision, Rounds
+from harness.rounds import Outcomes, Precision, Rounds, prepared_at_once
 from harness.store import RunStore, new_name
 from harness.suites.commit import installed_tree
 from harness.suites.grid import SEED, schedule
@@ -21,7 +21,6 @@ from harness.summarise import summarise
 from harness.trial import Cell, Mode
 
 _ROOT = Path(__file__).resolve().parents[2]
-_PREPARED_AT_ONCE = 4
 _TRIAL_TIMEOUT_SECONDS = 300.0
 
 
@@ -66,7 +65,7 @@ def measure(
         store,
         partial(isolate, timeout_seconds=_TRIAL_TIMEOUT_SECONDS),
         lambda turn, outcome: None,
-        batch=min(cores_usable(), _PREPARED_AT_ONCE),
+        batch=prepared_at_once(chosen),
     )
     described = partial(
         summarise,

@@ -30,3 +30,8 @@ def die_when_busy(process):
 def fail(process, role):
     if process.role == role:
         raise LookupError("no such weight")
+
+
+def refuse(process, role: str, sentence: str) -> None:
+    if process.role == role:
+        raise ValueError(sentence)

@@ -184,8 +184,16 @@ def test_a_worker_that_cannot_start(start, monkeypatch):
     """A name that only this process knows; the failed worker is not left behind."""
     known = REPRESENTATIONS.check("list_of_lists")
     monkeypatch.setitem(REPRESENTATIONS._entries, "here_only", known)
-    with pytest.raises(EngineDeadError, match="unknown representation 'here_only'"):
+    with pytest.raises(ValueError, match="unknown representation 'here_only'"):
         start(representation="here_only")
+
+
+def test_a_call_that_is_refused_leaves_the_worker_at_work(start):
+    engine = start()
+    with pytest.raises(ValueError, match=r"^not on a Sunday$"):
+        engine.collective_rpc(rpc_calls.refuse, "worker", "not on a Sunday")
+    add_requests(engine)
+    assert drain(engine)
 
 
 def test_prompts_of_megabytes_cross(start):

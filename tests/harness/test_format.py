@@ -63,3 +63,18 @@ def test_seconds_say_the_value(value):
     shown, unit = fmt.seconds(value).split()
     scale = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[unit]
     assert float(shown.replace(",", "")) * scale == pytest.approx(value, rel=0.00501)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (3_900_892_239, "B/s", "3.90 GB/s"),
+        (4.3e12, "B/s", "4.30 TB/s"),
+        (999.4, "B/s", "999 B/s"),
+        (999.6, "B/s", "1.00 kB/s"),
+        (44_462_893_741, "FLOP/s", "44.5 GFLOP/s"),
+        (1.2e16, "FLOP/s", "12,000 TFLOP/s"),
+    ],
+)
+def test_rates_of_bytes_and_operations_go_by_thousands(value, unit, shown):
+    assert fmt.with_unit(value, unit) == shown

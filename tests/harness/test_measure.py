@@ -75,9 +75,18 @@ def observations(draw) -> Observation:
         processes=[process((7, 3, 1)), process((5, 2, 0))],
         wire_bytes=draw(st.sampled_from([0, 1000])),
         scheduler_stats=draw(st.sampled_from([{}, stats(0), stats(4)])),
+        device_work=draw(st.sampled_from([{}, WORK])),
         watched={},
         peak_rss=4096,
     )
+
+
+WORK = {
+    "bytes": 6e9,
+    "flops": 8e9,
+    "copy_bytes_per_second": 3e10,
+    "matmul_flops_per_second": 5e11,
+}
 
 
 def stats(queries: int) -> dict[str, int]:
@@ -145,6 +154,16 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
         out["num_preemptions"] = 3
         if seen.scheduler_stats["prefix_cache_queries"]:
             out["prefix_cache_hit_rate"] = 1 / 4
+    if seen.device_work:
+        out["device_late"] = None
+        if modelled:
+            out |= {
+                "device_time_per_step": modelled / S / len(steps),
+                "achieved_bandwidth": 6e9 * S / modelled,
+                "achieved_bandwidth_share": 6e9 * S / modelled / 3e10,
+                "achieved_flops": 8e9 * S / modelled,
+                "achieved_flops_share": 8e9 * S / modelled / 5e11,
+            }
     if seen.wire_bytes:
         out["wire_bytes_per_step"] = seen.wire_bytes / len(steps)
     if done:
@@ -212,7 +231,7 @@ def made_up(**changes) -> Observation:
     steps = np.zeros((1, len(STEP_COLUMNS)), np.int64)
     gaps = np.zeros(0, np.int64)
     seen = Observation(
-        schedule([1]), requests, steps, gaps, 1, [events([])], [process()], 0, {}, {}, 0
+        schedule([1]), requests, steps, gaps, 1, [events([])], [process()], 0, {}, {}, {}, 0
     )
     return seen._replace(**changes)
 

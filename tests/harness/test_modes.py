@@ -35,6 +35,7 @@ class Toy:
     role = "engine"
     while_device_busy = None
     wire_bytes = 0
+    vocab_size = 100
 
     def __init__(self, made: int, kept: int, steps: int) -> None:
         self.clock: Callable[[], int] = lambda: 0
@@ -84,7 +85,7 @@ def metrics_of(mode: str, served, of, full_batch: int) -> dict[str, float | None
     recorder = client.recorder
     events = Probe(capacity=0).events()
     seen = Observation(of, recorder.requests, recorder.steps, recorder.gaps, 1, [events],
-                       [process()], 0, {}, watch.results(), 0)  # fmt: skip
+                       [process()], 0, {}, {}, watch.results(), 0)  # fmt: skip
     return measure(seen, mode)[0]
 
 

@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     import torch
 
     from engines.builtin.logprobs import DeviceLogprobs
+    from engines.builtin.model import Parallel
+    from engines.builtin.worker import SchedulerOutput
 
 
 class DeviceBatch(NamedTuple):
@@ -17,7 +19,8 @@ class DeviceBatch(NamedTuple):
     int32, tokens to compute; ``context`` int64, tokens in the KV cache after this step;
     ``samples`` bool or None, whether a row's prompt is through, so that it samples (None: all);
     ``decodes`` bool or None, whether it was through before, so that drafts are verified (None: no
-    drafts).
+    drafts). ``scheduled``: what the scheduler sent, and ``block_table`` int32 ``[slots,
+    max_blocks]`` the runner's own, valid during the launch; a device with a model needs both.
     """
 
     request_index: Int64Array
@@ -26,34 +29,69 @@ class DeviceBatch(NamedTuple):
     context: Int64Array
     samples: BoolArray | None
     decodes: BoolArray | None
+    scheduled: "SchedulerOutput | None" = None
+    block_table: Int32Array | None = None
 
 
 class StepHandle(Protocol):
     """A launched step."""
 
+    num_tokens: Int32Array | None
+    """int32 ``[num_reqs]``: tokens that each row will have sampled; None: one each."""
     tokens: "torch.Tensor"
-    """int32 ``[num_reqs, max_tokens]`` on the device, -1 beyond what a row sampled."""
+    """int32 ``[num_reqs, max_tokens]``, on the host once waited for, -1 beyond what a row sampled.
+    Valid until the second launch after the step's own."""
     logprobs: "DeviceLogprobs | None"
-    """Of the tokens, on the host; None where none were asked for."""
+    """Of the tokens, on the host once waited for; None where none were asked for."""
     step_seconds: float
-    """How long the device says the step takes; 0 where it takes no time or does not know."""
+    """How long the device says the step takes, once waited for; 0 where it takes no time."""
 
     def wait(self) -> tuple[int, int]:
         """Block until the tokens are there; nanoseconds blocked, and of these too many."""
         ...
 
 
-class Device(Protocol):
-    """Runs forward passes in the order of their launch; built from an `EngineConfig`."""
+class DeviceClass(Protocol):
+    """What a device answers before there is one, in a process that may not import torch."""
 
     needs_profile: bool
     """Whether ``device_profile`` says anything to it."""
+    has_model: bool
+    """Whether its tokens come out of a model; otherwise they are scripted."""
+    backend: str
+    """Of ``torch.distributed``, between ranks; "" where there can be but one."""
+    is_alone: bool
+    """Whether it takes all the memory there is."""
 
     @staticmethod
-    def num_kv_tokens(config: EngineConfig) -> int:
-        """How many tokens the device's KV cache holds."""
+    def check(config: EngineConfig) -> None:
+        """Raise ValueError where it cannot run this at all."""
+        ...
+
+    @staticmethod
+    def build(config: EngineConfig, parallel: "Parallel") -> "Device":
+        """It, one of ``parallel.size`` ranks. Raises ValueError where it cannot be."""
+        ...
+
+
+class Device(Protocol):
+    """Runs forward passes in the order of their launch."""
+
+    def num_kv_tokens(self, config: EngineConfig) -> int:
+        """How many tokens its KV cache can hold."""
+        ...
+
+    def initialize_cache(self, num_blocks: int) -> None:
+        """Lay the cache out, once and before the first launch.
+
+        Raises ValueError where it does not fit.
+        """
         ...
 
     def launch(self, batch: DeviceBatch) -> StepHandle:
         """Start a step and return at once."""
+        ...
+
+    def stats(self) -> dict[str, float]:
+        """See `engines.protocol.StepEngine.device_stats`."""
         ...

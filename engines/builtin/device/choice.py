@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
-from engines.builtin.device.profile import load_profile
+from engines.builtin.device import DeviceClass
+from engines.builtin.model.config import load_model
 from engines.builtin.registries import DEVICES
 from engines.protocol import EngineConfig
+
+_ANY_VOCAB_SIZE = 50257
 
 
 def complete_device(config: EngineConfig) -> EngineConfig:
@@ -16,7 +19,14 @@ def complete_device(config: EngineConfig) -> EngineConfig:
     return replace(config, device=device, device_profile=profile)
 
 
-def check_device(config: EngineConfig) -> None:
-    """Raise ValueError where there is no such device or profile."""
-    if DEVICES.load(config.device).needs_profile:
-        load_profile(config.device_profile)
+def prompt_vocab_size(config: EngineConfig) -> int:
+    """Token ids of a prompt are below it: the model's, GPT-2's where there is none."""
+    if not device_class(config).has_model:
+        return _ANY_VOCAB_SIZE
+    return min(_ANY_VOCAB_SIZE, load_model(config.model).config.vocab_size)
+
+
+def device_class(config: EngineConfig) -> DeviceClass:
+    """The device's class. Raises ValueError for an unknown one."""
+    found: DeviceClass = DEVICES.load(config.device)
+    return found

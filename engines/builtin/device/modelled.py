@@ -3,30 +3,22 @@
 import time
 from typing import TYPE_CHECKING
 
+from engines.builtin.block_pool import check_room
 from engines.builtin.device import DeviceBatch
 from engines.builtin.device.profile import load_profile
-from engines.builtin.device.scripted_sampler import ScriptedSampler
+from engines.builtin.device.scripted_sampler import Sampled, ScriptedSampler
 from engines.deadline import tighten_timer, wait_until
 from engines.protocol import EngineConfig
 
 if TYPE_CHECKING:
-    import torch
-
-    from engines.builtin.logprobs import DeviceLogprobs
+    from engines.builtin.model import Parallel
 
 
 class _Running:
-    __slots__ = ("_end_ns", "logprobs", "step_seconds", "tokens")
+    __slots__ = ("_end_ns", "logprobs", "num_tokens", "step_seconds", "tokens")
 
-    def __init__(
-        self,
-        tokens: "torch.Tensor",
-        logprobs: "DeviceLogprobs | None",
-        step_seconds: float,
-        end_ns: int,
-    ) -> None:
-        self.tokens = tokens
-        self.logprobs = logprobs
+    def __init__(self, sampled: Sampled, step_seconds: float, end_ns: int) -> None:
+        self.num_tokens, self.tokens, self.logprobs = sampled
         self.step_seconds = step_seconds
         self._end_ns = end_ns
 
@@ -43,6 +35,9 @@ class ModelledDevice:
     """Steps run one after the other, each from its launch or from the end of the one before."""
 
     needs_profile = True
+    has_model = False
+    backend = ""
+    is_alone = False
 
     def __init__(self, config: EngineConfig) -> None:
         self._profile = load_profile(config.device_profile)
@@ -51,9 +46,23 @@ class ModelledDevice:
         tighten_timer()
 
     @staticmethod
+    def build(config: EngineConfig, parallel: "Parallel") -> "ModelledDevice":
+        """It; what is scripted is not divided."""
+        return ModelledDevice(config)
+
+    @staticmethod
+    def check(config: EngineConfig) -> None:
+        """Raise ValueError where there is no such profile, or a request does not fit."""
+        held = ModelledDevice.num_kv_tokens(config) // config.block_size
+        check_room(config.num_gpu_blocks_override or held, config)
+
+    @staticmethod
     def num_kv_tokens(config: EngineConfig) -> int:
         """What the profile's memory leaves beside the weights."""
         return load_profile(config.device_profile).num_kv_tokens()
+
+    def initialize_cache(self, num_blocks: int) -> None:
+        """Nothing is kept."""
 
     def launch(self, batch: DeviceBatch) -> _Running:
         """Start at once or when the step before has ended, whichever is later."""
@@ -61,4 +70,8 @@ class ModelledDevice:
         step_seconds = self._profile.step_seconds(batch)
         self._free_at_ns = start + round(step_seconds * 1e9)
         # Sampled after the clock has started: what the host spends on it the device is busy.
-        return _Running(*self._sampler.sample(batch), step_seconds, self._free_at_ns)
+        return _Running(self._sampler.sample(batch), step_seconds, self._free_at_ns)
+
+    def stats(self) -> dict[str, float]:
+        """Nothing: there is no arithmetic."""
+        return {}

@@ -2,22 +2,20 @@
 
 from typing import TYPE_CHECKING
 
+from engines.builtin.block_pool import check_room
 from engines.builtin.device import DeviceBatch
-from engines.builtin.device.scripted_sampler import ScriptedSampler
+from engines.builtin.device.scripted_sampler import Sampled, ScriptedSampler
 from engines.protocol import EngineConfig
 
 if TYPE_CHECKING:
-    import torch
-
-    from engines.builtin.logprobs import DeviceLogprobs
+    from engines.builtin.model import Parallel
 
 
 class _Done:
-    __slots__ = ("logprobs", "step_seconds", "tokens")
+    __slots__ = ("logprobs", "num_tokens", "step_seconds", "tokens")
 
-    def __init__(self, tokens: "torch.Tensor", logprobs: "DeviceLogprobs | None") -> None:
-        self.tokens = tokens
-        self.logprobs = logprobs
+    def __init__(self, sampled: Sampled) -> None:
+        self.num_tokens, self.tokens, self.logprobs = sampled
         self.step_seconds = 0.0
 
     def wait(self) -> tuple[int, int]:
@@ -29,9 +27,23 @@ class NullDevice:
     """Samples at launch; a step is over when it begins."""
 
     needs_profile = False
+    has_model = False
+    backend = ""
+    is_alone = False
 
     def __init__(self, config: EngineConfig) -> None:
         self._sampler = ScriptedSampler(config)
+
+    @staticmethod
+    def build(config: EngineConfig, parallel: "Parallel") -> "NullDevice":
+        """It; what is scripted is not divided."""
+        return NullDevice(config)
+
+    @staticmethod
+    def check(config: EngineConfig) -> None:
+        """Raise ValueError where so few blocks were asked for that a request does not fit."""
+        held = NullDevice.num_kv_tokens(config) // config.block_size
+        check_room(config.num_gpu_blocks_override or held, config)
 
     @staticmethod
     def num_kv_tokens(config: EngineConfig) -> int:
@@ -39,6 +51,13 @@ class NullDevice:
         margin = 2 * max(config.num_accepted) + config.block_size
         return config.max_num_seqs * (config.max_model_len + margin)
 
+    def initialize_cache(self, num_blocks: int) -> None:
+        """Nothing is kept."""
+
     def launch(self, batch: DeviceBatch) -> _Done:
         """Sample now; the handle is done."""
-        return _Done(*self._sampler.sample(batch))
+        return _Done(self._sampler.sample(batch))
+
+    def stats(self) -> dict[str, float]:
+        """Nothing: there is no arithmetic."""
+        return {}

@@ -57,6 +57,18 @@ class Worker(Protocol):
 
     wire_bytes: int
 
+    def num_kv_tokens(self) -> int:
+        """How many tokens its device's KV cache can hold."""
+        ...
+
+    def initialize_cache(self, num_blocks: int) -> None:
+        """Lay the cache out, before the first launch. Raises ValueError where it does not fit."""
+        ...
+
+    def device_stats(self) -> dict[str, float]:
+        """See `engines.protocol.StepEngine.device_stats`; between steps only."""
+        ...
+
     def launch(self, scheduler_output: SchedulerOutput) -> None:
         """Start a step and return at once."""
         ...

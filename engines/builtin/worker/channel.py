@@ -27,6 +27,21 @@ class Channel:
         self._buffer = bytearray()
         self.num_bytes = 0
 
+    @staticmethod
+    def pair() -> "tuple[Channel, Channel]":
+        """Both ends of a new one."""
+        here, there = socket.socketpair()
+        return Channel(here), Channel(there)
+
+    @property
+    def has_message(self) -> bool:
+        """Whether `recv` need not wait."""
+        return bool(self._inbox)
+
+    def peek(self, count: int) -> bytes:
+        """The first bytes of the next message, which is there."""
+        return self._inbox[0][:count]
+
     def fileno(self) -> int:
         """The socket's descriptor."""
         return self._socket.fileno()
@@ -41,7 +56,7 @@ class Channel:
             except BlockingIOError:
                 readable, _, _ = select.select([self._socket], [self._socket], [])
                 if readable:
-                    self._receive()
+                    self.receive()
             except OSError as error:
                 raise ChannelClosedError(str(error)) from error
 
@@ -49,14 +64,15 @@ class Channel:
         """Wait for one message. Raises ChannelClosedError where the other end is gone."""
         while not self._inbox:
             select.select([self._socket], [], [])
-            self._receive()
+            self.receive()
         return self._inbox.popleft()
 
     def close(self) -> None:
         """Close this end."""
         self._socket.close()
 
-    def _receive(self) -> None:
+    def receive(self) -> None:
+        """Take in what has come. Raises ChannelClosedError where the other end is gone."""
         try:
             data = self._socket.recv(_CHUNK)
         except BlockingIOError:

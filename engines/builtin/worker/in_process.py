@@ -15,9 +15,22 @@ class InProcessWorker:
     wire_bytes = 0
 
     def __init__(self, config: EngineConfig) -> None:
+        self._config = config
         self._runner = Runner(config)
         self._launched: deque[Any] = deque()
         self._waited = (0, 0)
+
+    def num_kv_tokens(self) -> int:
+        """The device says."""
+        return self._runner.device.num_kv_tokens(self._config)
+
+    def initialize_cache(self, num_blocks: int) -> None:
+        """The device does."""
+        self._runner.device.initialize_cache(num_blocks)
+
+    def device_stats(self) -> dict[str, float]:
+        """The device's own."""
+        return self._runner.device.stats()
 
     def launch(self, scheduler_output: SchedulerOutput) -> None:
         """Start a step on this thread."""

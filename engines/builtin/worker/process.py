@@ -1,56 +1,84 @@
-"""The runner in a process of its own, behind a wire: both ends of the boundary."""
+"""The runner in processes of its own, one a rank, behind a wire: the scheduler's end."""
 
-import os
 import pickle
+import select
+import shutil
 import signal
-import socket
 import subprocess
 import sys
-import traceback
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from engines.builtin.registries import WIRES
-from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
+from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput, device_calls
 from engines.builtin.worker.channel import Channel, ChannelClosedError
-from engines.builtin.worker.runner import Runner
+from engines.builtin.worker.messages import ERROR, REFUSED, RPC, STEP, Setup
 from engines.protocol import EngineConfig, EngineDeadError
-from engines.unix import die_with_parent
 
-_STEP, _RPC, _ERROR = b"S", b"R", b"E"
+_LOOP = "engines.builtin.worker.process_loop"
 
 
 class ProcessWorker:
-    """The scheduler's end. Raises EngineDeadError from any call once the process is gone."""
+    """Every rank is sent the same; the first one's tokens are the step's, as in vLLM.
+
+    Raises EngineDeadError from any call once a process is gone.
+    """
 
     def __init__(self, config: EngineConfig) -> None:
-        here, there = socket.socketpair()
-        command = [sys.executable, "-P", "-m", __name__, str(there.fileno())]
-        self._process = subprocess.Popen(command, pass_fds=[there.fileno()])
-        there.close()
-        self._channel = Channel(here)
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._channels: list[Channel] = []
         self._wire = WIRES.load(config.wire)()
         self._outputs: list[bytes] = []
         self._launched = 0
+        self._folder = Path(mkdtemp(prefix="gcbench-ranks-"))
         try:
-            self._call(_RPC, pickle.dumps(config))
-        except EngineDeadError:
+            for rank in range(config.tensor_parallel_size):
+                self._start(Setup(config, rank, str(self._folder / "rendezvous")))
+            for channel in self._channels:
+                self._receive(channel)
+        except (EngineDeadError, ValueError):
             self.shutdown()
             raise
+
+    def _start(self, setup: Setup) -> None:
+        here, there = Channel.pair()
+        command = [sys.executable, "-P", "-m", _LOOP, str(there.fileno())]
+        self._processes.append(subprocess.Popen(command, pass_fds=[there.fileno()]))
+        there.close()
+        self._channels.append(here)
+        self._send(here, RPC + pickle.dumps(setup))
 
     @property
     def wire_bytes(self) -> int:
         """Bytes both ways, headers included."""
-        return self._channel.num_bytes
+        return sum(channel.num_bytes for channel in self._channels)
+
+    def num_kv_tokens(self) -> int:
+        """What the rank with the least room says."""
+        each: list[int] = self.rpc(device_calls.num_kv_tokens, ())
+        return min(each)
+
+    def initialize_cache(self, num_blocks: int) -> None:
+        """On every rank."""
+        self.rpc(device_calls.initialize_cache, (num_blocks,))
+
+    def device_stats(self) -> dict[str, float]:
+        """The sum over the ranks: together they are the device."""
+        each: list[dict[str, float]] = self.rpc(device_calls.device_stats, ())
+        return {name: sum(stats[name] for stats in each) for name in each[0]}
 
     def launch(self, scheduler_output: SchedulerOutput) -> None:
         """Encode and send a step; the socket may take it before the worker does."""
-        self._send(_STEP + self._wire.encode(scheduler_output))
+        message = STEP + self._wire.encode(scheduler_output)
+        for channel in self._channels:
+            self._send(channel, message)
         self._launched += 1
 
     def wait(self) -> None:
         """Block until the oldest step's bytes are here."""
-        self._outputs.append(self._receive())
+        self._outputs.append(self._receive(self._channels[0]))
         self._launched -= 1
 
     def handoff(self) -> ModelRunnerOutput:
@@ -59,91 +87,69 @@ class ProcessWorker:
         return output
 
     def rpc(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
-        """Call in the worker's process. Raises RuntimeError while a step is under way."""
+        """Call in each worker process, whose ValueErrors are raised here.
+
+        Raises RuntimeError while a step is under way.
+        """
         if self._launched:
             raise RuntimeError("rpc while a step is under way")
-        return [pickle.loads(self._call(_RPC, pickle.dumps((function, args))))]
+        message = RPC + pickle.dumps((function, args))
+        for channel in self._channels:
+            self._send(channel, message)
+        return [pickle.loads(self._receive(channel)) for channel in self._channels]
 
     def shutdown(self) -> None:
-        """Close the socket, which ends the worker's loop; kill it if that takes 5 s."""
-        self._channel.close()  # the worker's loop ends when its socket does
-        try:
-            self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        """Close the sockets, which ends the workers' loops; kill what takes longer than 5 s."""
+        for channel in self._channels:
+            channel.close()
+        for process in self._processes:
+            try:
+                process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _call(self, tag: bytes, payload: bytes) -> bytes:
-        self._send(tag + payload)
-        return self._receive()
-
-    def _send(self, message: bytes) -> None:
+    def _send(self, channel: Channel, message: bytes) -> None:
         try:
-            self._channel.send(message)
+            channel.send(message)
         except ChannelClosedError:
-            raise self._death() from None
+            raise self._death(channel) from None
 
-    def _receive(self) -> bytes:
+    def _receive(self, channel: Channel) -> bytes:
+        if len(self._channels) > 1:
+            self._watch_all_until(channel)
         try:
-            message = self._channel.recv()
+            message = channel.recv()
         except ChannelClosedError:
-            raise self._death() from None
-        if message[:1] == _ERROR:
-            raise EngineDeadError(f"the worker process failed: {message[1:].decode()}")
+            raise self._death(channel) from None
+        if message[:1] == ERROR:
+            raise self._failure(message)
+        if message[:1] == REFUSED:
+            raise ValueError(message[1:].decode())
         return message[1:]
 
-    def _death(self) -> EngineDeadError:
-        code = self._process.wait()
+    def _watch_all_until(self, awaited: Channel) -> None:
+        """A rank that ends leaves the others waiting for it in a collective, for ever."""
+        while not awaited.has_message:
+            readable, _, _ = select.select(self._channels, [], [])
+            for channel in readable:
+                try:
+                    channel.receive()
+                except ChannelClosedError:
+                    raise self._death(channel) from None
+                if channel.has_message and channel.peek(1) == ERROR:
+                    raise self._failure(channel.recv())
+
+    def _failure(self, message: bytes) -> EngineDeadError:
+        """What to raise for an error that a rank reports: the end of another may have caused it."""
+        for process, channel in zip(self._processes, self._channels, strict=True):
+            if (process.poll() or 0) < 0:
+                return self._death(channel)
+        return EngineDeadError(f"the worker process failed: {message[1:].decode()}")
+
+    def _death(self, channel: Channel) -> EngineDeadError:
+        process = self._processes[self._channels.index(channel)]
+        code = process.wait()
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-        return EngineDeadError(f"the worker process (pid {self._process.pid}) {how}")
-
-
-class _WorkerProcess:
-    """The runner's end: the loop of the process."""
-
-    role = "worker"
-
-    def __init__(self, channel: Channel) -> None:
-        self.while_device_busy: Callable[[], object] | None = None
-        self._channel = channel
-        config: EngineConfig = pickle.loads(channel.recv()[1:])
-        self._runner = Runner(config)
-        self._wire = WIRES.load(config.wire)()
-        channel.send(_RPC)
-
-    def run(self) -> None:
-        while True:
-            message = self._channel.recv()
-            if message[:1] == _STEP:
-                self._channel.send(_STEP + self._step(message[1:]))
-            else:
-                function, args = pickle.loads(message[1:])
-                self._channel.send(_RPC + pickle.dumps(function(self, *args)))
-
-    def _step(self, data: bytes) -> bytes:
-        step = self._runner.launch(self._wire.decode(data))
-        if self.while_device_busy is not None:
-            self.while_device_busy()
-        waited = self._runner.wait(step)
-        output: bytes = self._wire.encode(self._runner.handoff(step, waited))
-        return output
-
-
-def main(descriptor: int) -> None:
-    """Serve steps until the other end closes; die with the process that started this one."""
-    die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    channel = Channel(socket.socket(fileno=descriptor))
-    try:
-        _WorkerProcess(channel).run()
-    except ChannelClosedError:
-        return
-    except Exception:
-        last = traceback.format_exc().strip().splitlines()[-1]
-        channel.send(_ERROR + last.encode())
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))
-    sys.stdout.flush()
-    os._exit(0)  # torch's teardown takes longer than the step did
+        return EngineDeadError(f"the worker process (pid {process.pid}) {how}")

@@ -1,14 +1,17 @@
 """The model runner: keeps each request's state, runs the device, hands the tokens over."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from engines.builtin.block_pool import blocks_for_longest
-from engines.builtin.device import DeviceBatch, StepHandle
+from engines.builtin.device import Device, DeviceBatch, StepHandle
+from engines.builtin.device.choice import device_class
 from engines.builtin.logprobs import load_logprobs
-from engines.builtin.registries import DEVICES, REPRESENTATIONS
+from engines.builtin.model import Parallel
+from engines.builtin.model.parallel import ONE_RANK
+from engines.builtin.registries import REPRESENTATIONS
 from engines.builtin.representations import Representation, count_tokens
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
 from engines.protocol import BoolArray, EngineConfig, Int32Array, Int64Array
@@ -27,9 +30,9 @@ class Runner:
     not know yet how many tokens the first has brought.
     """
 
-    def __init__(self, config: EngineConfig) -> None:
+    def __init__(self, config: EngineConfig, parallel: Parallel = ONE_RANK) -> None:
         slots = config.max_num_seqs
-        self._device: Any = DEVICES.load(config.device)(config)
+        self.device: Device = device_class(config).build(config, parallel)
         self._representation: Representation = REPRESENTATIONS.load(config.representation)()
         self._logprobs = load_logprobs(config.logprobs)
         self._request_index = np.zeros(slots, np.int64)
@@ -39,11 +42,7 @@ class Runner:
         self._drafts = max(config.num_accepted) > 1
         longest = blocks_for_longest(config.max_model_len, config)
         self._block_table = np.zeros((slots, longest), np.int32)
-        self._host_tokens = torch.empty(
-            (slots, max(config.num_accepted)),
-            dtype=torch.int32,
-            pin_memory=torch.cuda.is_available(),
-        )
+        self._host_tokens = torch.empty((slots, max(config.num_accepted)), dtype=torch.int32)
 
     def launch(self, scheduled: SchedulerOutput) -> _Launched:
         """Update the state by what changed and start the step on the device."""
@@ -59,7 +58,7 @@ class Runner:
         computed = self._num_computed[rows]
         context = computed + scheduled.num_scheduled
         decodes = computed >= self._num_prefill[rows] if self._drafts else None
-        handle = self._device.launch(
+        handle = self.device.launch(
             DeviceBatch(
                 self._request_index[rows],
                 self._num_output[rows],
@@ -67,6 +66,8 @@ class Runner:
                 context,
                 scheduled.samples,
                 decodes,
+                scheduled,
+                self._block_table,
             )
         )
         self._advance(scheduled, context, decodes, handle)
@@ -84,8 +85,7 @@ class Runner:
             self._num_computed[rows] = context
             self._num_output[rows] += 1
             return
-        num_tokens = count_tokens(handle.tokens)
-        sampled = 1 if num_tokens is None else num_tokens
+        sampled = 1 if handle.num_tokens is None else handle.num_tokens
         if decodes is not None:
             # A decode step computes as many positions as it may sample; the rejected are undone.
             context = context - decodes * (scheduled.num_scheduled - sampled)

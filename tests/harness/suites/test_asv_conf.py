@@ -19,6 +19,8 @@ ROOT = Path(__file__).parents[3]
 LEFT_TO_OTHERS = {
     "scipy",  # verdicts between cells; asv asks for none
     "pynvml",  # names of GPUs, where it happens to be installed
+    "safetensors",  # weights of real models: suites run on null and modelled devices
+    "triton",  # the same models' kernels, on a GPU
 }
 
 

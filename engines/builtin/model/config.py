@@ -1,0 +1,134 @@
+"""What a model is made of, as Hugging Face's ``config.json`` says, and what that costs."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from engines.builtin.model.hf_config import Llama3RopeScaling, read_fields
+from engines.models import nearest_models, shipped_folder
+
+_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+
+
+class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A decoder-only transformer; Hugging Face's names, the same for both families.
+
+    ``num_learned_positions``: rows of the table of positions, 0 where they are rotary.
+    ``gated_mlp``: the MLP has a gate beside its up projection. ``norm_bias``: the norms have one.
+    ``dtype``: of the weights as published. ``eos_token_id``: -1 where no token ends a text.
+    """
+
+    architecture: str
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    vocab_size: int
+    max_position_embeddings: int
+    num_learned_positions: int = 0
+    gated_mlp: bool
+    attention_bias: bool
+    mlp_bias: bool
+    norm_bias: bool
+    norm_eps: float
+    rope_theta: float = 0.0
+    rope_scaling: Llama3RopeScaling | None = None
+    tie_word_embeddings: bool
+    dtype: str
+    eos_token_id: int
+
+    @property
+    def num_parameters(self) -> int:
+        """Embeddings + layers x (matrices + biases + two norms) + the last norm + the LM head,
+        which counts with the embedding where the two are tied.
+        """
+        norm = self.hidden_size * (2 if self.norm_bias else 1)
+        heads = self.num_attention_heads + 2 * self.num_key_value_heads
+        attention_bias = heads * self.head_dim + self.hidden_size
+        mlp_bias = (2 if self.gated_mlp else 1) * self.intermediate_size + self.hidden_size
+        layer = (
+            self._layer_matrices
+            + self.attention_bias * attention_bias
+            + self.mlp_bias * mlp_bias
+            + 2 * norm
+        )
+        tables = self.vocab_size * (1 if self.tie_word_embeddings else 2)
+        tables += self.num_learned_positions
+        return tables * self.hidden_size + self.num_hidden_layers * layer + norm
+
+    @property
+    def flops_per_token(self) -> int:
+        """2 x the parameters that a token's vector is multiplied by: the layers' matrices and the
+        LM head, not the embeddings, which are looked up.
+        """
+        head = self.vocab_size * self.hidden_size
+        return 2 * (self.num_hidden_layers * self._layer_matrices + head)
+
+    @property
+    def attention_flops_per_token_pair(self) -> int:
+        """4 x layers x heads x head_dim: a query with a key, and its weight with a value."""
+        return 4 * self.num_hidden_layers * self.num_attention_heads * self.head_dim
+
+    def kv_bytes_per_token(self, itemsize: int) -> int:
+        """2 (key and value) x layers x KV heads x head_dim x bytes an element."""
+        return 2 * self.num_hidden_layers * self.num_key_value_heads * self.head_dim * itemsize
+
+    @property
+    def _layer_matrices(self) -> int:
+        # Queries and output are heads wide, keys and values KV heads.
+        heads = 2 * (self.num_attention_heads + self.num_key_value_heads)
+        projections = (3 if self.gated_mlp else 2) * self.intermediate_size
+        return self.hidden_size * (heads * self.head_dim + projections)
+
+    def check_tensor_parallel(self, size: int) -> None:
+        """Raise ValueError where so many ranks cannot share the model evenly."""
+        for what, count in (
+            ("attention heads", self.num_attention_heads),
+            ("KV heads", self.num_key_value_heads),
+            ("intermediate features", self.intermediate_size),
+        ):
+            if count % size:
+                raise ValueError(
+                    f"--tensor-parallel {size}: does not divide the model's {count} {what}; "
+                    "take a number that does"
+                )
+
+
+class ModelSource(NamedTuple):
+    """``folder``: where the weights are; None: random ones."""
+
+    config: ModelConfig
+    folder: Path | None
+
+
+def load_model(name_or_path: str) -> ModelSource:
+    """A shipped config by name or any ``config.json`` by path, both with random weights; or a
+    Hugging Face folder with its weights in safetensors.
+
+    Raises ValueError where there is none, or none that the built-in engine can run.
+    """
+    if shipped := shipped_folder(name_or_path):
+        return ModelSource(_config(shipped / "config.json"), None)
+    path = Path(name_or_path).expanduser()
+    if path.is_file():
+        return ModelSource(_config(path), None)
+    if not path.is_dir():
+        raise ValueError(
+            f"unknown model {name_or_path!r}: neither a shipped config nor a folder or file; "
+            f"nearest: {nearest_models(name_or_path)} (or give a model's folder or a config.json)"
+        )
+    if not (path / "config.json").is_file():
+        raise ValueError(f"model {path}: no config.json in it; give a Hugging Face model's folder")
+    if not any((path / name).is_file() for name in _WEIGHTS):
+        raise ValueError(
+            f"model {path}: neither {' nor '.join(_WEIGHTS)} in it; "
+            f"give {path / 'config.json'} alone for random weights"
+        )
+    return ModelSource(_config(path / "config.json"), path)
+
+
+def _config(path: Path) -> ModelConfig:
+    return ModelConfig(**read_fields(path))

@@ -1,0 +1,75 @@
+"""Decode steps captured as CUDA graphs, one a padded batch size, all in one pool of memory."""
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+Run = Callable[[int], Any]
+"""Runs a decode step of so many rows on static tensors; what it returns is where its results
+are, and is overwritten by the next replay."""
+
+
+class DecodeGraphs:
+    """Replays the smallest captured size that holds a batch."""
+
+    def __init__(self, largest: int) -> None:
+        self.sizes = capture_sizes(largest)
+        self._graphs: dict[int, tuple[torch.cuda.CUDAGraph, Any]] = {}
+
+    def capture(self, run: Run) -> None:
+        """All sizes, the largest first: the smaller ones fit into the memory that it takes.
+
+        Raises ValueError where memory runs out.
+        """
+        pool = torch.cuda.graph_pool_handle()
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with _no_collection():
+            for size in reversed(self.sizes):
+                try:
+                    with torch.cuda.stream(stream):
+                        run(size)  # compiles what is not compiled yet, which a capture cannot
+                    graph = torch.cuda.CUDAGraph()
+                    with torch.cuda.graph(graph, pool=pool, stream=stream):
+                        results = run(size)
+                except torch.cuda.OutOfMemoryError:
+                    self._graphs.clear()
+                    raise ValueError(
+                        f"out of GPU memory when capturing the graph of {size} requests; use "
+                        "--enforce-eager on, a smaller --batch-size, or fewer "
+                        "--num-gpu-blocks-override"
+                    ) from None
+                self._graphs[size] = graph, results
+        torch.cuda.current_stream().wait_stream(stream)
+
+    def size_for(self, num_reqs: int) -> int:
+        """The rows that a batch of ``num_reqs`` is padded to."""
+        return next(size for size in self.sizes if size >= num_reqs)
+
+    def replay(self, size: int) -> Any:
+        """Run a captured step; where its results will be."""
+        graph, results = self._graphs[size]
+        graph.replay()
+        return results
+
+
+def capture_sizes(largest: int) -> list[int]:
+    """1, 2, 4, 8, multiples of 16 to 512, then of 64, and ``largest`` itself."""
+    sizes = [1, 2, 4, *range(8, 16, 8), *range(16, 512, 16), *range(512, largest, 64)]
+    return [size for size in sizes if size < largest] + [largest]
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """A collection during a capture may free tensors of other graphs, which invalidates it."""
+    gc.collect()
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

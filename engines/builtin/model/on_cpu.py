@@ -1,0 +1,113 @@
+"""The model on the CPU: a step is computed when it is waited for."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import psutil
+import torch
+
+from engines.builtin.block_pool import blocks_for_longest
+from engines.builtin.device import DeviceBatch
+from engines.builtin.logprobs import DeviceLogprobs
+from engines.builtin.model import Parallel
+from engines.builtin.model.ceilings import copy_bytes_per_second, matmul_flops_per_second
+from engines.builtin.model.forward import ForwardPass
+from engines.builtin.model.gumbel_reference import sample_reference
+from engines.builtin.model.host_logprobs import host_logprobs
+from engines.builtin.model.pass_inputs import Array, Pass, PassBuilder, PassInputs
+from engines.builtin.model.reference import ReferenceOps
+from engines.builtin.model.work import Work
+from engines.protocol import EngineConfig, Int32Array
+
+_MEMORY_SHARE = 0.5
+"""Of the memory that is free: others need some too."""
+_COPY_BYTES, _MATMUL_SIZE = 1 << 28, 1024
+_CPU = torch.device("cpu")
+
+
+class _Deferred:
+    """A step that is computed when it is waited for.
+
+    A thread beside the scheduler's would fight with it for the GIL at every operation, and the
+    times of neither would mean anything.
+    """
+
+    __slots__ = ("_block_table", "_inputs", "_model", "logprobs", "num_tokens", "step_seconds",
+                 "tokens")  # fmt: skip
+
+    def __init__(self, model: "CpuModel", asked: Pass, block_table: Int32Array) -> None:
+        self._model = model
+        self._inputs, self.num_tokens = asked
+        self._block_table = block_table
+        self.tokens: torch.Tensor
+        self.logprobs: DeviceLogprobs | None
+        self.step_seconds = 0.0
+
+    def wait(self) -> tuple[int, int]:
+        """Compute it; all the time that it takes is the device's."""
+        begin = time.perf_counter_ns()
+        self.tokens, self.logprobs = self._model.compute(self._inputs, self._block_table)
+        elapsed = time.perf_counter_ns() - begin
+        self.step_seconds = elapsed / 1e9
+        return elapsed, 0
+
+
+class CpuModel:
+    """float32 unless asked otherwise; attention by gathering keys."""
+
+    def __init__(self, config: EngineConfig, parallel: Parallel) -> None:
+        # Ranks beside each other would fight for the cores.
+        torch.set_num_threads(max(1, torch.get_num_threads() // parallel.size))
+        self._block_size = config.block_size
+        self._forward = ForwardPass(config, parallel, _CPU, ReferenceOps(), sample_reference)
+        self._builder = PassBuilder(config)
+        self._work = Work(self._forward.config, self._forward.dtype.itemsize, parallel.size)
+        self._ceilings: dict[str, float] = {}
+
+    def num_kv_tokens(self, config: EngineConfig) -> int:
+        """Every row at its longest, or what half of the free memory holds."""
+        longest = blocks_for_longest(config.max_model_len, config) * config.block_size
+        room = psutil.virtual_memory().available * _MEMORY_SHARE
+        return min(config.max_num_seqs * longest, int(room / self._forward.kv_bytes_per_token))
+
+    def initialize_cache(self, num_blocks: int) -> None:
+        """Lay it out."""
+        self._forward.allocate_cache(num_blocks)
+
+    def launch(self, batch: DeviceBatch) -> _Deferred:
+        """Note what is to be computed; nothing of it changes afterwards."""
+        assert batch.block_table is not None
+        assert batch.scheduled is not None
+        self._builder.admit(batch.scheduled.new)
+        asked = self._builder.build(batch)
+        inputs = asked.inputs
+        self._work.add(batch.num_scheduled, inputs.seq_lens, len(inputs.sampled.places))
+        width = -(-int(inputs.seq_lens.max()) // self._block_size)
+        # The rows' own tables, as they are now: the next launch may change the runner's.
+        block_table = batch.block_table[inputs.rows, :width]
+        rows = np.arange(len(inputs.rows), dtype=np.int32)
+        return _Deferred(self, asked._replace(inputs=inputs._replace(rows=rows)), block_table)
+
+    def compute(
+        self, inputs: PassInputs[Array], block_table: Int32Array
+    ) -> tuple[torch.Tensor, DeviceLogprobs | None]:
+        """A step's tokens, and their log-probabilities where they were asked for."""
+        with torch.inference_mode():
+            step = self._forward.step(inputs.brought(_as_tensors), torch.from_numpy(block_table))
+        return step.tokens, host_logprobs(step.logprobs, inputs.sampled.outputs, step.tokens.shape)
+
+    def stats(self) -> dict[str, float]:
+        """Work so far, and the ceilings, measured when they are first asked for."""
+        if not self._ceilings:
+            copied = copy_bytes_per_second(_CPU, _COPY_BYTES)
+            multiplied = matmul_flops_per_second(_CPU, self._forward.dtype, _MATMUL_SIZE)
+            self._ceilings = {
+                "copy_bytes_per_second": copied,
+                "matmul_flops_per_second": multiplied,
+            }
+        return self._work.done() | self._ceilings
+
+
+def _as_tensors(arrays: Sequence[Array]) -> list[torch.Tensor]:
+    return [torch.from_numpy(array) for array in arrays]

@@ -1,0 +1,102 @@
+"""The runner in processes of its own, one a rank, behind a wire: the runner's end."""
+
+import os
+import pickle
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+
+from engines.builtin.device.choice import device_class
+from engines.builtin.model import Parallel
+from engines.builtin.registries import WIRES
+from engines.builtin.worker.channel import Channel, ChannelClosedError
+from engines.builtin.worker.messages import ERROR, REFUSED, RPC, STEP, Setup
+from engines.builtin.worker.runner import Runner
+from engines.unix import die_with_parent
+
+
+class WorkerProcess:
+    """The loop of a rank's process."""
+
+    role = "worker"
+
+    def __init__(self, channel: Channel) -> None:
+        self.while_device_busy: Callable[[], object] | None = None
+        self._channel = channel
+        setup: Setup = pickle.loads(channel.recv()[1:])
+        self.config = setup.config
+        self._answers = setup.rank == 0
+        self.runner = Runner(self.config, _join(setup))
+        self._wire = WIRES.load(self.config.wire)()
+        channel.send(RPC)
+
+    def run(self) -> None:
+        """Serve steps and calls until the other end closes."""
+        while True:
+            message = self._channel.recv()
+            if message[:1] == STEP:
+                self._step(message[1:])
+            else:
+                self._call(message[1:])
+
+    def _step(self, data: bytes) -> None:
+        step = self.runner.launch(self._wire.decode(data))
+        if self.while_device_busy is not None:
+            self.while_device_busy()
+        waited = self.runner.wait(step)
+        if self._answers:
+            output: bytes = self._wire.encode(self.runner.handoff(step, waited))
+            self._channel.send(STEP + output)
+
+    def _call(self, data: bytes) -> None:
+        function, args = pickle.loads(data)
+        try:
+            answer = RPC + pickle.dumps(function(self, *args))
+        except ValueError as error:
+            answer = REFUSED + str(error).encode()
+        self._channel.send(answer)
+
+
+def _join(setup: Setup) -> Parallel:
+    """The ranks of the device, found by way of a file, or this one alone."""
+    from engines.builtin.model.parallel import ONE_RANK, DistributedRanks
+
+    size = setup.config.tensor_parallel_size
+    backend = device_class(setup.config).backend
+    if size == 1 or not backend:
+        return ONE_RANK
+    import torch.distributed as dist
+
+    dist.init_process_group(
+        backend, init_method=f"file://{setup.rendezvous}", rank=setup.rank, world_size=size
+    )
+    return DistributedRanks()
+
+
+def main(descriptor: int) -> None:
+    """Serve steps until the other end closes; die with the process that started this one."""
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    channel = Channel(socket.socket(fileno=descriptor))
+    try:
+        try:
+            process = WorkerProcess(channel)
+        except ValueError as error:
+            channel.send(REFUSED + str(error).encode())
+            return
+        process.run()
+    except ChannelClosedError:
+        return
+    except Exception:
+        last = traceback.format_exc().strip().splitlines()[-1]
+        with suppress(ChannelClosedError):
+            channel.send(ERROR + last.encode())
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
+    sys.stdout.flush()
+    os._exit(0)  # torch's teardown takes longer than the step did

@@ -1,0 +1,96 @@
+"""The engine on a GPU: graphs against eager steps, every shape, against the model on the CPU."""
+
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+
+from engines.builtin.engine import Engine
+from engines.builtin.registries import DELIVERIES, OUTPUT_PROCESSING, REPRESENTATIONS
+from engines.protocol import EngineConfig, SamplingParams
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
+]
+
+CONFIG = """{"architectures": ["LlamaForCausalLM"], "hidden_size": 256, "num_hidden_layers": 3,
+"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64, "intermediate_size": 512,
+"vocab_size": 1000, "max_position_embeddings": 512, "rms_norm_eps": 1e-5}"""
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory) -> EngineConfig:
+    path = tmp_path_factory.mktemp("model") / "config.json"
+    path.write_text(CONFIG)
+    return EngineConfig(
+        max_num_seqs=24, max_model_len=200, model=str(path), device="cuda", dtype="float32", seed=3
+    )
+
+
+def requests() -> list[tuple[list[int], int]]:
+    random = Random(0)
+    return [
+        (random.choices(range(1000), k=random.randint(1, 120)), random.randint(1, 60))
+        for _ in range(40)
+    ]
+
+
+def serve(config: EngineConfig) -> list[list[int]]:
+    engine = Engine(config)
+    found = {}
+    try:
+        for index, (prompt, max_tokens) in enumerate(requests()):
+            engine.add_request(index, np.array(prompt, np.int32), SamplingParams(max_tokens))
+        while engine.has_unfinished_requests():
+            for index in engine.step().finished.tolist():
+                found[index] = engine.output_token_ids(index).tolist()
+    finally:
+        engine.shutdown()
+    return [found[index] for index in range(len(found))]
+
+
+def agreement(one: list[list[int]], other: list[list[int]]) -> float:
+    """Share of requests with equal tokens: an order of additions can tip a near tie."""
+    assert list(map(len, one)) == list(map(len, other))
+    return float(np.mean([a == b for a, b in zip(one, other, strict=True)]))
+
+
+@pytest.fixture(scope="module")
+def on_cpu(config) -> list[list[int]]:
+    return serve(replace(config, device="cpu"))
+
+
+@pytest.mark.parametrize("mode", OUTPUT_PROCESSING.names())
+@pytest.mark.parametrize("enforce_eager", [False, True])
+@pytest.mark.parametrize("sampling", ["greedy", "0.9"])
+def test_graphs_and_eager_steps_are_the_cpus(config, on_cpu, mode, enforce_eager, sampling):
+    config = replace(config, output_processing=mode, enforce_eager=enforce_eager, sampling=sampling)
+    expected = on_cpu if sampling == "greedy" else serve(replace(config, device="cpu"))
+    assert agreement(serve(config), expected) >= 0.9
+
+
+def test_every_representation_and_delivery(config):
+    found = []
+    for representation in REPRESENTATIONS.names():
+        for delivery in DELIVERIES.names():
+            cell = replace(config, representation=representation, delivery=delivery)
+            if not Engine.contradiction(cell):
+                found.append(serve(cell))
+    assert all(tokens == found[0] for tokens in found), "the same steps, the same arithmetic"
+
+
+def test_preemption_and_shared_prefixes(config, on_cpu):
+    tight = replace(config, num_gpu_blocks_override=60, enable_prefix_caching=True)
+    assert agreement(serve(tight), on_cpu) >= 0.9
+
+
+def test_a_worker_process(config, on_cpu):
+    assert agreement(serve(replace(config, worker="process")), on_cpu) >= 0.9
+
+
+def test_a_cache_that_does_not_fit_is_one_sentence(config):
+    with pytest.raises(ValueError, match=r"a KV cache of .* GB are free: .* fit; give fewer"):
+        Engine(replace(config, num_gpu_blocks_override=2_000_000_000 // 16))
