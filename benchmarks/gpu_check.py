@@ -19,6 +19,11 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # gcbench need not be installed where a GPU is
+
+from harness.machine import describe  # noqa: E402
+
+RUNS = ROOT / "results" / "runs"
 BUDGET_SECONDS = 570.0
 PARTS = ("tests", "aims", "verdict", "grid")
 AIMS = {"opt125m-48-2000": 45.0, "opt125m-48-500": 500.0, "llama3-8b-48-500": 40.0}
@@ -63,39 +68,50 @@ class Check:
             self.failed.append(f"{what} (status {status})")
         return status == 0
 
-    def gcbench(self, what: str, command: str, *arguments: str) -> Path | None:
-        """Run ``gcbench COMMAND`` on the GPU; where its JSON is."""
-        path = self._output / f"{what}.json"
+    def gcbench(self, what: str, path: Path, command: str, *arguments: str) -> bool:
+        """Run ``gcbench COMMAND`` on the GPU and leave its JSON at ``path``."""
         path.unlink(missing_ok=True)
-        runs = self._output.parent / "runs" if self._output.name == "published" else self._output
-        arguments = ("--device", "cuda", "--batch-size", "1024", "--output", str(runs / what),
-                     "--json", str(path), *arguments)  # fmt: skip
-        return path if self.python(what, "-m", "harness", command, *arguments) else None
+        # Relative: a result says by what command it came about, not where.
+        runs, to = (os.path.relpath(each, ROOT) for each in (RUNS / what, path))
+        given = ("--device", "cuda", "--batch-size", "1024", "--output", runs, "--json", to)
+        return self.python(what, "-m", "harness", command, *given, *arguments)
+
+    def compare(self, what: str, *arguments: str) -> None:
+        """An experiment whose JSON is the result."""
+        self.gcbench(what, self._output / f"{what}.json", "compare", *arguments)
 
     def aims(self) -> None:
         """Each workload once, at its fastest."""
-        lines = []
+        found = {}
         for workload, aim in AIMS.items():
-            path = self.gcbench(f"gpu-{workload}", "run", "--workload", workload, *FASTEST)
-            if path is None:
+            RUNS.mkdir(parents=True, exist_ok=True)
+            path = RUNS / f"gpu-{workload}.json"
+            if not self.gcbench(workload, path, "run", "--workload", workload, *FASTEST):
                 continue
             metrics = json.loads(path.read_text())["metrics"]
+            found[workload] = {"aim_request_throughput": aim, "metrics": metrics}
             reached = metrics["request_throughput"]
-            lines.append(
+            print(
                 f"{workload}: {reached:.1f} req/s, aim {aim:.0f}, "
                 f"{'reached' if reached >= aim else 'NOT reached'}; "
                 f"{metrics['achieved_bandwidth_share']:.1%} of the copy bandwidth, "
-                f"{metrics['achieved_flops_share']:.1%} of the matrix products' rate"
+                f"{metrics['achieved_flops_share']:.1%} of the matrix products' rate",
+                flush=True,
             )
-        print("\n".join(lines), flush=True)
+        if found:
+            result = {"machine": describe(), "flags": FASTEST, "workloads": found}
+            (self._output / "gpu-aims.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
 def main() -> int:
     """Run what was asked for; 1 where something failed, 3 where nothing could be run."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS))
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--output", type=Path, default=ROOT / "results" / "published")
     given = parser.parse_args()
+    parts = given.parts or PARTS
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     import torch
 
     if not torch.cuda.is_available():
@@ -103,14 +119,14 @@ def main() -> int:
         return 3
     given.output.mkdir(parents=True, exist_ok=True)
     check = Check(given.output.resolve())
-    if "tests" in given.parts:
+    if "tests" in parts:
         check.python("tests", "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider", "tests")
-    if "aims" in given.parts:
+    if "aims" in parts:
         check.aims()
-    if "verdict" in given.parts:
-        check.gcbench("gpu-26368-verdict", "compare", *VERDICT)
-    if "grid" in given.parts:
-        check.gcbench("gpu-26368-grid", "compare", *GRID)
+    if "verdict" in parts:
+        check.compare("gpu-26368-verdict", *VERDICT)
+    if "grid" in parts:
+        check.compare("gpu-26368-grid", *GRID)
     for words, what in (("failed", check.failed), ("no time left for", check.missing)):
         if what:
             print(f"gpu-check: {words}: {', '.join(what)}")

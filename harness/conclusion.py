@@ -26,6 +26,7 @@ def conclude(result: ExperimentResult) -> list[str]:
         if baseline in cells:
             sentences += _collector(cells[baseline])
             sentences += _tracked(cells[baseline], cells[ours[0].candidate])
+    sentences += _hardware(result.cells)
     if len({cell.group for cell in result.cells}) > 1:
         sentences.append(
             "Cells that differ in machine, interpreter, device or workload stand side by side: "
@@ -120,6 +121,24 @@ def _tracked(baseline: CellResult, other: CellResult) -> list[str]:
     return [
         f"At its peak a step of {baseline.id} has {ours:,.0f} new tracked objects alive, "
         f"one of {other.id} {theirs:,.0f}."
+    ]
+
+
+def _hardware(cells: Sequence[CellResult]) -> list[str]:
+    """How near to the device's limits the one came that was nearest, where there is a real one."""
+    shares = {
+        cell.id: (_median(cell, "achieved_bandwidth_share"), _median(cell, "achieved_flops_share"))
+        for cell in cells
+    }
+    known = {name: (b, f) for name, (b, f) in shares.items() if b is not None and f is not None}
+    if not known:
+        return []
+    nearest = max(known, key=lambda name: max(known[name]))
+    bandwidth, flops = known[nearest]
+    return [
+        f"While the device was at it, the steps of {nearest} moved what they need at "
+        f"{percent(bandwidth)} of the rate of a copy and computed at {percent(flops)} of the rate "
+        "of a large matrix product."
     ]
 
 

@@ -164,3 +164,17 @@ def test_groups_stand_side_by_side() -> None:
 
 def test_nothing_measured_concludes_nothing() -> None:
     assert conclude(experiment([])) == []
+
+
+def test_a_real_devices_limits_are_named_for_the_cell_that_came_nearest():
+    def share(bandwidth: float, flops: float) -> dict[str, MetricSamples]:
+        return {
+            "achieved_bandwidth_share": samples(bandwidth, bandwidth),
+            "achieved_flops_share": samples(flops, flops),
+        }
+
+    cells = [cell("lists", **share(0.4, 0.1)), cell("arrays", **share(0.81, 0.12))]
+    (sentence,) = [words for words in conclude(experiment(cells)) if "device" in words]
+    assert "the steps of arrays moved what they need at 81.0 % of the rate of a copy" in sentence
+    assert "computed at 12.0 % of the rate" in sentence
+    assert not [words for words in conclude(experiment([cell("lists")])) if "device" in words]

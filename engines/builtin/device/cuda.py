@@ -9,6 +9,9 @@ from engines.protocol import EngineConfig
 if TYPE_CHECKING:
     from engines.builtin.model import Parallel
 
+_MOST_SEQS = 65_535
+"""Blocks in the second and third dimension of a CUDA grid."""
+
 
 class CudaDevice:
     """What is known of it before there is one."""
@@ -22,6 +25,11 @@ class CudaDevice:
     def check(config: EngineConfig) -> None:
         """Raise ValueError where there is no GPU, or the model or what is asked is impossible."""
         check_model(config)
+        if config.max_num_seqs > _MOST_SEQS:
+            raise ValueError(
+                f"batch size {config.max_num_seqs:,}: a grid of the kernels has {_MOST_SEQS:,} "
+                "requests at most; take a smaller --batch-size"
+            )
         import torch
 
         found = torch.cuda.device_count()
