@@ -86,7 +86,7 @@ class Rounds:
     def _take(self, turns: Iterable[Turn]) -> bool:
         """Run the turns that have no result yet; whether any cell still gives results."""
         turns = list(turns)
-        batch_size = self.batch if self.plan.together == 1 else self.plan.together
+        batch_size = self.plan.together if self.plan.slice_steps else self.batch
         due = [turn for turn in turns if self._is_due(turn)]
         while due:
             due = [turn for turn in due if self._failures[turn.cell] < _GIVE_UP_AFTER]

@@ -7,8 +7,9 @@ import msgspec
 import pytest
 from small import CELL, MemoryStore, answer, plan, process, summary
 
+from harness.machine import cores_usable
 from harness.plan import timing_round
-from harness.rounds import Precision, Rounds
+from harness.rounds import Precision, Rounds, prepared_at_once
 from harness.store import RunStore, StoreError
 from harness.trial import Cell, Trial, TrialFailure, TrialResult
 
@@ -255,3 +256,10 @@ def test_what_was_interrupted_while_counting_has_a_summary_without_cells():
     assert [outcome.mode for outcome in store.trials.values()] == ["tracked"]
     result = summary(of, store.trials)
     assert (result.cells, result.comparisons) == ([], [])
+
+
+def test_a_trial_that_fills_its_device_is_prepared_alone():
+    on_gpu = msgspec.structs.replace(CELL, device="cuda")
+    vllm_on_gpu = msgspec.structs.replace(on_gpu, engine="vllm")
+    assert prepared_at_once(CELLS) == min(4, cores_usable())
+    assert prepared_at_once([*CELLS, on_gpu]) == prepared_at_once([vllm_on_gpu]) == 1
