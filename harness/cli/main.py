@@ -14,6 +14,7 @@ _COMMANDS = {
     "compare": "harness.cli.compare:compare",
     "list": "harness.cli.list_:list_",
     "noise": "harness.cli.noise:noise",
+    "calibrate": "harness.cli.calibrate:calibrate",
     "releases": "harness.cli.releases:releases",
     "gate": "harness.cli.gate:gate",
     "history": "harness.cli.history:history",

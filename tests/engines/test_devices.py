@@ -4,15 +4,18 @@ import threading
 import time
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from harness_free import null_config
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engines import deadline
 from engines.builtin.device import DeviceBatch, modelled, profile
 from engines.builtin.device.modelled import ModelledDevice
 from engines.builtin.device.null import NullDevice
-from engines.builtin.device.profile import load_profile, shipped_profiles
+from engines.builtin.device.profile import FitError, load_profile, shipped_profiles
 
 MS = 1_000_000
 
@@ -179,6 +182,51 @@ def test_shipped_models_follow_from_their_shapes(name, parameters, kv_bytes, flo
 )
 def test_step_times_by_hand(name, step, milliseconds):
     assert load_profile(name).step_seconds(step) * 1e3 == pytest.approx(milliseconds, abs=2e-5)
+
+
+def test_attention_may_have_rates_of_its_own():
+    # 0.05218 + 0.05 and: 298 x 36,864 / 1e9 = 10.98547, or 298 x 36,864 / 1e8 = 109.85472
+    profile = load_profile("opt-125m-h200")
+    step = batch(298)
+    reading = msgspec.structs.replace(profile, attention_bandwidth_bytes_per_second=1e9)
+    assert reading.step_seconds(step) * 1e3 == pytest.approx(0.10218 + 10.98547, abs=2e-5)
+    both = msgspec.structs.replace(reading, attention_flops_per_second=1e8)
+    assert both.step_seconds(step) * 1e3 == pytest.approx(0.10218 + 109.85472, abs=2e-5)
+    same = msgspec.structs.replace(
+        profile,
+        attention_bandwidth_bytes_per_second=profile.bandwidth_bytes_per_second,
+        attention_flops_per_second=profile.flops_per_second,
+    )
+    assert same.step_seconds(step) == profile.step_seconds(step)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 600), st.integers(0, 2000)), min_size=1, max_size=20),
+    st.sampled_from(shipped_profiles()),
+)
+def test_a_step_by_its_sums(requests, name):
+    num_scheduled = np.array([tokens for tokens, _ in requests], np.int32)
+    context = num_scheduled + np.array([before for _, before in requests], np.int64)
+    step = batch(*context.tolist())._replace(num_scheduled=num_scheduled)
+    pairs = sum(tokens * (tokens + before) for tokens, before in requests)
+    sums = int(num_scheduled.sum()), int(context.sum()), pairs
+    profile = load_profile(name)
+    assert profile.step_seconds(step) == profile.seconds(*sums)
+    weights, linear, kv, attention = profile.parts(*sums)
+    launch = profile.launch_overhead_seconds
+    assert profile.seconds(*sums) == max(weights, linear) + max(kv, attention) + launch
+
+
+def test_a_profile_may_say_where_it_was_calibrated_and_how_well(tmp_path):
+    shipped = load_profile("opt-125m-h200")
+    assert (shipped.machine, shipped.fit_error) == ("", None)
+    path = tmp_path / "here.toml"
+    path.write_text(TWO_MS + 'machine = "a b"\nfit_error = { median = 0.02, worst = 1 }\n')
+    read = load_profile(str(path))
+    assert (read.machine, read.fit_error) == ("a b", FitError(0.02, 1.0))
+    path.write_text(TWO_MS + "fit_error = { median = 0.02 }\n")
+    with pytest.raises(ValueError, match=r"here.toml: .*`worst`"):
+        load_profile(str(path))
 
 
 def test_cache_room_by_hand():

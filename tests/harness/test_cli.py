@@ -20,7 +20,7 @@ from harness.trial import Trial, TrialFailure, TrialResult
 
 ROOT = Path(__file__).parents[2]
 TINY = ["--device", "null", "--num-requests", "8", "--output-lens", "12", "--batch-size", "8"]
-COMMANDS = ["run", "compare", "list", "noise", "doctor", "workload"]
+COMMANDS = ["run", "compare", "list", "noise", "doctor", "workload", "calibrate"]
 
 
 @pytest.fixture

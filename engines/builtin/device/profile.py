@@ -12,11 +12,19 @@ from engines.builtin.device import DeviceBatch
 _SHIPPED = Path(__file__).parent / "profiles"
 
 
+class FitError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How far modelled steps are from the measured ones they were fitted to, as shares of them."""
+
+    median: float
+    worst: float
+
+
 class DeviceProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A model on an accelerator. ``source`` says where the figures come from.
 
     Bytes, bytes per second, floating-point operations per second, seconds. A multiply-add
-    counts as two operations.
+    counts as two operations. The rates of attention are those of the linear layers where they are
+    None. ``machine`` and ``fit_error``: of a calibrated profile, where and how well.
     """
 
     name: str
@@ -31,26 +39,44 @@ class DeviceProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     bandwidth_bytes_per_second: float
     flops_per_second: float
     launch_overhead_seconds: float
+    attention_bandwidth_bytes_per_second: float | None = None
+    attention_flops_per_second: float | None = None
+    machine: str = ""
+    fit_error: FitError | None = None
 
     def step_seconds(self, batch: DeviceBatch) -> float:
-        """Modelled length of a step in seconds.
+        """Modelled length of a step in seconds."""
+        return self.seconds(
+            int(batch.num_scheduled.sum()),
+            int(batch.context.sum()),
+            int(np.dot(batch.num_scheduled, batch.context)),
+        )
+
+    def seconds(self, num_tokens: int, context_tokens: int, token_pairs: int) -> float:
+        """The same from sums over the step's requests: tokens scheduled, context, their product.
 
         Roofline (Williams, Waterman and Patterson, CACM 2009), once for the linear layers and
         once for attention, one after the other: each takes the longer of its bytes over the
         bandwidth and its arithmetic over the rate; plus the launch.
         """
-        num_tokens = int(batch.num_scheduled.sum())
-        context_tokens = int(batch.context.sum())
-        pairs = int(np.dot(batch.num_scheduled, batch.context))
-        linear = max(
-            self.weight_bytes / self.bandwidth_bytes_per_second,
-            num_tokens * self.flops_per_token / self.flops_per_second,
+        weights, linear, kv, attention = self.parts(num_tokens, context_tokens, token_pairs)
+        return max(weights, linear) + max(kv, attention) + self.launch_overhead_seconds
+
+    def parts(
+        self, num_tokens: int, context_tokens: int, token_pairs: int
+    ) -> tuple[float, float, float, float]:
+        """Seconds that each would take alone: reading the weights, the linear layers' arithmetic,
+        reading keys and values, attention's arithmetic.
+        """
+        bandwidth, flops = self.bandwidth_bytes_per_second, self.flops_per_second
+        attention_bandwidth = self.attention_bandwidth_bytes_per_second or bandwidth
+        attention_flops = self.attention_flops_per_second or flops
+        return (
+            self.weight_bytes / bandwidth,
+            num_tokens * self.flops_per_token / flops,
+            context_tokens * self.kv_bytes_per_token / attention_bandwidth,
+            token_pairs * self.attention_flops_per_token_pair / attention_flops,
         )
-        attention = max(
-            context_tokens * self.kv_bytes_per_token / self.bandwidth_bytes_per_second,
-            pairs * self.attention_flops_per_token_pair / self.flops_per_second,
-        )
-        return linear + attention + self.launch_overhead_seconds
 
     def num_kv_tokens(self) -> int:
         """Tokens whose keys and values fit beside the weights in 90 % of the memory."""

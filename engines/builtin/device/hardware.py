@@ -1,0 +1,29 @@
+"""What a device with a model runs on; asked for before there is one."""
+
+from typing import NamedTuple
+
+import psutil
+
+from engines.protocol import EngineConfig
+
+_ITEMSIZES = {"float32": 4, "bfloat16": 2, "float16": 2}
+
+
+class Hardware(NamedTuple):
+    """``accelerator``: "" where the machine's own processor is it; ``itemsize``: bytes of a weight
+    and of a key's or value's element.
+    """
+
+    accelerator: str
+    memory_bytes: int
+    itemsize: int
+
+
+def hardware(config: EngineConfig) -> Hardware:
+    """That of ``--device cpu`` or ``cuda``, with the type that ``--dtype auto`` means there."""
+    if config.device == "cpu":
+        return Hardware("", psutil.virtual_memory().total, _ITEMSIZES.get(config.dtype, 4))
+    import torch
+
+    properties = torch.cuda.get_device_properties(0)
+    return Hardware(properties.name, properties.total_memory, _ITEMSIZES.get(config.dtype, 2))

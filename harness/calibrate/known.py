@@ -1,0 +1,64 @@
+"""What of a profile is known before anything is measured."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from engines.builtin.device.choice import device_class
+from engines.builtin.device.hardware import hardware
+from engines.builtin.device.profile import DeviceProfile, load_profile
+from engines.builtin.model.config import load_model
+from engines.protocol import EngineConfig
+from harness.report.header import machine_words
+
+LAUNCH = "launch_overhead_seconds"
+ATTENTION_RATES = ("attention_bandwidth_bytes_per_second", "attention_flops_per_second")
+RATES = ("bandwidth_bytes_per_second", "flops_per_second", LAUNCH, *ATTENTION_RATES)
+"""The figures that are fitted, in the order of a profile."""
+
+_UNIT_RATES: dict[str, Any] = {RATES[0]: 1.0, RATES[1]: 1.0, LAUNCH: 0.0}
+
+
+def sizes(config: EngineConfig, machine: dict[str, Any]) -> DeviceProfile:
+    """A profile of the device's sizes by the model's shape, its rates at 1 and unnamed.
+
+    Those of a modelled device are its profile's. ``machine`` as `harness.machine.describe` gives
+    it.
+    """
+    if device_class(config).needs_profile:
+        modelled = load_profile(config.device_profile)
+        return msgspec.structs.replace(
+            modelled,
+            accelerator=f"modelled {modelled.accelerator}",
+            machine=machine_words(machine),
+            fit_error=None,
+            **_UNIT_RATES | dict.fromkeys(ATTENTION_RATES),
+        )
+    model, runs_on = load_model(config.model).config, hardware(config)
+    return DeviceProfile(
+        name="",
+        model=model_name(config.model),
+        accelerator=runs_on.accelerator or str(machine["cpu_model"]),
+        source="",
+        weight_bytes=float(model.num_parameters * runs_on.itemsize),
+        kv_bytes_per_token=float(model.kv_bytes_per_token(runs_on.itemsize)),
+        flops_per_token=float(model.flops_per_token),
+        attention_flops_per_token_pair=float(model.attention_flops_per_token_pair),
+        memory_bytes=float(runs_on.memory_bytes),
+        machine=machine_words(machine),
+        **_UNIT_RATES,
+    )
+
+
+def base(name: str) -> str:
+    """The linear layers' rate that goes with one of attention's, or with itself."""
+    return name.removeprefix("attention_")
+
+
+def model_name(name_or_path: str) -> str:
+    """A shipped model's name, or the name of the folder or file that a path leads to."""
+    path = Path(name_or_path).expanduser()
+    if path.suffix == ".json":
+        return path.absolute().parent.name if path.stem == "config" else path.stem
+    return path.absolute().name
