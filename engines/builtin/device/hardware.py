@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import psutil
 
+from engines.builtin.model.config import dtype_name, load_model
 from engines.protocol import EngineConfig
 
 _ITEMSIZES = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -21,9 +22,10 @@ class Hardware(NamedTuple):
 
 def hardware(config: EngineConfig) -> Hardware:
     """That of ``--device cpu`` or ``cuda``, with the type that ``--dtype auto`` means there."""
+    itemsize = _ITEMSIZES[dtype_name(config.dtype, load_model(config.model).config, config.device)]
     if config.device == "cpu":
-        return Hardware("", psutil.virtual_memory().total, _ITEMSIZES.get(config.dtype, 4))
+        return Hardware("", psutil.virtual_memory().total, itemsize)
     import torch
 
     properties = torch.cuda.get_device_properties(0)
-    return Hardware(properties.name, properties.total_memory, _ITEMSIZES.get(config.dtype, 2))
+    return Hardware(properties.name, properties.total_memory, itemsize)

@@ -104,6 +104,15 @@ class ModelSource(NamedTuple):
     folder: Path | None
 
 
+def dtype_name(asked: str, model: ModelConfig, device: str) -> str:
+    """What ``--dtype`` means: auto is 32 bits on a CPU, else the config's own if it has 16."""
+    if asked != "auto":
+        return asked
+    if device == "cpu":
+        return "float32"
+    return "float16" if model.dtype == "float16" else "bfloat16"
+
+
 def load_model(name_or_path: str) -> ModelSource:
     """A shipped config by name or any ``config.json`` by path, both with random weights; or a
     Hugging Face folder with its weights in safetensors.

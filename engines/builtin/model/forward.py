@@ -7,7 +7,7 @@ from torch import Tensor
 
 from engines.builtin.logprobs import parse_logprobs
 from engines.builtin.model import ForwardBatch, Model, Ops, Parallel
-from engines.builtin.model.config import ModelConfig, load_model
+from engines.builtin.model.config import ModelConfig, dtype_name, load_model
 from engines.builtin.model.models import build_model
 from engines.builtin.model.pass_inputs import PassInputs
 from engines.builtin.model.sampler import Draw, Sampler, TokenLogprobs, token_logprobs
@@ -39,7 +39,8 @@ class ForwardPass:
     ) -> None:
         source = load_model(config.model)
         self.config: ModelConfig = source.config
-        self.dtype = dtype = _resolve_dtype(config.dtype, source.config, device)
+        dtype: torch.dtype = getattr(torch, dtype_name(config.dtype, source.config, device.type))
+        self.dtype = dtype
         self._engine = config
         self._parallel = parallel
         weights = Weights(source, device, dtype, config.seed)
@@ -122,12 +123,3 @@ class ForwardPass:
             hidden = self._model.forward(token_ids, batch, self._caches)
             _, logprobs = self._sampled(self._model.logits(hidden[:0]), token_ids[:0].int())
         return StepTokens(out[:-1].view(-1, width), logprobs)
-
-
-def _resolve_dtype(name: str, model: ModelConfig, device: torch.device) -> torch.dtype:
-    """What ``--dtype`` means: auto is 32 bits on a CPU, else the config's own if it has 16."""
-    if name == "auto":
-        half = "float16" if model.dtype == "float16" else "bfloat16"
-        name = "float32" if device.type == "cpu" else half
-    found: torch.dtype = getattr(torch, name)
-    return found
