@@ -72,6 +72,8 @@ def save(variant: str, folder: Path, **how: Any) -> Saved:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what a dependency warns of as it is loaded is its own
         import transformers
+    # A progress bar brings a thread that stays, and what it allocates others would count as theirs.
+    transformers.utils.logging.disable_progress_bar()
     kind = "OPT" if variant.startswith("opt") else "Llama"
     config = getattr(transformers, f"{kind}Config")(**VARIANTS[variant])
     model = getattr(transformers, f"{kind}ForCausalLM")(config).eval()
