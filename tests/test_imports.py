@@ -81,6 +81,7 @@ def test_what_is_allowed_passes(tmp_path):
         "harness/__main__.py": "def main():\n    import harness.cli",
         "harness/cli/__init__.py": "import harness.a",
         "dashboards/a.py": "import harness.experiment",
+        "harness/cli/dashboard.py": "def f():\n    import dashboards.a",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)

@@ -1,0 +1,1 @@
+"""One static site of all that was measured: `dashboards.site.build`."""

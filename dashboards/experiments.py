@@ -1,0 +1,173 @@
+"""Experiments' summaries, published or of one's own, as grids and tables of releases."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dashboards.grid import COLUMN, Grid, GridCell, against, layout
+from dashboards.series import Series, short_unit
+from harness import format as fmt
+from harness.experiment import CellResult, ExperimentResult
+from harness.metrics import METRICS
+from harness.report.header import header, varying_axes
+from harness.store import load_experiment
+from harness.store_files import StoreError
+from harness.tracking.folders import json_files, subfolders
+
+ALWAYS = ("representation", "delivery")
+"""Axes that a grid names, whether they vary or not."""
+
+_FIRST = (
+    "request_throughput", "host_time_per_request_step", "gc_pause_share", "gc_pause_max",
+    "gc_collections_gen0", "gc_collections_gen1", "gc_collections_gen2", "gc_effect",
+    "tracked_peak_per_step", "tracked_survivors_per_step", "tpot_median",
+)  # fmt: skip
+
+
+class Experiment(NamedTuple):
+    """``grids``: one a metric, by name, those that are asked for most first."""
+
+    name: str
+    about: list[tuple[str, str]]
+    notes: list[str]
+    machine: dict[str, Any]
+    has_releases: bool
+    grids: dict[str, Grid]
+
+
+def read_experiments(root: Path, problems: list[str]) -> list[Experiment]:
+    """All summaries in a folder, in its ``published`` and in folders of raw trials below it."""
+    found = []
+    for path in _files(root, problems):
+        try:
+            result = load_experiment(path)
+        except StoreError as problem:
+            problems.append(f"{problem}; left out")
+            continue
+        if result.cells:
+            name = path.parent.name if path.name == "experiment.json" else path.stem
+            found.append(_experiment(name, result))
+    return found
+
+
+def unfinished(trials: pd.DataFrame, known: set[str]) -> list[Experiment]:
+    """Grids of raw trials whose experiment has no summary; medians over what there is."""
+    found = []
+    axes = ("workload", "engine", "release", *ALWAYS, COLUMN, "batch_size", "worker",
+            "heap_objects")  # fmt: skip
+    of_mode = {name: metric.mode for name, metric in METRICS.items()}
+    own = trials["metric"].map(of_mode).astype(object) == trials["mode"].astype(object)
+    usable = trials[own & (trials["invalid"].astype(str) == "")]
+    for name, rows in usable.groupby("experiment", observed=True):
+        if str(name) in known:
+            continue
+        varying = [axis for axis in axes if axis in (*ALWAYS, COLUMN) or rows[axis].nunique() > 1]
+        medians = rows.groupby(["metric", *varying], observed=True, sort=False)["value"].median()
+        grids = {}
+        for metric, part in medians.groupby("metric", observed=True, sort=False):
+            direction, unit = _of_metric(str(metric))
+            values = [
+                ({axis: str(row[axis]) for axis in varying}, float(row["value"]))
+                for row in part.reset_index().to_dict("records")
+                if not pd.isna(row["value"])
+            ]
+            if values:
+                grids[str(metric)] = _grid(values, unit, direction)
+        if grids:
+            about = [("experiment", "not come to its end: medians over the trials there are")]
+            found.append(Experiment(str(name), about, [], {}, False, _ordered(grids)))
+    return found
+
+
+def _files(root: Path, problems: list[str]) -> Iterator[Path]:
+    for folder in (root, root / "published"):
+        if folder.is_dir():
+            yield from (path for path in json_files(folder, problems)
+                        if _is_summary(path))  # fmt: skip
+    for place in (root, *subfolders(root, problems)):
+        for folder in (place, *subfolders(place, problems)):
+            path = folder / "experiment.json"
+            if path.is_file() and folder != root:
+                yield path
+
+
+def _is_summary(path: Path) -> bool:
+    """Whether a file is meant as one: in ``published`` all are, elsewhere those that say so."""
+    if path.parent.name == "published":
+        return True
+    try:
+        with path.open("rb") as file:
+            return b'"cells"' in file.read(4096)
+    except OSError:
+        return False
+
+
+def _experiment(name: str, result: ExperimentResult) -> Experiment:
+    varying = [axis for axis in varying_axes(result) if axis not in ("copy",)]
+    axes = list(dict.fromkeys([*(axis for axis in varying if axis != COLUMN), *ALWAYS, COLUMN]))
+    if len({cell.axes.get("release") for cell in result.cells}) > 1:
+        axes = [axis for axis in axes if axis in varying or axis == COLUMN]
+    metrics = dict.fromkeys(name for cell in result.cells for name in cell.metrics)
+    grids = {}
+    for metric in metrics:
+        values = [
+            ({axis: _shown(cell, axis) for axis in axes}, samples.median)
+            for cell in result.cells
+            if (samples := cell.metrics.get(metric)) and samples.median is not None
+        ]
+        if values:
+            first = next(c.metrics[metric] for c in result.cells if metric in c.metrics)
+            grids[metric] = _grid(values, first.unit, first.direction)
+    releases = {cell.axes.get("release") for cell in result.cells} - {None, ""}
+    return Experiment(
+        name=name,
+        about=header(result),
+        notes=result.notes,
+        machine=result.machine,
+        has_releases=len(releases) > 1,
+        grids=_ordered(grids),
+    )
+
+
+def _shown(cell: CellResult, axis: str) -> str:
+    return str(cell.axes.get(axis, "")) or "–"
+
+
+def _grid(values: list[tuple[dict[str, str], float]], unit: str, direction: str) -> Grid:
+    baseline_axes, baseline = values[0]
+    cells = []
+    for axes, value in values:
+        words, shade = against(value, baseline, direction)
+        if axes == baseline_axes:
+            words, shade = "baseline", 0
+        cells.append((axes, GridCell(fmt.with_unit(value, unit).strip(), words, shade)))
+    better = {"higher": "higher is better", "lower": "lower is better"}.get(direction, "")
+    return layout(cells, better)
+
+
+def _ordered(grids: dict[str, Grid]) -> dict[str, Grid]:
+    first = [name for name in _FIRST if name in grids]
+    return {name: grids[name] for name in dict.fromkeys([*first, *grids])}
+
+
+def _of_metric(name: str) -> tuple[str, str]:
+    metric = METRICS.get(name)
+    return (metric.direction, metric.unit) if metric else ("neither", "")
+
+
+def latest_figures(
+    by_page: Mapping[str, list[Series]], axes: Callable[[Series], dict[str, str]]
+) -> list[Experiment]:
+    """The last figure of each series that has a policy, as if it were an experiment."""
+    grids = {}
+    for series in by_page.values():
+        values = [(axes(each), each.values[-1]) for each in series
+                  if each.values and COLUMN in each.params]  # fmt: skip
+        if values:
+            first = series[0]
+            name = first.metric if first.metric not in grids else f"{first.suite}.{first.metric}"
+            grids[name] = _grid(values, short_unit(first.unit), first.direction)
+    about = [("figures", "the last of each series, of whichever commit")]
+    return [Experiment("asv's last figures", about, [], {}, False, _ordered(grids))] * bool(grids)

@@ -1,0 +1,76 @@
+"""Grids of representation × policy: rows of whatever varies, a column a collector policy."""
+
+from collections.abc import Iterable, Mapping
+from math import log
+from typing import NamedTuple
+
+from harness import format as fmt
+
+COLUMN = "gc"
+"""The axis that goes across."""
+
+Axes = Mapping[str, str]
+
+
+class GridCell(NamedTuple):
+    """``shade``: from -3, much worse than the baseline, to 3, much better; 0 about the same.
+    ``sparkline``: the points of a polyline in a box of 100 × 24.
+    """
+
+    text: str
+    ratio: str = ""
+    shade: int = 0
+    verdict: str = ""
+    sparkline: str = ""
+    href: str = ""
+
+
+class Grid(NamedTuple):
+    """``rows``: values of the axes in ``axes``, and a cell for each of ``columns``."""
+
+    axes: list[str]
+    columns: list[str]
+    rows: list[tuple[tuple[str, ...], list[GridCell | None]]]
+    caption: str = ""
+
+
+def layout(cells: Iterable[tuple[Axes, GridCell]], caption: str = "") -> Grid:
+    """Put cells in rows by all of their axes but the policy, and in columns by that."""
+    placed = list(cells)
+    names = list(dict.fromkeys(name for axes, _ in placed for name in axes if name != COLUMN))
+    rows: dict[tuple[str, ...], dict[str, GridCell]] = {}
+    for axes, cell in placed:
+        rows.setdefault(tuple(axes.get(name, "") for name in names), {})[axes.get(COLUMN, "")] = (
+            cell
+        )
+    columns = list(dict.fromkeys(axes.get(COLUMN, "") for axes, _ in placed))
+    table = [(row, [cells.get(column) for column in columns]) for row, cells in rows.items()]
+    return Grid(names, columns, table, caption)
+
+
+def against(value: float | None, baseline: float | None, direction: str) -> tuple[str, int]:
+    """A ratio in words and its shade; of a metric without a direction there is no shade."""
+    if value is None or baseline is None or value <= 0 or baseline <= 0:
+        return "", 0
+    size = abs(log(value / baseline))
+    level = sum(size > limit for limit in (0.02, 0.1, 0.4))
+    sign = {"higher": 1, "lower": -1}.get(direction, 0) * (1 if value > baseline else -1)
+    return fmt.ratio(value / baseline), sign * level
+
+
+def sparkline(values: list[float | None], last: int = 60) -> str:
+    """The last values as the points of a polyline, 100 wide and 24 high; "" for fewer than two."""
+    kept = values[-last:]
+    known = [value for value in kept if value is not None]
+    if len(known) < 2:
+        return ""
+    low, high = min(known), max(known)
+    middle = (low + high) / 2
+    # A wiggle of a few per mille must not look like a mountain.
+    half = max((high - low) / 2, abs(middle) * 0.01, 1e-300)
+    across = 98 / (len(kept) - 1)
+    return " ".join(
+        f"{1 + place * across:.4g},{12 - 10 * (value - middle) / half:.3g}"
+        for place, value in enumerate(kept)
+        if value is not None
+    )

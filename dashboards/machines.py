@@ -1,0 +1,83 @@
+"""Machines and environments: what the figures were measured on."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dashboards.experiments import Experiment
+from harness import format as fmt
+from harness.machine import GIB
+from harness.store_files import StoreError
+from harness.tracking.asv_files import MACHINE_VERSION
+from harness.tracking.asv_json import read_json
+from harness.tracking.folders import subfolders
+
+_LABELS = {
+    "arch": "architecture", "cpu": "processor", "num_cpu": "cores", "os": "system", "ram": "memory",
+    "cpu_model": "processor", "cores_logical": "cores", "cores_usable": "cores usable",
+    "memory_bytes": "memory", "gc_thresholds": "collector's thresholds",
+}  # fmt: skip
+
+
+class Machine(NamedTuple):
+    """``environments``: name, first and last commit's date, how many commits."""
+
+    name: str
+    details: list[tuple[str, str]]
+    environments: list[tuple[str, str, str, int]]
+
+
+def machines(root: Path, figures: pd.DataFrame) -> list[Machine]:
+    """Those of asv's results. What cannot be read is left out: `load` has said so already."""
+    described = _described(root)
+    found = []
+    for name, rows in figures.groupby("machine", observed=True, sort=False):
+        environments = [
+            (str(environment), f"{part['date'].min():%Y-%m-%d}", f"{part['date'].max():%Y-%m-%d}",
+             int(part["commit"].nunique()))
+            for environment, part in rows.groupby("environment", observed=True, sort=False)
+        ]  # fmt: skip
+        details = pairs(described.get(str(name), {}))
+        found.append(Machine(str(name), details, environments))
+    return found
+
+
+def of_experiments(experiments: list[Experiment]) -> list[tuple[list[str], list[tuple[str, str]]]]:
+    """Machines of experiments, each with the experiments that ran on it."""
+    found: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for experiment in experiments:
+        if experiment.machine:
+            found.setdefault(tuple(pairs(experiment.machine)), []).append(experiment.name)
+    return [(names, list(details)) for details, names in found.items()]
+
+
+def pairs(details: dict[str, Any]) -> list[tuple[str, str]]:
+    """A machine's record as labels and words; what is empty or not known is left out."""
+    lines = []
+    for key, value in details.items():
+        if key == "machine" or value in (None, "", [], {}):
+            continue
+        if key == "memory_bytes" and isinstance(value, int | float):
+            words = f"{fmt.number(value / GIB)} GiB"
+        elif isinstance(value, list):
+            words = ", ".join(map(str, value))
+        else:
+            words = {True: "yes", False: "no"}.get(value, str(value)) if isinstance(
+                value, bool) else str(value)  # fmt: skip
+        lines.append((_LABELS.get(key, key.replace("_", " ")), words))
+    return lines
+
+
+def _described(root: Path) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for place in (root, *subfolders(root, [])):
+        for folder in subfolders(place, []):
+            path = folder / "machine.json"
+            try:
+                if path.is_file():
+                    record = read_json(path, MACHINE_VERSION)
+                    found[str(record.get("machine", folder.name))] = record
+            except (StoreError, OSError):
+                continue
+    return found

@@ -1,0 +1,87 @@
+"""Data as JavaScript files: a page opened from a disk may load scripts, and nothing else."""
+
+import json
+from collections.abc import Iterable, Sequence
+from math import isfinite
+from sys import float_info
+from typing import Any
+
+from dashboards.commits import Commit
+from dashboards.news import Change
+from dashboards.series import Point, Series, short_unit
+
+
+def assigned(name: str, value: Any) -> str:
+    """A script that keeps ``value`` as ``gcbench[name]``. Raises ValueError for NaN or infinite."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    # Nothing in it can end a script element, wherever it is put.
+    safe = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return f"(window.gcbench = window.gcbench || {{}})[{json.dumps(name)}] = {safe};\n"
+
+
+def commits_value(commits: Iterable[Commit]) -> list[list[str]]:
+    """What the pages know of each commit."""
+    return [[each.hash, each.date, each.subject, each.url, each.page] for each in commits]
+
+
+def series_value(series: Iterable[Series]) -> list[list[Any]]:
+    """What the pages need of each series to name and to judge it."""
+    return [
+        [each.page, each.title, each.suite, *each.key[:2], short_unit(each.unit), each.direction,
+         each.kind, each.noise_floor, each.least_change]
+        for each in series
+    ]  # fmt: skip
+
+
+def benchmark_value(
+    series: Sequence[Series],
+    marks: dict[tuple[str, str, str], list[Change]],
+    places: dict[str, int],
+) -> dict[str, Any]:
+    """A benchmark's page: the commits that it knows, and each series along them."""
+    known = sorted({point.commit for each in series for point in each.points})
+    position = {commit: place for place, commit in enumerate(known)}
+
+    def along(each: Series, field: str) -> list[float | None]:
+        row: list[float | None] = [None] * len(known)
+        for point in each.points:
+            value = getattr(point, field)
+            row[position[point.commit]] = value if value is not None and isfinite(value) else None
+        return row
+
+    def marked(each: Series) -> list[list[Any]]:
+        return [
+            [position[places[change.first_after]], change.verdict, change.ratio]
+            for change in marks.get(each.key, ())
+            if places.get(change.first_after) in position
+        ]
+
+    return {
+        "commits": known,
+        "series": [
+            {"label": each.label, "machine": each.key[0], "environment": each.key[1],
+             "value": along(each, "value"), "low": along(each, "low"), "high": along(each, "high"),
+             "marks": marked(each)}
+            for each in series
+        ],
+        "unit": short_unit(series[0].unit),
+    }  # fmt: skip
+
+
+def commit_values(series: Iterable[Series], number: int) -> list[list[list[Any]]]:
+    """For each commit its figures: series, value, interval, then the same of the commit before."""
+    rows: list[list[list[Any]]] = [[] for _ in range(number)]
+    for each in series:
+        before: Point | None = None
+        for point in each.points:
+            earlier = list(before) if before else [-1, None, None, None]
+            rows[point.commit].append([each.number, *map(_json, (*point[1:], *earlier))])
+            before = point
+    return rows
+
+
+def _json(value: float | None) -> float | None:
+    """JSON has no infinity; the largest float compares as one."""
+    if value is None or isfinite(value):
+        return value
+    return float_info.max if value > 0 else -float_info.max

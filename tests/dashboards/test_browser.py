@@ -1,0 +1,411 @@
+"""The site in Chromium, opened from the disk: quick, quiet, by keyboard, by the same rules."""
+
+import json
+import random
+import time
+from math import isnan
+
+import pytest
+from conftest import morning
+from planted import SENTENCE, plant
+
+from dashboards.site import build
+from harness import format as fmt
+from harness.tracking.changes import changes
+from harness.tracking.history import load
+
+pytestmark = [
+    pytest.mark.slow,
+    # Playwright's own loop is closed after the last test; its sockets are not ours.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+ILLEGIBLE = """() => {
+  const s = c => { const v = c / 255; return v <= .04 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4 };
+  const rgb = t => t.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => .2126 * s(r) + .7152 * s(g) + .0722 * s(b);
+  const behind = e => {
+    for (; e; e = e.parentElement) {
+      const c = rgb(getComputedStyle(e).backgroundColor);
+      if (c.length < 4 || c[3] === 1) return c;
+    }
+    return [255, 255, 255];
+  };
+  const bad = {};
+  for (const e of document.querySelectorAll('body *')) {
+    const words = [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim());
+    if (!e.offsetParent || !words) continue;
+    const a = light(rgb(getComputedStyle(e).color)), b = light(behind(e));
+    const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+    if (ratio < 4.5) bad[e.tagName + '.' + e.className] = ratio;
+  }
+  return bad;
+}"""
+
+PHONE = {"width": 390, "height": 844}
+BUILD_SECONDS, OPEN_SECONDS = 20, 2
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """200 commits of 60 series, published results, a timeline; and how long it took to build."""
+    from test_site import PUBLISHED, raw_trial
+
+    folder = tmp_path_factory.mktemp("large")
+    planted = plant(folder)
+    (planted.results / "published").symlink_to(PUBLISHED)
+    raw_trial(planted.results / "runs")
+    began = time.perf_counter()
+    built = build(planted.results, folder / "site", repository=planted.repository,
+                  now=morning(planted))  # fmt: skip
+    seconds = time.perf_counter() - began
+    assert built.sentence == SENTENCE
+    return planted, folder / "site", seconds
+
+
+class Tab:
+    """A page that keeps what it complained of and what it asked for."""
+
+    def __init__(self, browser, **context):
+        self.context = browser.new_context(**context)
+        self.page = self.context.new_page()
+        self.complaints, self.requests = [], []
+        self.page.on("console", lambda said: said.type in ("error", "warning")
+                     and self.complaints.append(said.text))  # fmt: skip
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message),
+                                               dialog.dismiss()))  # fmt: skip
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.context.route(lambda url: not url.startswith(("file:", "data:")),
+                           lambda route: route.abort())  # fmt: skip
+
+    def open(self, path, fragment=""):
+        """Seconds until it is loaded and drawn."""
+        began = time.perf_counter()
+        # Of two addresses that differ in their fragment the second would be no new page.
+        if self.page.url.split("#")[0] == path.as_uri():
+            self.page.goto("about:blank")
+        self.page.goto(path.as_uri() + fragment)
+        self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => done()))")
+        return time.perf_counter() - began
+
+    def readout(self):
+        return self.page.locator("#readout").inner_text()
+
+
+@pytest.fixture
+def tab(browser):
+    made = []
+
+    def make(**context):
+        made.append(Tab(browser, **context))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.context.close()
+
+
+def one_of_each(site):
+    """A page of each kind."""
+    inner = [
+        next(iter(sorted((site / kind).iterdir()))) for kind in ("metric", "commit", "timeline")
+    ]
+    return [*sorted(site.glob("*.html")), *inner]
+
+
+def test_two_hundred_commits_of_sixty_series_build_in_time(large):
+    _, site, seconds = large
+    assert seconds < BUILD_SECONDS
+    assert len(list((site / "commit").iterdir())) == 200
+
+
+def test_every_page_opens_in_time_without_a_complaint_or_the_network(large, tab):
+    _, site, _ = large
+    here, slow = tab(), []
+    for path in sorted(site.rglob("*.html")):
+        seconds = here.open(path)
+        if seconds > OPEN_SECONDS:
+            slow.append((path.name, seconds))
+        assert here.page.locator("h1").is_visible()
+    assert here.complaints == []
+    assert slow == []
+    assert all(url.startswith(("file:", "data:", "about:")) for url in here.requests)
+    assert len(here.requests) > 1000
+
+
+def test_nothing_hostile_runs(hostile, tmp_path, tab):
+    site = tmp_path / "site"
+    build(hostile.results, site, repository=hostile.repository, now=morning(hostile))
+    here = tab()
+    for path in sorted(site.rglob("*.html")):
+        here.open(path)
+        here.page.wait_for_timeout(50)
+        assert here.page.evaluate("document.images.length") == 0
+    assert here.complaints == []
+    # The chart's readout is made by a script; the message stands there as it is.
+    here.open(next((site / "metric").iterdir()))
+    assert "<script>alert(1)</script>" in here.readout()
+
+
+def test_a_chart_is_read_zoomed_and_left_by_keyboard(large, tab):
+    planted, site, _ = large
+    here = tab()
+    here.open(next(path for path in (site / "metric").iterdir() if "host_time" in path.name))
+    page = here.page
+    assert planted.hashes[-1][:8] in here.readout()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "chart":
+            break
+    assert page.evaluate("document.activeElement.id") == "chart", "Tab comes to the chart"
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function(
+        f"document.getElementById('readout').innerText.includes('{planted.hashes[-2][:8]}')"
+    )
+    assert "Change number 198" in here.readout()
+    page.keyboard.press("Home")
+    page.wait_for_function(
+        f"document.getElementById('readout').innerText.includes('{planted.hashes[0][:8]}')"
+    )
+
+    def shown():
+        low, high = map(float, page.locator("#chart").get_attribute("data-x").split())
+        return high - low
+
+    whole = shown()
+    page.keyboard.press("+")
+    page.wait_for_timeout(50)
+    assert shown() == pytest.approx(whole / 2)
+    page.keyboard.press("0")
+    page.wait_for_timeout(50)
+    assert shown() == pytest.approx(whole)
+    page.keyboard.press("End")
+    page.wait_for_timeout(50)
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/commit/{planted.hashes[-1][:12]}.html")
+    assert here.complaints == []
+
+
+def test_a_chart_is_hovered_zoomed_by_dragging_and_drawn_by_logarithm(large, tab):
+    _, site, _ = large
+    here = tab()
+    path = next(path for path in (site / "metric").iterdir() if "gen0" in path.name)
+    here.open(path, "#s=0,3")
+    page = here.page
+    assert page.locator("[data-series]:checked").count() == 2
+    box = page.locator("#chart .u-over").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 50)
+    page.wait_for_function(
+        "/Change number (99|100)/.test(document.getElementById('readout').innerText)"
+    )
+    assert page.locator("#readout li").count() == 2
+    whole = page.locator("#chart").get_attribute("data-x")
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 60, steps=5)
+    page.mouse.up()
+    page.wait_for_timeout(100)
+    low, high = map(float, page.locator("#chart").get_attribute("data-x").split())
+    assert (low, high) == (pytest.approx(99.5, abs=2), pytest.approx(149.5, abs=2))
+    page.get_by_role("button", name="Log scale").click()
+    assert page.locator("#log").get_attribute("aria-pressed") == "true"
+    page.get_by_role("button", name="All commits").click()
+    page.wait_for_timeout(50)
+    assert page.locator("#chart").get_attribute("data-x") == whole
+    page.locator("[data-series='5']").check()
+    assert page.url.endswith("#s=0,3,5")
+    assert page.locator("#readout li").count() == 3
+    assert here.complaints == []
+
+
+def test_an_exact_change_is_told_at_its_commit(large, tab):
+    _, site, _ = large
+    here = tab()
+    here.open(next(path for path in (site / "metric").iterdir() if "gen0" in path.name), "#s=0,3")
+    assert "▼ worse ×1.400" in here.readout()
+    here.page.locator("#chart").focus()
+    here.page.keyboard.press("End")
+    for _ in range(5):
+        here.page.keyboard.press("Shift+ArrowLeft")
+    for _ in range(9):
+        here.page.keyboard.press("ArrowLeft")
+    here.page.wait_for_function(
+        "document.getElementById('readout').innerText.includes('Change number 140')"
+    )
+    assert "▲ better ×0.700" in here.readout()
+
+
+def test_two_commits_compare_as_python_compares_them(large, tab):
+    planted, site, _ = large
+    figures = load(planted.results).figures
+    here = tab()
+    for one, other in ((0, 199), (198, 199), (120, 80), (10, 11)):
+        table = changes(figures, planted.hashes[one], planted.hashes[other])
+        here.open(site / "compare.html", f"#{planted.hashes[one]}..{planted.hashes[other]}")
+        here.page.wait_for_selector("tr[data-number]")
+        found = here.page.evaluate(
+            "() => Object.fromEntries([...document.querySelectorAll('tr[data-number]')].map("
+            "r => [r.querySelector('a').textContent, [r.dataset.verdict, "
+            "...[...r.querySelectorAll('td.number')].map(td => td.textContent)]]))"
+        )
+        assert len(found) == len(table) == 60
+        for row in table.to_dict("records"):
+            title = " · ".join((row["metric"], row["handoff"], row["gc"]))
+            assert found[title] == [
+                row["verdict"], fmt.ratio(row["ratio"]), fmt.with_unit(row["before"], row["unit"]),
+                fmt.with_unit(row["after"], row["unit"]),
+            ]  # fmt: skip
+    sentence = here.page.locator("#sentence").inner_text()
+    here.page.locator("#swap").click()
+    here.page.wait_for_function(f"location.hash === '#{planted.hashes[11]}..{planted.hashes[10]}'")
+    here.page.locator("#differing").check()
+    assert sentence.endswith("unchanged.") or sentence.startswith("No changes")
+    assert here.complaints == []
+
+
+def test_verdicts_of_odd_values_are_pythons_too(large, tab):
+    """Intervals without end, zero, nothing: where the two could drift apart."""
+    import numpy as np
+    import pandas as pd
+
+    from harness.tracking.changes import _verdicts
+
+    def known(value, usual):
+        return usual if value is None else value
+
+    _, site, _ = large
+    here = tab()
+    here.open(site / "compare.html")
+    random_ = random.Random(3)
+    values = [0.0, 1.0, 1.01, 1.03, 2.0, -1.0, None]
+    most = 1.7976931348623157e308
+    for _ in range(400):
+        sides = [[random_.choice(values) for _ in range(3)] for _ in range(2)]
+        for side in sides:
+            side[1] = random_.choice([None, -most, known(side[0], 0.0) * 0.99])
+            side[2] = random_.choice([None, most, known(side[0], 0.0) * 1.01])
+        direction = random_.choice(["higher", "lower", "neither"])
+        kind = random_.choice(["exact", "timing"])
+        floor, least = random_.choice([0.0, 0.02]), random_.choice([0.0, 0.5])
+        series = ["", "", "", "", "", "", direction, kind, floor, least]
+        found = here.page.evaluate("([s, a, b]) => gcbenchJudge.verdict(s, a, b)", [series, *sides])
+        frames = [
+            pd.DataFrame([[np.nan if v is None else v for v in side]],
+                         columns=["value", "ci_low", "ci_high"])
+            for side in sides
+        ]  # fmt: skip
+        rows = pd.DataFrame({"direction": [direction], "kind": [kind], "noise_floor": [floor],
+                             "least_change": [least]})  # fmt: skip
+        with np.errstate(all="ignore"):
+            expected = _verdicts(rows, *frames)[0]
+        assert found == expected, (series, sides)
+
+
+def test_numbers_read_as_in_the_terminal(large, tab):
+    _, site, _ = large
+    here = tab()
+    here.open(site / "compare.html")
+    random_ = random.Random(5)
+    values = [random_.choice([1, -1]) * 10 ** random_.uniform(-10, 9) for _ in range(300)]
+    values += [0.0, 1.0, 999.4, 999.6, 1000.0, 1023.5, 1e-7, 1e-3, 0.00995, 12_345.0, 100.04]
+    units = ["s", "B", "share of wall", "req/s", "collections", ""]
+    asked = [[value, unit] for value in values for unit in units]
+    found = here.page.evaluate(
+        "rows => rows.map(([v, u]) => gcbenchFormat.withUnit(v, u))", json.loads(json.dumps(asked))
+    )
+    different = [
+        (value, unit, mine, fmt.with_unit(value, unit).strip())
+        for (value, unit), mine in zip(asked, found, strict=True)
+        if mine != fmt.with_unit(value, unit).strip()
+    ]
+    assert different == []
+    assert here.page.evaluate("gcbenchFormat.withUnit(NaN, 's')") == fmt.with_unit(
+        float("nan"), "s"
+    )
+    assert not any(isnan(value) for value in values)
+
+
+def test_a_timeline_is_read_step_by_step(large, tab):
+    _, site, _ = large
+    here = tab()
+    here.open(next((site / "timeline").iterdir()))
+    here.page.locator("#chart").focus()
+    here.page.keyboard.press("Home")
+    here.page.keyboard.press("ArrowRight")
+    here.page.wait_for_function("document.getElementById('readout').innerText.includes('Step 1,')")
+    assert "6.00 ms, 4 requests; schedule 1.00 ms" in here.readout()
+    assert "Collections: g2 3.00 ms." in here.readout()
+    assert here.complaints == []
+
+
+def test_one_metric_is_shown_at_a_time_and_chosen_by_keyboard(large, tab):
+    _, site, _ = large
+    here = tab()
+    here.open(site / "index.html")
+    shown = here.page.locator("section[data-choice]:visible")
+    assert shown.count() == 1
+    before = shown.inner_text()
+    here.page.locator(".choose select").focus()
+    here.page.keyboard.press("ArrowDown")
+    here.page.wait_for_timeout(50)
+    assert shown.count() == 1
+    assert shown.inner_text() != before
+
+
+def test_the_first_tab_skips_to_the_content(large, tab):
+    _, site, _ = large
+    here = tab()
+    here.open(site / "index.html")
+    here.page.keyboard.press("Tab")
+    assert here.page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    here.page.keyboard.press("Enter")
+    here.page.wait_for_function("location.hash === '#main'")
+    here.page.keyboard.press("Tab")
+    assert here.page.evaluate("document.activeElement.closest('main') !== null")
+
+
+def test_dark_follows_the_system_and_the_reader(large, tab):
+    _, site, _ = large
+    for scheme, word in (("dark", "Light"), ("light", "Dark")):
+        here = tab(color_scheme=scheme)
+
+        def background(here=here):
+            return here.page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+        here.open(site / "index.html")
+        before = background()
+        assert (before == "rgb(255, 255, 255)") == (scheme == "light")
+        button = here.page.locator("#theme")
+        assert button.inner_text() == word
+        button.click()
+        assert background() != before
+        chosen = background()
+        for path in one_of_each(site):
+            here.open(path)
+            assert background() == chosen, "the choice goes with the reader"
+        assert here.complaints == []
+
+
+def test_text_is_legible_in_both(large, tab):
+    """WCAG's 4.5 for words, of every colour that words have, on what lies behind them."""
+    _, site, _ = large
+    for scheme in ("light", "dark"):
+        here = tab(color_scheme=scheme)
+        for path in one_of_each(site):
+            here.open(path)
+            assert here.page.evaluate(ILLEGIBLE) == {}, (scheme, path.name)
+
+
+def test_nothing_is_wider_than_a_phone(large, tab):
+    _, site, _ = large
+    here = tab(viewport=PHONE, has_touch=True, is_mobile=True)
+    for path in one_of_each(site):
+        here.open(path)
+        assert here.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
+        small = here.page.evaluate(
+            "[...document.querySelectorAll('button, select')].filter(e => e.offsetParent && "
+            "e.getBoundingClientRect().height < 32).length"
+        )
+        assert small == 0, "what is touched is large enough"
+    assert here.complaints == []

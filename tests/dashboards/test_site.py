@@ -1,0 +1,504 @@
+"""The site without a browser: what it says, that all of it is escaped, and what cannot be read."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections import Counter
+from datetime import timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pytest
+from conftest import morning
+from hypothesis import given
+from hypothesis import strategies as st
+from planted import (
+    BENCHMARKS,
+    FIRST_DAY,
+    HOSTILE_MACHINE,
+    HOSTILE_MESSAGE,
+    HOSTILE_PARAMETER,
+    SENTENCE,
+    plant,
+)
+
+from dashboards import script
+from dashboards.commits import checked_address, commits, remote_address
+from dashboards.grid import against, layout, sparkline
+from dashboards.names import Names
+from dashboards.news import Change, _sentence, exact_steps, news
+from dashboards.series import all_series
+from dashboards.site import build
+from harness.cli.main import main
+from harness.store import RunStore, trial_key
+from harness.tracking.changes import latest_changes
+from harness.tracking.history import load
+from harness.trial import Cell, GcState, ProcessResult, TrialFailure, TrialResult
+
+ROOT = Path(__file__).parents[2]
+PUBLISHED = ROOT / "results" / "published"
+
+
+class Page(HTMLParser):
+    """What of a page matters: its links, its elements, its text."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.ids: set[str] = set()
+        self.text = ""
+        self.feed(path.read_text(encoding="utf-8"))
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.elements.append((tag, found))
+        self.links += [found[name] for name in ("href", "src") if found.get(name)]
+        self.ids |= {found["id"]} if "id" in found else set()
+
+    def handle_endtag(self, tag):
+        self.text += " " * (tag in ("td", "th", "p", "h1", "h2", "h3", "b", "a"))
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def site(small, tmp_path_factory):
+    """Of everything there can be: asv's results, published ones, a raw trial."""
+    results = tmp_path_factory.mktemp("results")
+    shutil.copytree(small.results / "asv", results / "asv")
+    shutil.copytree(PUBLISHED, results / "published")
+    raw_trial(results / "runs")
+    output = results / "site"
+    built = build(results, output, repository=small.repository, now=morning(small))
+    assert built.problems == []
+    return output
+
+
+def raw_trial(root: Path, name: str = "one") -> RunStore:
+    """A stored trial of three steps and three collections, one of them before the first step."""
+    store, cell = RunStore(root, name), Cell(workload="small")
+    store.create()
+    key = trial_key(0, 0, cell, "timing")
+    state = GcState(enabled=True, thresholds=(700, 10, 10), freeze_count=0, tracked_objects=9)
+    process = ProcessResult(
+        role="engine", policy="default", state=state, collections=(1, 0, 1), collected=(0, 0, 0),
+        pause_seconds=(0.0, 0.0, 0.0), max_pause_seconds=0.0, full_pass_seconds=0.0,
+    )  # fmt: skip
+    result = TrialResult(
+        cell=cell, mode="timing", seed=0, metrics={"host_time_per_step": 2e-3}, processes=[process],
+        tokens_sha256="", finish_sha256="", interpreter="3.11.7", code_root="", code_commit="abc",
+        wall_seconds=1.0,
+    )  # fmt: skip
+    ms = 1_000_000
+    starts = np.array([0, 10, 20]) * ms + 5 * ms
+    lengths = {"schedule": 1, "launch": 1, "wait": 2, "handoff": 1, "process": 1}
+    columns = {"steps.start": starts, "steps.num_rows": np.array([4, 4, 4])}
+    end = starts
+    for phase, length in lengths.items():
+        end = end + length * ms
+        columns[f"steps.{phase}"] = end
+    columns |= {
+        "collections.generation": np.array([2, 0, 2], np.int8),
+        "collections.start_ns": np.array([0, 6, 16]) * ms,
+        "collections.duration_ns": np.array([1, 1, 3]) * ms,
+        "collections.process": np.zeros(3, np.int8),
+    }
+    np.savez(store.rows_path(key), **columns)
+    store.keep_rows(key)
+    store.save_trial(key, result)
+    return store
+
+
+def pages(site: Path) -> list[Path]:
+    return sorted(site.rglob("*.html"))
+
+
+def value_of(path: Path):
+    """What a data file assigns."""
+    text = path.read_text()
+    return json.loads(text[text.index("= ", text.index("]")) + 2 : text.rindex(";")])
+
+
+def test_the_overview_says_what_changed_in_one_sentence(site, small):
+    page = Page(site / "index.html")
+    assert SENTENCE in page.text
+    assert "Keep a note of each request until the step is over" in page.text
+    words = " ".join(page.text.split())
+    worse = words.index("▼ worse gc_collections_gen0")
+    assert worse < words.index("▼ worse host_time_per_request_step") < words.index("▲ better")
+    assert "×1.400 1,521 collections 2,129 collections" in words
+
+
+def test_two_days_later_it_does_not_speak_of_last_night(small):
+    figures, now = load(small.results).figures, morning(small)
+    assert news(figures, now).sentence == SENTENCE
+    late = news(figures, now + timedelta(days=2)).sentence
+    assert late == SENTENCE.replace("Last night", "Measured on 8 January 2026")
+
+
+@pytest.mark.parametrize(
+    ("counts", "sentence"),
+    [
+        ({"same": 60}, "N: no changes in 60 series."),
+        ({}, "N: nothing that could be compared."),
+        ({"worse": 1, "same": 1200}, "N: 1 regression, no improvements, 1,200 unchanged."),
+        ({"better": 2, "changed": 1, "same": 0, "missing": 3},
+         "N: no regressions, 2 improvements, 1 changed either way, 0 unchanged, "
+         "3 without a figure."),
+    ],
+)  # fmt: skip
+def test_sentences(counts, sentence):
+    assert _sentence("N", Counter(counts)) == sentence
+
+
+def test_series_not_measured_at_the_newest_commit_are_left_out_and_said(small):
+    figures = load(small.results).figures
+    last = figures["commit"] == small.hashes[-1]
+    some = figures[~(last & figures["benchmark"].str.endswith("request_throughput"))]
+    found = news(some, morning(small))
+    assert found.sentence == "Last night: 2 regressions, no improvements, 38 unchanged."
+    assert found.stale == 20
+    first = news(figures[figures["commit"] == small.hashes[0]], morning(small))
+    assert "nothing to compare it with yet" in first.sentence
+
+
+def test_every_link_leads_somewhere(site):
+    for path in pages(site):
+        page = Page(path)
+        for link in page.links:
+            parts = urlsplit(link)
+            assert parts.scheme in ("", "data"), f"{path} links to {link}"
+            if parts.scheme:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            assert target.is_file(), f"{path} links to {link}"
+            assert target.is_relative_to(site.resolve())
+            if parts.fragment and not re.match(r"[sk]=|[0-9a-f]{40}\.\.", parts.fragment):
+                assert parts.fragment in Page(target).ids, f"{path} links to {link}"
+
+
+def test_every_kind_of_page_is_there_and_has_a_heading(site):
+    names = {str(path.relative_to(site)).split("/")[0] for path in pages(site)}
+    assert names == {
+        "index.html", "metrics.html", "metric", "commits.html", "commit", "compare.html",
+        "heatmap.html", "timelines.html", "timeline", "releases.html", "machines.html",
+    }  # fmt: skip
+    for path in pages(site):
+        tags = [tag for tag, _ in Page(path).elements]
+        assert tags.count("h1") == tags.count("main") == 1, path
+        assert "lang" in dict(Page(path).elements)["html"]
+
+
+def test_whatever_comes_from_results_is_escaped(hostile, tmp_path):
+    output = tmp_path / "site"
+    built = build(hostile.results, output, repository=hostile.repository, now=morning(hostile),
+                  commit_url="https://example.org/commit/")  # fmt: skip
+    assert "2 regressions" in built.sentence
+    seen = ""
+    for path in pages(output):
+        page = Page(path)
+        seen += page.text
+        for tag, attributes in page.elements:
+            assert tag != "img", path
+            assert tag != "script" or attributes.get("src"), path
+            assert not [name for name in attributes if name.startswith("on")], path
+    for words in (HOSTILE_MESSAGE, HOSTILE_MACHINE, HOSTILE_PARAMETER):
+        assert words in seen
+    for path in output.rglob("*.js"):
+        if "assets" not in path.parts:
+            assert not set("<>&") & set(path.read_text()), path
+    for path in output.rglob("*"):
+        assert re.fullmatch(r"[\w.-]+", path.name)
+
+
+def test_a_file_that_is_cut_short_is_a_line_and_the_rest_goes_on(asv, tmp_path, capsys):
+    folder = asv / "asv" / "box"
+    spoilt, infinite = sorted(path for path in folder.iterdir() if path.name != "machine.json")[:2]
+    spoilt.write_text(spoilt.read_text()[:100])
+    text = infinite.read_text()
+    infinite.write_text(re.sub(r'(gen0": \[\[)\d+, \d+', r"\1NaN, -Infinity", text))
+    shutil.copytree(PUBLISHED, asv / "published")
+    (asv / "published" / "main-job.json").write_text('{"schema": "gcbench.experiment/1", "na')
+    store = raw_trial(asv)
+    rows = next(store.folder.glob("rows/*-steps.parquet"))
+    rows.write_bytes(rows.read_bytes()[:40])
+    assert main(["dashboard", "build", str(asv), "--output", str(tmp_path / "site")]) == 0
+    said = capsys.readouterr()
+    lines = said.err.splitlines()
+    assert all(line.startswith("gcbench: ") for line in lines)
+    for name in (spoilt.name, infinite.name, "main-job.json", rows.name):
+        assert sum(name in line for line in lines) == 1, said.err
+    assert len(lines) == 4
+    page = Page(tmp_path / "site" / "machines.html")
+    assert spoilt.name in page.text
+    assert "4 things could not be read" in Page(tmp_path / "site" / "index.html").text
+    assert (tmp_path / "site" / "releases.html").is_file()
+    assert not (tmp_path / "site" / "timelines.html").exists()
+
+
+def test_published_results_alone_make_a_site(tmp_path):
+    built = build(PUBLISHED, tmp_path / "site")
+    assert built.problems == []
+    assert "No commits have been measured" in Page(tmp_path / "site" / "index.html").text
+    words = " ".join(Page(tmp_path / "site" / "releases.html").text.split())
+    assert re.search(r"0\.11\.0 222 req/s baseline 252 req/s ×1\.136 203 req/s", words)
+    assert not (tmp_path / "site" / "compare.html").exists()
+
+
+def test_nothing_readable_is_a_usage_error_and_writes_nothing(tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    for place in ("empty", "none"):
+        status = main(["dashboard", "build", str(tmp_path / place), "--output",
+                       str(tmp_path / "site")])  # fmt: skip
+        assert status == 2
+        assert capsys.readouterr().err.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty"]
+
+
+def test_a_folder_that_is_no_dashboard_is_left_as_it_is(small, tmp_path, capsys):
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work")
+    file = tmp_path / "file"
+    file.write_text("x")
+    for target in (mine, file, file / "below", Path("/proc/gcbench-site")):
+        status = main(["dashboard", "build", str(small.results), "--output", str(target)])
+        said = capsys.readouterr().err
+        assert status == 2, target
+        assert said.count("\n") == 1
+        assert "--output DIR" in said
+    assert (mine / "thesis.txt").read_text() == "years of work"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mine"]
+
+
+def test_a_dashboard_is_replaced_whole(small, tmp_path):
+    output = tmp_path / "site"
+    build(small.results, output)
+    (output / "old.html").write_text("of the build before")
+    build(small.results, output)
+    assert not (output / "old.html").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+
+
+def test_a_full_disk_leaves_the_dashboard_of_before(small, tmp_path):
+    output = tmp_path / "site"
+    build(small.results, output)
+    before = (output / "index.html").read_bytes()
+    # A limit on the size of a file is refused by the system as a full disk is.
+    limited = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (30000, 30000)); "
+        "from harness.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", limited, "dashboard", "build", str(small.results), "--output",
+         str(output)], cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "cannot be written" in done.stderr
+    assert (output / "index.html").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+
+
+def test_a_timeline_holds_the_steps_and_the_collections_in_them(site):
+    data = value_of(next((site / "data" / "timeline").iterdir()))
+    assert data["start"] == [0, 10, 20]
+    assert data["length"] == [6, 6, 6]
+    assert data["phases"] == {"schedule": [1] * 3, "launch": [1] * 3, "wait": [2] * 3,
+                              "handoff": [1] * 3, "process": [1] * 3}  # fmt: skip
+    # The one before the first step is not the window's.
+    assert data["collections"]["generation"] == [0, 2]
+    assert data["collections"]["start"] == [1, 11]
+    page = " ".join(Page(next((site / "timeline").iterdir())).text.split())
+    assert "3 steps in 26.0 ms, the median one 6.00 ms. 2 collections (1/0/1 of" in page
+    assert "took 4.00 ms, 15.4 % of the time; the longest 3.00 ms" in page
+    assert "1 4 6.00 ms 0/0/1, 3.00 ms" in page
+
+
+def test_of_an_experiment_without_a_summary_medians_are_shown(tmp_path):
+    store = raw_trial(tmp_path / "runs")
+    failure = TrialFailure(cell=Cell(workload="b"), mode="timing", seed=0, kind="crashed",
+                           reason="it fell over")  # fmt: skip
+    store.save_trial(trial_key(0, 1, failure.cell, "timing"), failure)
+    build(tmp_path / "runs", tmp_path / "site", most_timelines=0)
+    words = " ".join(Page(tmp_path / "site" / "heatmap.html").text.split())
+    assert "list_of_lists per_request 2.00 ms baseline" in words
+    assert not (tmp_path / "site" / "timelines.html").exists()
+
+
+def test_exact_series_are_marked_where_they_change_and_a_detector_may_say_otherwise(
+    tmp_path,
+):
+    planted = plant(tmp_path, commits=100)
+    figures = load(planted.results).figures
+    known = commits(figures, {}, "")
+    series = all_series(figures, known)
+    assert [commit.hash for commit in known] == planted.hashes
+    first = [each for each in series if each.kind == "exact"]
+    found = {
+        (place, len(planted.hashes) - planted.hashes.index(step.first_after), step.verdict)
+        for place, each in enumerate(first)
+        for step in exact_steps(each, planted.hashes)
+    }
+    assert found == {
+        (point, from_end, "worse" if factor > 1 else "better")
+        for point, from_end, factor in BENCHMARKS[0].planted
+    }
+    mark = Change(first[0].key, planted.hashes[9], planted.hashes[10], 1.0, 2.0, "worse")
+    build(planted.results, tmp_path / "site", marks=[mark])
+    data = value_of(tmp_path / "site" / "data" / "metric" / f"{first[0].page}.js")
+    assert data["series"][0]["marks"] == [[10, "worse", 2.0]]
+    assert data["series"][3]["marks"] == [[99, "worse", pytest.approx(1.4, rel=1e-3)]]
+
+
+def test_data_of_a_commit_is_what_the_frame_has(site, small):
+    table = latest_changes(load(small.results).figures).set_index("series")
+    rows = value_of(next(path for path in (site / "data" / "commit").iterdir()
+                         if path.stem == small.hashes[-1][:12]))  # fmt: skip
+    series = value_of(site / "data" / "series.js")
+    assert len(rows) == len(series) == 60
+    for number, value, _, _, before_commit, before, _, _ in rows:
+        row = table.iloc[number]
+        assert (value, before) == (row["after"], row["before"])
+        assert before_commit == len(small.hashes) - 2
+        assert series[number][0].endswith(row["metric"])
+
+
+def test_commits_have_addresses_of_known_forges_only(small, tmp_path):
+    repository = tmp_path / "repository"
+    shutil.copytree(small.repository, repository)
+    git = ["git", "-C", str(repository), "remote"]
+    assert remote_address(repository) == ""
+    subprocess.run([*git, "add", "origin", "git@github.com:a/b.git"], check=True)
+    assert remote_address(repository) == "https://github.com/a/b/commit/"
+    subprocess.run([*git, "set-url", "origin", "https://gitlab.com/a/b/c"], check=True)
+    assert remote_address(repository) == "https://gitlab.com/a/b/c/-/commit/"
+    subprocess.run([*git, "set-url", "origin", "https://user:secret@example.org/a"], check=True)
+    assert remote_address(repository) == ""
+    with pytest.raises(ValueError, match="is no address"):
+        checked_address("javascript:alert(1)//")
+    assert main(["dashboard", "build", "results", "--output", "x", "--commit-url", "ftp://a"]) == 2
+
+
+def test_hashes_that_are_none_are_no_options_of_git(asv, tmp_path):
+    place = asv / "asv" / "box"
+    path = next(path for path in place.iterdir() if path.name != "machine.json")
+    content = json.loads(path.read_text())
+    content["commit_hash"] = f"--output={tmp_path / 'written'}"
+    path.write_text(json.dumps(content))
+    build(asv, tmp_path / "site", repository=ROOT)
+    assert not (tmp_path / "written").exists()
+
+
+def test_a_repository_that_is_none_is_a_line(small, tmp_path, capsys):
+    status = main(["dashboard", "build", str(small.results), "--output", str(tmp_path / "site"),
+                   "--repo", str(tmp_path / "none")])  # fmt: skip
+    assert status == 0
+    assert "shown without their messages" in capsys.readouterr().err
+
+
+@given(st.lists(st.text(max_size=30), unique=True, max_size=30))
+def test_names_are_safe_and_each_of_one_thing(texts):
+    names = Names()
+    made = [names.of(text) for text in texts]
+    assert len(set(made)) == len(texts)
+    assert all(re.fullmatch(r"[a-z0-9_][a-z0-9_.-]*", name) for name in made)
+    assert [names.of(text) for text in texts] == made
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(-1e300, 1e300)), max_size=80))
+def test_sparklines_stay_in_their_box(values):
+    for point in sparkline(values).split():
+        x, y = map(float, point.split(","))
+        assert 0 <= x <= 100
+        assert 0 <= y <= 24
+
+
+@given(st.recursive(st.one_of(st.text(), st.integers(), st.none()), st.lists))
+def test_scripts_hold_what_they_were_given_and_no_markup(value):
+    text = script.assigned("it", value)
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text[text.index("= ", text.index('"it"]')) + 2 : text.rindex(";")]) == value
+
+
+def test_no_script_holds_nan():
+    with pytest.raises(ValueError, match="JSON"):
+        script.assigned("it", float("nan"))
+
+
+def test_grids_put_the_policy_across_and_shade_by_direction():
+    from dashboards.grid import GridCell
+
+    cells = [({"shape": shape, "gc": gc}, GridCell(f"{shape}{gc}"))
+             for shape, gc in (("a", "x"), ("b", "y"), ("a", "y"))]  # fmt: skip
+    grid = layout(cells)
+    assert (grid.axes, grid.columns) == (["shape"], ["x", "y"])
+    assert [[cell and cell.text for cell in row] for _, row in grid.rows] == [
+        ["ax", "ay"], [None, "by"]]  # fmt: skip
+    assert against(1.05, 1.0, "higher") == ("×1.050", 1)
+    assert against(1.05, 1.0, "lower") == ("×1.050", -1)
+    assert against(4.0, 1.0, "neither") == ("×4.000", 0)
+    assert against(1.01, 1.0, "lower") == ("×1.010", 0)
+    assert against(-1.0, 1.0, "lower") == against(None, 1.0, "lower") == ("", 0)
+
+
+def test_serving_listens_on_this_machine_until_interrupted(small):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "harness", "dashboard", "serve", str(small.results), "--port", "0"],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    try:
+        assert "regressions" in process.stdout.readline()
+        address = process.stdout.readline().split()[0]
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", address)
+        with urllib.request.urlopen(address, timeout=30) as answer:
+            assert b"<h1>" in answer.read()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_port_that_is_taken_is_one_sentence(small, capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        assert main(["dashboard", "serve", str(small.results), "--port", port]) == 2
+    said = capsys.readouterr()
+    assert "--port" in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_the_planted_history_is_the_same_every_time(small, tmp_path):
+    again = plant(tmp_path, commits=8)
+    assert again.hashes == small.hashes
+    assert again.last_day == FIRST_DAY + 7
+    one, other = (sorted(p.results.rglob("*.json")) for p in (small, again))
+    assert [a.read_text() for a in one] == [b.read_text() for b in other]
+
+
+def test_results_that_real_asv_wrote_for_another_project(tmp_path):
+    """Two machines, two environments, failures, benchmarks without a direction."""
+    built = build(ROOT / "tests" / "golden" / "asv", tmp_path / "site")
+    assert len(built.problems) == 8
+    words = Page(tmp_path / "site" / "index.html").text
+    assert "changed either way" in words
+    assert "box-a, virtualenv-py3.11-TOY0" in words
+    described = Page(tmp_path / "site" / "machines.html").text
+    assert "a processor" in described
+    assert "suite.track_endless is inf" in described
