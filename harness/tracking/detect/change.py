@@ -1,0 +1,83 @@
+"""What a detector says."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from harness.tracking.detect.series import Series
+
+Verdict = Literal["worse", "better", "changed"]
+Certainty = Literal["found", "confirmed", "suspected", "machine"]
+"""found: by the nights alone. confirmed: with the help of a re-run. suspected: neither yet.
+machine: the nights differ, but the same commits side by side do not."""
+State = Literal["regression", "improvement", "changed", "suspicious", "ok", "insufficient"]
+"""changed: a change of what has no direction."""
+
+
+class Rerun(NamedTuple):
+    """Two commits measured side by side, interleaved: after / before, with its 95 % interval."""
+
+    before: str
+    after: str
+    ratio: float
+    ci95: tuple[float, float]
+
+    @property
+    def log(self) -> tuple[float, float]:
+        """Log ratio and its standard error. Raises ValueError where there is none."""
+        low, high = self.ci95
+        if not (0 < low <= self.ratio <= high < math.inf):
+            raise ValueError(
+                f"the re-run of {self.before[:12]} and {self.after[:12]} has a ratio of "
+                f"{self.ratio:g} ({low:g} to {high:g}), which is none; run it again"
+            )
+        # An interval much narrower than two processes differ by would be believed too much.
+        return math.log(self.ratio), max((math.log(high) - math.log(low)) / (2 * 1.96), 0.003)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A step between two neighbouring points, as known on the night ``found``.
+
+    ``last_before`` and ``first_after`` are commits, ``place`` is the index of the latter's point;
+    ``plausible`` holds the commits that may as well be the first after. ``before`` and ``after``
+    are levels. ``p`` is two-sided and of this place alone, not corrected for the search.
+    """
+
+    series: str
+    metric: str
+    last_before: str
+    first_after: str
+    place: int
+    found: int
+    plausible: tuple[str, ...]
+    before: float
+    after: float
+    ratio: float
+    ci95: tuple[float, float]
+    p: float
+    verdict: Verdict
+    certainty: Certainty
+
+    @property
+    def is_alert(self) -> bool:
+        """Whether it is certain, and the code's."""
+        return self.certainty in ("found", "confirmed")
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Everything about one series. ``level`` and ``noise`` (relative) are those of today."""
+
+    state: State
+    changes: tuple[Change, ...]
+    level: float
+    noise: float
+    notes: tuple[str, ...]
+
+
+def verdict(series: Series, before: float, after: float) -> Verdict:
+    """By the metric's own direction."""
+    if series.direction == "neither":
+        return "changed"
+    return "better" if (after > before) == (series.direction == "higher") else "worse"

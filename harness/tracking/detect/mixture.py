@@ -1,0 +1,112 @@
+"""A level, a step or a line through noisy nights of which one in ten is an accident; many at once.
+
+The model is that of `harness.location`: what is left over is normal or, with probability 0.1,
+normal with ten times the spread. Shapes are compared by the likelihood that each attains.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_ACCIDENT_SHARE = 0.1
+_ACCIDENT_SPREAD = 10.0
+_EM_STEPS = 12
+_FARTHEST = 15.0**2
+"""In squared spreads: an accident beyond is no more unlikely, and weighs less."""
+
+
+class Rows(NamedTuple):
+    """Nights ``[rows, nights]``. ``weight``: 1, less where measured badly, 0 for no part of a row.
+
+    ``is_level``: whether the night lies at the level to be fitted; the others are what was left
+    over of earlier levels, and only say how large the noise is.
+    """
+
+    values: Array
+    weight: Array
+    is_level: Array
+
+    def pick(self, rows: NDArray[np.int64]) -> "Rows":
+        """These rows alone."""
+        return Rows(*(each[rows] for each in self))
+
+
+class Fit(NamedTuple):
+    """Level where the regressor is 0, rise by 1 of it, scale, log-likelihood, ``[rows]`` each."""
+
+    level: Array
+    rise: Array
+    scale: Array
+    log_likelihood: Array
+
+
+def fit_level(rows: Rows, least_scale: float) -> Fit:
+    """One level for all nights of a row."""
+    start = median(rows.values, rows.is_level > 0)
+    return _climb(rows, np.zeros_like(rows.values), start, np.zeros_like(start), least_scale)
+
+
+def fit_step(rows: Rows, after: NDArray[np.bool_], least_scale: float) -> Fit:
+    """A level, and another one ``after``, ``[rows, nights]``."""
+    low = median(rows.values, (rows.is_level > 0) & ~after)
+    return _climb(
+        rows, after.astype(np.float64), low, median(rows.values, after) - low, least_scale
+    )
+
+
+def fit_line(rows: Rows, least_scale: float) -> Fit:
+    """A straight line, from the medians of a row's two halves."""
+    inside = rows.is_level > 0
+    order = (np.cumsum(inside, -1) * inside).astype(np.float64)
+    late = inside & (order > order.max(-1, keepdims=True) / 2)
+    low, high = (median(rows.values, half) for half in (inside & ~late, late))
+    apart = median(order, late) - median(order, inside & ~late)
+    rise = (high - low) / np.maximum(apart, 1)
+    return _climb(rows, order, low - rise * median(order, inside & ~late), rise,
+                  least_scale)  # fmt: skip
+
+
+def median(values: Array, inside: NDArray[np.bool_]) -> Array:
+    """Median over what is inside, ``[rows]``; each row has some."""
+    ordered = np.sort(np.where(inside, values, np.inf), axis=-1)
+    count, row = inside.sum(-1), np.arange(len(values))
+    middle: Array = (ordered[row, (count - 1) // 2] + ordered[row, count // 2]) / 2
+    return middle
+
+
+def _climb(rows: Rows, regressor: Array, level: Array, rise: Array, least_scale: float) -> Fit:
+    """Expectation-maximisation from one start."""
+    odds = (1 - _ACCIDENT_SHARE) / _ACCIDENT_SHARE * _ACCIDENT_SPREAD
+    narrowing = 1 - _ACCIDENT_SPREAD**-2
+    values, weight, is_level = rows
+    inside, precision = weight > 0, weight**2
+    count, least = inside.sum(-1), least_scale**2
+
+    def squares() -> Array:
+        from_level = values - is_level * (level[:, None] + rise[:, None] * regressor)
+        return precision * from_level**2
+
+    square = squares()
+    variance = np.maximum(1.4826**2 * median(square, inside), least)
+    for _ in range(_EM_STEPS):
+        ratio = square / variance[:, None]
+        accident = 1 / (1 + odds * np.exp(-narrowing / 2 * ratio))
+        share = (1 - narrowing * accident) * np.minimum(1, _FARTHEST / np.maximum(ratio, 1))
+        weights = share * precision * is_level
+        total = weights.sum(-1)
+        x_mean = (weights * regressor).sum(-1) / total
+        centred = weights * (regressor - x_mean[:, None])
+        spread = (centred * regressor).sum(-1)
+        rise = np.divide(
+            (centred * values).sum(-1), spread, out=np.zeros_like(spread), where=spread > 1e-12
+        )
+        level = (weights * values).sum(-1) / total - rise * x_mean
+        square = squares()
+        variance = np.maximum((share * square).sum(-1) / count, least)
+    ratio = np.minimum(square / variance[:, None], _FARTHEST)
+    likelihood = np.log1p(odds * np.exp(-narrowing / 2 * ratio)) - (1 - narrowing) / 2 * ratio
+    log_likelihood = np.where(inside, likelihood, 0.0).sum(-1) - count * np.log(variance) / 2
+    return Fit(level, rise, np.sqrt(variance), log_likelihood)

@@ -1,0 +1,125 @@
+"""From the points of a timing to what the search needs, and back to changes."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from harness.tracking.detect.change import Certainty, Change, Findings, Rerun, State, verdict
+from harness.tracking.detect.evidence import Evidence
+from harness.tracking.detect.mixture import Array, fit_level
+from harness.tracking.detect.scale import Scale
+from harness.tracking.detect.search import LEAST_NIGHTS, Measured, Step, search
+from harness.tracking.detect.series import Point, Series
+
+BADLY = 3.0
+"""A night counts less when its interval is wider than the usual one by more than this."""
+
+AskRerun = Callable[[str, str], Rerun | None]
+"""A re-run of two commits, the one before and the newest."""
+
+
+def evidence_of(series: Series, points: Sequence[Point]) -> tuple[Evidence, Scale]:
+    """Of points that all have finite values."""
+    values = np.array([point.value for point in points])
+    scale = Scale.of(values)
+    least = max(series.noise_floor / 10, 1e-4)
+    return Evidence(scale.to(values), _weights(points), least), scale
+
+
+def examine_timing(
+    series: Series, points: Sequence[Point], notes: list[str], *, reruns: Sequence[Rerun],
+    resets: Sequence[int], ask: AskRerun | None,
+) -> Findings:  # fmt: skip
+    """``resets`` are indices of ``points``, where a level begins by decree."""
+    evidence, scale = evidence_of(series, points)
+    commits = [point.commit for point in points]
+
+    def is_large(level: float, rise: float) -> bool:
+        return series.differs(scale.back(level), scale.back(level + rise))
+
+    def asked(night: int, place: int) -> Measured | None:
+        answer = ask(commits[place - 1], commits[night]) if ask else None
+        return _measured(answer, commits, scale, notes) if answer else None
+
+    known = [run for run in (_measured(r, commits, scale, notes) for r in reruns) if run]
+    walk = search(evidence, is_large, known, resets, asked if ask else None)
+    changes = tuple(_change(series, commits, scale, step) for step in walk.steps)
+    last = len(points) - 1
+    if last in walk.drifts:
+        notes.append("drifts slowly: a straight line says it as well as a step")
+    now = fit_level(evidence.rows(walk.starts, np.array([last])), evidence.least_scale)
+    level, noise = scale.back(float(now.level[0])), float(now.scale[0])
+    state: State = "ok"
+    if last + 1 < LEAST_NIGHTS:
+        state = "insufficient"
+        notes.append(f"{last + 1} points, and a timing needs {LEAST_NIGHTS}")
+    elif changes and changes[-1].certainty == "suspected":
+        state = "suspicious"
+    return Findings(state, changes, level, noise, tuple(notes))
+
+
+def _change(series: Series, commits: Sequence[str], scale: Scale, step: Step) -> Change:
+    from scipy.special import stdtr, stdtrit
+
+    before, after = scale.back(step.level), scale.back(step.level + step.rise)
+    freedom = max(step.freedom, 1)
+    reach = float(stdtrit(freedom, 0.975)) * step.error
+    ends = [scale.back(step.level + step.rise + by) for by in (-reach, reach)]
+    low, ratio, high = (
+        value / before if before > 0 and value > 0 else math.nan
+        for value in (ends[0], after, ends[1])
+    )
+    one, other = commits[step.place - 1], commits[step.place]
+    certainty: Certainty = "machine" if one == other else step.certainty
+    plausible = dict.fromkeys(commits[step.low : step.high + 1])
+    return Change(
+        series.name, series.metric, one, other, step.place, step.night, tuple(plausible), before,
+        after, ratio, (low, high), 2 * float(stdtr(freedom, -abs(step.rise) / step.error)),
+        verdict(series, before, after), certainty,
+    )  # fmt: skip
+
+
+def _measured(
+    run: Rerun, commits: Sequence[str], scale: Scale, notes: list[str]
+) -> Measured | None:
+    """A re-run by the points it lies between; None, and a note, where it lies between none."""
+    try:
+        rise, error = run.log
+    except ValueError as why:
+        notes.append(str(why))
+        return None
+    if run.before not in commits or run.after not in commits:
+        notes.append(f"a re-run of {run.before[:12]} and {run.after[:12]} is of no two points here")
+        return None
+    before = len(commits) - 1 - commits[::-1].index(run.before)
+    after = next((n for n in range(before + 1, len(commits)) if commits[n] == run.after), None)
+    if after is None:
+        notes.append(f"a re-run names {run.before[:12]} before {run.after[:12]}, which came later")
+        return None
+    if not scale.is_log:
+        notes.append("a re-run is a ratio, and this series has values that are not above 0")
+        return None
+    return Measured(before, after, rise, error)
+
+
+def _weights(points: Sequence[Point]) -> Array:
+    """1, or less for a night whose interval is much wider than the usual one."""
+    widths = np.array([_width(point) for point in points])
+    known = np.isfinite(widths) & (widths > 0)
+    weights = np.ones(len(points))
+    if known.any():
+        usual = np.median(widths[known])
+        weights[known] = np.clip(BADLY * usual / widths[known], 0.1, 1.0)
+    return weights
+
+
+def _width(point: Point) -> float:
+    """Relative width of the interval, or of one made from the samples; NaN where there is none."""
+    size = abs(point.value) or 1.0
+    if point.interval is not None:
+        return (point.interval[1] - point.interval[0]) / size
+    samples = np.array([s for s in point.samples if s is not None and math.isfinite(s)])
+    if len(samples) < 3:
+        return math.nan
+    return float(4 * samples.std(ddof=1) / math.sqrt(len(samples))) / size

@@ -1,0 +1,43 @@
+"""docs/detection.md: its lines run, its triage file is one, its constants are the code's."""
+
+import doctest
+import re
+import typing
+from pathlib import Path
+
+from harness.tracking import triage
+from harness.tracking.detect import change, evidence, search
+
+PAGE = Path(__file__).parents[3] / "docs" / "detection.md"
+
+
+def test_the_lines_of_the_page_run():
+    lines = "".join(re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL))
+    test = doctest.DocTestParser().get_doctest(lines, {}, PAGE.name, str(PAGE), 0)
+    said: list[str] = []
+    found = doctest.DocTestRunner().run(test, out=said.append)
+    assert found.attempted > 4
+    assert found.failed == 0, "".join(said)
+
+
+def test_the_triage_file_of_the_page_is_one(tmp_path):
+    (text,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    path = tmp_path / "triage.toml"
+    path.write_text(text)
+    read = triage.load(path)
+    assert [len(kind) for kind in (read.acknowledged, read.expected, read.ignored, read.reset)] == [
+        1, 1, 1, 1,
+    ]  # fmt: skip
+
+
+def test_the_page_says_what_the_code_does():
+    text = PAGE.read_text()
+    for words in (
+        f"From {search.SUSPECT:g} on", f"from {search.CERTAIN:g} on",
+        f"lasted {search.LASTING} nights", f"less likely by {search.DRIFT_MARGIN:g}",
+        f"fewer than {search.LEAST_NIGHTS} points", f"the last {evidence.LATEST} nights",
+        f"with {evidence.LEAST_BEFORE} nights", f"over {evidence.WINDOW} nights",
+    ):  # fmt: skip
+        assert words in text
+    for named in (*typing.get_args(change.State), *typing.get_args(change.Certainty)):
+        assert f"`{named}`" in text
