@@ -142,14 +142,18 @@ class ProcessWorker:
                     raise self._failure(channel.recv())
 
     def _failure(self, message: bytes) -> EngineDeadError:
-        """What to raise for an error that a rank reports: the end of another may have caused it."""
-        for process, channel in zip(self._processes, self._channels, strict=True):
-            if (process.poll() or 0) < 0:
-                return self._death(channel)
+        """What to raise for an error that a rank reports."""
+        if killed := self._killed():
+            return self._death(killed)
         return EngineDeadError(f"the worker process failed: {message[1:].decode()}")
 
+    def _killed(self) -> Channel | None:
+        """Of the rank that was killed, if one was: what became of the others comes of that."""
+        pairs = zip(self._processes, self._channels, strict=True)
+        return next((channel for process, channel in pairs if (process.poll() or 0) < 0), None)
+
     def _death(self, channel: Channel) -> EngineDeadError:
-        process = self._processes[self._channels.index(channel)]
+        process = self._processes[self._channels.index(self._killed() or channel)]
         code = process.wait()
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
         return EngineDeadError(f"the worker process (pid {process.pid}) {how}")
