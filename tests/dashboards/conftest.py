@@ -26,9 +26,12 @@ def hostile(tmp_path_factory) -> Planted:
     return plant(folder, commits=4, machine=HOSTILE_MACHINE, hostile=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Debian's Chromium; tests are skipped where there is none."""
+    """Debian's Chromium; tests are skipped where there is none.
+
+    Not for the session: other tests want no process left.
+    """
     if not CHROMIUM.exists():
         pytest.skip(f"there is no {CHROMIUM}; on Debian: apt-get install chromium")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
