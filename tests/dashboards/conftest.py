@@ -1,18 +1,12 @@
 """A planted history and the site that is made of it, once for all tests."""
 
 import shutil
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from planted import HOSTILE_MACHINE, Planted, plant
 
 CHROMIUM = Path("/usr/bin/chromium")
-
-
-def morning(planted: Planted) -> datetime:
-    """The morning after the last commit was measured."""
-    return datetime.fromtimestamp(planted.last_day * 86_400 + 30 * 3600, UTC)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import json
 import random
 import subprocess
 import sys
+from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -148,3 +149,8 @@ def _repository(folder: Path, messages: list[str]) -> list[str]:
 
 if __name__ == "__main__":
     plant(Path(sys.argv[1]))
+
+
+def morning(planted: Planted) -> datetime:
+    """The morning after the last commit was measured."""
+    return datetime.fromtimestamp(planted.last_day * 86_400 + 30 * 3600, UTC)

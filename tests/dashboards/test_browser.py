@@ -7,8 +7,7 @@ import time
 from math import isnan
 
 import pytest
-from conftest import morning
-from planted import SENTENCE, plant
+from planted import SENTENCE, morning, plant
 
 from dashboards.site import build
 from harness import format as fmt

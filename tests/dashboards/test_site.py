@@ -17,7 +17,6 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
-from conftest import morning
 from hypothesis import given
 from hypothesis import strategies as st
 from planted import (
@@ -27,6 +26,7 @@ from planted import (
     HOSTILE_MESSAGE,
     HOSTILE_PARAMETER,
     SENTENCE,
+    morning,
     plant,
 )
 
