@@ -11,7 +11,7 @@ from engines.vllm.cache import ReleaseError, only_writer, vllm_folder, writing
 from engines.vllm.environment import base_folder, base_interpreter, check_import, make_base
 from engines.vllm.index import download, known_versions
 from engines.vllm.unpack import unpack
-from engines.vllm.versions import OLDEST, PINNED, check_version, is_version
+from engines.vllm.versions import OLDEST, PINNED, check_version, is_range, is_version, within
 
 __all__ = [
     "OLDEST",
@@ -19,11 +19,14 @@ __all__ = [
     "ReleaseError",
     "base_interpreter",
     "check_version",
+    "is_range",
+    "is_version",
     "known_versions",
     "label",
     "layer",
     "make_base",
     "prepare",
+    "within",
 ]
 
 

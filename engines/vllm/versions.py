@@ -11,6 +11,8 @@ from engines.vllm.cache import ReleaseError
 # unpacking tells.
 PINNED = "0.32.0"
 OLDEST = "0.10.2"
+FIRST = "0.10.0"
+"""Where ``all`` begins: the first minor version of which some release runs."""
 
 
 def is_version(text: str) -> bool:
@@ -40,7 +42,10 @@ def check_version(text: str, known: Sequence[str] = ()) -> str:
             f"({_supported(known)})"
         )
     if version < Version(OLDEST):
-        raise ReleaseError(f"vLLM {text} is too old; {_supported(known)}")
+        raise ReleaseError(
+            f"vLLM {text} is too old: AsyncModelRunnerOutput, which the worker here fills, came "
+            f"with {OLDEST}; {_supported(known)}"
+        )
     if not known:
         padded = ".".join(map(str, (*version.release, 0, 0)[: max(3, len(version.release))]))
         return padded if version.post is None else f"{padded}.post{version.post}"
@@ -51,6 +56,32 @@ def check_version(text: str, known: Sequence[str] = ()) -> str:
         f"vLLM {text} is not on the package index; nearest: {', '.join(_nearest(version, known))} "
         f"({_supported(known)})"
     )
+
+
+def is_range(text: str) -> bool:
+    """Whether ``text`` stands for several releases: ``A..B``, ``A..``, ``..B`` or ``all``."""
+    return text == "all" or (".." in text and "/" not in text)
+
+
+def within(text: str, known: Sequence[str], *, last_patches: bool = False) -> list[str]:
+    """The releases of a range among ``known``, oldest first; of ``all`` those since `FIRST`.
+
+    Both ends belong to it and need not be releases themselves. ``last_patches``: the last of each
+    minor version only. Raises ReleaseError where there is none.
+    """
+    low, high = ("", "") if text == "all" else text.split("..", maxsplit=1)
+    for end in (low, high):
+        if end and not is_version(end):
+            raise ReleaseError(f"{text!r} is no range: {end!r} is no version; as in 0.10.2..0.12.0")
+    first = Version(low or FIRST)
+    found = sorted(
+        v for v in map(Version, known) if first <= v and (not high or v <= Version(high))
+    )
+    if not found:
+        raise ReleaseError(f"{text} holds no release of vLLM; {_supported(known)}")
+    if last_patches:
+        found = list({version.release[:2]: version for version in found}.values())
+    return [str(version) for version in found]
 
 
 def _supported(known: Sequence[str]) -> str:

@@ -1,20 +1,25 @@
 """``gcbench releases``: an engine's host path, release by release, with no GPU."""
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
+from packaging.version import Version
 from rich.console import Console
 
 from engines.vllm.releases import (
     PINNED,
     ReleaseError,
     base_interpreter,
+    is_range,
+    is_version,
     known_versions,
     label,
     layer,
     prepare,
+    within,
 )
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session
@@ -30,6 +35,7 @@ from harness.trial import Mode
 
 _EXACT: list[Mode] = ["counts", "tracked"]
 _NEARLY: list[Mode] = ["tracked"]
+_NONE = Version("0")  # what is no version is left out later, with a reason
 
 EXAMPLES = f"""
 \b
@@ -38,6 +44,10 @@ Examples:
       make the environment for vLLM {PINNED}, which --engine vllm and vllm-hostpath then use
   gcbench releases vllm 0.11.0 0.11.2 0.12.0 {PINNED}
       each release's collections, pauses and host time, exactly and timed
+  gcbench releases vllm 0.11.0 0.11.1 all --last-patches --gc as_is,default
+      all releases since 0.10.0, of each minor version the last, and two more
+  gcbench releases vllm 0.11.2..0.13.0
+      each release in this range
   gcbench releases vllm 0.11.2 0.12.0 --worker process --batch-size 1024,3000 --rounds 7
       what crosses to a worker process, before and after vLLM #29121
   gcbench releases vllm --vllm-path ~/vllm --engine-core process
@@ -56,6 +66,11 @@ Examples:
     multiple=True,
     metavar="PATH",
     help="A vLLM source tree as one more release; may be given several times.",
+)
+@click.option(
+    "--last-patches",
+    is_flag=True,
+    help="Of a range only the last release of each minor version.",
 )
 @click.option(
     "--prepare",
@@ -88,6 +103,7 @@ def releases(
     engine: str,
     versions: tuple[str, ...],
     paths: tuple[str, ...],
+    last_patches: bool,
     prepare_only: bool,
     list_only: bool,
     rounds: int,
@@ -99,12 +115,14 @@ def releases(
 
     An environment is made once and kept: a release's Python files over one installation of
     torch and the newest dependencies. A release that cannot be had or imported is named and
-    left out. Without VERSIONS the pinned release is taken.
+    left out. VERSIONS are releases, ranges of them (0.10.2..0.12.0, both ends may be left out)
+    or all; without any the pinned release is taken.
     """
     if list_only:
         click.echo("\n".join(known_versions()))
         return
-    wanted = list(dict.fromkeys([*versions, *paths])) or [PINNED]
+    wanted = _wanted(versions, last_patches=last_patches)
+    wanted = list(dict.fromkeys([*wanted, *paths])) or [PINNED]
     axes = {"engine": ["vllm-hostpath"], "release": wanted, "python": [""],
             "heap_objects": [0], "wire": ["pickle"], "delivery": ["per_request"]}  # fmt: skip
     session = Session(flags | axes, is_prepared=False)
@@ -144,6 +162,25 @@ def releases(
         ctx.exit(130)
     if not any(cell.samples for cell in result.cells):
         ctx.exit(3)
+
+
+def _wanted(texts: tuple[str, ...], *, last_patches: bool) -> list[str]:
+    """The releases that are asked for; with a range among them, oldest first.
+
+    Raises ReleaseError where a range is none, holds none, or the index cannot be read.
+    """
+    if not any(map(is_range, texts)):
+        if last_patches:
+            raise ReleaseError("--last-patches: only of a range, as in 0.10.2..0.12.0, or of all")
+        return list(texts)
+    known = known_versions()
+    found = chain.from_iterable(
+        within(text, known, last_patches=last_patches) if is_range(text) else [text]
+        for text in texts
+    )
+    return sorted(
+        dict.fromkeys(found), key=lambda each: Version(each) if is_version(each) else _NONE
+    )
 
 
 def _prepare(wanted: list[str], console: Console, quiet: bool) -> tuple[list[str], list[str]]:

@@ -46,6 +46,8 @@ def offline(tmp_path, monkeypatch):
         ("vllm --vllm-path /no/such/folder", 3, ["/no/such/folder"]),
         ("vllm --gc as_iss", 2, ["'as_iss'", "as_is"]),
         ("vllm --representation list_of_list", 2, ["'list_of_list'", "list_of_lists"]),
+        ("vllm all", 2, ["cannot be read", "network"]),
+        ("vllm 0.11.2 --last-patches", 2, ["--last-patches", "0.10.2..0.12.0"]),
         ("vllm --repeats 0", 2, ["--repeats 0"]),
     ],
 )

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from engines.vllm.releases import OLDEST, PINNED, ReleaseError, check_version
+from engines.vllm.releases import OLDEST, PINNED, ReleaseError, check_version, is_range, within
 from engines.vllm.unpack import unpack
 
 RELEASES = st.builds("{}.{}.{}".format, st.just(0), st.integers(11, 40), st.integers(0, 3))
@@ -61,6 +61,38 @@ def test_what_is_not_supported_is_refused(text, why, known):
     with pytest.raises(ReleaseError, match=why) as caught:
         check_version(text, known)
     assert f"supported are {OLDEST} to {newest}" in str(caught.value)
+
+
+KNOWN = ["0.9.2", "0.11.2", "0.10.0", "0.11.0", "0.10.1.1", "0.12.0", "0.10.1", "1.0.0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "last_patches", "releases"),
+    [
+        ("0.10.1..0.11.0", False, ["0.10.1", "0.10.1.1", "0.11.0"]),
+        ("0.10.1..0.11.2", True, ["0.10.1.1", "0.11.2"]),
+        ("0.11..0.11.9", False, ["0.11.0", "0.11.2"]),
+        ("0.11.1..", False, ["0.11.2", "0.12.0", "1.0.0"]),
+        ("..0.10.0", False, ["0.10.0"]),
+        ("all", True, ["0.10.1.1", "0.11.2", "0.12.0", "1.0.0"]),
+    ],
+)
+def test_a_range_is_the_releases_in_it(text, last_patches, releases):
+    assert is_range(text)
+    assert within(text, KNOWN, last_patches=last_patches) == releases
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("0.12.0..0.11.0", "holds no release"), ("2..", "1.0.0"), ("0.11..newest", "'newest' is no")],
+)
+def test_a_range_that_is_none_is_refused(text, words):
+    with pytest.raises(ReleaseError, match=words):
+        within(text, KNOWN)
+
+
+def test_a_version_or_a_path_is_no_range():
+    assert not any(map(is_range, ["0.11.2", "../vllm", "/src/vllm", "newest"]))
 
 
 PARTS = st.sampled_from(["..", ".", "", "vllm", "a.py", "vllm-1.dist-info", "METADATA", "PKG-INFO"])
