@@ -18,6 +18,7 @@ _COMMANDS = {
     "releases": "harness.cli.releases:releases",
     "gate": "harness.cli.gate:gate",
     "history": "harness.cli.history:history",
+    "nightly": "harness.cli.nightly:nightly",
     "dashboard": "harness.cli.dashboard:dashboard",
     "workload": "harness.cli.workload:workload",
     "doctor": "harness.cli.doctor:doctor",

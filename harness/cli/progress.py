@@ -4,7 +4,14 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 from harness.experiment import cell_id
@@ -12,26 +19,31 @@ from harness.plan import Turn
 from harness.trial import TrialFailure, TrialResult
 
 
-class TrialProgress:
-    """A bar with an estimate of the time left; one plain line a round where nobody watches."""
+class ProgressBar:
+    """A bar with an estimate of the time left, on standard error; none where nobody watches."""
 
-    def __init__(self, total: int, axes: list[str], quiet: bool) -> None:
+    def __init__(
+        self,
+        first_words: str,
+        work: float,
+        quiet: bool,
+        *columns: ProgressColumn,
+        speed_estimate_period: float = 30,
+    ) -> None:
         self._console = console = Console(stderr=True)
-        self._axes = axes
         self._quiet = quiet
-        self._total = total
         self._done = 0
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
-            MofNCompleteColumn(),
+            *columns,
             TimeRemainingColumn(),
             console=console,
             disable=quiet or not console.is_terminal,
             transient=True,
-            speed_estimate_period=120,
+            speed_estimate_period=speed_estimate_period,
         )
-        self._task = self._bar.add_task("warming up", total=total)
+        self._task = self._bar.add_task(first_words, total=work)
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -44,6 +56,17 @@ class TrialProgress:
         traceback: TracebackType | None,
     ) -> None:
         self._bar.stop()
+
+
+class TrialProgress(ProgressBar):
+    """How many trials have ended; one plain line for ten of them where nobody watches."""
+
+    def __init__(self, total: int, axes: list[str], quiet: bool) -> None:
+        super().__init__(
+            "warming up", total, quiet, MofNCompleteColumn(), speed_estimate_period=120
+        )
+        self._axes = axes
+        self._total = total
 
     def skip(self, count: int) -> None:
         """So many trials were there already."""

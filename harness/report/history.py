@@ -11,8 +11,8 @@ from harness.report.summary import VERDICTS
 from harness.tracking.frames import parameter_columns
 from harness.tracking.history import History
 
-_WORDS = dict[str, str](VERDICTS.items()) | {"changed": "~ changed", "missing": "– missing"}
-_UNITS = {"seconds": "s", "bytes": "B", "unit": ""}
+WORDS = dict[str, str](VERDICTS.items()) | {"changed": "~ changed", "missing": "– missing"}
+UNITS = {"seconds": "s", "bytes": "B", "unit": ""}
 _CAPTION = (
     "each metric by its own direction; same: within its noise floor, or the two 99 % intervals "
     "meet; changed: the metric says no direction"
@@ -93,11 +93,11 @@ def parameter_columns_of(changes: pd.DataFrame) -> list[str]:
 
 def _row(change: dict[Any, Any], parameters: list[str]) -> Row:
     values = [str(change[name]) for name in parameters if not pd.isna(change[name])]
-    unit = _UNITS.get(change["unit"], change["unit"])
+    unit = UNITS.get(change["unit"], change["unit"])
     return (
         " · ".join((f"{change['suite']}.{change['metric']}".lstrip("."), *values)),
         fmt.with_unit(change["before"], unit).strip(),
         fmt.with_unit(change["after"], unit).strip(),
         fmt.ratio(change["ratio"]),
-        _WORDS[change["verdict"]],
+        WORDS[change["verdict"]],
     )

@@ -90,11 +90,12 @@ def print_pairs(pairs: Sequence[tuple[str, str]], console: Console) -> None:
 
 
 def print_lines(title: str, lines: Sequence[str], console: Console, style: str = "") -> None:
-    """Print a titled list; nothing where there is nothing to list."""
+    """Print a list under its title, if it has one; nothing where there is nothing to list."""
     if not lines:
         return
     console.print()
-    console.print(Text(title, style="bold"))
+    if title:
+        console.print(Text(title, style="bold"))
     grid = Table.grid(padding=(0, 1))
     for line in lines:
         grid.add_row(Text("-"), Text(line, style=style, overflow="fold"))

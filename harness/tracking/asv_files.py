@@ -29,8 +29,8 @@ NOT_RESULTS = ("machine.json", "benchmarks.json")
 _Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=9_000_000_000_000)]  # until the year 2255
 
 
-class _Result(msgspec.Struct):
-    """One file: a commit in an environment."""
+class ResultFile(msgspec.Struct):
+    """One file: a commit in an environment. ``params``: the machine's, and requirements."""
 
     commit_hash: str
     date: _Milliseconds
@@ -70,7 +70,7 @@ def read_figures(folder: Path, problems: list[str]) -> list[Figure]:
         machine = _machine(machine_folder, problems) if paths else ""
         for path in paths:
             try:
-                file = _read_result(path, machine)
+                file = read_result(path, machine)
             except StoreError as problem:
                 problems.append(f"{problem}; left out: measure its commit again or remove it")
                 continue
@@ -100,9 +100,13 @@ def _machine(folder: Path, problems: list[str]) -> str:
     return ""
 
 
-def _read_result(path: Path, machine: str) -> _Result:
+def read_result(path: Path, machine: str = "") -> ResultFile:
+    """Read the file of a commit, which must be of ``machine`` where that is given.
+
+    Raises StoreError.
+    """
     try:
-        file = msgspec.convert(read_json(path, RESULT_VERSION), _Result)
+        file = msgspec.convert(read_json(path, RESULT_VERSION), ResultFile)
     except msgspec.ValidationError as error:
         raise StoreError(f"{path} is not a result as asv writes it: {error}") from error
     named = file.params.get("machine")
@@ -114,7 +118,7 @@ def _read_result(path: Path, machine: str) -> _Result:
 
 
 def _figures(
-    file: _Result, definitions: Mapping[str, Definition] | None, path: Path, problems: list[str]
+    file: ResultFile, definitions: Mapping[str, Definition] | None, path: Path, problems: list[str]
 ) -> Iterator[Figure]:
     for benchmark, cells in file.results.items():
         where = f"{path}: {benchmark}"

@@ -1,0 +1,182 @@
+"""``gcbench nightly``: measure what is new, say what has changed, and write the page of it."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import click
+from rich.text import Text
+
+from harness.cli.nightly_run import Night, NightProgress
+from harness.cli.session import checked
+from harness.report.nightly import (
+    alert_lines,
+    alert_table,
+    failed_lines,
+    nightly_headline,
+    nightly_markdown,
+    nightly_pairs,
+    self_test_table,
+    suspicious_table,
+)
+from harness.report.terminal import make_console, print_lines, print_pairs, print_table
+from harness.statistics import FEWEST_PAIRS
+from harness.store_files import write_json, write_whole
+from harness.tracking.detect.self_test import self_test as test_detector
+from harness.tracking.nightly.alone import BusyError
+from harness.tracking.nightly.asv import refuse_without_asv
+from harness.tracking.nightly.result import NightlyResult
+
+EXAMPLES = """
+\b
+Examples:
+  gcbench nightly
+      the commits since the last night; results/nightly/site/index.html is the page to read
+  gcbench nightly --commits HEAD~20..HEAD
+      begin a history: the last twenty commits, those that are measured already left out
+  gcbench nightly ~/src/toy/asv.conf.json --output ~/nights --markdown night.md
+      any project that asv measures
+  gcbench nightly --self-test
+      what the detector finds, and how often it cries wolf, at this history's own noise
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument(
+    "config", type=click.Path(path_type=Path, dir_okay=False), default=Path("asv.conf.json")
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results/nightly"),
+    show_default=True,
+    metavar="DIR",
+    help="The page, the summary and what is being measured.",
+)
+@click.option(
+    "--commits",
+    default="",
+    metavar="RANGE",
+    help="These commits, in git's notation.  [default: those since the newest measured one]",
+)
+@click.option("--bench", default="", metavar="REGEX", help="These benchmarks only, as asv's.")
+@click.option(
+    "--machine",
+    default="",
+    metavar="NAME",
+    help="What this machine is called in the results.  [default: its host name]",
+)
+@click.option(
+    "--triage",
+    "triage_path",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="What is known of changes (docs/detection.md).  [default: triage.toml beside CONFIG]",
+)
+@click.option(
+    "--reruns",
+    default=2,
+    show_default=True,
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Pairs of commits that are measured again at most, where a change is suspected.",
+)
+@click.option(
+    "--rounds",
+    default=5,
+    show_default=True,
+    type=click.IntRange(min=FEWEST_PAIRS),
+    metavar="N",
+    help="Turns that each of two such commits gets.",
+)
+@click.option(
+    "--results",
+    "shown",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="PATH",
+    help="What the dashboard shows.  [default: CONFIG's results_dir]",
+)
+@click.option("--self-test", is_flag=True, help="Measure nothing; try the detector by simulation.")
+@click.option("--markdown", "markdown_path", metavar="FILE", help="The summary for a page or chat.")
+@click.option("--json", "json_path", metavar="FILE|-", help="The summary for programs.")
+@click.option("--quiet", is_flag=True, help="No progress and no tables.")
+@click.pass_context
+def nightly(
+    ctx: click.Context,
+    /,
+    *,
+    config: Path,
+    output: Path,
+    triage_path: Path | None,
+    self_test: bool,
+    markdown_path: str | None,
+    json_path: str | None,
+    **flags: object,
+) -> None:
+    """Measure the commits that CONFIG, an asv.conf.json, has no results of; say what changed.
+
+    Each commit is kept whole once it is measured, so a run that was ended goes on where it was.
+    Exit status: 0 no regression; 1 a regression that nobody has acknowledged; 2 wrong usage;
+    3 where something could not be measured or not be told, or another run is at work.
+    """
+    refuse_without_asv()
+    checked(json_path, "--json")
+    checked(markdown_path, "--markdown")
+    night = Night(config, output, triage_path, **flags)  # type: ignore[arg-type]
+    quiet = bool(flags["quiet"])
+    if self_test:
+        ctx.exit(_self_test(night, quiet))
+    try:
+        result = night.run()
+    except BusyError as busy:
+        print(f"gcbench: {busy}", file=sys.stderr)
+        ctx.exit(3)
+    if not quiet and json_path != "-":
+        _show(result)
+    if markdown_path:
+        write_whole(Path(markdown_path).resolve(), nightly_markdown(result).encode(), "--markdown")
+    if json_path:
+        write_json(json_path, result)
+    ctx.exit(_status(result))
+
+
+def _self_test(night: Night, quiet: bool) -> int:
+    """Try the detector on each timing of the history, by simulation."""
+    series = [each.series for each in night.look().examined.values()
+              if each.series.kind == "timing"]  # fmt: skip
+    rows = []
+    with NightProgress("testing", len(series), quiet) as bar:
+        for each in series:
+            rows += test_detector([each])
+            bar.advance(each.name)
+    tested = [row for row in rows if row.found]
+    if tested:
+        print_table(self_test_table(tested), make_console())
+    left = Counter(row.why for row in rows if not row.found)
+    for why, number in left.items():
+        print(f"not tested: {number} series with {why}", file=sys.stderr)
+    if not tested:
+        print(f"gcbench: {night.place.results} has no timing to test", file=sys.stderr)
+    return 0 if tested else 3
+
+
+def _show(result: NightlyResult) -> None:
+    console = make_console()
+    print_pairs(nightly_pairs(result), console)
+    for alert in result.alerts:
+        print_table(alert_table(alert), console)
+        print_lines("", alert_lines(alert), console)
+        print_lines("To see it again", alert.again, console)
+    if table := suspicious_table(result.suspicious):
+        print_table(table, console)
+    print_lines("Not measured", failed_lines(result), console, style="red")
+    print_lines("Notes", [*result.notes, *result.problems], console)
+    console.print()
+    console.print(Text(nightly_headline(result), style="bold"))
+
+
+def _status(result: NightlyResult) -> int:
+    if result.has_regression:
+        return 1
+    incomplete = result.missing or any(each.reason for each in result.measured)
+    return 3 if incomplete or not result.is_judged else 0

@@ -1,0 +1,181 @@
+"""A night from its beginning to its end, whatever goes wrong on the way."""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.progress import MofNCompleteColumn
+from rich.text import Text
+
+from harness.cli.progress import ProgressBar
+from harness.cli.session import command_line
+from harness.report.nightly import nightly_markdown
+from harness.store_files import StoreError, write_json, write_whole
+from harness.tracking.asv_config import read_config, results_folder
+from harness.tracking.nightly.alerts import Judgement, Where, judge
+from harness.tracking.nightly.alone import only_run
+from harness.tracking.nightly.asv import Asv, repository
+from harness.tracking.nightly.commits import wanted
+from harness.tracking.nightly.hardware import Machine, tell_asv, this_machine
+from harness.tracking.nightly.measured import measured
+from harness.tracking.nightly.night import (
+    Looked,
+    MeasuredAgain,
+    Place,
+    look,
+    measure_commits,
+    measure_suspicions,
+    take_up,
+)
+from harness.tracking.nightly.result import MeasuredCommit, NightlyResult
+from harness.tracking.triage import load
+
+
+class NightProgress(ProgressBar):
+    """How many commits, turns or series are done; a plain line for each where nobody watches."""
+
+    def __init__(self, words: str, total: int, quiet: bool) -> None:
+        super().__init__(words, total, quiet, MofNCompleteColumn(), speed_estimate_period=36_000)
+
+    def advance(self, words: str, total: int | None = None) -> None:
+        """One more is done."""
+        self._done += 1
+        self._bar.update(self._task, completed=self._done, total=total, description=words[:48])
+
+    def on_commit(self, commit: MeasuredCommit) -> None:
+        """A commit has been tried."""
+        self.advance(f"measured {commit.commit[:10]}")
+        if not self._quiet:
+            short = f"{commit.commit[:10]} {commit.subject}"
+            words = f"measured {short} in {commit.seconds:.0f} s"
+            words = f"not measured: {short}: {commit.reason}" if commit.reason else words
+            self._console.print(Text(words, style="red" if commit.reason else ""))
+
+
+class Night:
+    """One run. ``missing`` has a sentence for each thing that could not be done."""
+
+    def __init__(
+        self, config: Path, output: Path, triage: Path | None, *, commits: str, bench: str,
+        machine: str, reruns: int, rounds: int, shown: Path | None, quiet: bool,
+    ) -> None:  # fmt: skip
+        """Raises ValueError for what cannot be run."""
+        self._config, self._output = config.absolute(), output.absolute()
+        self._triage = load(triage or self._config.parent / "triage.toml")
+        try:
+            re.compile(bench)
+        except re.error as error:
+            raise ValueError(f"--bench {bench}: no regular expression: {error}") from error
+        self._commits, self._bench, self._machine = commits, bench, machine
+        self._reruns, self._rounds = reruns, rounds
+        self._shown, self._quiet = shown, quiet
+        staging = self._output / "staging"
+        self.place = Place(
+            results=results_folder(self._config),
+            root=repository(self._config),
+            branches=read_config(self._config).get("branches", ["HEAD"]),
+            staging=staging / "commits",
+            reruns=staging / "again",
+        )
+        self._missing, self._notes = list[str](), list[str]()
+
+    def look(self) -> Looked:
+        """Examine what is there. Raises ValueError where there is nothing."""
+        return look(self.place, self._triage)
+
+    def run(self) -> NightlyResult:
+        """Measure, judge and write it down. Raises BusyError where another run is at work."""
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        with only_run(self._output):
+            take_up(self.place)
+            machine = this_machine(self.place.results, self._machine)
+            asv = Asv(self._config, self._output, machine.name)
+            tried = self._measure(asv, machine)
+            looked = self._look()
+            again = self._measure_again(asv, looked) if looked else MeasuredAgain(0, 0, [])
+            if again.done:
+                looked = self._look()
+            judgement = self._judge(looked)
+            result = NightlyResult(
+                machine=machine.name,
+                measured=tried,
+                alerts=judgement.alerts,
+                suspicious=judgement.suspicious,
+                states=judgement.states,
+                reruns=again.done,
+                dashboard=self._dashboard(),
+                missing=self._missing,
+                notes=self._notes,
+                problems=looked.problems if looked else [],
+                hardware=machine.hardware,
+                command=command_line(),
+                started=started,
+            )
+            self._keep(result)
+        return result
+
+    def _measure(self, asv: Asv, machine: Machine) -> list[MeasuredCommit]:
+        known = measured(self.place.results, machine.name)
+        self._notes += [note for note in (machine.note, *known.notes) if note]
+        commits = wanted(
+            self.place.root, self.place.branches, self._commits, known.commits, known.lost
+        )
+        tried = list[MeasuredCommit]()
+        try:
+            tell_asv(machine)
+            with NightProgress("measuring", len(commits), self._quiet) as bar:
+                for each in measure_commits(asv, self.place, commits, self._bench):
+                    tried.append(each)
+                    bar.on_commit(each)
+        except StoreError as error:
+            self._missing.append(f"{error}. What is left to measure waits for the next run.")
+        return tried
+
+    def _look(self) -> Looked | None:
+        try:
+            return self.look()
+        except ValueError as error:
+            self._missing.append(str(error))
+            return None
+
+    def _measure_again(self, asv: Asv, looked: Looked) -> MeasuredAgain:
+        again = MeasuredAgain(0, 0, [])
+        try:
+            with NightProgress("measuring again", 1, self._quiet) as bar:
+                again = measure_suspicions(
+                    asv, self.place, looked.examined, most=self._reruns, rounds=self._rounds,
+                    on_turn=lambda total: bar.advance("measuring again", total),
+                )  # fmt: skip
+        except StoreError as error:
+            self._missing.append(f"{error}. Suspicions are measured again by the next run.")
+        self._missing += again.missing
+        if again.left:
+            self._notes.append(f"{again.left} more suspicions wait for a re-run (--reruns N).")
+        return again
+
+    def _judge(self, looked: Looked | None) -> Judgement:
+        if looked is None:
+            return Judgement([], [], {})
+        self._notes += looked.notes
+        today = datetime.now(UTC).date()
+        where = Where(self.place.results, self.place.root, self._config)
+        return judge(looked.examined, looked.figures, self._triage, today, where)
+
+    def _dashboard(self) -> str:
+        """Where the page is, "" where it could not be made."""
+        from dashboards.site import build
+
+        try:
+            build(self._shown or self.place.results, self._output / "site",
+                  repository=self.place.root)  # fmt: skip
+        except (ValueError, StoreError) as error:
+            self._missing.append(f"no dashboard: {error}")
+            return ""
+        return str(self._output / "site" / "index.html")
+
+    def _keep(self, result: NightlyResult) -> None:
+        try:
+            write_json(self._output / "night.json", result)
+            write_whole(self._output / "night.md", nightly_markdown(result).encode())
+        except StoreError as error:
+            self._missing.append(str(error))

@@ -1,0 +1,179 @@
+"""A night in words and tables, for a terminal or a page of Markdown."""
+
+from collections.abc import Sequence
+
+from harness import format as fmt
+from harness.report.history import UNITS, WORDS
+from harness.report.literal import code_block, code_span, literal
+from harness.report.markdown import table_markdown
+from harness.report.plain import PlainTable, Row
+from harness.tracking.detect.self_test import STEPS, WITHIN, SelfTest
+from harness.tracking.nightly.result import Alert, ChangedSeries, NightlyResult
+
+_STATES = {
+    "regression": ("regression", "regressions"),
+    "improvement": ("improvement", "improvements"),
+    "changed": ("changed either way", "changed either way"),
+    "suspicious": ("suspicious", "suspicious"),
+    "ok": ("unchanged", "unchanged"),
+    "insufficient": ("with too few points", "with too few points"),
+}
+_CERTAINTY = {
+    "found": "by the nights",
+    "confirmed": "measured again",
+    "suspected": "not certain",
+    "machine": "the machine's",
+}
+_MOST_ROWS = 12
+
+
+def nightly_headline(result: NightlyResult) -> str:
+    """The night in a line."""
+    open_ = [alert for alert in result.alerts if alert.is_regression]
+    if open_:
+        commits = ", ".join(alert.commit[:10] for alert in open_)
+        return f"▼ {_plural(len(open_), 'commit')} made something worse: {commits}"
+    if not result.is_judged:
+        return "✗ no verdict: too few points yet to tell a change from none"
+    if any(each.reason for each in result.measured):
+        return "✗ not all could be measured; no regression in what could"
+    if result.alerts:
+        return "= no new regression; what has changed is listed below"
+    return "= no regression"
+
+
+def nightly_pairs(result: NightlyResult) -> list[tuple[str, str]]:
+    """What was done, as (label, words)."""
+    tried = [each for each in result.measured if not each.reason]
+    minutes, seconds = divmod(round(sum(each.seconds for each in tried)), 60)
+    words = f"{_plural(len(tried), 'commit')} in {minutes} min {seconds} s" if tried else "nothing"
+    again = f", {_plural(result.reruns, 'suspicion')} measured again" if result.reruns else ""
+    pairs = [
+        ("machine", result.machine),
+        ("measured", words + again),
+        ("series", states_words(result) or "none"),
+        ("dashboard", result.dashboard),
+        ("command", result.command),
+    ]
+    return [(label, words) for label, words in pairs if words]
+
+
+def states_words(result: NightlyResult) -> str:
+    """How many series stand in each state."""
+    return ", ".join(
+        f"{fmt.count(number)} {words[number != 1]}"
+        for state, words in _STATES.items()
+        if (number := result.states.get(state, 0))  # type: ignore[call-overload]
+    )
+
+
+def alert_title(alert: Alert) -> str:
+    """The commit, and how it stands."""
+    kind = "regression" if alert.is_regression else "not a new regression"
+    return f"{alert.commit[:10]} {alert.subject} ({kind})".replace("  ", " ")
+
+
+def alert_table(alert: Alert) -> PlainTable:
+    """Its series, the worst first."""
+    rows = [_row(each) for each in alert.changes[:_MOST_ROWS]]
+    left = len(alert.changes) - len(rows)
+    return PlainTable(
+        alert_title(alert),
+        ("series", "before", "after", "change", "verdict", "how sure"),
+        [rows],
+        f"and {_plural(left, 'series', 'series')} more, in the JSON" if left else "",
+    )
+
+
+def alert_lines(alert: Alert) -> list[str]:
+    """What there is to know beside the figures."""
+    others = [commit[:10] for commit in alert.plausible if commit != alert.commit]
+    lines = [f"the last before it: {alert.last_before[:10]}"]
+    if others:
+        lines.append(f"it may as well be {', '.join(others)}")
+    lines += [f"also different: {each}" for each in alert.environment]
+    said = dict.fromkeys((each.status, each.reason) for each in alert.changes if each.reason)
+    lines += [
+        f"{status}: {reason}" if status != "open" else f"no longer {reason}"
+        for status, reason in said
+    ]
+    return lines
+
+
+def suspicious_table(changes: Sequence[ChangedSeries]) -> PlainTable | None:
+    """What has jumped and is not certain."""
+    if not changes:
+        return None
+    rows = [_row(each)[:4] for each in changes[:_MOST_ROWS]]
+    return PlainTable(
+        "Suspicious: a jump that has neither lasted nor been confirmed",
+        ("series", "before", "after", "change"),
+        [rows],
+    )
+
+
+def failed_lines(result: NightlyResult) -> list[str]:
+    """Commits and series that were not measured."""
+    tried = [f"{each.commit[:10]} {each.subject}: {each.reason}"
+             for each in result.measured if each.reason]  # fmt: skip
+    return [*tried, *result.missing]
+
+
+def nightly_markdown(result: NightlyResult) -> str:
+    """The night for a page or a chat: what commits say is shown as it stands."""
+    parts = [f"### gcbench nightly: {literal(nightly_headline(result))}"]
+    parts.append(f"{literal(states_words(result))}." if result.states else "")
+    for alert in result.alerts:
+        parts.append(f"#### {code_span(alert_title(alert))}")
+        parts.append(table_markdown(alert_table(alert)._replace(title="")).removeprefix("****\n\n"))
+        parts.append("\n".join(f"- {literal(line)}" for line in alert_lines(alert)))
+        parts.append(code_block(alert.again))
+    if table := suspicious_table(result.suspicious):
+        parts.append(table_markdown(table))
+    for title, lines in (("Not measured", failed_lines(result)),
+                         ("Notes", [*result.notes, *result.problems])):  # fmt: skip
+        if lines:
+            parts.append(f"**{title}**\n\n" + "\n".join(f"- {literal(line)}" for line in lines))
+    facts = [(label, words) for label, words in nightly_pairs(result) if label != "series"]
+    parts.append("\n".join(f"- **{label}**: {literal(words)}" for label, words in facts))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def self_test_table(rows: Sequence[SelfTest]) -> PlainTable:
+    """What the detector is worth at the noise of each series; of rows that could be tested."""
+    columns = ("series", "points", "noise", "false", *(
+        f"{fmt.percent(step)[:-4]} % found\nwithin {'/'.join(map(str, WITHIN))}" for step in STEPS
+    ))  # fmt: skip
+    return PlainTable(
+        "The detector at this history's own noise (simulated)",
+        columns,
+        [[_self_test_row(row) for row in rows]],
+        "false: histories of 60 nights without a change in which there is an alert; found: steps "
+        "with an alert within so many nights, by the nights alone",
+    )
+
+
+def _self_test_row(row: SelfTest) -> Row:
+    shares = row.found or {}
+    found = ("/".join(f"{100 * share:.0f}" for share in shares[step]) + " %" for step in STEPS)
+    label = _label(row.metric, row.series)
+    figures = (fmt.percent(row.noise), fmt.percent(row.false_alerts))
+    return (label, str(row.points), *figures, *found)
+
+
+def _row(each: ChangedSeries) -> Row:
+    unit = UNITS.get(each.unit, each.unit)
+    change = fmt.MISSING if each.ratio is None else fmt.percent(each.ratio - 1, signed=True)
+    verdict = WORDS[each.verdict] if each.status == "open" else each.status
+    sure = "exact" if each.kind == "exact" else _CERTAINTY[each.certainty]
+    levels = (fmt.with_unit(value, unit).strip() for value in (each.before, each.after))
+    return (_label(each.metric, each.series), *levels, change, verdict, sure)
+
+
+def _label(metric: str, series: str) -> str:
+    """A series without the module that asv puts before its metric."""
+    return metric + "".join(series.partition("(")[1:])
+
+
+def _plural(number: int, word: str, words: str = "") -> str:
+    return f"{number:,} {word if number == 1 else words or word + 's'}"

@@ -1,0 +1,160 @@
+"""From changes of series to one alert a commit."""
+
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from engines.registry import ENGINES
+from harness.store_files import StoreError
+from harness.tracking.asv_files import read_result
+from harness.tracking.detect.change import Change, State
+from harness.tracking.folders import subfolders
+from harness.tracking.judge import NEWS, Examined, Key
+from harness.tracking.nightly.commits import subject
+from harness.tracking.nightly.result import Alert, ChangedSeries
+from harness.tracking.trees import find_commit
+from harness.tracking.triage import Triage, apply
+
+_SHOWN_IN_A_COMMAND = 4
+
+Told = Callable[[Key, Examined, Change], ChangedSeries]
+
+
+class Judgement(NamedTuple):
+    """``states``: how many series stand in each."""
+
+    alerts: list[Alert]
+    suspicious: list[ChangedSeries]
+    states: dict[State, int]
+
+
+class Where(NamedTuple):
+    """What an alert tells of beside its figures: results, the checkout, asv's configuration."""
+
+    results: Path
+    root: Path
+    config: Path
+
+
+def judge(
+    examined: Mapping[Key, Examined], figures: pd.DataFrame, triage: Triage, today: date,
+    where: Where,
+) -> Judgement:  # fmt: skip
+    """What there is to say of a history today."""
+    rows = figures.drop_duplicates("series", keep="last")
+    units = {str(s): str(u) for s, u in zip(rows["series"], rows["unit"], strict=True)}
+    told = partial(_told, triage=triage, today=today, units=units)
+    suspicious = [
+        told(key, each, each.findings.changes[-1])
+        for key, each in examined.items()
+        if each.findings.state == "suspicious"
+    ]
+    dates = figures.groupby("commit", observed=True)["date"].max()
+    found = sorted(_alerts(examined, told, where), key=lambda alert: dates[alert.commit])
+    return Judgement(
+        found[::-1], suspicious, Counter(each.findings.state for each in examined.values())
+    )
+
+
+def _alerts(examined: Mapping[Key, Examined], told: Told, where: Where) -> Iterator[Alert]:
+    """What became certain in the last `NEWS` points of its series, by commit.
+
+    A timing says within a few commits where it changed; where an exact metric changed at one of
+    these, that is the commit.
+    """
+    recent = [
+        (key, change)
+        for key, (series, findings) in examined.items()
+        for change in findings.changes
+        if change.is_alert and change.found >= len(series.points) - NEWS
+    ]
+    recent.sort(key=lambda each: (examined[each[0]].series.kind != "exact", each[1].place))
+    grouped: dict[str, list[tuple[Key, Change]]] = {}
+    for key, change in recent:
+        near = [commit for commit in change.plausible if commit in grouped]
+        grouped.setdefault(near[0] if near else change.first_after, []).append((key, change))
+    for commit, members in grouped.items():
+        key, leader = members[0]
+        is_exact = examined[key].series.kind == "exact"
+        changes = sorted((told(key, examined[key], each) for key, each in members), key=_by_size)
+        yield Alert(
+            commit=commit,
+            subject=subject(where.root, commit),
+            last_before=leader.last_before,
+            plausible=[commit] if is_exact else list(
+                dict.fromkeys(each for _, change in members for each in change.plausible)),
+            changes=changes,
+            environment=_differences(where.results, {key[:2] for key, _ in members}, leader),
+            again=_again(where, leader.last_before, commit, changes),
+        )  # fmt: skip
+
+
+def _told(
+    key: Key, of: Examined, change: Change, *, triage: Triage, today: date,
+    units: Mapping[str, str],
+) -> ChangedSeries:  # fmt: skip
+    """A change with what a team has said of it."""
+    (judged,) = apply([change], triage, today)
+    is_number = all(map(isfinite, (change.ratio, *change.ci95)))
+    return ChangedSeries(
+        machine=key[0], environment=key[1], series=key[2], metric=change.metric,
+        unit=units.get(key[2], ""), kind=of.series.kind, verdict=change.verdict,
+        certainty=change.certainty, before=change.before, after=change.after,
+        ratio=change.ratio if is_number else None, ci95=change.ci95 if is_number else None,
+        status=judged.status, reason=judged.reason or judged.note,
+    )  # fmt: skip
+
+
+def _by_size(each: ChangedSeries) -> tuple[bool, bool, float]:
+    ratio = each.ratio or 0.0
+    return each.status != "open", each.verdict != "worse", -max(ratio, 1 / ratio if ratio else 1e9)
+
+
+def _differences(
+    results: Path, places: Iterable[tuple[str, str]], change: Change
+) -> list[str]:  # fmt: skip
+    """What asv has noted of machine, interpreter and packages, where the two commits differ."""
+    sentences = []
+    for machine, environment in sorted(places):
+        one, other = (
+            _parameters(results, machine, environment, commit)
+            for commit in (change.last_before, change.first_after)
+        )
+        sentences += [
+            f"{name} {one.get(name, 'none')} → {other.get(name, 'none')}"
+            for name in sorted({*one, *other})
+            if one and other and one.get(name) != other.get(name)
+        ]
+    return list(dict.fromkeys(sentences))
+
+
+def _parameters(results: Path, machine: str, environment: str, commit: str) -> dict[str, object]:
+    for folder in subfolders(results, []):
+        try:
+            file = read_result(folder / f"{commit[:8]}-{environment}.json", machine)
+        except StoreError:
+            continue
+        return file.params
+    return {}
+
+
+def _again(where: Where, before: str, after: str, changes: list[ChangedSeries]) -> list[str]:
+    """asv's own command and, where both commits hold one of our engines, the gate's."""
+    names = list(dict.fromkeys(each.series.partition("(")[0] for each in changes))
+    bench = [] if len(names) > _SHOWN_IN_A_COMMAND else ["--bench", f"^({'|'.join(names)})\\b"]
+    words = ["asv", "--config", where.config.name, "continuous", "--record-samples", *bench]
+    commands = [shlex.join([*words, before[:10], after[:10]])]
+    try:
+        for commit in (before, after):
+            find_commit(where.root, commit, ENGINES.load("builtin").package)
+        commands.insert(0, f"gcbench gate {before[:10]} {after[:10]}")
+    except ValueError:
+        pass
+    return commands

@@ -1,0 +1,34 @@
+"""What asv's results say was measured on a machine; a file that is none is put aside."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.store_files import StoreError, set_aside
+from harness.tracking.asv_files import NOT_RESULTS, read_result
+from harness.tracking.folders import json_files
+
+
+class Measured(NamedTuple):
+    """``lost``: beginnings of the hashes whose files could not be read."""
+
+    commits: set[str]
+    lost: set[str]
+    notes: list[str]
+
+
+def measured(results: Path, machine: str) -> Measured:
+    """The commits of a machine; those whose files cannot be read are to be measured again."""
+    found = Measured(set(), set(), [])
+    folder = results / machine
+    for path in json_files(folder, found.notes) if folder.is_dir() else []:
+        if path.name in NOT_RESULTS:
+            continue
+        try:
+            found.commits.add(read_result(path).commit_hash)
+        except StoreError as problem:
+            aside = set_aside(path)
+            found.lost.add(path.name.partition("-")[0])
+            found.notes.append(
+                f"{problem}; put aside as {aside.name}, its commit is measured again"
+            )
+    return found

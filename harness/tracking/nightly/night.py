@@ -1,0 +1,119 @@
+"""The parts of a night that measure and judge, in their order."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import NamedTuple
+
+import pandas as pd
+
+from harness.store_files import StoreError
+from harness.tracking.history import load
+from harness.tracking.judge import Examined, Key, examine_all
+from harness.tracking.nightly.again import forget, measure_again, suspicions
+from harness.tracking.nightly.asv import RESULTS, Asv
+from harness.tracking.nightly.commits import gone, subject
+from harness.tracking.nightly.result import MeasuredCommit
+from harness.tracking.nightly.staging import clear, land, stage
+from harness.tracking.reruns import add_reruns, by_series, load_reruns
+from harness.tracking.triage import Triage
+
+
+class Place(NamedTuple):
+    """Where all of it is: asv's results, the checkout and its branches, what is being measured."""
+
+    results: Path
+    root: Path
+    branches: Sequence[str]
+    staging: Path
+    reruns: Path
+
+
+def take_up(place: Place) -> None:
+    """Go on where a killed run has stopped: keep what it had finished. Raises StoreError."""
+    for folder in (place.staging, place.reruns):
+        clear(folder)
+    land(place.staging, RESULTS, place.results)
+
+
+def measure_commits(
+    asv: Asv, place: Place, commits: Sequence[str], bench: str
+) -> Iterator[MeasuredCommit]:
+    """Measure one after the other; each is among the results when the next begins.
+
+    Raises StoreError; what was measured before is kept.
+    """
+    for commit in commits:
+        began = monotonic()
+        reason = stage(place.staging, commit, partial(asv.measure, commit, bench=bench))
+        land(place.staging, RESULTS, place.results)
+        yield MeasuredCommit(
+            commit=commit,
+            subject=subject(place.root, commit),
+            seconds=monotonic() - began,
+            reason=reason,
+        )
+
+
+class Looked(NamedTuple):
+    """``figures``: those of commits that are in the history."""
+
+    figures: pd.DataFrame
+    examined: Mapping[Key, Examined]
+    notes: list[str]
+    problems: list[str]
+
+
+def look(place: Place, triage: Triage) -> Looked:
+    """Examine all series of the history. Raises ValueError where nothing was ever measured."""
+    found, notes = load(place.results), list[str]()
+    commits = {str(commit) for commit in found.figures["commit"].unique()}
+    left = gone(place.root, place.branches, commits)
+    if left:
+        some = ", ".join(sorted(commit[:10] for commit in left)[:3])
+        notes.append(
+            f"No longer in the history of {', '.join(place.branches)}, so kept and not looked at: "
+            f"{len(left)} measured commit{'s' * (len(left) > 1)} ({some}"
+            f"{', …' if len(left) > 3 else ''})."
+        )
+    try:
+        reruns = by_series(load_reruns(place.results))
+    except StoreError as problem:
+        notes.append(f"{problem}; re-runs before this one are not known")
+        reruns = {}
+    figures = found.figures[~found.figures["commit"].isin(left)]
+    return Looked(figures, examine_all(figures, reruns, triage), notes, found.problems)
+
+
+class MeasuredAgain(NamedTuple):
+    """``done``: how many pairs of commits; ``left``: how many suspicions wait for another night."""
+
+    done: int
+    left: int
+    missing: list[str]
+
+
+def measure_suspicions(
+    asv: Asv, place: Place, examined: Mapping[Key, Examined], *, most: int, rounds: int,
+    on_turn: Callable[[int], None],
+) -> MeasuredAgain:  # fmt: skip
+    """Measure up to ``most`` suspected pairs of commits again and keep the ratios.
+
+    ``on_turn`` gets the number of turns there will be in all. Raises StoreError.
+    """
+    try:
+        known = load_reruns(place.results)
+    except StoreError:
+        known = []
+    found = suspicions(examined, asv.machine, known)
+    chosen, missing, done = found[:most], list[str](), 0
+    total = 2 * rounds * len(chosen)
+    for suspicion in chosen:
+        again = measure_again(asv, place.reruns, suspicion, rounds, lambda: on_turn(total))
+        missing += again.missing
+        if again.reruns:
+            add_reruns(place.results, again.reruns)
+            done += 1
+        forget(place.reruns, suspicion)
+    return MeasuredAgain(done, len(found) - len(chosen), missing)

@@ -1,0 +1,88 @@
+"""What a night has to say: what was measured, what changed, and what is left to be told."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from harness.tracking.detect.change import Certainty, State, Verdict
+from harness.tracking.triage import Status
+
+NIGHTLY_SCHEMA = "gcbench.nightly/1"
+
+
+class MeasuredCommit(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit that this run has tried; ``reason`` is "" where it was measured."""
+
+    commit: str
+    subject: str
+    seconds: float
+    reason: str = ""
+
+
+class ChangedSeries(msgspec.Struct, frozen=True, kw_only=True):
+    """One series that has changed. Levels in the metric's unit; ``ratio`` None where none is."""
+
+    machine: str
+    environment: str
+    series: str
+    metric: str
+    unit: str
+    kind: Literal["exact", "timing"]
+    verdict: Verdict
+    certainty: Certainty
+    before: float
+    after: float
+    ratio: float | None
+    ci95: tuple[float, float] | None
+    status: Status
+    reason: str
+
+
+class Alert(msgspec.Struct, frozen=True, kw_only=True):
+    """All that changed with one commit. ``plausible``: the commits that may be it as well.
+
+    ``environment``: sentences on what else differs between the two measurements. ``again``:
+    commands that show it once more.
+    """
+
+    commit: str
+    subject: str
+    last_before: str
+    plausible: list[str]
+    changes: list[ChangedSeries]
+    environment: list[str]
+    again: list[str]
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether something became worse, and nobody has said a word of it yet."""
+        return any(each.verdict == "worse" and each.status == "open" for each in self.changes)
+
+
+class NightlyResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a night knows at its end. ``states``: how many series stand in each."""
+
+    machine: str
+    measured: list[MeasuredCommit]
+    alerts: list[Alert]
+    suspicious: list[ChangedSeries]
+    states: dict[State, int]
+    reruns: int
+    dashboard: str
+    missing: list[str]
+    notes: list[str]
+    problems: list[str]
+    hardware: dict[str, Any]
+    command: str
+    started: str
+    schema: str = NIGHTLY_SCHEMA
+
+    @property
+    def has_regression(self) -> bool:
+        """Whether an alert is one."""
+        return any(alert.is_regression for alert in self.alerts)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether there is a series with points enough to tell a change from none."""
+        return any(number for state, number in self.states.items() if state != "insufficient")
