@@ -8,7 +8,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install compare asv vllm test test-slow gpu-check lint typecheck check clean
+.PHONY: install compare asv nightly vllm test test-slow gpu-check lint typecheck check clean
 install: $(STAMP)
 
 $(STAMP): pyproject.toml
@@ -30,6 +30,10 @@ compare: install
 asv: install
 	@$(BIN)/asv machine --yes >/dev/null
 	@$(BIN)/asv run --quick --record-samples --show-stderr HEAD^! $(ARGS)
+
+# What is new since the last night, and the page; docs/nightly.md.
+nightly: install
+	@$(BIN)/gcbench nightly --results results $(ARGS)
 
 vllm: install
 	@$(BIN)/gcbench releases vllm --prepare

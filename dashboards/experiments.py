@@ -14,7 +14,7 @@ from harness.metrics import METRICS
 from harness.report.header import header, varying_axes
 from harness.store import load_experiment
 from harness.store_files import StoreError
-from harness.tracking.folders import json_files, subfolders
+from harness.tracking.folders import down_to, json_files
 
 ALWAYS = ("representation", "delivery")
 """Axes that a grid names, whether they vary or not."""
@@ -86,11 +86,10 @@ def _files(root: Path, problems: list[str]) -> Iterator[Path]:
         if folder.is_dir():
             yield from (path for path in json_files(folder, problems)
                         if _is_summary(path))  # fmt: skip
-    for place in (root, *subfolders(root, problems)):
-        for folder in (place, *subfolders(place, problems)):
-            path = folder / "experiment.json"
-            if path.is_file() and folder != root:
-                yield path
+    for folder in down_to(root, 2, problems):
+        path = folder / "experiment.json"
+        if path.is_file() and folder != root:
+            yield path
 
 
 def _is_summary(path: Path) -> bool:

@@ -11,7 +11,7 @@ from harness.machine import GIB
 from harness.store_files import StoreError
 from harness.tracking.asv_files import MACHINE_VERSION
 from harness.tracking.asv_json import read_json
-from harness.tracking.folders import subfolders
+from harness.tracking.folders import down_to
 
 _LABELS = {
     "arch": "architecture", "cpu": "processor", "num_cpu": "cores", "os": "system", "ram": "memory",
@@ -71,13 +71,12 @@ def pairs(details: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _described(root: Path) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for place in (root, *subfolders(root, [])):
-        for folder in subfolders(place, []):
-            path = folder / "machine.json"
-            try:
-                if path.is_file():
-                    record = read_json(path, MACHINE_VERSION)
-                    found[str(record.get("machine", folder.name))] = record
-            except (StoreError, OSError):
-                continue
+    for folder in down_to(root, 2, []):
+        path = folder / "machine.json"
+        try:
+            if path.is_file():
+                record = read_json(path, MACHINE_VERSION)
+                found[str(record.get("machine", folder.name))] = record
+        except (StoreError, OSError):
+            continue
     return found

@@ -1,24 +1,27 @@
-"""What changed last, in one sentence and a list of it."""
+"""What changed of late, in one sentence and a list of it; and what is marked in the histories."""
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from itertools import pairwise
 from math import isfinite, log
 from typing import NamedTuple
 
 import pandas as pd
 
-from dashboards.series import Key, Series
-from harness.tracking.changes import latest_changes
+from dashboards.series import Key
+from harness.tracking.detect.change import Change as Found
+from harness.tracking.judge import NEWS, Examined
 
 RECENT = timedelta(hours=36)
 """What was measured so long ago was measured last night."""
 
-_ORDER = ("worse", "better", "changed", "same", "missing")
+_ORDER = ("worse", "better", "changed", "suspicious")
 
 
 class Change(NamedTuple):
-    """A step in a series, from whoever found it: the last commit before it, the first after."""
+    """A step in a series: the last commit before it, the first after. ``ago``: so many points of
+    the series were there since it was seen.
+    """
 
     key: Key
     last_before: str
@@ -26,6 +29,7 @@ class Change(NamedTuple):
     before: float
     after: float
     verdict: str
+    ago: int
 
     @property
     def ratio(self) -> float | None:
@@ -35,65 +39,59 @@ class Change(NamedTuple):
 
 
 class News(NamedTuple):
-    """``changes``: what changed at the newest commit of its machine and environment, the worst
-    first. ``stale``: series that were not measured there.
+    """``changes``: those of the last `NEWS` points of series that were measured at the newest
+    commit of their machine and environment, the worst first. ``stale``: how many were not.
     """
 
     sentence: str
     changes: list[Change]
-    counts: dict[str, int]
     stale: int
 
+    @property
+    def verdicts(self) -> dict[Key, str]:
+        """The gravest for each series."""
+        return {change.key: change.verdict for change in reversed(self.changes)}
 
-def news(figures: pd.DataFrame, now: datetime) -> News:
-    """Compare each series' last two commits, by `harness.tracking.changes`."""
+
+def steps(examined: Mapping[Key, Examined]) -> dict[Key, list[Change]]:
+    """Every change that is certain or suspected, by series."""
+    return {
+        key: [
+            _change(key, found, len(series.points))
+            for found in findings.changes
+            if found.certainty != "machine"
+        ]
+        for key, (series, findings) in examined.items()
+    }
+
+
+def news(examined: Mapping[Key, Examined], figures: pd.DataFrame, now: datetime) -> News:
+    """What there is to say of all series this morning."""
     current = figures[figures["is_current"]] if len(figures) else figures
     if current.empty:
-        return News("No commits have been measured here yet.", [], {}, 0)
+        return News("No commits have been measured here yet.", [], 0)
     places = current.groupby(["machine", "environment"], observed=True)
     newest = {key: str(rows.sort_values(["date", "measured"], kind="stable")["commit"].iloc[-1])
               for key, rows in places}  # fmt: skip
-    table = latest_changes(figures)
-    heads = [newest.get((machine, environment)) for machine, environment in
-             zip(table["machine"], table["environment"], strict=True)]  # fmt: skip
-    fresh = table[table["head"].astype(str) == pd.Series(heads, index=table.index, dtype=object)]
-    counts = Counter(str(verdict) for verdict in fresh["verdict"])
-    found = [_change(row) for row in fresh[fresh["verdict"].isin(_ORDER[:3])].to_dict("records")]
-    found.sort(key=lambda change: (_ORDER.index(change.verdict), -_size(change)))
-    words = _when(current, now)
+    fresh = {key: each for key, each in examined.items()
+             if each.series.points[-1].commit == newest[key[:2]]}  # fmt: skip
+    of_late = [change for changes in steps(fresh).values() for change in changes
+               if change.ago < NEWS]  # fmt: skip
+    of_late.sort(key=lambda change: (_ORDER.index(change.verdict), -_size(change)))
+    states = Counter(str(each.findings.state) for each in fresh.values())
     return News(
-        sentence=_sentence(words, counts) if len(table) else
-        f"{words}: the first commit; there is nothing to compare it with yet.",
-        changes=found,
-        counts=dict(counts),
-        stale=len(table) - len(fresh),
-    )  # fmt: skip
-
-
-def exact_steps(series: Series, hashes: list[str]) -> list[Change]:
-    """Where a figure changed by more than its floors: of an exact one nothing has to be guessed."""
-    known = [point for point in series.points if point.value is not None]
-    steps = []
-    for one, other in pairwise(known):
-        before, after = one.value or 0.0, other.value or 0.0
-        change = after - before
-        if abs(change) > max(series.least_change, series.noise_floor * abs(before)):
-            good = {"higher": change > 0, "lower": change < 0}.get(series.direction)
-            verdict = "changed" if good is None else "better" if good else "worse"
-            steps.append(Change(series.key, hashes[one.commit], hashes[other.commit],
-                                before, after, verdict))  # fmt: skip
-    return steps
-
-
-def _change(row: dict[object, object]) -> Change:
-    return Change(
-        key=(str(row["machine"]), str(row["environment"]), str(row["series"])),
-        last_before=str(row["base"]),
-        first_after=str(row["head"]),
-        before=float(row["before"]),  # type: ignore[arg-type]
-        after=float(row["after"]),  # type: ignore[arg-type]
-        verdict=str(row["verdict"]),
+        sentence=_sentence(_when(current, now, of_late), states),
+        changes=of_late,
+        stale=len(examined) - len(fresh),
     )
+
+
+def _change(key: Key, found: Found, points: int) -> Change:
+    verdict = "suspicious" if found.certainty == "suspected" else found.verdict
+    return Change(
+        key, found.last_before, found.first_after, found.before, found.after, verdict,
+        points - 1 - found.found,
+    )  # fmt: skip
 
 
 def _size(change: Change) -> float:
@@ -101,27 +99,30 @@ def _size(change: Change) -> float:
     return abs(log(ratio)) if ratio is not None and ratio > 0 else float("inf")
 
 
-def _when(current: pd.DataFrame, now: datetime) -> str:
+def _when(current: pd.DataFrame, now: datetime, of_late: Iterable[Change]) -> str:
     measured = current["measured"].max()
     if pd.isna(measured):
         measured = current["date"].max()
-    if now - RECENT <= measured <= now:
-        return "Last night"
-    return f"Measured on {measured.day} {measured:%B %Y}"
+    is_recent = now - RECENT <= measured <= now
+    day = f"{measured.day} {measured:%B %Y}"
+    if any(change.ago for change in of_late):
+        return f"Last {NEWS} commits" + ("" if is_recent else f", to {day}")
+    return "Last night" if is_recent else f"Measured on {day}"
 
 
-def _sentence(when: str, counts: Counter[str]) -> str:
-    total = sum(counts.values())
-    if not total:
-        return f"{when}: nothing that could be compared."
-    if counts["same"] == total:
+def _sentence(when: str, states: Counter[str]) -> str:
+    total = sum(states.values())
+    if not total or states["insufficient"] == total:
+        return f"{when}: too few commits yet to tell a change from none."
+    if states["ok"] == total:
         return f"{when}: no changes in {total:,} series."
     words = [
-        _plural(counts["worse"], "regression"),
-        _plural(counts["better"], "improvement"),
-        f"{counts['changed']:,} changed either way" if counts["changed"] else "",
-        f"{counts['same']:,} unchanged",
-        f"{counts['missing']:,} without a figure" if counts["missing"] else "",
+        _plural(states["regression"], "regression"),
+        _plural(states["improvement"], "improvement"),
+        f"{states['changed']:,} changed either way" if states["changed"] else "",
+        f"{states['suspicious']:,} suspicious" if states["suspicious"] else "",
+        f"{states['ok']:,} unchanged",
+        f"{states['insufficient']:,} with too few points" if states["insufficient"] else "",
     ]
     return f"{when}: {', '.join(word for word in words if word)}."
 

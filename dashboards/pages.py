@@ -12,6 +12,7 @@ VERDICTS = {
     "worse": "▼ worse",
     "better": "▲ better",
     "changed": "~ changed",
+    "suspicious": "? suspicious",
     "same": "= same",
     "missing": "– missing",
 }

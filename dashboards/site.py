@@ -14,16 +14,21 @@ from dashboards.experiments import Experiment, read_experiments, unfinished
 from dashboards.folder import replacing_folder
 from dashboards.grid import Grid, GridCell, layout, sparkline
 from dashboards.machines import machines, of_experiments
-from dashboards.news import Change, News, exact_steps, news
+from dashboards.news import Change, News, news, steps
 from dashboards.pages import ASSETS, environment
 from dashboards.series import Key, Series, all_series
 from dashboards.timelines import Timeline, timelines
 from harness.git import GitError
-from harness.store_files import writing
+from harness.store_files import StoreError, writing
 from harness.tracking.asv_config import results_folder
+from harness.tracking.detect.change import Rerun
+from harness.tracking.folders import down_to
 from harness.tracking.frames import figures_frame
 from harness.tracking.history import History, load
+from harness.tracking.judge import examine_all
 from harness.tracking.raw_trials import failures_frame, trials_frame
+from harness.tracking.reruns import StoredRerun, by_series, load_reruns
+from harness.tracking.triage import NOTHING_SAID, Triage
 
 TIMELINES = 60
 MOST_GRID_SERIES = 2000
@@ -44,15 +49,14 @@ def build(
     *,
     repository: Path | None = None,
     commit_url: str = "",
-    marks: Iterable[Change] = (),
+    triage: Triage = NOTHING_SAID,
     most_timelines: int = TIMELINES,
     now: datetime | None = None,
 ) -> Built:
     """Make the site of ``results`` in ``output``, whole or not at all.
 
     ``repository``: whose commits' subjects are shown; the one that holds the results if None.
-    ``marks``: steps that a detector found. Where it gives none for a series of exact figures,
-    their steps are marked by the figures themselves. Raises ValueError where nothing can be read,
+    ``triage``: where levels begin by decree. Raises ValueError where nothing can be read,
     StoreError where the site cannot be written.
     """
     found, experiments, root = _read(results)
@@ -60,12 +64,12 @@ def build(
     now = now or datetime.now(UTC)
     known = _commits(found, root, repository, commit_url, problems)
     series = all_series(found.figures, known)
-    latest = news(found.figures, now)
+    examined = examine_all(found.figures, _reruns(root, problems), triage)
     content = _Content(
         commits=known,
         series=series,
-        marks=_marks(series, known, marks, latest.changes),
-        news=latest,
+        marks=steps(examined),
+        news=news(examined, found.figures, now),
         experiments=experiments,
         timelines=timelines(root, most_timelines, problems),
         root=root,
@@ -119,20 +123,15 @@ def _commits(
     return commits(found.figures, subjects, address)
 
 
-def _marks(
-    series: list[Series], known: list[Commit], given: Iterable[Change], latest: list[Change]
-) -> dict[Key, list[Change]]:
-    """What is drawn on each series: a detector's steps, else what is known without one."""
-    marks: dict[Key, list[Change]] = {}
-    for mark in given:
-        marks.setdefault(mark.key, []).append(mark)
-    hashes = [commit.hash for commit in known]
-    for each in series:
-        if each.kind == "exact":
-            marks.setdefault(each.key, exact_steps(each, hashes))
-    for change in latest:
-        marks.setdefault(change.key, [change])
-    return marks
+def _reruns(root: Path, problems: list[str]) -> dict[Key, list[Rerun]]:
+    """Those that lie beside the results, of whichever folder these were found in."""
+    found = list[StoredRerun]()
+    for folder in down_to(root, 1, problems):
+        try:
+            found += load_reruns(folder)
+        except StoreError as problem:
+            problems.append(str(problem))
+    return by_series(found)
 
 
 class _Writer:
@@ -211,7 +210,7 @@ class _Writer:
         rows = [(change, by_key[change.key]) for change in content.news.changes
                 if change.key in by_key]  # fmt: skip
         commit = content.commits[-1] if content.commits else None
-        verdicts = {change.key: change.verdict for change in content.news.changes}
+        verdicts = content.news.verdicts
         shown, drawn = [], 0
         for page, series in self.by_page.items():
             drawn += len(series)
@@ -220,6 +219,7 @@ class _Writer:
                 shown.append((page, series[0], self._grid(series, verdicts), changed))
         return {
             "news": content.news,
+            "suspicious": "suspicious" in verdicts.values(),
             "rows": [(change, series, self._sparkline(series)) for change, series in rows],
             "commit": commit,
             "commits": {each.hash: each for each in content.commits},
@@ -264,7 +264,7 @@ class _Writer:
             (page, series[0], len(series), self._sparkline(series[0]))
             for page, series in self.by_page.items()
         ])  # fmt: skip
-        verdicts = {change.key: change.verdict for change in self.content.news.changes}
+        verdicts = self.content.news.verdicts
         for page, series in self.by_page.items():
             value = script.benchmark_value(series, self.content.marks, self.places)
             self._data(f"metric/{page}", "benchmark", value)

@@ -11,7 +11,7 @@ from harness import format as fmt
 from harness.recorder import STEP_COLUMNS
 from harness.store import read_rows, read_trial
 from harness.store_files import StoreError
-from harness.tracking.folders import subfolders
+from harness.tracking.folders import down_to
 from harness.trial import NOT_IN_USE, TrialResult
 
 PHASES = STEP_COLUMNS[1 : STEP_COLUMNS.index("delivered")]
@@ -56,9 +56,7 @@ def timelines(root: Path, most: int, problems: list[str]) -> tuple[list[Timeline
 
 
 def _folders(root: Path, problems: list[str]) -> list[Path]:
-    places = [root, *subfolders(root, problems)]
-    inner = [folder for place in places for folder in (place, *subfolders(place, problems))]
-    return [folder for folder in dict.fromkeys(inner) if (folder / "rows").is_dir()]
+    return [folder for folder in down_to(root, 2, problems) if (folder / "rows").is_dir()]
 
 
 def _one_a_cell(folder: Path, problems: list[str]) -> list[Path]:

@@ -1,6 +1,12 @@
 """The one table of metrics: what each is called, counted in, which way is better, and whence."""
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+
+def differs(before: Any, after: Any, noise_floor: Any, least_change: Any) -> Any:
+    """Whether changes are large enough to speak of: above both floors. Floats, or equal arrays."""
+    change = abs(after - before)
+    return (change > least_change) & (change > noise_floor * abs(before))
 
 
 class Metric(NamedTuple):
@@ -22,8 +28,7 @@ class Metric(NamedTuple):
 
     def differs(self, before: float, after: float) -> bool:
         """Whether a change is large enough to speak of."""
-        change = abs(after - before)
-        return change > self.least_change and change > self.noise_floor * abs(before)
+        return bool(differs(before, after, self.noise_floor, self.least_change))
 
     @property
     def decides(self) -> bool:

@@ -14,10 +14,12 @@ from click import Command, Context, Option
 from ruamel.yaml import YAML
 
 from harness.cli.main import cli
+from harness.tracking.asv_config import results_folder
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.y*ml"))
 PULL_REQUEST = ROOT / ".github" / "workflows" / "pull-request.yml"
+NIGHTLY = ROOT / ".github" / "workflows" / "nightly.yml"
 
 
 def complaints(path: Path) -> list[str]:
@@ -37,8 +39,10 @@ def _of_the_schema(path: Path) -> list[str]:
 def _of_ours(workflow: dict[str, Any]) -> Iterator[str]:
     if workflow.get("permissions") != {"contents": "read"}:
         yield "permissions are not just contents: read"
-    if not workflow.get("concurrency", {}).get("cancel-in-progress"):
-        yield "an older run goes on beside a newer one"
+    # YAML reads the key `on` as true. A newer push makes a run useless; a night is never that.
+    is_nightly = "schedule" in (workflow.get("on") or workflow.get(True) or {})
+    if workflow.get("concurrency", {}).get("cancel-in-progress") is not (not is_nightly):
+        yield "an older run goes on beside a newer one, or a night is cut off"
     for name, job in workflow["jobs"].items():
         yield from (f"{name}: {complaint}" for complaint in _of_job(job))
 
@@ -57,8 +61,8 @@ def _of_job(job: dict[str, Any]) -> Iterator[str]:
         if action.startswith("actions/checkout@"):
             if given.get("persist-credentials") is not False:
                 yield "the checkout leaves its token behind"
-            if "gcbench gate" in scripts and given.get("fetch-depth") != 0:
-                yield "gates on a clone that is not full"
+            if re.search("gcbench (gate|nightly)", scripts) and given.get("fetch-depth") != 0:
+                yield "looks at a history in a clone that is not full"
     if "${{" in scripts:
         yield "an expression within a script"
     yield from _of_commands(scripts, steps, job)
@@ -91,6 +95,9 @@ def _of_gcbench(words: list[str]) -> Iterator[str]:
             yield f"gcbench {words[0]} has no flag {word}"
 
 
+_OF_THE_NIGHT = ("cancel-in-progress: false", "--results results")
+
+
 def flags(command: Command) -> set[str]:
     options = [each for each in command.params if isinstance(each, Option)]
     return {flag for each in options for flag in (*each.opts, *each.secondary_opts)}
@@ -118,6 +125,17 @@ def test_a_pull_request_is_tested_and_gated():
     assert [step["if"] for step in after] == ["always()"] * 2, "shown where the gate fails too"
 
 
+def test_every_night_is_measured_kept_and_shown():
+    steps = YAML(typ="safe").load(NIGHTLY.read_text())["jobs"]["nightly"]["steps"]
+    (place,) = [n for n, step in enumerate(steps) if "gcbench nightly" in step.get("run", "")]
+    words = shlex.split(steps[place]["run"])
+    cache = next(step for step in steps[:place] if step.get("uses", "").startswith("actions/cache"))
+    assert cache["with"]["path"] == str(results_folder(ROOT / "asv.conf.json").relative_to(ROOT))
+    assert [step["if"] for step in steps[place + 1 :]] == ["always()"] * 2, "shown if it fails too"
+    shown = steps[-1]["with"]["path"].split()
+    assert {words[words.index(flag) + 1] for flag in ("--markdown", "--json")} < set(shown)
+
+
 @pytest.mark.parametrize(
     ("written", "broken", "complaint"),
     [
@@ -136,13 +154,16 @@ def test_a_pull_request_is_tested_and_gated():
         ("make install", "make instal", "make has no target instal"),
         (".ci/run", ".ci/runs", "there is no .ci/runs"),
         ("gcbench gate", "gcbench gates", "gcbench has no command gates"),
+        ("cancel-in-progress: false", "cancel-in-progress: true", "cut off"),
+        ("--results results", "--result results", "gcbench nightly has no flag --result"),
         ("--markdown", "--mark-down", "gcbench gate has no flag --mark-down"),
     ],
 )
 def test_a_broken_workflow_is_refused(written, broken, complaint, tmp_path):
-    text = PULL_REQUEST.read_text()
+    workflow = NIGHTLY if written in _OF_THE_NIGHT else PULL_REQUEST
+    text = workflow.read_text()
     assert written in text
-    path = tmp_path / "pull-request.yml"
+    path = tmp_path / workflow.name
     path.write_text(text.replace(written, broken))
     found = complaints(path)
     assert any(complaint in each for each in found), found

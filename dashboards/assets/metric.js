@@ -2,7 +2,7 @@
 (function () {
   "use strict";
   var data = window.gcbench.benchmark, commits = window.gcbench.commits, C = gcbenchChart, F = gcbenchFormat;
-  var MOST = 8, MARKS = { worse: ["▼", "--worse"], better: ["▲", "--better"], changed: ["◆", "--faint"] };
+  var MOST = 8, MARKS = { worse: ["▼", "--worse"], better: ["▲", "--better"], changed: ["◆", "--faint"], suspicious: ["?", "--faint"] };
   var boxes = Array.prototype.slice.call(document.querySelectorAll("[data-series]"));
   var readout = document.getElementById("readout"), log = document.getElementById("log"), isLog = false, chart = null, last = null;
   var chosen = [];

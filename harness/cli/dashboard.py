@@ -26,6 +26,10 @@ _COMMIT_URL = click.option(
     help="What comes before a commit's hash in its address.  [default: the repository's origin, "
     "where that is on GitHub, GitLab or Codeberg]",
 )  # fmt: skip
+_TRIAGE = click.option(
+    "--triage", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Where a level begins by decree (docs/detection.md).",
+)  # fmt: skip
 _TIMELINES = click.option(
     "--timelines", "most_timelines", type=click.IntRange(min=0), default=60, show_default=True,
     help="How many trials get a timeline, the newest experiments first.",
@@ -43,15 +47,17 @@ def dashboard() -> None:
               help="The site's folder; an older dashboard there is replaced.")  # fmt: skip
 @_REPOSITORY
 @_COMMIT_URL
+@_TRIAGE
 @_TIMELINES
 def build(
-    results: Path, output: Path, repository: Path | None, commit_url: str, most_timelines: int
-) -> None:
+    results: Path, output: Path, repository: Path | None, commit_url: str, triage: Path | None,
+    most_timelines: int,
+) -> None:  # fmt: skip
     """Make the site of RESULTS in a folder, whole or not at all.
 
     RESULTS is what `gcbench history` reads; results in a folder `published` there are shown too.
     """
-    pages, sentence = _build(results, output, repository, commit_url, most_timelines)
+    pages, sentence = _build(results, output, repository, commit_url, triage, most_timelines)
     print(sentence)
     print(f"{pages:,} pages: open {output / 'index.html'}")
 
@@ -62,10 +68,12 @@ def build(
               help="Where to listen, on this machine only; 0 takes one that is free.")  # fmt: skip
 @_REPOSITORY
 @_COMMIT_URL
+@_TRIAGE
 @_TIMELINES
 def serve(
-    results: Path, port: int, repository: Path | None, commit_url: str, most_timelines: int
-) -> None:
+    results: Path, port: int, repository: Path | None, commit_url: str, triage: Path | None,
+    most_timelines: int,
+) -> None:  # fmt: skip
     """Make the site of RESULTS in a temporary folder and serve it until interrupted."""
     from tempfile import TemporaryDirectory
 
@@ -74,23 +82,25 @@ def serve(
     # First the port: no one should wait for a site that then cannot be looked at.
     with listening(port) as server, TemporaryDirectory(prefix="gcbench-dashboard-") as scratch:
         site = Path(scratch) / "site"
-        _, sentence = _build(results, site, repository, commit_url, most_timelines)
+        _, sentence = _build(results, site, repository, commit_url, triage, most_timelines)
         print(sentence)
         print(f"http://127.0.0.1:{server.server_address[1]}/ until you press Ctrl-C", flush=True)
         serve_until_interrupted(server, site)
 
 
 def _build(
-    results: Path, output: Path, repository: Path | None, commit_url: str, most_timelines: int
-) -> tuple[int, str]:
+    results: Path, output: Path, repository: Path | None, commit_url: str, triage: Path | None,
+    most_timelines: int,
+) -> tuple[int, str]:  # fmt: skip
     from dashboards.commits import checked_address
     from dashboards.site import build as build_site
+    from harness.tracking.triage import NOTHING_SAID, load
 
     if commit_url:
         commit_url = checked_address(commit_url)
     built = build_site(
         results, output, repository=repository, commit_url=commit_url,
-        most_timelines=most_timelines,
+        triage=load(triage) if triage else NOTHING_SAID, most_timelines=most_timelines,
     )  # fmt: skip
     for problem in built.problems:
         print(f"gcbench: {problem}", file=sys.stderr)

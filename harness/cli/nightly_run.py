@@ -167,7 +167,7 @@ class Night:
 
         try:
             build(self._shown or self.place.results, self._output / "site",
-                  repository=self.place.root)  # fmt: skip
+                  repository=self.place.root, triage=self._triage)  # fmt: skip
         except (ValueError, StoreError) as error:
             self._missing.append(f"no dashboard: {error}")
             return ""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.metrics import differs
 from harness.tracking.frames import parameter_columns
 
 SERIES = ["machine", "environment", "series"]
@@ -89,17 +90,14 @@ def _judged(base: pd.DataFrame, head: pd.DataFrame) -> pd.DataFrame:
 def _verdicts(rows: pd.DataFrame, one: pd.DataFrame, other: pd.DataFrame) -> Any:
     before, after = one["value"].to_numpy(), other["value"].to_numpy()
     change = after - before
-    # As harness.metrics.Metric.differs has it.
-    beyond = (np.abs(change) > rows["least_change"].to_numpy()) & (
-        np.abs(change) > rows["noise_floor"].to_numpy() * np.abs(before)
-    )
+    floors = (rows[name].to_numpy() for name in ("noise_floor", "least_change"))
     apart = (_low(other) > _high(one)) | (_high(other) < _low(one))
-    differs = beyond & (apart | (rows["kind"] == "exact").to_numpy())
+    has_changed = differs(before, after, *floors) & (apart | (rows["kind"] == "exact").to_numpy())
     higher, lower = ((rows["direction"] == way).to_numpy() for way in ("higher", "lower"))
     return np.select(
         [
             np.isnan(change),
-            ~differs,
+            ~has_changed,
             (higher & (change > 0)) | (lower & (change < 0)),
             higher | lower,
         ],

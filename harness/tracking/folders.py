@@ -9,6 +9,12 @@ def subfolders(folder: Path, problems: list[str]) -> list[Path]:
     return _entries(folder, Path.is_dir, problems)
 
 
+def down_to(root: Path, depth: int, problems: list[str]) -> list[Path]:
+    """A folder, those in it, and so on, ``depth`` levels down; each before those in it."""
+    inner = subfolders(root, problems) if depth else []
+    return [root, *(each for folder in inner for each in down_to(folder, depth - 1, problems))]
+
+
 def json_files(folder: Path, problems: list[str]) -> list[Path]:
     """What is called ``*.json`` in a folder, by name, hidden ones left out."""
     return _entries(folder, lambda p: p.suffix == ".json" and p.name[0] != ".", problems)

@@ -8,7 +8,7 @@ import pandas as pd
 from harness.tracking.asv_config import results_folder
 from harness.tracking.asv_files import read_figures
 from harness.tracking.figure import Figure
-from harness.tracking.folders import json_files, subfolders
+from harness.tracking.folders import down_to, json_files, subfolders
 from harness.tracking.frames import figures_frame
 from harness.tracking.raw_trials import failures_frame, read_trials, trials_frame
 
@@ -41,18 +41,16 @@ def load(results: Path | str) -> History:
         raise ValueError(f"{root} cannot be read: {error.strerror or error}") from error
     if not is_folder:
         raise ValueError(f"there is no folder {root}; give one of asv's results or of raw trials")
-    places = [root, *subfolders(root, problems)]
     figures: list[Figure] = []
-    for folder in places:
+    for folder in down_to(root, 1, problems):
         if _is_asv(folder, problems):
             figures += read_figures(folder, problems)
-    experiments = {
-        folder: None
-        for place in places
-        for folder in (place, *subfolders(place, problems))
+    experiments = [
+        folder
+        for folder in down_to(root, 2, problems)
         if any(inner.name == "trials" for inner in subfolders(folder, problems))
-    }
-    trials, failures = read_trials(list(experiments), problems)
+    ]
+    trials, failures = read_trials(experiments, problems)
     if not (figures or trials or failures):
         raise ValueError(_nothing(root, problems))
     return History(figures_frame(figures), trials_frame(trials), failures_frame(failures), problems)

@@ -67,6 +67,9 @@ class Triage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [each.commit for each in self.reset if each.covers(series.name, series.metric)]
 
 
+NOTHING_SAID = Triage()
+
+
 class Judged(NamedTuple):
     """A change, and what has been said of it. ``note``: what has run out, else empty."""
 
@@ -84,7 +87,7 @@ def load(path: Path) -> Triage:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return Triage()
+        return NOTHING_SAID
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is no UTF-8"
         raise ValueError(f"{path} cannot be read: {why}") from error

@@ -34,13 +34,15 @@ from dashboards import script
 from dashboards.commits import checked_address, commits, remote_address
 from dashboards.grid import against, layout, sparkline
 from dashboards.names import Names
-from dashboards.news import Change, _sentence, exact_steps, news
+from dashboards.news import _sentence, news, steps
 from dashboards.series import all_series
 from dashboards.site import build
 from harness.cli.main import main
 from harness.store import RunStore, trial_key
 from harness.tracking.changes import latest_changes
 from harness.tracking.history import load
+from harness.tracking.judge import examine_all
+from harness.tracking.triage import NOTHING_SAID
 from harness.trial import Cell, GcState, ProcessResult, TrialFailure, TrialResult
 
 ROOT = Path(__file__).parents[2]
@@ -142,35 +144,40 @@ def test_the_overview_says_what_changed_in_one_sentence(site, small):
 
 def test_two_days_later_it_does_not_speak_of_last_night(small):
     figures, now = load(small.results).figures, morning(small)
-    assert news(figures, now).sentence == SENTENCE
-    late = news(figures, now + timedelta(days=2)).sentence
+    examined = examine_all(figures, {}, NOTHING_SAID)
+    assert news(examined, figures, now).sentence == SENTENCE
+    late = news(examined, figures, now + timedelta(days=2)).sentence
     assert late == SENTENCE.replace("Last night", "Measured on 8 January 2026")
 
 
 @pytest.mark.parametrize(
-    ("counts", "sentence"),
+    ("states", "sentence"),
     [
-        ({"same": 60}, "N: no changes in 60 series."),
-        ({}, "N: nothing that could be compared."),
-        ({"worse": 1, "same": 1200}, "N: 1 regression, no improvements, 1,200 unchanged."),
-        ({"better": 2, "changed": 1, "same": 0, "missing": 3},
-         "N: no regressions, 2 improvements, 1 changed either way, 0 unchanged, "
-         "3 without a figure."),
+        ({"ok": 60}, "N: no changes in 60 series."),
+        ({}, "N: too few commits yet to tell a change from none."),
+        ({"insufficient": 9}, "N: too few commits yet to tell a change from none."),
+        ({"regression": 1, "ok": 1200}, "N: 1 regression, no improvements, 1,200 unchanged."),
+        ({"improvement": 2, "changed": 1, "ok": 0, "insufficient": 3, "suspicious": 4},
+         "N: no regressions, 2 improvements, 1 changed either way, 4 suspicious, 0 unchanged, "
+         "3 with too few points."),
     ],
 )  # fmt: skip
-def test_sentences(counts, sentence):
-    assert _sentence("N", Counter(counts)) == sentence
+def test_sentences(states, sentence):
+    assert _sentence("N", Counter(states)) == sentence
 
 
 def test_series_not_measured_at_the_newest_commit_are_left_out_and_said(small):
     figures = load(small.results).figures
     last = figures["commit"] == small.hashes[-1]
     some = figures[~(last & figures["benchmark"].str.endswith("request_throughput"))]
-    found = news(some, morning(small))
-    assert found.sentence == "Last night: 2 regressions, no improvements, 38 unchanged."
+    found = news(examine_all(some, {}, NOTHING_SAID), some, morning(small))
+    assert found.sentence == SENTENCE.replace("1 improvement", "no improvements").replace(
+        "56", "37"
+    )
     assert found.stale == 20
-    first = news(figures[figures["commit"] == small.hashes[0]], morning(small))
-    assert "nothing to compare it with yet" in first.sentence
+    first = figures[figures["commit"] == small.hashes[0]]
+    said = news(examine_all(first, {}, NOTHING_SAID), first, morning(small)).sentence
+    assert "too few commits yet" in said
 
 
 def test_every_link_leads_somewhere(site):
@@ -204,7 +211,7 @@ def test_whatever_comes_from_results_is_escaped(hostile, tmp_path):
     output = tmp_path / "site"
     built = build(hostile.results, output, repository=hostile.repository, now=morning(hostile),
                   commit_url="https://example.org/commit/")  # fmt: skip
-    assert "2 regressions" in built.sentence
+    assert "1 regression" in built.sentence
     seen = ""
     for path in pages(output):
         page = Page(path)
@@ -338,28 +345,28 @@ def test_of_an_experiment_without_a_summary_medians_are_shown(tmp_path):
     assert not (tmp_path / "site" / "timelines.html").exists()
 
 
-def test_exact_series_are_marked_where_they_change_and_a_detector_may_say_otherwise(
-    tmp_path,
-):
+def test_changes_are_marked_where_they_were_planted(tmp_path):
     planted = plant(tmp_path, commits=100)
     figures = load(planted.results).figures
-    known = commits(figures, {}, "")
-    series = all_series(figures, known)
-    assert [commit.hash for commit in known] == planted.hashes
-    first = [each for each in series if each.kind == "exact"]
-    found = {
-        (place, len(planted.hashes) - planted.hashes.index(step.first_after), step.verdict)
-        for place, each in enumerate(first)
-        for step in exact_steps(each, planted.hashes)
-    }
-    assert found == {
-        (point, from_end, "worse" if factor > 1 else "better")
-        for point, from_end, factor in BENCHMARKS[0].planted
-    }
-    mark = Change(first[0].key, planted.hashes[9], planted.hashes[10], 1.0, 2.0, "worse")
-    build(planted.results, tmp_path / "site", marks=[mark])
-    data = value_of(tmp_path / "site" / "data" / "metric" / f"{first[0].page}.js")
-    assert data["series"][0]["marks"] == [[10, "worse", 2.0]]
+    found = steps(examine_all(figures, {}, NOTHING_SAID))
+    series = all_series(figures, commits(figures, {}, ""))
+    for benchmark in BENCHMARKS:
+        rows = [each for each in series if benchmark.name.endswith(each.metric)]
+        marked = {
+            (place, len(planted.hashes) - planted.hashes.index(step.first_after), step.verdict)
+            for place, each in enumerate(rows)
+            for step in found[each.key]
+        }
+        expected = set()
+        for point, from_end, factor in benchmark.planted:
+            is_good = (factor > 1) == (benchmark.direction == "higher")
+            is_certain = benchmark.kind == "exact" or from_end >= 3
+            verdict = ("better" if is_good else "worse") if is_certain else "suspicious"
+            expected |= {(point, from_end, verdict)} if from_end <= 100 else set()
+        chance = {mark for mark in marked - expected if mark[2] == "suspicious" and mark[1] < 15}
+        assert marked - chance == expected, benchmark.name
+    build(planted.results, tmp_path / "site")
+    data = value_of(tmp_path / "site" / "data" / "metric" / f"{series[0].page}.js")
     assert data["series"][3]["marks"] == [[99, "worse", pytest.approx(1.4, rel=1e-3)]]
 
 
@@ -497,7 +504,7 @@ def test_results_that_real_asv_wrote_for_another_project(tmp_path):
     built = build(ROOT / "tests" / "golden" / "asv", tmp_path / "site")
     assert len(built.problems) == 8
     words = Page(tmp_path / "site" / "index.html").text
-    assert "changed either way" in words
+    assert "2 regressions" in words
     assert "box-a, virtualenv-py3.11-TOY0" in words
     described = Page(tmp_path / "site" / "machines.html").text
     assert "a processor" in described

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from harness.metrics import Metric
+from harness.metrics import Metric, differs
 
 Direction = Literal["higher", "lower", "neither"]
 Kind = Literal["exact", "timing"]
@@ -57,5 +57,4 @@ class Series:
 
     def differs(self, before: float, after: float) -> bool:
         """Whether a change is large enough to speak of."""
-        change = abs(after - before)
-        return change > self.least_change and change > self.noise_floor * abs(before)
+        return bool(differs(before, after, self.noise_floor, self.least_change))
