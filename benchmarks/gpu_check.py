@@ -21,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # gcbench need not be installed where a GPU is
 
+from harness.format import percent  # noqa: E402
 from harness.machine import describe  # noqa: E402
 
 RUNS = ROOT / "results" / "runs"
@@ -94,8 +95,8 @@ class Check:
             print(
                 f"{workload}: {reached:.1f} req/s, aim {aim:.0f}, "
                 f"{'reached' if reached >= aim else 'NOT reached'}; "
-                f"{metrics['achieved_bandwidth_share']:.1%} of the copy bandwidth, "
-                f"{metrics['achieved_flops_share']:.1%} of the matrix products' rate",
+                f"{percent(metrics['achieved_bandwidth_share'])} of the copy bandwidth, "
+                f"{percent(metrics['achieved_flops_share'])} of the matrix products' rate",
                 flush=True,
             )
         if found:

@@ -62,9 +62,10 @@ def pairs(details: dict[str, Any]) -> list[tuple[str, str]]:
             words = f"{fmt.number(value / GIB)} GiB"
         elif isinstance(value, list):
             words = ", ".join(map(str, value))
+        elif isinstance(value, bool):
+            words = "yes" if value else "no"
         else:
-            words = {True: "yes", False: "no"}.get(value, str(value)) if isinstance(
-                value, bool) else str(value)  # fmt: skip
+            words = str(value)
         lines.append((_LABELS.get(key, key.replace("_", " ")), words))
     return lines
 

@@ -10,7 +10,7 @@ from jinja2 import Environment
 
 from dashboards import script
 from dashboards.commits import Commit, commits, known_subjects, remote_address
-from dashboards.experiments import Experiment, read_experiments, unfinished
+from dashboards.experiments import Experiment, latest_figures, read_experiments, unfinished
 from dashboards.folder import replacing_folder
 from dashboards.grid import Grid, GridCell, layout, sparkline
 from dashboards.machines import machines, of_experiments
@@ -252,8 +252,6 @@ class _Writer:
 
     def _heat_maps(self) -> list[Experiment]:
         """Those of experiments, and one of the last figures that asv stored."""
-        from dashboards.experiments import latest_figures
-
         latest = latest_figures(self.by_page, self._axes)
         return [*latest, *(each for each in self.content.experiments if not each.has_releases)]
 

@@ -225,7 +225,7 @@ class StepEngine(EngineProcess, Protocol):
     def device_stats(self) -> dict[str, float]:
         """What the device has done so far and could do at best: ``bytes`` and ``flops`` that its
         steps could not do without, ``copy_bytes_per_second`` and ``matmul_flops_per_second`` as
-        measured on it; empty where there is no arithmetic.
+        measured on it, if its memory had room for that; empty where there is no arithmetic.
         """
         ...
 

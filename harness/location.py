@@ -1,21 +1,19 @@
 """Where a handful of noisy numbers lies, and how surely, when one in ten of them is an accident.
 
-The model: a sample is normal or, with probability 0.1, normal with ten times the spread. Location
-and scale are fitted by maximum likelihood (EM), and a supposed location is judged by its
-likelihood ratio. Shifting or stretching the data leaves that ratio as it is, so its distribution
-depends on the sample size alone, and one parametric bootstrap serves all data of that size.
+Location and scale of the model in `harness.outliers` are fitted by maximum likelihood (EM), and a
+supposed location is judged by its likelihood ratio. Shifting or stretching the data leaves that
+ratio as it is, so its distribution depends on the sample size alone, and one parametric bootstrap
+serves all data of that size.
 """
 
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from harness import outliers
+from harness.outliers import FloatArray
 
-_OUTLIER_SHARE = 0.1
-_OUTLIER_SPREAD = 10.0
 _EM_STEPS = 25
 _DRAWS = 20_000
 _LARGEST_SIZE = 64  # from here on the distribution hardly moves, and drawing takes seconds
@@ -89,20 +87,16 @@ def interval(x: FloatArray, confidence: float = 0.95) -> tuple[float, float]:
 
 def _climb(x: FloatArray, location: FloatArray, scale: FloatArray, held: bool) -> Fit:
     """Expectation-maximisation from one start."""
-    odds = (1 - _OUTLIER_SHARE) / _OUTLIER_SHARE * _OUTLIER_SPREAD
-    narrowing = 1 - _OUTLIER_SPREAD**-2
     centre = location[..., None]
     variance = np.maximum(scale[..., None], _SCALE_FLOOR) ** 2
     squares = np.square(x - centre)
     for _ in range(_EM_STEPS):
-        outlier = 1 / (1 + odds * np.exp(-narrowing / 2 * squares / variance))
-        weight = 1 - narrowing * outlier
+        weight = outliers.weight(squares / variance)
         if not held:
             centre = (weight * x).sum(-1, keepdims=True) / weight.sum(-1, keepdims=True)
             squares = np.square(x - centre)
         variance = np.maximum((weight * squares).mean(-1, keepdims=True), _SCALE_FLOOR**2)
-    ratio = squares / variance
-    likelihood = np.log1p(odds * np.exp(-narrowing / 2 * ratio)) - (1 - narrowing) / 2 * ratio
+    likelihood = outliers.log_density(squares / variance)
     scale = np.sqrt(variance[..., 0])
     return Fit(centre[..., 0], scale, likelihood.sum(-1) - x.shape[-1] * np.log(scale))
 

@@ -128,13 +128,14 @@ def _device(seen: Observation) -> Values:
     if not work:
         return {"device_late": float(seen.column("late_ns").sum()) / 1e9 / seconds}
     bandwidth, flops = work["bytes"] / seconds, work["flops"] / seconds
+    copy, matmul = work.get("copy_bytes_per_second"), work.get("matmul_flops_per_second")
     return {
         "device_late": None,
         "device_time_per_step": seconds / len(seen.steps),
         "achieved_bandwidth": bandwidth,
-        "achieved_bandwidth_share": bandwidth / work["copy_bytes_per_second"],
+        "achieved_bandwidth_share": bandwidth / copy if copy else None,
         "achieved_flops": flops,
-        "achieved_flops_share": flops / work["matmul_flops_per_second"],
+        "achieved_flops_share": flops / matmul if matmul else None,
     }
 
 

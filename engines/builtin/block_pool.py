@@ -11,6 +11,11 @@ def blocks_for_longest(num_tokens: int, config: EngineConfig) -> int:
     return -(-(num_tokens + 2 * max(config.num_accepted)) // config.block_size)
 
 
+def num_gpu_blocks(num_kv_tokens: int, config: EngineConfig) -> int:
+    """Blocks of the KV cache: as many as were asked for, else all that hold so many tokens."""
+    return config.num_gpu_blocks_override or num_kv_tokens // config.block_size
+
+
 def check_room(num_blocks: int, config: EngineConfig) -> None:
     """Raise ValueError where the longest request does not fit into so many blocks."""
     needed = blocks_for_longest(config.max_model_len, config)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from engines.builtin.block_pool import check_room
+from engines.builtin.block_pool import check_room, num_gpu_blocks
 from engines.builtin.delivery import Delivery, RequestOutput
 from engines.builtin.delivery.choice import build_delivery, check_delivery, check_params
 from engines.builtin.delivery.choice import contradiction as delivery_contradiction
@@ -158,8 +158,7 @@ class Engine:
 
     def _lay_out_cache(self) -> int:
         """Blocks of the KV cache, there from now on."""
-        held = self._worker.num_kv_tokens() // self.config.block_size
-        num_blocks = self.config.num_gpu_blocks_override or held
+        num_blocks = num_gpu_blocks(self._worker.num_kv_tokens(), self.config)
         check_room(num_blocks, self.config)
         self._worker.initialize_cache(num_blocks)
         return num_blocks

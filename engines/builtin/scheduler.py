@@ -10,7 +10,7 @@ from engines.builtin.kv_cache_manager import KVCacheManager, TokenIds
 from engines.builtin.registries import SCHEDULING_POLICIES
 from engines.builtin.request_table import Request, RequestTable
 from engines.builtin.waiting import RequestQueue
-from engines.builtin.worker import NewRequests, SchedulerOutput
+from engines.builtin.worker import NOBODY, NewRequests, SchedulerOutput
 from engines.protocol import BoolArray, EngineConfig, Int32Array, Int64Array
 
 
@@ -33,9 +33,6 @@ class Admitted(NamedTuple):
     request: Request
     num_computed: int
     chunk: int
-
-
-_NOBODY = NewRequests([], [], [], [], [])
 
 
 class Scheduled(NamedTuple):
@@ -117,7 +114,7 @@ class Scheduler:
         sampling = rows if samples is None else rows[samples]
         self.table.num_under_way[sampling] += 1
         blocks = self.kv_cache.allocate_slots(rows)
-        news = _new_requests(admitted) if admitted else _NOBODY
+        news = _new_requests(admitted) if admitted else NOBODY
         output = SchedulerOutput(rows, num_scheduled, samples, news, *blocks)
         step = ScheduledStep(output, self.table.epoch[rows], decodes)
         return Scheduled(step, admitted, preempted)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from engines.builtin.block_pool import num_gpu_blocks
 from engines.builtin.device.choice import complete_device, device_class
 from engines.builtin.registries import DEVICES, REPRESENTATIONS
 from engines.protocol import EngineConfig
@@ -87,5 +88,4 @@ class HostPathEngine(VllmEngine):
 
 def num_blocks(config: EngineConfig) -> int:
     """Blocks of the device's KV cache, and the one that vLLM keeps as null."""
-    held = int(DEVICES.load(config.device).num_kv_tokens(config)) // config.block_size
-    return 1 + (config.num_gpu_blocks_override or held)
+    return 1 + num_gpu_blocks(DEVICES.load(config.device).num_kv_tokens(config), config)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from engines.builtin.device.choice import prompt_vocab_size
-from engines.builtin.worker import NewRequests, SchedulerOutput
+from engines.builtin.worker import NOBODY, NewRequests, SchedulerOutput
 from engines.protocol import EngineConfig, Int32Array
 from harness.calibrate import Point, Sample
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 WARM_UP = 1
 """Steps that are thrown away, after the one that admits the rows."""
-
-_NOBODY = NewRequests([], [], [], [], [])
 
 
 class _Blocks(NamedTuple):
@@ -99,7 +97,7 @@ def _timed_step(point: Point, prompt: Int32Array, blocks: _Blocks) -> SchedulerO
     row = point.batch_size
     rows = np.arange(row, dtype=np.int32)
     if not point.prefill:
-        return SchedulerOutput(rows, np.ones_like(rows), None, _NOBODY, *blocks.of(0, 0))
+        return SchedulerOutput(rows, np.ones_like(rows), None, NOBODY, *blocks.of(0, 0))
     new = NewRequests([row], [row], [prompt[: point.prefill + 1]], [0], [0])
     return SchedulerOutput(
         np.arange(row + 1, dtype=np.int32),

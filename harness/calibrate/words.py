@@ -25,15 +25,13 @@ _TOLD_BY = {
     ATTENTION_RATES[0]: "a longer --context",
     ATTENTION_RATES[1]: "a longer --prefill",
 }
-_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, ""))
 
 
 def rate(name: str, value: float | None) -> str:
     """A figure with its unit: "3.91 TB/s", "612 GFLOP/s", "41.0 µs"."""
-    if name == LAUNCH or value is None:
+    if name == LAUNCH:
         return fmt.seconds(value)
-    size, prefix = next((size, prefix) for size, prefix in _PREFIXES if value >= size)
-    return f"{fmt.number(value / (size or 1.0))} {prefix}{'FLOP' if 'flops' in name else 'B'}/s"
+    return fmt.rate(value, "FLOP/s" if "flops" in name else "B/s")
 
 
 def range_words(figure: Figure) -> str:

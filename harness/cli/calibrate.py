@@ -3,17 +3,15 @@
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from harness.calibrate import Point
 from harness.calibrate.known import model_name
 from harness.calibrate.points import MIN_POINTS, grid, sized_config
 from harness.cli.options import CommaList
+from harness.cli.progress import ProgressBar
 from harness.cli.session import checked, command_line
 from harness.machine import describe
 from harness.report.header import machine_words
@@ -195,37 +193,12 @@ def _cost(point: Point) -> float:
     return 16 + point.batch_size + point.prefill + point.batch_size * point.context / 100
 
 
-class _PointProgress:
-    """A bar with an estimate of the time left; a plain line now and then where nobody watches."""
+class _PointProgress(ProgressBar):
+    """By the points' cost; a plain line now and then where nobody watches."""
 
     def __init__(self, points: Sequence[Point], rounds: int, quiet: bool) -> None:
-        self._console = console = Console(stderr=True)
-        self._quiet = quiet
+        super().__init__("building the model", rounds * sum(map(_cost, points)), quiet)
         self._total = rounds * len(points)
-        self._done = 0
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TimeRemainingColumn(),
-            console=console,
-            disable=quiet or not console.is_terminal,
-            transient=True,
-        )
-        self._task = self._bar.add_task(
-            "building the model", total=rounds * sum(map(_cost, points))
-        )
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
 
     def on_point(self, point: Point) -> None:
         """A point has been measured."""

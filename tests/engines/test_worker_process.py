@@ -16,6 +16,7 @@ from harness_free import Request, add, null_config
 from engines.builtin.engine import Engine
 from engines.builtin.registries import REPRESENTATIONS
 from engines.builtin.worker.channel import Channel, ChannelClosedError
+from engines.builtin.worker.process import ProcessWorker
 from engines.protocol import EngineDeadError, SamplingParams
 
 
@@ -194,6 +195,15 @@ def test_a_call_that_is_refused_leaves_the_worker_at_work(start):
         engine.collective_rpc(rpc_calls.refuse, "worker", "not on a Sunday")
     add_requests(engine)
     assert drain(engine)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_one_rank_does_not_say_the_device_does_not(monkeypatch, order):
+    """A GPU without room for the measurement has no ceilings."""
+    ranks = [{"bytes": 1.0, "copy_bytes_per_second": 3.0}, {"bytes": 2.0}]
+    worker = ProcessWorker.__new__(ProcessWorker)
+    monkeypatch.setattr(worker, "rpc", lambda function, args: ranks[::order])
+    assert worker.device_stats() == {"bytes": 3.0}
 
 
 def test_prompts_of_megabytes_cross(start):

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from engines.builtin.engine import Engine
+from engines.builtin.model.ceilings import measure_ceilings
 from engines.builtin.registries import DELIVERIES, OUTPUT_PROCESSING, REPRESENTATIONS
 from engines.protocol import EngineConfig, SamplingParams
 
@@ -94,3 +95,9 @@ def test_a_worker_process(config, on_cpu):
 def test_a_cache_that_does_not_fit_is_one_sentence(config):
     with pytest.raises(ValueError, match=r"a KV cache of .* GB are free: .* fit; give fewer"):
         Engine(replace(config, num_gpu_blocks_override=2_000_000_000 // 16))
+
+
+def test_ceilings_for_which_there_is_no_memory_are_left_out():
+    gpu = torch.device("cuda", 0)
+    memory = torch.cuda.get_device_properties(gpu).total_memory
+    assert measure_ceilings(gpu, torch.float32, memory, 64) == {}

@@ -75,7 +75,7 @@ def observations(draw) -> Observation:
         processes=[process((7, 3, 1)), process((5, 2, 0))],
         wire_bytes=draw(st.sampled_from([0, 1000])),
         scheduler_stats=draw(st.sampled_from([{}, stats(0), stats(4)])),
-        device_work=draw(st.sampled_from([{}, WORK])),
+        device_work=draw(st.sampled_from([{}, WORK, WORK_WITHOUT_CEILINGS])),
         watched={},
         peak_rss=4096,
     )
@@ -87,6 +87,7 @@ WORK = {
     "copy_bytes_per_second": 3e10,
     "matmul_flops_per_second": 5e11,
 }
+WORK_WITHOUT_CEILINGS = {"bytes": 6e9, "flops": 8e9}
 
 
 def stats(queries: int) -> dict[str, int]:
@@ -157,12 +158,13 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
     if seen.device_work:
         out["device_late"] = None
         if modelled:
+            told = "copy_bytes_per_second" in seen.device_work
             out |= {
                 "device_time_per_step": modelled / S / len(steps),
                 "achieved_bandwidth": 6e9 * S / modelled,
-                "achieved_bandwidth_share": 6e9 * S / modelled / 3e10,
+                "achieved_bandwidth_share": 6e9 * S / modelled / 3e10 if told else None,
                 "achieved_flops": 8e9 * S / modelled,
-                "achieved_flops_share": 8e9 * S / modelled / 5e11,
+                "achieved_flops_share": 8e9 * S / modelled / 5e11 if told else None,
             }
     if seen.wire_bytes:
         out["wire_bytes_per_step"] = seen.wire_bytes / len(steps)

@@ -3,7 +3,7 @@
 import time
 from typing import TYPE_CHECKING
 
-from engines.builtin.block_pool import check_room
+from engines.builtin.block_pool import check_room, num_gpu_blocks
 from engines.builtin.device import DeviceBatch
 from engines.builtin.device.profile import load_profile
 from engines.builtin.device.scripted_sampler import Sampled, ScriptedSampler
@@ -53,8 +53,7 @@ class ModelledDevice:
     @staticmethod
     def check(config: EngineConfig) -> None:
         """Raise ValueError where there is no such profile, or a request does not fit."""
-        held = ModelledDevice.num_kv_tokens(config) // config.block_size
-        check_room(config.num_gpu_blocks_override or held, config)
+        check_room(num_gpu_blocks(ModelledDevice.num_kv_tokens(config), config), config)
 
     @staticmethod
     def num_kv_tokens(config: EngineConfig) -> int:

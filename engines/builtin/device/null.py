@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from engines.builtin.block_pool import check_room
+from engines.builtin.block_pool import check_room, num_gpu_blocks
 from engines.builtin.device import DeviceBatch
 from engines.builtin.device.scripted_sampler import Sampled, ScriptedSampler
 from engines.protocol import EngineConfig
@@ -42,8 +42,7 @@ class NullDevice:
     @staticmethod
     def check(config: EngineConfig) -> None:
         """Raise ValueError where so few blocks were asked for that a request does not fit."""
-        held = NullDevice.num_kv_tokens(config) // config.block_size
-        check_room(config.num_gpu_blocks_override or held, config)
+        check_room(num_gpu_blocks(NullDevice.num_kv_tokens(config), config), config)
 
     @staticmethod
     def num_kv_tokens(config: EngineConfig) -> int:

@@ -24,10 +24,17 @@ class ScriptedAcceptance:
         key += batch.position.astype(np.uint64)
         return key
 
-    def num_tokens(self, batch: DeviceBatch, keys: NDArray[np.uint64]) -> Int32Array | None:
-        """Tokens that each row samples, int32 ``[num_reqs]``; None: one each. ``keys`` stay."""
+    def num_tokens(
+        self, batch: DeviceBatch, keys: NDArray[np.uint64] | None = None
+    ) -> Int32Array | None:
+        """Tokens that each row samples, int32 ``[num_reqs]``; None: one each.
+
+        ``keys``: the batch's, where they have been made already; they stay.
+        """
         if batch.decodes is None:
             return None if batch.samples is None else batch.samples.astype(np.int32)
+        if keys is None:
+            keys = self.keys(batch)
         entries = mix(keys ^ GOLDEN) % np.uint64(len(self._num_accepted))
         accepted: Int32Array = self._num_accepted[entries]
         accepted[~batch.decodes] = 1  # nothing is speculated on while the prompt runs

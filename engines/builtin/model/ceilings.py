@@ -9,6 +9,21 @@ from torch import Tensor
 _TIMES = 5
 
 
+def measure_ceilings(
+    device: torch.device, dtype: torch.dtype, num_bytes: int, size: int
+) -> dict[str, float]:
+    """Both by their names in `StepEngine.device_stats`; empty where a GPU's memory runs out."""
+    try:
+        found = {
+            "copy_bytes_per_second": copy_bytes_per_second(device, num_bytes),
+            "matmul_flops_per_second": matmul_flops_per_second(device, dtype, size),
+        }
+    except torch.OutOfMemoryError:
+        found = {}
+    torch.cuda.empty_cache()
+    return found
+
+
 def copy_bytes_per_second(device: torch.device, num_bytes: int) -> float:
     """Of a copy within its memory, bytes read and written; the best of several.
 

@@ -11,7 +11,7 @@ from engines.builtin.block_pool import blocks_for_longest
 from engines.builtin.device import DeviceBatch
 from engines.builtin.logprobs import DeviceLogprobs
 from engines.builtin.model import Parallel
-from engines.builtin.model.ceilings import copy_bytes_per_second, matmul_flops_per_second
+from engines.builtin.model.ceilings import measure_ceilings
 from engines.builtin.model.forward import ForwardPass
 from engines.builtin.model.gumbel_reference import sample_reference
 from engines.builtin.model.host_logprobs import host_logprobs
@@ -63,7 +63,7 @@ class CpuModel:
         self._forward = ForwardPass(config, parallel, _CPU, ReferenceOps(), sample_reference)
         self._builder = PassBuilder(config)
         self._work = Work(self._forward.config, self._forward.dtype.itemsize, parallel.size)
-        self._ceilings: dict[str, float] = {}
+        self._ceilings: dict[str, float] | None = None
 
     def num_kv_tokens(self, config: EngineConfig) -> int:
         """Every row at its longest, or what half of the free memory holds."""
@@ -99,13 +99,8 @@ class CpuModel:
 
     def stats(self) -> dict[str, float]:
         """Work so far, and the ceilings, measured when they are first asked for."""
-        if not self._ceilings:
-            copied = copy_bytes_per_second(_CPU, _COPY_BYTES)
-            multiplied = matmul_flops_per_second(_CPU, self._forward.dtype, _MATMUL_SIZE)
-            self._ceilings = {
-                "copy_bytes_per_second": copied,
-                "matmul_flops_per_second": multiplied,
-            }
+        if self._ceilings is None:
+            self._ceilings = measure_ceilings(_CPU, self._forward.dtype, _COPY_BYTES, _MATMUL_SIZE)
         return self._work.done() | self._ceilings
 
 

@@ -13,7 +13,7 @@ from engines.builtin.block_pool import blocks_for_longest
 from engines.builtin.device import DeviceBatch
 from engines.builtin.logprobs import DeviceLogprobs
 from engines.builtin.model import ForwardBatch, Parallel
-from engines.builtin.model.ceilings import copy_bytes_per_second, matmul_flops_per_second
+from engines.builtin.model.ceilings import measure_ceilings
 from engines.builtin.model.forward import ForwardPass, StepTokens
 from engines.builtin.model.graphs import DecodeGraphs
 from engines.builtin.model.host_logprobs import host_logprobs
@@ -89,7 +89,7 @@ class CudaModel:
             ) from None
         self._builder = PassBuilder(config)
         self._work = Work(self._forward.config, self._forward.dtype.itemsize, parallel.size)
-        self._ceilings: dict[str, float] = {}
+        self._ceilings: dict[str, float] | None = None
         self._staging = Staging(self._device)
         self._copy_stream = torch.cuda.Stream(self._device)
         width = max(config.num_accepted)
@@ -270,19 +270,10 @@ class CudaModel:
 
     def stats(self) -> dict[str, float]:
         """Work so far, and the ceilings, measured when they are first asked for."""
-        if not self._ceilings:
-            try:
-                copied = copy_bytes_per_second(self._device, _COPY_BYTES)
-                multiplied = matmul_flops_per_second(
-                    self._device, self._forward.dtype, _MATMUL_SIZE
-                )
-            except torch.cuda.OutOfMemoryError:
-                copied = multiplied = 0.0
-            torch.cuda.empty_cache()
-            self._ceilings = {
-                "copy_bytes_per_second": copied,
-                "matmul_flops_per_second": multiplied,
-            }
+        if self._ceilings is None:
+            self._ceilings = measure_ceilings(
+                self._device, self._forward.dtype, _COPY_BYTES, _MATMUL_SIZE
+            )
         return self._work.done() | self._ceilings
 
 

@@ -111,7 +111,7 @@ class PassBuilder:
         blocks = block_table[slots[owner], positions // self._block_size].astype(np.int64)
         decoding = computed >= self._num_prefill[slots]
         last_places = np.flatnonzero(decoding[owner])
-        num_tokens = self._acceptance.num_tokens(batch, self._acceptance.keys(batch))
+        num_tokens = self._acceptance.num_tokens(batch)
         return Pass(
             PassInputs(
                 positions,

@@ -21,6 +21,9 @@ class NewRequests(NamedTuple):
     num_output: list[int]
 
 
+NOBODY = NewRequests([], [], [], [], [])
+
+
 class SchedulerOutput(NamedTuple):
     """What a step is to compute: only what changed crosses, the runner keeps the rest.
 

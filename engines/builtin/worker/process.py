@@ -65,9 +65,10 @@ class ProcessWorker:
         self.rpc(device_calls.initialize_cache, (num_blocks,))
 
     def device_stats(self) -> dict[str, float]:
-        """The sum over the ranks: together they are the device."""
+        """The sum over the ranks: together they are the device. Without what one does not say."""
         each: list[dict[str, float]] = self.rpc(device_calls.device_stats, ())
-        return {name: sum(stats[name] for stats in each) for name in each[0]}
+        said = [name for name in each[0] if all(name in stats for stats in each)]
+        return {name: sum(stats[name] for stats in each) for name in said}
 
     def launch(self, scheduler_output: SchedulerOutput) -> None:
         """Encode and send a step; the socket may take it before the worker does."""

@@ -1,7 +1,7 @@
 """A level, a step or a line through noisy nights of which one in ten is an accident; many at once.
 
-The model is that of `harness.location`: what is left over is normal or, with probability 0.1,
-normal with ten times the spread. Shapes are compared by the likelihood that each attains.
+What is left over is noise as in `harness.outliers`. Shapes are compared by the likelihood that
+each attains.
 """
 
 from typing import NamedTuple
@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from harness import outliers
+
 Array = NDArray[np.float64]
 
-_ACCIDENT_SHARE = 0.1
-_ACCIDENT_SPREAD = 10.0
 _EM_STEPS = 12
 _FARTHEST = 15.0**2
 """In squared spreads: an accident beyond is no more unlikely, and weighs less."""
@@ -79,8 +79,6 @@ def median(values: Array, inside: NDArray[np.bool_]) -> Array:
 
 def _climb(rows: Rows, regressor: Array, level: Array, rise: Array, least_scale: float) -> Fit:
     """Expectation-maximisation from one start."""
-    odds = (1 - _ACCIDENT_SHARE) / _ACCIDENT_SHARE * _ACCIDENT_SPREAD
-    narrowing = 1 - _ACCIDENT_SPREAD**-2
     values, weight, is_level = rows
     inside, precision = weight > 0, weight**2
     count, least = inside.sum(-1), least_scale**2
@@ -93,8 +91,7 @@ def _climb(rows: Rows, regressor: Array, level: Array, rise: Array, least_scale:
     variance = np.maximum(1.4826**2 * median(square, inside), least)
     for _ in range(_EM_STEPS):
         ratio = square / variance[:, None]
-        accident = 1 / (1 + odds * np.exp(-narrowing / 2 * ratio))
-        share = (1 - narrowing * accident) * np.minimum(1, _FARTHEST / np.maximum(ratio, 1))
+        share = outliers.weight(ratio) * np.minimum(1, _FARTHEST / np.maximum(ratio, 1))
         weights = share * precision * is_level
         total = weights.sum(-1)
         x_mean = (weights * regressor).sum(-1) / total
@@ -107,6 +104,6 @@ def _climb(rows: Rows, regressor: Array, level: Array, rise: Array, least_scale:
         square = squares()
         variance = np.maximum((share * square).sum(-1) / count, least)
     ratio = np.minimum(square / variance[:, None], _FARTHEST)
-    likelihood = np.log1p(odds * np.exp(-narrowing / 2 * ratio)) - (1 - narrowing) / 2 * ratio
+    likelihood = outliers.log_density(ratio)
     log_likelihood = np.where(inside, likelihood, 0.0).sum(-1) - count * np.log(variance) / 2
     return Fit(level, rise, np.sqrt(variance), log_likelihood)
