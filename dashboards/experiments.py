@@ -1,4 +1,4 @@
-"""Experiments' summaries, published or of one's own, as grids and tables of releases."""
+"""Experiments' summaries, published or of one's own, as grids, and along vLLM's releases."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from dashboards.grid import COLUMN, Grid, GridCell, against, layout
+from dashboards.releases import ReleaseStudy, release_study
 from dashboards.series import Series, short_unit
 from harness import format as fmt
 from harness.experiment import CellResult, ExperimentResult
@@ -27,13 +28,16 @@ _FIRST = (
 
 
 class Experiment(NamedTuple):
-    """``grids``: one a metric, by name, those that are asked for most first."""
+    """``grids``: one a metric, by name, those that are asked for most first.
+
+    ``releases``: what there is to show along them, where there are several.
+    """
 
     name: str
     about: list[tuple[str, str]]
     notes: list[str]
     machine: dict[str, Any]
-    has_releases: bool
+    releases: ReleaseStudy | None
     grids: dict[str, Grid]
 
 
@@ -77,7 +81,7 @@ def unfinished(trials: pd.DataFrame, known: set[str]) -> list[Experiment]:
                 grids[str(metric)] = _grid(values, unit, direction)
         if grids:
             about = [("experiment", "not come to its end: medians over the trials there are")]
-            found.append(Experiment(str(name), about, [], {}, False, _ordered(grids)))
+            found.append(Experiment(str(name), about, [], {}, None, _ordered(grids)))
     return found
 
 
@@ -119,13 +123,12 @@ def _experiment(name: str, result: ExperimentResult) -> Experiment:
         if values:
             first = next(c.metrics[metric] for c in result.cells if metric in c.metrics)
             grids[metric] = _grid(values, first.unit, first.direction)
-    releases = {cell.axes.get("release") for cell in result.cells} - {None, ""}
     return Experiment(
         name=name,
         about=header(result),
         notes=result.notes,
         machine=result.machine,
-        has_releases=len(releases) > 1,
+        releases=release_study(result),
         grids=_ordered(grids),
     )
 
@@ -169,4 +172,4 @@ def latest_figures(
             name = first.metric if first.metric not in grids else f"{first.suite}.{first.metric}"
             grids[name] = _grid(values, short_unit(first.unit), first.direction)
     about = [("figures", "the last of each series, of whichever commit")]
-    return [Experiment("asv's last figures", about, [], {}, False, _ordered(grids))] * bool(grids)
+    return [Experiment("asv's last figures", about, [], {}, None, _ordered(grids))] * bool(grids)

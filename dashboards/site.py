@@ -16,6 +16,7 @@ from dashboards.grid import Grid, GridCell, layout, sparkline
 from dashboards.machines import machines, of_experiments
 from dashboards.news import Change, News, news, steps
 from dashboards.pages import ASSETS, environment
+from dashboards.releases import COLUMNS
 from dashboards.series import Key, Series, all_series
 from dashboards.timelines import Timeline, timelines
 from harness.git import GitError
@@ -158,8 +159,7 @@ class _Writer:
             self._page("compare.html", "compare.html", data=["commits", "series"])
         if content.experiments or self.by_page:
             self._page("heatmap.html", "heatmap.html", sources=self._heat_maps())
-        if releases := [each for each in content.experiments if each.has_releases]:
-            self._page("releases.html", "releases.html", sources=releases)
+        self._releases()
         if content.timelines[0]:
             self._timelines()
         self._page(
@@ -178,7 +178,7 @@ class _Writer:
             (bool(content.series), "compare.html", "Compare"),
             (bool(content.experiments or content.series), "heatmap.html", "Heat map"),
             (bool(content.timelines[0]), "timelines.html", "Timelines"),
-            (any(each.has_releases for each in content.experiments), "releases.html", "Releases"),
+            (any(each.releases for each in content.experiments), "releases.html", "Releases"),
             (True, "machines.html", "Machines"),
         ]
         return environment(
@@ -253,7 +253,16 @@ class _Writer:
     def _heat_maps(self) -> list[Experiment]:
         """Those of experiments, and one of the last figures that asv stored."""
         latest = latest_figures(self.by_page, self._axes)
-        return [*latest, *(each for each in self.content.experiments if not each.has_releases)]
+        return [*latest, *(each for each in self.content.experiments if not each.releases)]
+
+    def _releases(self) -> None:
+        """vLLM's releases, the summary with the most of them first."""
+        found = [(each, each.releases) for each in self.content.experiments if each.releases]
+        if found:
+            found.sort(key=lambda pair: len(pair[1].rows), reverse=True)
+            self._data("releases", "releases", [study.data for _, study in found])
+            self._page("releases.html", "releases.html", data=["releases"], studies=found,
+                       columns=COLUMNS)  # fmt: skip
 
     def _metrics(self) -> None:
         self._data("commits", "commits", script.commits_value(self.content.commits))

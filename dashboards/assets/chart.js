@@ -11,9 +11,9 @@ var gcbenchChart = (function () {
     return "rgba(" + (n >> 16) + "," + ((n >> 8) & 255) + "," + (n & 255) + "," + a + ")";
   }
   function height() { return innerWidth < 640 ? 260 : 360; }
-  // wanted: {options(), data(), read(i), open(i)}. Returns {draw(), plot()}.
+  // wanted: {options(), data(), read(i), open(i), height()}, the last two not needed. Returns {draw(), plot()}.
   function make(box, wanted) {
-    var plot = null, at = null, fixed = null;
+    var plot = null, at = null, fixed = null, tall = wanted.height || height;
     function xs() { return plot.data[0]; }
     function whole() { plot.setScale("x", { min: wanted.edge(xs(), 0), max: wanted.edge(xs(), 1) }); }
     function draw() {
@@ -21,7 +21,7 @@ var gcbenchChart = (function () {
       if (plot) plot.destroy();
       var options = wanted.options();
       options.width = Math.max(240, box.clientWidth);
-      options.height = height();
+      options.height = tall();
       options.legend = { show: false };
       options.cursor = { y: false, points: { size: 7 }, drag: { x: true, y: false, dist: 5 } };
       options.hooks = options.hooks || {};
@@ -64,7 +64,7 @@ var gcbenchChart = (function () {
     });
     addEventListener("resize", function () {
       clearTimeout(fixed);
-      fixed = setTimeout(function () { plot.setSize({ width: Math.max(240, box.clientWidth), height: height() }); }, 60);
+      fixed = setTimeout(function () { plot.setSize({ width: Math.max(240, box.clientWidth), height: tall() }); }, 60);
     });
     document.addEventListener("gcbench-theme", draw);
     draw();

@@ -22,13 +22,15 @@ from engines.vllm.releases import (
     within,
 )
 from harness.cli.options import axis_options, run_options, workload_options
-from harness.cli.session import Session
+from harness.cli.session import Session, checked
 from harness.grid import is_exact
 from harness.report.header import header
 from harness.report.markdown import table_markdown
 from harness.report.releases import releases_table, roles_table
+from harness.report.releases_image import releases_image
 from harness.report.summary import failure_lines
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
+from harness.report.workload_image import image_suffix
 from harness.rounds import Precision
 from harness.store_files import write_whole
 from harness.trial import Mode
@@ -46,8 +48,8 @@ Examples:
       each release's collections, pauses and host time, exactly and timed
   gcbench releases vllm 0.11.0 0.11.1 all --last-patches --gc as_is,default
       all releases since 0.10.0, of each minor version the last, and two more
-  gcbench releases vllm 0.11.2..0.13.0
-      each release in this range
+  gcbench releases vllm 0.11.2..0.13.0 --image releases.png
+      each release in this range, and a chart of their young collections
   gcbench releases vllm 0.11.2 0.12.0 --worker process --batch-size 1024,3000 --rounds 7
       what crosses to a worker process, before and after vLLM #29121
   gcbench releases vllm --vllm-path ~/vllm --engine-core process
@@ -87,6 +89,12 @@ Examples:
     help="Trials that count under the first policy; on null, in one process, they must agree.",
 )
 @click.option("--markdown", "markdown_path", metavar="FILE", help="Write the tables there too.")
+@click.option(
+    "--image",
+    "image_path",
+    metavar="FILE",
+    help="Draw the young collections by release there, .png or .svg.",
+)
 @axis_options(
     without=("engine", "release", "python", "heap_objects", "wire", "delivery"),
     workload=["opt125m-48-300"],
@@ -109,6 +117,7 @@ def releases(
     rounds: int,
     repeats: int,
     markdown_path: str | None,
+    image_path: str | None,
     **flags: Any,
 ) -> None:
     """Measure the host path of ENGINE's releases VERSIONS, each in an environment of its own.
@@ -121,6 +130,8 @@ def releases(
     if list_only:
         click.echo("\n".join(known_versions()))
         return
+    suffix = image_suffix(Path(image_path)) if image_path else ""
+    checked(image_path, "--image")
     wanted = _wanted(versions, last_patches=last_patches)
     wanted = list(dict.fromkeys([*wanted, *paths])) or [PINNED]
     axes = {"engine": ["vllm-hostpath"], "release": wanted, "python": [""],
@@ -157,6 +168,8 @@ def releases(
     if markdown_path:
         write_whole(Path(markdown_path), "\n\n".join(map(table_markdown, tables)).encode() + b"\n")
     session.write_json(result)
+    if image_path and any(cell.samples for cell in result.cells):
+        write_whole(Path(image_path), releases_image(result, suffix, labels), "--image FILE")
     if interrupted:
         stderr.print(f"interrupted; the trials are in {session.folder(plan)}")
         ctx.exit(130)

@@ -341,6 +341,77 @@ def test_a_timeline_is_read_step_by_step(large, tab):
     assert here.complaints == []
 
 
+def test_releases_are_read_by_keyboard_and_lead_to_their_row(large, tab):
+    _, site, _ = large
+    here = tab()
+    here.open(site / "releases.html")
+    page = here.page
+    charts = page.locator("[data-chart]:visible")
+    here.until(lambda: page.locator("[data-chart]:visible canvas").count() == charts.count() == 9)
+    chart, readout = charts.first, page.locator(".readout:visible").first
+    assert "0.33.0 2026-11-02" in readout.inner_text()
+    chart.focus()
+    page.keyboard.press("Home")
+    here.until(lambda: "0.11.0 2025-10-04" in readout.inner_text())
+    assert "as_is 2,927 collections" in readout.inner_text()
+    page.keyboard.press("ArrowRight")
+    here.until(lambda: "0.11.1 2025-11-19 #24964" in readout.inner_text())
+    for word in ("as_is 1,962 collections", "freeze 1,957", "default 1,949"):
+        assert word in readout.inner_text()
+    low, high = map(float, chart.get_attribute("data-x").split())
+    page.keyboard.press("+")
+    here.until(lambda: float(chart.get_attribute("data-x").split()[1]) < high)
+    page.keyboard.press("0")
+    here.until(lambda: chart.get_attribute("data-x") == f"{low:g} {high:g}")
+    page.keyboard.press("Enter")
+    here.until(lambda: page.evaluate("document.activeElement.id") == "release-0-1")
+    assert page.locator("#release-0-1").inner_text().startswith("0.11.1")
+    assert here.complaints == []
+
+
+def test_releases_are_hovered_with_the_spread_of_what_was_timed(large, tab):
+    _, site, _ = large
+    here = tab()
+    here.open(site / "releases.html")
+    page = here.page
+    box = page.locator("[data-chart]", has=page.locator("canvas")).filter(visible=True).nth(8)
+    readout = page.locator(".readout:visible").nth(8)
+    box.scroll_into_view_if_needed()
+    over = box.locator(".u-over")
+    size = over.bounding_box()
+    over.hover(position={"x": size["width"] / 12, "y": 20})
+    here.until(lambda: "0.11.0" in readout.inner_text())
+    assert re.search(r"as_is 14\.1 µs \([\d.]+ µs to [\d.]+ µs\)", readout.inner_text())
+    here.page.locator("#theme").click()
+    assert "0.11.0" in readout.inner_text(), "another theme leaves what was read"
+    assert here.complaints == []
+
+
+def test_the_charts_of_another_summary_are_drawn_when_it_is_chosen(tmp_path, tab):
+    import msgspec
+    from release_results import along
+
+    folder = tmp_path / "results" / "published"
+    folder.mkdir(parents=True)
+    for name, releases in (("most", ("0.11.0", "0.12.0", "0.13.0")), ("few", ("0.12.0", "0.13.0"))):
+        summary = along(dict.fromkeys(releases, 9))
+        (folder / f"{name}.json").write_bytes(msgspec.json.encode(summary))
+    build(tmp_path / "results", tmp_path / "site")
+    here = tab()
+    here.open(tmp_path / "site" / "releases.html")
+    page = here.page
+    drawn = page.locator("[data-chart]:visible canvas")
+    here.until(lambda: drawn.count() == 9)
+    page.set_viewport_size({"width": 700, "height": 800})
+    page.locator(".choose select").first.select_option(label="few")
+    here.until(lambda: drawn.count() == 9 and drawn.first.bounding_box()["width"] > 600)
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.locator(".choose select").first.select_option(label="most")
+    here.until(lambda: drawn.count() == 9 and drawn.first.bounding_box()["width"] < 390)
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert here.complaints == []
+
+
 def test_one_metric_is_shown_at_a_time_and_chosen_by_keyboard(large, tab):
     _, site, _ = large
     here = tab()

@@ -185,6 +185,8 @@ def test_every_link_leads_somewhere(site):
         page = Page(path)
         for link in page.links:
             parts = urlsplit(link)
+            if link.startswith("https://github.com/vllm-project/vllm/pull/"):
+                continue
             assert parts.scheme in ("", "data"), f"{path} links to {link}"
             if parts.scheme:
                 continue
@@ -260,6 +262,7 @@ def test_published_results_alone_make_a_site(tmp_path):
     assert "No commits have been measured" in Page(tmp_path / "site" / "index.html").text
     words = " ".join(Page(tmp_path / "site" / "releases.html").text.split())
     assert re.search(r"0\.11\.0 222 req/s baseline 252 req/s ×1\.136 203 req/s", words)
+    assert "0.11.0 2025-10-04 as_is 2,927/266/4 4,965 0.573 507,803 0.0 % 24.5 % 260 ms" in words
     assert not (tmp_path / "site" / "compare.html").exists()
 
 

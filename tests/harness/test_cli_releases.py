@@ -49,6 +49,8 @@ def offline(tmp_path, monkeypatch):
         ("vllm all", 2, ["cannot be read", "network"]),
         ("vllm 0.11.2 --last-patches", 2, ["--last-patches", "0.10.2..0.12.0"]),
         ("vllm --repeats 0", 2, ["--repeats 0"]),
+        ("vllm --image releases.gif", 2, ["releases.gif", ".png or .svg"]),
+        ("vllm --image /no/such/folder/releases.png", 2, ["--image", "cannot be written"]),
     ],
 )
 def test_a_sentence_and_a_status_for_what_cannot_be(gcbench, offline, arguments, status, words):
@@ -64,10 +66,10 @@ def test_a_sentence_and_a_status_for_what_cannot_be(gcbench, offline, arguments,
 
 @pytest.mark.slow
 def test_a_release_is_measured_beside_one_that_cannot_be_had(pinned_vllm, gcbench, tmp_path):
-    tree, table = str(layer(pinned_vllm)), tmp_path / "table.md"
+    tree, table, image = str(layer(pinned_vllm)), tmp_path / "table.md", tmp_path / "image.png"
     status, out, err = gcbench(
         "vllm", "0.9.1", pinned_vllm, "--vllm-path", tree, "--gc", "as_is", *SMALL,
-        "--json", "-", "--markdown", str(table),
+        "--json", "-", "--markdown", str(table), "--image", str(image),
     )  # fmt: skip
     assert status == 0, err
     assert "left out 0.9.1" in err
@@ -86,3 +88,4 @@ def test_a_release_is_measured_beside_one_that_cannot_be_had(pinned_vllm, gcbenc
     assert process.state.freeze_count > process.state.tracked_objects / 2, "vLLM freezes its heap"
     assert release.tokens_sha256 == path.tokens_sha256
     assert pinned_vllm in table.read_text()
+    assert image.read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,57 @@
+"""When vLLM's releases came out, and what is known to have changed in their host path."""
+
+import tomllib
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+FILE = Path(__file__).with_name("vllm_releases.toml")
+
+Concern = Literal[
+    "garbage collection", "output tokens", "serialisation", "scheduling", "async output"
+]
+
+
+class KnownRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A final release. ``date``: the day of its first file on the package index."""
+
+    version: str
+    date: date
+
+
+class KnownChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A pull request. ``release``: the first whose Python files have it.
+
+    ``tried``: what it alone does to the counts, "" where that was not measured.
+    """
+
+    pull: int
+    release: str
+    concerns: Concern
+    words: str
+    tried: str = ""
+
+    @property
+    def url(self) -> str:
+        """Where it was discussed."""
+        return f"https://github.com/vllm-project/vllm/pull/{self.pull}"
+
+
+class KnownReleases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Releases and changes, both in the order of versions."""
+
+    release: list[KnownRelease]
+    change: list[KnownChange]
+
+    def day(self, version: str) -> str:
+        """The day of a release, as 2026-11-02; "" where it is not known."""
+        return next((str(each.date) for each in self.release if each.version == version), "")
+
+
+@cache
+def known_releases() -> KnownReleases:
+    """What the file beside this module says."""
+    return msgspec.convert(tomllib.loads(FILE.read_text(encoding="utf-8")), KnownReleases)

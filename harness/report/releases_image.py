@@ -1,0 +1,96 @@
+"""The chart of `gcbench releases --image`: young collections by release and policy."""
+
+import io
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from harness.experiment import ExperimentResult
+from harness.metrics import METRICS
+from harness.report.known_releases import KnownChange, known_releases
+from harness.report.release_lines import YOUNG, ReleaseLine, changes_by_release, release_lines
+from harness.report.summary import on_device
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's, which colour-blind readers tell apart; a marker for each besides.
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+_MARKERS = "os^Dv*"
+
+
+def releases_image(
+    result: ExperimentResult, suffix: str, labels: Mapping[str, str] | None = None
+) -> bytes:
+    """Collections of generation 0 along the releases as a PNG or SVG file, on white.
+
+    A line a policy, and a vertical at each release that some known change first came with: solid
+    where that change was tried by itself. ``labels``: what releases are called, where not by
+    their version. Raises ValueError where no cell has the metric. Imports matplotlib when called.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    along = release_lines(result)
+    lines = [line for line in along.lines if any(v is not None for v in line.medians(YOUNG))]
+    if not lines:
+        raise ValueError("--image: no trial has counted collections, there is nothing to draw")
+    width = min(14.0, max(7.0, 2 + 0.42 * len(along.releases)))
+    figure = Figure(figsize=(width, 5), layout="constrained", facecolor="white")
+    axes = figure.subplots()
+    _draw_lines(axes, lines)
+    _draw_changes(axes, along.releases, changes_by_release(along.releases, known_releases().change))
+    names = [(labels or {}).get(release, release) for release in along.releases]
+    axes.set_xticks(range(len(names)), names, rotation=60 if len(names) > 8 else 0)
+    axes.set_xlim(-0.5, len(names) - 0.5)
+    axes.set_ylabel("collections of generation 0")
+    axes.grid(axis="y", color="#e1e4e8")
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="lower right", frameon=False, ncols=min(len(lines), 4))
+    workload = result.workload
+    axes.set_title(
+        f"vLLM's host path by release{on_device(result.cells)}: {workload.get('name', '')}, "
+        f"{workload.get('num_requests', 0):,} requests",
+        loc="left", fontsize=11,
+    )  # fmt: skip
+    image = io.BytesIO()
+    # Without a date and a random salt, equal results give equal files.
+    with rc_context({"svg.hashsalt": result.name}):
+        metadata = {"Date": None} if suffix == ".svg" else None
+        figure.savefig(image, format=suffix.lstrip("."), dpi=120, metadata=metadata)
+    return image.getvalue()
+
+
+def _draw_lines(axes: "Axes", lines: list[ReleaseLine]) -> None:
+    """Later ones thinner, so that all are seen where they meet."""
+    tallest = 0.0
+    for place, line in enumerate(lines):
+        values = line.medians(YOUNG)
+        known = [(x, value) for x, value in enumerate(values) if value is not None]
+        thick = 1.4 + min(1.3 * (len(lines) - 1 - place), 5.0)
+        axes.plot(
+            [x for x, _ in known], [value for _, value in known], label=line.name,
+            color=_COLOURS[place % len(_COLOURS)], marker=_MARKERS[place % len(_MARKERS)],
+            linewidth=thick, markersize=3 + thick,
+        )  # fmt: skip
+        tallest = max([tallest, *(value for _, value in known)])
+    # Above the lines there is room for the changes' numbers.
+    axes.set_ylim(0, max(tallest, METRICS[YOUNG].least_change) * 1.3)
+
+
+def _draw_changes(
+    axes: "Axes", releases: list[str], changes: Mapping[str, list[KnownChange]]
+) -> None:
+    """What the first release has, none is without: no mark there."""
+    for x, release in enumerate(releases):
+        here = changes.get(release)
+        if x == 0 or not here:
+            continue
+        tried = bool(here[0].tried)
+        axes.axvline(x, color="#5d646d", linewidth=1, linestyle="-" if tried else ":", zorder=0)
+        more = f" +{len(here) - 1}" if len(here) > 1 else ""
+        axes.annotate(
+            f"#{here[0].pull}{more}", (x, 1), (-2, -2), xycoords=("data", "axes fraction"),
+            textcoords="offset points", rotation=90, ha="right", va="top", fontsize=8,
+            color="#1c1e21" if tried else "#5d646d", weight="bold" if tried else "normal",
+        )  # fmt: skip
