@@ -23,7 +23,7 @@ from harness.tracking.nightly.night import (
     MeasuredAgain,
     Place,
     look,
-    measure_commits,
+    measure_commit,
     measure_suspicions,
     take_up,
 )
@@ -36,6 +36,10 @@ class NightProgress(ProgressBar):
 
     def __init__(self, words: str, total: int, quiet: bool) -> None:
         super().__init__(words, total, quiet, MofNCompleteColumn(), speed_estimate_period=36_000)
+
+    def say(self, words: str) -> None:
+        """What is being done now."""
+        self._bar.update(self._task, description=words)
 
     def advance(self, words: str, total: int | None = None) -> None:
         """One more is done."""
@@ -124,9 +128,10 @@ class Night:
         try:
             tell_asv(machine)
             with NightProgress("measuring", len(commits), self._quiet) as bar:
-                for each in measure_commits(asv, self.place, commits, self._bench):
-                    tried.append(each)
-                    bar.on_commit(each)
+                for commit in commits:
+                    bar.say(f"measuring {commit[:10]}")
+                    tried.append(measure_commit(asv, self.place, commit, self._bench))
+                    bar.on_commit(tried[-1])
         except StoreError as error:
             self._missing.append(f"{error}. What is left to measure waits for the next run.")
         return tried

@@ -1,6 +1,6 @@
 """The parts of a night that measure and judge, in their order."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -37,23 +37,17 @@ def take_up(place: Place) -> None:
     land(place.staging, RESULTS, place.results)
 
 
-def measure_commits(
-    asv: Asv, place: Place, commits: Sequence[str], bench: str
-) -> Iterator[MeasuredCommit]:
-    """Measure one after the other; each is among the results when the next begins.
-
-    Raises StoreError; what was measured before is kept.
-    """
-    for commit in commits:
-        began = monotonic()
-        reason = stage(place.staging, commit, partial(asv.measure, commit, bench=bench))
-        land(place.staging, RESULTS, place.results)
-        yield MeasuredCommit(
-            commit=commit,
-            subject=subject(place.root, commit),
-            seconds=monotonic() - began,
-            reason=reason,
-        )
+def measure_commit(asv: Asv, place: Place, commit: str, bench: str) -> MeasuredCommit:
+    """Measure a commit, and take what came of it among the results. Raises StoreError."""
+    began = monotonic()
+    reason = stage(place.staging, commit, partial(asv.measure, commit, bench=bench))
+    land(place.staging, RESULTS, place.results)
+    return MeasuredCommit(
+        commit=commit,
+        subject=subject(place.root, commit),
+        seconds=monotonic() - began,
+        reason=reason,
+    )
 
 
 class Looked(NamedTuple):
