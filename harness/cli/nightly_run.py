@@ -1,6 +1,7 @@
 """A night from its beginning to its end, whatever goes wrong on the way."""
 
 import re
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -91,7 +92,6 @@ class Night:
         """Measure, judge and write it down. Raises BusyError where another run is at work."""
         started = datetime.now(UTC).isoformat(timespec="seconds")
         with only_run(self._output):
-            take_up(self.place)
             machine = this_machine(self.place.results, self._machine)
             asv = Asv(self._config, self._output, machine.name)
             tried = self._measure(asv, machine)
@@ -119,12 +119,17 @@ class Night:
         return result
 
     def _measure(self, asv: Asv, machine: Machine) -> list[MeasuredCommit]:
-        known = measured(self.place.results, machine.name)
+        tried = list[MeasuredCommit]()
+        try:
+            take_up(self.place)
+            known = measured(self.place.results, machine.name)
+        except StoreError as error:
+            self._missing.append(f"{error}. Nothing is measured before that is mended.")
+            return tried
         self._notes += [note for note in (machine.note, *known.notes) if note]
         commits = wanted(
             self.place.root, self.place.branches, self._commits, known.commits, known.lost
         )
-        tried = list[MeasuredCommit]()
         try:
             tell_asv(machine)
             with NightProgress("measuring", len(commits), self._quiet) as bar:
@@ -155,7 +160,7 @@ class Night:
             self._missing.append(f"{error}. Suspicions are measured again by the next run.")
         self._missing += again.missing
         if again.left:
-            self._notes.append(f"{again.left} more suspicions wait for a re-run (--reruns N).")
+            self._notes.append(f"Waiting for a re-run (--reruns N): {again.left} more.")
         return again
 
     def _judge(self, looked: Looked | None) -> Judgement:
@@ -170,6 +175,8 @@ class Night:
         """Where the page is, "" where it could not be made."""
         from dashboards.site import build
 
+        for left in self._output.glob(".site.*"):  # of a build that was killed
+            shutil.rmtree(left, ignore_errors=True)
         try:
             build(self._shown or self.place.results, self._output / "site",
                   repository=self.place.root, triage=self._triage)  # fmt: skip

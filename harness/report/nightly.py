@@ -114,14 +114,14 @@ def suspicious_table(changes: Sequence[ChangedSeries]) -> PlainTable | None:
 
 def failed_lines(result: NightlyResult) -> list[str]:
     """Commits and series that were not measured."""
-    tried = [f"{each.commit[:10]} {each.subject}: {each.reason}"
+    tried = [f"{each.commit[:10]} {each.subject}".rstrip() + f": {each.reason}"
              for each in result.measured if each.reason]  # fmt: skip
     return [*tried, *result.missing]
 
 
 def nightly_markdown(result: NightlyResult) -> str:
     """The night for a page or a chat: what commits say is shown as it stands."""
-    parts = [f"### gcbench nightly: {literal(nightly_headline(result))}"]
+    parts = [f"### gcbench nightly: {nightly_headline(result)}"]
     parts.append(f"{literal(states_words(result))}." if result.states else "")
     for alert in result.alerts:
         parts.append(f"#### {code_span(alert_title(alert))}")

@@ -43,7 +43,8 @@ def suspicions(
     for key, (series, findings) in examined.items():
         if key[0] != machine or findings.state != "suspicious":
             continue
-        pair = findings.changes[-1].last_before, series.points[-1].commit
+        newest = next(each for each in series.points[::-1] if math.isfinite(each.value))
+        pair = findings.changes[-1].last_before, newest.commit
         if pair[0] != pair[1] and (*key, *pair) not in done:
             pairs.setdefault(pair, set()).add(key)
     found = [Suspicion(*pair, frozenset(keys)) for pair, keys in pairs.items()]
@@ -69,7 +70,7 @@ def measure_again(
     for turn in range(2 * rounds):
         side = (turn + 1) // 2 % 2  # before, after, after, before: neither is always second
         commit = (before, after)[side]
-        name = f"{before[:12]}-{after[:12]}-{turn}"
+        name = f"{_name(suspicion)}{turn}"
         place = staged(staging, name)
         if not place.exists():
             reason = stage(staging, name, partial(asv.measure, commit, bench=suspicion.bench))
@@ -92,11 +93,17 @@ def measure_again(
     return found
 
 
-def forget(staging: Path, suspicion: Suspicion) -> None:
-    """Remove what was measured, once its ratios are kept."""
+def forget(staging: Path, but: Iterable[Suspicion] = ()) -> None:
+    """Remove what was measured of all suspicions ``but`` some. Raises StoreError."""
+    kept = tuple(_name(each) for each in but)
     with writing(staging):
-        for path in staging.glob(f"{suspicion.before[:12]}-{suspicion.after[:12]}-*"):
-            shutil.rmtree(path)
+        for path in staging.glob("*"):
+            if not path.name.startswith(kept):
+                shutil.rmtree(path)
+
+
+def _name(suspicion: Suspicion) -> str:
+    return f"{suspicion.before[:12]}-{suspicion.after[:12]}-"
 
 
 def _values(results: Path) -> dict[Key, float]:

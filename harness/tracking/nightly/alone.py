@@ -30,20 +30,19 @@ def only_run(folder: Path) -> Iterator[None]:
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "lock").open("a+")
+        file = (folder / "lock").open("a+b", buffering=0)  # a buffer's rest fails again at its end
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            who = file.read().strip() or "unknown"
+            who = file.read().decode(errors="replace").strip() or "unknown"
             raise BusyError(
                 f"another nightly run (process {who}) is at work in {folder}; let it end"
             ) from None
-        with writing(folder):
+        with suppress(OSError):  # the lock holds on a full disk too, and all can be said then
             file.truncate(0)
-            file.write(f"{os.getpid()}\n")
-            file.flush()
+            file.write(f"{os.getpid()}\n".encode())
         try:
             end_what_is_left(folder)  # of a run that was killed: it would spoil our timings
             yield
@@ -53,14 +52,21 @@ def only_run(folder: Path) -> Iterator[None]:
 
 def end_what_is_left(folder: Path) -> None:
     """Kill every process that a run in ``folder`` has started, and wait for its end."""
+    while left := _left(folder):  # until there is none: one may have started another meanwhile
+        for process in left:
+            with suppress(psutil.Error):
+                process.kill()
+        _, alive = psutil.wait_procs(left, timeout=30)
+        if alive:
+            raise StoreError(
+                f"process {alive[0].pid} of an earlier run in {folder} does not end; end it by hand"
+            )
+
+
+def _left(folder: Path) -> list[psutil.Process]:
     left = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if process.pid != os.getpid() and process.environ().get(_MARK) == str(folder):
-                process.kill()
                 left.append(process)
-    _, alive = psutil.wait_procs(left, timeout=30)
-    if alive:
-        raise StoreError(
-            f"process {alive[0].pid} of an earlier run in {folder} does not end; end it by hand"
-        )
+    return left

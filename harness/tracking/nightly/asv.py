@@ -1,5 +1,6 @@
 """asv, asked to measure one commit and to put the results into a folder of its own."""
 
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -9,12 +10,14 @@ from typing import Any, NamedTuple
 from engines.unix import die_with_parent
 from harness.store_files import indented, write_whole, writing
 from harness.tracking.asv_config import read_config
+from harness.tracking.asv_files import read_figures
 from harness.tracking.nightly.alone import marked
 
 RESULTS = "results"
 """The folder of results in the one that a measurement was given."""
 _PATHS = {"benchmark_dir": "benchmarks", "env_dir": "env", "html_dir": "html"}
 _SOME_FAILED = 2
+_ERROR = re.compile(r"[\w.]*(?:Error|Exception)\b|ERROR:|error:|fatal:")
 
 
 class Asv(NamedTuple):
@@ -28,7 +31,7 @@ class Asv(NamedTuple):
         """Measure ``commit``, all benchmarks or those of a regular expression; "" or why not.
 
         ``target`` gets the results and what asv has printed. One that fails is asv's null, and no
-        reason. Raises StoreError where ``target`` cannot be written.
+        reason; that all of them do is one. Raises StoreError where ``target`` cannot be written.
         """
         with writing(target):
             target.mkdir(parents=True)
@@ -37,11 +40,13 @@ class Asv(NamedTuple):
         chosen = ["--bench", bench] if bench else []
         status = self._ask(target, "run", "--record-samples", "--show-stderr", "--machine",
                            self.machine, *chosen, f"{commit}^!")  # fmt: skip
-        results = target / RESULTS
+        results, log = target / RESULTS, target / "log"
         stored = list((results / self.machine).glob(f"{commit[:8]}-*.json"))
         if status not in (0, _SOME_FAILED) or not stored:
-            log = target / "log"
             return f"asv ended with status {status}: {_last_line(log)} ({log} has more)"
+        # Of a commit that does not install asv keeps nulls, and ends with status 0.
+        if all(each.outcome == "failed" for each in read_figures(results, [])):
+            return f"no benchmark could be run: {_last_line(log, _ERROR)} ({log} has more)"
         return ""
 
     def _ask(self, target: Path, *arguments: str) -> int:
@@ -83,11 +88,12 @@ def refuse_without_asv() -> None:
         raise ValueError("asv is not installed here; run pip install 'gcbench[asv]'")
 
 
-def _last_line(log: Path) -> str:
-    """The last that asv has said, less what it draws around it."""
+def _last_line(log: Path, like: re.Pattern[str] = re.compile("")) -> str:
+    """The last that asv has said, less what it draws around it; ``like`` something if it can be."""
     try:
         lines = log.read_text(errors="replace").strip().splitlines()
     except OSError:
         lines = []
     said = [line.strip(" ·") for line in lines if line.strip(" ·")]
-    return said[-1][:300] if said else "it said nothing"
+    chosen = [line for line in said if like.match(line)] or said
+    return chosen[-1][:300] if chosen else "it said nothing"

@@ -37,9 +37,10 @@ def gone(root: Path, branches: Sequence[str], commits: Collection[str]) -> set[s
 def subject(root: Path, commit: str) -> str:
     """The first line of a commit's message, "" where there is no such commit."""
     try:
-        return git(root, "show", "--no-patch", "--no-show-signature", "--format=%s", commit)
+        words = git(root, "show", "--no-patch", "--no-show-signature", "--format=%s", commit)
     except GitError:
         return ""
+    return words.encode(errors="surrogateescape").decode(errors="replace")  # JSON is UTF-8
 
 
 def _new(root: Path, branch: str, measured: Collection[str], lost: Collection[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """Which machine this is: the name under which asv keeps its results, and one more if it changes."""
 
+from glob import escape
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from harness.tracking.asv_files import MACHINE_VERSION
 from harness.tracking.asv_json import read_json
 
 _DECIDES = ("arch", "cpu", "num_cpu", "ram")
+_DIGITS = 6
 _SAME_MEMORY = 0.05  # kernels differ in what they keep for themselves
 
 
@@ -33,16 +35,19 @@ def this_machine(results: Path, name: str = "") -> Machine:
     if Path(name).name != name or name.startswith("."):
         raise ValueError(f"--machine {name}: must be a plain name, for it names a folder")
     recorded = _recorded(results / name)
-    different = [field for field in _DECIDES if recorded and _differs(field, recorded, hardware)]
+    different = _different(recorded, hardware)
     if not different:
         return Machine(name, hardware | {"machine": name})
+    for folder in sorted(results.glob(f"{escape(name)}-{'[0-9a-f]' * _DIGITS}")):
+        # Not by the digest: it may differ where the memory is a little more or less.
+        if (kept := _recorded(folder)) and not _different(kept, hardware):
+            return Machine(folder.name, hardware | {"machine": folder.name})
     told = [*(hardware[field] for field in _DECIDES[:-1]), _roughly(hardware["ram"])]
-    digest = sha256("\n".join(told).encode()).hexdigest()[:6]
+    digest = sha256("\n".join(told).encode()).hexdigest()[:_DIGITS]
     other = f"{name}-{digest}"
     words = ", ".join(f"{field} {recorded[field]} → {hardware[field]}" for field in different)
-    known = (results / other).is_dir()
     note = f"The hardware of {name} has changed ({words}): its figures are kept as {other}."
-    return Machine(other, hardware | {"machine": other}, "" if known else note)
+    return Machine(other, hardware | {"machine": other}, note)
 
 
 def tell_asv(machine: Machine) -> None:
@@ -65,6 +70,10 @@ def _recorded(folder: Path) -> dict[str, str]:
     except StoreError:
         return {}
     return {field: str(record[field]) for field in _DECIDES if record.get(field)}
+
+
+def _different(recorded: dict[str, str], hardware: dict[str, str]) -> list[str]:
+    return [field for field in _DECIDES if _differs(field, recorded, hardware)]
 
 
 def _differs(field: str, one: dict[str, str], other: dict[str, str]) -> bool:

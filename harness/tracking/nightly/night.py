@@ -33,7 +33,7 @@ class Place(NamedTuple):
 def take_up(place: Place) -> None:
     """Go on where a killed run has stopped: keep what it had finished. Raises StoreError."""
     for folder in (place.staging, place.reruns):
-        clear(folder)
+        clear(folder, place.results)
     land(place.staging, RESULTS, place.results)
 
 
@@ -102,6 +102,7 @@ def measure_suspicions(
         known = []
     found = suspicions(examined, asv.machine, known)
     chosen, missing, done = found[:most], list[str](), 0
+    forget(place.reruns, but=chosen)  # a suspicion that a killed run was at may be none by now
     total = 2 * rounds * len(chosen)
     for suspicion in chosen:
         again = measure_again(asv, place.reruns, suspicion, rounds, lambda: on_turn(total))
@@ -109,5 +110,5 @@ def measure_suspicions(
         if again.reruns:
             add_reruns(place.results, again.reruns)
             done += 1
-        forget(place.reruns, suspicion)
+    forget(place.reruns)
     return MeasuredAgain(done, len(found) - len(chosen), missing)

@@ -14,11 +14,17 @@ from harness.store_files import write_whole, writing
 _DONE, _PARTIAL = ".done", ".partial"
 
 
-def clear(staging: Path) -> None:
-    """Throw away what a killed run has left half done."""
+def clear(staging: Path, target: Path) -> None:
+    """Throw away what a killed run has left half done, of measuring and of landing in ``target``.
+
+    Raises StoreError.
+    """
     with writing(staging):
         for left in staging.glob(f"*{_PARTIAL}"):
             shutil.rmtree(left)
+    with writing(target):
+        for temporary in target.rglob(".*.json.*.tmp"):
+            temporary.unlink()
 
 
 def stage(staging: Path, name: str, measure: Callable[[Path], str]) -> str:

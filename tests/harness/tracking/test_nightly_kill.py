@@ -1,0 +1,102 @@
+"""Nights of real asv, killed at 50 random moments: all that is kept is whole, once, and enough."""
+
+import json
+import random
+import subprocess
+from contextlib import suppress
+from time import perf_counter
+
+import psutil
+import pytest
+from nightly_project import Project
+
+from harness.tracking.history import load
+
+pytest.importorskip("asv")
+pytest.importorskip("virtualenv")
+
+KILLS, SEED = 50, 7
+SERIES = {"suite.track_gen0", "suite.track_itl"}
+
+
+def seconds_of(project: Project) -> float:
+    """How long a night that is let alone takes now."""
+    began = perf_counter()
+    status, said = project.night()
+    assert status in (0, 3), said
+    return perf_counter() - began
+
+
+def killed(process: subprocess.Popen[str], after_seconds: float) -> bool:
+    """Kill the process alone, as the kernel does; False where it came to its end before that."""
+    try:
+        said, _ = process.communicate(timeout=after_seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return True
+    assert process.returncode in (0, 3), said
+    return False
+
+
+def kept(project: Project) -> set[int]:
+    """Numbers of the commits that are measured; every file that is there is read."""
+    places = (project.results, project.output / "staging")
+    for path in (path for place in places for path in place.rglob("*.json")):
+        if ".partial" not in str(path):
+            json.loads(path.read_text())
+    found = load(project.results)
+    assert found.problems == []
+    figures = found.figures
+    by_commit = figures.groupby("commit", observed=True)["series"].agg(list)
+    assert all(sorted(series) == sorted(SERIES) for series in by_commit)
+    assert (figures["outcome"] == "measured").all()
+    staged = [path.name for path in (project.output / "staging" / "commits").glob("*.done")]
+    return {
+        number for number, commit in enumerate(project.hashes)
+        if commit in by_commit.index or f"{commit}.done" in staged
+    }  # fmt: skip
+
+
+def still_running(project: Project) -> list[int]:
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.environ().get("GCBENCH_NIGHTLY") == str(project.output):
+                found.append(process.pid)
+    return found
+
+
+@pytest.mark.slow
+def test_killed_at_fifty_moments_nothing_is_lost_or_measured_twice(tmp_path):
+    project, random_ = Project(tmp_path), random.Random(SEED)
+    project.commit()
+    seconds_of(project)  # makes asv's environment
+    project.commit()
+    seconds = {1: seconds_of(project), 0: seconds_of(project)}
+    each = max(seconds[1] - seconds[0], 0.1)
+    measured, kills, stages = kept(project), 0, set()
+    while kills < KILLS:
+        if len(measured) == len(project.hashes):
+            for _ in range(random_.randint(1, 3)):
+                project.commit()
+        waiting = len(project.hashes) - len(measured)
+        logged = len(project.logged())
+        delay = random_.uniform(0, seconds[0] + each * waiting)
+        kills += killed(project.start(), delay)
+        now = kept(project)
+        assert measured <= now, "what was kept is lost"
+        again = measured & set(project.logged()[logged:])
+        assert not again, f"measured once more: {again}"
+        stages.add(len(now - measured))
+        measured = now
+    assert stages >= {0, 1}, "all kills fell into one part of a night"
+    assert project.night()[0] in (0, 3)
+    assert kept(project) == set(range(len(project.hashes)))
+    assert project.result().missing == []
+    assert set(load(project.results).figures["commit"]) == set(project.hashes)
+    assert list((project.output / "staging" / "commits").iterdir()) == []
+    assert still_running(project) == []
+    logged = len(project.logged())
+    project.night()
+    assert len(project.logged()) == logged, "a night without news measures nothing"

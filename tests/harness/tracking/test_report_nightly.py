@@ -1,0 +1,131 @@
+"""What a night tells people: golden text, and nobody's markup but our own."""
+
+import re
+
+import msgspec
+import pytest
+from markdown_it import MarkdownIt
+from test_report import assert_golden, printed
+from test_report_gate import NASTY
+
+from harness.report.nightly import nightly_headline, nightly_markdown
+from harness.tracking.nightly.result import Alert, ChangedSeries, MeasuredCommit, NightlyResult
+
+ONE, OTHER, THIRD = "1c3260f8" * 5, "078ebfa8" * 5, "2d0f94aa" * 5
+
+
+def changed(series: str, **other) -> ChangedSeries:
+    usual = {
+        "machine": "box", "environment": "py3.11", "unit": "s", "kind": "timing",
+        "metric": series.partition("(")[0].rpartition("track_")[2], "verdict": "worse",
+        "certainty": "found", "before": 1.1e-6, "after": 1.32e-6, "ratio": 1.2,
+        "ci95": (1.17, 1.23), "status": "open", "reason": "",
+    }  # fmt: skip
+    return ChangedSeries(series=series, **usual | other)
+
+
+GEN0 = changed("collections.track_gc_collections_gen0('flat_arrays', 'default')",
+               unit="collections", kind="exact", before=900, after=1260, ratio=1.4,
+               ci95=(1.4, 1.4))  # fmt: skip
+ITL = changed("serving.track_itl_p99", certainty="confirmed")
+NONE = changed("serving.track_num_preemptions", unit="preemptions", kind="exact", before=0,
+               after=12, ratio=None, ci95=None)  # fmt: skip
+FASTER = changed("serving.track_request_throughput", unit="req/s", verdict="better", before=1800,
+                 after=2160)  # fmt: skip
+ALERT = Alert(
+    commit=OTHER, subject="Keep a note of each request", last_before=ONE,
+    plausible=[OTHER, THIRD], changes=[GEN0, ITL, NONE],
+    environment=["os Linux 6.1 → Linux 6.12"],
+    again=["gcbench gate 1c3260f81c 078ebfa807",
+           "asv --config asv.conf.json continuous --record-samples 1c3260f81c 078ebfa807"],
+)  # fmt: skip
+KNOWN = msgspec.structs.replace(ALERT, changes=[
+    msgspec.structs.replace(ITL, status="acknowledged", reason="issue 12"), FASTER,
+])  # fmt: skip
+MEASURED = MeasuredCommit(commit=THIRD, subject="Type a local", seconds=91.4)
+FAILED = MeasuredCommit(
+    commit=OTHER, subject="", seconds=3.0,
+    reason="no benchmark could be run: ImportError: No module named 'x'",
+)  # fmt: skip
+
+
+def night(**other) -> NightlyResult:
+    usual = {
+        "machine": "box", "measured": [], "alerts": [], "suspicious": [], "states": {"ok": 57},
+        "reruns": 0, "dashboard": "results/nightly/site/index.html", "missing": [], "notes": [],
+        "problems": [], "hardware": {}, "command": "gcbench nightly", "started": "2026-01-02",
+    }  # fmt: skip
+    return NightlyResult(**usual | other)
+
+
+NIGHTS = {
+    "regression": night(alerts=[ALERT], measured=[MEASURED], reruns=1,
+                        states={"regression": 3, "improvement": 1, "ok": 1057}),
+    "known": night(alerts=[KNOWN], states={"regression": 1, "improvement": 1, "ok": 57}),
+    "many series": night(
+        alerts=[msgspec.structs.replace(ALERT, changes=[GEN0] * 14)], states={"regression": 14}
+    ),
+    "quiet": night(),
+    "suspicious": night(suspicious=[ITL], states={"suspicious": 1, "ok": 56},
+                        notes=["2 more suspicions wait for a re-run (--reruns N)."]),
+    "young": night(states={"insufficient": 2}, measured=[MEASURED]),
+    "failed": night(measured=[FAILED, MEASURED], missing=["the disk is full"],
+                    problems=["results/box/1c3260f8-py3.11.json is cut short"]),
+    "nothing": night(states={}, dashboard="", missing=["there is no folder results"]),
+}  # fmt: skip
+
+
+def terminal(of: NightlyResult) -> str:
+    from harness.cli.nightly import _show
+
+    def show(console):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("harness.cli.nightly.make_console", lambda: console)
+            _show(of)
+
+    return printed(show)
+
+
+def test_on_a_terminal():
+    text = "".join(f"──── {name}\n{terminal(of)}\n" for name, of in NIGHTS.items())
+    assert_golden("nightly.txt", text)
+
+
+def test_on_a_page():
+    text = "".join(f"<!-- {name} -->\n{nightly_markdown(of)}\n" for name, of in NIGHTS.items())
+    assert_golden("nightly.md", text)
+
+
+@pytest.mark.parametrize("name", NIGHTS)
+def test_the_verdict_comes_first_and_the_json_says_it_all(name):
+    of = NIGHTS[name]
+    words = nightly_headline(of)
+    assert nightly_markdown(of).startswith(f"### gcbench nightly: {words}\n")
+    assert terminal(of).rstrip().endswith(words)
+    assert words[0] == {
+        "regression": "▼", "many series": "▼", "young": "✗", "failed": "✗", "nothing": "✗",
+    }.get(name, "=")  # fmt: skip
+    assert msgspec.json.decode(msgspec.json.encode(of), type=NightlyResult) == of
+
+
+def test_nothing_of_a_commit_or_a_machine_becomes_markup():
+    nasty = msgspec.structs.replace(ITL, reason=NASTY, status="expected", machine=NASTY)
+    alert = msgspec.structs.replace(ALERT, subject=NASTY, environment=[NASTY], again=[NASTY],
+                                    changes=[nasty, GEN0])  # fmt: skip
+    of = night(alerts=[alert], machine=NASTY, notes=[NASTY], problems=[NASTY], missing=[NASTY],
+               measured=[msgspec.structs.replace(FAILED, subject=NASTY, reason=NASTY)],
+               command=NASTY, dashboard=NASTY)  # fmt: skip
+    text = nightly_markdown(of)
+    parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    tokens = [inner for token in parser.parse(text) for inner in (token, *(token.children or []))]
+    kinds = {token.type for token in tokens}
+    assert not {kind for kind in kinds if kind.startswith(("html", "link", "image", "em_", "s_"))}
+    prose = "".join(token.content for token in tokens if token.type == "text")
+    assert prose.count("onerror=alert(1)") == 10
+    assert not re.search(r"[@#]\w|://|www\.", prose), "a mention or a link, where it is no code"
+    assert NASTY in " ".join(terminal(of).split())
+
+
+def test_long_words_of_a_commit_do_not_widen_the_terminal():
+    alert = msgspec.structs.replace(ALERT, subject="word " * 60)
+    assert "word word" in terminal(night(alerts=[alert]))
