@@ -2,9 +2,11 @@
 
 import re
 import shutil
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rich.console import Console
 from rich.progress import MofNCompleteColumn
 from rich.text import Text
 
@@ -141,9 +143,14 @@ class Night:
             self._missing.append(f"{error}. What is left to measure waits for the next run.")
         return tried
 
+    def _doing(self, words: str) -> AbstractContextManager[object]:
+        """Says on a terminal what takes its time and cannot tell how much."""
+        return nullcontext() if self._quiet else Console(stderr=True).status(words)
+
     def _look(self) -> Looked | None:
         try:
-            return self.look()
+            with self._doing("looking for changes"):
+                return self.look()
         except ValueError as error:
             self._missing.append(str(error))
             return None
@@ -178,8 +185,9 @@ class Night:
         for left in self._output.glob(".site.*"):  # of a build that was killed
             shutil.rmtree(left, ignore_errors=True)
         try:
-            build(self._shown or self.place.results, self._output / "site",
-                  repository=self.place.root, triage=self._triage)  # fmt: skip
+            with self._doing("writing the page"):
+                build(self._shown or self.place.results, self._output / "site",
+                      repository=self.place.root, triage=self._triage)  # fmt: skip
         except (ValueError, StoreError) as error:
             self._missing.append(f"no dashboard: {error}")
             return ""
