@@ -2,11 +2,9 @@
 
 import gc
 import importlib.metadata
-import json
 import os
 import platform
 import sysconfig
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -43,18 +41,6 @@ def describe() -> dict[str, Any]:
         "gcbench": version("gcbench"),
         "gpus": _gpu_names(),
     }
-
-
-def fingerprint(machine: dict[str, Any]) -> str:
-    """Twelve hex digits over what must agree before two results stand in one table."""
-    identity = {
-        key: machine.get(key)
-        for key in ("cpu_model", "cores_logical", "cores_usable", "cpu_quota", "python", "torch")
-    }
-    identity["memory_gib"] = round(machine.get("memory_bytes", 0) / GIB)
-    identity["gpus"] = machine.get("gpus", [])
-    identity["free_threaded"] = machine.get("free_threaded", False)
-    return sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def code_identity(root: Path) -> tuple[str, str]:

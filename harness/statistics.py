@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from itertools import count
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -106,21 +105,6 @@ def minimum_detectable_effect(sd_log: float, rounds: int, comparisons: int = 1) 
 
     wanted = stdtrit(rounds - 1, 1 - ALPHA / comparisons / 2) + stdtrit(rounds - 1, POWER)
     return math.expm1(float(wanted) * sd_log / math.sqrt(rounds))
-
-
-def rounds_needed(sd_log_ratio: float, effect: float, comparisons: int = 1) -> int:
-    """Fewest rounds, `MIN_ROUNDS` at least, that find a relative change of ``effect``.
-
-    A slow-down by ``effect`` counts as a speed-up to 1 / (1 + ``effect``). Raises ValueError where
-    ``effect`` is not above 0.
-    """
-    if effect <= 0:
-        raise ValueError(f"No number of rounds finds an effect of {effect:g}: give one above 0.")
-    return next(
-        rounds
-        for rounds in count(MIN_ROUNDS)
-        if minimum_detectable_effect(sd_log_ratio, rounds, comparisons) <= effect
-    )
 
 
 class Estimate(Protocol):

@@ -11,14 +11,12 @@ from harness.location import fit, interval, likelihood_ratio, reference
 from harness.noise import noise_floor
 from harness.statistics import (
     ALPHA,
-    MIN_ROUNDS,
     Ratio,
     holm,
     is_precise,
     minimum_detectable_effect,
     paired_ratio,
     percentile_or_none,
-    rounds_needed,
 )
 from harness.verdict import decide
 
@@ -211,18 +209,6 @@ def test_percentile_needs_samples_beyond_it(q: float, least: int) -> None:
 def test_the_least_sizes_are_those_of_the_binomial() -> None:
     for q, least in ((0.99, 662), (0.999, 6636)):
         assert stats.binom.cdf(1, least, 1 - q) <= 0.01 < stats.binom.cdf(1, least - 1, 1 - q)
-
-
-@given(st.floats(1e-4, 0.1), st.floats(0.005, 0.5))
-def test_rounds_needed_is_the_least_that_detects(sd_log: float, effect: float) -> None:
-    rounds = rounds_needed(sd_log, effect)
-    assert minimum_detectable_effect(sd_log, rounds) <= effect
-    assert rounds == MIN_ROUNDS or minimum_detectable_effect(sd_log, rounds - 1) > effect
-
-
-def test_no_number_of_rounds_finds_nothing() -> None:
-    with pytest.raises(ValueError, match="above 0"):
-        rounds_needed(0.02, 0.0)
 
 
 def test_the_detectable_effect_is_found_four_times_in_five() -> None:
