@@ -13,6 +13,8 @@ from harness.collector.policy import DEFAULT_THRESHOLDS
 from harness.collector.probe import Probe
 from harness.collector.state import restore, snapshot
 
+pytestmark = pytest.mark.usefixtures("frozen_heap")
+
 
 def collections() -> list[int]:
     return [generation["collections"] for generation in gc.get_stats()]

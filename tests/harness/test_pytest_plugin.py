@@ -18,6 +18,8 @@ from engines.protocol import SamplingParams
 from harness.budget import BudgetExceeded, Limits, assert_tracked_per_request, check
 from harness.call_cost import UncountableCall, measure_call
 
+pytestmark = pytest.mark.usefixtures("frozen_heap")
+
 NUM_REQUESTS = 64
 
 
