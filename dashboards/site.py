@@ -1,24 +1,16 @@
 """The whole site: reads results, works out each page's content, writes a folder."""
 
-import shutil
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from jinja2 import Environment
-
-from dashboards import script
 from dashboards.commits import Commit, commits, known_subjects, remote_address
-from dashboards.experiments import Experiment, latest_figures, read_experiments, unfinished
+from dashboards.experiments import Experiment, read_experiments, unfinished
 from dashboards.folder import replacing_folder
-from dashboards.grid import Grid, GridCell, layout, sparkline
-from dashboards.machines import machines, of_experiments
-from dashboards.news import Change, News, news, steps
-from dashboards.pages import ASSETS, environment
-from dashboards.releases import COLUMNS
-from dashboards.series import Key, Series, all_series
-from dashboards.timelines import Timeline, timelines
+from dashboards.news import news, steps
+from dashboards.series import Key, all_series
+from dashboards.timelines import timelines
+from dashboards.writer import Content, Writer
 from harness.git import GitError
 from harness.store_files import StoreError, writing
 from harness.tracking.asv_config import results_folder
@@ -32,8 +24,6 @@ from harness.tracking.reruns import StoredRerun, by_series, load_reruns
 from harness.tracking.triage import NOTHING_SAID, Triage
 
 TIMELINES = 60
-MOST_GRID_SERIES = 2000
-"""More series than these, and the overview names the rest instead of drawing them."""
 
 
 class Built(NamedTuple):
@@ -66,7 +56,7 @@ def build(
     known = _commits(found, root, repository, commit_url, problems)
     series = all_series(found.figures, known)
     examined = examine_all(found.figures, _reruns(root, problems), triage)
-    content = _Content(
+    content = Content(
         commits=known,
         series=series,
         marks=steps(examined),
@@ -78,20 +68,8 @@ def build(
         now=now,
     )
     with replacing_folder(output) as folder, writing(output):
-        pages = _Writer(folder, content).everything()
+        pages = Writer(folder, content).everything()
     return Built(pages, content.news.sentence, problems)
-
-
-class _Content(NamedTuple):
-    commits: list[Commit]
-    series: list[Series]
-    marks: dict[Key, list[Change]]
-    news: News
-    experiments: list[Experiment]
-    timelines: tuple[list[Timeline], int]
-    root: Path
-    found: History
-    now: datetime
 
 
 def _read(results: Path) -> tuple[History, list[Experiment], Path]:
@@ -133,173 +111,3 @@ def _reruns(root: Path, problems: list[str]) -> dict[Key, list[Rerun]]:
         except StoreError as problem:
             problems.append(str(problem))
     return by_series(found)
-
-
-class _Writer:
-    """Writes the pages of one site into a folder."""
-
-    def __init__(self, folder: Path, content: _Content) -> None:
-        self.folder, self.content = folder, content
-        self.by_page: dict[str, list[Series]] = {}
-        for series in content.series:
-            self.by_page.setdefault(series.page, []).append(series)
-        self.places = {commit.hash: place for place, commit in enumerate(content.commits)}
-        self.several = len({series.key[:2] for series in content.series}) > 1
-        self.templates = self._templates()
-        self.pages = 0
-
-    def everything(self) -> int:
-        """All of it; the number of pages."""
-        shutil.copytree(ASSETS, self.folder / "assets")
-        content = self.content
-        self._page("index.html", "overview.html", **self._overview())
-        if content.series:
-            self._metrics()
-            self._commits()
-            self._page("compare.html", "compare.html", data=["commits", "series"])
-        if content.experiments or self.by_page:
-            self._page("heatmap.html", "heatmap.html", sources=self._heat_maps())
-        self._releases()
-        if content.timelines[0]:
-            self._timelines()
-        self._page(
-            "machines.html", "machines.html",
-            machines=machines(content.root, content.found.figures),
-            experiments=of_experiments(content.experiments), problems=content.found.problems,
-        )  # fmt: skip
-        return self.pages
-
-    def _templates(self) -> Environment:
-        content = self.content
-        has = [
-            (True, "index.html", "Overview"),
-            (bool(content.series), "metrics.html", "Metrics"),
-            (bool(content.series), "commits.html", "Commits"),
-            (bool(content.series), "compare.html", "Compare"),
-            (bool(content.experiments or content.series), "heatmap.html", "Heat map"),
-            (bool(content.timelines[0]), "timelines.html", "Timelines"),
-            (any(each.releases for each in content.experiments), "releases.html", "Releases"),
-            (True, "machines.html", "Machines"),
-        ]
-        return environment(
-            menu=[(address, word) for there, address, word in has if there],
-            built=f"{content.now:%Y-%m-%d %H:%M} UTC",
-            several=self.several,
-        )
-
-    def _page(self, path: str, template: str, data: Iterable[str] = (), **content: Any) -> None:
-        target = self.folder / path
-        target.parent.mkdir(exist_ok=True)
-        root = "../" * path.count("/")
-        current = {"metric": "metrics.html", "commit": "commits.html",
-                   "timeline": "timelines.html"}.get(path.split("/", 1)[0], path)  # fmt: skip
-        text = self.templates.get_template(template).render(
-            root=root, current=current, data=[f"{root}data/{name}.js" for name in data], **content
-        )
-        target.write_text(text, encoding="utf-8", errors="replace")
-        self.pages += 1
-
-    def _data(self, path: str, name: str, value: Any) -> None:
-        target = self.folder / "data" / f"{path}.js"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(script.assigned(name, value), encoding="utf-8")
-
-    def _overview(self) -> dict[str, Any]:
-        content = self.content
-        by_key = {series.key: series for series in content.series}
-        rows = [(change, by_key[change.key]) for change in content.news.changes
-                if change.key in by_key]  # fmt: skip
-        commit = content.commits[-1] if content.commits else None
-        verdicts = content.news.verdicts
-        shown, drawn = [], 0
-        for page, series in self.by_page.items():
-            drawn += len(series)
-            if drawn <= MOST_GRID_SERIES:
-                changed = sum(each.key in verdicts for each in series)
-                shown.append((page, series[0], self._grid(series, verdicts), changed))
-        return {
-            "news": content.news,
-            "suspicious": "suspicious" in verdicts.values(),
-            "rows": [(change, series, self._sparkline(series)) for change, series in rows],
-            "commit": commit,
-            "commits": {each.hash: each for each in content.commits},
-            "grids": shown,
-            "chosen": max(range(len(shown)), key=lambda place: shown[place][3], default=0),
-            "hidden": len(self.by_page) - len(shown),
-            "problems": len(content.found.problems),
-            "read": {"figures": len(content.found.figures), "commits": len(content.commits),
-                     "series": len(content.series), "experiments": len(content.experiments),
-                     "timelines": len(content.timelines[0])},
-        }  # fmt: skip
-
-    def _sparkline(self, series: Series) -> str:
-        return sparkline([point.value for point in series.points])
-
-    def _axes(self, series: Series) -> dict[str, str]:
-        where = {"machine": series.key[0], "environment": series.key[1]} if self.several else {}
-        return {**series.params, **where}
-
-    def _grid(self, series: list[Series], verdicts: dict[Key, str]) -> Grid:
-        cells = []
-        for place, each in enumerate(series):
-            values = each.values
-            text = each.bare(values[-1]) if values else "–"
-            cells.append((self._axes(each), GridCell(
-                text, verdict=verdicts.get(each.key, ""), sparkline=self._sparkline(each),
-                href=f"metric/{each.page}.html#s={place}",
-            )))  # fmt: skip
-        return layout(cells)
-
-    def _heat_maps(self) -> list[Experiment]:
-        """Those of experiments, and one of the last figures that asv stored."""
-        latest = latest_figures(self.by_page, self._axes)
-        return [*latest, *(each for each in self.content.experiments if not each.releases)]
-
-    def _releases(self) -> None:
-        """vLLM's releases, the summary with the most of them first."""
-        found = [(each, each.releases) for each in self.content.experiments if each.releases]
-        if found:
-            found.sort(key=lambda pair: len(pair[1].rows), reverse=True)
-            self._data("releases", "releases", [study.data for _, study in found])
-            self._page("releases.html", "releases.html", data=["releases"], studies=found,
-                       columns=COLUMNS)  # fmt: skip
-
-    def _metrics(self) -> None:
-        self._data("commits", "commits", script.commits_value(self.content.commits))
-        self._data("series", "series", script.series_value(self.content.series))
-        self._page("metrics.html", "metrics.html", benchmarks=[
-            (page, series[0], len(series), self._sparkline(series[0]))
-            for page, series in self.by_page.items()
-        ])  # fmt: skip
-        verdicts = self.content.news.verdicts
-        for page, series in self.by_page.items():
-            value = script.benchmark_value(series, self.content.marks, self.places)
-            self._data(f"metric/{page}", "benchmark", value)
-            shown = [(each, self._sparkline(each), verdicts.get(each.key, "")) for each in series]
-            self._page(
-                f"metric/{page}.html", "metric.html", data=["commits", f"metric/{page}"],
-                first=series[0], series=shown,
-            )  # fmt: skip
-
-    def _commits(self) -> None:
-        known = self.content.commits
-        values = script.commit_values(self.content.series, len(known))
-        self._page("commits.html", "commits.html", rows=[
-            (commit, len(rows)) for commit, rows in zip(known, values, strict=True)
-        ][::-1])  # fmt: skip
-        for place, (commit, rows) in enumerate(zip(known, values, strict=True)):
-            self._data(f"commit/{commit.page}", f"commit {place}", rows)
-            self._page(
-                f"commit/{commit.page}.html", "commit.html",
-                data=["commits", "series", f"commit/{commit.page}"], commit=commit, place=place,
-                older=known[place - 1] if place else None,
-                newer=known[place + 1] if place + 1 < len(known) else None,
-            )  # fmt: skip
-
-    def _timelines(self) -> None:
-        found, left = self.content.timelines
-        self._page("timelines.html", "timelines.html", timelines=found, left=left)
-        for each in found:
-            self._data(f"timeline/{each.page}", "timeline", each.data)
-            self._page(f"timeline/{each.page}.html", "timeline.html",
-                       data=[f"timeline/{each.page}"], timeline=each)  # fmt: skip

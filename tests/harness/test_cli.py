@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
+from processes import is_alive
 from small import answer
 
 from harness.cli import session
@@ -252,7 +253,7 @@ def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(tmp_path):
     assert comparing.returncode == 130
     assert "--resume" in err
     assert "Traceback" not in err
-    assert not [child for child in children if child.is_running()]
+    assert not [child for child in children if is_alive(child)]
     (folder,) = tmp_path.iterdir()
     assert len(list((folder / "trials").iterdir())) >= 10
     msgspec.json.decode((folder / "experiment.json").read_bytes(), type=ExperimentResult)

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
+from processes import is_alive
 from scratch_repository import Repository, leave_git_alone
 from small import answer
 
@@ -275,11 +276,11 @@ def test_ctrl_c_leaves_no_process_and_a_kill_leaves_results_that_are_read(reposi
             _, err = gating.communicate(timeout=60)
             if how == signal.SIGKILL:  # nobody is left to end them
                 for child in children:
-                    if child.is_running():
+                    if is_alive(child):
                         child.kill()
         assert gating.returncode == (130 if how == signal.SIGINT else -signal.SIGKILL)
         assert "Traceback" not in err
-        assert how == signal.SIGKILL or not [child for child in children if child.is_running()]
+        assert how == signal.SIGKILL or not [child for child in children if is_alive(child)]
     for folder in trials.glob("*-exact"):
         store = RunStore(trials, folder.name)
         assert store.load_trials()
