@@ -8,7 +8,7 @@ import pandas as pd
 
 from dashboards.grid import COLUMN, Grid, GridCell, against, layout
 from dashboards.releases import ReleaseStudy, release_study
-from dashboards.series import Series, short_unit
+from dashboards.series import Series
 from harness import format as fmt
 from harness.experiment import CellResult, ExperimentResult
 from harness.metrics import METRICS
@@ -170,6 +170,6 @@ def latest_figures(
         if values:
             first = series[0]
             name = first.metric if first.metric not in grids else f"{first.suite}.{first.metric}"
-            grids[name] = _grid(values, short_unit(first.unit), first.direction)
+            grids[name] = _grid(values, fmt.short_unit(first.unit), first.direction)
     about = [("figures", "the last of each series, of whichever commit")]
     return [Experiment("asv's last figures", about, [], {}, None, _ordered(grids))] * bool(grids)

@@ -8,7 +8,8 @@ from typing import Any
 
 from dashboards.commits import Commit
 from dashboards.news import Change
-from dashboards.series import Point, Series, short_unit
+from dashboards.series import Point, Series
+from harness.format import short_unit
 
 
 def assigned(name: str, value: Any) -> str:

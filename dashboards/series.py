@@ -60,7 +60,7 @@ class Series(NamedTuple):
     @property
     def plain_unit(self) -> str:
         """Its unit, where that does not go with each value as seconds and bytes do."""
-        unit = short_unit(self.unit)
+        unit = fmt.short_unit(self.unit)
         return "" if unit in ("s", "B") or unit.startswith("share") else unit
 
     def bare(self, value: Number) -> str:
@@ -69,12 +69,7 @@ class Series(NamedTuple):
 
     def shown(self, value: Number) -> str:
         """A value in words."""
-        return fmt.with_unit(value, short_unit(self.unit)).strip()
-
-
-def short_unit(unit: str) -> str:
-    """asv's words for a unit as gcbench has them."""
-    return {"seconds": "s", "bytes": "B", "unit": ""}.get(unit, unit)
+        return fmt.with_unit(value, fmt.short_unit(self.unit)).strip()
 
 
 def all_series(figures: pd.DataFrame, commits: list[Commit]) -> list[Series]:

@@ -92,3 +92,8 @@ def with_unit(value: float | None, unit: str) -> str:
         return percent(value)
     shown = number(value) if unit.endswith("/s") else count(value)
     return f"{shown} {unit}"
+
+
+def short_unit(unit: str) -> str:
+    """asv's words for a unit as gcbench has them."""
+    return {"seconds": "s", "bytes": "B", "unit": ""}.get(unit, unit)

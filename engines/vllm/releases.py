@@ -20,7 +20,6 @@ __all__ = [
     "base_interpreter",
     "check_version",
     "is_range",
-    "is_version",
     "known_versions",
     "label",
     "layer",

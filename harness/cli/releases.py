@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 import msgspec
-from packaging.version import Version
 from rich.console import Console
 
 from engines.vllm.releases import (
@@ -14,7 +13,6 @@ from engines.vllm.releases import (
     ReleaseError,
     base_interpreter,
     is_range,
-    is_version,
     known_versions,
     label,
     layer,
@@ -26,6 +24,7 @@ from harness.cli.session import Session, checked
 from harness.grid import is_exact
 from harness.report.header import header
 from harness.report.markdown import table_markdown
+from harness.report.release_lines import in_order
 from harness.report.releases import releases_table, roles_table
 from harness.report.releases_image import releases_image
 from harness.report.summary import failure_lines
@@ -37,7 +36,6 @@ from harness.trial import Mode
 
 _EXACT: list[Mode] = ["counts", "tracked"]
 _NEARLY: list[Mode] = ["tracked"]
-_NONE = Version("0")  # what is no version is left out later, with a reason
 
 EXAMPLES = f"""
 \b
@@ -187,13 +185,11 @@ def _wanted(texts: tuple[str, ...], *, last_patches: bool) -> list[str]:
             raise ReleaseError("--last-patches: only of a range, as in 0.10.2..0.12.0, or of all")
         return list(texts)
     known = known_versions()
-    found = chain.from_iterable(
+    ranges = (
         within(text, known, last_patches=last_patches) if is_range(text) else [text]
         for text in texts
     )
-    return sorted(
-        dict.fromkeys(found), key=lambda each: Version(each) if is_version(each) else _NONE
-    )
+    return in_order(list(chain.from_iterable(ranges)))
 
 
 def _prepare(wanted: list[str], console: Console, quiet: bool) -> tuple[list[str], list[str]]:

@@ -12,7 +12,6 @@ from harness.tracking.frames import parameter_columns
 from harness.tracking.history import History
 
 WORDS = dict[str, str](VERDICTS.items()) | {"changed": "~ changed", "missing": "– missing"}
-UNITS = {"seconds": "s", "bytes": "B", "unit": ""}
 _CAPTION = (
     "each metric by its own direction; same: within its noise floor, or the two 99 % intervals "
     "meet; changed: the metric says no direction"
@@ -93,7 +92,7 @@ def parameter_columns_of(changes: pd.DataFrame) -> list[str]:
 
 def _row(change: dict[Any, Any], parameters: list[str]) -> Row:
     values = [str(change[name]) for name in parameters if not pd.isna(change[name])]
-    unit = UNITS.get(change["unit"], change["unit"])
+    unit = fmt.short_unit(change["unit"])
     return (
         " · ".join((f"{change['suite']}.{change['metric']}".lstrip("."), *values)),
         fmt.with_unit(change["before"], unit).strip(),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from harness import format as fmt
-from harness.report.history import UNITS, WORDS
+from harness.report.history import WORDS
 from harness.report.literal import code_block, code_span, literal
 from harness.report.markdown import table_markdown
 from harness.report.plain import PlainTable, Row
@@ -162,7 +162,7 @@ def _self_test_row(row: SelfTest) -> Row:
 
 
 def _row(each: ChangedSeries) -> Row:
-    unit = UNITS.get(each.unit, each.unit)
+    unit = fmt.short_unit(each.unit)
     change = fmt.MISSING if each.ratio is None else fmt.percent(each.ratio - 1, signed=True)
     verdict = WORDS[each.verdict] if each.status == "open" else each.status
     sure = "exact" if each.kind == "exact" else _CERTAINTY[each.certainty]

@@ -50,6 +50,17 @@ def printed(print_it, *args, **kwargs) -> str:
     return text
 
 
+def shown_by(command, result) -> str:
+    """What a command's module prints of a result on a terminal."""
+
+    def show(console):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(command, "make_console", lambda: console)
+            command._show(result)
+
+    return printed(show)
+
+
 def samples(name: str, *values: float | None) -> MetricSamples:
     metric = METRICS[name]
     known = sorted(value for value in values if value is not None)

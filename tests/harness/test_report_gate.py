@@ -7,8 +7,9 @@ import pytest
 from gate_results import ARRAYS, EXACT, LISTS, cell, exact, result, timing
 from hypothesis import example, given
 from hypothesis import strategies as st
-from test_report import assert_golden, printed
+from test_report import assert_golden, shown_by
 
+from harness.cli import gate as gate_command
 from harness.report.gate import findings, gate_markdown, gate_tables, headline
 from harness.report.literal import code_block, code_span, literal
 from harness.tracking.gate_words import conclude_gate
@@ -72,14 +73,7 @@ MADE_UP = {
 
 
 def terminal(of) -> str:
-    from harness.cli.gate import _show
-
-    def show(console):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("harness.cli.gate.make_console", lambda: console)
-            _show(of)
-
-    return printed(show)
+    return shown_by(gate_command, of)
 
 
 def test_on_a_terminal():

@@ -5,9 +5,10 @@ import re
 import msgspec
 import pytest
 from markdown_it import MarkdownIt
-from test_report import assert_golden, printed
+from test_report import assert_golden, shown_by
 from test_report_gate import NASTY
 
+from harness.cli import nightly as nightly_command
 from harness.report.nightly import nightly_headline, nightly_markdown
 from harness.tracking.nightly.result import Alert, ChangedSeries, MeasuredCommit, NightlyResult
 
@@ -76,14 +77,7 @@ NIGHTS = {
 
 
 def terminal(of: NightlyResult) -> str:
-    from harness.cli.nightly import _show
-
-    def show(console):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("harness.cli.nightly.make_console", lambda: console)
-            _show(of)
-
-    return printed(show)
+    return shown_by(nightly_command, of)
 
 
 def test_on_a_terminal():
