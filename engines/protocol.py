@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -235,6 +235,37 @@ class StepEngine(EngineProcess, Protocol):
 
     def shutdown(self) -> None:
         """End the engine's processes; safe to call twice."""
+        ...
+
+
+Setting = str | int | bool
+
+
+class EngineState(NamedTuple):
+    """How an engine runs, read off its parts once they are there; named as in `EngineConfig`.
+
+    ``found``: every switch as it is in force, and classes worth knowing. ``asked``: what some of
+    them were asked to be; an engine for which the two disagree must not be measured.
+    """
+
+    found: dict[str, Setting]
+    asked: dict[str, Setting]
+
+    def differences(self) -> list[str]:
+        """Each switch that is not as asked, in words."""
+        return [
+            f"{name} is {self.found.get(name)}, not {wanted}"
+            for name, wanted in self.asked.items()
+            if self.found.get(name) != wanted
+        ]
+
+
+@runtime_checkable
+class ReadsBack(Protocol):
+    """An engine around somebody else's code, which may decide otherwise than it was asked."""
+
+    def read_back(self) -> EngineState:
+        """How it runs; between steps. Raises EngineDeadError where a process has died."""
         ...
 
 

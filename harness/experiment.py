@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from engines.protocol import Setting
 from harness.trial import Cell, ProcessResult, TrialFailure
 
 SCHEMA = "gcbench.experiment/1"
@@ -24,7 +25,7 @@ class MetricSamples(msgspec.Struct, frozen=True, kw_only=True):
 class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     """One cell over all its rounds. ``group``: only cells of one group get verdicts.
 
-    ``steady_state`` and ``delivered`` are the words of one of its trials.
+    ``steady_state``, ``delivered`` and ``engine_state`` are those of one of its trials.
     """
 
     id: str
@@ -36,6 +37,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     tokens_sha256: str
     steady_state: str = ""
     delivered: str = ""
+    engine_state: dict[str, Setting] = {}
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):

@@ -43,6 +43,13 @@ def count(value: float | None) -> str:
     return f"{value:,.1f}" if abs(value) >= 100 else number(value)
 
 
+def setting(value: str | int | bool) -> str:
+    """A switch as a command line has it: "off", "8,192", and of a class its name alone."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return count(value) if isinstance(value, int) else value.rpartition(".")[2]
+
+
 def percent(share: float | None, *, signed: bool = False) -> str:
     """A share of one in percent: "12.3 %", "0.04 %"; with its sign where ``signed``."""
     if not _known(share):

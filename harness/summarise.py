@@ -92,6 +92,7 @@ def _cell(trials: Trials, cell: Cell, name: str, group: int) -> CellResult:
         tokens_sha256=", ".join(sorted({result.tokens_sha256 for result in rounds or [shown]})),
         steady_state=shown.steady_state,
         delivered=shown.delivered,
+        engine_state=shown.engine_state,
     )
 
 

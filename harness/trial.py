@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from engines.protocol import Setting
+
 TRIAL_SCHEMA = "gcbench.trial/1"
 RESULT_SCHEMA = "gcbench.trial-result/1"
 
@@ -112,7 +114,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     ``is_scripted``, tokens are the same in every engine; where not, lengths are what can agree.
     ``slice_host_seconds``: mean host time of a step in each slice of the window.
     ``steady_state``: its steps, or why there is none; ``delivered``: whether requests arrived as
-    scheduled, "" where none came by themselves.
+    scheduled, "" where none came by themselves. ``engine_state``: the engine's switches as read
+    back from it, where it can be asked.
     """
 
     cell: Cell
@@ -131,6 +134,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     slice_host_seconds: list[float] = []
     steady_state: str = ""
     delivered: str = ""
+    engine_state: dict[str, Setting] = {}
     invalid: str = ""
     schema: str = RESULT_SCHEMA
 

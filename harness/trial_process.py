@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 import engines
-from engines.protocol import EngineClass, EngineDeadError, EngineProcess
+from engines.protocol import EngineClass, EngineDeadError, EngineProcess, ReadsBack, Setting
 from engines.registry import ENGINES
 from engines.unix import die_with_parent
 from harness.arrivals import comes_by_itself
@@ -63,6 +63,22 @@ def window_events(process: EngineProcess) -> Events:
     return window.window_events(process.role)
 
 
+def read_back(engine: object, name: str) -> dict[str, Setting]:
+    """The switches of an engine as they are in force; nothing of one that does not say.
+
+    Raises ValueError where it does not run as it was asked to.
+    """
+    if not isinstance(engine, ReadsBack):
+        return {}
+    state = engine.read_back()
+    if differences := state.differences():
+        raise ValueError(
+            f"engine {name} does not run as asked: {', '.join(differences)}; this release or "
+            "its platform overrides what it is given, so leave that setting out"
+        )
+    return state.found
+
+
 def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResult:
     """Run one trial in this interpreter.
 
@@ -82,6 +98,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
     is_real_time = not mode.virtual_time and not trial.slice_steps
     sender: Sender | None = None
     try:
+        engine_state = read_back(engine, cell.engine)
         engine.collective_rpc(prepare, cell.heap_objects, trial.seed)
         if is_real_time and comes_by_itself(schedule):
             sender = Sender(schedule.arrival_seconds)
@@ -98,8 +115,9 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         refusals = [text for text in engine.collective_rpc(open_window, *opened) if text]
         if refusals:
             raise ValueError(refusals[0])
-        wire_bytes, stats = engine.wire_bytes, engine.scheduler_stats()
-        work = engine.device_stats()
+        wire_bytes, stats, work = (
+            engine.wire_bytes, engine.scheduler_stats(), engine.device_stats()
+        )  # fmt: skip
         window_ns = -time.perf_counter_ns()
         client.run(trial.max_steps, trial.slice_steps, pause)
         window_ns += time.perf_counter_ns() - paused.away_ns
@@ -149,6 +167,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         slice_host_seconds=host_seconds_by_slice(observation, trial.slice_steps),
         steady_state=measured.steady_state,
         delivered=measured.delivered,
+        engine_state=engine_state,
         invalid=measured.invalid,
     )
 

@@ -49,11 +49,13 @@ def common_arguments(config: EngineConfig, engine_args_class: Any) -> dict[str, 
         "skip_tokenizer_init": True,
         "generation_config": "vllm",
         "enable_prefix_caching": config.enable_prefix_caching,
+        "enable_chunked_prefill": True,
         "scheduling_policy": config.scheduling_policy,
         "disable_log_stats": True,
         "max_model_len": config.max_model_len,
         "max_num_seqs": config.max_num_seqs,
         "max_num_batched_tokens": config.max_num_batched_tokens,
+        "distributed_executor_backend": "mp" if config.worker == "process" else "uni",
         **scheduling(config, engine_args_class),
     }
 

@@ -10,6 +10,7 @@ from engines.protocol import (
     PHASES,
     EngineConfig,
     EngineDeadError,
+    EngineState,
     Int32Array,
     SamplingParams,
     StepOutput,
@@ -18,6 +19,7 @@ from engines.vllm.control import Control
 from engines.vllm.device_log import DeviceLog
 from engines.vllm.here import HERE
 from engines.vllm.outputs import Outputs
+from engines.vllm.read_back import core_settings, core_settings_here, engine_state
 from engines.vllm.settings import private_folder, set_environment
 
 
@@ -30,8 +32,8 @@ def _in_a_line(error: ValueError) -> str:
 class VllmEngine:
     """Drives vLLM as its own ``LLM`` class does, with outputs streamed as deltas.
 
-    Whoever subclasses says by `engine_args` what is to be built. Raises ValueError for what
-    vLLM refuses, EngineDeadError where one of its processes has ended.
+    Whoever subclasses says by `engine_args` and `executor_class` what is to be built. Raises
+    ValueError for what vLLM refuses, EngineDeadError where one of its processes has ended.
     """
 
     host_path: bool
@@ -42,6 +44,7 @@ class VllmEngine:
 
     def __init__(self, config: EngineConfig) -> None:
         set_environment(engine_core=config.engine_core, host_path=self.host_path)
+        self._config = config
         self._folder = private_folder()
         self.device_log_path = f"{self._folder}/device-log"
         self._device_log = DeviceLog(self.device_log_path, create=True)
@@ -74,13 +77,15 @@ class VllmEngine:
         from vllm.v1.engine.llm_engine import LLMEngine
 
         from engines.vllm.dialect import known_arguments
+        from engines.vllm.executor import in_place_of_vllms
 
         self._sampling_params = VllmSamplingParams
         self._delta = RequestOutputKind.DELTA
         self._died: type[Exception] = VllmEngineDeadError
         arguments = known_arguments(EngineArgs, self.engine_args(config, EngineArgs))
         try:
-            return LLMEngine.from_engine_args(EngineArgs(**arguments))
+            with in_place_of_vllms(self.executor_class(config)):
+                return LLMEngine.from_engine_args(EngineArgs(**arguments))
         except ValueError as error:
             raise ValueError(f"vLLM refuses: {_in_a_line(error)}") from None
 
@@ -99,6 +104,10 @@ class VllmEngine:
 
     def engine_args(self, config: EngineConfig, engine_args_class: Any) -> dict[str, Any]:
         """Arguments of vLLM's ``EngineArgs``; those that a release lacks are left out."""
+        raise NotImplementedError
+
+    def executor_class(self, config: EngineConfig) -> Any:
+        """The executor that vLLM's engine core is to build."""
         raise NotImplementedError
 
     def _other_roles(self, config: EngineConfig) -> list[str]:
@@ -189,6 +198,14 @@ class VllmEngine:
 
     def handoff_bytes(self, sampled: Any) -> None:
         """Not known: vLLM lets go of a step's tokens within the step."""
+
+    def read_back(self) -> EngineState:
+        """What scheduler, engine core, executor and front end turned out to be."""
+        if self._is_remote:
+            (core,) = filter(None, self._control.rpc(core_settings_here, ()))
+        else:
+            core = core_settings(self._engine.engine_core.engine_core)
+        return engine_state(self._config, self._engine, core)
 
     def scheduler_stats(self) -> dict[str, int]:
         """Not asked for: vLLM's statistics are switched off."""

@@ -1,10 +1,11 @@
 """vLLM's own executors, looked at: when a step passes through them, and what comes back."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from vllm.v1.executor.abstract import UniProcExecutor
+from vllm.v1.executor.abstract import Executor, UniProcExecutor
 from vllm.v1.executor.multiproc_executor import MultiprocExecutor
 
 from engines.builtin.registries import REPRESENTATIONS
@@ -133,3 +134,18 @@ class TimedUniProc(_Timed, UniProcExecutor):  # type: ignore[misc]
 
 class TimedMultiproc(_Timed, MultiprocExecutor):  # type: ignore[misc]
     """vLLM's worker in a process of its own."""
+
+
+@contextmanager
+def in_place_of_vllms(executor: type[Executor]) -> Iterator[None]:
+    """Let vLLM, built inside, take this executor for whichever its configuration names.
+
+    It takes a class by ``distributed_executor_backend`` too, but up to 0.16 refuses async
+    scheduling with one.
+    """
+    own = Executor.__dict__["get_class"]
+    Executor.get_class = staticmethod(lambda _: executor)
+    try:
+        yield
+    finally:
+        Executor.get_class = own

@@ -59,19 +59,26 @@ class HostPathEngine(VllmEngine):
         alone = config.worker == config.engine_core == "in-process"
         return alone and config.device == "null" and config.output_processing == "inline"
 
-    def engine_args(self, config: EngineConfig, engine_args_class: Any) -> dict[str, Any]:
-        """All that a server would set, with as many blocks as our device says."""
+    def executor_class(self, config: EngineConfig) -> Any:
+        """Ours where something is to be seen or turned back between scheduler and worker."""
+        from vllm.v1.executor.abstract import UniProcExecutor
+
         from engines.vllm import executor
         from engines.vllm.dialect import SCHEDULER_TAKES, representation_of
+
+        if config.worker == "process":
+            return executor.HostPathMultiproc
+        if representation_of(config.representation) == SCHEDULER_TAKES:
+            return UniProcExecutor  # the worker is here to stamp the phases
+        return executor.HostPathUniProc
+
+    def engine_args(self, config: EngineConfig, engine_args_class: Any) -> dict[str, Any]:
+        """All that a server would set, with as many blocks as our device says."""
+        from engines.vllm.dialect import representation_of
         from engines.vllm.model import ARCHITECTURE
         from engines.vllm.settings import additional_config
 
         config = replace(config, representation=representation_of(config.representation))
-        backend: Any = executor.HostPathUniProc
-        if config.worker == "process":
-            backend = executor.HostPathMultiproc
-        elif config.representation == SCHEDULER_TAKES:
-            backend = "uni"  # nothing to turn back, and the worker is here to stamp the phases
         return arguments.common_arguments(config, engine_args_class) | {
             "load_format": "dummy",
             "enforce_eager": True,
@@ -81,7 +88,6 @@ class HostPathEngine(VllmEngine):
                 "architectures": [ARCHITECTURE],
                 "max_position_embeddings": config.max_model_len,
             },
-            "distributed_executor_backend": backend,
             "additional_config": additional_config(config, self.device_log_path),
         }
 

@@ -56,19 +56,22 @@ class InProcessEngine(VllmEngine):
         """Never: a model's arithmetic has threads, and its steps a clock."""
         return False
 
+    def executor_class(self, config: EngineConfig) -> Any:
+        """vLLM's own, timed."""
+        from engines.vllm import executor
+
+        return executor.TimedMultiproc if config.worker == "process" else executor.TimedUniProc
+
     def engine_args(self, config: EngineConfig, engine_args_class: Any) -> dict[str, Any]:
         """All that a server would set."""
-        from engines.vllm import executor
         from engines.vllm.settings import additional_config
 
-        watched = {"in-process": executor.TimedUniProc, "process": executor.TimedMultiproc}
         with_weights = has_weights(model_folder(config.model))
         return arguments.common_arguments(config, engine_args_class) | {
             "load_format": "auto" if with_weights else "dummy",
             "dtype": "float32" if config.device == "cpu" else "auto",
             "enforce_eager": config.device == "cpu",
             "seed": config.seed % 2**32,
-            "distributed_executor_backend": watched[config.worker],
             "additional_config": additional_config(config, self.device_log_path),
         }
 

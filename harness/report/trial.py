@@ -92,6 +92,8 @@ def _header(trial: TrialResult) -> list[tuple[str, str]]:
         ("trial", f"mode {trial.mode}, seed {trial.seed}, {fmt.seconds(trial.wall_seconds)}"),
         ("arrivals", trial.delivered),
         ("steady state", trial.steady_state),
+        ("engine", ", ".join(f"{name} {fmt.setting(value)}"
+                             for name, value in trial.engine_state.items())),
         ("interpreter", trial.interpreter),
         ("code", trial.code_commit),
         ("tokens", trial.tokens_sha256[:12]),

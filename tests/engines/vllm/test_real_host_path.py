@@ -14,7 +14,7 @@ from vllm_trials import TIMEOUT_SECONDS, cell, outputs, run, schedule, trial
 from engines.protocol import FinishReason
 from harness.collector.policy import DEFAULT_THRESHOLDS
 from harness.isolate import _TrialProcess
-from harness.trial import ProcessResult, TrialFailure
+from harness.trial import ProcessResult, TrialFailure, TrialResult
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
 
@@ -56,8 +56,40 @@ def test_tokens_lengths_and_reasons_are_the_built_in_engines_and_policies_hold(t
             assert getattr(result, name) == getattr(results[0], name), (name, axes)
         assert result.is_scripted
         assert [each.role for each in result.processes] == roles(axes)
+        check_engine(result, axes)
         for process in result.processes:
             check_state(process, axes["gc"])
+
+
+SCHEDULERS = {"inline": "scheduler.Scheduler", "overlapped": "async_scheduler.AsyncScheduler"}
+
+
+def check_engine(result: TrialResult, axes: dict[str, Any]) -> None:
+    """The switches as vLLM's own processes say that they are in force."""
+    state = result.engine_state
+    wanted = {"output_processing": "inline", "worker": "in-process", "engine_core": "in-process"}
+    for name, default in wanted.items():
+        assert state[name] == axes.get(name, default)
+    assert state["scheduler"].endswith(SCHEDULERS[state["output_processing"]])
+    assert (state["enable_prefix_caching"], state["enable_chunked_prefill"]) == (False, True)
+    assert (state["detokenizer"], state["max_num_seqs"]) == ("none", 12)
+
+
+def test_overlapped_schedules_a_step_ahead_and_does_more_per_step(tmp_path):
+    even = schedule([12] * 8, [8] * 8)
+    asked = [cell("vllm-hostpath", batch_size=8, output_processing=kind) for kind in SCHEDULERS]
+    results = run([trial(even, tmp_path, each, "opcodes") for each in asked])
+    inline, overlapped = (result.metrics for result in results)
+    assert (inline["num_steps"], overlapped["num_steps"]) == (12, 13), "the first brings nothing"
+    assert overlapped["bytecodes_per_request_step"] > 1.03 * inline["bytecodes_per_request_step"]
+    for name in ("tokens_sha256", "finish_sha256"):
+        assert len({getattr(result, name) for result in results}) == 1
+
+
+def test_prefix_caching_is_on_where_it_is_asked_for(tmp_path):
+    asked = cell("vllm-hostpath", prefix_caching="on")
+    (result,) = run([trial(schedule([4] * 4, [40] * 4), tmp_path, asked)])
+    assert result.engine_state["enable_prefix_caching"]
 
 
 def check_state(process: ProcessResult, gc: str) -> None:

@@ -1,17 +1,19 @@
 """Real vLLM on a CPU, with a small model whose weights are made up."""
 
 import pytest
-from vllm_trials import cell, run, schedule, trial
+from vllm_trials import TIMEOUT_SECONDS, cell, run, schedule, trial
 
 from harness.cli.main import main
+from harness.isolate import isolate
+from harness.trial import TrialFailure
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
 
 CELLS = [
     {"gc": "default"},
-    {"gc": "freeze", "output_processing": "overlapped", "engine_core": "process"},
+    {"gc": "freeze", "engine_core": "process"},
     {"gc": "disabled", "worker": "process"},
-    {"gc": "threshold:5000/20/30", "output_processing": "overlapped"},
+    {"gc": "threshold:5000/20/30"},
 ]
 ROLES = [["engine"], ["frontend", "engine"], ["engine", "worker"], ["engine"]]
 
@@ -25,6 +27,8 @@ def test_lengths_and_reasons_are_the_built_in_engines_and_policies_hold(tmp_path
         assert result.finish_sha256 == builtin.finish_sha256, axes
         assert not result.is_scripted
         assert [process.role for process in result.processes] == roles
+        for name in ("worker", "engine_core"):
+            assert result.engine_state[name] == axes.get(name, "in-process")
         for process in result.processes:
             state = process.state
             assert state.enabled == (axes["gc"] != "disabled")
@@ -32,6 +36,17 @@ def test_lengths_and_reasons_are_the_built_in_engines_and_policies_hold(tmp_path
             assert (state.freeze_count > state.tracked_objects / 2) == (axes["gc"] == "freeze")
     # Greedy sampling of the same weights: scheduling and collector change no token.
     assert len({result.tokens_sha256 for result in results}) == 1
+
+
+@pytest.mark.parametrize("engine_core", ["in-process", "process"])
+def test_a_switch_that_vllm_overrides_is_refused(engine_core, tmp_path):
+    """Its CPU platform has no async scheduling, and says so only in its own code."""
+    asked = cell("vllm", model="opt-tiny", device="cpu", output_processing="overlapped",
+                 engine_core=engine_core)  # fmt: skip
+    (outcome,) = isolate([trial(schedule([4] * 4, [8] * 4), tmp_path, asked)], TIMEOUT_SECONDS)
+    assert isinstance(outcome, TrialFailure)
+    assert outcome.kind == "refused"
+    assert "does not run as asked: output_processing is inline, not overlapped" in outcome.reason
 
 
 def test_a_context_that_is_longer_than_the_models_is_refused_in_a_sentence(tmp_path, capsys):

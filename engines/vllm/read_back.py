@@ -1,0 +1,87 @@
+"""How vLLM really runs: its switches, read off the engine core and the front end that are there.
+
+A platform, a release or a model may override what was asked for, and says so at most in a log.
+"""
+
+import os
+import sys
+import threading
+from typing import Any
+
+from engines.protocol import EngineConfig, EngineState, Setting
+from engines.vllm.here import HostProcess
+
+
+def engine_state(config: EngineConfig, llm_engine: Any, core: dict[str, Setting]) -> EngineState:
+    """What `core_settings` found, and the front end's part, beside what was asked for."""
+    core_pid = core.pop("pid")
+    found = core | {
+        "engine_core": "in-process" if core_pid == os.getpid() else "process",
+        "detokenizer": _present(llm_engine.output_processor.tokenizer),
+        "log_stats": bool(llm_engine.log_stats),
+    }
+    names = (
+        "output_processing", "enable_prefix_caching", "scheduling_policy", "worker", "engine_core",
+        "detokenizer", "max_num_seqs", "max_num_batched_tokens", "max_model_len",
+    )  # fmt: skip
+    asked = {name: getattr(config, name) for name in names}
+    return EngineState(found, asked | {"enable_chunked_prefill": True, "log_stats": False})
+
+
+def core_settings(core: Any) -> dict[str, Setting]:
+    """The switches of an ``EngineCore``, and the process that it is in."""
+    scheduler = core.scheduler
+    config = scheduler.scheduler_config
+    return {
+        "pid": os.getpid(),
+        "scheduler": _class_name(scheduler),
+        "executor": _class_name(core.model_executor),
+        "output_processing": _output_processing(core),
+        "enable_prefix_caching": bool(scheduler.kv_cache_manager.enable_caching),
+        "enable_chunked_prefill": bool(config.enable_chunked_prefill),
+        "scheduling_policy": str(scheduler.policy.value),
+        "worker": "in-process" if hasattr(core.model_executor, "driver_worker") else "process",
+        "max_num_seqs": int(scheduler.max_num_running_reqs),
+        "max_num_batched_tokens": int(scheduler.max_num_scheduled_tokens),
+        "max_model_len": int(scheduler.max_model_len),
+    }
+
+
+def core_settings_here(process: HostProcess) -> dict[str, Setting] | None:
+    """`core_settings` of a process of vLLM's own; None where it holds no engine core."""
+    if process.role != "engine":
+        return None
+    return core_settings(_core_on_the_stack())
+
+
+def _core_on_the_stack() -> Any:
+    """The engine core of this process: vLLM keeps it nowhere but in the frame of its busy loop."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None:
+        owner = frame.f_locals.get("self")
+        if hasattr(owner, "scheduler") and hasattr(owner, "model_executor"):
+            return owner
+        frame = frame.f_back
+    raise ValueError("vLLM's engine core is not where this release's switches can be read")
+
+
+def _output_processing(core: Any) -> str:
+    """A scheduler that plans ahead, and a queue of batches for what it plans, or neither."""
+    from vllm.v1.core.sched.async_scheduler import AsyncScheduler
+
+    plans_ahead, has_queue = (
+        isinstance(core.scheduler, AsyncScheduler),
+        core.batch_queue is not None,
+    )
+    if plans_ahead != has_queue:
+        name = type(core.scheduler).__name__
+        return f"{name} {'with' if has_queue else 'without'} a queue of batches"
+    return "overlapped" if plans_ahead else "inline"
+
+
+def _present(tokenizer: Any) -> str:
+    return "none" if tokenizer is None else type(tokenizer).__name__
+
+
+def _class_name(part: Any) -> str:
+    return f"{type(part).__module__}.{type(part).__qualname__}"
