@@ -56,7 +56,7 @@ def _of_job(job: dict[str, Any]) -> Iterator[str]:
     scripts = "\n".join(step.get("run", "") for step in steps)
     for step in steps:
         action, given = step.get("uses", ""), step.get("with", {})
-        if action and not re.fullmatch(r"actions/[\w-]+@v\d+", action):
+        if action and not re.fullmatch(r"actions/[\w-]+(/[\w-]+)?@v\d+", action):
             yield f"{action} is not GitHub's own at a major version"
         if action.startswith("actions/checkout@"):
             if given.get("persist-credentials") is not False:
@@ -126,14 +126,19 @@ def test_a_pull_request_is_tested_and_gated():
 
 
 def test_every_night_is_measured_kept_and_shown():
-    steps = YAML(typ="safe").load(NIGHTLY.read_text())["jobs"]["nightly"]["steps"]
+    job = YAML(typ="safe").load(NIGHTLY.read_text())["jobs"]["nightly"]
+    steps = job["steps"]
     (place,) = [n for n, step in enumerate(steps) if "gcbench nightly" in step.get("run", "")]
     words = shlex.split(steps[place]["run"])
-    cache = next(step for step in steps[:place] if step.get("uses", "").startswith("actions/cache"))
-    assert cache["with"]["path"] == str(results_folder(ROOT / "asv.conf.json").relative_to(ROOT))
-    assert [step["if"] for step in steps[place + 1 :]] == ["always()"] * 2, "shown if it fails too"
+    kept = str(results_folder(ROOT / "asv.conf.json").relative_to(ROOT))
+    caches = [step for step in steps if step.get("uses", "").startswith("actions/cache")]
+    assert [step["with"]["path"] for step in caches] == [kept] * 2, "as restored, so saved"
+    assert steps[place + 1] is caches[1], "saved before anything else can go wrong"
+    assert steps[place]["timeout-minutes"] < job["timeout-minutes"], "and before time is over"
+    assert [step["if"] for step in steps[place + 2 :]] == ["always()"] * 2, "shown if it fails too"
     shown = steps[-1]["with"]["path"].split()
     assert {words[words.index(flag) + 1] for flag in ("--markdown", "--json")} < set(shown)
+    assert kept in shown, "at hand where the cache is lost"
 
 
 @pytest.mark.parametrize(
