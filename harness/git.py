@@ -45,6 +45,18 @@ def git(root: Path, *arguments: str, environment: Mapping[str, str] = {}) -> str
     return answer.stdout.strip("\n")
 
 
+def changed_files(root: Path, *paths: str, untracked: bool = True) -> list[str]:
+    """Files that differ from the last commit, in these paths or anywhere. Raises GitError.
+
+    Of a submodule it counts which commit is checked out: to see more, git would run in there.
+    """
+    listed = git(
+        root, "status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty",
+        f"--untracked-files={'all' if untracked else 'no'}", "--", *paths,
+    )  # fmt: skip
+    return [entry[3:] for entry in listed.split("\0") if entry]
+
+
 def _reason(status: int, stderr: str) -> str:
     if status < 0:
         return f"it was killed by {signal.Signals(-status).name}"

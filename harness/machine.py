@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 
-from harness.git import GitError, git
+from harness.git import GitError, changed_files, git
 
 GIB = 1 << 30
 
@@ -49,10 +49,13 @@ def code_identity(root: Path) -> tuple[str, str]:
     "" too where ``root`` lies in a checkout that does not track it, as site-packages may.
     """
     root = Path(root).resolve()
-    commit = _git(root, "rev-parse", "HEAD")
-    if not commit or not _git(root, "ls-files", "--", "."):
+    try:
+        commit = git(root, "rev-parse", "HEAD")
+        if not git(root, "ls-files", "--", "."):
+            return str(root), ""
+        return str(root), commit + ("+dirty" if changed_files(root, ".") else "")
+    except GitError:
         return str(root), ""
-    return str(root), commit + ("+dirty" if _git(root, "status", "--porcelain", "--", ".") else "")
 
 
 def version(distribution: str) -> str:
@@ -131,11 +134,3 @@ def _gpu_names() -> list[str]:
             pynvml.nvmlShutdown()
     except Exception:  # no package, no driver, no GPU: all mean that none can be named
         return []
-
-
-def _git(root: Path, *arguments: str) -> str:
-    """What git says, "" where it says nothing."""
-    try:
-        return git(root, *arguments)
-    except GitError:
-        return ""

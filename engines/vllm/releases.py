@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -64,11 +63,11 @@ def prepare(release: str, say: Callable[[str], None]) -> Path:
 
 
 def label(release: str) -> str:
-    """What reports call it: the version, or of a path what git, else vLLM itself, says."""
+    """What it calls itself: the version, or of a path what vLLM there says, else its folder."""
     folder = None if is_version(release) else _checkout(release)
     if folder is None:
         return check_version(release)
-    return _described_by_git(folder) or _own_version(folder) or folder.name
+    return _own_version(folder) or folder.name
 
 
 def _checkout(text: str) -> Path | None:
@@ -104,24 +103,6 @@ def _unpacked(version: str, say: Callable[[str], None]) -> Path:
 def _marker(folder: Path) -> Path:
     """Its presence says that this release was imported in the base of this Python."""
     return folder / f".checked-{base_folder().name}"
-
-
-def _described_by_git(folder: Path) -> str | None:
-    """None unless ``folder`` is the top of a checkout: one around it says nothing of vLLM."""
-    # Set inside of git's hooks, they name another checkout.
-    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-
-    def git(*arguments: str) -> str | None:
-        command = ["git", "-C", str(folder), *arguments]
-        try:
-            done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-        except FileNotFoundError:
-            return None
-        return done.stdout.strip() if done.returncode == 0 else None
-
-    if git("rev-parse", "--show-cdup") != "":
-        return None
-    return git("describe", "--tags", "--always", "--dirty")
 
 
 def _own_version(folder: Path) -> str | None:

@@ -14,7 +14,6 @@ from engines.vllm.releases import (
     base_interpreter,
     is_range,
     known_versions,
-    label,
     layer,
     prepare,
     within,
@@ -22,6 +21,7 @@ from engines.vllm.releases import (
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session, checked
 from harness.grid import is_exact
+from harness.release_label import release_label
 from harness.report.header import header
 from harness.report.markdown import table_markdown
 from harness.report.release_lines import in_order
@@ -140,7 +140,7 @@ def releases(
     prepared, failures = _prepare(wanted, stderr, flags["quiet"])
     if prepare_only:
         for release in prepared:
-            click.echo(f"{label(release)}: {layer(release)}")
+            click.echo(f"{release_label(release)}: {layer(release)}")
     if not prepared:
         ctx.exit(3)
     if prepare_only:
@@ -152,7 +152,7 @@ def releases(
     result, interrupted = session.run(plan, Precision(0.0, 0.0))
     left_out = [f"Left out: {failure}" for failure in failures]
     result = msgspec.structs.replace(result, notes=[*left_out, *result.notes])
-    labels = {release: label(release) for release in prepared}
+    labels = {release: release_label(release) for release in prepared}
     tables = [releases_table(result, labels)]
     if (roles := roles_table(result, labels)) is not None:
         tables.append(roles)

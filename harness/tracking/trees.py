@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.git import GitError, git
+from harness.git import GitError, changed_files, git
 from harness.store_files import StoreError, writing
 
 WORK_TREE = "work tree"
@@ -69,7 +69,7 @@ def take_tree(repo: Path, commit: str, package: str, folder: Path) -> Tree:
             _copy(root, package, folder)
         else:
             _check_out(root, sha, package, folder)
-    is_dirty = commit == WORK_TREE and uncommitted(root, package)
+    is_dirty = commit == WORK_TREE and changed_files(root, package)
     return Tree(
         asked=commit,
         sha=sha + (_DIRTY if is_dirty else ""),
@@ -83,7 +83,7 @@ def differences(repo: Path, base: Tree, head: Tree, package: str) -> list[str]:
     root = _root(repo)
     sentences = []
     between = git(root, "diff-tree", "-r", "-z", "--name-only", base.commit, head.commit)
-    changed = _names(between) + (uncommitted(root, ".") if head.asked == WORK_TREE else [])
+    changed = _names(between) + (changed_files(root) if head.asked == WORK_TREE else [])
     outside = sorted({path.split("/")[0] for path in changed} - {package})
     if not any(path.startswith(f"{package}/") for path in changed):
         sentences.append(
@@ -94,19 +94,13 @@ def differences(repo: Path, base: Tree, head: Tree, package: str) -> list[str]:
         sentences.append(
             f"Outside {package}/ they differ in {named}: not compared, one harness measures both."
         )
-    if head.asked != WORK_TREE and (left := uncommitted(root, package)):
+    if head.asked != WORK_TREE and (left := changed_files(root, package)):
         files = "file" if len(left) == 1 else "files"
         sentences.append(
             f"Uncommitted changes in {len(left)} {files} of {package}/ belong to neither commit; "
             "leave HEAD out to measure the work tree as it stands."
         )
     return sentences
-
-
-def uncommitted(root: Path, package: str) -> list[str]:
-    """Files under ``package`` that differ from the last commit, new ones included."""
-    asked = ("--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", package)
-    return [entry[3:] for entry in _names(git(root, "status", *asked))]
 
 
 def _names(listed: str) -> list[str]:

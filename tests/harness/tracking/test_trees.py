@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from scratch_repository import Repository, contents, leave_git_alone
 
-from harness.git import GitError, git
+from harness.git import GitError, changed_files, git
 from harness.store_files import StoreError
-from harness.tracking.trees import WORK_TREE, differences, find_commit, take_tree, uncommitted
+from harness.tracking.trees import WORK_TREE, differences, find_commit, take_tree
 
 PACKAGE = "engines"
 
@@ -156,7 +156,7 @@ def test_the_work_tree_as_it_stands(repository, untouched, tmp_path):
     repository.write(engines__staged="3")
     repository.git("add", "engines/staged.py")
     untouched()
-    assert sorted(uncommitted(repository.root, PACKAGE)) == [
+    assert sorted(changed_files(repository.root, PACKAGE)) == [
         f"engines/{name}.py" for name in ("a", "gone", "new", "staged")
     ]
     tree = take_tree(repository.root, WORK_TREE, PACKAGE, tmp_path / "out")
@@ -223,7 +223,7 @@ def test_awkward_names_are_names(repository, untouched, tmp_path):
     repository.write(**{f"engines__{name}": "2" for name in AWKWARD})
     untouched()
     paths = {f"engines/{name}.py" for name in AWKWARD}
-    assert set(uncommitted(repository.root, PACKAGE)) == paths
+    assert set(changed_files(repository.root, PACKAGE)) == paths
     base = take_tree(repository.root, "HEAD~1", PACKAGE, tmp_path / "base")
     middle = take_tree(repository.root, "HEAD", PACKAGE, tmp_path / "middle")
     head = take_tree(repository.root, WORK_TREE, PACKAGE, tmp_path / "head folder")
@@ -235,8 +235,8 @@ def test_awkward_names_are_names(repository, untouched, tmp_path):
 
 def test_a_file_that_was_renamed_is_two_changes(repository, tmp_path):
     repository.git("mv", "engines/deep/b.py", "moved.py")
-    assert sorted(uncommitted(repository.root, ".")) == ["engines/deep/b.py", "moved.py"]
-    assert uncommitted(repository.root, PACKAGE) == ["engines/deep/b.py"]
+    assert sorted(changed_files(repository.root)) == ["engines/deep/b.py", "moved.py"]
+    assert changed_files(repository.root, PACKAGE) == ["engines/deep/b.py"]
     repository.commit("move it out")
     base, head = (take_tree(repository.root, c, PACKAGE, tmp_path / c) for c in ("HEAD~1", "HEAD"))
     (outside,) = differences(repository.root, base, head, PACKAGE)
@@ -361,7 +361,7 @@ def test_the_users_settings_change_nothing(repository, untouched, tmp_path):
     base = take_tree(repository.root, "HEAD~1", PACKAGE, tmp_path / "base")
     head = take_tree(repository.root, "HEAD", PACKAGE, tmp_path / "head")
     assert (head.subject, len(head.sha)) == ("grüße", 40)
-    assert uncommitted(repository.root, PACKAGE) == ["engines/neu.py"]
+    assert changed_files(repository.root, PACKAGE) == ["engines/neu.py"]
     (left,) = differences(repository.root, base, head, PACKAGE)
     assert "1 file" in left
 
