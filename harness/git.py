@@ -1,10 +1,19 @@
-"""git, as it is asked: without the caller's hooks, locks, language or questions."""
+"""git, for reading: it runs no program that a repository's configuration names.
+
+Such a configuration may name programs for signatures, filters, diffs, hooks and much else, and an
+unpacked archive may bring one. So git gets another configuration, with only the settings of
+`_KEPT`, beside the repository's own objects and references. It fetches nothing either.
+"""
 
 import os
+import re
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 # Within a git hook these point at the hook's repository, whatever -C says.
 _OTHER_REPOSITORY = frozenset(
@@ -13,8 +22,22 @@ _OTHER_REPOSITORY = frozenset(
         "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE",
     }
 )  # fmt: skip
-# An index of one's own still calls post-index-change, and a split one writes into the repository.
-_ALONE = [f"core.hooksPath={os.devnull}", "core.fsmonitor=false", "core.splitIndex=false"]
+_QUIET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+_NO_SETTINGS = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+
+# How objects and files are stored, which files count, and what names such as @{upstream} mean.
+# None of these names a program.
+_KEPT = re.compile(
+    r"core\.(repositoryformatversion|filemode|ignorecase|precomposeunicode|symlinks|autocrlf|eol"
+    r"|checkstat|trustctime|excludesfile|attributesfile|sparsecheckout|sparsecheckoutcone)"
+    r"|extensions\.(objectformat|compatobjectformat|refstorage)"
+    r"|branch\..*\.(remote|merge|pushremote)|remote\..*\.(url|fetch|push)|url\..*\.insteadof"
+    r"|remote\.pushdefault|push\.default",
+    re.DOTALL,
+)
+_PARTIAL = re.compile(r"remote\..*\.promisor\ntrue|extensions\.partialclone\n.*", re.DOTALL)
+_SHARED = ("info", "logs", "objects", "packed-refs", "refs", "reftable", "shallow")
+"""What git reads of a repository, less configuration and hooks, which are not there then."""
 
 
 class GitError(ValueError):
@@ -26,23 +49,17 @@ def git(root: Path, *arguments: str, environment: Mapping[str, str] = {}) -> str
 
     Bytes that are no UTF-8, as file names may have them, come as surrogates.
     """
-    kept = {name: value for name, value in os.environ.items() if name not in _OTHER_REPOSITORY}
-    quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    settings = [part for setting in _ALONE for part in ("-c", setting)]
+    repository = _find(root)
     try:
-        answer = subprocess.run(
-            ["git", "-C", str(root), *settings, *arguments],
-            env=kept | quiet | dict(environment), capture_output=True, check=False,
-            encoding="utf-8", errors="surrogateescape",
-        )  # fmt: skip
-    except FileNotFoundError:
-        raise GitError("git is not installed here") from None
-    except OSError as error:
-        raise GitError(f"git cannot be run here: {error.strerror}") from None
-    if answer.returncode:
-        why = _reason(answer.returncode, answer.stderr)
-        raise GitError(f"git {arguments[0]} failed in {root}: {why}")
-    return answer.stdout.strip("\n")
+        with _harmless(repository) as reading:
+            return _run(root, arguments, reading | dict(environment))
+    except GitError as error:
+        if not any(map(_PARTIAL.fullmatch, repository.settings)):
+            raise
+        raise GitError(
+            f"{error}; this is a partial clone, and gcbench does not fetch what it lacks: clone it "
+            "without --filter"
+        ) from None
 
 
 def changed_files(root: Path, *paths: str, untracked: bool = True) -> list[str]:
@@ -55,6 +72,87 @@ def changed_files(root: Path, *paths: str, untracked: bool = True) -> list[str]:
         f"--untracked-files={'all' if untracked else 'no'}", "--", *paths,
     )  # fmt: skip
     return [entry[3:] for entry in listed.split("\0") if entry]
+
+
+class _Repository(NamedTuple):
+    """``folder``: one work tree's; ``settings``: as `git config --list -z` gives them."""
+
+    folder: Path
+    work_tree: Path | None
+    settings: list[str]
+
+
+def _find(root: Path) -> _Repository:
+    """The repository around ``root``. git runs nothing for that, and refuses another user's."""
+    asking = {name: value for name, value in os.environ.items() if name not in _OTHER_REPOSITORY}
+    asking |= _QUIET
+    where = ("--is-inside-work-tree", "--show-cdup", "--absolute-git-dir")
+    inside, up, *rest = _run(root, ("rev-parse", *where), asking).split("\n")
+    settings = _run(root, ("config", "--list", "-z"), asking).split("\0")
+    if inside == "true":
+        return _Repository(Path("\n".join(rest)), (root.resolve() / up).resolve(), settings)
+    folder = _run(root, ("rev-parse", "--absolute-git-dir"), asking)
+    return _Repository(Path(folder), None, settings)
+
+
+@contextmanager
+def _harmless(repository: _Repository) -> Iterator[dict[str, str]]:
+    """An environment in which git sees this repository, and no settings but `_KEPT`."""
+    reading = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    reading |= _QUIET | _NO_SETTINGS
+    if repository.work_tree:
+        reading["GIT_WORK_TREE"] = str(repository.work_tree)
+    else:
+        reading["GIT_IMPLICIT_WORK_TREE"] = "0"  # else git takes the folder it is called in for one
+    kept = [each for each in repository.settings if _KEPT.fullmatch(each.partition("\n")[0])]
+    # A split index would be written into the repository, even one of the caller's own.
+    lines = map(_line, [*kept, "core.splitindex\nfalse"])
+    try:
+        with TemporaryDirectory(prefix="gcbench-git-") as shown:
+            Path(shown, "config").write_bytes("".join(lines).encode(errors="surrogateescape"))
+            for name in _SHARED:
+                Path(shown, name).symlink_to(_common(repository.folder) / name)
+            yield reading | {"GIT_DIR": str(repository.folder), "GIT_COMMON_DIR": shown}
+    except OSError as error:
+        raise GitError(f"git cannot be run here: {error.strerror}") from None
+
+
+def _common(folder: Path) -> Path:
+    """What all work trees of a repository share, from the folder of one."""
+    named = folder / "commondir"
+    return folder / os.fsdecode(named.read_bytes()).rstrip("\n") if named.exists() else folder
+
+
+def _line(setting: str) -> str:
+    """A setting, as ``git config --list -z`` gives it, as a file has it."""
+    key, has_value, value = setting.partition("\n")
+    section, _, rest = key.partition(".")
+    subsection, _, name = rest.rpartition(".")
+    header = f"{section} {_quoted(subsection)}" if subsection else section
+    return f"[{header}]\n{name} = {_quoted(value) if has_value else 'true'}\n"
+
+
+def _quoted(text: str) -> str:
+    for character, written in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
+        text = text.replace(character, written)
+    return f'"{text}"'
+
+
+def _run(root: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(root), *arguments],
+            env=environment, capture_output=True, check=False,
+            encoding="utf-8", errors="surrogateescape",
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise GitError("git is not installed here") from None
+    except OSError as error:
+        raise GitError(f"git cannot be run here: {error.strerror}") from None
+    if answer.returncode:
+        why = _reason(answer.returncode, answer.stderr)
+        raise GitError(f"git {arguments[0]} failed in {root}: {why}")
+    return answer.stdout.strip("\n")
 
 
 def _reason(status: int, stderr: str) -> str:

@@ -23,12 +23,13 @@ def leave_git_alone(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 class Repository:
-    """A checkout at ``root``; `commit` writes files and commits all there is."""
+    """A checkout at ``root``, made if nothing is there; `commit` writes files, commits all."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        root.mkdir(parents=True)
-        self.git("init", "--quiet", "--initial-branch", "main")
+        if not root.exists():
+            root.mkdir(parents=True)
+            self.git("init", "--quiet", "--initial-branch", "main")
 
     def git(self, *arguments: str) -> str:
         done = subprocess.run(
