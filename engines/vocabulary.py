@@ -112,7 +112,7 @@ def _read(path: Path, kind: type[_Read]) -> _Read:
         raise ValueError(
             f"--tokenizer {path}: {error.strerror}; give a tokenizer.json or a folder with one"
         ) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(
             f"--tokenizer {path}: not as the tokenizers library writes it ({error}); give a "
             "tokenizer.json or a folder with one"

@@ -50,8 +50,9 @@ def write_json(target: Path | str, value: Any) -> None:
     Raises StoreError.
     """
     if str(target) == "-":
-        sys.stdout.write(indented(value).decode())
         sys.stdout.flush()
+        sys.stdout.buffer.write(indented(value))  # as UTF-8, whatever a terminal's encoding
+        sys.stdout.buffer.flush()
         return
     path = Path(target)
     if path.exists() and not path.is_file():  # a pipe or a device: a rename would remove it
@@ -73,7 +74,7 @@ def decode_versioned(path: Path, type_: type[T], schema: str) -> T:
         if found != schema:
             raise StoreError(f"{path} has schema {found!r}, this gcbench reads {schema!r}")
         return msgspec.json.decode(content, type=type_)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise StoreError(f"{path} cannot be read: {error}") from error
 
 

@@ -47,7 +47,7 @@ def _read_toml(path: Path) -> Workload:
         raise ValueError(f"{path}: the workload cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ValueError(f"{path}: the file is not text; give a workload in TOML") from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"{path}: not TOML: {error}") from None
     except msgspec.ValidationError as error:
         raise ValueError(f"{path}: {reason(error)}; docs/workloads.md shows the format") from None

@@ -13,7 +13,7 @@ def replacing(path: Path) -> Iterator[Path]:
     Not `tempfile`: its files are readable by their owner alone, and stay so after the rename.
     Raises OSError.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_name(path)
     try:
         yield temporary
         _sync(temporary)
@@ -22,6 +22,11 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+def temporary_name(path: Path) -> Path:
+    """What a file is called while it is being written: longer than in the end."""
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 
 def _sync(path: Path) -> None:

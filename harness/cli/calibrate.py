@@ -10,6 +10,7 @@ from rich.console import Console
 from harness.calibrate import Point
 from harness.calibrate.known import model_name
 from harness.calibrate.points import MIN_POINTS, grid, sized_config
+from harness.cli.exit_codes import ExitCode
 from harness.cli.options import CommaList
 from harness.cli.progress import ProgressBar
 from harness.cli.session import checked, command_line
@@ -142,7 +143,7 @@ def calibrate(
             f"{MIN_POINTS} are needed; {measured.left_out[0]}",
             markup=False,
         )
-        ctx.exit(3)
+        ctx.exit(ExitCode.NOT_MEASURED)
     result = calibrated(
         config,
         measured,
@@ -156,6 +157,8 @@ def calibrate(
         profile_toml(result.profile, result.figures).encode(),
         "--output FILE.toml",
     )
+    if json_path:
+        write_json(json_path, result)
     if not quiet and json_path != "-":
         console = make_console()
         accelerator = result.profile.accelerator
@@ -170,8 +173,6 @@ def calibrate(
         print_lines("Left out", result.left_out, console)
         said = [*conclusions(result), f"Take it with --device modelled --device-profile {path}."]
         print_lines("Conclusions", said, console, style="bold")
-    if json_path:
-        write_json(json_path, result)
 
 
 def _checked_profile(path: Path) -> Path:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from harness.cli.exit_codes import ExitCode
 from harness.doctor import check
 from harness.report.lists import doctor_table
 from harness.report.terminal import make_console
@@ -36,4 +37,4 @@ def doctor(ctx: click.Context, output: Path, json_path: str | None) -> None:  # 
     if json_path != "-":
         doctor_table(findings, make_console())
     if any(finding.level == "bad" for finding in findings):
-        ctx.exit(3)
+        ctx.exit(ExitCode.NOT_MEASURED)

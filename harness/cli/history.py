@@ -8,6 +8,7 @@ from typing import Any
 import click
 import pandas as pd
 
+from harness.cli.exit_codes import ExitCode
 from harness.cli.options import CommaList
 from harness.report.history import changes_tables, history_pairs, not_compared
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
@@ -57,17 +58,17 @@ def history(
         figures = figures[figures["metric"].isin(_known(metrics, figures))]
     between_two = changes(figures, *between) if between and len(figures) else None
     table = latest_changes(figures) if between_two is None else between_two
+    if json_path:
+        write_json(json_path, _document(found, table))
     if json_path != "-":
         console = make_console()
         print_pairs(history_pairs(found), console)
         for part in changes_tables(table):
             print_table(part, console)
         print_lines("Not compared", not_compared(table), console)
-    if json_path:
-        write_json(json_path, _document(found, table))
     if (table["verdict"] == "missing").all():
         print(f"gcbench: nothing to compare: {_why(found, between)}", file=sys.stderr)
-        ctx.exit(3)
+        ctx.exit(ExitCode.NOT_MEASURED)
 
 
 def _known(metrics: list[str], figures: pd.DataFrame) -> list[str]:

@@ -1,13 +1,12 @@
 """The command line's top: commands by name, errors as one sentence, exit codes."""
 
 import sys
+from contextlib import suppress
 
 import click
 
-from engines.protocol import EngineDeadError
-from harness.store_files import StoreError
-
-USAGE_ERROR = 2
+from harness.cli.exit_codes import MEANINGS, ExitCode
+from harness.cli.streams import OutputError, standard_streams
 
 _COMMANDS = {
     "run": "harness.cli.run:run",
@@ -52,29 +51,91 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=_Commands, context_settings={"max_content_width": 100})
+_EXIT_CODES = "\b\nExit codes:\n" + "\n".join(
+    f"  {code:<4} {meaning}" for code, meaning in MEANINGS.items()
+)
+
+
+@click.group(cls=_Commands, context_settings={"max_content_width": 100}, epilog=_EXIT_CODES)
 @click.version_option(package_name="gcbench")
 def cli() -> None:
     """Measure what output-token representations and garbage-collector settings cost an engine."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; the exit status: 0 measured, 1 worse, 2 usage, 3 nothing measured."""
+    """Run the command line; the exit status, an `ExitCode`."""
+    with standard_streams():
+        try:
+            try:
+                return _run(arguments)
+            finally:
+                sys.stdout.flush()
+        except OutputError as error:
+            if isinstance(error.__cause__, BrokenPipeError):
+                return ExitCode.READER_LEFT
+            return _say(f"standard output cannot be written: {error}", ExitCode.OUTPUT_FAILED)
+
+
+def _run(arguments: list[str] | None) -> int:
     try:
         status = cli.main(arguments, prog_name="gcbench", standalone_mode=False)
+    except OutputError:
+        raise
     except click.exceptions.NoArgsIsHelpError as error:
         print(error.format_message(), file=sys.stderr)
-        return USAGE_ERROR
-    except click.ClickException as error:
-        return _say(error.format_message())
-    except (click.Abort, KeyboardInterrupt):
+        return ExitCode.WRONG_USAGE
+    except (click.Abort, KeyboardInterrupt) as end:
+        if isinstance(end.__cause__, EOFError):  # a file cut short: click takes it for Ctrl-D
+            return _say(*_internal_error(end.__cause__))
         print("interrupted", file=sys.stderr)
-        return 130
-    except (ValueError, StoreError, EngineDeadError) as error:
-        return _say(str(error))
-    return status if isinstance(status, int) else 0
+        return ExitCode.INTERRUPTED
+    except Exception as error:
+        return _say(*_explanation(error))
+    return status if isinstance(status, int) else ExitCode.MEASURED
 
 
-def _say(sentence: str) -> int:
+def _explanation(error: Exception) -> tuple[str, ExitCode]:
+    if isinstance(error, click.ClickException):
+        return error.format_message(), ExitCode.WRONG_USAGE
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}", ExitCode.WRONG_USAGE
+    if isinstance(error, (ImportError, MemoryError)):
+        return _internal_error(error)
+    # Imported only now: with too little memory these imports would be the next to fail.
+    from engines.protocol import EngineDeadError
+    from harness.store_files import StoreError
+
+    if isinstance(error, EngineDeadError):
+        return str(error), ExitCode.NOT_MEASURED
+    if isinstance(error, (ValueError, StoreError)):
+        return str(error), ExitCode.WRONG_USAGE
+    return _internal_error(error)
+
+
+def _internal_error(error: Exception) -> tuple[str, ExitCode]:
+    """Name it, and keep the traceback in a file: what has run for hours is not soon run again."""
+    import traceback
+
+    what = traceback.format_exception_only(error)[-1].strip()
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    kept = ""
+    with suppress(OSError, MemoryError):
+        kept = f"; the traceback is in {_keep(''.join(traceback.format_exception(error)))}"
+    sentence = f"internal error: {what} ({where.filename}:{where.lineno}){kept}"
+    return sentence, ExitCode.INTERNAL_ERROR
+
+
+def _keep(text: str) -> str:
+    from tempfile import NamedTemporaryFile
+
+    with NamedTemporaryFile(
+        "w", encoding="utf-8", errors="backslashreplace",
+        prefix="gcbench-traceback-", suffix=".txt", delete=False,
+    ) as file:  # fmt: skip
+        file.write(text)
+    return file.name
+
+
+def _say(sentence: str, code: ExitCode) -> int:
     print(f"gcbench: {sentence}", file=sys.stderr)
-    return USAGE_ERROR
+    return code

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from harness.cli.exit_codes import ExitCode
 from harness.cli.nightly_run import Night, NightProgress
 from harness.cli.session import checked
 from harness.report.nightly import (
@@ -130,13 +131,16 @@ def nightly(
         result = night.run()
     except BusyError as busy:
         print(f"gcbench: {busy}", file=sys.stderr)
-        ctx.exit(3)
-    if not quiet and json_path != "-":
-        _show(result)
-    if markdown_path:
-        write_whole(Path(markdown_path).resolve(), nightly_markdown(result).encode(), "--markdown")
-    if json_path:
-        write_json(json_path, result)
+        ctx.exit(ExitCode.NOT_MEASURED)
+    try:
+        if markdown_path:
+            markdown = nightly_markdown(result).encode()
+            write_whole(Path(markdown_path).resolve(), markdown, "--markdown")
+        if json_path:
+            write_json(json_path, result)
+    finally:
+        if not quiet and json_path != "-":
+            _show(result)
     ctx.exit(_status(result))
 
 
@@ -157,7 +161,7 @@ def _self_test(night: Night, quiet: bool) -> int:
         print(f"not tested: {number} series with {why}", file=sys.stderr)
     if not tested:
         print(f"gcbench: {night.place.results} has no timing to test", file=sys.stderr)
-    return 0 if tested else 3
+    return ExitCode.MEASURED if tested else ExitCode.NOT_MEASURED
 
 
 def _show(result: NightlyResult) -> None:
@@ -177,6 +181,7 @@ def _show(result: NightlyResult) -> None:
 
 def _status(result: NightlyResult) -> int:
     if result.has_regression:
-        return 1
+        return ExitCode.WORSE
     incomplete = result.missing or any(each.reason for each in result.measured)
-    return 3 if incomplete or not result.is_judged else 0
+    is_whole = result.is_judged and not incomplete
+    return ExitCode.MEASURED if is_whole else ExitCode.NOT_MEASURED

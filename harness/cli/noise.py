@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 from rich.console import Console
 
+from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session
 from harness.noise import noise_floor
@@ -43,8 +44,8 @@ def noise(ctx: click.Context, /, **flags: Any) -> None:
         Console(stderr=True).print(
             f"gcbench: not enough trials; go on with --resume {plan.name}", highlight=False
         )
-        ctx.exit(130 if interrupted else 3)
+        ctx.exit(ExitCode.INTERRUPTED if interrupted else ExitCode.NOT_MEASURED)
     floor = noise_floor(np.array(samples, dtype=np.float64).T)
+    session.write_json(floor)
     if session.shows_tables:
         noise_table(metric, floor, make_console())
-    session.write_json(floor)

@@ -5,6 +5,7 @@ from typing import Any, get_args
 import click
 from rich.console import Console
 
+from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session
 from harness.report.terminal import make_console, print_lines
@@ -46,10 +47,10 @@ def run(ctx: click.Context, /, mode: Mode, max_steps: int, **flags: Any) -> None
         outcome = session.run_one(mode, max_steps)
     if not isinstance(outcome, TrialResult):
         Console(stderr=True).print(f"gcbench: no result: {outcome.reason}", markup=False)
-        ctx.exit(3)
+        ctx.exit(ExitCode.NOT_MEASURED)
+    session.write_json(outcome)
     if session.shows_tables:
         trial_table(outcome, make_console())
         print_lines("Notes", session.bad_rows, make_console())
-    session.write_json(outcome)
     if outcome.invalid:
-        ctx.exit(3)
+        ctx.exit(ExitCode.NOT_MEASURED)

@@ -4,6 +4,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from harness.rounds import Compared, Outcomes, Precision, Rounds, prepared_at_on
 from harness.store import RunStore, new_name, trial_key, write_json
 from harness.summarise import summarise
 from harness.trial import Cell, Mode, Trial, TrialFailure, TrialResult
+from workloads.whole_file import temporary_name
 
 
 class Session:
@@ -214,7 +216,15 @@ def checked(path: str | None, option: str) -> str | None:
     """The path that an option names, refused now rather than after the measurement."""
     if path and path != "-":
         file = Path(path)
-        if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
+        try:
+            with suppress(FileNotFoundError):
+                temporary_name(file).stat()
+            refused = file.is_dir() or not os.access(
+                file if file.exists() else file.parent, os.W_OK
+            )
+        except OSError as error:
+            raise ValueError(f"{option} {path}: {error.strerror}; give another name") from None
+        if refused:
             raise ValueError(f"{option} {path}: cannot be written; name a file in a folder")
     return path
 

@@ -68,6 +68,10 @@ def show(*, name: str, seed: int, image: Path | None, json_path: str | None, **f
     suffix = "" if image is None else image_suffix(image)
     chosen = _take(name, flags)
     summary = summarise(chosen, chosen.realise(seed), seed)
+    if image is not None:
+        write_whole(image, workload_image(summary, suffix), "--image FILE")
+    if json_path:
+        write_json(json_path, summary)
     if json_path != "-":
         console = make_console()
         print_pairs(workload_pairs(summary), console)
@@ -75,10 +79,6 @@ def show(*, name: str, seed: int, image: Path | None, json_path: str | None, **f
         console.print()
         for line in workload_plots(summary):
             console.print(line, markup=False, no_wrap=True, overflow="crop")
-    if image is not None:
-        write_whole(image, workload_image(summary, suffix), "--image FILE")
-    if json_path:
-        write_json(json_path, summary)
 
 
 @workload.command(epilog=EXPORT_EXAMPLES)

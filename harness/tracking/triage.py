@@ -93,7 +93,7 @@ def load(path: Path) -> Triage:
         raise ValueError(f"{path} cannot be read: {why}") from error
     try:
         triage = msgspec.toml.decode(text, type=Triage)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         said = " ".join(str(error).split())
         raise ValueError(
             f"{path} is none: {said}; docs/detection.md shows a triage file"

@@ -35,7 +35,7 @@ def parse_row(line: str) -> TraceRow:
     """A line of the file. Raises ValueError with what was expected and found."""
     try:
         found = msgspec.json.decode(line, type=_Line)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(
             "expected timestamp, input_length, output_length and hash_ids in JSON: "
             f"{reason(error)[:120]}"

@@ -109,5 +109,5 @@ def load_profile(name_or_path: str) -> DeviceProfile:
         return msgspec.convert(tomllib.loads(path.read_text()), DeviceProfile, strict=False)
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"device profile {path}: cannot be read ({error})") from None
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
         raise ValueError(f"device profile {path}: {error}") from None

@@ -156,7 +156,7 @@ def read_fields(path: Path) -> dict[str, Any]:
         fields = msgspec.json.decode(raw, type=_FAMILIES[architecture]).fields()
     except OSError as error:
         problem = error.strerror or str(error)
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         problem = str(error)
     else:
         return fields | {"architecture": architecture}

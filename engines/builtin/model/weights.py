@@ -127,7 +127,7 @@ def _paths(folder: Path) -> list[Path]:
         return [folder / _SINGLE]
     try:
         names = msgspec.json.decode(index.read_bytes(), type=_Index).weight_map.values()
-    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError, RecursionError) as error:
         raise ValueError(
             f"model weights {index}: not an index as transformers writes it ({error}); fetch it "
             "again"
