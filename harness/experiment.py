@@ -59,7 +59,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExperimentResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything `compare` knows at its end; `--json` writes it as it stands."""
+    """Everything `compare` knows at its end; `--json` writes it as it stands.
+
+    Not ``is_complete``: interrupted, and of the trials that had ended by then.
+    """
 
     name: str
     machine: dict[str, Any]
@@ -72,6 +75,7 @@ class ExperimentResult(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]
     command: str
     code_commit: str
+    is_complete: bool = True
     schema: str = SCHEMA
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session
 from harness.conclusion import conclude
@@ -98,14 +99,17 @@ def compare(
         cells, counting=modes if counting else [], tolerance=tolerance / 100, **flags
     )
     result, interrupted = session.run(plan, Precision(until_precise / 100, budget))
-    if session.shows_tables:
-        experiment_tables(result, make_console(), phases=phases, conclusions=conclude(result))
-    session.write_json(result)
+    try:
+        session.write_json(result)
+    finally:
+        if session.shows_tables:
+            conclusions = [] if interrupted else conclude(result)
+            experiment_tables(result, make_console(), phases=phases, conclusions=conclusions)
     if interrupted:
         words = f"interrupted; go on with the same command and --resume {plan.name}"
         Console(stderr=True).print(words, highlight=False)
-        ctx.exit(130)
+        ctx.exit(ExitCode.INTERRUPTED)
     if not any(cell.samples for cell in result.cells):
-        ctx.exit(3)
+        ctx.exit(ExitCode.NOT_MEASURED)
     if fail_on and any(comparison.verdict == fail_on for comparison in result.comparisons):
-        ctx.exit(1)
+        ctx.exit(ExitCode.WORSE)

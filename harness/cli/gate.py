@@ -13,6 +13,7 @@ from rich.console import Console
 
 from engines.protocol import EngineClass
 from engines.registry import ENGINES
+from harness.cli.exit_codes import ExitCode
 from harness.cli.gate_run import GateRun
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session, checked, command_line
@@ -160,7 +161,7 @@ def gate(
         machine=describe(),
         workload=session.workload_words(),
         tolerance=how.tolerance,
-        verdict=overall(found.judged.cells),
+        verdict=overall(found.judged.cells, found.judged.missing),
         cells=found.judged.cells,
         missing=found.judged.missing,
         failures=found.failures,
@@ -169,25 +170,31 @@ def gate(
         command=command_line(),
     )
     write_json(output / name / "gate.json", result)
-    if session.shows_tables:
-        _show(result)
-    session.write_json(result)
-    if markdown_path:
-        markdown = gate_markdown(result).encode()
-        write_whole(Path(markdown_path).resolve(), markdown, "--markdown FILE")
-    if benchmark_path:
-        write_github_action_benchmark(Path(benchmark_path), result)
+    try:
+        if markdown_path:
+            markdown = gate_markdown(result).encode()
+            write_whole(Path(markdown_path).resolve(), markdown, "--markdown FILE")
+        if benchmark_path and not result.missing:
+            write_github_action_benchmark(Path(benchmark_path), result)
+        session.write_json(result)
+    finally:
+        if session.shows_tables:
+            _show(result)
+    stderr = Console(stderr=True, highlight=False, soft_wrap=True)
+    if benchmark_path and result.missing:
+        words = "not written, for not everything was measured"
+        stderr.print(f"gcbench: --github-action-benchmark {benchmark_path}: {words}", markup=False)
     if found.is_interrupted:
-        Console(stderr=True).print("interrupted; the above is of the trials that had ended")
+        stderr.print("interrupted; what is said is of the trials that had ended")
     ctx.exit(_status(result, found.is_interrupted))
 
 
-def _status(result: GateResult, is_interrupted: bool) -> int:
+def _status(result: GateResult, is_interrupted: bool) -> ExitCode:
     if is_interrupted:
-        return 130
+        return ExitCode.INTERRUPTED
     if result.verdict == "worse":
-        return 1
-    return 3 if result.missing or not result.cells else 0
+        return ExitCode.WORSE
+    return ExitCode.NOT_MEASURED if result.missing else ExitCode.MEASURED
 
 
 def _cells(session: Session, not_meant: set[tuple[str, str]]) -> list[Cell]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from harness.cli.session import Measured, Session
+from harness.cli.session import INTERRUPTED, Measured, Session
 from harness.outcomes import Trials
 from harness.plan import Plan
 from harness.rounds import Compared, Outcomes, Precision
@@ -42,13 +42,15 @@ class GateRun(NamedTuple):
         measured = [session.measure(counting, lambda _: Timings([], {}), Precision(0.0, 0.0))]
         plans = [counting]
         timings = Timings([], {})
+        timing = self._plan(session, name, pairs)
         if not (self.exact_only or measured[-1].is_interrupted):
-            plans.append(self._plan(session, name, pairs))
+            plans.append(timing)
             compare = partial(compare_timings, pairs, plans[-1])
             measured.append(self._time(session, plans[-1], compare, self.half_width))
             timings = compare(measured[-1].outcomes)
+        is_cut_short = measured[-1].is_interrupted
         changed = [each for each, time in timings.by_pair.items() if has_changed(time.comparison)]
-        if changed and not measured[-1].is_interrupted:
+        if changed and not is_cut_short:
             plans.append(self._plan(session, name, changed, with_controls=True))
             compare_controls = partial(attribute, changed, plans[-1])
             # Twice as wide is enough to tell the code from the collector.
@@ -57,11 +59,13 @@ class GateRun(NamedTuple):
             for each, cause in compare_controls(measured[-1].outcomes).by_pair.items():
                 timings.by_pair[each] = replace(timings.by_pair[each], attribution=cause)
         trials = [Trials(plan, each.outcomes) for plan, each in zip(plans, measured, strict=True)]
-        timed = trials[1] if len(trials) > 1 else None
-        judged = judge(pairs, trials[0], timed, timings.by_pair, again)
+        timed = None
+        if not self.exact_only:
+            timed = trials[1] if len(trials) > 1 else Trials(timing, {})
+        judged = judge(pairs, trials[0], timed, timings.by_pair, again, is_cut_short)
         judged.notes.extend(dict.fromkeys(note for each in measured for note in each.notes))
         if measured[-1].is_interrupted:
-            judged.missing.append("Interrupted before everything was measured.")
+            judged.missing.append(INTERRUPTED)
         failures = [failure for each in trials for failure in each.failures]
         return Found(judged, failures, measured[-1].is_interrupted)
 

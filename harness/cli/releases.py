@@ -18,12 +18,15 @@ from engines.vllm.releases import (
     prepare,
     within,
 )
+from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
-from harness.cli.session import Session, checked
+from harness.cli.session import INTERRUPTED, Session, checked
+from harness.experiment import ExperimentResult
 from harness.grid import is_exact
 from harness.release_label import release_label
 from harness.report.header import header
 from harness.report.markdown import table_markdown
+from harness.report.plain import PlainTable
 from harness.report.release_lines import in_order
 from harness.report.releases import releases_table, roles_table
 from harness.report.releases_image import releases_image
@@ -142,7 +145,7 @@ def releases(
         for release in prepared:
             click.echo(f"{release_label(release)}: {layer(release)}")
     if not prepared:
-        ctx.exit(3)
+        ctx.exit(ExitCode.NOT_MEASURED)
     if prepare_only:
         click.echo(f"interpreter: {base_interpreter()}")
         return
@@ -156,23 +159,31 @@ def releases(
     tables = [releases_table(result, labels)]
     if (roles := roles_table(result, labels)) is not None:
         tables.append(roles)
-    if session.shows_tables:
-        console = make_console()
-        print_pairs(header(result), console)
-        for table in tables:
-            print_table(table, console)
-        print_lines("Trials without a result", failure_lines(result), console, style="red")
-        print_lines("Notes", result.notes, console)
-    if markdown_path:
-        write_whole(Path(markdown_path), "\n\n".join(map(table_markdown, tables)).encode() + b"\n")
-    session.write_json(result)
-    if image_path and any(cell.samples for cell in result.cells):
-        write_whole(Path(image_path), releases_image(result, suffix, labels), "--image FILE")
+    try:
+        if markdown_path:
+            parts = [INTERRUPTED] * interrupted + list(map(table_markdown, tables))
+            write_whole(Path(markdown_path), "\n\n".join(parts).encode() + b"\n")
+        if image_path and any(cell.samples for cell in result.cells) and not interrupted:
+            write_whole(Path(image_path), releases_image(result, suffix, labels), "--image FILE")
+        session.write_json(result)
+    finally:
+        if session.shows_tables:
+            _show(result, tables)
     if interrupted:
-        stderr.print(f"interrupted; the trials are in {session.folder(plan)}")
-        ctx.exit(130)
+        unwritten = f"; {image_path} is not written" if image_path else ""
+        stderr.print(f"interrupted; the trials are in {session.folder(plan)}{unwritten}")
+        ctx.exit(ExitCode.INTERRUPTED)
     if not any(cell.samples for cell in result.cells):
-        ctx.exit(3)
+        ctx.exit(ExitCode.NOT_MEASURED)
+
+
+def _show(result: ExperimentResult, tables: list[PlainTable]) -> None:
+    console = make_console()
+    print_pairs(header(result), console)
+    for table in tables:
+        print_table(table, console)
+    print_lines("Trials without a result", failure_lines(result), console, style="red")
+    print_lines("Notes", result.notes, console)
 
 
 def _wanted(texts: tuple[str, ...], *, last_patches: bool) -> list[str]:

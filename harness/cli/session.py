@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from engines.registry import ENGINES
 from harness.cli.options import take_axes, take_workloads
 from harness.cli.progress import TrialProgress
@@ -24,6 +26,8 @@ from harness.store import RunStore, new_name, trial_key, write_json
 from harness.summarise import summarise
 from harness.trial import Cell, Mode, Trial, TrialFailure, TrialResult
 from workloads.whole_file import temporary_name
+
+INTERRUPTED = "Interrupted before everything was measured."
 
 
 class Session:
@@ -142,7 +146,9 @@ class Session:
     def run(self, plan: Plan, precise: Precision) -> tuple[ExperimentResult, bool]:
         """Run what is not stored yet; the result, and whether Ctrl-C ended it early."""
         measured = self.measure(plan, partial(self._summarise, plan), precise)
-        result = self._summarise(plan, measured.outcomes, measured.notes)
+        notes = [INTERRUPTED] * measured.is_interrupted + measured.notes
+        result = self._summarise(plan, measured.outcomes, notes)
+        result = msgspec.structs.replace(result, is_complete=not measured.is_interrupted)
         measured.store.save_experiment(result)
         return result, measured.is_interrupted
 

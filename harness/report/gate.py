@@ -15,9 +15,11 @@ _HEADLINES = {
     "better": "▲ better: HEAD costs less than BASE",
     "same": "= same: HEAD costs what BASE does",
     "inconclusive": "? inconclusive: exact counts are the same, times cannot tell",
+    "incomplete": "✗ incomplete, no verdict: not everything could be measured",
 }
 _UNTIMED = "? inconclusive: times cannot tell, and nothing here can be counted exactly"
 _WORST_FIRST = ("worse", "better", "same")
+_OPEN = ("worse", "inconclusive", "incomplete")
 _VARYING = ["representation", "delivery", "gc", "release"]
 
 
@@ -36,13 +38,14 @@ def gate_header(result: GateResult) -> list[tuple[str, str]]:
 def headline(result: GateResult) -> str:
     """The verdict, in a line; what was not measured in full is never called same or better."""
     if not result.cells:
-        return "✗ no verdict: nothing could be measured"
-    if result.missing and result.verdict != "worse":
-        return f"✗ no verdict: not all could be measured; what could is {result.verdict}"
+        return "✗ incomplete, no verdict: nothing could be measured"
+    if result.verdict == "incomplete":
+        return _HEADLINES["incomplete"]
     if result.verdict == "inconclusive" and not any(cell.exact for cell in result.cells):
         return _UNTIMED
     counted = "" if any(cell.timing for cell in result.cells) else ", by exact counts alone"
-    return _HEADLINES[result.verdict] + counted
+    missing = "; not everything could be measured" if result.missing else ""
+    return _HEADLINES[result.verdict] + counted + missing
 
 
 def findings(result: GateResult) -> list[str]:
@@ -125,7 +128,7 @@ def gate_failure_lines(result: GateResult) -> list[str]:
 
 def again_lines(result: GateResult) -> list[str]:
     """The command that measures a cell again, for each that changed or stayed open."""
-    again = [cell.again for cell in result.cells if cell.verdict in ("worse", "inconclusive")]
+    again = [cell.again for cell in result.cells if cell.verdict in _OPEN]
     is_all = len(again) == len(result.cells) and not result.missing
     return [result.command] if is_all and again else list(dict.fromkeys(again))
 

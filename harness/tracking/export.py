@@ -12,8 +12,8 @@ from harness.tracking.gate_result import GateResult
 def write_github_action_benchmark(path: Path, result: GateResult) -> list[Path]:
     """Write ``NAME.smaller.json`` and ``NAME.bigger.json``; the files written.
 
-    They are for the tools ``customSmallerIsBetter`` and ``customBiggerIsBetter``, and
-    empty lists where nothing was measured. Raises StoreError where they cannot be written.
+    They are for the tools ``customSmallerIsBetter`` and ``customBiggerIsBetter``. Raises
+    StoreError where they cannot be written.
     """
     written = []
     for direction, word in (("lower", "smaller"), ("higher", "bigger")):

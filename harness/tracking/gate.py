@@ -5,14 +5,13 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from harness.experiment import Verdict
 from harness.grid import AXES, is_exact
 from harness.metrics import METRICS
 from harness.outcomes import Trials
 from harness.statistics import FEWEST_PAIRS
 from harness.summarise import difference
 from harness.tracking.gate_plan import DECIDES, EXACT_MODES, Pair
-from harness.tracking.gate_result import ExactChange, GateCell, TimingChange
+from harness.tracking.gate_result import ExactChange, GateCell, GateVerdict, TimingChange
 
 FIGURES = (
     "request_throughput", "output_throughput", "seconds_per_request", "tpot_median", DECIDES,
@@ -65,17 +64,39 @@ def unsteady(trials: Trials, each: Pair) -> bool:
     )
 
 
-def _one_sided(trials: Trials, each: Pair) -> Iterator[str]:
-    """A sentence for each trial that counts and gave a result under one commit alone."""
+def _not_counted(trials: Trials, each: Pair) -> Iterator[str]:
+    """A sentence for each mode in which one commit gave no result, or both of an exact cell."""
     for mode in EXACT_MODES:
         base, head = (trials.counted_in(mode, cell) for cell in (each.base, each.head))
         if (base is None) != (head is None):
             side = "BASE" if base is None else "HEAD"
             yield f"{each.id}: no result of {side} in mode {mode}."
+        elif base is None and is_exact(each.base):
+            yield f"{each.id}: no result of either commit in mode {mode}."
+
+
+def _not_measured(
+    trials: Trials,
+    each: Pair,
+    exact: Sequence[ExactChange],
+    timing: TimingChange | None,
+    is_timed: bool,
+) -> Iterator[str]:
+    yield from _not_counted(trials, each)
+    if is_timed and timing is None:
+        yield f"{each.id}: fewer than {FEWEST_PAIRS} timed rounds."
+    if not exact and (is_exact(each.base) or timing is None):
+        why = (
+            "nothing could be counted"
+            if is_exact(each.base)
+            else "its counts need not repeat, for it has a clock or a second process, and it "
+            "was not timed"
+        )
+        yield f"{each.id}: {why}."
 
 
 class Judged(NamedTuple):
-    """``missing``: a sentence for each pair of which something was not measured."""
+    """``missing``: a sentence for each thing that was not measured."""
 
     cells: list[GateCell]
     missing: list[str]
@@ -88,8 +109,12 @@ def judge(
     timed: Trials | None,
     timings: Mapping[Pair, TimingChange],
     again: Callable[[Pair], str],
+    is_interrupted: bool = False,
 ) -> Judged:
-    """What there is to say of each pair; ``timed`` is None where nothing was to be timed."""
+    """What there is to say of each pair; ``timed`` is None where nothing was to be timed.
+
+    ``is_interrupted``: before all was counted and timed that was to be.
+    """
     judged = Judged([], [], [])
     for each in pairs:
         what = different_work(counted, each) or (different_work(timed, each) if timed else "")
@@ -99,17 +124,8 @@ def judge(
             )
             continue
         exact, timing = exact_changes(counted, each), timings.get(each)
-        judged.missing.extend(_one_sided(counted, each))
-        if timed is not None and timing is None:
-            judged.missing.append(f"{each.id}: fewer than {FEWEST_PAIRS} timed rounds.")
-        if not exact and (is_exact(each.base) or timing is None):
-            why = (
-                "nothing could be counted"
-                if is_exact(each.base)
-                else "its counts need not repeat, for it has a clock or a second process, and it "
-                "was not timed"
-            )
-            judged.missing.append(f"{each.id}: {why}.")
+        missing = list(_not_measured(counted, each, exact, timing, timed is not None))
+        judged.missing.extend(missing)
         if unsteady(counted, each):
             judged.notes.append(
                 f"{each.id}: trials that should count alike did not; collections are left out."
@@ -121,7 +137,7 @@ def judge(
                     axes={axis: getattr(each.base, axis) for axis in AXES if axis != "release"},
                     exact=exact,
                     timing=timing,
-                    verdict=_verdict(exact, timing),
+                    verdict=_verdict(exact, timing, bool(missing) or is_interrupted),
                     again=again(each),
                     figures=_figures(timed, each) if timed else {},
                 )
@@ -139,19 +155,30 @@ def _figures(timed: Trials, each: Pair) -> dict[str, float]:
     return figures
 
 
-def _verdict(exact: Sequence[ExactChange], timing: TimingChange | None) -> Verdict:
+def _verdict(
+    exact: Sequence[ExactChange], timing: TimingChange | None, is_incomplete: bool
+) -> GateVerdict:
     """Time decides where it can; an exact loss counts unless time was won."""
     timed = timing.comparison.verdict if timing else None
     found = {change.verdict for change in exact}
     if timed == "worse" or ("worse" in found and timed != "better"):
         return "worse"
+    if is_incomplete:
+        return "incomplete"
     if timed == "better" or "better" in found:
         return "better"
     return "inconclusive" if timed == "inconclusive" else "same"
 
 
-def overall(cells: Sequence[GateCell]) -> Verdict:
-    """The verdict on the commit: its worst cell's, and better only where nothing is worse."""
+def overall(cells: Sequence[GateCell], missing: Sequence[str] = ()) -> GateVerdict:
+    """The verdict on the commit: its worst cell's, and better only where nothing is worse.
+
+    Where something is missing it is worse or `incomplete`: what is missing may be worse, too.
+    """
     found = {cell.verdict for cell in cells}
-    order: tuple[Verdict, ...] = ("worse", "better", "inconclusive", "same")
-    return next((verdict for verdict in order if verdict in found), "inconclusive")
+    if "worse" in found:
+        return "worse"
+    if missing or not cells:
+        return "incomplete"
+    order: tuple[GateVerdict, ...] = ("incomplete", "better", "inconclusive", "same")
+    return next(verdict for verdict in order if verdict in found)

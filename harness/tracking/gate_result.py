@@ -8,7 +8,10 @@ from harness.experiment import Comparison, Verdict
 from harness.tracking.trees import Tree
 from harness.trial import TrialFailure
 
-GATE_SCHEMA = "gcbench.gate/1"
+GATE_SCHEMA = "gcbench.gate/2"
+
+GateVerdict = Literal[Verdict, "incomplete"]
+"""``incomplete``: nothing is known to be worse, and not everything was measured."""
 
 
 class ExactChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +54,7 @@ class GateCell(msgspec.Struct, frozen=True, kw_only=True):
     axes: dict[str, str | int]
     exact: list[ExactChange]
     timing: TimingChange | None
-    verdict: Verdict
+    verdict: GateVerdict
     again: str
     figures: dict[str, float]
     """Medians of HEAD in the metrics that other tools keep."""
@@ -66,7 +69,7 @@ class GateResult(msgspec.Struct, frozen=True, kw_only=True):
     machine: dict[str, Any]
     workload: dict[str, Any]
     tolerance: float
-    verdict: Verdict
+    verdict: GateVerdict
     cells: list[GateCell]
     missing: list[str]
     failures: list[TrialFailure]

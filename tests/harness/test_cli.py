@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
+from full_output import full_standard_output
 from processes import is_alive
 from small import answer
 
@@ -219,6 +220,38 @@ def test_an_interrupted_comparison_goes_on_where_it_was(gcbench, monkeypatch, tm
     assert status == 2
     assert "another plan" in err
     assert len(err.splitlines()) == 1
+
+
+def test_an_interrupted_comparison_says_so_wherever_it_is_read(gcbench, monkeypatch, tmp_path):
+    path = tmp_path / "answer.json"
+    monkeypatch.setattr(session, "isolate", Machine(0.2, interrupt_at=16))
+    status, out, _ = gcbench(*PAIR, "--json", str(path))
+    assert status == 130
+    assert "Interrupted before everything was measured." in out
+    assert "Conclusions" not in out
+    (stored,) = (tmp_path / "runs").glob("*/experiment.json")
+    for text in (path.read_bytes(), stored.read_bytes()):
+        result = msgspec.json.decode(text, type=ExperimentResult)
+        assert not result.is_complete
+        assert "Interrupted before everything was measured." in result.notes
+    monkeypatch.setattr(session, "isolate", Machine(0.2))
+    (name,) = (folder.name for folder in (tmp_path / "runs").iterdir())
+    _, out, _ = gcbench(*PAIR, "--resume", name, "--json", "-")
+    assert json.loads(out)["is_complete"]
+    assert "Interrupted" not in out
+
+
+@pytest.mark.parametrize("arguments", [PAIR, ["noise", *TINY], ["run", *TINY]])
+def test_files_are_complete_where_standard_output_is_full(
+    gcbench, monkeypatch, tmp_path, arguments
+):
+    monkeypatch.setattr(session, "isolate", Machine())
+    path = tmp_path / "answer.json"
+    with full_standard_output(monkeypatch):
+        status, _, err = gcbench(*arguments, "--json", str(path))
+    assert status == 74
+    assert err.splitlines()[-1].startswith("gcbench: standard output cannot be written: No space")
+    assert json.loads(path.read_text())
 
 
 def python_m_harness(*arguments: str, **options) -> subprocess.Popen:

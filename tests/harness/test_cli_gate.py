@@ -7,11 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import psutil
 import pytest
+from full_output import full_standard_output
 from processes import is_alive
 from scratch_repository import Repository, leave_git_alone
 from small import answer
@@ -20,7 +22,7 @@ from harness.cli import session
 from harness.cli.main import main
 from harness.store import RunStore
 from harness.tracking.gate_result import GateResult
-from harness.trial import Trial
+from harness.trial import Trial, TrialFailure
 
 ROOT = Path(__file__).parents[2]
 TINY = ["--num-requests", "64", "--batch-size", "64", "--output-lens", "60"]
@@ -134,38 +136,97 @@ def test_what_is_no_checkout_of_the_engine_is_one_sentence(gate, repository, tmp
         assert "--release" not in err
 
 
-class Machine:
-    """Takes the place of `isolate`: equal figures for both, until Ctrl-C at one trial."""
+def no(trial: Trial) -> bool:
+    return False
 
-    def __init__(self, interrupt_at: int = 0) -> None:
-        self.interrupt_at, self.asked = interrupt_at, 0
+
+class Machine:
+    """Takes the place of `isolate`: equal figures for both, until Ctrl-C at one trial.
+
+    ``slower``: by what share HEAD's steps take longer. ``broken`` says which trials fail.
+    """
+
+    def __init__(
+        self, interrupt_at: int = 0, slower: float = 0.0, broken: Callable[[Trial], bool] = no
+    ) -> None:
+        self.interrupt_at, self.slower, self.broken, self.asked = interrupt_at, slower, broken, 0
 
     def __call__(self, trials: list[Trial], timeout_seconds: float):
         for trial in trials:
             self.asked += 1
             if self.asked == self.interrupt_at:
                 raise KeyboardInterrupt
-            metrics = {"host_time_per_step": 1e-3 * (1 + self.asked % 7 / 1e5), "num_steps": 60.0,
+            if self.broken(trial):
+                yield TrialFailure(cell=trial.cell, mode=trial.mode, seed=0, kind="crashed",
+                                   reason="it fell over")  # fmt: skip
+                continue
+            slow = 1 + self.slower * trial.cell.release.endswith("head") + self.asked % 7 / 1e5
+            metrics = {"host_time_per_step": 1e-3 * slow, "num_steps": 60.0,
                        "gc_collections_per_1000_steps": 900.0, "tracked_peak_per_step": 64.0,
                        "bytecodes_per_request_step": 100.0}  # fmt: skip
             yield answer(trial, metrics)
 
 
-@pytest.mark.parametrize("moment", [1, 2, 4, 7, 12, 30])
+@pytest.mark.parametrize("moment", [1, 2, 4, 7, 12, 30, 40])
 def test_ctrl_c_is_no_verdict_and_keeps_what_had_ended(gate, monkeypatch, tmp_path, moment):
     monkeypatch.setattr(session, "isolate", Machine(interrupt_at=moment))
-    markdown = tmp_path / "gate.md"
-    status, out, err = gate("main", "--markdown", str(markdown), "--budget", "0")
+    markdown, answered, figures = (tmp_path / name for name in ("gate.md", "gate.json", "figures"))
+    status, out, err = gate("main", "--markdown", str(markdown), "--budget", "0", "--json",
+                            str(answered), "--github-action-benchmark", str(figures))  # fmt: skip
     assert status == 130
     assert "interrupted" in err
+    assert f"--github-action-benchmark {figures}: not written" in err
+    assert not list(tmp_path.glob("figures*"))
     for text in (out, markdown.read_text()):
-        assert "✗ no verdict" in text
+        assert "✗ incomplete, no verdict" in text
         assert "Interrupted before everything was measured." in text
+        assert "Nothing changed" not in text
+    result = msgspec.json.decode(answered.read_bytes(), type=GateResult)
+    assert result.verdict == "incomplete"
+    assert {cell.verdict for cell in result.cells} <= {"incomplete"}
     stored = list((tmp_path / "runs").glob("*/trials/*.json"))
     assert len(stored) >= (moment - 1) // 2
     (folder,) = (tmp_path / "runs").glob("*-gate")
     kept = msgspec.json.decode((folder / "gate.json").read_bytes(), type=GateResult)
     assert kept.missing
+
+
+def test_what_is_worse_before_ctrl_c_is_said_and_is_not_a_verdict_by_exit_code(
+    gate, monkeypatch, tmp_path
+):
+    """At the first trial that looks for the cause, once everything is timed."""
+    monkeypatch.setattr(session, "isolate", Machine(interrupt_at=50, slower=0.2))
+    path = tmp_path / "gate.json"
+    status, out, _ = gate("main", "--budget", "0", "--json", str(path))
+    assert status == 130
+    assert "▼ worse: HEAD costs more than BASE; not everything could be measured" in out
+    assert msgspec.json.decode(path.read_bytes(), type=GateResult).verdict == "worse"
+
+
+@pytest.mark.parametrize("mode", ["opcodes", "timing"])
+def test_a_mode_that_neither_commit_survives_is_incomplete(gate, monkeypatch, tmp_path, mode):
+    monkeypatch.setattr(session, "isolate", Machine(broken=lambda trial: trial.mode == mode))
+    path = tmp_path / "gate.json"
+    status, out, _ = gate("main", "--budget", "0", "--json", str(path))
+    assert status == 3
+    assert "✗ incomplete, no verdict: not everything could be measured" in out
+    assert "Nothing changed" not in out
+    assert msgspec.json.decode(path.read_bytes(), type=GateResult).verdict == "incomplete"
+
+
+def test_files_are_complete_where_standard_output_is_full(gate, monkeypatch, tmp_path):
+    monkeypatch.setattr(session, "isolate", Machine())
+    files = [tmp_path / name for name in ("gate.md", "result.json", "figures")]
+    with full_standard_output(monkeypatch):
+        status, _, err = gate(
+            "main", "--budget", "0", "--markdown", str(files[0]), "--json", str(files[1]),
+            "--github-action-benchmark", str(files[2]),
+        )  # fmt: skip
+    assert status == 74
+    assert err.splitlines()[-1].startswith("gcbench: standard output cannot be written: No space")
+    assert files[0].read_text().startswith("### gcbench gate: = same")
+    assert json.loads(files[1].read_text())["verdict"] == "same"
+    assert json.loads((tmp_path / "figures.smaller.json").read_text())
 
 
 @pytest.mark.parametrize("head", [[], ["HEAD"]])
@@ -233,7 +294,7 @@ def test_a_commit_that_does_not_run_is_no_success(gate, repository, edit, words)
     out = " ".join(out.split())
     assert status == 3
     assert words in out
-    assert "✗ no verdict: nothing could be measured" in out
+    assert "✗ incomplete, no verdict: nothing could be measured" in out
     assert "HEAD (counts" in out, "by commit rather than by folder"
     assert "▲" not in out
 

@@ -59,6 +59,11 @@ MADE_UP = {
         [cell(LISTS, "same", exact())],
         missing=[f"{ARRAYS}: HEAD produces other tokens than BASE; different work has no ratio."],
     ),
+    "interrupted": result(
+        [cell(LISTS, "incomplete", exact()), cell(ARRAYS, "incomplete", exact(), SAME)],
+        missing=[f"{LISTS}: fewer than 3 timed rounds.",
+                 "Interrupted before everything was measured."],
+    ),
     "nothing": result(
         missing=[f"{LISTS}: fewer than 3 timed rounds.", f"{LISTS}: nothing could be counted."],
         failures=[
