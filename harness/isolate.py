@@ -5,12 +5,14 @@ batch get ready together and then wait; while one of them measures, nothing else
 """
 
 import os
+import re
 import selectors
 import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from tempfile import TemporaryFile
 
 import msgspec
@@ -181,7 +183,7 @@ class _TrialProcess:
     def _read(self, out: bytes, err: str) -> TrialResult | TrialFailure:
         assert self._process is not None
         status = self._process.returncode
-        last_line = err.strip().splitlines()[-1] if err.strip() else "it said nothing"
+        last_line = err.strip().splitlines()[-1].strip() if err.strip() else "it said nothing"
         if status == REFUSED:
             return self._fail("refused", last_line)
         if status < 0:
@@ -189,7 +191,8 @@ class _TrialProcess:
             hint = ", often for want of memory" if name == "SIGKILL" else ""
             return self._fail("killed", f"its process was killed by {name}{hint}")
         if status:
-            return self._fail("crashed", f"its process ended with status {status}: {last_line}")
+            why = _last_exception(err, last_line)
+            return self._fail("crashed", f"its process ended with status {status}: {why}")
         try:
             return msgspec.json.decode(out, type=TrialResult)
         except msgspec.MsgspecError as error:
@@ -207,6 +210,23 @@ class _TrialProcess:
         fields = {"cell": trial.cell, "mode": trial.mode, "seed": trial.seed}
         self._failure = msgspec.convert(fields | {"kind": kind, "reason": reason}, TrialFailure)
         return self._failure
+
+
+_LAST_FRAME = re.compile(
+    r'^ +File "(.+)", line (\d+).*\n(?:^ (?! *File ").*\n|\n)*^(\w.*)$', re.MULTILINE
+)
+"""The frame before an exception's own line; lines of code and marks may stand between."""
+
+
+def _last_exception(err: str, last_line: str) -> str:
+    """The exception that the last traceback ends with, and where it was raised; the last line."""
+    frames = _LAST_FRAME.findall(err)
+    if not frames:
+        return last_line
+    file, line, exception = frames[-1]
+    # Resolved: a commit's tree is known by its folder, not by the link that a trial has found.
+    raised = f"{exception} ({Path(file).resolve()}:{line})"
+    return raised if exception == last_line else f"{raised}; {last_line}"
 
 
 def _environment(trial: Trial) -> dict[str, str]:

@@ -37,7 +37,7 @@ _ATTEMPTS = 3
 _LOOK_EVERY = 3
 """Rounds from one look at the intervals to the next: a look takes about as long as a trial."""
 _GIVE_UP_AFTER = 2
-"""Failures of a cell after which its remaining trials are left out."""
+"""Failures of a cell after which its remaining trials, and its block's, are left out."""
 
 
 def prepared_at_once(cells: Iterable[Cell]) -> int:
@@ -89,12 +89,20 @@ class Rounds:
         batch_size = self.plan.together if self.plan.slice_steps else self.batch
         due = [turn for turn in turns if self._is_due(turn)]
         while due:
-            due = [turn for turn in due if self._failures[turn.cell] < _GIVE_UP_AFTER]
+            due = [turn for turn in due if not self._has_given_up(turn.cell)]
             batch, due = due[:batch_size], due[batch_size:]
             outcomes = self.measure([self._trial(turn) for turn in batch])
             for turn, outcome in zip(batch, outcomes, strict=True):
                 self._keep(turn, self._retried(turn, outcome))
         return any(isinstance(self.outcomes.get(_key(turn)), TrialResult) for turn in turns)
+
+    def _has_given_up(self, cell: Cell) -> bool:
+        """Whether a cell, or one of those that it is only of use beside, gives no results."""
+        block = [cell]
+        if self.plan.together > 1:
+            begin = self.plan.cells.index(cell) // self.plan.together * self.plan.together
+            block = self.plan.cells[begin : begin + self.plan.together]
+        return any(self._failures[each] >= _GIVE_UP_AFTER for each in block)
 
     def _keep(self, turn: Turn, outcome: Outcome) -> None:
         if isinstance(outcome, TrialFailure):

@@ -126,7 +126,7 @@ def gate(
 
     Only the engine's own package is taken from the commits; one harness measures both. Without
     HEAD it is the work tree as it stands. Exit status: 0 same, better or not to be told; 1 worse;
-    2 wrong usage; 3 where something could not be measured.
+    2 wrong usage; 3 where something could not be measured or a commit cannot run.
     """
     how = GateRun(exact_only, rounds, until_precise / 100, budget, tolerance / 100, flags["seed"])
     _refuse_numbers(how)
@@ -153,7 +153,7 @@ def gate(
         for number, cell in enumerate(cells)
     ]
     notes = differences(repo, trees[0], trees[1], engine.package)  # now: a work tree may move on
-    found = how.measure(session, name, pairs, partial(_again, axes))
+    found = how.measure(session, name, trees, pairs, partial(_again, axes))
     result = GateResult(
         name=name,
         base=trees[0],
@@ -186,6 +186,9 @@ def gate(
         stderr.print(f"gcbench: --github-action-benchmark {benchmark_path}: {words}", markup=False)
     if found.is_interrupted:
         stderr.print("interrupted; what is said is of the trials that had ended")
+    elif not result.cells:
+        for why in result.missing:
+            stderr.print(f"gcbench: nothing could be measured: {why}", markup=False)
     ctx.exit(_status(result, found.is_interrupted))
 
 

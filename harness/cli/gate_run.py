@@ -13,6 +13,7 @@ from harness.rounds import Compared, Outcomes, Precision
 from harness.tracking.gate import Judged, judge
 from harness.tracking.gate_plan import Pair, exact_plan, timing_plan
 from harness.tracking.gate_timing import Timings, attribute, compare_timings, has_changed
+from harness.tracking.trees import Tree
 from harness.trial import TrialFailure
 
 
@@ -35,9 +36,25 @@ class GateRun(NamedTuple):
     seed: int
 
     def measure(
-        self, session: Session, name: str, pairs: Sequence[Pair], again: Callable[[Pair], str]
+        self,
+        session: Session,
+        name: str,
+        trees: Sequence[Tree],
+        pairs: Sequence[Pair],
+        again: Callable[[Pair], str],
     ) -> Found:
-        """Measure the pairs; what there is to say of them. Ctrl-C leaves out what comes after."""
+        """Measure the pairs; what there is to say of them. Ctrl-C leaves out what comes after.
+
+        A pair that one of the commits, BASE and HEAD of ``trees``, cannot run is not measured.
+        """
+        tried = session.try_out([cell for each in pairs for cell in (each.base, each.head)])
+        refused = _refused(pairs, trees, tried.failures)
+        broken = {failure.cell for failure in tried.failures}
+        pairs = [each for each in pairs if not broken & {each.base, each.head}]
+        if tried.is_interrupted:
+            return Found(Judged([], [*refused, INTERRUPTED], []), [], is_interrupted=True)
+        if not pairs:
+            return Found(Judged([], refused, []), [], is_interrupted=False)
         counting = exact_plan(name, pairs, session.schedule_hashes, self.seed)
         measured = [session.measure(counting, lambda _: Timings([], {}), Precision(0.0, 0.0))]
         plans = [counting]
@@ -63,6 +80,7 @@ class GateRun(NamedTuple):
         if not self.exact_only:
             timed = trials[1] if len(trials) > 1 else Trials(timing, {})
         judged = judge(pairs, trials[0], timed, timings.by_pair, again, is_cut_short)
+        judged.missing[:0] = refused
         judged.notes.extend(dict.fromkeys(note for each in measured for note in each.notes))
         if measured[-1].is_interrupted:
             judged.missing.append(INTERRUPTED)
@@ -90,3 +108,22 @@ class GateRun(NamedTuple):
         half_width: float,
     ) -> Measured:
         return session.measure(plan, compare, Precision(half_width, self.budget_seconds))
+
+
+def _refused(
+    pairs: Sequence[Pair], trees: Sequence[Tree], failures: Sequence[TrialFailure]
+) -> list[str]:
+    """A sentence for each reason why a commit cannot run cells, with the cells."""
+    cells: dict[tuple[str, str], list[str]] = {}
+    for failure in failures:
+        side = trees[0] if failure.cell.release == trees[0].folder else trees[1]
+        label = f"{'BASE' if side is trees[0] else 'HEAD'}, {side.label},"
+        reason = failure.reason.replace(f"{side.folder}/", "")
+        (id_,) = (each.id for each in pairs if failure.cell in each)
+        cells.setdefault((label, reason), []).append(id_)
+    return [
+        f"{label} cannot run: {reason}."
+        if len(ids) == len(pairs)
+        else f"{'; '.join(ids)}: {label} cannot run it: {reason}."
+        for (label, reason), ids in cells.items()
+    ]

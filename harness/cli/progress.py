@@ -67,6 +67,7 @@ class TrialProgress(ProgressBar):
         )
         self._axes = axes
         self._total = total
+        self._reasons = set[str]()
 
     def skip(self, count: int) -> None:
         """So many trials were there already."""
@@ -85,6 +86,8 @@ class TrialProgress(ProgressBar):
         if self._quiet:
             return
         if isinstance(outcome, TrialFailure):
-            self._console.print(Text(f"no result: {name}: {outcome.reason}", style="red"))
+            if outcome.reason not in self._reasons:  # the tables count how often
+                self._console.print(Text(f"no result: {name}: {outcome.reason}", style="red"))
+            self._reasons.add(outcome.reason)
         elif not self._console.is_terminal and self._done % 10 == 0:
             self._console.print(f"{self._done} of {total} trials")

@@ -8,9 +8,11 @@ from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import msgspec
+from rich.console import Console
 
 from engines.registry import ENGINES
 from harness.cli.options import take_axes, take_workloads
@@ -28,6 +30,7 @@ from harness.trial import Cell, Mode, Trial, TrialFailure, TrialResult
 from workloads.whole_file import temporary_name
 
 INTERRUPTED = "Interrupted before everything was measured."
+_TRY_OUT_STEPS = 2
 
 
 class Session:
@@ -127,6 +130,36 @@ class Session:
         store.save_trial(key, outcome)
         return outcome
 
+    def try_out(self, cells: Sequence[Cell]) -> "TriedOut":
+        """Run a few steps of each cell and keep nothing, to see which cannot be run at all."""
+        failures = []
+        with TemporaryDirectory(prefix="gcbench-") as scratch:
+            trials = []
+            for cell in cells:
+                schedule = self.schedules[cell.workload]
+                path = Path(scratch) / f"{schedule.sha256}.npz"
+                if not path.exists():
+                    schedule.save(path)
+                trials.append(
+                    Trial(
+                        cell=cell,
+                        schedule_path=str(path),
+                        schedule_sha256=schedule.sha256,
+                        mode="counts",
+                        seed=self._seed,
+                        max_steps=_TRY_OUT_STEPS,
+                    )
+                )
+            size = prepared_at_once(cells)
+            try:
+                with Console(stderr=True, quiet=self._quiet).status("trying each cell"):
+                    for begin in range(0, len(trials), size):
+                        outcomes = isolate(trials[begin : begin + size], self._timeout)
+                        failures += [each for each in outcomes if isinstance(each, TrialFailure)]
+            except KeyboardInterrupt:
+                return TriedOut(failures, is_interrupted=True)
+        return TriedOut(failures, is_interrupted=False)
+
     def folder(self, plan: Plan) -> Path:
         """Where a plan's trials are kept."""
         return self._output / plan.name
@@ -202,6 +235,13 @@ class Session:
             "total_output_tokens": first.total_output_tokens,
             "seed": self._seed,
         }
+
+
+class TriedOut(NamedTuple):
+    """Why some cells cannot be run."""
+
+    failures: list[TrialFailure]
+    is_interrupted: bool
 
 
 class Measured(NamedTuple):

@@ -7,6 +7,7 @@ from harness.report.history import WORDS
 from harness.report.literal import code_block, code_span, literal
 from harness.report.markdown import table_markdown
 from harness.report.plain import PlainTable, Row
+from harness.report.summary import first_names
 from harness.tracking.detect.self_test import STEPS, WITHIN, SelfTest
 from harness.tracking.nightly.result import Alert, ChangedSeries, NightlyResult
 
@@ -113,9 +114,13 @@ def suspicious_table(changes: Sequence[ChangedSeries]) -> PlainTable | None:
 
 
 def failed_lines(result: NightlyResult) -> list[str]:
-    """Commits and series that were not measured."""
-    tried = [f"{each.commit[:10]} {each.subject}".rstrip() + f": {each.reason}"
-             for each in result.measured if each.reason]  # fmt: skip
+    """Commits and series that were not measured, those with the same reason together."""
+    alike: dict[str, list[str]] = {}
+    for each in result.measured:
+        if each.reason:
+            name = f"{each.commit[:10]} {each.subject}".rstrip()
+            alike.setdefault(each.reason, []).append(name)
+    tried = [f"{first_names(commits)}: {reason}" for reason, commits in alike.items()]
     return [*tried, *result.missing]
 
 

@@ -1,7 +1,7 @@
 """The tables of an experiment's report, as plain text."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 from engines.protocol import PHASES
 from harness import format as fmt
@@ -105,20 +105,26 @@ def failure_lines(result: ExperimentResult) -> list[str]:
 
 
 def trial_failure_lines(failures: Iterable[TrialFailure], varying: list[str]) -> list[str]:
-    """The same, with the cells named by the axes that vary."""
-    alike = Counter(
-        (
-            cell_id(failure.cell, varying),
-            failure.mode,
-            failure.kind.replace("_", " "),
-            failure.reason,
-        )
-        for failure in failures
+    """A line for each reason, with the cells named by the axes that vary."""
+    alike: defaultdict[tuple[str, str], list[TrialFailure]] = defaultdict(list)
+    for failure in failures:
+        alike[failure.kind.replace("_", " "), failure.reason].append(failure)
+    return [f"{_which(group, varying)} {kind}: {reason}" for (kind, reason), group in alike.items()]
+
+
+def first_names(names: Sequence[str], most: int = 3) -> str:
+    """The first of some names, and how many more there are: "a; b; c; and 4 more"."""
+    more = len(names) - most
+    return "; ".join([*names[:most], f"and {more} more"] if more > 0 else names)
+
+
+def _which(failures: list[TrialFailure], varying: list[str]) -> str:
+    """The cells and modes of trials that failed alike, and how many those were."""
+    cells = list(dict.fromkeys(cell_id(failure.cell, varying) for failure in failures))
+    modes = ", ".join(dict.fromkeys(failure.mode for failure in failures))
+    return (
+        f"{first_names(cells)} ({modes}{f', {len(failures)} times' if len(failures) > 1 else ''})"
     )
-    return [
-        f"{cell} ({mode}{f', {times} times' if times > 1 else ''}) {kind}: {reason}"
-        for (cell, mode, kind, reason), times in alike.items()
-    ]
 
 
 def by_group(result: ExperimentResult) -> list[list[CellResult]]:

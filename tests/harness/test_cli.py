@@ -254,6 +254,14 @@ def test_files_are_complete_where_standard_output_is_full(
     assert json.loads(path.read_text())
 
 
+def test_one_failure_is_said_once_with_how_often(gcbench, monkeypatch):
+    monkeypatch.setattr(session, "isolate", Machine(broken=True))
+    _, out, err = gcbench(*PAIR)
+    assert err.count("it fell over") == 1
+    (line,) = (line for line in out.splitlines() if "it fell over" in line)
+    assert re.search(r"default; disabled \(counts, probed, \d+ times\) crashed: ", line)
+
+
 def python_m_harness(*arguments: str, **options) -> subprocess.Popen:
     command = [sys.executable, "-m", "harness", *arguments]
     return subprocess.Popen(

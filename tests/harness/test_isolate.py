@@ -229,9 +229,40 @@ def test_a_real_trial_that_hears_noise_and_one_whose_engine_raises(tmp_path, mon
     outcome = only(isolate([trial(SHORT, tmp_path)], 60))
     assert isinstance(outcome, TrialFailure)
     assert outcome.kind == "crashed"
+    place = f"{tmp_path / 'sitecustomize.py'}:10"
     assert outcome.reason == (
-        "its process ended with status 1: ZeroDivisionError: division by zero"
+        f"its process ended with status 1: ZeroDivisionError: division by zero ({place})"
     )
+
+
+TRACEBACK = """Traceback (most recent call last):
+  File "/code/harness/drive.py", line 88, in step
+    engine.step()
+  File "/code/engines/engine.py", line 12, in step
+    raise Refused(
+        ~~~~~^^^
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (f"{TRACEBACK}Refused: no", "Refused: no (/code/engines/engine.py:12)"),
+        (f"{TRACEBACK}Refused", "Refused (/code/engines/engine.py:12)"),
+        (f"{TRACEBACK}Refused: no\n\n  for", "Refused: no (/code/engines/engine.py:12); for"),
+        (f"{TRACEBACK}Refused: no\n\nWhile that was handled:\n\n"
+         f"{TRACEBACK.replace('12', '34')}KeyError: 1", "KeyError: 1 (/code/engines/engine.py:34)"),
+        (f"{TRACEBACK}Refused: no\nthe worker has died",
+         "Refused: no (/code/engines/engine.py:12); the worker has died"),
+        ('  File "/code/engines/engine.py", line 3\n    def (\n        ^\nSyntaxError: no',
+         "SyntaxError: no (/code/engines/engine.py:3)"),
+    ],
+)  # fmt: skip
+def test_an_exception_is_told_with_its_file_and_line(play, tmp_path, said, reason):
+    (tmp_path / "said").write_text(said + "\n")
+    outcome = only(isolate([play(f"{PREPARES}; cat {tmp_path}/said >&2; exit 1")], 5))
+    assert isinstance(outcome, TrialFailure)
+    assert outcome.reason == f"its process ended with status 1: {reason}"
 
 
 def test_an_overlapped_worker_can_be_left_after_some_steps(tmp_path):

@@ -54,6 +54,15 @@ def run(machine, of, store=None, **fields) -> Rounds:
     return under_way
 
 
+def test_who_is_only_of_use_beside_one_that_fails_is_not_measured_alone():
+    machine = Machine()
+    machine.broken = {CELLS[1]}
+    cells = [*CELLS[:2], CELLS[2], msgspec.structs.replace(CELLS[2], copy=1)]
+    run(machine, plan(cells, together=2, slice_steps=25))
+    asked = Counter(trial.cell for trial in machine.asked[1:])  # the first one wakes the machine
+    assert asked == {cells[0]: 2, cells[1]: 2, cells[2]: 7, cells[3]: 7}
+
+
 def cells_by_round(trials: list[Trial], size: int) -> list[tuple[Cell, ...]]:
     return [tuple(t.cell for t in trials[i : i + size]) for i in range(0, len(trials), size)]
 

@@ -9,7 +9,7 @@ from test_report import assert_golden, shown_by
 from test_report_gate import NASTY
 
 from harness.cli import nightly as nightly_command
-from harness.report.nightly import nightly_headline, nightly_markdown
+from harness.report.nightly import failed_lines, nightly_headline, nightly_markdown
 from harness.tracking.nightly.result import Alert, ChangedSeries, MeasuredCommit, NightlyResult
 
 ONE, OTHER, THIRD = "1c3260f8" * 5, "078ebfa8" * 5, "2d0f94aa" * 5
@@ -123,3 +123,12 @@ def test_nothing_of_a_commit_or_a_machine_becomes_markup():
 def test_long_words_of_a_commit_do_not_widen_the_terminal():
     alert = msgspec.structs.replace(ALERT, subject="word " * 60)
     assert "word word" in terminal(night(alerts=[alert]))
+
+
+def test_commits_that_fail_alike_are_told_in_one_line():
+    alike = [msgspec.structs.replace(FAILED, commit=f"{n}" * 40) for n in range(5)]
+    other = msgspec.structs.replace(FAILED, reason="it cannot be installed")
+    assert failed_lines(night(measured=[*alike, MEASURED, other])) == [
+        f"0000000000; 1111111111; 2222222222; and 2 more: {FAILED.reason}",
+        "078ebfa807: it cannot be installed",
+    ]
