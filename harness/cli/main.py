@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import suppress
+from typing import Any
 
 import click
 
@@ -39,6 +40,15 @@ class _Commands(click.Group):
         module, attribute = target.split(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            # Not of standard output, and yet click would end with status 1 without a word.
+            raise RuntimeError(f"BrokenPipeError: {error}").with_traceback(
+                error.__traceback__
+            ) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

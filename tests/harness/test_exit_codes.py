@@ -98,6 +98,7 @@ def planted(tmp_path):
         ("OSError(24, 'Too many open files')", "Too many open files"),
         ("ImportError('no such library')", "ImportError: no such library"),
         ("EOFError('no data left')", "EOFError: no data left"),
+        ("BrokenPipeError(32, 'Broken pipe')", "BrokenPipeError: [Errno 32] Broken pipe"),
     ],
 )  # fmt: skip
 def test_an_unforeseen_error_is_named_and_its_traceback_kept(planted, error, name):
