@@ -2,13 +2,12 @@
 
 import gc
 import operator
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import iscoroutine
 
-from harness.opcodes import OpcodeCounter
+from harness.opcodes import OpcodeCounter, tracers
 
 _WARM_UPS = 2
 _COUNT_OFFSET = 100_000
@@ -50,9 +49,9 @@ class CallCost:
 def measure_call(call: Callable[[], object], num_requests: int, *, traced: bool = True) -> CallCost:
     """Measure ``call``, which handles a step of ``num_requests`` requests, collector off.
 
-    It runs three times, the last for survivors; with ``traced`` twice more under
-    `sys.settrace`, the last for the other counts. What it raises goes through. Raises TypeError
-    and ValueError for arguments that cannot be meant, UncountableCall.
+    It runs three times, the last for survivors; with ``traced`` once more under
+    `harness.opcodes.OpcodeCounter` for the other counts. What it raises goes through. Raises
+    TypeError and ValueError for arguments that cannot be meant, UncountableCall.
     """
     __tracebackhide__ = True
     if not callable(call):
@@ -69,8 +68,6 @@ def measure_call(call: Callable[[], object], num_requests: int, *, traced: bool 
         survivors, by_type = _survivors(call)
         if not traced:
             return CallCost(name, num_requests, survivors, by_type)
-        # From 3.12 on, code gives its bytecodes only from its second traced run.
-        _traced(name, call)
         return CallCost(name, num_requests, survivors, by_type, *_traced(name, call))
 
 
@@ -109,9 +106,11 @@ def _traced(name: str, call: Callable[[], object]) -> tuple[int, int, int]:
         result = call()
         # Read within the block: leaving it is traced too.
         counts = counter.peak, counter.num_allocations, counter.num_opcodes
-        tracer = sys.gettrace()
-    if tracer != counter.trace:
-        raise UncountableCall(f"{name} set a trace function of its own; take that out of the call.")
+        is_disturbed = counter.is_disturbed
+    if is_disturbed:
+        raise UncountableCall(
+            f"{name} set a trace or profile function of its own; take that out of the call."
+        )
     if _num_collections() != num_collections:
         raise UncountableCall(
             f"The collector ran within {name}, so what it allocated cannot be counted; "
@@ -147,12 +146,9 @@ def _num_collections() -> int:
 
 def _refuse_other_tracers(name: str) -> None:
     __tracebackhide__ = True
-    others = [sys.gettrace()]
-    if sys.version_info >= (3, 12):
-        others += [sys.monitoring.get_tool(tool_id) for tool_id in range(6)]
-    if other := next((o for o in others if o is not None), None):
+    if others := tracers():
         raise UncountableCall(
-            f"Cannot count what {name} allocates and executes: {other!r} traces this thread "
+            f"Cannot count what {name} allocates and executes: {others[0]!r} traces this thread "
             "(coverage or a debugger?); run this test without it, or budget survivors alone."
         )
 

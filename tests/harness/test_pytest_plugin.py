@@ -278,12 +278,36 @@ def test_another_tool_that_monitors_is_refused():
         sys.monitoring.free_tool_id(sys.monitoring.COVERAGE_ID)
 
 
+def sets_a_tracer() -> list[set[int]]:
+    sys.settrace(tracer)
+    return [made_under_it() for _ in range(2)]
+
+
+def made_under_it() -> set[int]:
+    return {1}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="bytecodes are then counted by a tracer")
+@pytest.mark.parametrize("watch", [sys.settrace, sys.setprofile])
+def test_a_call_that_traces_for_a_while_cannot_be_counted(watch):
+    def step() -> list[set[int]]:
+        watch(tracer)
+        made = [made_under_it() for _ in range(2)]
+        watch(None)
+        return made
+
+    with pytest.raises(UncountableCall, match="set a trace or profile function of its own"):
+        measure_call(step, 1)
+
+
 def test_a_call_that_collects_or_traces_by_itself_cannot_be_counted():
     with pytest.raises(UncountableCall, match="The collector ran within"):
         measure_call(lambda: gc.collect(0), 1)
-    with pytest.raises(UncountableCall, match="set a trace function of its own"):
-        measure_call(lambda: sys.settrace(None), 1)
-    assert sys.gettrace() is None
+    try:
+        with pytest.raises(UncountableCall, match="set a trace or profile function of its own"):
+            measure_call(sets_a_tracer, 1)
+    finally:
+        sys.settrace(None)
     assert measure_call(gc.collect, 1, traced=False).survivors == 0
 
 
