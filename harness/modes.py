@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from engines.protocol import StepEngine, StepOutput
-from harness.opcodes import OpcodeCounter
+from harness.opcodes import OpcodeCounter, tracers
 
 _COUNT_OFFSET = 100_000
 _TRACED_STEPS = 8
@@ -64,9 +64,17 @@ class TrackedObjects:
 
 
 class Opcodes:
-    """Traces a few steps at full batch, once there is one."""
+    """Traces a few steps at full batch, once there is one.
+
+    Raises ValueError where something else traces this process: counts would be wrong.
+    """
 
     def __init__(self, engine: StepEngine, full_batch: int) -> None:
+        if others := tracers():
+            raise ValueError(
+                f"{others[0]!r} traces the engine's process, so its bytecodes cannot be counted; "
+                "run without it (coverage or a debugger?)."
+            )
         self._engine = engine
         self._full_batch = full_batch
         self._counter = OpcodeCounter()

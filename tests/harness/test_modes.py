@@ -2,6 +2,7 @@
 
 import dis
 import gc
+import sys
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -210,6 +211,20 @@ def test_where_no_step_is_full_no_bytecodes_are_claimed():
     values = metrics_of("opcodes", engine(of), of, full_batch=5)
     assert "bytecodes_per_request_step" not in values
     assert "tracked_allocations_per_step" not in values
+
+
+def test_bytecodes_under_another_tracer_are_refused():
+    def tracer(*_: object) -> None:
+        return
+
+    of = schedule([9] * 4)
+    served = engine(of)
+    sys.settrace(tracer)
+    try:
+        with pytest.raises(ValueError, match=r"tracer .* traces the engine's process, so its byt"):
+            MODES["opcodes"].watch(served, 4)
+    finally:
+        sys.settrace(None)
 
 
 def test_a_longer_delivery_shows_in_bytecodes():
