@@ -16,7 +16,7 @@ from harness.tracking.folders import down_to
 _LABELS = {
     "arch": "architecture", "cpu": "processor", "num_cpu": "cores", "os": "system", "ram": "memory",
     "cpu_model": "processor", "cores_logical": "cores", "cores_usable": "cores usable",
-    "memory_bytes": "memory", "gc_thresholds": "collector's thresholds",
+    "memory_bytes": "memory", "collector": "collector", "gc_thresholds": "collector's thresholds",
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from statistics import median
 
 from harness.experiment import CellResult, Comparison, ExperimentResult
 from harness.format import percent
+from harness.interpreter import YOUNG_THRESHOLDS
 from harness.metrics import METRICS
 from harness.statistics import MIN_ROUNDS
 
@@ -25,6 +26,7 @@ def conclude(result: ExperimentResult) -> list[str]:
         sentences += _too_few_rounds([c for c in ours if c not in enough])
         if baseline in cells:
             sentences += _collector(cells[baseline])
+            sentences += _version(cells[baseline], result.tolerance)
             sentences += _tracked(cells[baseline], cells[ours[0].candidate])
     sentences += _hardware(result.cells)
     if len({cell.group for cell in result.cells}) > 1:
@@ -110,6 +112,31 @@ def _collector(baseline: CellResult) -> list[str]:
     return [
         f"Without the collector {baseline.id} spends {percent(effect / (1 + effect))} less host "
         f"time{pauses}."
+    ]
+
+
+def _version(baseline: CellResult, tolerance: float) -> list[str]:
+    """Which versions of Python have another young threshold, where collecting is worth a thought
+    and the interpreter's own threshold was in force.
+    """
+    cost = _median(baseline, "gc_effect") or _median(baseline, "gc_pause_share") or 0.0
+    in_force = {each.state.thresholds[0] for each in baseline.processes if each.collections[0]}
+    alike = [version for version, young in YOUNG_THRESHOLDS.items() if {young} == in_force]
+    others: dict[int, list[str]] = {}
+    for version, young in YOUNG_THRESHOLDS.items():
+        if version not in alike:
+            others.setdefault(young, []).append(".".join(map(str, version)))
+    is_set = any("threshold" in each.policy for each in baseline.processes)
+    if cost <= tolerance or is_set or not (alike and others):
+        return []
+    here = " and ".join(".".join(map(str, version)) for version in alike)
+    there = ", ".join(
+        f"at {young:,} on Python {' and '.join(names)}" for young, names in others.items()
+    )
+    return [
+        f"The Python version decides how often {baseline.id} collects: a young collection starts "
+        f"at {in_force.pop():,} new objects on Python {here}, {there}, so measure on the version "
+        "that you serve with."
     ]
 
 

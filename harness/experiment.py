@@ -25,7 +25,8 @@ class MetricSamples(msgspec.Struct, frozen=True, kw_only=True):
 class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     """One cell over all its rounds. ``group``: only cells of one group get verdicts.
 
-    ``steady_state``, ``delivered`` and ``engine_state`` are those of one of its trials.
+    ``interpreter``: version, build and collector. It, ``steady_state``, ``delivered`` and
+    ``engine_state`` are those of one of its trials.
     """
 
     id: str
@@ -38,6 +39,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     steady_state: str = ""
     delivered: str = ""
     engine_state: dict[str, Setting] = {}
+    interpreter: str = ""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,16 +1,15 @@
 """What a figure was measured on: machine, interpreter, code; never a host's or a user's name."""
 
-import gc
 import importlib.metadata
 import os
 import platform
-import sysconfig
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from harness.git import GitError, changed_files, git
+from harness.interpreter import is_free_threaded, this_interpreter
 
 GIB = 1 << 30
 
@@ -20,6 +19,7 @@ def describe() -> dict[str, Any]:
 
     Reads version numbers from package metadata: importing torch would change the heap.
     """
+    interpreter = this_interpreter()
     return {
         "cpu_model": _cpu_model(),
         "architecture": platform.machine(),
@@ -31,11 +31,11 @@ def describe() -> dict[str, Any]:
         "os": _os_name(),
         "virtualization": virtualization(),
         "governor": governor(),
-        "python": platform.python_version(),
-        "python_implementation": platform.python_implementation(),
-        "python_build": " ".join((*platform.python_build(), platform.python_compiler())),
-        "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
-        "gc_thresholds": list(gc.get_threshold()),
+        "python": interpreter.version,
+        "python_implementation": interpreter.implementation,
+        "python_build": interpreter.build,
+        "free_threaded": is_free_threaded(),
+        "collector": interpreter.collector,
         "torch": version("torch"),
         "numpy": version("numpy"),
         "gcbench": version("gcbench"),

@@ -93,6 +93,7 @@ def _cell(trials: Trials, cell: Cell, name: str, group: int) -> CellResult:
         steady_state=shown.steady_state,
         delivered=shown.delivered,
         engine_state=shown.engine_state,
+        interpreter=shown.interpreter,
     )
 
 

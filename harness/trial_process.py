@@ -24,6 +24,7 @@ from harness.collector.on_wait import busy_hook
 from harness.collector.probe import Events
 from harness.drive import Client
 from harness.grid import engine_config
+from harness.interpreter import this_interpreter
 from harness.machine import code_identity
 from harness.measure import host_seconds_by_slice, measure
 from harness.modes import MODES
@@ -160,7 +161,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         finish_sha256=_sha256([client.recorder.requests.finish_reason]),
         lengths_sha256=_sha256([client.recorder.requests.num_tokens]),
         is_scripted=engine.is_scripted,
-        interpreter=sys.version.split(" (")[0],
+        interpreter=str(this_interpreter()),
         code_root=root,
         code_commit=commit,
         wall_seconds=time.perf_counter() - began,

@@ -4,13 +4,12 @@ import gc
 import os
 import subprocess
 import sys
-import sysconfig
 import tracemalloc
 from collections.abc import Mapping
 
 from harness.doctor.finding import Finding
+from harness.interpreter import SUPPORTED, differences, is_free_threaded
 
-PYTHON_VERSIONS = ((3, 11), (3, 14))
 TORCH_VERSIONS = ((2, 11), (2, 14))
 
 _TELLING_VARIABLES = {
@@ -28,25 +27,20 @@ _TELLING_VARIABLES = {
 
 
 def python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
-    """The interpreter's version and the collector that comes with it."""
+    """The interpreter's version and what its collector does otherwise than another version's."""
     shown = ".".join(map(str, version))
-    oldest, newest = PYTHON_VERSIONS
-    if not oldest <= version[:2] <= newest:
+    if version[:2] not in SUPPORTED:
+        names = ", ".join(".".join(map(str, each)) for each in SUPPORTED)
         return Finding(
-            "bad", "Python", f"{shown}, supported are 3.{oldest[1]} to 3.{newest[1]}",
+            "bad", "Python", f"{shown}; gcbench is tested on {names}",
             "make an environment with one of these",
         )  # fmt: skip
-    if (3, 14, 0) <= version < (3, 14, 5):
-        return Finding(
-            "warn", "Python", f"{shown} has the incremental collector that 3.14.5 took back",
-            "use 3.14.5 or later, or compare within this version only",
-        )  # fmt: skip
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if is_free_threaded():
         return Finding(
             "warn", "Python", f"{shown}, free-threaded: its collector has no generations to tune",
             "use the build with the GIL, or compare within this build only",
         )  # fmt: skip
-    return Finding("ok", "Python", shown)
+    return Finding("ok", "Python", f"{shown}: {differences(version)}")
 
 
 def torch(executable: str = sys.executable) -> Finding:

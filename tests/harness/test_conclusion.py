@@ -1,5 +1,8 @@
 from typing import Any
 
+import pytest
+from msgspec.structs import replace
+
 from harness.conclusion import conclude
 from harness.experiment import (
     CellResult,
@@ -133,6 +136,9 @@ def test_the_collector_explains_no_more_than_it_costs_the_baseline() -> None:
     assert conclude(experiment(cells, comparison("flat", "better", 0.6)))[1:] == [
         "Without the collector lists spends 20.0 % less host time; "
         "its pauses take 10.0 % of the wall time.",
+        "The Python version decides how often lists collects: a young collection starts at 700 "
+        "new objects on Python 3.11 and 3.12, at 2,000 on Python 3.13, so measure on the version "
+        "that you serve with.",
     ]
 
 
@@ -141,6 +147,45 @@ def test_a_collector_that_costs_nothing_explains_nothing() -> None:
     assert conclude(experiment(cells, comparison("flat", "better", 0.9)))[1:] == [
         "Without the collector lists spends no less host time: it is not to blame."
     ]
+
+
+def changed(one: CellResult, **state: Any) -> CellResult:
+    """A cell whose process had another collector."""
+    (ours,) = one.processes
+    policy = state.pop("policy", ours.policy)
+    ours = replace(ours, policy=policy, state=replace(ours.state, **state))
+    return replace(one, processes=[ours])
+
+
+@pytest.mark.parametrize(
+    ("young", "said"),
+    [
+        (700, "700 new objects on Python 3.11 and 3.12, at 2,000 on Python 3.13"),
+        (2000, "2,000 new objects on Python 3.13, at 700 on Python 3.11 and 3.12"),
+    ],
+)  # fmt: skip
+def test_the_version_is_named_where_its_threshold_decides(young: int, said: str) -> None:
+    costly = {"gc_effect": samples(0.25)}
+    lists = changed(cell("lists", **costly), thresholds=(young, 10, 10))
+    found = conclude(experiment([lists, cell("flat")], comparison("flat", "better", 0.6)))
+    assert found[-1] == (
+        "The Python version decides how often lists collects: a young collection starts at "
+        f"{said}, so measure on the version that you serve with."
+    )
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        cell("lists", gc_effect=samples(0.01)),
+        changed(cell("lists", gc_effect=samples(0.25)), thresholds=(50_000, 20, 20)),
+        changed(cell("lists", gc_effect=samples(0.25)), policy="threshold:700"),
+    ],
+    ids=["it costs little", "no version has it", "it was asked for"],
+)
+def test_the_version_decides_nothing(lists: CellResult) -> None:
+    found = conclude(experiment([lists, cell("flat")], comparison("flat", "better", 0.6)))
+    assert not any("Python" in sentence for sentence in found)
 
 
 def test_few_full_passes_allow_no_claim() -> None:
