@@ -1,27 +1,19 @@
-# Two commands do everything on a machine with Python 3.11+ and make:
+# Two commands do everything on a machine with Python 3.11, 3.12 or 3.13 and make:
 #   make compare   the main job          make test   the tests
-PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+# The interpreter of the environment that is there, so that PYTHON need be given only once.
+PYTHON ?= $(or $(wildcard $(BIN)/python),python3)
 # Pinned, so that a run today and a run next month resolve to the same torch.
 # Set TORCH= (empty) to use the torch that $(PYTHON) already has.
 TORCH  ?= torch==2.13.0
-VENV   ?= .venv
-BIN    := $(VENV)/bin
-STAMP  := $(VENV)/.installed
+# Files of tests go to this many processes.
+JOBS   ?= logical
+PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --maxprocesses 8 --dist loadfile
 
 .PHONY: install compare asv nightly vllm test test-slow gpu-check lint typecheck check clean
-install: $(STAMP)
-
-$(STAMP): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "gcbench needs Python 3.11 or later; set PYTHON=/path/to/python3.11"; exit 2; }
-	@echo "installing into $(VENV): torch, NumPy, pandas and friends; one to several minutes"
-	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-	  && apt-get -qq update && apt-get -qq install -y python3-venv; } || \
-	  { echo "$(PYTHON) has no venv module; on Debian: apt-get install python3-venv"; exit 2; }
-	@$(PYTHON) -m venv $(if $(TORCH),,--system-site-packages) $(VENV)
-	@$(if $(TORCH),$(BIN)/python -m pip install -qq "$(TORCH)",true)
-	@$(BIN)/python -m pip install -qq --editable '.[dev]'
-	@touch $@
+install:
+	@.ci/install "$(PYTHON)" "$(VENV)" "$(TORCH)"
 
 compare: install
 	@$(BIN)/gcbench compare $(ARGS)
@@ -39,10 +31,10 @@ vllm: install
 	@$(BIN)/gcbench releases vllm --prepare
 
 test: install
-	@$(BIN)/python -m pytest -m "not slow and not gpu" $(ARGS)
+	@$(PYTEST) -m "not slow and not gpu" $(ARGS)
 
 test-slow: install
-	@$(BIN)/python -m pytest -m "slow and not gpu" $(ARGS)
+	@$(PYTEST) -m "slow and not gpu" $(ARGS)
 
 # Needs a CUDA device and a python3 that has torch, Triton, pytest, click and msgspec; installs
 # nothing. PARTS: tests aims verdict grid; results are written to results/published.

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from harness.doctor import check, interpreter, surroundings
+from harness.interpreter import SUPPORTED
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -33,8 +34,8 @@ def test_this_environment_can_measure(findings):
 
 @pytest.mark.parametrize(
     ("version", "level"),
-    [((3, 10, 9), "bad"), ((3, 11, 0), "ok"), ((3, 14, 3), "warn"), ((3, 14, 5), "ok"),
-     ((3, 15, 0), "bad")],
+    [((3, 10, 9), "bad"), ((3, 11, 0), "ok"), ((3, 12, 1), "ok"), ((3, 13, 0), "ok"),
+     ((3, 14, 5), "bad")],
 )  # fmt: skip
 def test_python_versions(version, level):
     assert interpreter.python(version).level == level
@@ -51,8 +52,12 @@ def test_torch_versions(version, level):
 
 def test_supported_versions_are_those_of_the_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    (_, low), (_, high) = interpreter.PYTHON_VERSIONS
-    assert project["requires-python"] == f">=3.{low},<3.{high + 1}"
+    names = [".".join(map(str, version)) for version in SUPPORTED]
+    assert project["requires-python"] == f">={names[0]},<3.{SUPPORTED[-1][1] + 1}"
+    language = "Programming Language :: Python :: "
+    listed = [each.removeprefix(language) for each in project["classifiers"]]
+    assert [each for each in listed if each.startswith("3.")] == names
+    assert f"Python {', '.join(names[:-1])} or {names[-1]}" in (ROOT / "README.md").read_text()
     (_, low), (_, high) = interpreter.TORCH_VERSIONS
     assert f"torch>=2.{low},<2.{high + 1}" in project["dependencies"]
 

@@ -1,0 +1,121 @@
+"""The environment is made with a Python that gcbench runs on, whole, or a sentence says why not."""
+
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+THIS = f"{sys.version_info[0]} {sys.version_info[1]} 64 linux-{platform.machine()} 3.x"
+
+
+@pytest.fixture
+def project(tmp_path) -> Path:
+    """A project with the claims of this one and nothing to install."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (requires,) = [line for line in (ROOT / "pyproject.toml").read_text().splitlines()
+                   if line.startswith("requires-python")]  # fmt: skip
+    (folder / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["setuptools>=77"]\nbuild-backend = "setuptools.build_meta"\n'
+        f'[project]\nname = "nothing"\nversion = "0"\n{requires}\n'
+        "[project.optional-dependencies]\ndev = []\n[tool.setuptools]\npackages = []\n"
+    )
+    shutil.copytree(ROOT / ".ci", folder / ".ci")
+    return folder
+
+
+def install(project: Path, python: Path | str, torch: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [".ci/install", str(python), "env", torch],
+        cwd=project, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def interpreter(project: Path, script: str) -> Path:
+    path = project / "python"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("echo 'pyenv: python3.12: command not found' >&2; exit 127",
+         "does not run (pyenv: python3.12: command not found)"),
+        ("exit 126", "does not run (it said nothing)"),
+        ("echo CPython 2 7 64 linux-x86_64 2.7.18", "is Python 2.7.18"),
+        ("echo CPython 3 10 64 linux-x86_64 3.10.13", "is Python 3.10.13"),
+        ("echo CPython 3 14 64 linux-x86_64 3.14.0", "is Python 3.14.0"),
+        ("echo PyPy 3 11 64 linux-x86_64 3.11.9", "is PyPy"),
+        (f"echo CPython {THIS.replace(' 64 ', ' 32 ')}", "is a 32-bit build"),
+        (f"echo CPython {THIS.replace(platform.machine(), 'sparc')}", "is built for sparc"),
+    ],
+)  # fmt: skip
+def test_an_interpreter_that_will_not_do_is_a_sentence(script, says, project):
+    python = interpreter(project, script)
+    done = install(project, python)
+    assert done.returncode == 2
+    (sentence,) = done.stderr.splitlines()
+    assert sentence.startswith(f"gcbench: {python} {says}")
+    assert "gcbench needs CPython 3.11 to 3.13, so set PYTHON=/path/to/python3.12" in sentence
+    assert not (project / "env").exists()
+
+
+def test_an_interpreter_that_is_not_there_is_a_sentence(project):
+    done = install(project, "/nowhere/python3.12")
+    assert done.returncode == 2
+    assert done.stderr.startswith("gcbench: /nowhere/python3.12 does not run")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_python_without_venv_is_a_sentence(project):
+    """Debian has it in a package of its own, which only root can install."""
+    python = interpreter(
+        project,
+        f'case "$*" in *ensurepip*|"-m venv"*) exit 1;; esac; exec "{sys.executable}" "$@"',
+    )
+    (project / "id").write_text("#!/bin/sh\necho 1000\n")
+    (project / "id").chmod(0o755)
+    done = subprocess.run(
+        [".ci/install", str(python), "env", ""], cwd=project, capture_output=True, text=True,
+        check=False, env={"PATH": f"{project}:/usr/bin:/bin"},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (
+        2, f"gcbench: {python} has no venv module; on Debian: apt-get install python3-venv\n"
+    )  # fmt: skip
+
+
+def test_a_folder_that_is_no_environment_is_left_alone(project):
+    (project / "env").mkdir()
+    (project / "env" / "thesis.tex").touch()
+    done = install(project, sys.executable)
+    assert done.returncode == 2
+    assert "env is there and is no Python environment" in done.stderr
+    assert (project / "env" / "thesis.tex").exists()
+
+
+@pytest.mark.slow
+def test_an_environment_is_kept_while_it_fits_and_remade_for_another_version(project):
+    assert install(project, sys.executable).returncode == 0
+    mark = project / "env" / "left_over"
+    mark.touch()
+    again = install(project, sys.executable)
+    assert (again.returncode, again.stdout) == (0, ""), "nothing to do"
+    assert install(project, "env/bin/python").stdout == "", "its own interpreter is the same one"
+
+    made_for = project / "env" / ".made-for"
+    made_for.write_text(made_for.read_text().replace("CPython 3 ", "CPython 2 "))
+    (project / "env" / ".installed").write_text("of another version")
+    assert install(project, "env/bin/python").returncode == 0
+    assert not mark.exists(), "made anew, and not half used"
+
+    mark.touch()
+    with (project / "pyproject.toml").open("a") as file:
+        file.write("# changed\n")
+    assert "installing into env" in install(project, sys.executable).stdout
+    assert mark.exists(), "brought up to date, not made anew"
