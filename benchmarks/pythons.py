@@ -1,10 +1,10 @@
 """What does the version of Python change in the main job?
 
-One result of `make compare ARGS="--json FILE"` for each version, measured one after the other on the
-same machine. Throughputs of two versions stand side by side without a verdict, and counts of two
-versions never compare.
+One result of `make compare ARGS="--json FILE"` for each version, measured one after the other on
+the same machine. Throughputs of two versions stand side by side without a verdict, and counts of
+two versions never compare.
 
-    python benchmarks/pythons.py results/published/main-job-py3.*.json --image docs/images/pythons.png
+    python benchmarks/pythons.py results/published/main-job-py3.*.json --image pythons.png
 
 The last line of output is one JSON document.
 """
