@@ -14,6 +14,7 @@ from click import Command, Context, Option
 from ruamel.yaml import YAML
 
 from harness.cli.main import cli
+from harness.interpreter import SUPPORTED
 from harness.tracking.asv_config import results_folder
 
 ROOT = Path(__file__).parents[1]
@@ -123,6 +124,16 @@ def test_a_pull_request_is_tested_and_gated():
         assert not any("continue-on-error" in step for step in job["steps"])
     after = jobs["gate"]["steps"][scripts["gate"].index(gate) + 1 :]
     assert [step["if"] for step in after] == ["always()"] * 2, "shown where the gate fails too"
+
+
+def test_pull_requests_are_tested_on_every_python_that_is_claimed():
+    jobs = YAML(typ="safe").load(PULL_REQUEST.read_text())["jobs"]
+    (own,) = [step["with"]["python-version"] for step in jobs["test"]["steps"]
+              if step.get("uses", "").startswith("actions/setup-python")]  # fmt: skip
+    tested = [own, *jobs["python"]["strategy"]["matrix"]["python"]]
+    assert tested == [".".join(map(str, version)) for version in SUPPORTED]
+    assert jobs["python"]["strategy"]["fail-fast"] is False
+    assert "make test" in [step.get("run") for step in jobs["python"]["steps"]]
 
 
 def test_every_night_is_measured_kept_and_shown():
