@@ -55,12 +55,16 @@ def core_settings_here(process: HostProcess) -> dict[str, Setting] | None:
 
 
 def _core_on_the_stack() -> Any:
-    """The engine core of this process: vLLM keeps it nowhere but in the frame of its busy loop."""
+    """The engine core of this process: vLLM keeps it nowhere but in its main thread's frames.
+
+    They are its busy loop's, or before that of the function that has made it.
+    """
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     while frame is not None:
-        owner = frame.f_locals.get("self")
-        if hasattr(owner, "scheduler") and hasattr(owner, "model_executor"):
-            return owner
+        for name in ("self", "engine_core"):
+            core = frame.f_locals.get(name)
+            if hasattr(core, "scheduler") and hasattr(core, "model_executor"):
+                return core
         frame = frame.f_back
     raise ValueError("vLLM's engine core is not where this release's switches can be read")
 
@@ -69,10 +73,8 @@ def _output_processing(core: Any) -> str:
     """A scheduler that plans ahead, and a queue of batches for what it plans, or neither."""
     from vllm.v1.core.sched.async_scheduler import AsyncScheduler
 
-    plans_ahead, has_queue = (
-        isinstance(core.scheduler, AsyncScheduler),
-        core.batch_queue is not None,
-    )
+    plans_ahead = isinstance(core.scheduler, AsyncScheduler)
+    has_queue = core.batch_queue is not None
     if plans_ahead != has_queue:
         name = type(core.scheduler).__name__
         return f"{name} {'with' if has_queue else 'without'} a queue of batches"
