@@ -78,6 +78,7 @@ def test_a_peer_that_stops_in_the_middle(sent):
 def start(monkeypatch: pytest.MonkeyPatch):
     """Start engines with a worker process that can import `rpc_calls`."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=":")
+    before = children()
     engines = []
 
     def start(**fields) -> Engine:
@@ -87,7 +88,12 @@ def start(monkeypatch: pytest.MonkeyPatch):
     yield start
     for engine in engines:
         engine.shutdown()
-    assert not psutil.Process().children(), "a worker was left behind"
+    assert children() == before, "a worker was left behind"
+
+
+def children() -> set[int]:
+    """Of this process, in which tests of other files may have started some that stay."""
+    return {child.pid for child in psutil.Process().children()}
 
 
 def add_requests(engine: Engine, count: int = 4) -> None:
@@ -120,10 +126,11 @@ class CountingWire:
 
 
 def test_rpc_hook_and_bytes(start):
+    others = children()
     engine = start(output_processing="overlapped")
     (engine_role, here), (worker_role, there) = engine.collective_rpc(rpc_calls.describe)
     assert (engine_role, worker_role, here) == ("engine", "worker", os.getpid())
-    assert [child.pid for child in psutil.Process().children()] == [there]
+    assert children() - others == {there}
     engine.collective_rpc(rpc_calls.count_busy)
     wire = engine._worker._wire = CountingWire(engine._worker._wire)
     before = engine.wire_bytes
