@@ -1,5 +1,6 @@
 """The way into what was measured before: asv's results and raw trials, as tidy pandas frames."""
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,12 +57,16 @@ def load(results: Path | str) -> History:
     return History(figures_frame(figures), trials_frame(trials), failures_frame(failures), problems)
 
 
+_RESULT = re.compile(r"[0-9a-f]{8}-")
+"""How asv's result files begin: eight digits of the commit, then the environment."""
+
+
 def _is_asv(folder: Path, problems: list[str]) -> bool:
     """Whether a folder holds benchmarks, or machines, or at least what looks like their results."""
     if any(path.name == "benchmarks.json" for path in json_files(folder, problems)):
         return True
     return any(
-        path.name == "machine.json" or path.name[8:9] == "-"
+        path.name == "machine.json" or _RESULT.match(path.name)
         for machine in subfolders(folder, problems)
         for path in json_files(machine, problems)
     )

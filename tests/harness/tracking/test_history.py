@@ -465,6 +465,12 @@ def test_a_reader_leaves_everything_as_it_is(results):
     assert content(results) == before
 
 
+def named(folder, name):
+    """A file whose name alone is a bit like one of asv's."""
+    folder.mkdir()
+    (folder / name).write_text("{}")
+
+
 @pytest.mark.parametrize(
     ("make", "says"),
     [
@@ -472,6 +478,7 @@ def test_a_reader_leaves_everything_as_it_is(results):
         (lambda folder: folder.rmdir(), "there is no folder"),
         (lambda folder: (folder / "notes.txt").touch(), "holds neither"),
         (lambda folder: (folder / "trials").mkdir(), "holds neither"),
+        (lambda folder: named(folder / "published", "main-job-py3.13.json"), "holds neither"),
         (lambda folder: (folder / "benchmarks.json").write_text("{"), "benchmarks.json is cut"),
         (lambda folder: shutil.copy(GOLDEN / "box-a/machine.json", folder), "one machine"),
     ],
