@@ -6,7 +6,7 @@ from statistics import median
 
 from harness.experiment import CellResult, Comparison, ExperimentResult
 from harness.format import percent
-from harness.interpreter import YOUNG_THRESHOLDS
+from harness.interpreter import YOUNG_THRESHOLDS, dotted
 from harness.metrics import METRICS
 from harness.statistics import MIN_ROUNDS
 
@@ -125,11 +125,11 @@ def _version(baseline: CellResult, tolerance: float) -> list[str]:
     others: dict[int, list[str]] = {}
     for version, young in YOUNG_THRESHOLDS.items():
         if version not in alike:
-            others.setdefault(young, []).append(".".join(map(str, version)))
+            others.setdefault(young, []).append(dotted(version))
     is_set = any("threshold" in each.policy for each in baseline.processes)
     if cost <= tolerance or is_set or not (alike and others):
         return []
-    here = " and ".join(".".join(map(str, version)) for version in alike)
+    here = " and ".join(map(dotted, alike))
     there = ", ".join(
         f"at {young:,} on Python {' and '.join(names)}" for young, names in others.items()
     )

@@ -2,7 +2,6 @@
 
 import gc
 import platform
-import sys
 import sysconfig
 
 import msgspec
@@ -49,16 +48,16 @@ def differences(version: tuple[int, ...]) -> str:
     return _DIFFERENCES.get((version[0], version[1]), "")
 
 
+def dotted(version: tuple[int, ...]) -> str:
+    """A version as people write it: "3.12"."""
+    return ".".join(map(str, version))
+
+
 def is_free_threaded() -> bool:
     """Whether this build has no global interpreter lock, and so another collector."""
     return bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
 def _collector() -> str:
-    if is_free_threaded():
-        kind = "free-threaded"
-    elif (3, 14, 0) <= sys.version_info[:3] < (3, 14, 5):
-        kind = "incremental"
-    else:
-        kind = "generational"
+    kind = "free-threaded" if is_free_threaded() else "generational"
     return f"{kind}, thresholds {'/'.join(map(str, gc.get_threshold()))}"

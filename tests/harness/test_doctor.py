@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from harness.doctor import check, interpreter, surroundings
-from harness.interpreter import SUPPORTED
+from harness.interpreter import SUPPORTED, YOUNG_THRESHOLDS
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -60,6 +60,10 @@ def test_supported_versions_are_those_of_the_package():
     assert f"Python {', '.join(names[:-1])} or {names[-1]}" in (ROOT / "README.md").read_text()
     (_, low), (_, high) = interpreter.TORCH_VERSIONS
     assert f"torch>=2.{low},<2.{high + 1}" in project["dependencies"]
+
+
+def test_the_young_threshold_of_this_version_is_the_one_that_is_told():
+    assert interpreter.default_thresholds()[0] == YOUNG_THRESHOLDS[sys.version_info[:2]]
 
 
 def test_an_interpreter_without_torch(tmp_path):
