@@ -45,7 +45,7 @@ lint: install
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 
 typecheck: install
-	@$(BIN)/mypy && $(BIN)/mypy --python-version 3.12 -m harness.opcodes_monitoring
+	@$(BIN)/mypy && $(BIN)/mypy --python-version 3.12 -m gcbench.opcodes_monitoring
 
 check: lint typecheck test
 

@@ -16,14 +16,14 @@ from statistics import median
 import msgspec
 
 from engines.builtin.engine import Engine
-from harness.clock import RealClock
-from harness.delivered import check_delivered
-from harness.drive import Client
-from harness.grid import engine_config
-from harness.observation import Observation
-from harness.sender import Sender
-from harness.trial import Cell
-from harness.warm_up import warm_up
+from harness.experiment.grid import engine_config
+from harness.trial.arrival_fidelity import check_delivered
+from harness.trial.client import Client
+from harness.trial.clock import RealClock
+from harness.trial.observation import Observation
+from harness.trial.sender import Sender
+from harness.trial.spec import Cell
+from harness.trial.warm_up import warm_up
 from workloads.arrival_check import check_arrivals
 from workloads.arrivals import parse_arrivals
 from workloads.lengths import parse_lengths

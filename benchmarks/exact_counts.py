@@ -16,10 +16,10 @@ import tempfile
 from pathlib import Path
 
 from engines.builtin.registries import DELIVERIES, REPRESENTATIONS
-from harness.grid import cross
-from harness.isolate import isolate
-from harness.machine import cores_usable
-from harness.trial import Cell, Mode, Trial, TrialFailure
+from harness.experiment.grid import cross
+from harness.experiment.local_executor import isolate
+from harness.machine.describe import cores_usable
+from harness.trial.spec import Cell, Mode, Trial, TrialFailure
 from workloads import catalog
 
 WORKLOAD = "opt125m-48-200"

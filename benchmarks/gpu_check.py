@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # gcbench need not be installed where a GPU is
 
 from harness.format import percent  # noqa: E402
-from harness.machine import describe  # noqa: E402
+from harness.machine.describe import describe  # noqa: E402
 
 RUNS = ROOT / "results" / "runs"
 BUDGET_SECONDS = 570.0

@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 
 from harness.collector.probe import Probe
-from harness.isolate import isolate
-from harness.trial import Cell, Trial, TrialResult
+from harness.experiment.local_executor import isolate
+from harness.trial.spec import Cell, Trial, TrialResult
 from workloads import catalog
 
 PASSES = 5_000

@@ -13,8 +13,8 @@ import argparse
 import json
 from pathlib import Path
 
-from harness.experiment import CellResult, ExperimentResult
-from harness.store import load_experiment
+from harness.experiment.result import CellResult, ExperimentResult
+from harness.experiment.store import load_experiment
 
 SHOWN = (
     ("list_of_lists", "per_request"),

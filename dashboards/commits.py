@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from dashboards.names import Names
-from harness.git import GitError, git
+from harness.machine.git import GitError, git
 
 _HASH = re.compile(r"[0-9a-f]{7,64}")
 _AT_ONCE = 500

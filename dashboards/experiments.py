@@ -10,11 +10,11 @@ from dashboards.grid import COLUMN, Grid, GridCell, against, layout
 from dashboards.releases import ReleaseStudy, release_study
 from dashboards.series import Series
 from harness import format as fmt
-from harness.experiment import CellResult, ExperimentResult
+from harness.experiment.result import CellResult, ExperimentResult
+from harness.experiment.store import load_experiment
+from harness.files import StoreError
 from harness.metrics import METRICS
 from harness.report.header import header, varying_axes
-from harness.store import load_experiment
-from harness.store_files import StoreError
 from harness.tracking.folders import down_to, json_files
 
 ALWAYS = ("representation", "delivery")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.store_files import StoreError, writing
+from harness.files import StoreError, writing
 
 MARK = "gcbench-dashboard.txt"
 """Says that a folder is a dashboard, so that the next may replace it."""

@@ -7,10 +7,10 @@ import pandas as pd
 
 from dashboards.experiments import Experiment
 from harness import format as fmt
-from harness.machine import GIB
-from harness.store_files import StoreError
-from harness.tracking.asv_files import MACHINE_VERSION
-from harness.tracking.asv_json import read_json
+from harness.files import StoreError
+from harness.machine.describe import GIB
+from harness.tracking.asv.json_files import read_json
+from harness.tracking.asv.result_files import MACHINE_VERSION
 from harness.tracking.folders import down_to
 
 _LABELS = {

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from harness import format as fmt
-from harness.report.known_releases import KnownChange
 from harness.report.release_lines import YOUNG, ReleaseLines, Step, steps, version_of
+from harness.report.vllm_releases import KnownChange
 
 
 def sentence(along: ReleaseLines, changes: Mapping[str, Sequence[KnownChange]]) -> str:

@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 from dashboards.release_sentence import sentence
 from harness import format as fmt
 from harness.collector.policy import DESCRIPTIONS
-from harness.experiment import CellResult, ExperimentResult
+from harness.experiment.result import CellResult, ExperimentResult
 from harness.metrics import METRICS
-from harness.report.known_releases import KnownChange, known_releases
 from harness.report.release_lines import (
     YOUNG,
     ReleaseLine,
@@ -19,6 +18,7 @@ from harness.report.release_lines import (
     release_name,
 )
 from harness.report.summary import collections_words, median, on_device
+from harness.report.vllm_releases import KnownChange, known_releases
 
 TITLES = {
     YOUNG: ("Collections of generation 0", "In the whole run, over all processes."),

@@ -7,18 +7,18 @@ from typing import NamedTuple
 from dashboards.commits import Commit, commits, known_subjects, remote_address
 from dashboards.experiments import Experiment, read_experiments, unfinished
 from dashboards.folder import replacing_folder
-from dashboards.news import news, steps
+from dashboards.latest_changes import news, steps
 from dashboards.series import Key, all_series
 from dashboards.timelines import timelines
 from dashboards.writer import Content, Writer
-from harness.git import GitError
-from harness.store_files import StoreError, writing
-from harness.tracking.asv_config import results_folder
+from harness.files import StoreError, writing
+from harness.machine.git import GitError
+from harness.tracking.asv.config import results_folder
 from harness.tracking.detect.change import Rerun
+from harness.tracking.examine_history import examine_all
 from harness.tracking.folders import down_to
 from harness.tracking.frames import figures_frame
 from harness.tracking.history import History, load
-from harness.tracking.judge import examine_all
 from harness.tracking.raw_trials import failures_frame, trials_frame
 from harness.tracking.reruns import StoredRerun, by_series, load_reruns
 from harness.tracking.triage import NOTHING_SAID, Triage

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from dashboards.names import Names
 from harness import format as fmt
-from harness.recorder import STEP_COLUMNS
-from harness.store import read_rows, read_trial
-from harness.store_files import StoreError
+from harness.experiment.store import read_rows, read_trial
+from harness.files import StoreError
 from harness.tracking.folders import down_to
-from harness.trial import NOT_IN_USE, TrialResult
+from harness.trial.recorder import STEP_COLUMNS
+from harness.trial.spec import NOT_IN_USE, TrialResult
 
 PHASES = STEP_COLUMNS[1 : STEP_COLUMNS.index("delivered")]
 MOST_STEPS = 20_000

@@ -12,8 +12,8 @@ from dashboards import script
 from dashboards.commits import Commit
 from dashboards.experiments import Experiment, latest_figures
 from dashboards.grid import Grid, GridCell, layout, sparkline
+from dashboards.latest_changes import Change, News
 from dashboards.machines import machines, of_experiments
-from dashboards.news import Change, News
 from dashboards.pages import ASSETS, environment
 from dashboards.releases import COLUMNS
 from dashboards.series import Key, Series

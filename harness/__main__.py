@@ -7,7 +7,7 @@ import sys
 def main() -> int:
     """Run what was asked for; the exit status."""
     if sys.argv[1:] == ["trial"]:  # imports no more than a trial needs: its heap is measured
-        from harness.trial_process import main as trial_main
+        from harness.trial.process import main as trial_main
 
         status = trial_main()
         sys.stderr.flush()

@@ -5,22 +5,23 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-PACKAGES = ("workloads", "engines", "harness", "dashboards")
+PACKAGES = ("gcbench", "workloads", "engines", "harness", "dashboards")
 
 MAY_IMPORT = {
     "workloads": {"workloads"},
     "engines": {"engines"},
-    "harness": {"harness", "engines", "workloads"},
+    "gcbench": {"gcbench"},
+    "harness": {"harness", "engines", "workloads", "gcbench"},
     "dashboards": {"dashboards", "harness", "workloads"},
-    "harness.cli": {"dashboards", "harness", "engines", "workloads"},
+    "harness.cli": {"dashboards", "harness", "engines", "workloads", "gcbench"},
 }
 
 HEAVY = {"torch", "triton", "vllm", "aiohttp"}
 MAY_LOAD_HEAVY = (
     "engines.builtin.device", "engines.builtin.model", "engines.builtin.worker",
     "engines.builtin.representations",
-    "engines.vllm.dialect", "engines.vllm.executor", "engines.vllm.model", "engines.vllm.platform",
-    "engines.vllm.runner", "engines.vllm.worker",
+    "engines.vllm.dialect", "engines.vllm.empty_model", "engines.vllm.executor",
+    "engines.vllm.platform", "engines.vllm.runner", "engines.vllm.worker",
 )  # fmt: skip
 
 

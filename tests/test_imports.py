@@ -18,7 +18,7 @@ def test_the_checker_sees_the_project():
     files = modules(ROOT)
     found = {(each.importer, each.imported) for each in imports(files)}
     assert {"workloads.schedule", "engines", "harness.cli.main"} <= files.keys()
-    assert ("harness.drive", "harness.recorder") in found
+    assert ("harness.trial.client", "harness.trial.recorder") in found
     assert ("harness.__main__", "harness.cli.main") in found, "imports in functions count"
     assert ("engines.builtin.model", "torch") in found, "those for type checkers too"
 
@@ -42,7 +42,7 @@ def test_a_grid_is_checked_without_torch():
 @pytest.mark.parametrize(
     ("path", "line", "complaint"),
     [
-        ("workloads/a.py", "import harness.trial", "workloads may not know harness"),
+        ("workloads/a.py", "import harness.trial.spec", "workloads may not know harness"),
         ("workloads/a.py", "from engines import protocol", "workloads may not know engines"),
         ("engines/a.py", "def f():\n    import workloads.b", "engines may not know workloads"),
         ("engines/a.py", "if TYPE_CHECKING:\n    import harness", "engines may not know harness"),
@@ -80,7 +80,7 @@ def test_what_is_allowed_passes(tmp_path):
         "harness/c.py": "import harness.b",
         "harness/__main__.py": "def main():\n    import harness.cli",
         "harness/cli/__init__.py": "import harness.a",
-        "dashboards/a.py": "import harness.experiment",
+        "dashboards/a.py": "import harness.experiment.result",
         "harness/cli/dashboard.py": "def f():\n    import dashboards.a",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,9 @@ def test_what_is_allowed_passes(tmp_path):
 
 
 def test_reading_results_loads_no_engine():
-    script = "import sys, harness.store, harness.experiment, harness.report.terminal\n"
+    script = (
+        "import sys, harness.experiment.store, harness.experiment.result, harness.report.terminal\n"
+    )
     script += "print(*{'torch', 'engines.builtin.engine'} & sys.modules.keys())"
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True

@@ -6,7 +6,7 @@ import pytest
 from ruamel.yaml import YAML
 from workflow_runner import Cancelled, Runner, Step
 
-from harness.tracking.asv_config import results_folder
+from harness.tracking.asv.config import results_folder
 
 ROOT = Path(__file__).parents[1]
 NIGHTLY = ROOT / ".github" / "workflows" / "nightly.yml"

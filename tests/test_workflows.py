@@ -14,8 +14,8 @@ from click import Command, Context, Option
 from ruamel.yaml import YAML
 
 from harness.cli.main import cli
-from harness.interpreter import SUPPORTED
-from harness.tracking.asv_config import results_folder
+from harness.machine.interpreter import SUPPORTED
+from harness.tracking.asv.config import results_folder
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.y*ml"))

@@ -28,7 +28,7 @@ DELIVERIES = Registry(
 DETOKENIZERS = Registry(
     "detokenizer",
     {
-        "none": f"{_HERE}.none:NONE",
+        "none": f"{_HERE}.left_out:NONE",
         "decode_stream": f"{_HERE}.text.decode_stream:DecodeStreams",
         "byte_table": f"{_HERE}.text.byte_table:ByteTable",
     },
@@ -37,7 +37,7 @@ DETOKENIZERS = Registry(
 LOGPROBS = Registry(
     "shape of log-probabilities",
     {
-        "none": f"{_HERE}.none:NONE",
+        "none": f"{_HERE}.left_out:NONE",
         "lists": f"{_HERE}.logprobs.lists:Lists",
         "arrays": f"{_HERE}.logprobs.arrays:Arrays",
     },
@@ -46,7 +46,7 @@ LOGPROBS = Registry(
 REQUEST_STREAMS = Registry(
     "kind of request stream",
     {
-        "none": f"{_HERE}.none:NONE",
+        "none": f"{_HERE}.left_out:NONE",
         "collector": f"{_HERE}.delivery.streams:RequestStreams",
     },
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 from engines.builtin.registries import OUTPUT_PROCESSING, SCHEDULING_POLICIES, WORKERS
 from engines.protocol import EngineConfig
-from engines.vllm.models import model_folder
+from engines.vllm.model_folder import model_folder
 
 _ASYNC_SCHEDULER = "vllm.v1.core.sched.async_scheduler.AsyncScheduler"
 _ENGINE_CORES = ("in-process", "process")

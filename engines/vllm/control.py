@@ -13,7 +13,7 @@ from threading import Thread
 from typing import Any
 
 from engines.protocol import EngineDeadError
-from engines.vllm.here import HERE
+from engines.vllm.host_process import HERE
 from engines.vllm.settings import CONTROL_VARIABLE
 
 _REPORT_SECONDS = 60.0

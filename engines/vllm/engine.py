@@ -17,7 +17,7 @@ from engines.protocol import (
 )
 from engines.vllm.control import Control
 from engines.vllm.device_log import DeviceLog
-from engines.vllm.here import HERE
+from engines.vllm.host_process import HERE
 from engines.vllm.outputs import Outputs
 from engines.vllm.read_back import core_settings, core_settings_here, engine_state
 from engines.vllm.settings import private_folder, set_environment

@@ -11,7 +11,7 @@ from vllm.v1.executor.multiproc_executor import MultiprocExecutor
 from engines.builtin.registries import REPRESENTATIONS
 from engines.vllm.device_log import DeviceLog
 from engines.vllm.dialect import SCHEDULER_TAKES
-from engines.vllm.here import HERE
+from engines.vllm.host_process import HERE
 from engines.vllm.settings import read_additional_config
 
 

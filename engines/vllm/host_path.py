@@ -75,7 +75,7 @@ class HostPathEngine(VllmEngine):
     def engine_args(self, config: EngineConfig, engine_args_class: Any) -> dict[str, Any]:
         """All that a server would set, with as many blocks as our device says."""
         from engines.vllm.dialect import representation_of
-        from engines.vllm.model import ARCHITECTURE
+        from engines.vllm.empty_model import ARCHITECTURE
         from engines.vllm.settings import additional_config
 
         config = replace(config, representation=representation_of(config.representation))

@@ -8,7 +8,7 @@ from engines.protocol import EngineConfig
 from engines.vllm import arguments
 from engines.vllm.engine import VllmEngine
 from engines.vllm.launch import launch
-from engines.vllm.models import has_weights, model_folder
+from engines.vllm.model_folder import has_weights, model_folder
 from engines.vllm.settings import NATIVE
 
 DEVICES = ("cpu", "cuda")

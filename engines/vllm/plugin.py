@@ -14,7 +14,7 @@ def platform() -> str | None:
 def general() -> None:
     """Entry point of ``vllm.general_plugins``: ready the process for the probe and the model."""
     if HOST_PATH_VARIABLE in os.environ:
-        from engines.vllm.model import register
+        from engines.vllm.empty_model import register
 
         register()
     if CONTROL_VARIABLE in os.environ and parent_process() is not None:

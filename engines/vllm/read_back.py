@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 from engines.protocol import EngineConfig, EngineState, Setting
-from engines.vllm.here import HostProcess
+from engines.vllm.host_process import HostProcess
 
 
 def engine_state(config: EngineConfig, llm_engine: Any, core: dict[str, Setting]) -> EngineState:

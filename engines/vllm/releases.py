@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engines.vllm.cache import ReleaseError, only_writer, vllm_folder, writing
 from engines.vllm.environment import base_folder, base_interpreter, check_import, make_base
-from engines.vllm.index import download, known_versions
+from engines.vllm.package_index import download, known_versions
 from engines.vllm.unpack import unpack
 from engines.vllm.versions import OLDEST, PINNED, check_version, is_range, is_version, within
 

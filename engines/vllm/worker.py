@@ -9,7 +9,7 @@ from vllm.v1.worker.worker_base import WorkerBase
 
 from engines.vllm.device_log import DeviceLog
 from engines.vllm.dialect import DEFERS_SAMPLING, full_attention_spec, model_runner_output
-from engines.vllm.here import HERE
+from engines.vllm.host_process import HERE
 from engines.vllm.runner import LaunchedStep, Runner
 from engines.vllm.settings import read_additional_config
 

@@ -23,8 +23,8 @@ _UNIT_RATES: dict[str, Any] = {RATES[0]: 1.0, RATES[1]: 1.0, LAUNCH: 0.0}
 def sizes(config: EngineConfig, machine: dict[str, Any]) -> DeviceProfile:
     """A profile of the device's sizes by the model's shape, its rates at 1 and unnamed.
 
-    Those of a modelled device are its profile's. ``machine`` as `harness.machine.describe` gives
-    it.
+    Those of a modelled device are its profile's. ``machine`` as `describe`
+    gives it.
     """
     if device_class(config).needs_profile:
         modelled = load_profile(config.device_profile)

@@ -14,10 +14,10 @@ from harness.cli.exit_codes import ExitCode
 from harness.cli.options import CommaList
 from harness.cli.progress import ProgressBar
 from harness.cli.session import checked, command_line
-from harness.machine import describe
+from harness.files import write_json, write_whole
+from harness.machine.describe import describe
 from harness.report.header import machine_words
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
-from harness.store_files import write_json, write_whole
 
 EXAMPLES = """
 \b

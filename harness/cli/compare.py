@@ -8,11 +8,11 @@ from rich.console import Console
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session
-from harness.conclusion import conclude
-from harness.grid import is_exact
+from harness.experiment.grid import is_exact
+from harness.experiment.rounds import Precision
+from harness.report.conclusion import conclude
 from harness.report.terminal import experiment_tables, make_console
-from harness.rounds import Precision
-from harness.trial import Mode
+from harness.trial.spec import Mode
 
 EXAMPLES = """
 \b

@@ -5,10 +5,10 @@ from pathlib import Path
 import click
 
 from harness.cli.exit_codes import ExitCode
-from harness.doctor import check
+from harness.experiment.store import write_json
+from harness.machine.doctor import check
 from harness.report.lists import doctor_table
 from harness.report.terminal import make_console
-from harness.store import write_json
 
 EXAMPLES = """
 \b

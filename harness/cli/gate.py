@@ -18,9 +18,11 @@ from harness.cli.gate_run import GateRun
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session, checked, command_line
 from harness.collector.policy import parse_policy
-from harness.experiment import cell_id
-from harness.grid import varying
-from harness.machine import describe
+from harness.experiment.grid import varying
+from harness.experiment.result import cell_id
+from harness.experiment.store import new_name, write_json
+from harness.files import write_whole
+from harness.machine.describe import describe
 from harness.report.gate import (
     again_lines,
     findings,
@@ -31,15 +33,13 @@ from harness.report.gate import (
     headline,
 )
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
-from harness.store import new_name, write_json
-from harness.store_files import write_whole
-from harness.tracking.export import write_github_action_benchmark
-from harness.tracking.gate import overall
-from harness.tracking.gate_plan import Pair, pair
-from harness.tracking.gate_result import GateResult
-from harness.tracking.gate_words import conclude_gate
-from harness.tracking.trees import WORK_TREE, Tree, differences, find_commit, take_tree
-from harness.trial import Cell
+from harness.tracking.gate.exact_counts import overall
+from harness.tracking.gate.export import write_github_action_benchmark
+from harness.tracking.gate.plan import Pair, pair
+from harness.tracking.gate.result import GateResult
+from harness.tracking.gate.trees import WORK_TREE, Tree, differences, find_commit, take_tree
+from harness.tracking.gate.words import conclude_gate
+from harness.trial.spec import Cell
 
 EXAMPLES = """
 \b

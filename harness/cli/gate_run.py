@@ -7,14 +7,14 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from harness.cli.session import INTERRUPTED, Measured, Session
-from harness.outcomes import Trials
-from harness.plan import Plan
-from harness.rounds import Compared, Outcomes, Precision
-from harness.tracking.gate import Judged, judge
-from harness.tracking.gate_plan import Pair, exact_plan, timing_plan
-from harness.tracking.gate_timing import Timings, attribute, compare_timings, has_changed
-from harness.tracking.trees import Tree
-from harness.trial import TrialFailure
+from harness.experiment.outcomes import Trials
+from harness.experiment.plan import Plan
+from harness.experiment.rounds import Compared, Outcomes, Precision
+from harness.tracking.gate.exact_counts import Judged, judge
+from harness.tracking.gate.plan import Pair, exact_plan, timing_plan
+from harness.tracking.gate.timing import Timings, attribute, compare_timings, has_changed
+from harness.tracking.gate.trees import Tree
+from harness.trial.spec import TrialFailure
 
 
 class Found(NamedTuple):

@@ -10,9 +10,9 @@ import pandas as pd
 
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import CommaList
+from harness.files import write_json
 from harness.report.history import changes_tables, history_pairs, not_compared
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
-from harness.store_files import write_json
 from harness.tracking.changes import changes, latest_changes
 from harness.tracking.history import History, load
 

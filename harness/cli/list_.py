@@ -7,7 +7,7 @@ import click
 
 from engines.builtin import registries
 from engines.builtin.device.profile import load_profile, shipped_profiles
-from engines.models import shipped_models
+from engines.model_configs import shipped_models
 from engines.registry import ENGINES, Registry
 from harness.collector.policy import DESCRIPTIONS
 from harness.metrics import METRICS

@@ -113,7 +113,7 @@ def _explanation(error: Exception) -> tuple[str, ExitCode]:
         return _internal_error(error)
     # Imported only now: with too little memory these imports would be the next to fail.
     from engines.protocol import EngineDeadError
-    from harness.store_files import StoreError
+    from harness.files import StoreError
 
     if isinstance(error, EngineDeadError):
         return str(error), ExitCode.NOT_MEASURED

@@ -10,6 +10,7 @@ from rich.text import Text
 from harness.cli.exit_codes import ExitCode
 from harness.cli.nightly_run import Night, NightProgress
 from harness.cli.session import checked
+from harness.files import write_json, write_whole
 from harness.report.nightly import (
     alert_lines,
     alert_table,
@@ -21,12 +22,11 @@ from harness.report.nightly import (
     suspicious_table,
 )
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
-from harness.statistics import FEWEST_PAIRS
-from harness.store_files import write_json, write_whole
+from harness.statistics.paired_ratio import FEWEST_PAIRS
 from harness.tracking.detect.self_test import self_test as test_detector
-from harness.tracking.nightly.alone import BusyError
-from harness.tracking.nightly.asv import refuse_without_asv
+from harness.tracking.nightly.lock import BusyError
 from harness.tracking.nightly.result import NightlyResult
+from harness.tracking.nightly.run_asv import refuse_without_asv
 
 EXAMPLES = """
 \b

@@ -12,15 +12,14 @@ from rich.text import Text
 
 from harness.cli.progress import ProgressBar
 from harness.cli.session import command_line
+from harness.files import StoreError, write_json, write_whole
 from harness.report.nightly import nightly_markdown
-from harness.store_files import StoreError, write_json, write_whole
-from harness.tracking.asv_config import read_config, results_folder
+from harness.tracking.asv.config import read_config, results_folder
 from harness.tracking.nightly.alerts import Judgement, Where, judge
-from harness.tracking.nightly.alone import only_run
-from harness.tracking.nightly.asv import Asv, repository
 from harness.tracking.nightly.commits import wanted
 from harness.tracking.nightly.hardware import Machine, tell_asv, this_machine
-from harness.tracking.nightly.measured import measured
+from harness.tracking.nightly.lock import only_run
+from harness.tracking.nightly.measured_commits import measured
 from harness.tracking.nightly.night import (
     Looked,
     MeasuredAgain,
@@ -31,6 +30,7 @@ from harness.tracking.nightly.night import (
     take_up,
 )
 from harness.tracking.nightly.result import MeasuredCommit, NightlyResult
+from harness.tracking.nightly.run_asv import Asv, repository
 from harness.tracking.triage import load
 
 

@@ -10,10 +10,10 @@ from rich.console import Console
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session
-from harness.noise import noise_floor
+from harness.experiment.rounds import Precision
 from harness.report.lists import noise_table
 from harness.report.terminal import make_console
-from harness.rounds import Precision
+from harness.statistics.noise_floor import noise_floor
 
 EXAMPLES = """
 \b

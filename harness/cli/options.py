@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from harness.grid import AXES
+from harness.experiment.grid import AXES
 from workloads import catalog
 from workloads.acceptance import parse_acceptance
 from workloads.arrivals import parse_arrivals

@@ -14,9 +14,9 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from harness.experiment import cell_id
-from harness.plan import Turn
-from harness.trial import TrialFailure, TrialResult
+from harness.experiment.plan import Turn
+from harness.experiment.result import cell_id
+from harness.trial.spec import TrialFailure, TrialResult
 
 
 class ProgressBar:

@@ -21,21 +21,21 @@ from engines.vllm.releases import (
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import INTERRUPTED, Session, checked
-from harness.experiment import ExperimentResult
-from harness.grid import is_exact
-from harness.release_label import release_label
+from harness.experiment.grid import is_exact
+from harness.experiment.result import ExperimentResult
+from harness.experiment.rounds import Precision
+from harness.files import write_whole
 from harness.report.header import header
 from harness.report.markdown import table_markdown
-from harness.report.plain import PlainTable
+from harness.report.release_label import release_label
 from harness.report.release_lines import in_order
 from harness.report.releases import releases_table, roles_table
 from harness.report.releases_image import releases_image
 from harness.report.summary import failure_lines
+from harness.report.table import PlainTable
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
 from harness.report.workload_image import image_suffix
-from harness.rounds import Precision
-from harness.store_files import write_whole
-from harness.trial import Mode
+from harness.trial.spec import Mode
 
 _EXACT: list[Mode] = ["counts", "tracked"]
 _NEARLY: list[Mode] = ["tracked"]

@@ -10,7 +10,7 @@ from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session
 from harness.report.terminal import make_console, print_lines
 from harness.report.trial import trial_table
-from harness.trial import Mode, TrialResult
+from harness.trial.spec import Mode, TrialResult
 
 EXAMPLES = """
 \b

@@ -17,16 +17,16 @@ from rich.console import Console
 from engines.registry import ENGINES
 from harness.cli.options import take_axes, take_workloads
 from harness.cli.progress import TrialProgress
-from harness.experiment import ExperimentResult
-from harness.grid import baselines, cross, varying
-from harness.isolate import isolate
-from harness.machine import describe
+from harness.experiment.grid import baselines, cross, varying
+from harness.experiment.local_executor import isolate
+from harness.experiment.plan import Plan, default_decider, exact_turns
+from harness.experiment.result import ExperimentResult
+from harness.experiment.rounds import Compared, Outcomes, Precision, Rounds, prepared_at_once
+from harness.experiment.store import RunStore, new_name, trial_key, write_json
+from harness.experiment.summarise import summarise
+from harness.machine.describe import describe
 from harness.metrics import METRICS
-from harness.plan import Plan, default_decider, exact_turns
-from harness.rounds import Compared, Outcomes, Precision, Rounds, prepared_at_once
-from harness.store import RunStore, new_name, trial_key, write_json
-from harness.summarise import summarise
-from harness.trial import Cell, Mode, Trial, TrialFailure, TrialResult
+from harness.trial.spec import Cell, Mode, Trial, TrialFailure, TrialResult
 from workloads.whole_file import temporary_name
 
 INTERRUPTED = "Interrupted before everything was measured."

@@ -6,10 +6,10 @@ from typing import Any
 import click
 
 from harness.cli.options import take_workloads, workload_options
+from harness.files import write_json, write_whole, writing
 from harness.report.terminal import make_console, print_pairs, print_table
 from harness.report.workload import lengths_table, workload_pairs, workload_plots
 from harness.report.workload_image import image_suffix, workload_image
-from harness.store_files import write_json, write_whole, writing
 from workloads.summary import summarise
 from workloads.traces.mooncake import write_mooncake
 from workloads.workload import Workload

@@ -21,7 +21,7 @@ from harness.collector.state import (
     restore,
     snapshot,
 )
-from harness.trial import GcState, ProcessResult
+from harness.trial.spec import GcState, ProcessResult
 
 
 @dataclass(frozen=True, slots=True)

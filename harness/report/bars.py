@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from math import comb
 
 from harness import format as fmt
-from harness.experiment import ExperimentResult
-from harness.report.plain import PlainTable
+from harness.experiment.result import ExperimentResult
 from harness.report.summary import by_group, direction_words, on_device
+from harness.report.table import PlainTable
 
 BAR_WIDTH = 44
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from harness import format as fmt
 from harness.report.header import machine_words
-from harness.report.literal import code_block, code_span, literal
 from harness.report.markdown import table_markdown
-from harness.report.plain import PlainTable, Row
+from harness.report.markdown_escape import code_block, code_span, literal
 from harness.report.summary import VERDICTS, trial_failure_lines
-from harness.tracking.gate_result import ExactChange, GateCell, GateResult, TimingChange
+from harness.report.table import PlainTable, Row
+from harness.tracking.gate.result import ExactChange, GateCell, GateResult, TimingChange
 
 _HEADLINES = {
     "worse": "▼ worse: HEAD costs more than BASE",

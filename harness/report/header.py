@@ -3,9 +3,9 @@
 from typing import Any
 
 from harness import format as fmt
-from harness.experiment import ExperimentResult
-from harness.machine import GIB
-from harness.trial import NOT_IN_USE
+from harness.experiment.result import ExperimentResult
+from harness.machine.describe import GIB
+from harness.trial.spec import NOT_IN_USE
 
 _DEVICES = {
     "modelled": "modelled: a wait of modelled length stands for the accelerator; the host path is "

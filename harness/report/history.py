@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 
 from harness import format as fmt
-from harness.report.plain import PlainTable, Row
 from harness.report.summary import VERDICTS
+from harness.report.table import PlainTable, Row
 from harness.tracking.frames import parameter_columns
 from harness.tracking.history import History
 

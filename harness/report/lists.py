@@ -7,10 +7,10 @@ from rich.table import Table
 from rich.text import Text
 
 from harness import format as fmt
-from harness.doctor.finding import Finding
-from harness.noise import NoiseFloor
-from harness.report.plain import PlainTable
+from harness.machine.doctor.finding import Finding
+from harness.report.table import PlainTable
 from harness.report.terminal import WIDTH, print_table
+from harness.statistics.noise_floor import NoiseFloor
 
 _SIGNS = {"ok": ("✓ ok", "green"), "warn": ("! warn", "yellow"), "bad": ("✗ bad", "red")}
 

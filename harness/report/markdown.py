@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from harness.experiment import ExperimentResult
+from harness.experiment.result import ExperimentResult
 from harness.metrics import METRICS, Metric
 from harness.report.header import header
-from harness.report.plain import PlainTable, Row
 from harness.report.summary import cells_table, failure_lines, verdict_tables
+from harness.report.table import PlainTable, Row
 
 
 def experiment_markdown(result: ExperimentResult) -> str:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from harness import format as fmt
 from harness.report.history import WORDS
-from harness.report.literal import code_block, code_span, literal
 from harness.report.markdown import table_markdown
-from harness.report.plain import PlainTable, Row
+from harness.report.markdown_escape import code_block, code_span, literal
 from harness.report.summary import first_names
+from harness.report.table import PlainTable, Row
 from harness.tracking.detect.self_test import STEPS, WITHIN, SelfTest
 from harness.tracking.nightly.result import Alert, ChangedSeries, NightlyResult
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from packaging.version import InvalidVersion, Version
 
-from harness.experiment import CellResult, ExperimentResult
+from harness.experiment.result import CellResult, ExperimentResult
 from harness.metrics import METRICS
 from harness.report.header import varying_axes
-from harness.report.known_releases import KnownChange
+from harness.report.vllm_releases import KnownChange
 
 YOUNG = "gc_collections_gen0"
 """The metric of which a chart, a sentence and a picture tell first."""

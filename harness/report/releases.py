@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from harness import format as fmt
-from harness.experiment import CellResult, ExperimentResult
+from harness.experiment.result import CellResult, ExperimentResult
 from harness.report.header import varying_axes
-from harness.report.plain import PlainTable, Row
 from harness.report.summary import collections_words, median, on_device
-from harness.trial import ProcessResult
+from harness.report.table import PlainTable, Row
+from harness.trial.spec import ProcessResult
 
 Labels = Mapping[str, str]
 """What each value of the axis ``release`` is called."""

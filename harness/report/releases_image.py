@@ -4,11 +4,11 @@ import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from harness.experiment import ExperimentResult
+from harness.experiment.result import ExperimentResult
 from harness.metrics import METRICS
-from harness.report.known_releases import KnownChange, known_releases
 from harness.report.release_lines import YOUNG, ReleaseLine, changes_by_release, release_lines
 from harness.report.summary import on_device
+from harness.report.vllm_releases import KnownChange, known_releases
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 
 from engines.protocol import PHASES
 from harness import format as fmt
-from harness.experiment import CellResult, Comparison, ExperimentResult, Verdict, cell_id
+from harness.experiment.result import CellResult, Comparison, ExperimentResult, Verdict, cell_id
 from harness.metrics import METRICS
 from harness.report.header import varying_axes
-from harness.report.plain import PlainTable, Row
-from harness.trial import TrialFailure
+from harness.report.table import PlainTable, Row
+from harness.trial.spec import TrialFailure
 
 VERDICTS: dict[Verdict, str] = {
     "better": "▲ better",

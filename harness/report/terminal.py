@@ -8,10 +8,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.experiment import ExperimentResult
+from harness.experiment.result import ExperimentResult
 from harness.report.bars import bars_table
 from harness.report.header import header
-from harness.report.plain import PlainTable
 from harness.report.summary import (
     VERDICTS,
     cells_table,
@@ -19,6 +18,7 @@ from harness.report.summary import (
     phases_table,
     verdict_tables,
 )
+from harness.report.table import PlainTable
 
 WIDTH = 100
 

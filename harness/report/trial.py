@@ -6,10 +6,10 @@ from rich.text import Text
 
 from harness import format as fmt
 from harness.metrics import METRICS
-from harness.report.plain import PlainTable, Row
 from harness.report.summary import collections_words
+from harness.report.table import PlainTable, Row
 from harness.report.terminal import WIDTH, print_pairs, print_table
-from harness.trial import NOT_IN_USE, Cell, ProcessResult, TrialResult
+from harness.trial.spec import NOT_IN_USE, Cell, ProcessResult, TrialResult
 
 _SUBJECTS = {
     "Requests": (

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from harness import format as fmt
-from harness.report.plain import PlainTable
 from harness.report.plots import beside, panel
+from harness.report.table import PlainTable
 from harness.report.terminal import WIDTH
 from workloads.summary import ArrivalSummary, Summary, TokenLengths
 from workloads.workload import Workload

@@ -7,14 +7,14 @@ from typing import TypedDict
 import msgspec
 import numpy as np
 
-from harness.experiment import CellResult
-from harness.outcomes import Samples
-from harness.plan import without_collector
-from harness.statistics import percentile_or_none
-from harness.store import read_rows
+from harness.experiment.outcomes import Samples
+from harness.experiment.plan import without_collector
+from harness.experiment.result import CellResult
+from harness.experiment.store import read_rows
+from harness.statistics.paired_ratio import percentile_or_none
 from harness.suites.grid import Point, Tracked
 from harness.suites.measure import Measured
-from harness.trial import Cell, TrialFailure, TrialResult
+from harness.trial.spec import Cell, TrialFailure, TrialResult
 
 _FROM_ANOTHER_TIME = re.compile(r"\b(Import|ModuleNotFound|Attribute|Type|Name)Error\b")
 

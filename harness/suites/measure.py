@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness.experiment import ExperimentResult
-from harness.grid import baselines
-from harness.isolate import isolate
-from harness.machine import describe
-from harness.plan import Plan
-from harness.rounds import Outcomes, Precision, Rounds, prepared_at_once
-from harness.store import RunStore, new_name
+from harness.experiment.grid import baselines
+from harness.experiment.local_executor import isolate
+from harness.experiment.plan import Plan
+from harness.experiment.result import ExperimentResult
+from harness.experiment.rounds import Outcomes, Precision, Rounds, prepared_at_once
+from harness.experiment.store import RunStore, new_name
+from harness.experiment.summarise import summarise
+from harness.machine.describe import describe
 from harness.suites.commit import installed_tree
 from harness.suites.grid import SEED, schedule
-from harness.summarise import summarise
-from harness.trial import Cell, Mode
+from harness.trial.spec import Cell, Mode
 
 _ROOT = Path(__file__).resolve().parents[2]
 _TRIAL_TIMEOUT_SECONDS = 300.0

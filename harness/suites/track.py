@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, TypeVar
 
-from harness.store import StoreError
+from harness.experiment.store import StoreError
 from harness.suites.figures import Figure, Figures
 from harness.suites.grid import Tracked
 from harness.suites.version import version

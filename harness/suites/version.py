@@ -14,9 +14,13 @@ from pathlib import Path
 from harness.suites.grid import Tracked, schedule
 
 _ROOT = Path(__file__).resolve().parents[2]
-_PACKAGES = ("harness", "workloads")
+_PACKAGES = ("gcbench", "harness", "workloads")
 
-_MEASURING = ("harness.trial_process", "harness.isolate", "harness.plan")
+_MEASURING = (
+    "harness.trial.process",
+    "harness.experiment.local_executor",
+    "harness.experiment.plan",
+)
 """A trial's inside, its surroundings, and which trials there are."""
 
 _APART = "harness.metrics"
@@ -53,7 +57,7 @@ def harness_hash(root: Path, suite: str) -> str:
 
 
 def needed(root: Path, names: Iterable[str]) -> dict[str, Path]:
-    """These modules and all of harness and workloads that they import, in functions too."""
+    """These modules and all of the project but its engines that they import, in functions too."""
     found: dict[str, Path] = {}
     wanted = list(names)
     while wanted:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from harness.tracking.asv_config import results_folder
-from harness.tracking.asv_files import read_figures
+from harness.tracking.asv.config import results_folder
+from harness.tracking.asv.result_files import read_figures
 from harness.tracking.figure import Figure
 from harness.tracking.folders import down_to, json_files, subfolders
 from harness.tracking.frames import figures_frame

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import msgspec
 import pandas as pd
 
+from harness.experiment.store import read_trial
+from harness.files import StoreError
 from harness.metrics import METRICS, Metric
-from harness.store import read_trial
-from harness.store_files import StoreError
 from harness.tracking.folders import json_files
-from harness.trial import Cell, TrialFailure, TrialResult
+from harness.trial.spec import Cell, TrialFailure, TrialResult
 
 AXES = Cell.__struct_fields__
 PLACE = ("experiment", "round", "place", "mode", "seed", *AXES)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import msgspec
 
-from harness.store_files import StoreError, decode_versioned, indented, set_aside, write_whole
+from harness.files import StoreError, decode_versioned, indented, set_aside, write_whole
 from harness.tracking.detect.change import Rerun
-from harness.tracking.judge import Key
+from harness.tracking.examine_history import Key
 
 SCHEMA = "gcbench.reruns/1"
 _NAME = "gcbench-reruns.json"
@@ -47,7 +47,7 @@ def add_reruns(results: Path, new: list[StoredRerun]) -> None:
 
 
 def by_series(stored: list[StoredRerun]) -> dict[Key, list[Rerun]]:
-    """As `harness.tracking.judge.examine_all` takes them."""
+    """As `harness.tracking.examine_history.examine_all` takes them."""
     found: dict[Key, list[Rerun]] = {}
     for each in stored:
         run = Rerun(each.before, each.after, each.ratio, each.ci95)

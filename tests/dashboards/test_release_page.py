@@ -11,8 +11,8 @@ from test_site import Page, value_of
 
 from dashboards.releases import COLUMNS, TITLES, release_study
 from dashboards.site import build
-from harness.report.known_releases import known_releases
 from harness.report.release_lines import YOUNG
+from harness.report.vllm_releases import known_releases
 
 COUNTS = {"0.11.2": 1962, "0.11.0": 2927, "0.11.1": 1962, "0.16.0": 1965, "0.17.1": 1529}
 TOO_OLD = "Left out: 0.10.0: vLLM 0.10.0 is too old; supported are 0.10.2 and later"

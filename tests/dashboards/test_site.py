@@ -33,17 +33,17 @@ from planted import (
 from dashboards import script
 from dashboards.commits import checked_address, commits, remote_address
 from dashboards.grid import against, layout, sparkline
+from dashboards.latest_changes import _sentence, news, steps
 from dashboards.names import Names
-from dashboards.news import _sentence, news, steps
 from dashboards.series import all_series
 from dashboards.site import build
 from harness.cli.main import main
-from harness.store import RunStore, trial_key
+from harness.experiment.store import RunStore, trial_key
 from harness.tracking.changes import latest_changes
+from harness.tracking.examine_history import examine_all
 from harness.tracking.history import load
-from harness.tracking.judge import examine_all
 from harness.tracking.triage import NOTHING_SAID
-from harness.trial import Cell, GcState, ProcessResult, TrialFailure, TrialResult
+from harness.trial.spec import Cell, GcState, ProcessResult, TrialFailure, TrialResult
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "results" / "published"

@@ -30,8 +30,8 @@ def where(release: Path | str) -> dict[str, str]:
 
     interpreter, environment = launch("", str(release))
     script = (
-        "import json, engines.builtin.engine as e, harness.trial as h, workloads as w;"
-        "print(json.dumps({'engines': e.__file__, 'harness': h.__file__, 'workloads': w.__file__}))"
+        "import json, engines.builtin.engine as e, harness.metrics as m, workloads as w;"
+        "print(json.dumps({'engines': e.__file__, 'harness': m.__file__, 'workloads': w.__file__}))"
     )
     done = subprocess.run(
         [interpreter, "-P", "-c", script], env=os.environ | environment, capture_output=True,

@@ -5,20 +5,20 @@ from typing import Any
 
 import msgspec
 
-from harness.experiment import Comparison
-from harness.grid import AXES
+from harness.experiment.grid import AXES
+from harness.experiment.result import Comparison
 from harness.metrics import METRICS
-from harness.tracking.gate import overall
-from harness.tracking.gate_result import (
+from harness.tracking.gate.exact_counts import overall
+from harness.tracking.gate.result import (
     Attribution,
     ExactChange,
     GateCell,
     GateResult,
     TimingChange,
 )
-from harness.tracking.gate_words import conclude_gate
-from harness.tracking.trees import Tree
-from harness.trial import Cell
+from harness.tracking.gate.trees import Tree
+from harness.tracking.gate.words import conclude_gate
+from harness.trial.spec import Cell
 
 LISTS, ARRAYS = "list_of_lists · per_request", "flat_arrays · columnar"
 EXACT = {

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.statistics import Ratio, paired_ratio
-from harness.verdict import decide
+from harness.statistics.paired_ratio import Ratio, paired_ratio
+from harness.statistics.verdict import decide
 
 REPETITIONS = 2000
 FAMILY_REPETITIONS = 300

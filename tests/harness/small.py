@@ -8,12 +8,12 @@ import msgspec
 import numpy as np
 
 from engines.builtin.engine import Engine
-from harness.experiment import ExperimentResult
-from harness.grid import baselines, engine_config
-from harness.plan import Plan, default_decider
-from harness.store import TrialKey
-from harness.summarise import summarise
-from harness.trial import Cell, GcState, ProcessResult, Trial, TrialFailure, TrialResult
+from harness.experiment.grid import baselines, engine_config
+from harness.experiment.plan import Plan, default_decider
+from harness.experiment.result import ExperimentResult
+from harness.experiment.store import TrialKey
+from harness.experiment.summarise import summarise
+from harness.trial.spec import Cell, GcState, ProcessResult, Trial, TrialFailure, TrialResult
 from workloads.schedule import Schedule
 
 CELL = Cell(workload="small", device="null", batch_size=8)
@@ -71,7 +71,7 @@ def answer(
 
 
 class MemoryStore:
-    """What `harness.store.RunStore` does for `harness.rounds.Rounds`, with no disk under it."""
+    """What a `RunStore` does for `harness.experiment.rounds.Rounds`, with no disk under it."""
 
     def __init__(self) -> None:
         self.trials: dict[TrialKey, TrialResult | TrialFailure] = {}

@@ -26,6 +26,6 @@ class CpuDevice:
     @staticmethod
     def build(config: EngineConfig, parallel: "Parallel") -> Device:
         """Its weights are there, its cache is not yet."""
-        from engines.builtin.model.on_cpu import CpuModel
+        from engines.builtin.device.cpu_model import CpuModel
 
         return CpuModel(config, parallel)

@@ -45,6 +45,6 @@ class CudaDevice:
     @staticmethod
     def build(config: EngineConfig, parallel: "Parallel") -> Device:
         """Its weights are there, its cache is not yet. Raises ValueError where memory is short."""
-        from engines.builtin.model.on_cuda import CudaModel
+        from engines.builtin.device.cuda_model import CudaModel
 
         return CudaModel(config, parallel)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from engines.builtin.model.hf_config import Llama3RopeScaling, read_fields
-from engines.models import nearest_models, shipped_folder
+from engines.model_configs import nearest_models, shipped_folder
 
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from engines.builtin.logprobs import parse_logprobs
 from engines.builtin.model import ForwardBatch, Model, Ops, Parallel
+from engines.builtin.model.architectures import build_model
 from engines.builtin.model.config import ModelConfig, dtype_name, load_model
-from engines.builtin.model.models import build_model
 from engines.builtin.model.pass_inputs import PassInputs
 from engines.builtin.model.sampler import Draw, Sampler, TokenLogprobs, token_logprobs
 from engines.builtin.model.sampling import parse_sampling

@@ -15,7 +15,7 @@ from engines.builtin.registries import WIRES
 from engines.builtin.worker.channel import Channel, ChannelClosedError
 from engines.builtin.worker.messages import ERROR, REFUSED, RPC, STEP, Setup
 from engines.builtin.worker.runner import Runner
-from engines.unix import die_with_parent
+from engines.die_with_parent import die_with_parent
 
 
 class WorkerProcess:

@@ -1,7 +1,7 @@
 """A level, a step or a line through noisy nights of which one in ten is an accident; many at once.
 
-What is left over is noise as in `harness.outliers`. Shapes are compared by the likelihood that
-each attains.
+What is left over is noise as in `harness.statistics.outliers`. Shapes are compared by the
+likelihood that each attains.
 """
 
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness import outliers
+from harness.statistics import outliers
 
 Array = NDArray[np.float64]
 

@@ -12,14 +12,14 @@ from typing import NamedTuple
 import pandas as pd
 
 from engines.registry import ENGINES
-from harness.store_files import StoreError
-from harness.tracking.asv_files import read_result
+from harness.files import StoreError
+from harness.tracking.asv.result_files import read_result
 from harness.tracking.detect.change import Change, State
+from harness.tracking.examine_history import NEWS, Examined, Key
 from harness.tracking.folders import subfolders
-from harness.tracking.judge import NEWS, Examined, Key
+from harness.tracking.gate.trees import find_commit
 from harness.tracking.nightly.commits import subject
 from harness.tracking.nightly.result import Alert, ChangedSeries
-from harness.tracking.trees import find_commit
 from harness.tracking.triage import Triage, apply
 
 _SHOWN_IN_A_COMMAND = 4

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from harness.git import GitError, git
+from harness.machine.git import GitError, git
 
 
 def wanted(

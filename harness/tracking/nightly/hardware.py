@@ -5,9 +5,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.store_files import StoreError, indented, set_aside, write_whole
-from harness.tracking.asv_files import MACHINE_VERSION
-from harness.tracking.asv_json import read_json
+from harness.files import StoreError, indented, set_aside, write_whole
+from harness.tracking.asv.json_files import read_json
+from harness.tracking.asv.result_files import MACHINE_VERSION
 
 _DECIDES = ("arch", "cpu", "num_cpu", "ram")
 _DIGITS = 6

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from harness.store_files import StoreError
+from harness.files import StoreError
+from harness.tracking.examine_history import Examined, Key, examine_all
 from harness.tracking.history import load
-from harness.tracking.judge import Examined, Key, examine_all
-from harness.tracking.nightly.again import forget, measure_again, suspicions
-from harness.tracking.nightly.asv import RESULTS, Asv
 from harness.tracking.nightly.commits import gone, subject
+from harness.tracking.nightly.measure_again import forget, measure_again, suspicions
 from harness.tracking.nightly.result import MeasuredCommit
+from harness.tracking.nightly.run_asv import RESULTS, Asv
 from harness.tracking.nightly.staging import clear, land, stage
 from harness.tracking.reruns import add_reruns, by_series, load_reruns
 from harness.tracking.triage import Triage

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.store_files import write_whole, writing
+from harness.files import write_whole, writing
 
 _DONE, _PARTIAL = ".done", ".partial"
 

@@ -7,8 +7,8 @@ import torch
 from tiny_models import CPU, Requests, save
 
 from engines.builtin.model import Ops
+from engines.builtin.model.architectures import build_model
 from engines.builtin.model.config import load_model
-from engines.builtin.model.models import build_model
 from engines.builtin.model.parallel import ONE_RANK
 from engines.builtin.model.reference import ReferenceOps
 from engines.builtin.model.weights import Weights

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tiny_models import VARIANTS, VOCAB_SIZE, Requests, Saved, ThreadRanks, build, save
 
 from engines.builtin.model import ForwardBatch, Parallel
+from engines.builtin.model.architectures import build_model
 from engines.builtin.model.config import load_model
-from engines.builtin.model.models import build_model
 from engines.builtin.model.parallel import ONE_RANK
 from engines.builtin.model.reference import ReferenceOps
 from engines.builtin.model.weights import Weights

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from engines.builtin.model import ForwardBatch, Model, Parallel
+from engines.builtin.model.architectures import build_model
 from engines.builtin.model.config import ModelConfig, load_model
-from engines.builtin.model.models import build_model
 from engines.builtin.model.parallel import ONE_RANK
 from engines.builtin.model.reference import ReferenceOps
 from engines.builtin.model.weights import Weights

@@ -15,7 +15,7 @@ from engines.vllm.in_process import InProcessEngine
 from engines.vllm.settings import NATIVE
 from harness.cli.main import main
 from harness.cli.options import AXIS_DEFAULTS
-from harness.grid import Grid, cross, is_exact
+from harness.experiment.grid import Grid, cross, is_exact
 
 SCHEDULE = schedule([4, 9], [3, 5])
 CONFIG = EngineConfig(max_num_seqs=8, max_model_len=64, device="null", representation=NATIVE)

@@ -12,7 +12,7 @@ import pytest
 from engines.protocol import Launch
 from engines.vllm.launch import launch
 from engines.vllm.settings import HOST_PATH_VARIABLE
-from harness.isolate import isolate
+from harness.experiment.local_executor import isolate
 
 ROOT = Path(__file__).parents[3]
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from engines.models import shipped_models
-from engines.vllm.models import has_weights, model_folder
+from engines.model_configs import shipped_models
+from engines.vllm.model_folder import has_weights, model_folder
 
 GOOD = {
     "architectures": ["OPTForCausalLM"], "hidden_size": 8, "num_attention_heads": 2,

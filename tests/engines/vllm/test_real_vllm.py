@@ -4,8 +4,8 @@ import pytest
 from vllm_trials import TIMEOUT_SECONDS, cell, run, schedule, trial
 
 from harness.cli.main import main
-from harness.isolate import isolate
-from harness.trial import TrialFailure
+from harness.experiment.local_executor import isolate
+from harness.trial.spec import TrialFailure
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from engines.builtin.engine import Engine
 from engines.protocol import SamplingParams
-from harness.grid import engine_config
-from harness.isolate import isolate
-from harness.trial import Cell, Mode, Trial, TrialResult
+from harness.experiment.grid import engine_config
+from harness.experiment.local_executor import isolate
+from harness.trial.spec import Cell, Mode, Trial, TrialResult
 from workloads.schedule import Schedule
 
 TIMEOUT_SECONDS = 120

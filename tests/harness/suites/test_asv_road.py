@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from asv_runs import Project
 
-from harness.store import RunStore
-from harness.trial import TrialResult
+from harness.experiment.store import RunStore
+from harness.trial.spec import TrialResult
 
 asv_results = pytest.importorskip("asv.results")
 
@@ -30,7 +30,7 @@ MORE_LISTS = ("        return sampled\n", "        return [list(row) for row in 
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Today's suites on a grid of one hand-off; base, head and one that crashes lie beside it."""
     project = Project(tmp_path_factory.mktemp("asv") / "today")
-    for package in ("workloads", "engines", "harness"):
+    for package in ("gcbench", "workloads", "engines", "harness"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / package, project.folder / package, ignore=ignored)
     shutil.copy(ROOT / "asv.conf.json", project.folder)

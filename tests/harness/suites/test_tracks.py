@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.grid import is_exact
+from harness.experiment.grid import is_exact
 from harness.metrics import METRICS
 from harness.suites import collections, serving
 from harness.suites.grid import Tracked
@@ -124,7 +124,7 @@ def test_this_checkout_comes_before_the_commits_harness(
     tmp_path: Path, fresh_interpreter: Callable[..., Any]
 ) -> None:
     """The commit's wheel is first on the path when asv takes the suites; its engines are known."""
-    for package in ("harness", "engines"):
+    for package in ("gcbench", "harness", "engines"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").write_text("raise RuntimeError('not here')")
     root = Path(__file__).parents[3]

@@ -27,7 +27,7 @@ print(json.dumps([version(each, "harness.suites.serving")
 
 LOADED = """
 import json, sys
-import harness.trial_process, harness.isolate, harness.plan
+import harness.trial.process, harness.experiment.local_executor, harness.experiment.plan
 print(json.dumps(sorted(name for name in sys.modules if name.split(".")[0] in sys.argv[1:])))
 """
 
@@ -35,7 +35,7 @@ print(json.dumps(sorted(name for name in sys.modules if name.split(".")[0] in sy
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of the harness and the workloads elsewhere; it has no engines at all."""
-    for package in ("harness", "workloads"):
+    for package in ("gcbench", "harness", "workloads"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / package, tmp_path / package, ignore=ignored)
     return tmp_path
@@ -44,7 +44,7 @@ def tree(tmp_path: Path) -> Path:
 def test_equal_sources_have_one_version_wherever_they_lie(tree: Path) -> None:
     """No path, no time and no engine is in it: the copy has none."""
     assert version(PEAK, SUITE, tree) == version(PEAK, SUITE, ROOT)
-    crlf = tree / "harness" / "measure.py"
+    crlf = tree / "harness" / "trial" / "compute_metrics.py"
     crlf.write_bytes(crlf.read_bytes().replace(b"\n", b"\r\n"))
     harness_hash.cache_clear()
     assert version(PEAK, SUITE, tree) == version(PEAK, SUITE, ROOT)
@@ -61,16 +61,17 @@ def test_another_process_finds_the_same_versions(fresh_interpreter: Callable[...
 @pytest.mark.parametrize(
     ("file", "is_another"),
     [
-        ("harness/measure.py", True),
+        ("harness/trial/compute_metrics.py", True),
         ("harness/collector/window.py", True),
-        ("harness/plan.py", True),
-        ("harness/isolate.py", True),
+        ("gcbench/opcodes.py", True),
+        ("harness/experiment/plan.py", True),
+        ("harness/experiment/local_executor.py", True),
         ("workloads/schedule.py", True),
         ("harness/suites/collections.py", True),
         ("harness/suites/grid.py", True),
         ("harness/suites/serving.py", False),
         ("harness/metrics.py", False),
-        ("harness/verdict.py", False),
+        ("harness/statistics/verdict.py", False),
         ("harness/cli/compare.py", False),
         ("harness/report/terminal.py", False),
     ],
@@ -92,16 +93,19 @@ def test_the_metrics_row_and_the_workload_are_in_it() -> None:
 
 def test_it_needs_every_module_that_a_trial_loads(fresh_interpreter: Callable[..., Any]) -> None:
     """The oracle is Python itself: what a fresh interpreter has loaded."""
-    loaded = set(fresh_interpreter(LOADED, "harness", "workloads"))
-    found = needed(ROOT, ["harness.trial_process", "harness.isolate", "harness.plan"])
+    loaded = set(fresh_interpreter(LOADED, "gcbench", "harness", "workloads"))
+    found = needed(
+        ROOT,
+        ["harness.trial.process", "harness.experiment.local_executor", "harness.experiment.plan"],
+    )
     assert loaded <= found.keys()
     assert not [name for name in found if name.startswith("engines")]
 
 
 def test_a_module_that_is_not_there_is_named(tree: Path) -> None:
-    (tree / "harness" / "measure.py").unlink()
+    (tree / "harness" / "trial" / "compute_metrics.py").unlink()
     harness_hash.cache_clear()
-    with pytest.raises(ValueError, match=r"measure\.py is not there, though .* harness\.measure"):
+    with pytest.raises(ValueError, match=r"compute_metrics\.py is not there, though"):
         version(PEAK, SUITE, tree)
 
 

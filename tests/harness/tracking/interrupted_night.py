@@ -16,8 +16,8 @@ from pathlib import Path
 
 from asv_writer import Benchmark, write_benchmarks, write_commit
 
-from harness.store_files import StoreError
-from harness.tracking.nightly.measured import measured
+from harness.files import StoreError
+from harness.tracking.nightly.measured_commits import measured
 from harness.tracking.nightly.night import Place, measure_commit, take_up
 
 COMMITS = ["a" * 40, "b" * 40]

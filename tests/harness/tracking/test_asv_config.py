@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.tracking.asv_config import KEYS, read_config, results_folder
+from harness.tracking.asv.config import KEYS, read_config, results_folder
 
 
 @pytest.fixture

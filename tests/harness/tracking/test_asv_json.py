@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.store_files import StoreError
-from harness.tracking.asv_json import read_json, without_comments
+from harness.files import StoreError
+from harness.tracking.asv.json_files import read_json, without_comments
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.text(alphabet='ab"/*\\,]}\n', max_size=12),

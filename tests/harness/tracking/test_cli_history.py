@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.cli.main import main
-from harness.store import RunStore, trial_key
-from harness.trial import Cell, TrialFailure
+from harness.experiment.store import RunStore, trial_key
+from harness.trial.spec import Cell, TrialFailure
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 ASV = str(GOLDEN / "asv")

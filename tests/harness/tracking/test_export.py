@@ -6,9 +6,9 @@ from math import inf, nan
 import pytest
 from gate_results import ARRAYS, EXACT, LISTS, cell, exact, result
 
+from harness.files import StoreError
 from harness.metrics import METRICS
-from harness.store_files import StoreError
-from harness.tracking.export import write_github_action_benchmark
+from harness.tracking.gate.export import write_github_action_benchmark
 
 FIGURES = {"request_throughput": 51.5, "output_throughput": 25_000.0, "tpot_median": 0.0131,
            "host_time_per_step": 870e-6}  # fmt: skip

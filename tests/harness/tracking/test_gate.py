@@ -13,14 +13,14 @@ from planted_history import COMMITS, make
 from small import CELL, MemoryStore, answer
 
 from harness.cli.main import main
-from harness.outcomes import Trials
-from harness.rounds import Precision, Rounds
-from harness.store import trial_key
-from harness.tracking.gate import judge, overall
-from harness.tracking.gate_plan import Pair, exact_plan, pair, timing_plan
-from harness.tracking.gate_result import GateCell, GateResult
-from harness.tracking.gate_timing import attribute, compare_timings, has_changed
-from harness.trial import Cell, Trial, TrialResult
+from harness.experiment.outcomes import Trials
+from harness.experiment.rounds import Precision, Rounds
+from harness.experiment.store import trial_key
+from harness.tracking.gate.exact_counts import judge, overall
+from harness.tracking.gate.plan import Pair, exact_plan, pair, timing_plan
+from harness.tracking.gate.result import GateCell, GateResult
+from harness.tracking.gate.timing import attribute, compare_timings, has_changed
+from harness.trial.spec import Cell, Trial, TrialResult
 
 SHAPES = [
     msgspec.structs.replace(CELL, representation=shape, delivery=delivery, batch_size=1024)

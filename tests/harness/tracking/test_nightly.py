@@ -199,7 +199,7 @@ def test_nan_and_infinity_are_left_out_with_a_word(tmp_path, capsys):
 def test_a_file_cut_short_is_put_aside_and_said(regressed, capsys, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        "harness.tracking.nightly.asv.Asv.measure",
+        "harness.tracking.nightly.run_asv.Asv.measure",
         lambda self, commit, target, *, bench="": asked.append(commit) or "the network is away",
     )
     cut = regressed.paths[8]
@@ -285,7 +285,9 @@ def test_wrong_usage_is_a_sentence(regressed, capsys, arguments, words):
 
 
 def test_nothing_to_judge_is_no_success(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("harness.tracking.nightly.asv.Asv.measure", lambda *_, **__: "no compiler")
+    monkeypatch.setattr(
+        "harness.tracking.nightly.run_asv.Asv.measure", lambda *_, **__: "no compiler"
+    )
     nights = Nights(tmp_path / "toy", 2)
     ended = nights.end(capsys)
     assert ended.status == 3

@@ -9,8 +9,8 @@ import pytest
 from asv_writer import write_benchmarks, write_commit
 from planted_nights import EXACT, FIRST_DAY, MACHINE, TIMING, Nights, noisy
 
-from harness.store_files import StoreError
-from harness.tracking.nightly.again import Again, forget, measure_again, suspicions
+from harness.files import StoreError
+from harness.tracking.nightly.measure_again import Again, forget, measure_again, suspicions
 from harness.tracking.nightly.night import look, measure_suspicions
 from harness.tracking.reruns import StoredRerun, add_reruns, by_series, load_reruns
 from harness.tracking.triage import Triage

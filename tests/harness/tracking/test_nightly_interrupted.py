@@ -11,8 +11,8 @@ import psutil
 import pytest
 from planted_nights import EXACT, Nights
 
-from harness.store_files import StoreError
-from harness.tracking.nightly.alone import BusyError, marked, only_run
+from harness.files import StoreError
+from harness.tracking.nightly.lock import BusyError, marked, only_run
 from harness.tracking.nightly.staging import clear, land, stage, staged
 
 HERE = Path(__file__).parent
@@ -65,7 +65,7 @@ def test_a_commit_lands_after_what_says_how_to_read_it(tmp_path):
 HOLD = """
 import sys
 from pathlib import Path
-from harness.tracking.nightly.alone import only_run
+from harness.tracking.nightly.lock import only_run
 with only_run(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -155,7 +155,7 @@ def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path):
 FULL = """
 import resource, sys
 from pathlib import Path
-from harness.tracking.nightly.alone import BusyError, only_run
+from harness.tracking.nightly.lock import BusyError, only_run
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 with only_run(Path(sys.argv[1])):
     try:

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.experiment.store import RunStore, TrialKey, trial_key
 from harness.metrics import METRICS
-from harness.store import RunStore, TrialKey, trial_key
 from harness.tracking import history
 from harness.tracking.raw_trials import AXES
-from harness.trial import Cell, TrialFailure, TrialResult
+from harness.trial.spec import Cell, TrialFailure, TrialResult
 
 CELL = Cell(workload="small", device="null", representation="list_of_lists", batch_size=8)
 OTHER = msgspec.structs.replace(CELL, gc="freeze", heap_objects=700_000)

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from scratch_repository import Repository, contents, leave_git_alone
 
-from harness.git import GitError, changed_files, git
-from harness.store_files import StoreError
-from harness.tracking.trees import WORK_TREE, differences, find_commit, take_tree
+from harness.files import StoreError
+from harness.machine.git import GitError, changed_files, git
+from harness.tracking.gate.trees import WORK_TREE, differences, find_commit, take_tree
 
 PACKAGE = "engines"
 
@@ -293,7 +293,7 @@ def test_inside_another_repositorys_hook(repository, untouched, tmp_path):
     hooked.commit("before")
     script = (
         "import json, sys\nfrom pathlib import Path\n"
-        "from harness.tracking.trees import take_tree, differences\n"
+        "from harness.tracking.gate.trees import take_tree, differences\n"
         "repo, out = map(Path, sys.argv[1:])\n"
         "trees = [take_tree(repo, c, 'engines', out / c) for c in ('HEAD~1', 'HEAD')]\n"
         "print(json.dumps([t.sha for t in trees] + differences(repo, *trees, 'engines')))\n"

@@ -1,0 +1,175 @@
+"""From axes to cells: crosses them, leaves out what contradicts itself, groups what compares."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from itertools import product
+from typing import NamedTuple
+
+import msgspec
+
+from engines.protocol import EngineClass, EngineConfig
+from engines.registry import ENGINES
+from engines.vocabulary import read_vocabulary
+from harness.collector.policy import parse_policy
+from harness.trial.spec import Cell
+from workloads.schedule import Schedule
+
+AXES = tuple(axis for axis in Cell.__struct_fields__ if axis != "copy")
+"""Every axis, in the order in which a grid is crossed."""
+
+_COMPLETED = ("device", "device_profile", "representation")
+"""What an engine fills in where it was left open."""
+
+_GROUPED_BY = ("workload", "tokenizer", "model", "device", "device_profile", "python")
+
+
+class Grid(NamedTuple):
+    """Cells in the order of the axes; ``left_out`` says why some combinations are not there."""
+
+    cells: list[Cell]
+    left_out: list[str]
+
+
+def cross(
+    axes: Mapping[str, Sequence[str | int]],
+    schedules: Mapping[str, Schedule],
+    models: Mapping[str, str],
+) -> Grid:
+    """All combinations that can be run; ``models`` says which model a workload suits.
+
+    Raises ValueError where none can be run, or a name is unknown.
+    """
+    cells: list[Cell] = []
+    left_out: list[str] = []
+    for values in product(*axes.values()):
+        cell = msgspec.convert(dict(zip(axes, values, strict=True)), Cell)
+        policy = parse_policy(cell.gc)
+        for flag in (
+            "heap_objects",
+            "max_model_len",
+            "max_num_batched_tokens",
+            "tensor_parallel",
+        ):
+            if getattr(cell, flag) < 0:
+                name = flag.replace("_", "-")
+                raise ValueError(f"--{name} {getattr(cell, flag)}: must be 0 or more")
+        if 0 < cell.max_model_len < (longest := schedules[cell.workload].max_model_len):
+            raise ValueError(
+                f"--max-model-len {cell.max_model_len}: the longest request of {cell.workload} has "
+                f"{longest} tokens, prompt and output together"
+            )
+        engine: EngineClass = ENGINES.load(cell.engine)
+        cell = msgspec.structs.replace(cell, model=cell.model or models[cell.workload])
+        config = engine.complete(engine_config(cell, schedules[cell.workload]))
+        engine.validate(config)
+        completed = {name: getattr(config, name) for name in _COMPLETED}
+        cell = msgspec.structs.replace(cell, **completed)
+        why = engine.contradiction(config)
+        if not why and schedules[cell.workload].stop and cell.detokenizer == "none":
+            why = (
+                "--stop: there is no text with --detokenizer none; use byte_table or decode_stream"
+            )
+        if not why and "on_wait" in policy and not engine.has_wait_hook:
+            why = f"--gc {cell.gc}: engine {cell.engine} does not say when its device is busy"
+        if why:
+            left_out.append(why)
+        else:
+            cells.append(cell)
+    if not cells:
+        raise ValueError(left_out[0])
+    return Grid(list(dict.fromkeys(cells)), list(dict.fromkeys(left_out)))
+
+
+def engine_config(cell: Cell, schedule: Schedule) -> EngineConfig:
+    """The engine that a cell describes, sized for a schedule."""
+    tokens_per_step = int(schedule.num_accepted.max())
+    # A budget below the batch would leave rows standing in every decode step.
+    budget = cell.max_num_batched_tokens or max(8192, cell.batch_size * tokens_per_step)
+    vocabulary = read_vocabulary(cell.tokenizer)
+    return replace(
+        _config(cell),
+        max_model_len=cell.max_model_len or schedule.max_model_len,
+        max_num_batched_tokens=budget,
+        seed=schedule.token_seed,
+        num_accepted=tuple(schedule.num_accepted.tolist()),
+        vocab_size=vocabulary.size,
+        eos_token_id=vocabulary.eos_token_id,
+    )
+
+
+def _config(cell: Cell) -> EngineConfig:
+    return EngineConfig(
+        max_num_seqs=cell.batch_size,
+        max_model_len=0,
+        num_gpu_blocks_override=cell.num_gpu_blocks_override,
+        enable_prefix_caching=_switched("--prefix-caching", cell.prefix_caching),
+        scheduling_policy=cell.scheduling_policy,
+        detokenizer=cell.detokenizer,
+        tokenizer=cell.tokenizer,
+        logprobs=cell.logprobs,
+        request_streams=cell.request_streams,
+        model=cell.model,
+        dtype=cell.dtype,
+        sampling=cell.sampling,
+        enforce_eager=_switched("--enforce-eager", cell.enforce_eager),
+        tensor_parallel_size=cell.tensor_parallel or 1,
+        device=cell.device,
+        device_profile=cell.device_profile,
+        representation=cell.representation,
+        delivery=cell.delivery,
+        output_processing=cell.output_processing,
+        worker=cell.worker,
+        wire=cell.wire,
+        engine_core=cell.engine_core,
+    )
+
+
+def _switched(flag: str, value: str) -> bool:
+    if value not in ("off", "on"):
+        raise ValueError(f"{flag} {value}: must be off or on")
+    return value == "on"
+
+
+def is_exact(cell: Cell) -> bool:
+    """Whether counts of a cell repeat to the digit."""
+    engine: EngineClass = ENGINES.load(cell.engine)
+    return engine.is_exact(_config(cell))
+
+
+def is_alone(cell: Cell) -> bool:
+    """Whether no other trial can be prepared beside one of this cell."""
+    engine: EngineClass = ENGINES.load(cell.engine)
+    return engine.is_alone(_config(cell))
+
+
+def groups(cells: Sequence[Cell]) -> list[int]:
+    """The group of each cell: equal workload, model, device and interpreter."""
+    keys = [tuple(getattr(cell, axis) for axis in _GROUPED_BY) for cell in cells]
+    order = list(dict.fromkeys(keys))
+    return [order.index(key) for key in keys]
+
+
+def varying(cells: Sequence[Cell]) -> list[str]:
+    """The axes in which the cells differ, in order."""
+    fields = Cell.__struct_fields__
+    return [axis for axis in fields if len({getattr(cell, axis) for cell in cells}) > 1]
+
+
+def baselines(cells: Sequence[Cell], wanted: Mapping[str, str]) -> list[int]:
+    """Each group's baseline by index: its first cell, or the first with the ``wanted`` values.
+
+    Raises ValueError where a group has none such.
+    """
+    for axis in wanted:
+        if axis not in AXES:
+            near = get_close_matches(axis, AXES, n=3, cutoff=0.4) or AXES
+            raise ValueError(f"--baseline: there is no axis {axis!r}; nearest: {', '.join(near)}")
+    found: dict[int, int] = {}
+    for index, (cell, group) in enumerate(zip(cells, groups(cells), strict=True)):
+        if all(str(getattr(cell, axis)) == value for axis, value in wanted.items()):
+            found.setdefault(group, index)
+    if len(found) < len(set(groups(cells))):
+        asked = ", ".join(f"{axis}={value}" for axis, value in wanted.items())
+        raise ValueError(f"--baseline {asked}: no cell of the grid has these values")
+    return [found[group] for group in sorted(found)]

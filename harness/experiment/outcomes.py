@@ -1,0 +1,53 @@
+"""The usable results of a plan, by cell: what was timed, what was counted, what failed."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from harness.experiment.plan import COLLECTING, EXACT_ROUND, Plan, without_collector
+from harness.experiment.store import TrialKey
+from harness.metrics import Metric
+from harness.trial.spec import Cell, TrialFailure, TrialResult
+
+Samples = list[float | None]
+
+
+class Trials:
+    """The usable results of a plan, by cell."""
+
+    def __init__(self, plan: Plan, outcomes: Mapping[TrialKey, TrialResult | TrialFailure]) -> None:
+        self.num_rounds = max((key.round for key in outcomes), default=0)
+        self.timings: dict[Cell, dict[int, TrialResult]] = {cell: {} for cell in plan.cells}
+        self.counted: dict[tuple[str, Cell], TrialResult] = {}
+        self.counts: dict[Cell, Counter[tuple[int, int, int]]] = {}
+        self.failures: list[TrialFailure] = []
+        self.invalid: list[TrialResult] = []
+        for key, outcome in sorted(outcomes.items()):
+            if isinstance(outcome, TrialFailure):
+                self.failures.append(outcome)
+            elif outcome.invalid:
+                self.invalid.append(outcome)
+            elif key.round == EXACT_ROUND:
+                self.counted[outcome.mode, outcome.cell] = outcome
+                if outcome.mode == "counts":
+                    by_count = self.counts.setdefault(outcome.cell, Counter())
+                    by_count[outcome.processes[0].collections] += 1
+            elif outcome.cell in self.timings:
+                self.timings[outcome.cell][key.round] = outcome
+
+    def samples(self, cell: Cell, metric: str) -> Samples:
+        """A value per timing round, None where the round gave none."""
+        rounds = self.timings[cell]
+        return [
+            rounds[number].metrics.get(metric) if number in rounds else None
+            for number in range(1, self.num_rounds + 1)
+        ]
+
+    def counted_in(self, mode: str, cell: Cell) -> TrialResult | None:
+        """The trial that counts for a cell in a mode, if it gave a result."""
+        stands_for = cell if mode in COLLECTING else without_collector(cell)
+        return self.counted.get((mode, stands_for))
+
+    def counted_value(self, cell: Cell, metric: Metric) -> float | None:
+        """The value of a trial that counts, if there is one for the metric's mode."""
+        result = self.counted_in(metric.mode, cell)
+        return result.metrics.get(metric.name) if result else None

@@ -1,0 +1,86 @@
+"""An experiment's result as people and programs read it: cells, samples, comparisons, verdicts."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from engines.protocol import Setting
+from harness.trial.spec import Cell, ProcessResult, TrialFailure
+
+SCHEMA = "gcbench.experiment/1"
+
+Verdict = Literal["better", "worse", "same", "inconclusive"]
+
+
+class MetricSamples(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric of one cell, a sample per round (None where a round gave none)."""
+
+    unit: str
+    direction: Literal["higher", "lower", "neither"]
+    kind: Literal["exact", "timing"]
+    median: float | None
+    samples: list[float | None]
+
+
+class CellResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell over all its rounds. ``group``: only cells of one group get verdicts.
+
+    ``interpreter``: version, build and collector. It, ``steady_state``, ``delivered`` and
+    ``engine_state`` are those of one of its trials.
+    """
+
+    id: str
+    axes: dict[str, str | int]
+    group: int
+    samples: int
+    metrics: dict[str, MetricSamples]
+    processes: list[ProcessResult]
+    tokens_sha256: str
+    steady_state: str = ""
+    delivered: str = ""
+    engine_state: dict[str, Setting] = {}
+    interpreter: str = ""
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """A candidate against its group's baseline in the metric that decides.
+
+    ``ratio`` candidate / baseline, ``ci95`` its interval, ``p_adjusted`` after Holm over the
+    cells compared, ``mde`` the smallest relative change this run would have found with 80 %.
+    """
+
+    metric: str
+    baseline: str
+    candidate: str
+    ratio: float
+    ci95: tuple[float, float]
+    verdict: Verdict
+    p_adjusted: float
+    mde: float
+    rounds: int
+
+
+class ExperimentResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything `compare` knows at its end; `--json` writes it as it stands.
+
+    Not ``is_complete``: interrupted, and of the trials that had ended by then.
+    """
+
+    name: str
+    machine: dict[str, Any]
+    workload: dict[str, Any]
+    decide: str
+    tolerance: float
+    cells: list[CellResult]
+    comparisons: list[Comparison]
+    failures: list[TrialFailure]
+    notes: list[str]
+    command: str
+    code_commit: str
+    is_complete: bool = True
+    schema: str = SCHEMA
+
+
+def cell_id(cell: Cell, varying: list[str]) -> str:
+    """The values of the axes that vary, joined by " · "; the workload's name if none does."""
+    return " · ".join(str(getattr(cell, axis)) for axis in varying) or cell.workload

@@ -1,0 +1,165 @@
+"""Runs a plan: interleaved rounds, resumable, until the rounds or the precision is reached."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from harness.experiment.grid import is_alone
+from harness.experiment.plan import Plan, Turn, exact_turns, timing_round
+from harness.experiment.store import RunStore, TrialKey, trial_key
+from harness.machine.describe import cores_usable
+from harness.statistics.paired_ratio import Estimate, is_precise
+from harness.trial.spec import Cell, Trial, TrialFailure, TrialResult
+
+Outcome = TrialResult | TrialFailure
+Outcomes = dict[TrialKey, Outcome]
+Measure = Callable[[Sequence[Trial]], Iterable[Outcome]]
+"""Runs a batch of trials, answering in order; `local_executor.isolate`, or a simulation."""
+
+
+class Compared(Protocol):
+    """A result that has comparisons; what else it says does not matter here."""
+
+    @property
+    def comparisons(self) -> Sequence[Estimate]:
+        """A ratio with its interval each."""
+        ...
+
+
+_PREPARED_AT_ONCE = 4
+"""Interpreters that get ready side by side at most: each holds torch and a heap."""
+_ATTEMPTS = 3
+"""Times a trial is tried that the machine, not the cell, has spoiled."""
+_LOOK_EVERY = 3
+"""Rounds from one look at the intervals to the next: a look takes about as long as a trial."""
+_GIVE_UP_AFTER = 2
+"""Failures of a cell after which its remaining trials, and its block's, are left out."""
+
+
+def prepared_at_once(cells: Iterable[Cell]) -> int:
+    """Trials that get ready side by side: one where a cell takes all of its device."""
+    return 1 if any(map(is_alone, cells)) else min(cores_usable(), _PREPARED_AT_ONCE)
+
+
+@dataclass(slots=True)
+class Rounds:
+    """One experiment under way, ``batch`` trials prepared at a time, ``outcomes`` there already.
+
+    ``on_trial(turn, outcome)`` is told of each new one.
+    """
+
+    plan: Plan
+    store: RunStore
+    measure: Measure
+    on_trial: Callable[[Turn, Outcome], None]
+    batch: int = 2
+    outcomes: Outcomes = field(default_factory=dict)
+    repeated: int = 0
+    _failures: Counter[Cell] = field(default_factory=Counter)
+
+    def run(self, summarise: Callable[[Outcomes], Compared], precise: "Precision") -> None:
+        """Run what is not stored yet. KeyboardInterrupt leaves all finished trials stored."""
+        counting = [turn for turn in exact_turns(self.plan) if self._is_due(turn)]
+        if not counting and not self._is_complete():
+            # The first trial after idle is slow (45 % here), whichever cell it is: not kept.
+            # Trials that count, where there are some, wake the machine as well.
+            first = self._trial(next(timing_round(self.plan, 1)))
+            list(self.measure([msgspec.structs.replace(first, rows_path="")]))
+        self._take(counting)
+        number = 0
+        while number < self.plan.rounds or precise.wants_more(lambda: summarise(self.outcomes)):
+            number += 1
+            if not self._take(timing_round(self.plan, number)) and number > self.plan.rounds:
+                return
+
+    def _is_complete(self) -> bool:
+        last = timing_round(self.plan, self.plan.rounds)
+        return all(_key(turn) in self.outcomes for turn in last)
+
+    def _is_due(self, turn: Turn) -> bool:
+        return not isinstance(self.outcomes.get(_key(turn)), TrialResult)
+
+    def _take(self, turns: Iterable[Turn]) -> bool:
+        """Run the turns that have no result yet; whether any cell still gives results."""
+        turns = list(turns)
+        batch_size = self.plan.together if self.plan.slice_steps else self.batch
+        due = [turn for turn in turns if self._is_due(turn)]
+        while due:
+            due = [turn for turn in due if not self._has_given_up(turn.cell)]
+            batch, due = due[:batch_size], due[batch_size:]
+            outcomes = self.measure([self._trial(turn) for turn in batch])
+            for turn, outcome in zip(batch, outcomes, strict=True):
+                self._keep(turn, self._retried(turn, outcome))
+        return any(isinstance(self.outcomes.get(_key(turn)), TrialResult) for turn in turns)
+
+    def _has_given_up(self, cell: Cell) -> bool:
+        """Whether a cell, or one of those that it is only of use beside, gives no results."""
+        block = [cell]
+        if self.plan.together > 1:
+            begin = self.plan.cells.index(cell) // self.plan.together * self.plan.together
+            block = self.plan.cells[begin : begin + self.plan.together]
+        return any(self._failures[each] >= _GIVE_UP_AFTER for each in block)
+
+    def _keep(self, turn: Turn, outcome: Outcome) -> None:
+        if isinstance(outcome, TrialFailure):
+            self._failures[turn.cell] += 1
+        self.outcomes[_key(turn)] = outcome
+        self.store.keep_rows(_key(turn))
+        self.store.save_trial(_key(turn), outcome)
+        self.on_trial(turn, outcome)
+
+    def _retried(self, turn: Turn, outcome: Outcome) -> Outcome:
+        for _ in range(_ATTEMPTS - 1):
+            if not (isinstance(outcome, TrialResult) and outcome.invalid):
+                break
+            self.repeated += 1
+            (outcome,) = self.measure([self._trial(turn)])
+        return outcome
+
+    def _trial(self, turn: Turn) -> Trial:
+        schedule = self.plan.schedules[turn.cell.workload]
+        rows = self.store.rows_path(_key(turn)) if turn.mode == "timing" else ""
+        return Trial(
+            cell=turn.cell,
+            schedule_path=str(self.store.schedule_path(schedule)),
+            schedule_sha256=schedule,
+            mode=turn.mode,
+            seed=turn.seed,
+            max_steps=turn.max_steps,
+            rows_path=str(rows),
+            slice_steps=self.plan.slice_steps if turn.mode == "timing" else 0,
+        )
+
+
+@dataclass(slots=True)
+class Precision:
+    """Goes on past the planned rounds until every interval is narrow or the time is spent.
+
+    ``half_width`` relative (0.01 is 1 %), 0 for never; ``budget_seconds`` from the first asking.
+    """
+
+    half_width: float
+    budget_seconds: float
+    _deadline: float = 0.0
+    _rounds_since: int = -1
+
+    def wants_more(self, summarise: Callable[[], Compared]) -> bool:
+        """Whether another round is due."""
+        if not self.half_width:
+            return False
+        now = time.monotonic()
+        self._deadline = self._deadline or now + self.budget_seconds
+        if now >= self._deadline:
+            return False
+        self._rounds_since = (self._rounds_since + 1) % _LOOK_EVERY
+        if self._rounds_since:
+            return True
+        return not all(is_precise(each, self.half_width) for each in summarise().comparisons)
+
+
+def _key(turn: Turn) -> TrialKey:
+    return trial_key(turn.round, turn.place, turn.cell, turn.mode)

@@ -1,0 +1,227 @@
+"""Results on disk: one folder an experiment, each file written whole or not at all.
+
+```
+results/runs/<experiment>/plan.json             what was asked for, and its hash
+                          trials/<key>.json     one finished trial, or why it gave no result
+                          rows/<key>-*.parquet  rows per request, step and collection
+                          schedule-<hash>.npz   what was replayed
+                          experiment.json       the summary, written last
+```
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.experiment.result import SCHEMA as EXPERIMENT_SCHEMA
+from harness.experiment.result import ExperimentResult
+from harness.files import (
+    StoreError,
+    decode_versioned,
+    indented,
+    read_rows,
+    set_aside,
+    write_json,
+    write_rows,
+    write_whole,
+    writing,
+)
+from harness.trial.spec import RESULT_SCHEMA, Cell, Mode, TrialFailure, TrialResult
+
+__all__ = [
+    "RunStore",
+    "StoreError",
+    "TrialKey",
+    "load_experiment",
+    "new_name",
+    "read_rows",
+    "trial_key",
+    "write_json",
+    "write_rows",
+]
+
+STORED_SCHEMA = f"gcbench.stored-trial/1 of {RESULT_SCHEMA}"
+PLAN_SCHEMA = "gcbench.plan/1"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TrialKey:
+    """A trial's place in its experiment; as text, the name of its file."""
+
+    round: int
+    index: int
+    cell_hash: str
+    mode: Mode
+
+    def __str__(self) -> str:
+        return f"{self.round:03}-{self.index:03}-{self.cell_hash}-{self.mode}"
+
+
+class _Stored(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    key: TrialKey
+    result: TrialResult | None = None
+    failure: TrialFailure | None = None
+    schema: str = STORED_SCHEMA
+
+
+class _Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    sha256: str
+    plan: Any
+    schema: str = PLAN_SCHEMA
+
+
+def _hash(value: Any) -> str:
+    return sha256(msgspec.json.encode(value, order="sorted")).hexdigest()
+
+
+def trial_key(round_: int, index: int, cell: Cell, mode: Mode) -> TrialKey:
+    """The key of ``cell`` in ``mode`` as the ``index``-th trial of a round.
+
+    An axis at its default is not hashed: a later version's new axis leaves the keys as they are.
+    """
+    fields = msgspec.structs.fields(Cell)
+    values = {each.name: getattr(cell, each.name) for each in fields}
+    said = {each.name: values[each.name] for each in fields if values[each.name] != each.default}
+    return TrialKey(round_, index, _hash(said)[:8], mode)
+
+
+class RunStore:
+    """One experiment's folder. ``warnings`` collects a sentence for each file set aside.
+
+    Raises ValueError where ``name`` is not the name of a folder directly under ``root``.
+    """
+
+    def __init__(self, root: Path, name: str) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", name):
+            raise ValueError(
+                f"{name!r} cannot name an experiment; use letters, digits, '.', '_' and '-'"
+            )
+        self.name = name
+        self.folder = Path(root) / name
+        self.warnings: list[str] = []
+
+    def create(self) -> None:
+        """Make the folder, or take the one that is there. Raises StoreError if it cannot be."""
+        with writing(self.folder):
+            for part in ("trials", "rows"):
+                (self.folder / part).mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=self.folder):
+                pass
+
+    def adopt_plan(self, plan: Any) -> bool:
+        """Store what the experiment is to do; True where it was begun before and is resumed.
+
+        ``plan`` is anything msgspec encodes. Raises StoreError where the folder holds another
+        plan, or one that cannot be read.
+        """
+        path = self.folder / "plan.json"
+        plan_hash = _hash(plan)
+        if not path.exists():
+            record = _Plan(sha256=plan_hash, plan=plan)
+            write_whole(path, indented(record))
+            return False
+        if decode_versioned(path, _Plan, PLAN_SCHEMA).sha256 != plan_hash:
+            raise StoreError(
+                f"{self.folder} holds an experiment with another plan (see plan.json); "
+                "give the options it was begun with, or begin a new one without its name"
+            )
+        return True
+
+    def schedule_path(self, schedule_sha256: str) -> Path:
+        """Where the schedule with this hash is kept."""
+        return self.folder / f"schedule-{schedule_sha256[:12]}.npz"
+
+    def rows_path(self, key: TrialKey) -> Path:
+        """Where a trial leaves its rows: arrays named ``TABLE.COLUMN`` in an ``.npz``."""
+        return self.folder / "rows" / f"{key}.npz"
+
+    def keep_rows(self, key: TrialKey) -> None:
+        """Make Parquet of the rows that a trial has left, ``<key>-<table>.parquet`` each table."""
+        left = self.rows_path(key)
+        if not left.exists():
+            return
+        tables: dict[str, dict[str, NDArray[Any]]] = {}
+        with np.load(left) as columns:
+            for name in columns.files:
+                table, column = name.split(".")
+                tables.setdefault(table, {})[column] = columns[name]
+        for table, rows in tables.items():
+            write_rows(left.with_name(f"{key}-{table}.parquet"), rows)
+        left.unlink()
+
+    def save_trial(self, key: TrialKey, outcome: TrialResult | TrialFailure) -> None:
+        """Keep a trial's outcome; an earlier outcome of the same key is replaced."""
+        stored = (
+            _Stored(key=key, result=outcome)
+            if isinstance(outcome, TrialResult)
+            else _Stored(key=key, failure=outcome)
+        )
+        write_whole(self.folder / "trials" / f"{key}.json", msgspec.json.encode(stored))
+
+    def load_trials(self) -> dict[TrialKey, TrialResult | TrialFailure]:
+        """All stored outcomes by key; files that cannot be read are set aside with a warning."""
+        outcomes: dict[TrialKey, TrialResult | TrialFailure] = {}
+        for path in sorted((self.folder / "trials").glob("*.json")):
+            try:
+                key, outcome = read_trial(path)
+            except StoreError as problem:
+                self.warnings.append(f"{problem}; set aside as {set_aside(path).name}")
+            else:
+                outcomes[key] = outcome
+        return outcomes
+
+    def save_experiment(self, result: ExperimentResult) -> Path:
+        """Write the summary, as `--json` would, and say where."""
+        path = self.folder / "experiment.json"
+        write_whole(path, indented(result))
+        return path
+
+
+def read_trial(path: Path) -> tuple[TrialKey, TrialResult | TrialFailure]:
+    """A stored trial and its key. Raises StoreError where the file holds anything else."""
+    stored = decode_versioned(path, _Stored, STORED_SCHEMA)
+    outcome = stored.result or stored.failure
+    if outcome is None:
+        raise StoreError(f"{path} holds neither a result nor a failure")
+    key = stored.key
+    if str(key) != path.stem or key != trial_key(key.round, key.index, outcome.cell, outcome.mode):
+        raise StoreError(f"{path} holds another trial than its name says")
+    return key, outcome
+
+
+def load_experiment(path: Path) -> ExperimentResult:
+    """Read an experiment's summary from its file or folder. Raises StoreError."""
+    path = Path(path)
+    if path.is_dir():
+        path /= "experiment.json"
+    if not path.exists():
+        raise StoreError(f"there is no {path}; the experiment may not have come to its end")
+    return decode_versioned(path, ExperimentResult, EXPERIMENT_SCHEMA)
+
+
+def new_name(root: Path, label: str, now: datetime | None = None) -> str:
+    """Reserve a folder for a new experiment and return its name: "2026-11-21T0314-LABEL".
+
+    Making the folder is what makes the name unique among processes that start together.
+    Raises StoreError.
+    """
+    slug = re.sub(r"[^A-Za-z0-9._]+", "-", label).strip("-.") or "experiment"
+    base = f"{(now or datetime.now()):%Y-%m-%dT%H%M}-{slug[:60]}"
+    name, suffix = base, 2
+    with writing(root):
+        Path(root).mkdir(parents=True, exist_ok=True)
+        while True:
+            try:
+                (Path(root) / name).mkdir()
+            except FileExistsError:
+                name, suffix = f"{base}-{suffix}", suffix + 1
+            else:
+                return name

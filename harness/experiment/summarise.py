@@ -1,0 +1,240 @@
+"""From stored trials to an experiment's result: samples by round, pairs, verdicts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.experiment.grid import AXES, groups, is_exact, varying
+from harness.experiment.outcomes import Samples, Trials
+from harness.experiment.plan import Plan, without_collector
+from harness.experiment.result import (
+    CellResult,
+    Comparison,
+    ExperimentResult,
+    MetricSamples,
+    cell_id,
+)
+from harness.experiment.store import TrialKey
+from harness.metrics import METRICS
+from harness.statistics.paired_ratio import FEWEST_PAIRS, Ratio, paired_ratio
+from harness.statistics.verdict import comparisons
+from harness.trial.spec import Cell, TrialFailure, TrialResult
+
+
+def summarise(
+    plan: Plan,
+    outcomes: Mapping[TrialKey, TrialResult | TrialFailure],
+    *,
+    machine: dict[str, Any],
+    workload: dict[str, Any],
+    command: str,
+    notes: Sequence[str] = (),
+) -> ExperimentResult:
+    """What the trials so far say. Cells without any usable trial are left out and noted."""
+    trials = Trials(plan, outcomes)
+    axes = varying(plan.cells)
+    ids = {cell: cell_id(cell, axes) for cell in plan.cells}
+    group_of = dict(zip(plan.cells, groups(plan.cells), strict=True))
+    cells = [
+        _cell(trials, cell, ids[cell], group_of[cell])
+        for cell in plan.cells
+        if trials.timings[cell] or ("counts", cell) in trials.counted
+    ]
+    more = list(notes)
+    measured = {cell.id for cell in cells}
+    more += [f"No result of {name}." for name in ids.values() if name not in measured]
+    more += _repeated(trials, ids)
+    more += _moved_by_the_probe(trials, ids)
+    more += _not_as_scheduled(trials, ids)
+    differing = _different_work(trials, ids)
+    more += differing
+    if trials.invalid:
+        more.append(f"{len(trials.invalid)} trials left out: {trials.invalid[0].invalid}.")
+    compared, missing = ([], []) if differing else _comparisons(plan, trials, ids, group_of)
+    more += missing
+    commits = {r.code_commit for rounds in trials.timings.values() for r in rounds.values()}
+    return ExperimentResult(
+        name=plan.name,
+        machine=machine,
+        workload=workload,
+        decide=", ".join(dict.fromkeys(plan.decide)),
+        tolerance=plan.tolerance,
+        cells=cells,
+        comparisons=compared,
+        failures=trials.failures,
+        notes=more,
+        command=command,
+        code_commit=", ".join(sorted(commits)),
+    )
+
+
+def _cell(trials: Trials, cell: Cell, name: str, group: int) -> CellResult:
+    rounds = list(trials.timings[cell].values())
+    metrics = {}
+    for metric in METRICS.values():
+        counted = trials.counted_value(cell, metric)
+        samples: Samples = [counted] if counted is not None else trials.samples(cell, metric.name)
+        if metric.name == "gc_effect":
+            samples = _gc_effect(trials, cell)
+        known = [sample for sample in samples if sample is not None]
+        if known:
+            exact = metric.kind == "exact" and is_exact(cell) and counted is not None
+            metrics[metric.name] = MetricSamples(
+                unit=metric.unit,
+                direction=metric.direction,
+                kind="exact" if exact else "timing",
+                median=float(np.median(known)),
+                samples=samples,
+            )
+    shown = rounds[len(rounds) // 2] if rounds else trials.counted["counts", cell]
+    return CellResult(
+        id=name,
+        axes={axis: getattr(cell, axis) for axis in AXES},
+        group=group,
+        samples=len(rounds),
+        metrics=metrics,
+        processes=shown.processes,
+        tokens_sha256=", ".join(sorted({result.tokens_sha256 for result in rounds or [shown]})),
+        steady_state=shown.steady_state,
+        delivered=shown.delivered,
+        engine_state=shown.engine_state,
+        interpreter=shown.interpreter,
+    )
+
+
+def _gc_effect(trials: Trials, cell: Cell) -> Samples:
+    """Host time over that of the same cell without a collector, less one, by round."""
+    partner = next(
+        (
+            other
+            for other in trials.timings
+            if other.gc == "disabled"
+            and without_collector(other) == without_collector(cell)
+            and other.heap_objects == cell.heap_objects
+        ),
+        None,
+    )
+    if partner is None or partner == cell:
+        return []
+    mine = trials.samples(cell, "host_time_per_step")
+    theirs = trials.samples(partner, "host_time_per_step")
+    return [a / b - 1 if a and b else None for a, b in zip(mine, theirs, strict=True)]
+
+
+def _repeated(trials: Trials, ids: dict[Cell, str]) -> list[str]:
+    """A sentence for each exact cell whose counts differ from trial to trial."""
+    sentences = []
+    for cell, by_count in trials.counts.items():
+        if is_exact(cell) and len(by_count) > 1:
+            found = ", ".join(f"{_triple(c)} ({n} times)" for c, n in by_count.most_common())
+            sentences.append(f"{ids[cell]}: trials that should count alike did not: {found}.")
+    again = {n for by_count in trials.counts.values() if (n := by_count.total()) > 1}
+    if again and not sentences and all(map(is_exact, trials.counts)):
+        sentences.append(f"Where counts were repeated they were equal in all {max(again)} trials.")
+    return sentences
+
+
+def _moved_by_the_probe(trials: Trials, ids: dict[Cell, str]) -> list[str]:
+    """A sentence for each cell whose exact counts are others while the probe watches."""
+    sentences = []
+    for (mode, cell), watched in trials.counted.items():
+        alone = trials.counted.get(("counts", cell))
+        if mode != "probed" or alone is None:
+            continue
+        with_probe, without = (result.processes[0].collections for result in (watched, alone))
+        if with_probe != without:
+            sentences.append(
+                f"{ids[cell]}: {_triple(without)} collections, {_triple(with_probe)} with the "
+                "probe watching; the former are shown."
+            )
+    return sentences
+
+
+def _triple(collections: tuple[int, int, int]) -> str:
+    return "/".join(f"{count:,}" for count in collections)
+
+
+def _not_as_scheduled(trials: Trials, ids: dict[Cell, str]) -> list[str]:
+    """A sentence for each cell to which requests came otherwise than the workload says."""
+    sentences = []
+    for cell, rounds in trials.timings.items():
+        wrong = [r.delivered for r in rounds.values() if r.delivered.startswith("not ")]
+        if wrong:
+            sentences.append(
+                f"{ids[cell]}: requests came {wrong[0]} ({len(wrong)} of {len(rounds)} trials)."
+            )
+    return sentences
+
+
+def _different_work(trials: Trials, ids: dict[Cell, str]) -> list[str]:
+    """A sentence for each cell that did other work than the first of its workload."""
+    first: dict[str, tuple[Cell, TrialResult]] = {}
+    sentences = []
+    for cell, rounds in trials.timings.items():
+        for result in rounds.values():
+            other, expected = first.setdefault(cell.workload, (cell, result))
+            if what := difference(result, expected):
+                sentences.append(
+                    f"Not compared: {ids[cell]} produced other {what} than {ids[other]}; "
+                    "different work has no ratio."
+                )
+                break
+    return sentences
+
+
+def difference(result: TrialResult, expected: TrialResult) -> str:
+    """What two trials of a workload should have agreed in and do not, or ""."""
+    scripted = result.is_scripted and expected.is_scripted
+    if scripted and result.tokens_sha256 != expected.tokens_sha256:
+        return "tokens"
+    if result.lengths_sha256 != expected.lengths_sha256:
+        return "numbers of tokens"
+    return "" if result.finish_sha256 == expected.finish_sha256 else "finish reasons"
+
+
+def _comparisons(
+    plan: Plan, trials: Trials, ids: dict[Cell, str], group_of: dict[Cell, int]
+) -> tuple[list[Comparison], list[str]]:
+    """Each cell against its group's baseline, and a sentence for each that cannot be.
+
+    Comparisons that are decided by the same metric are one family.
+    """
+    if len(plan.cells) > 1 and trials.num_rounds < FEWEST_PAIRS:
+        rounds = "round" if trials.num_rounds == 1 else "rounds"
+        return [], [f"No ratios: {trials.num_rounds} {rounds}, an interval needs {FEWEST_PAIRS}."]
+    found: dict[Cell, Comparison] = {}
+    missing: list[str] = []
+    for metric in dict.fromkeys(plan.decide):
+        family: list[tuple[Cell, Cell, Ratio]] = []
+        pairs = [
+            (baseline, cell)
+            for cell in plan.cells
+            if plan.decide[group_of[cell]] == metric
+            and cell != (baseline := plan.cells[plan.baselines[group_of[cell]]])
+        ]
+        for baseline, cell in pairs:
+            ratio = _ratio(trials, baseline, cell, metric, len(pairs))
+            if isinstance(ratio, str):
+                missing.append(f"No ratio of {ids[cell]} to {ids[baseline]}: {ratio}.")
+            else:
+                family.append((baseline, cell, ratio))
+        ratios = [ratio for *_, ratio in family]
+        direction = METRICS[metric].direction
+        assert direction != "neither"
+        names = [(ids[baseline], ids[cell]) for baseline, cell, _ in family]
+        compared = comparisons(metric, names, ratios, direction, plan.tolerance)
+        found |= {cell: each for (_, cell, _), each in zip(family, compared, strict=True)}
+    return [found[cell] for cell in plan.cells if cell in found], missing
+
+
+def _ratio(trials: Trials, baseline: Cell, cell: Cell, metric: str, family: int) -> Ratio | str:
+    """The paired ratio, or why there is none."""
+    before = np.array(trials.samples(baseline, metric), dtype=np.float64)
+    after = np.array(trials.samples(cell, metric), dtype=np.float64)
+    both = ~np.isnan(before) & ~np.isnan(after)
+    if both.sum() < FEWEST_PAIRS:
+        return f"{both.sum()} rounds have both, an interval needs {FEWEST_PAIRS}"
+    if min(before[both].min(), after[both].min()) <= 0:
+        return f"{metric} is zero in some trials"
+    return paired_ratio(before, after, family)

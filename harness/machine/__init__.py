@@ -1,0 +1,1 @@
+"""What a figure was measured on: machine, interpreter, checkout; and what would spoil it."""

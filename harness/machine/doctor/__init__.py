@@ -1,0 +1,29 @@
+"""What this machine can do, and what would spoil a measurement on it now."""
+
+from pathlib import Path
+
+from harness.machine.doctor import interpreter, surroundings
+from harness.machine.doctor.finding import Finding
+
+__all__ = ["Finding", "check"]
+
+
+def check(results: Path = Path("results/runs")) -> list[Finding]:
+    """Look at everything, once; takes about as long as importing torch plus two seconds."""
+    return [
+        interpreter.python(),
+        interpreter.torch(),
+        interpreter.environment(),
+        interpreter.collector(),
+        interpreter.tracing(),
+        surroundings.cores(),
+        surroundings.load(),
+        surroundings.other_trials(),
+        surroundings.steal(),
+        surroundings.timer(),
+        surroundings.governor(),
+        surroundings.memory(),
+        surroundings.swap(),
+        surroundings.huge_pages(),
+        surroundings.results_folder(results),
+    ]

@@ -1,0 +1,152 @@
+"""The machine as it is now: who else works on it, how well it keeps time, what it has left."""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryFile
+
+import numpy as np
+import psutil
+
+import harness.machine.describe as machine
+from harness.machine.doctor.finding import Finding
+
+HEAP_OBJECTS = 700_000
+_TIMER_WAITS = 662
+"""The fewest from which a 99th percentile is stated; docs/metrics.md."""
+
+
+def cores() -> Finding:
+    """Cores this process may use, by affinity and by quota."""
+    usable, quota = machine.cores_usable(), machine.cpu_quota()
+    detail = f"{usable} usable" + (f", quota {quota:g}" if quota is not None else "")
+    if quota is not None and quota < usable:
+        return Finding(
+            "warn", "cores", f"{detail}: the kernel stops this group when its share is used up",
+            "raise the quota, or pin the container to whole cores",
+        )  # fmt: skip
+    if usable < 2:
+        return Finding(
+            "warn", "cores", f"{detail}: everything else runs on the core that is measured",
+            "use a machine with two cores or more",
+        )  # fmt: skip
+    return Finding("ok", "cores", detail)
+
+
+def load() -> Finding:
+    """Processes that wanted to run over the last minute."""
+    average, usable = os.getloadavg()[0], machine.cores_usable()
+    detail = f"{average:.2f} over the last minute, on {usable} cores"
+    if average > usable / 2:
+        return Finding("warn", "load", detail, "wait, or stop what else is running")
+    return Finding("ok", "load", detail)
+
+
+def other_trials() -> Finding:
+    """Whether another gcbench measures on this machine."""
+    own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    others = [
+        process.pid
+        for process in psutil.process_iter(["cmdline"])
+        if process.pid not in own and is_gcbench(process.info["cmdline"] or [])
+    ]
+    if not others:
+        return Finding("ok", "other trials", "none")
+    pids = ", ".join(map(str, others))
+    return Finding("bad", "other trials", f"gcbench runs as process {pids}", "wait for it to end")
+
+
+def is_gcbench(command: Sequence[str]) -> bool:
+    """Whether a command line is Python running gcbench (`gcbench …` or `python -m harness …`)."""
+    if not command or "python" not in Path(command[0]).name:
+        return False
+    module = any(pair == ("-m", "harness") for pair in pairwise(command))
+    return module or any(Path(word).name == "gcbench" for word in command[1:3])
+
+
+def steal(sample_seconds: float = 0.5) -> Finding:
+    """Time the hypervisor gave to others, over a short sample."""
+    share = getattr(psutil.cpu_times_percent(sample_seconds), "steal", None)
+    if share is None:
+        return Finding("ok", "steal", "not reported by this system")
+    detail = f"{share:.1f} % over {sample_seconds:g} s"
+    if share >= 1:
+        return Finding("warn", "steal", detail, "other guests are busy: more rounds, or later")
+    return Finding("ok", "steal", detail)
+
+
+def timer() -> Finding:
+    """How late the end of a 1 ms sleep comes: what a modelled device must make up by spinning."""
+    late = oversleep_seconds(_TIMER_WAITS)
+    median, p99 = np.percentile(late, (50, 99)) * 1e3
+    detail = f"a 1 ms wait ends {median:.3f} ms late (median), {p99:.3f} ms (p99)"
+    if p99 > 1:
+        return Finding("warn", "timer", detail, "expect invalid trials on the modelled device")
+    return Finding("ok", "timer", detail)
+
+
+def oversleep_seconds(waits: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Seconds by which each of ``waits`` sleeps to a deadline 1 ms ahead overran it; float64."""
+    late = np.empty(waits, dtype=np.float64)
+    for wait in range(waits):
+        deadline = time.perf_counter() + 1e-3
+        time.sleep(max(0.0, deadline - time.perf_counter()))
+        late[wait] = time.perf_counter() - deadline
+    return late
+
+
+def governor() -> Finding:
+    """Whether the clock frequency follows the load."""
+    name = machine.governor()
+    if not name:
+        return Finding("ok", "governor", "not readable, as in most virtual machines")
+    if name == "performance":
+        return Finding("ok", "governor", name)
+    return Finding("warn", "governor", name, "cpupower frequency-set --governor performance")
+
+
+def memory() -> Finding:
+    """Whether a heap of 700,000 objects fits, all of them dictionaries with eight references."""
+    one = sys.getsizeof(dict.fromkeys(range(8)))
+    needed, available = HEAP_OBJECTS * one, psutil.virtual_memory().available
+    detail = (
+        f"{available / machine.GIB:.1f} GiB available; a heap of {HEAP_OBJECTS:,} objects takes "
+        f"up to {needed / machine.GIB:.2f} GiB in each process"
+    )
+    if available < 2 * needed:
+        return Finding("bad", "memory", detail, "free memory, or give a smaller --heap-objects")
+    return Finding("ok", "memory", detail)
+
+
+def swap() -> Finding:
+    """Memory written out to disk: a full pass would read all of it back."""
+    used = psutil.swap_memory().used
+    if used:
+        return Finding(
+            "warn", "swap", f"{used / machine.GIB:.2f} GiB in use",
+            "free memory, then swapoff -a; swapon -a",
+        )  # fmt: skip
+    return Finding("ok", "swap", "none in use")
+
+
+def huge_pages() -> Finding:
+    """The setting of transparent huge pages, to be known beside a figure."""
+    setting = machine.read_text("/sys/kernel/mm/transparent_hugepage/enabled")
+    chosen = setting.partition("[")[2].partition("]")[0]
+    return Finding("ok", "huge pages", chosen or "not readable")
+
+
+def results_folder(folder: Path) -> Finding:
+    """Whether results can be written to ``folder``; makes nothing that stays."""
+    folder = folder.resolve()
+    existing = next(place for place in (folder, *folder.parents) if place.exists())
+    try:
+        with TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        detail = f"{existing}: {error.strerror or error}"
+        return Finding("bad", "results", detail, "name another folder with --output DIR")
+    return Finding("ok", "results", "the folder can be written to")

@@ -1,0 +1,198 @@
+"""What a comparison says, in a few sentences."""
+
+import math
+from collections.abc import Sequence
+from statistics import median
+
+from harness.experiment.result import CellResult, Comparison, ExperimentResult
+from harness.format import percent
+from harness.machine.interpreter import YOUNG_THRESHOLDS, dotted
+from harness.metrics import METRICS
+from harness.statistics.paired_ratio import MIN_ROUNDS
+
+FULL_PASSES_FOR_A_CLAIM = 5
+
+
+def conclude(result: ExperimentResult) -> list[str]:
+    """Sentences on what won, what else was found, what stays open, and the collector's part."""
+    cells = {cell.id: cell for cell in result.cells}
+    sentences: list[str] = []
+    for baseline in dict.fromkeys(c.baseline for c in result.comparisons):
+        ours = sorted((c for c in result.comparisons if c.baseline == baseline), key=_best_first)
+        enough = [c for c in ours if c.rounds >= MIN_ROUNDS]
+        if enough:
+            sentences += [_headline(enough), *_the_rest(enough, result.tolerance)]
+            sentences += _open_questions(enough, result.tolerance)
+        sentences += _too_few_rounds([c for c in ours if c not in enough])
+        if baseline in cells:
+            sentences += _collector(cells[baseline])
+            sentences += _version(cells[baseline], result.tolerance)
+            sentences += _tracked(cells[baseline], cells[ours[0].candidate])
+    sentences += _hardware(result.cells)
+    if len({cell.group for cell in result.cells}) > 1:
+        sentences.append(
+            "Cells that differ in machine, interpreter, device or workload stand side by side: "
+            "there is no verdict between them."
+        )
+    if result.cells and max(map(_full_passes, result.cells)) < FULL_PASSES_FOR_A_CLAIM:
+        sentences.append(
+            f"No cell saw {FULL_PASSES_FOR_A_CLAIM} full passes of the collector: "
+            "nothing can be said about them from this run."
+        )
+    return sentences
+
+
+def _best_first(comparison: Comparison) -> float:
+    lower_is_better = METRICS[comparison.metric].direction == "lower"
+    return comparison.ratio if lower_is_better else -comparison.ratio
+
+
+def _headline(comparisons: Sequence[Comparison]) -> str:
+    best = next((c for c in comparisons if c.verdict == "better"), None)
+    if best is None:
+        return f"Nothing was found to beat {comparisons[0].baseline}."
+    low, high = (percent(bound - 1, signed=True) for bound in best.ci95)
+    return (
+        f"Best: {best.candidate}, {_words(best.metric)} {_change(best)} against {best.baseline} "
+        f"(95 % interval {low} to {high})."
+    )
+
+
+def _the_rest(comparisons: Sequence[Comparison], tolerance: float) -> list[str]:
+    better = [c for c in comparisons if c.verdict == "better"][1:]
+    worse = [c for c in reversed(comparisons) if c.verdict == "worse"]
+    same = [c for c in comparisons if c.verdict == "same"]
+    named = (
+        ("Better too", better),
+        ("Worse", worse),
+        (f"The same within {_rough(tolerance)}", same),
+    )
+    return [f"{label}: {_names(found)}." for label, found in named if found]
+
+
+def _open_questions(comparisons: Sequence[Comparison], tolerance: float) -> list[str]:
+    """What stays open, and the rounds it would take for the one that is hardest to tell."""
+    unresolved = [c for c in comparisons if c.verdict == "inconclusive"]
+    if not unresolved:
+        return []
+    hardest = max(unresolved, key=lambda c: c.mde)
+    return [f"Not resolved: {_names(unresolved)}; {_what_it_takes(hardest, tolerance)}."]
+
+
+def _what_it_takes(comparison: Comparison, tolerance: float) -> str:
+    """The detectable effect falls with the root of the rounds, or a little faster."""
+    found = f"{comparison.rounds} rounds find a change of {percent(comparison.mde)}"
+    if comparison.mde <= tolerance:
+        return f"{found}, and this one lies at the edge of the tolerance; more rounds narrow it"
+    fewer = math.log1p(comparison.mde) / math.log1p(tolerance)
+    needed = math.ceil(comparison.rounds * fewer**2)
+    return f"{found}, one of {_rough(tolerance)} takes about {needed:,}"
+
+
+def _too_few_rounds(comparisons: Sequence[Comparison]) -> list[str]:
+    if not comparisons:
+        return []
+    rounds = sorted({comparison.rounds for comparison in comparisons})
+    have = f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
+    which = comparisons[0].candidate if len(comparisons) == 1 else f"{len(comparisons)} cells"
+    return [f"No verdict on {which}: it takes {MIN_ROUNDS} rounds, this run has {have}."]
+
+
+def _collector(baseline: CellResult) -> list[str]:
+    """What the baseline would gain with no collector: the most that sparing it can explain."""
+    effect = _median(baseline, "gc_effect")
+    if effect is None:
+        return []
+    if effect <= 0:
+        return [
+            f"Without the collector {baseline.id} spends no less host time: it is not to blame."
+        ]
+    share = _median(baseline, "gc_pause_share")
+    pauses = "" if share is None else f"; its pauses take {percent(share)} of the wall time"
+    return [
+        f"Without the collector {baseline.id} spends {percent(effect / (1 + effect))} less host "
+        f"time{pauses}."
+    ]
+
+
+def _version(baseline: CellResult, tolerance: float) -> list[str]:
+    """Which versions of Python have another young threshold, where collecting is worth a thought
+    and the interpreter's own threshold was in force.
+    """
+    cost = _median(baseline, "gc_effect") or _median(baseline, "gc_pause_share") or 0.0
+    in_force = {each.state.thresholds[0] for each in baseline.processes if each.collections[0]}
+    alike = [version for version, young in YOUNG_THRESHOLDS.items() if {young} == in_force]
+    others: dict[int, list[str]] = {}
+    for version, young in YOUNG_THRESHOLDS.items():
+        if version not in alike:
+            others.setdefault(young, []).append(dotted(version))
+    is_set = any("threshold" in each.policy for each in baseline.processes)
+    if cost <= tolerance or is_set or not (alike and others):
+        return []
+    here = " and ".join(map(dotted, alike))
+    there = ", ".join(
+        f"at {young:,} on Python {' and '.join(names)}" for young, names in others.items()
+    )
+    return [
+        f"The Python version decides how often {baseline.id} collects: a young collection starts "
+        f"at {in_force.pop():,} new objects on Python {here}, {there}, so measure on the version "
+        "that you serve with."
+    ]
+
+
+def _tracked(baseline: CellResult, other: CellResult) -> list[str]:
+    """What feeds the collector, where the two differ in it."""
+    ours, theirs = (_median(cell, "tracked_peak_per_step") for cell in (baseline, other))
+    if ours is None or theirs is None or ours == theirs:
+        return []
+    return [
+        f"At its peak a step of {baseline.id} has {ours:,.0f} new tracked objects alive, "
+        f"one of {other.id} {theirs:,.0f}."
+    ]
+
+
+def _hardware(cells: Sequence[CellResult]) -> list[str]:
+    """How near to the device's limits the one came that was nearest, where there is a real one."""
+    shares = {
+        cell.id: (_median(cell, "achieved_bandwidth_share"), _median(cell, "achieved_flops_share"))
+        for cell in cells
+    }
+    known = {name: (b, f) for name, (b, f) in shares.items() if b is not None and f is not None}
+    if not known:
+        return []
+    nearest = max(known, key=lambda name: max(known[name]))
+    bandwidth, flops = known[nearest]
+    return [
+        f"While the device was at it, the steps of {nearest} moved what they need at "
+        f"{percent(bandwidth)} of the rate of a copy and computed at {percent(flops)} of the rate "
+        "of a large matrix product."
+    ]
+
+
+def _full_passes(cell: CellResult) -> float:
+    """Full passes over all rounds; over the last trial's processes where no metric counts them."""
+    counted = cell.metrics.get("gc_collections_gen2")
+    over_rounds = sum(sample or 0 for sample in counted.samples) if counted else 0
+    return max(over_rounds, sum(process.collections[2] for process in cell.processes))
+
+
+def _median(cell: CellResult, metric: str) -> float | None:
+    samples = cell.metrics.get(metric)
+    known = [sample for sample in samples.samples if sample is not None] if samples else []
+    return median(known) if known else None
+
+
+def _names(comparisons: Sequence[Comparison]) -> str:
+    return "; ".join(f"{c.candidate} ({_change(c)})" for c in comparisons)
+
+
+def _change(comparison: Comparison) -> str:
+    return percent(comparison.ratio - 1, signed=True)
+
+
+def _words(metric: str) -> str:
+    return metric.replace("_", " ")
+
+
+def _rough(share: float) -> str:
+    return f"{100 * share:g} %"

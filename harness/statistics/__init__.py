@@ -1,0 +1,1 @@
+"""What noisy figures say: ratios with intervals, verdicts, the noise floor."""

@@ -1,0 +1,1 @@
+"""asv's configuration and result files."""

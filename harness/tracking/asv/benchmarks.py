@@ -1,0 +1,123 @@
+"""``benchmarks.json``: what asv's benchmarks measure, in which unit, and which way is better.
+
+asv writes a function's own attributes there, known to it or not: that is how a metric's direction,
+kind and noise floor come with the results. asv itself knows no direction.
+"""
+
+from collections.abc import Callable
+from itertools import product
+from math import inf
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
+
+import msgspec
+
+from harness.metrics import Metric
+from harness.tracking.asv.json_files import read_json
+
+BENCHMARKS_VERSION = 2
+
+T = TypeVar("T")
+
+Direction = Literal["higher", "lower", "neither"]
+Kind = Literal["exact", "timing"]
+Point = tuple[str, ...]
+"""A value for each parameter, in Python's notation, as asv stores it."""
+
+_COSTS = ("time", "timeraw", "mem", "memory", "peakmem", "peakmemory")
+_UNITS = {"time": "seconds", "timeraw": "seconds", "mem": "bytes", "peakmem": "bytes"}
+_NOISE_FLOOR = Metric._field_defaults["noise_floor"]
+
+
+class Definition(NamedTuple):
+    """A benchmark as it is now. ``version`` and ``points`` are None where nothing tells them."""
+
+    unit: str
+    direction: Direction
+    kind: Kind
+    noise_floor: float
+    least_change: float
+    version: str | None = None
+    points: frozenset[Point] | None = None
+    param_names: tuple[str, ...] = ()
+
+    def is_current(self, version: str | None, point: Point) -> bool:
+        """Whether a figure of this version and point is one of this benchmark; asv's own rule."""
+        same = self.version is None or version is None or version == self.version
+        return same and (self.points is None or point in self.points)
+
+    def names(self, number: int) -> tuple[str, ...]:
+        """Names for ``number`` parameters: its own where it has as many, asv's makeshift ones."""
+        if len(self.param_names) == number:
+            return self.param_names
+        return tuple(f"param{position}" for position in range(1, number + 1))
+
+
+class _Benchmark(msgspec.Struct):
+    type: str = "track"
+    unit: str = ""
+    params: list[list[str]] = []
+    param_names: list[str] = []
+    version: str | None = None
+
+
+def undescribed(benchmark: str) -> Definition:
+    """A benchmark of which only the name is known: asv's own prefixes say the type."""
+    prefix = benchmark.rpartition(".")[2].partition("_")[0]
+    return Definition(
+        unit=_UNITS.get(prefix, ""),
+        direction="lower" if prefix in _COSTS else "neither",
+        kind="timing",
+        noise_floor=_NOISE_FLOOR,
+        least_change=0.0,
+    )
+
+
+def read_definitions(path: Path, problems: list[str]) -> dict[str, Definition]:
+    """All benchmarks by name; a sentence for each entry that is not as it should be.
+
+    Raises StoreError where the file cannot be read.
+    """
+    found: dict[str, Definition] = {}
+    for name, entry in read_json(path, BENCHMARKS_VERSION).items():
+        try:
+            found[name] = _definition(entry, f"{path}: {name}", problems)
+        except msgspec.ValidationError as error:
+            problems.append(f"{path}: {name} is not as asv writes it: {error}")
+    return found
+
+
+def _definition(entry: Any, where: str, problems: list[str]) -> Definition:
+    known = msgspec.convert(entry, _Benchmark)
+
+    def attribute(name: str, usual: T, right: Callable[[Any], bool], must: str) -> T:
+        value: T = entry.get(name, usual)
+        if right(value):
+            return value
+        problems.append(f"{where} has {name} {value!r}, taken as {usual!r}; it must be {must}")
+        return usual
+
+    directions, kinds = get_args(Direction), get_args(Kind)
+    usual: Direction = "lower" if known.type in _COSTS else "neither"
+    usual_kind: Kind = "timing"
+    return Definition(
+        unit=known.unit,
+        direction=attribute("direction", usual, directions.__contains__, " or ".join(directions)),
+        kind=attribute("kind", usual_kind, kinds.__contains__, " or ".join(kinds)),
+        noise_floor=attribute("noise_floor", _NOISE_FLOOR, _is_size, "a number from 0 up"),
+        least_change=attribute("least_change", 0.0, _is_size, "a number from 0 up"),
+        version=known.version,
+        points=frozenset(product(*known.params)),
+        param_names=_distinct(known.param_names[: len(known.params)]),
+    )
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int | float) and 0 <= value < inf
+
+
+def _distinct(names: list[str]) -> tuple[str, ...]:
+    return tuple(
+        name if names.index(name) == position else f"{name}_{position + 1}"
+        for position, name in enumerate(names)
+    )

@@ -1,0 +1,44 @@
+"""``asv.conf.json``: where the results are. A key that asv does not know is refused."""
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from harness.files import StoreError
+from harness.tracking.asv.json_files import read_json
+
+KEYS = frozenset({
+    "benchmark_dir", "branches", "build_cache_size", "build_command", "conda_channels",
+    "conda_environment_file", "default_benchmark_timeout", "dvcs", "env_dir", "environment_type",
+    "exclude", "hash_length", "html_dir", "include", "install_command", "install_timeout",
+    "launch_method", "matrix", "plugins", "project", "project_url", "pythons",
+    "regressions_first_commits", "regressions_thresholds", "repo", "repo_subdir", "results_dir",
+    "show_commit_url", "uninstall_command", "wheel_cache_size",
+})  # fmt: skip
+"""What asv 0.6.6 reads; any other key it lets pass without a word."""
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The configuration as it stands. Raises ValueError where it cannot be read or has a key
+    that asv would pass over.
+    """
+    try:
+        config = read_json(path, 1, comments=True)
+    except StoreError as error:
+        raise ValueError(str(error)) from error
+    for key in config:
+        if key not in KEYS:
+            near = get_close_matches(key, KEYS, n=1, cutoff=0)[0]
+            raise ValueError(
+                f"{path} has the key {key!r}, which asv does not know and passes over; "
+                f"the nearest that it knows is {near!r}"
+            )
+    return config
+
+
+def results_folder(path: Path) -> Path:
+    """The folder of results that a configuration names, from the folder that it lies in."""
+    named = read_config(path).get("results_dir", "results")
+    if not isinstance(named, str):
+        raise ValueError(f"{path}: results_dir is {named!r}; it must be the name of a folder")
+    return path.parent / named

@@ -1,0 +1,1 @@
+"""Two commits measured side by side: what `gcbench gate` judges and says."""

@@ -1,0 +1,184 @@
+"""The verdict on a commit: exact metrics as they stand, host time by its rounds, cell by cell."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from harness.experiment.grid import AXES, is_exact
+from harness.experiment.outcomes import Trials
+from harness.experiment.summarise import difference
+from harness.metrics import METRICS
+from harness.statistics.paired_ratio import FEWEST_PAIRS
+from harness.tracking.gate.plan import DECIDES, EXACT_MODES, Pair
+from harness.tracking.gate.result import ExactChange, GateCell, GateVerdict, TimingChange
+
+FIGURES = (
+    "request_throughput", "output_throughput", "seconds_per_request", "tpot_median", DECIDES,
+)  # fmt: skip
+
+
+def exact_changes(trials: Trials, each: Pair) -> list[ExactChange]:
+    """Each exact metric that both commits gave, in the table's order.
+
+    Collections are left out where equal trials did not count alike.
+    """
+    if not is_exact(each.base):
+        return []
+    steady = not unsteady(trials, each)
+    changes = []
+    for metric in METRICS.values():
+        if metric.kind != "exact" or metric.direction == "neither":
+            continue
+        before, after = (trials.counted_value(cell, metric) for cell in (each.base, each.head))
+        if before is None or after is None or (metric.mode == "counts" and not steady):
+            continue
+        verdict: Literal["better", "worse", "same"] = "same"
+        if metric.differs(before, after):
+            verdict = "better" if (after > before) == (metric.direction == "higher") else "worse"
+        changes.append(
+            ExactChange(
+                metric=metric.name,
+                unit=metric.unit,
+                direction=metric.direction,
+                before=before,
+                after=after,
+                verdict=verdict,
+            )
+        )
+    return changes
+
+
+def different_work(trials: Trials, each: Pair) -> str:
+    """What the commits' trials should have agreed in and do not, or ""."""
+    results = [result for cell in each[1:] for result in trials.timings.get(cell, {}).values()]
+    results += [result for (_, cell), result in trials.counted.items() if cell in each[1:]]
+    whole = [result for result in results if result.mode not in ("tracked", "opcodes")]
+    return next((found for result in whole if (found := difference(result, whole[0]))), "")
+
+
+def unsteady(trials: Trials, each: Pair) -> bool:
+    """Whether equal trials of an exact cell counted differently."""
+    return any(
+        len(trials.counts.get(cell, ())) > 1 and is_exact(cell) for cell in (each.base, each.head)
+    )
+
+
+def _not_counted(trials: Trials, each: Pair) -> Iterator[str]:
+    """A sentence for each mode in which one commit gave no result, or both of an exact cell."""
+    for mode in EXACT_MODES:
+        base, head = (trials.counted_in(mode, cell) for cell in (each.base, each.head))
+        if (base is None) != (head is None):
+            side = "BASE" if base is None else "HEAD"
+            yield f"{each.id}: no result of {side} in mode {mode}."
+        elif base is None and is_exact(each.base):
+            yield f"{each.id}: no result of either commit in mode {mode}."
+
+
+def _not_measured(
+    trials: Trials,
+    each: Pair,
+    exact: Sequence[ExactChange],
+    timing: TimingChange | None,
+    is_timed: bool,
+) -> Iterator[str]:
+    yield from _not_counted(trials, each)
+    if is_timed and timing is None:
+        yield f"{each.id}: fewer than {FEWEST_PAIRS} timed rounds."
+    if not exact and (is_exact(each.base) or timing is None):
+        why = (
+            "nothing could be counted"
+            if is_exact(each.base)
+            else "its counts need not repeat, for it has a clock or a second process, and it "
+            "was not timed"
+        )
+        yield f"{each.id}: {why}."
+
+
+class Judged(NamedTuple):
+    """``missing``: a sentence for each thing that was not measured."""
+
+    cells: list[GateCell]
+    missing: list[str]
+    notes: list[str]
+
+
+def judge(
+    pairs: Sequence[Pair],
+    counted: Trials,
+    timed: Trials | None,
+    timings: Mapping[Pair, TimingChange],
+    again: Callable[[Pair], str],
+    is_interrupted: bool = False,
+) -> Judged:
+    """What there is to say of each pair; ``timed`` is None where nothing was to be timed.
+
+    ``is_interrupted``: before all was counted and timed that was to be.
+    """
+    judged = Judged([], [], [])
+    for each in pairs:
+        what = different_work(counted, each) or (different_work(timed, each) if timed else "")
+        if what:
+            judged.missing.append(
+                f"{each.id}: HEAD produces other {what} than BASE; different work has no ratio."
+            )
+            continue
+        exact, timing = exact_changes(counted, each), timings.get(each)
+        missing = list(_not_measured(counted, each, exact, timing, timed is not None))
+        judged.missing.extend(missing)
+        if unsteady(counted, each):
+            judged.notes.append(
+                f"{each.id}: trials that should count alike did not; collections are left out."
+            )
+        if exact or timing:
+            judged.cells.append(
+                GateCell(
+                    id=each.id,
+                    axes={axis: getattr(each.base, axis) for axis in AXES if axis != "release"},
+                    exact=exact,
+                    timing=timing,
+                    verdict=_verdict(exact, timing, bool(missing) or is_interrupted),
+                    again=again(each),
+                    figures=_figures(timed, each) if timed else {},
+                )
+            )
+    return judged
+
+
+def _figures(timed: Trials, each: Pair) -> dict[str, float]:
+    figures = {}
+    for name in FIGURES:
+        rounds = timed.timings[each.head].values()
+        samples = [value for result in rounds if (value := result.metrics.get(name)) is not None]
+        if samples:
+            figures[name] = float(np.median(samples))
+    return figures
+
+
+def _verdict(
+    exact: Sequence[ExactChange], timing: TimingChange | None, is_incomplete: bool
+) -> GateVerdict:
+    """Time decides where it can; an exact loss counts unless time was won."""
+    timed = timing.comparison.verdict if timing else None
+    found = {change.verdict for change in exact}
+    if timed == "worse" or ("worse" in found and timed != "better"):
+        return "worse"
+    if is_incomplete:
+        return "incomplete"
+    if timed == "better" or "better" in found:
+        return "better"
+    return "inconclusive" if timed == "inconclusive" else "same"
+
+
+def overall(cells: Sequence[GateCell], missing: Sequence[str] = ()) -> GateVerdict:
+    """The verdict on the commit: its worst cell's, and better only where nothing is worse.
+
+    Where something is missing it is worse or `incomplete`: what is missing may be worse, too.
+    """
+    found = {cell.verdict for cell in cells}
+    if "worse" in found:
+        return "worse"
+    if missing or not cells:
+        return "incomplete"
+    order: tuple[GateVerdict, ...] = ("incomplete", "better", "inconclusive", "same")
+    return next(verdict for verdict in order if verdict in found)

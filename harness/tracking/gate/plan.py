@@ -1,0 +1,78 @@
+"""What a gate runs: each cell under two commits, with the collector and without."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from harness.experiment.plan import Plan
+from harness.trial.spec import Cell, Mode
+
+DECIDES = "host_time_per_step"
+EXACT_MODES: list[Mode] = ["counts", "tracked", "opcodes"]
+_SLICE_STEPS = 25
+
+
+class Pair(NamedTuple):
+    """A cell of the gate under both commits; the controls have the collector disabled."""
+
+    id: str
+    base: Cell
+    head: Cell
+    base_control: Cell
+    head_control: Cell
+
+
+def pair(name: str, cell: Cell, base: str, head: str, number: int) -> Pair:
+    """The four cells that tell what became of ``cell`` between two trees."""
+    ours, theirs = (msgspec.structs.replace(cell, release=folder) for folder in (base, head))
+    # Cells that differ in policy alone have equal controls, which ``copy`` keeps apart.
+    controls = (msgspec.structs.replace(c, gc="disabled", copy=number) for c in (ours, theirs))
+    return Pair(name, ours, theirs, *controls)
+
+
+def exact_plan(name: str, pairs: Sequence[Pair], schedules: dict[str, str], seed: int) -> Plan:
+    """Counts what repeats to the digit; collections twice, to see that they do."""
+    return Plan(
+        name=f"{name}-exact",
+        cells=[cell for each in pairs for cell in (each.base, each.head)],
+        schedules=schedules,
+        baselines=[0],
+        decide=[DECIDES],
+        rounds=0,
+        seed=seed,
+        tolerance=0.0,
+        extra_modes=EXACT_MODES,
+        repeats=2,
+    )
+
+
+def timing_plan(
+    name: str,
+    pairs: Sequence[Pair],
+    *,
+    schedules: dict[str, str],
+    seed: int,
+    rounds: int,
+    tolerance: float,
+    with_controls: bool = False,
+) -> Plan:
+    """Times base beside head, or both beside their controls.
+
+    On a device that takes time in one go: while a trial waits for its turn the device would not.
+    """
+    blocks = [each[1:] if with_controls else (each.base, each.head) for each in pairs]
+    sliced = all(each.base.device == "null" for each in pairs)
+    return Plan(
+        name=f"{name}-{'cause' if with_controls else 'timing'}",
+        cells=[cell for block in blocks for cell in block],
+        schedules=schedules,
+        baselines=[0],
+        decide=[DECIDES],
+        rounds=rounds,
+        seed=seed,
+        tolerance=tolerance,
+        extra_modes=[],
+        together=len(blocks[0]),
+        slice_steps=_SLICE_STEPS if sliced else 0,
+    )

@@ -1,0 +1,201 @@
+"""Two commits of a repository as trees on disk: the one package of each that is measured."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from harness.files import StoreError, writing
+from harness.machine.git import GitError, changed_files, git
+
+WORK_TREE = "work tree"
+"""In the place of a commit, whose name has no space: the files as they stand."""
+
+_DIRTY = "+dirty"
+
+
+class Tree(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit, and the folder under which its package lies. ``asked`` is how it was named."""
+
+    asked: str
+    sha: str
+    subject: str
+    folder: str
+
+    @property
+    def label(self) -> str:
+        """The commit in short, with the name it was asked by where that says more."""
+        short = self.sha[:10] + ("+changes" if self.is_dirty else "")
+        return short if self.commit.startswith(self.asked) else f"{self.asked} ({short})"
+
+    @property
+    def commit(self) -> str:
+        """The commit, which uncommitted changes stand on."""
+        return self.sha.removesuffix(_DIRTY)
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether it is a work tree that differs from its commit."""
+        return self.sha.endswith(_DIRTY)
+
+
+def find_commit(repo: Path, commit: str, package: str) -> str:
+    """The hash of a commit, or of what the `WORK_TREE` stands on, that holds ``package``.
+
+    Raises ValueError where there is no such repository, commit or package in it.
+    """
+    root = _root(repo)
+    sha = _resolve(root, "HEAD" if commit == WORK_TREE else commit)
+    if commit == WORK_TREE:
+        if not (root / package).is_dir():
+            raise ValueError(f"{root} has no {package}/: {_wrong_repository(package)}")
+    elif not _has_folder(root, sha, package):
+        named = sha[:10] if sha.startswith(commit) else f"{commit} ({sha[:10]})"
+        raise ValueError(f"{named} in {root} has no {package}/: {_wrong_repository(package)}")
+    return sha
+
+
+def take_tree(repo: Path, commit: str, package: str, folder: Path) -> Tree:
+    """Lay out ``package`` of a commit, or of the `WORK_TREE`, under ``folder``, which is made.
+
+    Raises ValueError as `find_commit`, StoreError where the folder cannot be made or filled; then
+    nothing of it is left.
+    """
+    root, sha, folder = _root(repo), find_commit(repo, commit, package), folder.absolute()
+    with _whole_or_not_at_all(folder):
+        if commit == WORK_TREE:
+            _copy(root, package, folder)
+        else:
+            _check_out(root, sha, package, folder)
+    is_dirty = commit == WORK_TREE and changed_files(root, package)
+    return Tree(
+        asked=commit,
+        sha=sha + (_DIRTY if is_dirty else ""),
+        subject=_subject(root, sha),
+        folder=str(folder),
+    )
+
+
+def differences(repo: Path, base: Tree, head: Tree, package: str) -> list[str]:
+    """Sentences on what lies between two trees and is not measured, or is nothing at all."""
+    root = _root(repo)
+    sentences = []
+    between = git(root, "diff-tree", "-r", "-z", "--name-only", base.commit, head.commit)
+    changed = _names(between) + (changed_files(root) if head.asked == WORK_TREE else [])
+    outside = sorted({path.split("/")[0] for path in changed} - {package})
+    if not any(path.startswith(f"{package}/") for path in changed):
+        sentences.append(
+            f"The two do not differ in {package}/: what is found here is this machine's noise."
+        )
+    if outside:
+        named = ", ".join(map(_printable, outside[:6])) + (", …" if len(outside) > 6 else "")
+        sentences.append(
+            f"Outside {package}/ they differ in {named}: not compared, one harness measures both."
+        )
+    if head.asked != WORK_TREE and (left := changed_files(root, package)):
+        files = "file" if len(left) == 1 else "files"
+        sentences.append(
+            f"Uncommitted changes in {len(left)} {files} of {package}/ belong to neither commit; "
+            "leave HEAD out to measure the work tree as it stands."
+        )
+    return sentences
+
+
+def _names(listed: str) -> list[str]:
+    return [name for name in listed.split("\0") if name]
+
+
+def _printable(text: str) -> str:
+    """Without what moves a terminal's cursor, turns text around, or is no UTF-8."""
+    return "".join(character if character.isprintable() else "�" for character in text)
+
+
+def _root(repo: Path) -> Path:
+    if not repo.is_dir():
+        raise ValueError(f"--repo {repo}: there is no such folder")
+    try:
+        return Path(git(repo, "rev-parse", "--show-toplevel"))
+    except GitError as error:
+        what = next((sentence for said, sentence in _NO_CHECKOUT if said in str(error)), None)
+        if what is None:
+            raise
+        raise ValueError(f"--repo {repo}: {what.format(repo=repo.resolve())}") from None
+
+
+_NO_CHECKOUT = (
+    ("not a git repository", "no git repository; give the top folder of a checkout"),
+    ("must be run in a work tree", "no work tree, only a repository; give a checkout of it"),
+    (
+        "dubious ownership",
+        "the folder is another user's, and git will not read it; run git config --global --add "
+        "safe.directory {repo}",
+    ),
+)
+
+
+def _resolve(root: Path, commit: str) -> str:
+    if not commit.strip():
+        raise ValueError("a commit has the empty name: is a variable of the shell not set?")
+    wanted = ("--verify", "--quiet", "--end-of-options", commit + "^{commit}")
+    try:
+        return git(root, "rev-parse", *wanted)
+    except GitError:
+        if git(root, "rev-parse", "--is-shallow-repository") == "true":
+            raise ValueError(
+                f"{root} is a shallow clone and does not have {commit}; run git fetch "
+                "--unshallow there (in GitHub Actions: fetch-depth: 0)"
+            ) from None
+        raise ValueError(
+            f"{root} has no commit {commit!r}; git log --all --oneline lists those it has"
+        ) from None
+
+
+def _has_folder(root: Path, sha: str, package: str) -> bool:
+    listed = git(root, "ls-tree", "-z", sha, "--", package)
+    return " tree " in listed.split("\t", maxsplit=1)[0]
+
+
+def _subject(root: Path, sha: str) -> str:
+    wanted = ("--no-patch", "--no-show-signature", "--encoding=UTF-8", "--format=%s")
+    return _printable(git(root, "show", *wanted, sha))
+
+
+@contextmanager
+def _whole_or_not_at_all(folder: Path) -> Iterator[None]:
+    with writing(folder):
+        folder.mkdir(parents=True)
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _check_out(root: Path, sha: str, package: str, folder: Path) -> None:
+    index = {"GIT_INDEX_FILE": str(folder / ".index")}
+    try:
+        git(root, "read-tree", f"--prefix={package}/", f"{sha}:{package}", environment=index)
+        git(root, "checkout-index", "--all", f"--prefix={folder}/", environment=index)
+    except GitError as error:
+        raise StoreError(
+            f"{package}/ of {sha[:10]} cannot be laid out in {folder} ({error}); "
+            "make room there, or name another place with --output DIR"
+        ) from None
+    (folder / ".index").unlink()
+
+
+def _copy(root: Path, package: str, folder: Path) -> None:
+    listed = git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", package)
+    with writing(folder):
+        for name in dict.fromkeys(_names(listed)):  # one that is unmerged is listed thrice
+            source, target = root / name, folder / name
+            # Listed, and yet deleted, is a change like any other; a submodule is left out.
+            if source.is_symlink() or source.is_file():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _wrong_repository(package: str) -> str:
+    return f"give by --repo the checkout whose {package}/ is to be measured"

@@ -1,0 +1,113 @@
+"""A suspected change measured again, both commits in turn: they share the machine's moods."""
+
+import math
+import re
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.files import writing
+from harness.statistics.paired_ratio import paired_ratio
+from harness.tracking.asv.result_files import read_figures
+from harness.tracking.examine_history import Examined, Key
+from harness.tracking.nightly.run_asv import RESULTS, Asv
+from harness.tracking.nightly.staging import stage, staged
+from harness.tracking.reruns import StoredRerun
+
+
+class Suspicion(NamedTuple):
+    """Two commits between which some series may have changed."""
+
+    before: str
+    after: str
+    keys: frozenset[Key]
+
+    @property
+    def bench(self) -> str:
+        """A regular expression of these series alone, as `asv run --bench` takes it."""
+        return f"^(?:{'|'.join(sorted(re.escape(key[2]) for key in self.keys))})$"
+
+
+def suspicions(
+    examined: Mapping[Key, Examined], machine: str, known: Iterable[StoredRerun]
+) -> list[Suspicion]:
+    """What a machine should measure again, the pair with most series first.
+
+    A series that was measured again with the same two commits is left out.
+    """
+    done = {(each.machine, each.environment, each.series, each.before, each.after)
+            for each in known}  # fmt: skip
+    pairs: dict[tuple[str, str], set[Key]] = {}
+    for key, (series, findings) in examined.items():
+        if key[0] != machine or findings.state != "suspicious":
+            continue
+        newest = next(each for each in series.points[::-1] if math.isfinite(each.value))
+        pair = findings.changes[-1].last_before, newest.commit
+        if pair[0] != pair[1] and (*key, *pair) not in done:
+            pairs.setdefault(pair, set()).add(key)
+    found = [Suspicion(*pair, frozenset(keys)) for pair, keys in pairs.items()]
+    return sorted(found, key=lambda each: -len(each.keys))
+
+
+class Again(NamedTuple):
+    """``missing``: a sentence for each thing that was not measured."""
+
+    reruns: list[StoredRerun]
+    missing: list[str]
+
+
+def measure_again(
+    asv: Asv, staging: Path, suspicion: Suspicion, rounds: int, on_run: Callable[[], None]
+) -> Again:
+    """Measure both commits ``rounds`` times, each first in half of them.
+
+    What a killed run had measured is not measured again. Raises StoreError.
+    """
+    before, after, keys = suspicion
+    sides: tuple[list[dict[Key, float]], ...] = ([], [])
+    for turn in range(2 * rounds):
+        side = (turn + 1) // 2 % 2  # before, after, after, before: neither is always second
+        commit = (before, after)[side]
+        name = f"{_name(suspicion)}{turn}"
+        place = staged(staging, name)
+        if not place.exists():
+            reason = stage(staging, name, partial(asv.measure, commit, bench=suspicion.bench))
+            if reason:
+                return Again([], [f"{commit[:10]} could not be measured again: {reason}"])
+        sides[side].append(_values(place / RESULTS))
+        on_run()
+    found = Again([], [])
+    for key in sorted(keys):
+        one, other = ([turn.get(key, math.nan) for turn in turns] for turns in sides)
+        try:
+            ratio = paired_ratio(one, other)
+        except ValueError as why:
+            found.missing.append(f"{key[2]} gave no ratio when it was measured again: {why}")
+            continue
+        found.reruns.append(StoredRerun(
+            machine=key[0], environment=key[1], series=key[2], before=before, after=after,
+            ratio=ratio.ratio, ci95=ratio.ci95, rounds=ratio.rounds,
+        ))  # fmt: skip
+    return found
+
+
+def forget(staging: Path, but: Iterable[Suspicion] = ()) -> None:
+    """Remove what was measured of all suspicions ``but`` some. Raises StoreError."""
+    kept = tuple(_name(each) for each in but)
+    with writing(staging):
+        for path in staging.glob("*"):
+            if not path.name.startswith(kept):
+                shutil.rmtree(path)
+
+
+def _name(suspicion: Suspicion) -> str:
+    return f"{suspicion.before[:12]}-{suspicion.after[:12]}-"
+
+
+def _values(results: Path) -> dict[Key, float]:
+    return {
+        (each.machine, each.environment, each.series): each.value
+        for each in read_figures(results, [])
+    }

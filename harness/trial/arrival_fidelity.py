@@ -1,0 +1,92 @@
+"""What was sent against what was scheduled: whether requests came as they were asked to."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness import format as fmt
+from harness.statistics.paired_ratio import percentile_or_none
+from harness.trial.arrivals import comes_by_itself
+from harness.trial.observation import Values
+from harness.trial.recorder import Requests
+from workloads.arrival_check import MIN_WINDOWS, check_arrivals
+from workloads.schedule import Schedule
+
+MIN_REQUESTS = 20
+"""Of fewer nothing is said."""
+
+_ALLOWED = {
+    "gaps' CV": (0.02, 0.05),
+    "lag-1 correlation": (0.1, 0.0),
+    "dispersion": (0.25, 0.25),
+    "jitter": (0.25, 0.0),
+}
+"""How far a figure of what was sent may lie from the schedule's own: the larger of an amount and
+of a share. Both are of the same requests, so chance has little part in a difference. Jitter is the
+span of the lateness from its 5th to its 95th percentile, in mean gaps: clumps need not change the
+CV of gaps that vary by themselves."""
+
+
+class DeliveredArrivals(NamedTuple):
+    """``words``: "as scheduled: …", "not as scheduled: …", or "" where none came by themselves."""
+
+    words: str
+    metrics: Values
+
+
+def check_delivered(schedule: Schedule, requests: Requests) -> DeliveredArrivals:
+    """Hold the requests' arrivals at the engine's door against the schedule's.
+
+    Requests that wait for others, under a cap or for the turn before, come when these have
+    ended: nothing is said of them.
+    """
+    nothing = DeliveredArrivals("", {"arrival_gap_cv": None, "send_late_p99": None})
+    sent = requests.sent_ns > 0
+    if not comes_by_itself(schedule) or len(schedule.previous_turn) or sent.sum() < MIN_REQUESTS:
+        return nothing
+    due = schedule.arrival_seconds[sent]
+    late = (requests.sent_ns - requests.scheduled_ns)[sent] / 1e9
+    asked = _figures(due) | {"jitter": 0.0}
+    found = _figures((requests.sent_ns[sent] - requests.scheduled_ns[0]) / 1e9)
+    if "gaps' CV" not in asked:
+        return nothing  # the run ended before a second moment came
+    gaps = np.diff(due)
+    found["jitter"] = float(np.diff(np.percentile(late, [5, 95]))[0] / gaps.mean())
+    # It goes by rank, and among equal gaps the least jitter decides the ranks.
+    if len(np.unique(gaps)) < 0.9 * len(gaps):
+        asked.pop("lag-1 correlation", None)
+    wrong = [
+        f"{name} {found[name]:.2f} where {value:.2f} was asked for"
+        for name, value in asked.items()
+        if name in found and abs(found[name] - value) > _allowed(name, value)
+    ]
+    between_steps = bool((requests.sent_ns == requests.queued_ns)[sent].all())
+    cause = "requests go out between steps" if between_steps else "the machine was too busy"
+    figures = ", ".join(f"{name} {found[name]:.2f}" for name in asked if name in found)
+    lateness = (
+        f"{fmt.seconds(float(np.median(late)))} late at the median, "
+        f"{fmt.seconds(float(late.max()))} at most"
+    )
+    return DeliveredArrivals(
+        f"not as scheduled: {', '.join(wrong)}; {lateness}: {cause}"
+        if wrong
+        else f"as scheduled: {figures}; {lateness}",
+        {"arrival_gap_cv": found.get("gaps' CV"), "send_late_p99": percentile_or_none(late, 99)},
+    )
+
+
+def _allowed(name: str, asked: float) -> float:
+    amount, share = _ALLOWED[name]
+    return max(amount, share * abs(asked))
+
+
+def _figures(seconds: NDArray[np.float64]) -> dict[str, float]:
+    """Those of `_ALLOWED` that these arrivals have."""
+    check = check_arrivals(seconds)
+    figures = {
+        "gaps' CV": check.gap_cv,
+        "lag-1 correlation": check.lag1_correlation,
+        "dispersion": check.dispersion if check.num_windows >= MIN_WINDOWS else None,
+    }
+    return {name: value for name, value in figures.items() if value is not None}

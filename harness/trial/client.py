@@ -1,0 +1,167 @@
+"""Replays a schedule against an engine: sends who has arrived, steps, stamps, reads."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from engines.protocol import Int32Array, SamplingParams, StepEngine, StepOutput
+from harness.trial.arrivals import Arrivals, BetweenSteps, nanoseconds
+from harness.trial.clock import Clock
+from harness.trial.conversations import Turns
+from harness.trial.recorder import Recorder
+from workloads.schedule import Schedule
+
+
+class RequestStream(Protocol):
+    """A request's own stream of outputs, as vLLM's `RequestOutputCollector`."""
+
+    def get_nowait(self) -> Any:
+        """What has come since it was last asked, or None."""
+        ...
+
+
+Streams = Callable[[int], RequestStream]
+"""The stream of a request, by its number."""
+
+
+class Client:
+    """The one that asks: sends requests, keeps their outputs as long as the workload says.
+
+    ``step`` is the engine's own, or one that looks on. Requests arrive between steps unless
+    ``arrivals`` says otherwise. With ``streams`` outputs are taken from there, not from the step.
+    """
+
+    def __init__(
+        self,
+        engine: StepEngine,
+        step: Callable[[], StepOutput],
+        schedule: Schedule,
+        clock: Clock,
+        *,
+        arrivals: Arrivals | None = None,
+        streams: Streams | None = None,
+    ) -> None:
+        count = schedule.num_requests
+        self._engine = engine
+        self._step = step
+        self._clock = clock
+        self._arrivals = arrivals or BetweenSteps(schedule.arrival_seconds, clock)
+        self._streams = streams
+        self._due_ns = nanoseconds(schedule.arrival_seconds)
+        self._prompts = [schedule.prompt_token_ids(i, engine.vocab_size) for i in range(count)]
+        self._params = sampling_params(schedule)
+        self._priorities: list[int] = schedule.priorities.tolist() or [0] * count
+        self._turns = Turns(schedule.previous_turn) if len(schedule.previous_turn) else None
+        self._cap = schedule.max_concurrency or count
+        self._retain = schedule.retain == "finish"
+        self._held: list[list[Any] | None] = [None] * count
+        self.tokens: list[Int32Array | None] = [None] * count
+        self.recorder = Recorder(count, int(schedule.output_lens.sum()))
+        self._next = 0
+        self._in_flight = 0
+
+    def run(
+        self, max_steps: int = 0, slice_steps: int = 0, pause: Callable[[], None] = lambda: None
+    ) -> None:
+        """Until every request is served, or for ``max_steps`` steps; ``pause`` after each slice."""
+        engine, clock, recorder = self._engine, self._clock, self.recorder
+        recorder.requests.scheduled_ns[:] = self._arrivals.open() + self._due_ns
+        while True:
+            self._send()
+            if not engine.has_unfinished_requests():
+                if self._next == len(self._prompts):
+                    return
+                self._arrivals.wait_for(self._next)
+                continue
+            output = self._step()
+            clock.step_done()
+            now = clock.now()
+            recorder.step(engine, output, now, self._in_flight)
+            self._read(output, now)
+            # Held on to, a step's objects would live until the next step has made its own.
+            del output
+            if max_steps and recorder.num_steps >= max_steps:
+                return
+            if slice_steps and recorder.num_steps % slice_steps == 0:
+                pause()
+
+    def abandon(self) -> None:
+        """End what ``max_steps`` has left unserved, a step that is under way included."""
+        for index in range(self._next):
+            self._engine.abort_request(index)
+        while self._engine.has_unfinished_requests():
+            self._engine.step()
+
+    def _send(self) -> None:
+        turns = self._turns
+        if turns is not None:
+            while turns.ready and self._in_flight < self._cap:
+                now = self._clock.now()
+                self._queue(turns.ready.popleft(), now, now)
+        if self._next == len(self._prompts) or self._in_flight >= self._cap:
+            return
+        now = self._clock.now()
+        while (
+            self._next < len(self._prompts)
+            and self._in_flight < self._cap
+            and (sent_ns := self._arrivals.arrived(self._next, now))
+        ):
+            index = self._next
+            self._next += 1
+            if turns is None:
+                self._queue(index, sent_ns, now)
+            elif turns.may_go(index):
+                self._queue(index, max(sent_ns, turns.free_since(index)), now)
+
+    def _queue(self, index: int, sent_ns: int, now_ns: int) -> None:
+        self._engine.add_request(
+            index, self._prompts[index], self._params[index], self._priorities[index]
+        )
+        self.recorder.requests.sent_ns[index] = sent_ns
+        self.recorder.requests.queued_ns[index] = now_ns
+        if self._retain:
+            self._held[index] = []
+        self._in_flight += 1
+
+    def _read(self, output: StepOutput, now_ns: int) -> None:
+        outputs = take(output, self._streams)
+        if self._retain:
+            held = self._held
+            # Not strict: a delivery may make no objects at all.
+            for index, item in zip(output.request_index.tolist(), outputs, strict=False):
+                mine = held[index]
+                assert mine is not None
+                mine.append(item)
+        for index in output.finished.tolist():
+            self._held[index] = None
+            self.tokens[index] = self._engine.output_token_ids(index)
+            self._in_flight -= 1
+            if self._turns is not None:
+                self._turns.ended(index, now_ns)
+
+
+def take(output: StepOutput, streams: Streams | None) -> Sequence[Any]:
+    """A step's outputs: its own, or from the stream of each request that got tokens."""
+    if streams is None:
+        return output.outputs
+    return [streams(index).get_nowait() for index in output.request_index.tolist()]
+
+
+def sampling_params(schedule: Schedule, most: int = 2**31 - 1) -> list[SamplingParams]:
+    """What each request asks, ``most`` tokens at the longest.
+
+    Requests that ask the same share one: none adds a tracked object of its own.
+    """
+    lens: list[int] = np.minimum(schedule.output_lens, most).tolist()
+    shared = {
+        length: SamplingParams(
+            max_tokens=length,
+            min_tokens=min(schedule.min_tokens, length),
+            stop_token_ids=schedule.stop_token_ids,
+            stop=schedule.stop,
+            ignore_eos=schedule.ignore_eos,
+        )
+        for length in set(lens)
+    }
+    return [shared[length] for length in lens]

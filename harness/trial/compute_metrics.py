@@ -1,0 +1,194 @@
+"""From what a trial recorded to its metrics, by the definitions in `harness.metrics`."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engines.protocol import PHASES, Int64Array
+from harness.metrics import METRICS
+from harness.statistics.paired_ratio import percentile_or_none
+from harness.trial.arrival_fidelity import check_delivered
+from harness.trial.observation import Observation, Values
+from harness.trial.steady_state import find_steady_state, steady_metrics
+
+MAX_DEVICE_LATE = 0.01
+"""Share of the modelled step time by which waits may overrun before a trial is invalid."""
+
+
+class Measured(NamedTuple):
+    """``metrics`` in the table's order; the rest are sentences, "" where there is none to say.
+
+    ``invalid``: why the trial must not be used. ``steady_state`` and ``delivered``: see
+    `SteadyState.words` and `DeliveredArrivals.words`.
+    """
+
+    metrics: Values
+    invalid: str
+    steady_state: str
+    delivered: str
+
+
+def measure(seen: Observation, mode: str) -> Measured:
+    """What a trial in ``mode`` says."""
+    values = _collector(seen) | seen.watched
+    values["num_steps"] = len(seen.steps)
+    steady_state = delivered = ""
+    stats = seen.scheduler_stats
+    if "num_preemptions" in stats:
+        values["num_preemptions"] = stats["num_preemptions"]
+    if queries := stats.get("prefix_cache_queries"):
+        values["prefix_cache_hit_rate"] = stats["prefix_cache_hits"] / queries
+    if seen.wire_bytes:
+        values["wire_bytes_per_step"] = seen.wire_bytes / max(1, len(seen.steps))
+    if mode == "timing":
+        steady = find_steady_state(seen.column("in_flight"), seen.length_ns)
+        arrivals = check_delivered(seen.schedule, seen.requests)
+        steady_state, delivered = steady.words, arrivals.words
+        values |= _requests(seen) | _steps(seen) | _pauses(seen) | _device(seen)
+        values |= steady_metrics(seen, steady) | arrivals.metrics
+        values["peak_rss"] = seen.peak_rss
+    if mode == "tracked":
+        values |= _tracked(seen)
+    late = values.get("device_late")
+    invalid = ""
+    if late is not None and late > MAX_DEVICE_LATE:
+        invalid = (
+            f"modelled waits overran by {late:.1%} of the step time (at most "
+            f"{MAX_DEVICE_LATE:.0%}): the machine was too busy"
+        )
+    known = ((name, values[name]) for name in METRICS if name in values)
+    metrics = {name: None if value is None else float(value) for name, value in known}
+    return Measured(metrics, invalid, steady_state, delivered)
+
+
+def _median(values: NDArray[Any]) -> float | None:
+    return float(np.median(values)) if len(values) else None
+
+
+def _requests(seen: Observation) -> Values:
+    requests = seen.requests
+    done = requests.finish_reason >= 0
+    if not done.any():
+        return {}
+    first, last = requests.first_ns[done] / 1e9, requests.last_ns[done] / 1e9
+    sent, tokens = requests.sent_ns[done] / 1e9, requests.num_tokens[done]
+    wall = float(last.max() - sent.min())
+    ttft = first - sent
+    several = tokens > 1
+    tpot = (last - first)[several] / (tokens[several] - 1)
+    # Under a cap, or for a later turn, the schedule does not say when a request could be sent.
+    open_loop = not seen.schedule.max_concurrency and not len(seen.schedule.previous_turn)
+    from_schedule = first - requests.scheduled_ns[done] / 1e9
+    return {
+        "request_throughput": int(done.sum()) / wall,
+        "seconds_per_request": wall / int(done.sum()),
+        "output_throughput": int(tokens.sum()) / wall,
+        "ttft_median": _median(ttft),
+        "ttft_p99": percentile_or_none(ttft, 99),
+        "ttft_from_schedule_median": _median(from_schedule) if open_loop else None,
+        "tpot_median": _median(tpot),
+        "tpot_p99": percentile_or_none(tpot, 99),
+        "e2el_median": _median(last - sent),
+    }
+
+
+def host_seconds_by_slice(seen: Observation, slice_steps: int) -> list[float]:
+    """Mean host time of a step in each ``slice_steps`` steps; empty for 0, a rest left out."""
+    if not slice_steps:
+        return []
+    host = seen.host_ns
+    whole = host[: len(host) // slice_steps * slice_steps].reshape(-1, slice_steps)
+    return [float(seconds) for seconds in whole.mean(axis=1) / 1e9]
+
+
+def _steps(seen: Observation) -> Values:
+    gaps = seen.gaps / 1e9
+    worst = seen.column("worst_gap_ns")
+    length = seen.length_ns
+    rows = seen.column("num_rows")
+    host = seen.host_ns.sum() / 1e9
+    phases = {f"phase_{name}": float(seen.phase(name).mean()) / 1e9 for name in PHASES}
+    return phases | {
+        "itl_median": _median(gaps),
+        "itl_p99": percentile_or_none(worst[worst > 0] / 1e9, 99),
+        "itl_max": float(gaps.max()) if len(gaps) else None,
+        "step_time_median": _median(length[rows > 0] / 1e9),
+        "host_time_per_step": host / len(length),
+        "host_time_per_request_step": host / max(1, int(rows.sum())),
+        "gc_attributed_gaps": _attributed(seen, length),
+    }
+
+
+def _device(seen: Observation) -> Values:
+    seconds = float(seen.column("device_length_ns").sum()) / 1e9
+    if not seconds:
+        return {"device_late": None}
+    work = seen.device_work
+    if not work:
+        return {"device_late": float(seen.column("late_ns").sum()) / 1e9 / seconds}
+    bandwidth, flops = work["bytes"] / seconds, work["flops"] / seconds
+    copy, matmul = work.get("copy_bytes_per_second"), work.get("matmul_flops_per_second")
+    return {
+        "device_late": None,
+        "device_time_per_step": seconds / len(seen.steps),
+        "achieved_bandwidth": bandwidth,
+        "achieved_bandwidth_share": bandwidth / copy if copy else None,
+        "achieved_flops": flops,
+        "achieved_flops_share": flops / matmul if matmul else None,
+    }
+
+
+def _attributed(seen: Observation, length: Int64Array) -> float | None:
+    """Of the steps over twice the median, the share in which a collection ran in any process.
+
+    The clocks of processes agree: `perf_counter_ns` counts from the start of the machine.
+    """
+    slow = np.flatnonzero(length > 2 * np.median(length))
+    if not len(slow):
+        return None
+    touched = np.zeros(len(slow), np.bool_)
+    for events in seen.events:
+        # One process's collections follow one another, so those that touch a step are a slice.
+        ends = events.start_ns + events.duration_ns
+        first = np.searchsorted(ends, seen.steps[slow, 0])
+        after = np.searchsorted(events.start_ns, seen.steps[slow, len(PHASES)])
+        touched |= after > first
+    return float(touched.mean())
+
+
+def _pauses(seen: Observation) -> Values:
+    pauses = seen.events[seen.engine].duration_ns / 1e9
+    total = float(pauses.sum())
+    return {
+        "gc_pause_total": total,
+        "gc_pause_max": float(pauses.max(initial=0.0)),
+        "gc_pause_p99": percentile_or_none(pauses, 99),
+        "gc_pause_share": total / (seen.window_ns / 1e9),
+    }
+
+
+def _collector(seen: Observation) -> Values:
+    by_generation = np.sum([process.collections for process in seen.processes], axis=0)
+    engine = seen.processes[seen.engine]
+    values: Values = {f"gc_collections_gen{g}": int(n) for g, n in enumerate(by_generation)}
+    values["gc_collections_per_1000_steps"] = (
+        1000 * int(by_generation.sum()) / max(1, len(seen.steps))
+    )
+    values["tracked_heap"] = engine.state.tracked_objects
+    values["full_pass_per_object"] = engine.full_pass_seconds / max(1, engine.state.tracked_objects)
+    return values
+
+
+def _tracked(seen: Observation) -> Values:
+    rows = seen.column("num_rows")
+    full = rows >= 0.95 * rows.max(initial=1)
+    counts = seen.steps[:, : len(PHASES) + 1]
+    peaks = counts.max(axis=1) - counts[:, 0]
+    after = np.flatnonzero(full[:-1])
+    return {
+        "tracked_peak_per_step": _median(peaks[full]),
+        "tracked_survivors_per_step": (
+            float((counts[after + 1, 0] - counts[after, 0]).mean()) if len(after) else None
+        ),
+    }

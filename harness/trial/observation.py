@@ -1,0 +1,66 @@
+"""Everything recorded in one trial's window, before any metric is made of it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engines.protocol import PHASES, Int64Array
+from harness.collector.probe import Events
+from harness.trial.recorder import STEP_COLUMNS, Requests
+from harness.trial.spec import ProcessResult
+from workloads.schedule import Schedule
+
+Values = dict[str, float | None]
+"""Metrics by name, in the units of `harness.metrics`; None where a trial cannot give one."""
+
+
+class Observation(NamedTuple):
+    """Everything recorded in one trial's window; nanoseconds.
+
+    ``events`` and ``processes`` in the same order, one a process of the engine;
+    ``scheduler_stats`` as `StepEngine.scheduler_stats` names them, ``device_work`` as
+    `StepEngine.device_stats` does: the work of the window, and the ceilings.
+    """
+
+    schedule: Schedule
+    requests: Requests
+    steps: Int64Array
+    gaps: Int64Array
+    window_ns: int
+    events: list[Events]
+    processes: list[ProcessResult]
+    wire_bytes: int
+    scheduler_stats: dict[str, int]
+    device_work: dict[str, float]
+    watched: Values
+    peak_rss: int
+
+    @property
+    def engine(self) -> int:
+        """The place of the process that has the engine core."""
+        return [process.role for process in self.processes].index("engine")
+
+    def column(self, name: str) -> Int64Array:
+        """A column of ``steps``."""
+        return self.steps[:, STEP_COLUMNS.index(name)]
+
+    @property
+    def length_ns(self) -> Int64Array:
+        """How long each step took."""
+        return self.steps[:, len(PHASES)] - self.steps[:, 0]
+
+    @property
+    def host_ns(self) -> Int64Array:
+        """Of that, the time in which the device was not waited for."""
+        return self.length_ns - np.minimum(self.column("device_ns"), self.phase("wait"))
+
+    def phase(self, name: str) -> Int64Array:
+        """Length of a phase in each step."""
+        end = 1 + PHASES.index(name)
+        return self.steps[:, end] - self.steps[:, end - 1]
+
+
+def device_work(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
+    """What a device did between two answers of `StepEngine.device_stats`, and its ceilings."""
+    done = ("bytes", "flops")
+    return {name: value - before[name] if name in done else value for name, value in after.items()}

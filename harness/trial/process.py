@@ -1,0 +1,230 @@
+"""The inside of a trial: a fresh interpreter, one JSON document in, one out."""
+
+import hashlib
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+import engines
+from engines.die_with_parent import die_with_parent
+from engines.protocol import EngineClass, EngineDeadError, EngineProcess, ReadsBack, Setting
+from engines.registry import ENGINES
+from harness.collector import heap, window
+from harness.collector.on_wait import busy_hook
+from harness.collector.probe import Events
+from harness.experiment.grid import engine_config
+from harness.files import StoreError, writing
+from harness.machine.describe import code_identity
+from harness.machine.interpreter import this_interpreter
+from harness.trial.arrivals import comes_by_itself
+from harness.trial.client import Client
+from harness.trial.clock import PausedClock, RealClock, VirtualClock
+from harness.trial.compute_metrics import host_seconds_by_slice, measure
+from harness.trial.modes import MODES
+from harness.trial.observation import Observation, device_work
+from harness.trial.recorder import STEP_COLUMNS
+from harness.trial.sender import Sender
+from harness.trial.spec import PAUSED, READY, REFUSED, ProcessResult, Trial, TrialResult
+from harness.trial.warm_up import warm_up
+from workloads.schedule import Schedule
+
+
+def prepare(process: EngineProcess, heap_objects: int, seed: int) -> None:
+    """Bring a process of the engine to its size before anything is measured in it."""
+    heap.top_up(process.role, heap_objects, seed)
+
+
+def open_window(
+    process: EngineProcess, policy_text: str, batch_size: int, probe: bool, phase_seed: int | None
+) -> str:
+    """Set the collector of a process for the window; why it must be refused, or ""."""
+    process.while_device_busy = busy_hook(process.role, policy_text)
+    return window.open_window(process.role, policy_text, batch_size, probe, phase_seed)
+
+
+def close_window(process: EngineProcess) -> ProcessResult:
+    """What the collector did in a process while the window was open."""
+    process.while_device_busy = None
+    result = window.close_window(process.role)
+    if refusal := window.window_refusal(process.role):
+        raise ValueError(refusal)
+    return result
+
+
+def window_events(process: EngineProcess) -> Events:
+    """The collections that the probe of a process saw in its last window."""
+    return window.window_events(process.role)
+
+
+def read_back(engine: object, name: str) -> dict[str, Setting]:
+    """The switches of an engine as they are in force; nothing of one that does not say.
+
+    Raises ValueError where it does not run as it was asked to.
+    """
+    if not isinstance(engine, ReadsBack):
+        return {}
+    state = engine.read_back()
+    if differences := state.differences():
+        raise ValueError(
+            f"engine {name} does not run as asked: {', '.join(differences)}; this release or "
+            "its platform overrides what it is given, so leave that setting out"
+        )
+    return state.found
+
+
+def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResult:
+    """Run one trial in this interpreter.
+
+    ``say_and_wait`` says that it is prepared, or pauses, and returns when it shall go on.
+    Raises ValueError where it cannot be run as asked.
+    """
+    began = time.perf_counter()
+    schedule = Schedule.load(trial.schedule_path)
+    if schedule.sha256 != trial.schedule_sha256:
+        raise ValueError(f"{trial.schedule_path} is not the schedule that was asked for")
+    cell, mode = trial.cell, MODES[trial.mode]
+    engine_class: EngineClass = ENGINES.load(cell.engine)
+    engine = engine_class(engine_config(cell, schedule))
+    streaming: Any = engine  # an engine that has no streams refuses the axis
+    streams = streaming.request_stream if cell.request_streams != "none" else None
+    # Between slices time stands still, and no other process would know.
+    is_real_time = not mode.virtual_time and not trial.slice_steps
+    sender: Sender | None = None
+    try:
+        engine_state = read_back(engine, cell.engine)
+        engine.collective_rpc(prepare, cell.heap_objects, trial.seed)
+        if is_real_time and comes_by_itself(schedule):
+            sender = Sender(schedule.arrival_seconds)
+        say_and_wait(READY)
+        warm_up(engine, schedule, cell.batch_size, streams=streams)
+        watch = mode.watch(engine, min(cell.batch_size, schedule.num_requests))
+        paused = PausedClock()
+        real = paused if trial.slice_steps else RealClock()
+        clock = VirtualClock() if mode.virtual_time else real
+        pause = partial(paused.stop_during, partial(say_and_wait, PAUSED))
+        client = Client(engine, watch.step, schedule, clock, arrivals=sender, streams=streams)
+        phase_seed = trial.seed if mode.vary_phase else None
+        opened = (mode.policy or cell.gc, cell.batch_size, mode.probe, phase_seed)
+        refusals = [text for text in engine.collective_rpc(open_window, *opened) if text]
+        if refusals:
+            raise ValueError(refusals[0])
+        wire_bytes, stats, work = (
+            engine.wire_bytes, engine.scheduler_stats(), engine.device_stats()
+        )  # fmt: skip
+        window_ns = -time.perf_counter_ns()
+        client.run(trial.max_steps, trial.slice_steps, pause)
+        window_ns += time.perf_counter_ns() - paused.away_ns
+        wire_bytes = engine.wire_bytes - wire_bytes
+        stats = {name: count - stats[name] for name, count in engine.scheduler_stats().items()}
+        client.abandon()  # a worker process answers nothing else while a step is under way
+        # What was abandoned is not in the window, but has been computed.
+        work = {} if trial.max_steps else device_work(work, engine.device_stats())
+        processes: list[ProcessResult] = engine.collective_rpc(close_window)
+        events: list[Events] = engine.collective_rpc(window_events)
+    finally:
+        if sender is not None:
+            sender.close()
+        engine.shutdown()
+    observation = Observation(
+        schedule=schedule,
+        requests=client.recorder.requests,
+        steps=client.recorder.steps,
+        gaps=client.recorder.gaps,
+        window_ns=window_ns,
+        events=events,
+        processes=processes,
+        wire_bytes=wire_bytes,
+        scheduler_stats=stats,
+        device_work=work,
+        watched=watch.results(),
+        peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    )
+    measured = measure(observation, trial.mode)
+    if trial.rows_path:
+        _write_rows(trial.rows_path, observation)
+    root, commit = code_identity(Path(engines.__file__).resolve().parents[1])
+    return TrialResult(
+        cell=cell,
+        mode=trial.mode,
+        seed=trial.seed,
+        metrics=measured.metrics,
+        processes=processes,
+        tokens_sha256=_sha256(client.tokens),
+        finish_sha256=_sha256([client.recorder.requests.finish_reason]),
+        lengths_sha256=_sha256([client.recorder.requests.num_tokens]),
+        is_scripted=engine.is_scripted,
+        interpreter=str(this_interpreter()),
+        code_root=root,
+        code_commit=commit,
+        wall_seconds=time.perf_counter() - began,
+        slice_host_seconds=host_seconds_by_slice(observation, trial.slice_steps),
+        steady_state=measured.steady_state,
+        delivered=measured.delivered,
+        engine_state=engine_state,
+        invalid=measured.invalid,
+    )
+
+
+def _sha256(arrays: list[Any]) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        if array is not None:
+            digest.update(np.int64(len(array)).tobytes())
+            digest.update(np.ascontiguousarray(array, np.int32).tobytes())
+    return digest.hexdigest()
+
+
+def _write_rows(path: str, seen: Observation) -> None:
+    """Leave the rows to the parent, raw: it has the time to make Parquet of them, this has not."""
+    tables = {
+        "requests": seen.requests._asdict(),
+        "steps": dict(zip(STEP_COLUMNS, seen.steps.T, strict=True)),
+        "collections": _joined(seen.events),
+    }
+    columns = {
+        f"{table}.{name}": column for table, rows in tables.items() for name, column in rows.items()
+    }
+    with writing(Path(path)):
+        np.savez(path, **columns)
+
+
+def _joined(events: list[Events]) -> dict[str, Any]:
+    """All processes' collections as columns; ``process`` is a process's place in the result."""
+    places = [np.full(len(each.generation), i, np.int8) for i, each in enumerate(events)]
+    columns = {
+        name: np.concatenate([getattr(each, name) for each in events]) for name in Events._fields
+    }
+    return columns | {"process": np.concatenate(places)}
+
+
+def main() -> int:
+    """Read a `Trial` from standard input, get ready, wait to be told, answer a `TrialResult`."""
+    die_with_parent()
+    answer = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever a library prints must not end up in the JSON
+
+    def say_and_wait(word: bytes) -> None:
+        answer.write(word)
+        answer.flush()
+        sys.stdin.buffer.readline()
+
+    try:
+        trial = msgspec.json.decode(sys.stdin.buffer.readline(), type=Trial)
+        result = run_trial(trial, say_and_wait)
+    except EngineDeadError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except (ValueError, StoreError) as error:
+        print(error, file=sys.stderr)
+        return REFUSED
+    with answer:
+        answer.write(msgspec.json.encode(result))
+    return 0

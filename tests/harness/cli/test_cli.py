@@ -1,0 +1,327 @@
+"""The command line: one sentence for every mistake, the right exit code, results that decode."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+from full_output import full_standard_output
+from processes import is_alive
+from small import answer
+
+from harness.cli import session
+from harness.cli.main import main
+from harness.experiment.result import ExperimentResult
+from harness.trial.spec import Trial, TrialFailure, TrialResult
+
+ROOT = Path(__file__).parents[3]
+TINY = ["--device", "null", "--num-requests", "8", "--output-lens", "12", "--batch-size", "8"]
+COMMANDS = ["run", "compare", "list", "noise", "doctor", "workload", "calibrate"]
+
+
+@pytest.fixture
+def gcbench(tmp_path, capsys):
+    """Run a command here, its results in a folder of the test's own."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        output = [] if "--output" in arguments or arguments[0] == "list" else [
+            "--output", str(tmp_path / "runs")
+        ]  # fmt: skip
+        status = main([*arguments, *output])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["comprae"], ["comprae", "compare"]),
+        (["run", "--representation", "list_of_list"], ["'list_of_list'", "list_of_lists"]),
+        (["run", "--device", "nul"], ["'nul'", "null"]),
+        (["run", "--gc", "frezee"], ["'frezee'", "freeze"]),
+        (["run", "--gc", "threshold:0"], ["'0'", "threshold:0"]),
+        (["run", "--workload", "chatt"], ["'chatt'", "chat"]),
+        (["run", "--engine", "builtn"], ["'builtn'", "builtin"]),
+        (["run", "--worker", "proces"], ["'proces'", "process"]),
+        (["run", "--wire", "pickel"], ["'pickel'", "pickle"]),
+        (["run", "--device-profile", "opt-125m-h20"], ["opt-125m-h20", "opt-125m-h200"]),
+        (["run", "--output-processing", "inlined"], ["'inlined'", "inline"]),
+        (["run", "--delivery", "columnar"], ["columnar delivery of list_of_lists"]),
+        (["run", "--batch-size", "0"], ["batch size 0"]),
+        (["run", "--batch-size", "many"], ["--batch-size", "whole numbers"]),
+        (["run", "--batch-size", ","], ["--batch-size", "no value"]),
+        (["run", "--heap-objects", "-1"], ["--heap-objects -1"]),
+        (["run", "--gc", "default,freeze"], ["one value an axis"]),
+        (["run", "--num-requests", "0"], ["num_requests 0"]),
+        (["run", "--output-lens", "normal:3:1"], ["'normal'"]),
+        (["run", "--arrivals", "poisson:0"], ["poisson:0", "rate"]),
+        (["run", "--seed", "-1"], ["seed -1"]),
+        (["run", "--window", "0:10"], ["--window", "no trace"]),
+        (["run", "--workload", "none.csv"], ["none.csv"]),
+        (["run", "--workload", "none.toml"], ["none.toml"]),
+        (["compare", "--rounds", "0"], ["--rounds 0"]),
+        (["compare", "--decide", "request_througput"], ["request_througput", "request_throughput"]),
+        (["compare", "--decide", "num_steps"], ["num_steps"]),
+        (["compare", "--decide", "tracked_peak_per_step"], ["tracked_peak_per_step"]),
+        (["compare", "--decide", "gc_effect"], ["gc_effect"]),
+        (["compare", "--baseline", "freeze"], ["--baseline freeze", "AXIS=VALUE"]),
+        (["compare", "--baseline", "gc=on_wait"], ["--baseline gc=on_wait"]),
+        (["compare", "--baseline", "colour=red"], ["'colour'"]),
+        (["compare", "--fail-on", "better"], ["--fail-on", "worse"]),
+        (["compare", "--resume", "../elsewhere"], ["--resume ../elsewhere"]),
+        (["compare", "--roundz", "3"], ["--roundz", "--rounds"]),
+        (["list", "colours"], ["colours"]),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_sentence_and_status_two(gcbench, arguments, words):
+    status, out, err = gcbench(*arguments)
+    assert status == 2
+    assert out == ""
+    (line,) = err.splitlines()
+    assert line.startswith("gcbench: ")
+    for word in words:
+        assert word in line
+
+
+TRACE = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n"
+
+
+def test_a_bad_row_of_a_trace_is_named_by_file_and_line(gcbench, tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_text(f"{TRACE}2023-11-16 18:15:50.9951690,many,109\n")
+    status, _, err = gcbench("run", "--workload", str(path))
+    assert status == 2
+    (line,) = err.splitlines()
+    assert str(path) in line
+    assert re.search(r"(line |row |:)3\b", line)
+
+
+def test_bad_rows_that_are_skipped_are_counted(gcbench, tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_text(f"{TRACE}2023-11-16 18:15:50.9951690,many,109\n")
+    flags = ["--skip-bad-rows", "--device", "null", "--mode", "counts"]
+    status, out, _ = gcbench(
+        "run", "--workload", str(path), *flags, "--output", str(tmp_path / "runs")
+    )
+    assert status == 0
+    assert "1 bad row of the trace left out." in out
+
+
+def test_the_doctor_names_what_it_found(gcbench):
+    _, out, _ = gcbench("doctor", "--json", "-")
+    assert {"level", "what", "detail", "advice"} == set(json.loads(out)[0])
+
+
+@pytest.mark.parametrize("window", ["3", "a:b", "1:2:3"])
+def test_a_window_that_is_none_is_shown_as_it_should_be(gcbench, tmp_path, window):
+    path = tmp_path / "trace.csv"
+    path.write_text(TRACE)
+    status, _, err = gcbench("run", "--workload", str(path), "--window", window)
+    assert (status, err) == (
+        2, f"gcbench: --window {window}: must be START:DURATION in seconds\n"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("folder", ["/proc/nowhere", "FILE/runs"])
+def test_a_folder_that_cannot_be_written_to_is_named(gcbench, tmp_path, folder):
+    (tmp_path / "FILE").write_text("")
+    path = folder.replace("FILE", str(tmp_path / "FILE"))
+    for command in ("run", "compare"):
+        status, _, err = gcbench(command, *TINY, "--output", path)
+        assert status == 2
+        (line,) = err.splitlines()
+        assert path in line
+        assert "--output DIR" in line
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples_and_fits_the_page(gcbench, capsys, command):
+    assert main([command, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"Examples:\n\s+gcbench ", text)
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_the_top_names_every_command(capsys):
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert all(re.search(rf"^  {command} ", text, re.MULTILINE) for command in COMMANDS)
+
+
+class Machine:
+    """Takes the place of `isolate`: each round the candidate is slower by a share."""
+
+    def __init__(self, slower: float = 0.0, interrupt_at: int = 0, broken: bool = False) -> None:
+        self.slower, self.interrupt_at, self.broken, self.asked = slower, interrupt_at, broken, 0
+
+    def __call__(self, trials: list[Trial], timeout_seconds: float):
+        for trial in trials:
+            self.asked += 1
+            if self.asked == self.interrupt_at:
+                raise KeyboardInterrupt
+            if self.broken:
+                fields = {"cell": trial.cell, "mode": trial.mode, "seed": trial.seed}
+                yield TrialFailure(**fields, kind="crashed", reason="it fell over")
+                continue
+            wobble = 1 + (trial.seed + self.asked) % 100 / 1e5
+            slow = 1 + self.slower * (trial.cell.gc != "default")
+            yield answer(trial, {"host_time_per_step": 1e-3 * slow * wobble})
+
+
+PAIR = ["compare", *TINY, "--representation", "list_of_lists", "--gc", "default,disabled",
+        "--heap-objects", "0"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("slower", "more", "status"),
+    [(0.2, ["--fail-on", "worse"], 1), (0.2, [], 0), (-0.2, ["--fail-on", "worse"], 0)],
+)
+def test_a_cell_that_is_worse_fails_where_asked(gcbench, monkeypatch, slower, more, status):
+    monkeypatch.setattr(session, "isolate", Machine(slower))
+    found, out, _ = gcbench(*PAIR, *more, "--json", "-", "--quiet")
+    assert found == status
+    (comparison,) = json.loads(out)["comparisons"]
+    assert comparison["verdict"] == ("worse" if slower > 0 else "better")
+
+
+def test_nothing_measured_is_status_three(gcbench, monkeypatch):
+    monkeypatch.setattr(session, "isolate", Machine(broken=True))
+    assert gcbench(*PAIR)[0] == 3
+    status, _, err = gcbench("run", *TINY)
+    assert status == 3
+    assert err.splitlines()[-1] == "gcbench: no result: it fell over"
+    assert gcbench("noise", *TINY)[0] == 3
+
+
+@pytest.mark.parametrize("moment", [1, 2, 3, 5, 8, 12, 20])
+def test_an_interrupted_comparison_goes_on_where_it_was(gcbench, monkeypatch, tmp_path, moment):
+    monkeypatch.setattr(session, "isolate", Machine(0.2, interrupt_at=moment))
+    status, _, err = gcbench(*PAIR)
+    assert status == 130
+    (name,) = re.findall(r"--resume\s+(\S+)", err)
+    kept = len(list((tmp_path / "runs" / name / "trials").iterdir()))
+    machine = Machine(0.2)
+    monkeypatch.setattr(session, "isolate", machine)
+    status, out, _ = gcbench(*PAIR, "--resume", name, "--json", "-", "--quiet")
+    assert status == 0
+    whole = len(list((tmp_path / "runs" / name / "trials").iterdir()))
+    still_counting = kept < 6
+    assert machine.asked == whole - kept + (not still_counting), "one more warms the machine up"
+    assert [cell["samples"] for cell in json.loads(out)["cells"]] == [7, 7]
+    status, _, err = gcbench(*PAIR, "--resume", name, "--rounds", "9")
+    assert status == 2
+    assert "another plan" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_an_interrupted_comparison_says_so_wherever_it_is_read(gcbench, monkeypatch, tmp_path):
+    path = tmp_path / "answer.json"
+    monkeypatch.setattr(session, "isolate", Machine(0.2, interrupt_at=16))
+    status, out, _ = gcbench(*PAIR, "--json", str(path))
+    assert status == 130
+    assert "Interrupted before everything was measured." in out
+    assert "Conclusions" not in out
+    (stored,) = (tmp_path / "runs").glob("*/experiment.json")
+    for text in (path.read_bytes(), stored.read_bytes()):
+        result = msgspec.json.decode(text, type=ExperimentResult)
+        assert not result.is_complete
+        assert "Interrupted before everything was measured." in result.notes
+    monkeypatch.setattr(session, "isolate", Machine(0.2))
+    (name,) = (folder.name for folder in (tmp_path / "runs").iterdir())
+    _, out, _ = gcbench(*PAIR, "--resume", name, "--json", "-")
+    assert json.loads(out)["is_complete"]
+    assert "Interrupted" not in out
+
+
+@pytest.mark.parametrize("arguments", [PAIR, ["noise", *TINY], ["run", *TINY]])
+def test_files_are_complete_where_standard_output_is_full(
+    gcbench, monkeypatch, tmp_path, arguments
+):
+    monkeypatch.setattr(session, "isolate", Machine())
+    path = tmp_path / "answer.json"
+    with full_standard_output(monkeypatch):
+        status, _, err = gcbench(*arguments, "--json", str(path))
+    assert status == 74
+    assert err.splitlines()[-1].startswith("gcbench: standard output cannot be written: No space")
+    assert json.loads(path.read_text())
+
+
+def test_one_failure_is_said_once_with_how_often(gcbench, monkeypatch):
+    monkeypatch.setattr(session, "isolate", Machine(broken=True))
+    _, out, err = gcbench(*PAIR)
+    assert err.count("it fell over") == 1
+    (line,) = (line for line in out.splitlines() if "it fell over" in line)
+    assert re.search(r"default; disabled \(counts, probed, \d+ times\) crashed: ", line)
+
+
+def python_m_harness(*arguments: str, **options) -> subprocess.Popen:
+    command = [sys.executable, "-m", "harness", *arguments]
+    return subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+def test_a_real_run_prints_a_result_that_decodes(tmp_path):
+    with python_m_harness("run", *TINY, "--quiet", "--json", "-", "--output", str(tmp_path)) as run:
+        out, err = run.communicate(timeout=60)
+    assert (run.returncode, err) == (0, "")
+    result = msgspec.json.decode(out, type=TrialResult)
+    assert result.schema == "gcbench.trial-result/1"
+    assert result.metrics["num_steps"] >= 12
+    assert len(list(tmp_path.glob("*/trials/*.json"))) == 1
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(tmp_path):
+    output = ["--output", str(tmp_path), "--rounds", "50"]
+    # A test run that a script has put in the background has Ctrl-C ignored, and hands that down.
+    listening = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    with python_m_harness(*PAIR, *output, start_new_session=True, **listening) as comparing:
+        for line in comparing.stderr:
+            if "10 of" in line:
+                break
+        children = psutil.Process(comparing.pid).children(recursive=True)
+        os.kill(comparing.pid, signal.SIGINT)
+        _, err = comparing.communicate(timeout=60)
+    assert comparing.returncode == 130
+    assert "--resume" in err
+    assert "Traceback" not in err
+    assert not [child for child in children if is_alive(child)]
+    (folder,) = tmp_path.iterdir()
+    assert len(list((folder / "trials").iterdir())) >= 10
+    msgspec.json.decode((folder / "experiment.json").read_bytes(), type=ExperimentResult)
+
+
+@pytest.mark.slow
+def test_a_real_comparison_from_end_to_end(tmp_path):
+    with python_m_harness(*PAIR, "--json", "-", "--quiet", "--output", str(tmp_path)) as comparing:
+        out, _ = comparing.communicate(timeout=300)
+    assert comparing.returncode == 0
+    (folder,) = tmp_path.iterdir()
+    assert (folder / "experiment.json").read_text() == out
+    assert list((folder / "rows").glob("*-steps.parquet"))
+    result = json.loads(out)
+    assert result["schema"] == "gcbench.experiment/1"
+    assert {"machine", "workload", "cells", "comparisons"} <= result.keys()
+    assert {"name", "hash"} <= result["workload"].keys()
+    for cell in result["cells"]:
+        assert {"id", "axes", "samples", "metrics", "processes", "tokens_sha256"} <= cell.keys()
+        assert cell["samples"] == 7
+        for metric in cell["metrics"].values():
+            assert metric.keys() == {"unit", "direction", "kind", "median", "samples"}
+            assert metric["kind"] in ("exact", "timing")
+        for process in cell["processes"]:
+            assert {"role", "policy", "collections", "pause_seconds", "state"} <= process.keys()
+            assert len(process["collections"]) == len(process["pause_seconds"]) == 3
+    assert cell["metrics"]["gc_collections_gen0"]["kind"] == "exact"
+    (comparison,) = result["comparisons"]
+    assert {"metric", "baseline", "candidate", "ratio", "ci95", "verdict"} <= comparison.keys()
+    assert (comparison["metric"], comparison["baseline"]) == ("host_time_per_step", "default")

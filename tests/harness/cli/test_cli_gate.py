@@ -1,0 +1,379 @@
+"""`gcbench gate` from the outside: mistakes, commits that do not run, and one that allocates."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+from full_output import full_standard_output
+from processes import is_alive
+from scratch_repository import Repository, leave_git_alone
+from small import answer
+
+from harness.cli import session
+from harness.cli.main import main
+from harness.experiment.store import RunStore
+from harness.tracking.gate.result import GateResult
+from harness.trial.spec import Trial, TrialFailure
+
+ROOT = Path(__file__).parents[3]
+TINY = ["--num-requests", "64", "--batch-size", "64", "--output-lens", "60"]
+ENGINE = "engines/builtin/engine.py"
+PROCESS = "    def _process(self, step: ScheduledStep, output: Any) -> StepOutput:\n"
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch, tmp_path):
+    leave_git_alone(monkeypatch, tmp_path)
+    monkeypatch.setenv("GCBENCH_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """This checkout's engines on ``main``; `Change` makes another commit of them."""
+    made = Repository(tmp_path / "repo")
+    made.commit("before there were engines", other="1")
+    made.git("tag", "bare")
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "engines", made.root / "engines", ignore=ignored)
+    made.commit("engines")
+    return made
+
+
+def change(repository, before: str, after: str, path: str = ENGINE) -> None:
+    file = repository.root / path
+    text = file.read_text()
+    assert before in text
+    file.write_text(text.replace(before, after, 1))
+
+
+@pytest.fixture
+def gate(repository, tmp_path, capsys):
+    """Run the gate on the repository; status, what it printed, what it said of errors."""
+
+    def call(*arguments: str, repo: Path | None = None) -> tuple[int, str, str]:
+        output = [] if "--output" in arguments else ["--output", str(tmp_path / "runs")]
+        where = ["--repo", str(repo or repository.root)]
+        status = main(["gate", *arguments, *TINY, *where, *output])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], ["Missing argument", "BASE"]),
+        (["nowhere"], ["has no commit 'nowhere'", "git log --all --oneline"]),
+        (["main", "nowhere"], ["has no commit 'nowhere'"]),
+        ([""], ["empty name"]),
+        (["main", ""], ["empty name"]),
+        (["main", "HEAD", "more"], ["more"]),
+        (["bare"], ["bare (", "has no engines/", "--repo"]),
+        (["main", "bare"], ["bare (", "has no engines/"]),
+        (["main", "--gc", "disabled"], ["--gc disabled", "leave it out"]),
+        (["main", "--gc", "default,disabled"], ["--gc disabled"]),
+        (["main", "--engine", "builtin,vllm"], ["--engine builtin,vllm", "takes one"]),
+        (["main", "--engine", "builtn"], ["'builtn'", "builtin"]),
+        (["main", "--rounds", "0"], ["--rounds 0", "at least 1"]),
+        (["main", "--tolerance", "0"], ["--tolerance 0", "above 0"]),
+        (["main", "--tolerance", "-1"], ["--tolerance -1"]),
+        (["main", "--tolerance", "nan"], ["--tolerance nan"]),
+        (["main", "--tolerance", "100"], ["--tolerance 100"]),
+        (["main", "--until-precise", "0"], ["--until-precise 0"]),
+        (["main", "--until-precise", "-2"], ["--until-precise -2"]),
+        (["main", "--until-precise", "inf"], ["--until-precise inf"]),
+        (["main", "--budget", "-1"], ["--budget -1"]),
+        (["main", "--budget", "nan"], ["--budget nan"]),
+        (["main", "--budget", "long"], ["--budget", "long"]),
+        (["main", "--markdown", "/nowhere/x.md"], ["--markdown /nowhere/x.md", "written"]),
+        (["main", "--markdown", "-"], ["--markdown -", "--json -"]),
+        (["main", "--json", "/nowhere/x.json"], ["--json /nowhere/x.json", "written"]),
+        (["main", "--github-action-benchmark", "/nowhere/x"],
+         ["--github-action-benchmark /nowhere/x", "written"]),
+        (["main", "--github-action-benchmark", "/"], ["--github-action-benchmark /"]),
+        (["main", "--output", "/proc/nowhere"], ["/proc/nowhere", "--output DIR"]),
+        (["main", "--representation", "list_of_lists", "--delivery", "columnar"],
+         ["columnar delivery of list_of_lists"]),
+        (["main", "--representation", "list_of_list"], ["'list_of_list'", "list_of_lists"]),
+        (["main", "--exact"], ["--exact", "--exact-only"]),
+        (["main", "--release", "x"], ["--release"]),
+        (["main", "--seed", "-1"], ["seed -1"]),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_sentence_and_status_two(gate, tmp_path, arguments, words):
+    status, out, err = gate(*arguments)
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
+    assert line.startswith("gcbench: ")
+    for word in words:
+        assert word in line
+    assert not (tmp_path / "runs").exists(), "nothing is begun"
+
+
+def test_what_is_no_checkout_of_the_engine_is_one_sentence(gate, repository, tmp_path):
+    (tmp_path / "plain").mkdir()
+    clone = tmp_path / "clone"
+    repository.git("clone", "--quiet", "--depth", "1", f"file://{repository.root}", str(clone))
+    hollow = Repository(tmp_path / "hollow")
+    hollow.commit("an engines/ of something else", engines__motor="1")
+    for repo, word in (
+        (tmp_path / "nowhere", "no such folder"), (tmp_path / "plain", "no git repository"),
+        (clone, "fetch --unshallow"), (hollow.root, "cannot be measured: no engines/builtin"),
+    ):  # fmt: skip
+        status, out, err = gate("HEAD" if repo == hollow.root else "HEAD~1", repo=repo)
+        assert (status, out, len(err.splitlines())) == (2, "", 1), err
+        assert word in err
+        assert "--release" not in err
+
+
+def no(trial: Trial) -> bool:
+    return False
+
+
+class Machine:
+    """Takes the place of `isolate`: equal figures for both, until Ctrl-C at one trial.
+
+    ``slower``: by what share HEAD's steps take longer. ``broken`` says which trials fail.
+    """
+
+    def __init__(
+        self, interrupt_at: int = 0, slower: float = 0.0, broken: Callable[[Trial], bool] = no
+    ) -> None:
+        self.interrupt_at, self.slower, self.broken, self.asked = interrupt_at, slower, broken, 0
+
+    def __call__(self, trials: list[Trial], timeout_seconds: float):
+        for trial in trials:
+            self.asked += 1
+            if self.asked == self.interrupt_at:
+                raise KeyboardInterrupt
+            if self.broken(trial):
+                yield TrialFailure(cell=trial.cell, mode=trial.mode, seed=0, kind="crashed",
+                                   reason="it fell over")  # fmt: skip
+                continue
+            slow = 1 + self.slower * trial.cell.release.endswith("head") + self.asked % 7 / 1e5
+            metrics = {"host_time_per_step": 1e-3 * slow, "num_steps": 60.0,
+                       "gc_collections_per_1000_steps": 900.0, "tracked_peak_per_step": 64.0,
+                       "bytecodes_per_request_step": 100.0}  # fmt: skip
+            yield answer(trial, metrics)
+
+
+@pytest.mark.parametrize("moment", [1, 4, 5, 7, 12, 21, 30, 40])
+def test_ctrl_c_is_no_verdict_and_keeps_what_had_ended(gate, monkeypatch, tmp_path, moment):
+    """While it is tried what runs at all (4 trials), counted (16), timed (28)."""
+    monkeypatch.setattr(session, "isolate", Machine(interrupt_at=moment))
+    markdown, answered, figures = (tmp_path / name for name in ("gate.md", "gate.json", "figures"))
+    status, out, err = gate("main", "--markdown", str(markdown), "--budget", "0", "--json",
+                            str(answered), "--github-action-benchmark", str(figures))  # fmt: skip
+    assert status == 130
+    assert "interrupted" in err
+    assert f"--github-action-benchmark {figures}: not written" in err
+    assert not list(tmp_path.glob("figures*"))
+    for text in (out, markdown.read_text()):
+        assert "✗ incomplete, no verdict" in text
+        assert "Interrupted before everything was measured." in text
+        assert "Nothing changed" not in text
+    result = msgspec.json.decode(answered.read_bytes(), type=GateResult)
+    assert result.verdict == "incomplete"
+    assert {cell.verdict for cell in result.cells} <= {"incomplete"}
+    stored = list((tmp_path / "runs").glob("*/trials/*.json"))
+    assert len(stored) >= (moment - 5) // 2
+    (folder,) = (tmp_path / "runs").glob("*-gate")
+    kept = msgspec.json.decode((folder / "gate.json").read_bytes(), type=GateResult)
+    assert kept.missing
+
+
+def test_what_is_worse_before_ctrl_c_is_said_and_is_not_a_verdict_by_exit_code(
+    gate, monkeypatch, tmp_path
+):
+    """At the first trial that looks for the cause, once everything is timed."""
+    monkeypatch.setattr(session, "isolate", Machine(interrupt_at=50, slower=0.2))
+    path = tmp_path / "gate.json"
+    status, out, _ = gate("main", "--budget", "0", "--json", str(path))
+    assert status == 130
+    assert "▼ worse: HEAD costs more than BASE; not everything could be measured" in out
+    assert msgspec.json.decode(path.read_bytes(), type=GateResult).verdict == "worse"
+
+
+@pytest.mark.parametrize("mode", ["opcodes", "timing"])
+def test_a_mode_that_neither_commit_survives_is_incomplete(gate, monkeypatch, tmp_path, mode):
+    monkeypatch.setattr(session, "isolate", Machine(broken=lambda trial: trial.mode == mode))
+    path = tmp_path / "gate.json"
+    status, out, err = gate("main", "--budget", "0", "--json", str(path))
+    assert status == 3
+    assert "✗ incomplete, no verdict: not everything could be measured" in out
+    assert "Nothing changed" not in out
+    assert msgspec.json.decode(path.read_bytes(), type=GateResult).verdict == "incomplete"
+    for text in (out, err):
+        assert text.count("it fell over") == 1, "one failure, however often"
+
+
+def test_files_are_complete_where_standard_output_is_full(gate, monkeypatch, tmp_path):
+    monkeypatch.setattr(session, "isolate", Machine())
+    files = [tmp_path / name for name in ("gate.md", "result.json", "figures")]
+    with full_standard_output(monkeypatch):
+        status, _, err = gate(
+            "main", "--budget", "0", "--markdown", str(files[0]), "--json", str(files[1]),
+            "--github-action-benchmark", str(files[2]),
+        )  # fmt: skip
+    assert status == 74
+    assert err.splitlines()[-1].startswith("gcbench: standard output cannot be written: No space")
+    assert files[0].read_text().startswith("### gcbench gate: = same")
+    assert json.loads(files[1].read_text())["verdict"] == "same"
+    assert json.loads((tmp_path / "figures.smaller.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("side", "edit", "words"),
+    [
+        ("HEAD", ("import time\n", "import time\ndef (\n"),
+         r"SyntaxError: invalid syntax \(engines/builtin/engine.py:\d+\)"),
+        ("BASE", ("        params: SamplingParams,\n", ""),
+         r"NameError: .*'params'.* \(engines/builtin/engine.py:\d+\)"),
+    ],
+)  # fmt: skip
+def test_a_commit_that_cannot_run_is_named_once_before_anything_is_measured(
+    gate, repository, tmp_path, side, edit, words
+):
+    change(repository, *edit)
+    repository.commit("broken")
+    repository.git("tag", "broken")
+    commits = ["broken", "HEAD~1"] if side == "BASE" else ["HEAD~1", "broken"]
+    markdown = tmp_path / "gate.md"
+    shape = ["--delivery", "columnar", "--representation", "flat_arrays"]
+    status, out, err = gate(*commits, *shape, "--quiet", "--markdown", str(markdown))
+    assert (status, out) == (3, "")
+    (line,) = err.splitlines()
+    said = rf"{side}, broken \(\w{{10}}\), cannot run: its process ended with status 1: .*{words}"
+    assert re.search(said, line)
+    assert "✗ incomplete, no verdict: nothing could be measured" in markdown.read_text()
+    assert not list((tmp_path / "runs").glob("*/trials")), "no trial of either commit"
+
+
+@pytest.mark.parametrize("head", [[], ["HEAD"]])
+def test_equal_figures_are_the_same_and_every_file_is_written(
+    gate, monkeypatch, repository, tmp_path, head
+):
+    """Also from a work tree with changes, where HEAD is left out."""
+    monkeypatch.setattr(session, "isolate", Machine())
+    change(repository, '"""', '"""Not committed. ')
+    before = repository.state()
+    files = [tmp_path / name for name in ("gate.md", "result.json", "figures.json")]
+    status, out, _ = gate("main", *head, "--budget", "0", "--markdown", str(files[0]), "--json",
+                          str(files[1]), "--github-action-benchmark", str(files[2]))  # fmt: skip
+    assert status == 0
+    assert repository.state() == before
+    assert "= same: HEAD costs what BASE does" in out
+    assert ("+changes" in out) == (not head)
+    assert ("belong to neither commit" in " ".join(out.split())) == bool(head)
+    result = msgspec.json.decode(files[1].read_bytes(), type=GateResult)
+    assert result.verdict == "same"
+    assert result.head.is_dirty == (not head)
+    text = Path(result.head.folder, ENGINE).read_text()
+    assert text.startswith('"""Not committed.') == (not head)
+    assert files[0].read_text().startswith("### gcbench gate: = same")
+    assert json.loads(files[2].with_name("figures.smaller.json").read_text())
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_help_reads_well_at_80_and_100_columns(capsys, monkeypatch):
+    for columns in ("80", "100"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert main(["gate", "--help"]) == 0
+        text = capsys.readouterr().out
+        assert max(map(len, text.splitlines())) <= int(columns)
+        assert re.search(r"Examples:\n\s+gcbench gate ", text)
+        for word in ("BASE", "[HEAD]", "--exact-only", "Exit status", "work tree as it stands"):
+            assert word in text
+
+
+def gate_process(repository, tmp_path, *arguments: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "harness", "gate", *arguments, *TINY,
+               "--repo", str(repository.root), "--output", str(tmp_path / "runs")]  # fmt: skip
+    # A test run that a script has put in the background has Ctrl-C ignored, and hands that down.
+    listening = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    return subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True, **listening,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (("import time\n", "import time\nimport a_module_of_no_name\n"), "a_module_of_no"),
+        ((PROCESS, PROCESS + "        raise RuntimeError('out of order')\n"), "out of order"),
+        (('"flat_arrays"', '"other_arrays"', "engines/builtin/registries.py"), "flat_arrays"),
+    ],
+)  # fmt: skip
+def test_a_commit_that_does_not_run_is_no_success(gate, repository, edit, words):
+    change(repository, *edit)
+    repository.commit("broken")
+    status, out, _ = gate("HEAD~1", "HEAD", "--rounds", "3", "--budget", "0", "--delivery",
+                          "columnar", "--representation", "flat_arrays")  # fmt: skip
+    out = " ".join(out.split())
+    assert status == 3
+    assert words in out
+    assert "✗ incomplete, no verdict: nothing could be measured" in out
+    assert "HEAD, " in out, "by commit rather than by folder"
+    assert "▲" not in out
+
+
+@pytest.mark.slow
+def test_one_more_object_for_each_request_is_found_by_counting(gate, repository, tmp_path):
+    # Sets: lists and dictionaries of a batch this small come from free lists, uncounted.
+    notes = "        self._notes = [{row} for row in step.output.rows.tolist()]\n"
+    change(repository, PROCESS, PROCESS + notes)
+    kept = "        self._left_under_way: int"
+    change(repository, kept, "        self._notes: list[set[int]] = []\n" + kept)
+    repository.commit("Keep a note of each `request`")
+    path = tmp_path / "gate.json"
+    status, out, _ = gate("HEAD~1", "HEAD", "--exact-only", "--json", str(path))
+    assert status == 1
+    result = msgspec.json.decode(path.read_bytes(), type=GateResult)
+    assert result.verdict == "worse"
+    for cell in result.cells:
+        worse = {found.metric for found in cell.exact if found.verdict == "worse"}
+        assert {"tracked_allocations_per_step", "bytecodes_per_request_step"} <= worse
+        assert cell.timing is None
+    assert "▼ worse: HEAD costs more than BASE, by exact counts alone" in out
+    assert re.search(r"a step makes 6\d more tracked objects", " ".join(out.split()))
+    status, out, _ = gate("HEAD~1", "HEAD~1", "--exact-only")
+    assert status == 0
+    assert "= same" in out
+    assert "The two do not differ in engines/" in " ".join(out.split())
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_no_process_and_a_kill_leaves_results_that_are_read(repository, tmp_path):
+    for number, how in enumerate((signal.SIGINT, signal.SIGKILL)):
+        with gate_process(repository, tmp_path, "main", "--rounds", "50") as gating:
+            trials = tmp_path / "runs"
+            for _ in gating.stderr:
+                if len(list(trials.glob("*/trials/*.json"))) >= 12 * (number + 1):
+                    break
+            children = psutil.Process(gating.pid).children(recursive=True)
+            os.kill(gating.pid, how)
+            _, err = gating.communicate(timeout=60)
+            if how == signal.SIGKILL:  # nobody is left to end them
+                for child in children:
+                    if is_alive(child):
+                        child.kill()
+        assert gating.returncode == (130 if how == signal.SIGINT else -signal.SIGKILL)
+        assert "Traceback" not in err
+        assert how == signal.SIGKILL or not [child for child in children if is_alive(child)]
+    for folder in trials.glob("*-exact"):
+        store = RunStore(trials, folder.name)
+        assert store.load_trials()
+        assert store.warnings == []
+    assert len(list(trials.glob("*/gate.json"))) == 1

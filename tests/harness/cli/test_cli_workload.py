@@ -1,0 +1,208 @@
+"""`gcbench workload` from the outside: what it prints, writes and refuses."""
+
+import json
+import os
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.cli.main import main
+from harness.report.plots import beside, columns, panel
+from harness.report.workload import check_words
+from workloads import catalog
+from workloads.arrivals import parse_arrivals
+from workloads.summary import Summary, summarise
+from workloads.traces.trace import Trace
+from workloads.workload import Workload
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+
+@pytest.fixture
+def gcbench(capsys):
+    def call(*arguments: str) -> tuple[int, str, str]:
+        status = main([*arguments])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return call
+
+
+@pytest.mark.parametrize("name", ["multi-turn", "speculative", "burst"])
+def test_what_is_shown(gcbench, name):
+    status, out, err = gcbench("workload", "show", name)
+    assert (status, err) == (0, "")
+    text = "\n".join(line.rstrip() for line in out.splitlines()) + "\n"
+    assert max(map(len, text.splitlines())) <= 100
+    path = GOLDEN / f"workload-{name}.txt"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text(), f"{path.name} changed; if meant, run with UPDATE_GOLDEN=1"
+
+
+@pytest.mark.parametrize("name", catalog.names())
+def test_every_workload_can_be_shown(gcbench, name):
+    status, out, _ = gcbench("workload", "show", name)
+    assert status == 0
+    assert max(map(len, out.splitlines())) <= 100
+    assert name in out
+    assert catalog.load(name).realise(0).sha256[:12] in out
+
+
+def test_flags_stand_in_the_place_of_what_the_workload_says(gcbench):
+    flags = ["--num-requests", "300", "--arrivals", "constant:50", "--tokens-per-step", "1..4",
+             "--priorities", "0:3", "--stop", "end", "--stop", "\n", "--min-tokens", "2",
+             "--respect-eos", "--seed", "5"]  # fmt: skip
+    status, out, _ = gcbench("workload", "show", "chat", *flags, "--json", "-")
+    assert status == 0
+    summary = msgspec.json.decode(out, type=Summary)
+    assert (summary.name, summary.num_requests, summary.seed) == ("chat (changed)", 300, 5)
+    assert (summary.arrivals.asked_gap_cv, summary.arrivals.verdict) == (0, "as asked")
+    assert summary.max_tokens_per_step == 4
+    workload = summary.workload
+    assert (workload.priorities.low, workload.priorities.high) == (0, 3)
+    assert (workload.stop, workload.min_tokens, workload.ignore_eos) == (("end", "\n"), 2, False)
+    assert summary.hash == workload.realise(5).sha256
+    _, out, _ = gcbench("workload", "show", "chat", *flags)
+    for words in ("as asked", "chat (changed)", "'end', '\\n', end of sequence, after 2 tokens"):
+        assert words in out
+
+
+def test_a_summary_for_programs_goes_to_a_file(gcbench, tmp_path):
+    path = tmp_path / "chat.json"
+    _, out, _ = gcbench("workload", "show", "chat", "--json", str(path))
+    assert "self-check" in out
+    summary = json.loads(path.read_text())
+    assert summary["schema"] == "gcbench.workload/1"
+    assert summary["arrivals"]["check"].keys() >= {"gap_cv", "lag1_correlation", "dispersion"}
+    assert summary["workload"]["arrivals"] == {"kind": "poisson", "rate": 20.0}
+
+
+@pytest.mark.parametrize("name", ["chat", "speculative"])
+def test_an_image_of_either_kind(gcbench, tmp_path, name):
+    for suffix in ("png", "svg"):
+        path = tmp_path / f"plots.{suffix}"
+        assert gcbench("workload", "show", name, "--image", str(path))[0] == 0
+    assert (tmp_path / "plots.png").read_bytes().startswith(b"\x89PNG")
+    drawn = (tmp_path / "plots.svg").read_text()
+    ElementTree.fromstring(drawn)
+    gcbench("workload", "show", name, "--image", str(tmp_path / "again.svg"))
+    assert (tmp_path / "again.svg").read_text() == drawn
+
+
+def test_a_trace_is_shown_and_exported_with_the_flags_of_traces(gcbench, tmp_path):
+    path, out_path = tmp_path / "t.csv", tmp_path / "t.jsonl"
+    rows = [f"{i / 10:.1f},ChatGPT,{40 + i},{5 + i},0,API log" for i in range(400)]
+    path.write_text(
+        "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+        + "\n".join([*rows, "41,ChatGPT,1,0,1,API log"])
+    )
+    flags = [str(path), "--window", "10:20", "--time-scale", "0.5", "--skip-bad-rows"]
+    status, out, err = gcbench("workload", "show", *flags)
+    assert (status, err) == (0, "")
+    assert "nothing asked for" in out
+    assert "1 of the trace left out" in out
+    status, out, _ = gcbench("workload", "export", *flags, "--mooncake", str(out_path))
+    assert (status, out) == (0, f"200 requests written to {out_path}\n")
+    back = Workload(name="back", trace=Trace(str(out_path))).realise(0)
+    assert back.prompt_lens.tolist() == list(range(140, 340))
+    assert back.arrival_seconds[-1] == pytest.approx(199 * 0.05, abs=0.001)
+
+
+MISTAKES = [
+    (["show", "chatt"], ["'chatt'", "chat"]),
+    (["show", "absent.jsonl"], ["absent.jsonl", "no such file"]),
+    (["show", "chat", "--image", "plot.gif"], ["plot.gif", ".png or .svg"]),
+    (["show", "chat", "--image", "/proc/nowhere/plot.svg"], ["/proc/nowhere", "--image FILE"]),
+    (["show", "chat", "--seed", "-1"], ["seed -1"]),
+    (["show", "chat", "--stop", ""], ["stop", "at least one character"]),
+    (["show", "chat", "--min-tokens", "-3"], ["min_tokens -3"]),
+    (["show", "chat", "--priorities", "3:1"], ["priorities 3 and 1", "in order"]),
+    (["show", "chat", "--priorities", "high"], ["'high'", "LOW:HIGH"]),
+    (["show", "chat", "--prompt-lens", "zipf:1:-5:9"], ["low -5", "zipf:EXPONENT"]),
+    (["show", "chat", "--prompt-lens", "-5"], ["'-5'"]),
+    (["show", "chat", "--prompt-lens", "histogram:none.csv"], ["none.csv", "No such file"]),
+    (["show", "chat", "--tokens-per-step", "histogram:0.5:0.4"], ["sum to 1", "0.9"]),
+    (["show", "chat", "--arrivals", "gamma:20:-1"], ["burstiness -1"]),
+    (["show", "chat", "--window", "0:10"], ["--window", "no trace"]),
+    (["export", "chat"], ["--mooncake"]),
+    (["export", "chat", "--mooncake", "chat.json"], ["chat.json", ".jsonl"]),
+    (["export", "chat", "--mooncake", "/proc/nowhere/a.jsonl"], ["/proc/nowhere", "--mooncake"]),
+    (["shw", "chat"], ["'shw'"]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), MISTAKES)
+def test_a_mistake_is_one_sentence_and_status_two(gcbench, arguments, words):
+    status, out, err = gcbench("workload", *arguments)
+    assert status == 2
+    assert "Traceback" not in err
+    (line,) = err.splitlines()
+    assert line.startswith("gcbench: ")
+    for word in words:
+        assert word in line
+    assert out == "" or "--image" in arguments
+
+
+def test_a_malformed_line_of_a_trace_is_named(gcbench, tmp_path):
+    path = tmp_path / "trace.jsonl"
+    path.write_text('{"timestamp": 0, "input_length": 600, "output_length": 5, "hash_ids": [0]}\n')
+    status, _, err = gcbench("workload", "show", str(path))
+    assert status == 2
+    (line,) = err.splitlines()
+    assert f"{path} line 1: expected 2 hash_ids for 600 tokens, found 1" in line
+
+
+@pytest.mark.parametrize("command", [[], ["show"], ["export"]])
+def test_help_has_examples_and_fits_the_page(capsys, command):
+    assert main(["workload", *command, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"Examples:\n\s+gcbench workload ", text)
+    assert max(map(len, text.splitlines())) <= 100
+
+
+@given(values=st.lists(st.integers(0, 10**6), min_size=1, max_size=60), height=st.integers(1, 8))
+def test_columns_stand_in_order_of_their_values(values, height):
+    lines = columns(values, height)
+    assert [len(line) for line in lines] == [len(values)] * height
+    filled = [sum(" ▁▂▃▄▅▆▇█".index(line[i]) for line in lines) for i in range(len(values))]
+    for value, eighths in zip(values, filled, strict=True):
+        assert (eighths > 0) == (value > 0)
+        if max(values):
+            assert eighths - 1 < 8 * height * value / max(values) <= eighths
+    assert max(values) == 0 or max(filled) == 8 * height
+
+
+def test_a_panel_names_its_ends_and_stands_beside_another():
+    assert panel("tokens", [0, 2, 4], "4", ("1", "3,000"), height=2) == [
+        "tokens",
+        " 4 │  █",
+        "   │ ██",
+        " 0 └───",
+        "    1 3,000",
+    ]
+    assert beside(["a", ""], ["b", "c"], 4) == ["a   b", "    c"]
+
+
+def test_arrivals_that_are_not_as_asked_are_named_with_what_is_wrong():
+    workload = catalog.load("chat")
+    schedule = msgspec.structs.replace(workload, arrivals=parse_arrivals("constant:20")).realise(0)
+    words = check_words(summarise(workload, schedule, 0).arrivals)
+    assert words.startswith("not as asked; gaps' CV ")
+    assert "where 1 was asked for" in words
+
+
+def test_only_an_image_needs_matplotlib(fresh_interpreter):
+    script = """
+import contextlib, io, json, sys
+from harness.cli.main import main
+with contextlib.redirect_stdout(io.StringIO()):
+    main(["workload", "show", "chat"])
+print(json.dumps("matplotlib" in sys.modules))
+"""
+    assert fresh_interpreter(script) is False

@@ -1,0 +1,109 @@
+"""Under exact conditions a trial repeats to the digit, in any number of fresh interpreters."""
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from small import schedule, trial
+
+from harness.experiment.local_executor import isolate
+from harness.trial.spec import Cell, Mode, TrialFailure, TrialResult
+
+BATCH = 1024
+DECODE = schedule([40] * BATCH)
+LISTS = Cell(workload="small", device="null", batch_size=BATCH)
+COLUMNS = msgspec.structs.replace(LISTS, representation="flat_arrays", delivery="columnar")
+COUNTING: tuple[Mode, ...] = ("counts", "tracked", "opcodes")
+NOT_COUNTS = {"full_pass_per_object"}
+
+
+def run(folder: Path, asked: list[tuple[Cell, Mode, int]]) -> list[TrialResult]:
+    """Each in an interpreter of its own, four of which get ready together."""
+    trials = [
+        trial(DECODE, folder, cell, mode=mode, seed=seed, max_steps=24 * (mode == "opcodes"),
+              rows_path=str(folder / "rows.npz") if mode == "timing" else "")
+        for cell, mode, seed in asked
+    ]  # fmt: skip
+    outcomes = [each for i in range(0, len(trials), 4) for each in isolate(trials[i : i + 4], 60)]
+    for outcome in outcomes:
+        assert not isinstance(outcome, TrialFailure), outcome.reason
+        assert outcome.invalid == ""
+    return [outcome for outcome in outcomes if isinstance(outcome, TrialResult)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("exact")
+
+
+@pytest.fixture(scope="module")
+def results(folder) -> dict[tuple[Cell, str], list[TrialResult]]:
+    """A few trials that the quick tests share."""
+    asked: list[tuple[Cell, Mode, int]] = [(LISTS, "counts", 0)] * 5
+    asked += [(cell, mode, 0) for mode in COUNTING[1:] for cell in (LISTS, COLUMNS) for _ in "12"]
+    asked += [(COLUMNS, "counts", 0)] * 2 + [(LISTS, "probed", 0), (LISTS, "timing", 5)]
+    found: dict[tuple[Cell, str], list[TrialResult]] = {}
+    for (cell, mode, _), result in zip(asked, run(folder, asked), strict=True):
+        found.setdefault((cell, mode), []).append(result)
+    return found
+
+
+def repeatable(result: TrialResult) -> tuple:
+    metrics = {name: v for name, v in result.metrics.items() if name not in NOT_COUNTS}
+    collected = [(p.role, p.collections, p.collected, p.state) for p in result.processes]
+    return metrics, result.tokens_sha256, result.finish_sha256, collected
+
+
+def collections(result: TrialResult) -> int:
+    return sum(sum(process.collections) for process in result.processes)
+
+
+@pytest.mark.parametrize("mode", COUNTING)
+@pytest.mark.parametrize("cell", [LISTS, COLUMNS], ids=["lists", "columns"])
+def test_counts_repeat_to_the_digit(results, cell, mode):
+    first, *others = map(repeatable, results[cell, mode])
+    assert others
+    assert others == [first] * len(others)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", COUNTING)
+@pytest.mark.parametrize("cell", [LISTS, COLUMNS], ids=["lists", "columns"])
+def test_counts_repeat_in_twenty_interpreters(folder, cell, mode):
+    first, *others = map(repeatable, run(folder, [(cell, mode, 0)] * 20))
+    assert others == [first] * 19
+
+
+@pytest.mark.slow
+def test_bytes_across_a_worker_s_wire_repeat(folder):
+    cell = msgspec.structs.replace(LISTS, worker="process")
+    results = run(folder, [(cell, "counts", 0)] * 3)
+    assert len({result.metrics["wire_bytes_per_step"] for result in results}) == 1
+
+
+def test_lists_make_the_collector_run_and_columns_do_not(results):
+    lists, columns = results[LISTS, "counts"][0], results[COLUMNS, "counts"][0]
+    assert lists.metrics["gc_collections_gen0"] > 40
+    assert collections(lists) >= 10 * max(1, collections(columns))
+    assert lists.tokens_sha256 == columns.tokens_sha256
+    assert lists.finish_sha256 == columns.finish_sha256
+
+
+def test_the_probe_moves_the_counts_by_one_at_most(results):
+    unseen, seen = results[LISTS, "counts"][0], results[LISTS, "probed"][0]
+    pairs = zip(unseen.processes[0].collections, seen.processes[0].collections, strict=True)
+    assert all(abs(a - b) <= 1 for a, b in pairs)
+
+
+def test_the_probe_saw_every_collection_of_a_timing(results, folder):
+    (timed,) = results[LISTS, "timing"]
+    (process,) = timed.processes
+    with np.load(folder / "rows.npz") as columns:
+        recorded = np.bincount(columns["collections.generation"], minlength=3)
+        pauses = columns["collections.duration_ns"].sum() / 1e9
+    assert recorded.tolist() == list(process.collections)
+    assert process.probe_dropped == 0
+    assert timed.metrics["gc_pause_total"] == pytest.approx(pauses)
+    assert sum(process.pause_seconds) == pytest.approx(pauses)
+    assert timed.tokens_sha256 == results[LISTS, "counts"][0].tokens_sha256

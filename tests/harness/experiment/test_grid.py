@@ -1,0 +1,168 @@
+"""Axes become cells: crossed, without contradictions, in groups with a baseline each."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small import CELL, schedule
+
+from harness.cli.options import AXIS_DEFAULTS
+from harness.experiment.grid import AXES, Grid, baselines, cross, engine_config, groups, varying
+from harness.trial.spec import Cell
+
+SCHEDULE = schedule([4, 9])
+
+VALUES: dict[str, list[str | int]] = {
+    "workload": ["one", "two"],
+    "engine": ["builtin"],
+    "device": ["null", "modelled"],
+    "device_profile": ["opt-125m-h100", "llama-3-8b-h200"],
+    "representation": ["list_of_lists", "flat_arrays", "tensor"],
+    "delivery": ["per_request", "columnar"],
+    "gc": ["default", "freeze", "disabled"],
+    "batch_size": [1, 64, 1024],
+    "output_processing": ["inline", "overlapped"],
+    "worker": ["in-process", "process"],
+    "wire": ["pickle"],
+    "heap_objects": [0, 700_000],
+    "python": ["", "/usr/bin/python3"],
+}
+
+grids = st.fixed_dictionaries(
+    {axis: st.lists(st.sampled_from(values), min_size=1, max_size=2, unique=True)
+     for axis, values in VALUES.items()}
+)  # fmt: skip
+
+
+def crossed(**axes: list[str | int]) -> Grid:
+    """A grid over axes that are as the command line leaves them where nothing is said."""
+    given = {"workload": ["one"], "device": ["null"]} | axes
+    names = [str(name) for name in given["workload"]]
+    models = dict.fromkeys(names, "opt-125m")
+    return cross(AXIS_DEFAULTS | given, dict.fromkeys(names, SCHEDULE), models)
+
+
+def test_axes_cross_in_order_and_the_last_varies_fastest():
+    grid = crossed(representation=["flat_arrays", "tensor"], gc=["default", "freeze"])
+    assert [(cell.representation, cell.gc) for cell in grid.cells] == [
+        ("flat_arrays", "default"), ("flat_arrays", "freeze"),
+        ("tensor", "default"), ("tensor", "freeze"),
+    ]  # fmt: skip
+    assert varying(grid.cells) == ["representation", "gc"]
+    assert grid.left_out == []
+
+
+@given(grids)
+def test_a_cell_or_a_reason_for_each_combination(axes):
+    try:
+        grid = crossed(**axes)
+    except ValueError:
+        assert axes["delivery"] == ["columnar"]
+        assert axes["representation"] == ["list_of_lists"]
+        return
+    assert len(set(grid.cells)) == len(grid.cells)
+    contradictory = "list_of_lists" in axes["representation"] and "columnar" in axes["delivery"]
+    assert len(grid.left_out) == contradictory
+    profiles = len(axes["device_profile"]) if "modelled" in axes["device"] else 0
+    devices = profiles + ("null" in axes["device"])
+    shapes = len(axes["representation"]) * len(axes["delivery"]) - contradictory
+    other = [axis for axis in AXES
+             if axis not in ("device", "device_profile", "representation", "delivery")]  # fmt: skip
+    sizes = [len(axes.get(axis, [""])) for axis in other]
+    assert len(grid.cells) == devices * shapes * math.prod(sizes)
+
+
+@given(grids)
+def test_every_group_has_one_baseline_and_it_is_its_first_cell(axes):
+    cells = crossed(**(axes | {"delivery": ["per_request"]})).cells
+    of = groups(cells)
+    assert sorted(set(of)) == list(range(max(of) + 1))
+    assert [of.index(group) for group in sorted(set(of))] == baselines(cells, {})
+    for cell, group in zip(cells, of, strict=True):
+        first = cells[of.index(group)]
+        same = all(getattr(cell, axis) == getattr(first, axis)
+                   for axis in ("workload", "device", "device_profile", "python"))  # fmt: skip
+        assert same
+
+
+@given(grids, st.data())
+def test_a_baseline_asked_for_has_the_values_asked_for(axes, data):
+    cells = crossed(**(axes | {"delivery": ["per_request"]})).cells
+    axis = data.draw(st.sampled_from(["representation", "gc", "batch_size", "worker"]))
+    value = str(getattr(data.draw(st.sampled_from(cells)), axis))
+    chosen = baselines(cells, {axis: value})
+    of = groups(cells)
+    assert [of[index] for index in chosen] == sorted(set(of))
+    assert {str(getattr(cells[index], axis)) for index in chosen} == {value}
+
+
+def test_what_contradicts_itself_is_left_out_with_a_sentence():
+    grid = crossed(
+        representation=["list_of_lists", "flat_arrays"], delivery=["per_request", "columnar"]
+    )
+    assert len(grid.cells) == 3
+    (why,) = grid.left_out
+    assert why.startswith("columnar delivery of list_of_lists")
+    with pytest.raises(ValueError, match="columnar delivery of list_of_lists"):
+        crossed(delivery=["columnar"])
+
+
+@pytest.mark.parametrize(
+    ("axis", "value", "nearest"),
+    [
+        ("engine", "bultin", "builtin"),
+        ("device", "modeled", "modelled"),
+        ("representation", "flat_array", "flat_arrays"),
+        ("delivery", "column", "columnar"),
+        ("gc", "freze", "freeze"),
+        ("output_processing", "inlined", "inline"),
+        ("worker", "proces", "process"),
+        ("wire", "pickel", "pickle"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_nearest(axis, value, nearest):
+    with pytest.raises(ValueError, match=value) as caught:
+        crossed(**{axis: [value]})
+    assert nearest in str(caught.value).replace(repr(value), "")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_profile_is_refused_with_the_nearest():
+    with pytest.raises(ValueError, match="opt-125m-h200"):
+        crossed(device=["modelled"], device_profile=["opt-125m-h20"])
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_batch_of_none_is_refused(size):
+    with pytest.raises(ValueError, match=f"batch size {size}: must be at least 1"):
+        crossed(batch_size=[size])
+
+
+def test_a_negative_heap_is_refused():
+    with pytest.raises(ValueError, match="--heap-objects -1: must be 0 or more"):
+        crossed(heap_objects=[0, -1])
+
+
+def test_a_baseline_that_is_not_there_is_refused():
+    cells = crossed(gc=["default", "freeze"]).cells
+    with pytest.raises(ValueError, match="--baseline gc=disabled: no cell"):
+        baselines(cells, {"gc": "disabled"})
+    with pytest.raises(ValueError, match="no axis 'representaton'; nearest: representation"):
+        baselines(cells, {"representaton": "flat_arrays"})
+
+
+def test_a_profile_goes_with_the_workload_s_model():
+    (cell,) = crossed(device=["modelled"]).cells
+    assert cell.device_profile == "opt-125m-h200"
+    (cell,) = crossed(device=["null"], device_profile=["opt-125m-h100"]).cells
+    assert cell.device_profile == ""
+
+
+def test_the_engine_has_room_for_a_whole_batch_in_a_step():
+    ragged = schedule([5], num_accepted=[1, 4, 2])
+    config = engine_config(Cell(workload="one", batch_size=4096), ragged)
+    assert config.max_num_batched_tokens == 4 * 4096
+    assert config.num_accepted == (1, 4, 2)
+    assert engine_config(CELL, ragged).max_num_batched_tokens == 8192
+    assert (config.max_model_len, config.seed) == (8, ragged.token_seed)

@@ -1,0 +1,355 @@
+"""Trials in processes of their own that go wrong in every way, for real.
+
+Most are played by a shell script in the place of the interpreter: it says that it is ready and
+then does what the test is about.
+"""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+from small import CELL, answer, schedule, trial
+
+from harness.experiment.local_executor import _TrialProcess, isolate
+from harness.trial.spec import Trial, TrialFailure, TrialResult
+
+ROOT = Path(__file__).parents[3]
+SHORT = schedule([3, 2])
+ENDLESS = schedule([1_000_000])
+PREPARES = "read trial; echo ready; read go"
+
+Play = Callable[..., Trial]
+
+
+@pytest.fixture
+def play(tmp_path) -> Play:
+    """A trial whose interpreter is a shell script; ``{answer}`` is a good answer's file."""
+
+    def write(script: str, name: str = "python") -> Trial:
+        path = tmp_path / name
+        played = trial(SHORT, tmp_path, msgspec.structs.replace(CELL, python=str(path)))
+        good = tmp_path / "answer.json"
+        good.write_bytes(msgspec.json.encode(answer(played, {"num_steps": 3.0})))
+        path.write_text("#!/bin/sh\n" + script.replace("{answer}", str(good)) + "\n")
+        path.chmod(0o755)
+        return played
+
+    return write
+
+
+@pytest.fixture(autouse=True)
+def no_process_left():
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    yield
+    left = [child for child in psutil.Process().children(recursive=True) if child.pid not in before]
+    assert left == []
+
+
+def has_ended(pid: int, within_seconds: float = 10) -> bool:
+    """Whether a process, of whomever, has ended or does so in time."""
+    with suppress(ProcessLookupError):
+        descriptor = os.pidfd_open(pid)
+        try:
+            return bool(select.select([descriptor], [], [], within_seconds)[0])
+        finally:
+            os.close(descriptor)
+    return True
+
+
+def only(outcomes) -> TrialResult | TrialFailure:
+    (outcome,) = outcomes
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("script", "kind", "reason"),
+    [
+        ("exit 0", "crashed", "its answer cannot be read"),
+        ("exit 1", "crashed", "its process ended with status 1: it said nothing"),
+        ("echo noise >&2; echo 'ImportError: no torch' >&2; exit 1", "crashed", "no torch"),
+        (f"{PREPARES}; echo 'MemoryError' >&2; exit 1", "crashed", "status 1: MemoryError"),
+        ("read trial; echo 'this is not the schedule' >&2; exit 3", "refused", "this is not the s"),
+        (f"{PREPARES}; echo 'the collector is on' >&2; exit 3", "refused", "the collector is on"),
+        (f"{PREPARES}; exit 0", "crashed", "its answer cannot be read"),
+        (f"{PREPARES}; echo '{{}}'", "crashed", "its answer cannot be read"),
+        ("kill -9 $$", "killed", "killed by SIGKILL, often for want of memory"),
+        (f"{PREPARES}; kill -9 $$", "killed", "killed by SIGKILL, often for want of memory"),
+        (f"{PREPARES}; kill -SEGV $$", "killed", "killed by SIGSEGV"),
+        ("exec sleep 1000", "timed_out", "no answer within 0.5 s; raise --trial-timeout"),
+        (f"{PREPARES}; exec sleep 1000", "timed_out", "no answer within 0.5 s"),
+        (f"{PREPARES}; printf '{{'; sleep 1000", "timed_out", "no answer within 0.5 s"),
+        ("echo rea; exec sleep 1000", "timed_out", "no answer within 0.5 s"),
+    ],
+)
+def test_what_goes_wrong_is_told_in_a_sentence_and_the_others_answer(play, script, kind, reason):
+    good = play(f"{PREPARES}; cat {{answer}}", "good")
+    first, bad, last = isolate([good, play(script, "bad"), good], timeout_seconds=0.5)
+    assert isinstance(bad, TrialFailure)
+    assert bad.kind == kind
+    assert reason in bad.reason
+    assert "\n" not in bad.reason
+    for outcome in (first, last):
+        assert isinstance(outcome, TrialResult)
+        assert outcome.metrics == {"num_steps": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("python", "reason"),
+    [("/nowhere/python", "No such file or directory"), ("/", "Permission denied")],
+)
+def test_an_interpreter_that_is_none_is_named(tmp_path, python, reason):
+    asked = trial(SHORT, tmp_path, msgspec.structs.replace(CELL, python=python))
+    outcome = only(isolate([asked], 5))
+    assert isinstance(outcome, TrialFailure)
+    assert outcome.kind == "crashed"
+    assert outcome.reason == f"{python} could not be started: {reason}"
+
+
+def test_who_is_too_slow_is_gone_before_the_next_one_measures(play, tmp_path):
+    hangs = play(f"echo $$ > {tmp_path}/pid; {PREPARES}; exec sleep 1000", "hangs")
+    stuck = play(f"echo $$ > {tmp_path}/pid2; exec sleep 1000", "stuck")
+    looks = play(
+        f"{PREPARES}; for p in pid pid2; do kill -0 $(cat {tmp_path}/$p) && exit 7; done; "
+        "cat {answer}",
+        "looks",
+    )
+    *_, outcome = isolate([hangs, stuck, looks], 0.5)
+    assert isinstance(outcome, TrialResult), outcome
+
+
+def test_what_a_trial_has_started_ends_with_it(play, tmp_path):
+    script = f"sleep 1000 > {tmp_path}/out & echo $! > {tmp_path}/pid; {PREPARES}; cat {{answer}}"
+    outcome = only(isolate([play(script)], 5))
+    assert isinstance(outcome, TrialResult), outcome
+    assert has_ended(int((tmp_path / "pid").read_text()))
+
+
+def test_trials_measure_one_after_another_and_only_when_all_are_ready(play, tmp_path):
+    log = tmp_path / "log"
+    script = (f"read trial; echo ready $0 >> {log}; echo ready; read go; echo begin $0 >> {log};"
+              f" echo end $0 >> {log}; cat {{answer}}")  # fmt: skip
+    names = ["a", "b", "c"]
+    assert len(list(isolate([play(script, name) for name in names], 5))) == 3
+    said = [line.split() for line in log.read_text().splitlines()]
+    assert sorted(Path(path).name for _, path in said[:3]) == names
+    assert [(word, Path(path).name) for word, path in said[3:]] == [
+        (word, name) for name in names for word in ("begin", "end")
+    ]
+
+
+def test_stopping_to_listen_ends_all_trials(play, tmp_path):
+    script = f"echo $$ > {tmp_path}/{{name}}; {PREPARES}; cat {{answer}}"
+    outcomes = isolate([play(script.replace("{name}", n), n) for n in ("a", "b")], 5)
+    assert isinstance(next(outcomes), TrialResult)
+    outcomes.close()
+    assert has_ended(int((tmp_path / "b").read_text()))
+
+
+def test_much_noise_does_not_stop_a_trial(play):
+    flood = "i=0; while [ $i -lt 3000 ]; do echo 'a warning that nobody asked for, in full' >&2"
+    flood += "; i=$((i+1)); done"
+    outcome = only(isolate([play(f"{flood}; {PREPARES}; {flood}; cat {{answer}}")], 5))
+    assert isinstance(outcome, TrialResult), outcome
+
+
+def test_words_before_it_is_ready_are_not_its_answer(play):
+    script = f"echo hello from a start-up file; {PREPARES}; cat {{answer}}"
+    outcome = only(isolate([play(script)], 5))
+    assert isinstance(outcome, TrialResult), outcome
+
+
+@pytest.mark.parametrize("mode", ["timing", "counts", "tracked", "opcodes"])
+def test_the_environment_is_known(play, tmp_path, monkeypatch, mode):
+    for name in ("PYTHONOPTIMIZE", "PYTHONMALLOC", "PYTHONUNBUFFERED", "PYTHONHASHSEED"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("PYTHONPATH", "/kept")
+    monkeypatch.setenv("OMP_NUM_THREADS", "64")
+    asked = play(f"env > {tmp_path}/env; {PREPARES}; cat {{answer}}")
+    only(isolate([msgspec.structs.replace(asked, mode=mode, seed=2**32 + 5)], 5))
+    lines = (tmp_path / "env").read_text().splitlines()
+    seen = dict(line.split("=", 1) for line in lines if "=" in line)
+    assert {name: value for name, value in seen.items() if name.startswith("PYTHON")} == {
+        "PYTHONPATH": "/kept", "PYTHONHASHSEED": "5" if mode == "timing" else "0"
+    }  # fmt: skip
+    for library in ("OMP", "MKL", "OPENBLAS"):
+        assert seen[f"{library}_NUM_THREADS"] == "1"
+
+
+def test_real_trials_that_cannot_be_run_are_refused_beside_one_that_can(tmp_path):
+    good = trial(SHORT, tmp_path)
+    missing = msgspec.structs.replace(good, schedule_path=str(tmp_path / "none.npz"))
+    foreign = msgspec.structs.replace(good, schedule_sha256="of another")
+    raises = msgspec.structs.replace(good, cell=msgspec.structs.replace(CELL, batch_size=0))
+    outcomes = list(isolate([missing, foreign, good, raises], 60))
+    assert isinstance(outcomes[2], TrialResult), outcomes[2]
+    for outcome, words in zip(
+        [outcomes[0], outcomes[1], outcomes[3]],
+        ["none.npz", "is not the schedule that was asked for", "batch size 0"],
+        strict=True,
+    ):
+        assert isinstance(outcome, TrialFailure)
+        assert outcome.kind == "refused"
+        assert words in outcome.reason
+
+
+def test_a_real_trial_that_hears_noise_and_one_whose_engine_raises(tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text(
+        textwrap.dedent("""
+            import os
+            os.write(1, b"a start-up file talks\\n")
+
+            def noisy(*_):
+                print("a library talks", flush=True)
+                os.write(1, b"a C library talks\\n")
+                import engines.builtin.engine as module
+                if "EXPLODES" in os.environ:
+                    module.Engine.step = lambda self: 1 / 0
+
+            import sys
+            class Watch:
+                def find_spec(self, name, path=None, target=None):
+                    if name == "harness.trial.modes":
+                        noisy()
+            sys.meta_path.insert(0, Watch())
+        """)
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    outcome = only(isolate([trial(SHORT, tmp_path)], 60))
+    assert isinstance(outcome, TrialResult), outcome
+    monkeypatch.setenv("EXPLODES", "1")
+    outcome = only(isolate([trial(SHORT, tmp_path)], 60))
+    assert isinstance(outcome, TrialFailure)
+    assert outcome.kind == "crashed"
+    place = f"{tmp_path / 'sitecustomize.py'}:10"
+    assert outcome.reason == (
+        f"its process ended with status 1: ZeroDivisionError: division by zero ({place})"
+    )
+
+
+TRACEBACK = """Traceback (most recent call last):
+  File "/code/harness/trial/client.py", line 88, in step
+    engine.step()
+  File "/code/engines/engine.py", line 12, in step
+    raise Refused(
+        ~~~~~^^^
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (f"{TRACEBACK}Refused: no", "Refused: no (/code/engines/engine.py:12)"),
+        (f"{TRACEBACK}Refused", "Refused (/code/engines/engine.py:12)"),
+        (f"{TRACEBACK}Refused: no\n\n  for", "Refused: no (/code/engines/engine.py:12); for"),
+        (f"{TRACEBACK}Refused: no\n\nWhile that was handled:\n\n"
+         f"{TRACEBACK.replace('12', '34')}KeyError: 1", "KeyError: 1 (/code/engines/engine.py:34)"),
+        (f"{TRACEBACK}Refused: no\nthe worker has died",
+         "Refused: no (/code/engines/engine.py:12); the worker has died"),
+        ('  File "/code/engines/engine.py", line 3\n    def (\n        ^\nSyntaxError: no',
+         "SyntaxError: no (/code/engines/engine.py:3)"),
+    ],
+)  # fmt: skip
+def test_an_exception_is_told_with_its_file_and_line(play, tmp_path, said, reason):
+    (tmp_path / "said").write_text(said + "\n")
+    outcome = only(isolate([play(f"{PREPARES}; cat {tmp_path}/said >&2; exit 1")], 5))
+    assert isinstance(outcome, TrialFailure)
+    assert outcome.reason == f"its process ended with status 1: {reason}"
+
+
+def test_an_overlapped_worker_can_be_left_after_some_steps(tmp_path):
+    cell = msgspec.structs.replace(CELL, worker="process", output_processing="overlapped")
+    asked = trial(ENDLESS, tmp_path, cell, mode="tracked", max_steps=5)
+    outcome = only(isolate([asked], 60))
+    assert isinstance(outcome, TrialResult), outcome
+    assert outcome.metrics["num_steps"] == 5
+
+
+def test_trials_with_slices_take_turns_there_and_back(play, tmp_path):
+    log = tmp_path / "log"
+
+    def slices(name: str, count: int) -> Trial:
+        one = f"read go; echo {name} >> {log}; echo paused; "
+        script = f"read trial; echo ready; {one * count} read go; cat {{answer}}"
+        return msgspec.structs.replace(play(script, name), slice_steps=1)
+
+    outcomes = list(isolate([slices("a", 3), slices("b", 3)], 30))
+    assert [type(outcome) for outcome in outcomes] == [TrialResult] * 2
+    assert log.read_text().split() == ["a", "b", "b", "a", "a", "b"]
+
+
+def test_one_that_ends_or_hangs_between_slices_does_not_stop_the_other(play, tmp_path):
+    good = "read trial; echo ready; read go; echo paused; read go; echo paused; read go; "
+    crashing = play("read trial; echo ready; read go; echo paused; read go; exit 7", "crashing")
+    hanging = play("read trial; echo ready; read go; echo paused; read go; sleep 600", "hanging")
+    trials = [play(good + "cat {answer}", "good"), crashing, hanging]
+    sliced = [msgspec.structs.replace(each, slice_steps=1) for each in trials]
+    outcomes = list(isolate(sliced, 2))
+    assert isinstance(outcomes[0], TrialResult)
+    assert [outcome.kind for outcome in outcomes[1:]] == ["crashed", "timed_out"]
+
+
+def test_slices_change_nothing_but_when_it_runs(tmp_path):
+    of = schedule([40] * 8)
+    whole, sliced = isolate([trial(of, tmp_path), trial(of, tmp_path, slice_steps=10)], 60)
+    outcomes = [whole, *isolate([trial(of, tmp_path, slice_steps=7)], 60), sliced]
+    assert len({outcome.tokens_sha256 for outcome in outcomes}) == 1
+    assert len({outcome.metrics["num_steps"] for outcome in outcomes}) == 1
+    assert [len(outcome.slice_host_seconds) for outcome in outcomes] == [0, 5, 4]
+    host = sum(sliced.slice_host_seconds) / 4
+    assert host == pytest.approx(sliced.metrics["host_time_per_step"], rel=1e-9)
+
+
+def test_a_worker_or_a_trial_that_is_killed_while_it_measures_is_told_apart(tmp_path):
+    cell = msgspec.structs.replace(CELL, worker="process")
+    with (
+        _TrialProcess(trial(ENDLESS, tmp_path, cell), 60) as one,
+        _TrialProcess(trial(ENDLESS, tmp_path, cell), 60) as other,
+    ):
+        one.wait_until_ready()
+        other.wait_until_ready()
+        (worker,) = psutil.Process(one._process.pid).children()
+        worker.kill()
+        outcome = one.measure()
+        (orphan,) = psutil.Process(other._process.pid).children()
+        os.kill(other._process.pid, signal.SIGKILL)
+        killed = other.measure()
+    assert isinstance(outcome, TrialFailure)
+    assert outcome.kind == "crashed"
+    assert outcome.reason.endswith(f"the worker process (pid {worker.pid}) was killed by SIGKILL")
+    assert isinstance(killed, TrialFailure)
+    assert killed.kind == "killed"
+    assert has_ended(orphan.pid)
+
+
+def test_a_trial_and_its_worker_end_with_a_parent_that_is_killed(tmp_path):
+    cell = msgspec.structs.replace(CELL, worker="process")
+    asked = tmp_path / "trial.json"
+    asked.write_bytes(msgspec.json.encode(trial(ENDLESS, tmp_path, cell)))
+    script = textwrap.dedent("""
+        import sys, msgspec
+        from pathlib import Path
+        from harness.experiment.local_executor import _TrialProcess
+        from harness.trial.spec import Trial
+        asked = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Trial)
+        with _TrialProcess(asked, 60) as begun:
+            begun.wait_until_ready()
+            print(begun._process.pid, flush=True)
+            begun.measure()
+    """)
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(asked)], cwd=ROOT, stdout=subprocess.PIPE
+    ) as parent:
+        pid = int(parent.stdout.readline())
+        (worker,) = psutil.Process(pid).children()
+        parent.kill()
+    assert has_ended(pid)
+    assert has_ended(worker.pid)

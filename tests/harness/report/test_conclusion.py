@@ -1,0 +1,225 @@
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from harness.experiment.result import (
+    CellResult,
+    Comparison,
+    ExperimentResult,
+    MetricSamples,
+    Verdict,
+)
+from harness.report.conclusion import conclude
+from harness.trial.spec import GcState, ProcessResult
+
+
+def samples(*values: float | None) -> MetricSamples:
+    return MetricSamples(
+        unit="", direction="lower", kind="timing", median=None, samples=list(values)
+    )
+
+
+def process(full_passes: int) -> ProcessResult:
+    return ProcessResult(
+        role="engine",
+        policy="default",
+        state=GcState(
+            enabled=True, thresholds=(700, 10, 10), freeze_count=0, tracked_objects=200_000
+        ),
+        collections=(300, 27, full_passes),
+        collected=(0, 0, 0),
+        pause_seconds=(0.1, 0.1, 0.1),
+        max_pause_seconds=0.1,
+        full_pass_seconds=0.02,
+    )
+
+
+def cell(name: str, group: int = 0, full_passes: int = 9, **metrics: MetricSamples) -> CellResult:
+    return CellResult(
+        id=name,
+        axes={},
+        group=group,
+        samples=14,
+        metrics=metrics,
+        processes=[process(full_passes)],
+        tokens_sha256="",
+    )
+
+
+def comparison(candidate: str, verdict: Verdict, ratio: float, **other: Any) -> Comparison:
+    given: dict[str, Any] = {
+        "metric": "host_time_per_step",
+        "baseline": "lists",
+        "ci95": (ratio - 0.01, ratio + 0.01),
+        "p_adjusted": 0.001,
+        "mde": 0.018,
+        "rounds": 14,
+    }
+    return Comparison(candidate=candidate, verdict=verdict, ratio=ratio, **given | other)
+
+
+def experiment(cells: list[CellResult], *comparisons: Comparison) -> ExperimentResult:
+    return ExperimentResult(
+        name="made-up",
+        machine={},
+        workload={},
+        decide="host_time_per_step",
+        tolerance=0.02,
+        cells=cells,
+        comparisons=list(comparisons),
+        failures=[],
+        notes=[],
+        command="",
+        code_commit="",
+    )
+
+
+def test_the_best_is_the_headline_and_the_others_are_named_by_verdict() -> None:
+    cells = [cell(name) for name in ("lists", "arrays", "flat", "padded", "tensor")]
+    sentences = conclude(
+        experiment(
+            cells,
+            comparison("tensor", "same", 1.003, ci95=(0.994, 1.012)),
+            comparison("arrays", "worse", 1.25),
+            comparison("flat", "better", 0.9),
+            comparison("padded", "better", 0.8),
+        )
+    )
+    assert sentences == [
+        "Best: padded, host time per step -20.0 % against lists "
+        "(95 % interval -21.0 % to -19.0 %).",
+        "Better too: flat (-10.0 %).",
+        "Worse: arrays (+25.0 %).",
+        "The same within 2 %: tensor (+0.30 %).",
+    ]
+
+
+def test_where_higher_is_better_the_best_is_the_highest() -> None:
+    cells = [cell("lists"), cell("flat"), cell("padded")]
+    better = [
+        comparison(name, "better", ratio, metric="request_throughput")
+        for name, ratio in (("flat", 1.1), ("padded", 1.3))
+    ]
+    assert conclude(experiment(cells, *better)) == [
+        "Best: padded, request throughput +30.0 % against lists "
+        "(95 % interval +29.0 % to +31.0 %).",
+        "Better too: flat (+10.0 %).",
+    ]
+
+
+def test_what_stays_open_says_what_it_takes() -> None:
+    cells = [cell("lists"), cell("flat")]
+    open_question = comparison(
+        "flat", "inconclusive", 0.985, ci95=(0.94, 1.03), mde=0.041, rounds=7
+    )
+    too_few = comparison("flat", "inconclusive", 0.9, rounds=5)
+    at_the_edge = comparison("flat", "inconclusive", 0.985, ci95=(0.978, 0.992))
+    nothing = "Nothing was found to beat lists."
+    assert conclude(experiment(cells, open_question)) == [
+        nothing,
+        "Not resolved: flat (-1.5 %); 7 rounds find a change of 4.1 %, one of 2 % takes about 29.",
+    ]
+    assert conclude(experiment(cells, too_few)) == [
+        "No verdict on flat: it takes 7 rounds, this run has 5."
+    ]
+    assert conclude(experiment(cells, at_the_edge)) == [
+        nothing,
+        "Not resolved: flat (-1.5 %); 14 rounds find a change of 1.8 %, and this one lies at the "
+        "edge of the tolerance; more rounds narrow it.",
+    ]
+
+
+def test_the_collector_explains_no_more_than_it_costs_the_baseline() -> None:
+    effect, share = samples(0.25, None, 0.26, 0.24), samples(0.1)
+    cells = [cell("lists", gc_effect=effect, gc_pause_share=share), cell("flat")]
+    assert conclude(experiment(cells, comparison("flat", "better", 0.6)))[1:] == [
+        "Without the collector lists spends 20.0 % less host time; "
+        "its pauses take 10.0 % of the wall time.",
+        "The Python version decides how often lists collects: a young collection starts at 700 "
+        "new objects on Python 3.11 and 3.12, at 2,000 on Python 3.13, so measure on the version "
+        "that you serve with.",
+    ]
+
+
+def test_a_collector_that_costs_nothing_explains_nothing() -> None:
+    cells = [cell("lists", gc_effect=samples(-0.01, 0.0, -0.02)), cell("flat")]
+    assert conclude(experiment(cells, comparison("flat", "better", 0.9)))[1:] == [
+        "Without the collector lists spends no less host time: it is not to blame."
+    ]
+
+
+def changed(one: CellResult, **state: Any) -> CellResult:
+    """A cell whose process had another collector."""
+    (ours,) = one.processes
+    policy = state.pop("policy", ours.policy)
+    ours = replace(ours, policy=policy, state=replace(ours.state, **state))
+    return replace(one, processes=[ours])
+
+
+@pytest.mark.parametrize(
+    ("young", "said"),
+    [
+        (700, "700 new objects on Python 3.11 and 3.12, at 2,000 on Python 3.13"),
+        (2000, "2,000 new objects on Python 3.13, at 700 on Python 3.11 and 3.12"),
+    ],
+)  # fmt: skip
+def test_the_version_is_named_where_its_threshold_decides(young: int, said: str) -> None:
+    costly = {"gc_effect": samples(0.25)}
+    lists = changed(cell("lists", **costly), thresholds=(young, 10, 10))
+    found = conclude(experiment([lists, cell("flat")], comparison("flat", "better", 0.6)))
+    assert found[-1] == (
+        "The Python version decides how often lists collects: a young collection starts at "
+        f"{said}, so measure on the version that you serve with."
+    )
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        cell("lists", gc_effect=samples(0.01)),
+        changed(cell("lists", gc_effect=samples(0.25)), thresholds=(50_000, 20, 20)),
+        changed(cell("lists", gc_effect=samples(0.25)), policy="threshold:700"),
+    ],
+    ids=["it costs little", "no version has it", "it was asked for"],
+)
+def test_the_version_decides_nothing(lists: CellResult) -> None:
+    found = conclude(experiment([lists, cell("flat")], comparison("flat", "better", 0.6)))
+    assert not any("Python" in sentence for sentence in found)
+
+
+def test_few_full_passes_allow_no_claim() -> None:
+    no_claim = (
+        "No cell saw 5 full passes of the collector: nothing can be said about them from this run."
+    )
+    few = [cell("lists", full_passes=0), cell("flat", full_passes=4)]
+    over_rounds = cell("lists", full_passes=1, gc_collections_gen2=samples(2, None, 2, 1))
+    assert conclude(experiment(few)) == [no_claim]
+    assert conclude(experiment([*few, cell("arrays", full_passes=5)])) == []
+    assert conclude(experiment([over_rounds])) == []
+
+
+def test_groups_stand_side_by_side() -> None:
+    cells = [cell("lists"), cell("lists · null", group=1)]
+    assert conclude(experiment(cells)) == [
+        "Cells that differ in machine, interpreter, device or workload stand side by side: "
+        "there is no verdict between them."
+    ]
+
+
+def test_nothing_measured_concludes_nothing() -> None:
+    assert conclude(experiment([])) == []
+
+
+def test_a_real_devices_limits_are_named_for_the_cell_that_came_nearest():
+    def share(bandwidth: float, flops: float) -> dict[str, MetricSamples]:
+        return {
+            "achieved_bandwidth_share": samples(bandwidth, bandwidth),
+            "achieved_flops_share": samples(flops, flops),
+        }
+
+    cells = [cell("lists", **share(0.4, 0.1)), cell("arrays", **share(0.81, 0.12))]
+    (sentence,) = [words for words in conclude(experiment(cells)) if "device" in words]
+    assert "the steps of arrays moved what they need at 81.0 % of the rate of a copy" in sentence
+    assert "computed at 12.0 % of the rate" in sentence
+    assert not [words for words in conclude(experiment([cell("lists")])) if "device" in words]

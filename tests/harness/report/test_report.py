@@ -1,0 +1,327 @@
+"""What people read, from made-up results: golden text at 100 columns, without colour."""
+
+import io
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.experiment.result import CellResult, Comparison, ExperimentResult, MetricSamples
+from harness.machine.doctor import Finding
+from harness.metrics import METRICS
+from harness.report import (
+    doctor_table,
+    experiment_markdown,
+    experiment_tables,
+    list_table,
+    make_console,
+    metrics_markdown,
+    noise_table,
+    trial_table,
+)
+from harness.report.bars import BAR_WIDTH, bar, median_interval
+from harness.report.releases import releases_table, roles_table
+from harness.report.summary import cells_table
+from harness.report.terminal import print_table
+from harness.report.trial import by_subject
+from harness.statistics.noise_floor import NoiseFloor
+from harness.trial.spec import Cell, GcState, ProcessResult, TrialFailure, TrialResult
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+
+def assert_golden(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text(), f"{name} changed; if meant, run with UPDATE_GOLDEN=1"
+
+
+def printed(print_it, *args, **kwargs) -> str:
+    file = io.StringIO()
+    console = make_console(file)
+    print_it(*args, console=console, **kwargs)
+    text = "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
+    assert max(map(len, text.splitlines())) <= 100
+    assert "\x1b" not in text
+    return text
+
+
+def shown_by(command, result) -> str:
+    """What a command's module prints of a result on a terminal."""
+
+    def show(console):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(command, "make_console", lambda: console)
+            command._show(result)
+
+    return printed(show)
+
+
+def samples(name: str, *values: float | None) -> MetricSamples:
+    metric = METRICS[name]
+    known = sorted(value for value in values if value is not None)
+    return MetricSamples(
+        unit=metric.unit, direction=metric.direction, kind=metric.kind,
+        median=known[len(known) // 2] if known else None, samples=list(values),
+    )  # fmt: skip
+
+
+def cell_result(name: str, group: int, scale: float, **axes: str | int) -> CellResult:
+    spread = (0.97, 0.98, 0.99, 1.0, 1.01, 1.02, 1.03)
+    timings = {
+        "request_throughput": 48.95 / scale, "tpot_median": 0.01324 * scale,
+        "host_time_per_request_step": 0.85e-6 * scale, "host_time_per_step": 870e-6 * scale,
+        "step_time_median": 2.7e-3 * scale, "phase_schedule": 120e-6 * scale,
+        "phase_launch": 31.4e-6, "phase_wait": 1.83e-3, "phase_handoff": 48e-6 * scale,
+        "phase_process": 0.6e-3 * scale, "gc_pause_share": 0.0123 * scale,
+    }  # fmt: skip
+    metrics = {name: samples(name, *(value * s for s in spread)) for name, value in timings.items()}
+    for generation, collections in enumerate((3023, 275, 4)):
+        metric = f"gc_collections_gen{generation}"
+        metrics[metric] = samples(metric, float(collections))
+    metrics["gc_effect"] = samples("gc_effect", None if group else 0.041 * scale)
+    cell = Cell(workload="opt125m-48-200", **axes)
+    return CellResult(
+        id=name, axes=msgspec.structs.asdict(cell), group=group, samples=7, metrics=metrics,
+        processes=[], tokens_sha256="ab" * 32,
+    )  # fmt: skip
+
+
+def comparison(candidate: str, baseline: str, ratio: float, verdict: str) -> Comparison:
+    return Comparison(
+        metric="request_throughput", baseline=baseline, candidate=candidate, ratio=ratio,
+        ci95=(ratio - 0.009, ratio + 0.009), verdict=verdict, p_adjusted=0.004, mde=0.012, rounds=7,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def experiment() -> ExperimentResult:
+    lists, arrays = "list_of_lists · default", "list_of_arrays · default"
+    flat = "flat_arrays · default"
+    small, small_flat = f"{lists} · 128", f"{flat} · 128"
+    flat_axis = {"representation": "flat_arrays"}
+    frozen = "list_of_lists · freeze+threshold:50000/20/20"
+    threshold = {"gc": "freeze+threshold:50000/20/20"}
+    cell = Cell(workload="opt125m-48-200", representation="tensor")
+    return ExperimentResult(
+        name="2026-11-21T0314-opt125m-48-200",
+        machine={
+            "cpu_model": "Made-up CPU", "cores_usable": 2, "memory_bytes": 25276502016,
+            "kernel": "Linux 6.1", "virtualization": "virtual machine", "python": "3.11.7",
+            "torch": "2.13.0+cpu", "numpy": "2.4.6", "gpus": [],
+        },
+        workload={"name": "opt125m-48-200", "hash": "0123456789abcdef" * 4, "num_requests": 2048,
+                  "seed": 0},
+        decide="request_throughput",
+        tolerance=0.02,
+        cells=[
+            cell_result(lists, 0, 1.0),
+            cell_result(arrays, 0, 1.2, representation="list_of_arrays"),
+            cell_result(flat, 0, 0.7, **flat_axis),
+            cell_result(frozen, 0, 0.99, **threshold),
+            cell_result(small, 1, 0.31, batch_size=128),
+            cell_result(small_flat, 1, 0.3, batch_size=128, **flat_axis),
+        ],
+        comparisons=[
+            comparison(arrays, lists, 0.833, "worse"),
+            comparison(flat, lists, 1.431, "better"),
+            comparison(frozen, lists, 1.003, "same"),
+            comparison(small_flat, small, 1.016, "inconclusive"),
+        ],
+        failures=[
+            TrialFailure(cell=cell, mode="timing", seed=seed, kind="timed_out",
+                         reason="no result after 300 s")
+            for seed in range(2)
+        ],
+        notes=["the first trial after idle was thrown away"],
+        command="gcbench compare --representation list_of_lists,list_of_arrays,flat_arrays",
+        code_commit="0123abc+dirty",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def trial() -> TrialResult:
+    values: dict[str, float | None] = {}
+    for number, (name, metric) in enumerate(METRICS.items(), start=1):
+        scale = {"s": 1e-5, "B": 999.0}.get(metric.unit, 0.001 if "share" in metric.unit else 37.0)
+        values[name] = None if name.endswith("p99") else number * scale
+    engine = ProcessResult(
+        role="engine", policy="freeze+threshold:50000/20/20",
+        state=GcState(enabled=True, thresholds=(50000, 20, 20), freeze_count=704282,
+                      tracked_objects=705310),
+        collections=(3023, 275, 4), collected=(10, 20, 30), pause_seconds=(0.012, 0.0034, 0.91),
+        max_pause_seconds=0.237, full_pass_seconds=0.21,
+    )  # fmt: skip
+    worker = msgspec.structs.replace(
+        engine, role="worker", policy="disabled", collections=(0, 0, 0), probe_dropped=1200,
+        state=GcState(enabled=False, thresholds=(700, 10, 10), freeze_count=0,
+                      tracked_objects=90210),
+    )  # fmt: skip
+    return TrialResult(
+        cell=Cell(workload="opt125m-48-200", worker="process"),
+        mode="timing", seed=3, metrics=values, processes=[engine, worker],
+        tokens_sha256="cd" * 32, finish_sha256="ef" * 32,
+        interpreter="CPython 3.11.7", code_root="/nowhere", code_commit="0123abc",
+        steady_state="steps 212 to 4,801 of 5,012",
+        delivered="as scheduled: gaps' CV 1.01, lag-1 correlation 0.01, dispersion 0.98; 12.0 µs "
+        "late at the median, 310 µs at most",
+        wall_seconds=4.2, invalid="modelled waits ran 1.7 % late, more than 1 %",
+    )  # fmt: skip
+
+
+def test_experiment_on_a_terminal(experiment):
+    conclusions = ["flat_arrays serves 1.43 times the requests of list_of_lists."]
+    text = printed(experiment_tables, experiment, phases=True, conclusions=conclusions)
+    assert_golden("experiment.txt", text)
+
+
+def test_experiment_as_markdown(experiment):
+    text = experiment_markdown(experiment)
+    assert_golden("experiment.md", text)
+    for line in text.splitlines():
+        assert not line.startswith("|") or line.endswith("|")
+
+
+def test_trial_on_one_screen(trial):
+    text = printed(trial_table, trial)
+    assert_golden("trial.txt", text)
+    assert all(name in text for name in METRICS)
+
+
+def test_releases_with_a_process_or_two(experiment):
+    def cell(release: str, gc: str, frozen: int, roles: tuple[str, ...]) -> CellResult:
+        state = GcState(enabled=True, thresholds=(700, 10, 10), freeze_count=frozen,
+                        tracked_objects=525_588)  # fmt: skip
+        processes = [
+            ProcessResult(
+                role=role, policy=gc, state=state, collections=(1962, 178, 16),
+                collected=(9, 8, 7), pause_seconds=(0.03, 0.04, 0.2), max_pause_seconds=0.0128,
+                full_pass_seconds=0.24,
+            )
+            for role in roles
+        ]  # fmt: skip
+        made = cell_result("", 0, 10.0, engine="vllm-hostpath", release=release, gc=gc)
+        return msgspec.structs.replace(made, processes=processes)
+
+    labels = {"0.11.2": "0.11.2", "/tree": "v0.33.0-12-gabcdef-dirty"}
+    one = msgspec.structs.replace(experiment, failures=[], cells=[
+        cell("0.11.2", "as_is", 525_580, ("engine",)), cell("0.11.2", "default", 0, ("engine",)),
+        cell("/tree", "as_is", 0, ("engine",)),
+    ])  # fmt: skip
+    assert roles_table(one, labels) is None
+    two = msgspec.structs.replace(
+        one, cells=[cell("0.11.2", "as_is", 525_580, ("frontend", "engine", "worker"))]
+    )
+    roles = roles_table(two, labels)
+    assert roles is not None
+    tables = (releases_table(one, labels), releases_table(two, labels), roles)
+    assert_golden("releases.txt", "".join(printed(print_table, table) for table in tables))
+
+
+def test_smaller_tables():
+    findings = [
+        Finding("ok", "Python", "3.11.7"),
+        Finding("warn", "load", "1.90 over the last minute, on 2 cores", "wait"),
+        Finding("bad", "memory", "[bold]0.1[/bold] GiB available " * 5, "free memory"),
+    ]
+    assert_golden("doctor.txt", printed(doctor_table, findings))
+    mde = {28: 0.009, 7: 0.031, 14: 0.0152}
+    floor = NoiseFloor(cells=3, rounds=14, trial_cv=0.0213, sd_log_ratio=0.0187, mde=mde)
+    assert_golden("noise.txt", printed(noise_table, "host_time_per_step", floor))
+    rows = [("engines", "builtin", "the built-in engine"), ("gc", "freeze", "after warm-up " * 12),
+            ("engines", "vllm", "real vLLM in process")]  # fmt: skip
+    assert_golden("list.txt", printed(list_table, rows))
+
+
+def test_a_modelled_device_is_named_in_every_table(experiment):
+    modelled = "on a modelled device"
+    verdicts, tables = 2, 3
+    text = printed(experiment_tables, experiment, phases=True)
+    assert text.count(modelled) == verdicts + tables
+    assert experiment_markdown(experiment).count(modelled) == verdicts + 1
+    on_null = [
+        msgspec.structs.replace(cell, axes={**cell.axes, "device": "null"})
+        for cell in experiment.cells
+    ]
+    real = msgspec.structs.replace(experiment, cells=on_null, failures=[])
+    assert modelled not in printed(experiment_tables, real, phases=True)
+
+
+def test_long_ids_wrap_and_lose_nothing(experiment):
+    name = "flat_arrays_" * 8 + "end"
+    cells = [msgspec.structs.replace(cell, id=name) for cell in experiment.cells[:1]]
+    result = msgspec.structs.replace(experiment, cells=cells, comparisons=[])
+    words = [line.split()[0] for line in printed(experiment_tables, result).splitlines() if line]
+    assert "".join(word for word in words if word in name) == 2 * name  # cells and bars
+
+
+def test_a_line_says_where_there_is_a_steady_state(experiment):
+    def told(cell: CellResult, words: str, *shares: float | None) -> CellResult:
+        metrics = cell.metrics | (
+            {"steady_share": samples("steady_share", *shares)} if shares else {}
+        )
+        return msgspec.structs.replace(cell, steady_state=words, metrics=metrics)
+
+    def caption(cells: list[CellResult]) -> str:
+        return cells_table(msgspec.structs.replace(experiment, cells=cells)).caption
+
+    first, second, third, *rest = experiment.cells
+    grows = "none: step time grows by 14 % over steps 40 to 950 of 1,000"
+    found = [
+        told(first, "steps 7 to 93 of 100", 0.87, None),
+        told(second, "steps 1 to 9 of 10", 0.9),
+    ]
+    assert caption(experiment.cells[:2]) == "medians over rounds"
+    assert caption([*found, third]) == (
+        "medians over rounds; steady state in 2 of 2 cells, 87.0 % to 90.0 % of the steps"
+    )
+    without = [told(cell, grows) for cell in (third, rest[0])]
+    assert caption([found[0], *without]) == (
+        "medians over rounds; steady state in 1 of 3 cells, 87.0 % of the steps; no "
+        f"steady state in {third.id} and 1 more: step time grows by 14 % over steps 40 to 950 of "
+        "1,000"
+    )
+    assert f"no steady state in {third.id}: step time" in caption(without[:1])
+
+
+def test_an_experiment_without_results_still_reports_its_failures(experiment):
+    empty = msgspec.structs.replace(experiment, cells=[], comparisons=[])
+    text = printed(experiment_tables, empty, phases=True)
+    assert "timed out: no result after 300 s" in text
+
+
+def test_markup_in_words_is_shown_as_it_stands(experiment):
+    noted = msgspec.structs.replace(experiment, notes=["list[int] and [red]x[/red] | <b>"])
+    assert "list[int] and [red]x[/red] | <b>" in printed(experiment_tables, noted)
+    assert "list[int] and [red]x[/red] \\| &lt;b>" in experiment_markdown(noted)
+
+
+def test_every_metric_has_a_subject():
+    subjects = by_subject(dict.fromkeys(METRICS, 0.0))
+    assert sorted(name for names in subjects.values() for name in names) == sorted(METRICS)
+    assert by_subject({"tpot_median": 1.0, "new_thing": 2.0})["Other"] == ["new_thing"]
+
+
+def test_the_page_of_metrics_is_the_table_of_metrics():
+    assert_golden("../../docs/metrics.md", metrics_markdown())
+
+
+def test_median_interval_takes_the_published_ranks():
+    # Ranks of the two-sided 95 % interval for a median, as in any table of the sign test.
+    for n, rank in ((6, 1), (8, 1), (9, 2), (11, 2), (12, 3), (14, 3), (15, 4), (20, 6), (30, 10)):
+        assert median_interval(list(map(float, range(1, n + 1)))) == (rank, n + 1 - rank)
+    assert median_interval([1.0, 2.0, 3.0, 4.0, 5.0, None]) is None
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=1, max_size=40))
+def test_bars_hold_their_width_and_show_the_median_once(values):
+    middle = sorted(values)[len(values) // 2]
+    top = max(values) or 1.0
+    drawn = bar(middle, median_interval(values), top)
+    assert len(drawn) <= BAR_WIDTH
+    assert drawn.count("│") == 1
+    assert drawn.index("│") == round(middle / top * (BAR_WIDTH - 1))

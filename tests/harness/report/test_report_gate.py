@@ -1,0 +1,206 @@
+"""What `gcbench gate` tells people: golden text, and nobody's markup but our own."""
+
+import re
+
+import msgspec
+import pytest
+from gate_results import ARRAYS, EXACT, LISTS, cell, exact, result, timing
+from hypothesis import example, given
+from hypothesis import strategies as st
+from test_report import assert_golden, shown_by
+
+from harness.cli import gate as gate_command
+from harness.report.gate import findings, gate_markdown, gate_tables, headline
+from harness.report.markdown_escape import code_block, code_span, literal
+from harness.tracking.gate.words import conclude_gate
+from harness.trial.spec import Cell, TrialFailure
+
+OBJECTS = exact(
+    tracked_peak_per_step=3_085.0, tracked_survivors_per_step=1_025.0,
+    tracked_allocations_per_step=4_126.0, gc_collections_per_1000_steps=1_594.0,
+    bytecodes_per_request_step=127.5,
+)  # fmt: skip
+BYTECODES = exact(bytecodes_per_request_step=125.25, handoff_bytes=98_368.0)
+SAME = timing(0.002, -0.001, "")
+
+MADE_UP = {
+    "worse-exact": result([
+        cell(LISTS, "worse", OBJECTS, timing(0.071, 0.032, "both")),
+        cell(ARRAYS, "worse", OBJECTS, timing(0.034, 0.033, "code")),
+    ]),
+    "worse-bytecodes": result([
+        cell(LISTS, "worse", BYTECODES, timing(0.011, 0.012, "")),
+        cell(ARRAYS, "same", exact(), SAME),
+    ], notes=["Outside engines/ they differ in README.md."]),
+    "worse-c": result([
+        cell(LISTS, "worse", exact(), timing(0.052, 0.051, "code")),
+        cell(ARRAYS, "worse", exact(), timing(0.049, 0.050, "code", rounds=12)),
+    ]),
+    "worse-collector": result([
+        cell(LISTS, "worse", exact(gc_collections_per_1000_steps=2_125.0),
+             timing(0.043, 0.001, "collector")),
+    ]),
+    "worse-untold": result([
+        cell("freeze+threshold:50000/20/20 · list_of_lists · per_request · uniform:1:4", "worse",
+             exact(), timing(0.039, 0.012, "untold", half_width=0.015)),
+    ]),
+    "better": result([
+        cell(LISTS, "better", exact(tracked_peak_per_step=1_037.0, handoff_bytes=4_096.0),
+             timing(-0.104, -0.098, "code")),
+        cell(ARRAYS, "same", exact(), SAME),
+    ]),
+    "same": result([cell(LISTS, "same", exact(), SAME), cell(ARRAYS, "same", exact(), SAME)]),
+    "same-exact-only": result([cell(LISTS, "same", exact()), cell(ARRAYS, "same", exact())]),
+    "inconclusive": result([
+        cell(LISTS, "inconclusive", exact(), timing(0.016, 0.012, "", half_width=0.021, rounds=31)),
+        cell(ARRAYS, "same", exact(), SAME),
+    ]),
+    "missing": result(
+        [cell(LISTS, "same", exact())],
+        missing=[f"{ARRAYS}: HEAD produces other tokens than BASE; different work has no ratio."],
+    ),
+    "interrupted": result(
+        [cell(LISTS, "incomplete", exact()), cell(ARRAYS, "incomplete", exact(), SAME)],
+        missing=[f"{LISTS}: fewer than 3 timed rounds.",
+                 "Interrupted before everything was measured."],
+    ),
+    "nothing": result(
+        missing=[f"{LISTS}: fewer than 3 timed rounds.", f"{LISTS}: nothing could be counted."],
+        failures=[
+            TrialFailure(
+                cell=Cell(workload="w", release="/out/head"), mode=mode, seed=0, kind="crashed",
+                reason="its process ended with status 1: ImportError: cannot import name 'x'",
+            )
+            for mode in ("counts", "counts", "tracked")
+        ],
+    ),
+}  # fmt: skip
+
+
+def terminal(of) -> str:
+    return shown_by(gate_command, of)
+
+
+def test_on_a_terminal():
+    text = "".join(f"──── {name}\n{terminal(of)}\n" for name, of in MADE_UP.items())
+    assert_golden("gate.txt", text)
+
+
+def test_in_a_pull_request():
+    text = "".join(f"<!-- {name} -->\n{gate_markdown(of)}\n" for name, of in MADE_UP.items())
+    assert_golden("gate.md", text)
+
+
+@pytest.mark.parametrize("name", MADE_UP)
+def test_the_verdict_comes_first_and_every_change_has_its_sentence(name):
+    of = MADE_UP[name]
+    words = headline(of)
+    assert gate_markdown(of).startswith(f"### gcbench gate: {words}\n")
+    assert findings(of)
+    assert terminal(of).index(words) > terminal(of).index("machine"), "the last thing on a terminal"
+    signs = {"worse": "▼", "better": "▲", "same": "=", "inconclusive": "?"}
+    assert words[0] == ("✗" if of.missing else signs[of.verdict])
+
+
+MOVES = [*EXACT, "gc_collections_gen0", "gc_collections_gen2", "wire_bytes_per_step"]
+VALUES = st.floats(10, 10_000)
+
+
+@given(st.dictionaries(st.sampled_from(MOVES), VALUES, min_size=1))
+def test_no_exact_change_goes_without_a_sentence(after):
+    """A verdict of ``worse`` that no sentence explains would send people looking."""
+    changes = exact(**after)
+    for change in changes:
+        alone = cell(LISTS, change.verdict, [change])
+        said = conclude_gate([alone])
+        assert said
+        assert (change.verdict == "same") == said[0].startswith("Nothing changed")
+    moved = [change for change in changes if change.verdict != "same"]
+    verdicts = {change.verdict for change in moved}
+    said = " ".join(conclude_gate([cell(LISTS, "worse", changes)]))
+    for verdict in verdicts:
+        rises = [change for change in moved if change.verdict == verdict]
+        word = {"worse": ("more", "instead of", "is worse"),
+                "better": ("fewer", "instead of", "is better")}[verdict]  # fmt: skip
+        assert any(each in said for each in word), (rises, said)
+
+
+def test_what_holds_for_several_cells_is_said_once():
+    cells = [cell(name, "worse", BYTECODES) for name in ("a", "b", "c")]
+    assert [sentence.split(":")[0] for sentence in conclude_gate(cells)] == ["Every cell"]
+    of = result([*cells, cell("d", "same", exact())])
+    (first, rest) = of.conclusions
+    assert first.startswith("a; b; c: a request costs 7 more bytecodes")
+    assert rest == "Nothing changed in 1 of 4: d."
+    (table,) = gate_tables(of)
+    assert table.title == "Exact metrics of a; b; c"
+    assert len(table.groups[0]) == 2
+
+
+def test_long_names_of_cells_lose_nothing():
+    name = "flat_arrays_" * 7 + "end"
+    of = result([cell(name, "worse", OBJECTS, timing(0.05, 0.05, "code"))])
+    text = "".join(terminal(of).split())
+    assert text.count(name) >= 4
+
+
+NASTY = (
+    "`a` <img src=x onerror=alert(1)> | **bold** [link](javascript:alert(1)) ![i](http://t.co/x) "
+    "@octocat #1 https://example.org www.example.org <!-- ``` --> </details> &lt; ~~gone~~ _it_ $x$"
+)
+
+
+def test_nothing_of_a_commit_becomes_markup():
+    failure = TrialFailure(cell=Cell(workload="w", release="/out/head"), mode="counts", seed=0,
+                           kind="crashed", reason=f"its process ended: {NASTY}")  # fmt: skip
+    plain = MADE_UP["worse-exact"]
+    head = msgspec.structs.replace(plain.head, subject=NASTY, asked="feat/`x`|<b>")
+    of = msgspec.structs.replace(plain, head=head, failures=[failure], notes=[NASTY],
+                                 command=f"gcbench gate '{NASTY}'")  # fmt: skip
+    text = gate_markdown(of)
+    # What is left once code and escaped characters are gone is ours alone.
+    bare = re.sub(r"(?ms)^(`{3,})\n.*?\n\1$", "", text)
+    bare = re.sub(r"(?<!\\)(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", "", bare)
+    bare = re.sub(r"\\.", "", bare)
+    assert set(re.findall(r"<[^>]*>", bare)) == {
+        "<details>", "<summary>", "</summary>", "</details>", "<sub>", "</sub>"
+    }  # fmt: skip
+    assert bare.count("</details>") == 1
+    assert not re.search(r"[@#]\w|://|www\.|\]\(|!\[", bare)
+    assert "`" not in bare
+    assert NASTY in text  # and in code it stands as it was written
+    assert NASTY in " ".join(terminal(of).split())
+
+
+@given(st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp"))))
+def test_code_spans_hold_their_text_whatever_it_is(text):
+    text = " ".join(text.split())
+    span = code_span(text)
+    if not text:
+        assert span == ""
+        return
+    fence = re.match("`+", span)[0]
+    # The span must end at its own end and no earlier: no run of that length inside.
+    inside = span[len(fence) : -len(fence)]
+    assert len(fence) not in {len(run) for run in re.findall("`+", inside)}
+    assert (inside[1:-1] if inside != text else inside) == text
+    block = code_block([text, text]).splitlines()
+    assert block[1:3] == [text, text]
+    assert not any(line.startswith(block[0]) for line in block[1:-1])
+
+
+@example("1__")
+@given(st.text(st.sampled_from("`*_[]<>&|~$\\@#:/-+=1.)w a")))
+def test_literal_text_has_nothing_left_that_means_something(text):
+    made = literal(text)
+    assert re.sub("\u2060", "", re.sub(r"\\(.)", r"\1", made)) == " ".join(text.split())
+    rest = re.sub(r"\\.", "", made)
+    assert not set(rest) & set("`*[]<>&|~$\\")
+    assert not re.search(r"[@#]\w|://|www\.|(?<!\w)_|_(?!\w)", made.replace("\\_", ""))
+    assert not re.match(r"[-+=#]|\d+[.)]", made)
+
+
+def test_rows_of_markdown_tables_are_whole():
+    for of in MADE_UP.values():
+        rows = [line for line in gate_markdown(of).splitlines() if line.startswith("|")]
+        assert all(row.endswith("|") for row in rows)

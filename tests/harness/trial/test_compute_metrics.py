@@ -1,0 +1,335 @@
+"""Every metric against the same thing computed from the stamps by plain loops."""
+
+from itertools import pairwise
+from statistics import mean, median
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small import CELL, engine, process, schedule
+
+from engines.protocol import PHASES
+from harness.collector.probe import Events
+from harness.metrics import METRICS
+from harness.trial.client import Client
+from harness.trial.clock import VirtualClock
+from harness.trial.compute_metrics import measure
+from harness.trial.observation import Observation
+from harness.trial.recorder import STEP_COLUMNS, Requests
+from harness.trial.steady_state import find_steady_state, steady_metrics
+
+S = 1e9
+
+
+@st.composite
+def observations(draw) -> Observation:
+    """Steps one after another and what requests got in them, with a few collections between."""
+    num_requests = draw(st.integers(1, 6))
+    rows, time_ns = [], draw(st.integers(1, 10**6))
+    deliveries: list[list[int]] = [[] for _ in range(num_requests)]
+    tokens = [0] * num_requests
+    gaps: list[int] = []
+    for _ in range(draw(st.integers(1, 12))):
+        stamps = [time_ns]
+        for _ in PHASES:
+            stamps.append(stamps[-1] + draw(st.sampled_from([0, 1, 10, 1000, 10**6])))
+        time_ns = delivered = stamps[-1] + draw(st.integers(1, 100))
+        got = draw(st.sets(st.integers(0, num_requests - 1)))
+        worst, before = 0, sum(tokens)
+        for index in got:
+            if deliveries[index]:
+                gap = delivered - deliveries[index][-1]
+                gaps.append(gap)
+                worst = max(worst, gap)
+            deliveries[index].append(delivered)
+            tokens[index] += draw(st.integers(1, 3))
+        wait = stamps[3] - stamps[2]
+        device = draw(st.sampled_from([0, wait // 2, wait, 2 * wait]))
+        length = draw(st.sampled_from([0, 10**6]))
+        brought = sum(tokens) - before
+        in_flight = draw(st.integers(len(got), num_requests))
+        row = [delivered, len(got), device, length // 200, length, worst, brought, in_flight]
+        rows.append([*stamps, *row])
+    sent = [draw(st.integers(1, d[0])) if d else 1 for d in deliveries]
+    finished = [1 if d and draw(st.booleans()) else -1 for d in deliveries]
+    requests = Requests(
+        scheduled_ns=np.array([draw(st.integers(0, at)) for at in sent]),
+        sent_ns=np.array(sent),
+        queued_ns=np.array(sent),
+        first_ns=np.array([d[0] if d else 0 for d in deliveries]),
+        last_ns=np.array([d[-1] if d else 0 for d in deliveries]),
+        num_tokens=np.array(tokens),
+        finish_reason=np.array(finished, np.int8),
+    )
+    edges = sorted(draw(st.lists(st.integers(0, time_ns), max_size=12, unique=True)))
+    pauses = [(a, b - a) for a, b in list(pairwise(edges))[::2]]
+    return Observation(
+        schedule=schedule([9] * num_requests, max_concurrency=draw(st.sampled_from([0, 2]))),
+        requests=requests,
+        steps=np.array(rows, np.int64),
+        gaps=np.array(gaps, np.int64),
+        window_ns=time_ns,
+        events=[events(pauses)],
+        processes=[process((7, 3, 1)), process((5, 2, 0))],
+        wire_bytes=draw(st.sampled_from([0, 1000])),
+        scheduler_stats=draw(st.sampled_from([{}, stats(0), stats(4)])),
+        device_work=draw(st.sampled_from([{}, WORK, WORK_WITHOUT_CEILINGS])),
+        watched={},
+        peak_rss=4096,
+    )
+
+
+WORK = {
+    "bytes": 6e9,
+    "flops": 8e9,
+    "copy_bytes_per_second": 3e10,
+    "matmul_flops_per_second": 5e11,
+}
+WORK_WITHOUT_CEILINGS = {"bytes": 6e9, "flops": 8e9}
+
+
+def stats(queries: int) -> dict[str, int]:
+    return {"num_preemptions": 3, "prefix_cache_queries": queries, "prefix_cache_hits": 1}
+
+
+def events(pauses: list[tuple[int, int]]) -> Events:
+    starts, durations = zip(*pauses, strict=True) if pauses else ((), ())
+    zeros = np.zeros(len(pauses), np.int64)
+    return Events(
+        zeros.astype(np.int8), np.array(starts, np.int64), np.array(durations, np.int64), zeros
+    )
+
+
+def by_hand(seen: Observation) -> dict[str, float | None]:
+    """The table's definitions, one request, one step and one collection at a time."""
+    r = seen.requests
+    done = [i for i, reason in enumerate(r.finish_reason.tolist()) if reason >= 0]
+    first, last, sent = r.first_ns.tolist(), r.last_ns.tolist(), r.sent_ns.tolist()
+    tokens = r.num_tokens.tolist()
+    steps = [dict(zip(STEP_COLUMNS, row, strict=True)) for row in seen.steps.tolist()]
+    ends = {name: ("start", *PHASES)[number] for number, name in enumerate(PHASES)}
+    host = [s["process"] - s["start"] - min(s["device_ns"], s["wait"] - s["launch"]) for s in steps]
+    lengths = [s["process"] - s["start"] for s in steps]
+    (own,) = seen.events
+    pauses = list(zip(own.start_ns.tolist(), own.duration_ns.tolist(), strict=True))
+    slow = [s for s, length in zip(steps, lengths, strict=True) if length > 2 * median(lengths)]
+    hit = [
+        any(start < s["process"] and start + lasted >= s["start"] for start, lasted in pauses)
+        for s in slow
+    ]
+    lasting = sum(duration for _, duration in pauses) / S
+    modelled = sum(s["device_length_ns"] for s in steps)
+    several = [i for i in done if tokens[i] > 1]
+    out: dict[str, float | None] = {
+        "num_steps": len(steps),
+        "itl_median": median(seen.gaps.tolist()) / S if len(seen.gaps) else None,
+        "itl_p99": None,
+        "itl_max": max(seen.gaps.tolist(), default=0) / S if len(seen.gaps) else None,
+        "step_time_median": median(
+            [length for s, length in zip(steps, lengths, strict=True) if s["num_rows"]]
+        ) / S if any(s["num_rows"] for s in steps) else None,
+        "host_time_per_step": mean(host) / S,
+        "host_time_per_request_step": sum(host) / S / max(1, sum(s["num_rows"] for s in steps)),
+        "gc_collections_gen0": 12,
+        "gc_collections_gen1": 5,
+        "gc_collections_gen2": 1,
+        "gc_collections_per_1000_steps": 1000 * 18 / len(steps),
+        "gc_pause_total": lasting,
+        "gc_pause_max": max((duration for _, duration in pauses), default=0) / S,
+        "gc_pause_p99": None,
+        "gc_pause_share": lasting / (seen.window_ns / S),
+        "gc_attributed_gaps": mean(hit) if hit else None,
+        "tracked_heap": 1000,
+        "full_pass_per_object": 0.5 / 1000,
+        "device_late": sum(s["late_ns"] for s in steps) / modelled if modelled else None,
+        "peak_rss": 4096,
+        "send_late_p99": None,
+        "arrival_gap_cv": None,
+    }  # fmt: skip
+    out |= {name: None for name in METRICS if name.startswith("steady_")}
+    for name in PHASES:
+        out[f"phase_{name}"] = mean(s[name] - s[ends[name]] for s in steps) / S
+    if seen.scheduler_stats:
+        out["num_preemptions"] = 3
+        if seen.scheduler_stats["prefix_cache_queries"]:
+            out["prefix_cache_hit_rate"] = 1 / 4
+    if seen.device_work:
+        out["device_late"] = None
+        if modelled:
+            told = "copy_bytes_per_second" in seen.device_work
+            out |= {
+                "device_time_per_step": modelled / S / len(steps),
+                "achieved_bandwidth": 6e9 * S / modelled,
+                "achieved_bandwidth_share": 6e9 * S / modelled / 3e10 if told else None,
+                "achieved_flops": 8e9 * S / modelled,
+                "achieved_flops_share": 8e9 * S / modelled / 5e11 if told else None,
+            }
+    if seen.wire_bytes:
+        out["wire_bytes_per_step"] = seen.wire_bytes / len(steps)
+    if done:
+        wall = (max(last[i] for i in done) - min(sent[i] for i in done)) / S
+        out |= {
+            "request_throughput": len(done) / wall if wall else None,
+            "seconds_per_request": wall / len(done) if wall else None,
+            "output_throughput": sum(tokens[i] for i in done) / wall if wall else None,
+            "ttft_median": median(first[i] - sent[i] for i in done) / S,
+            "ttft_p99": None,
+            "ttft_from_schedule_median": None if seen.schedule.max_concurrency
+            else median(first[i] - r.scheduled_ns.tolist()[i] for i in done) / S,
+            "tpot_median": median((last[i] - first[i]) / (tokens[i] - 1) for i in several) / S
+            if several else None,
+            "tpot_p99": None,
+            "e2el_median": median(last[i] - sent[i] for i in done) / S,
+        }  # fmt: skip
+    return out
+
+
+@settings(max_examples=150)
+@given(observations())
+def test_every_metric_is_what_its_definition_says(seen):
+    expected = by_hand(seen)
+    if expected.get("request_throughput", 0.0) is None:
+        return  # a request that is answered as it is sent: no wall time
+    values, invalid, steady_state, delivered = measure(seen, "timing")
+    assert set(values) == set(expected)
+    for name, value in expected.items():
+        assert values[name] == (
+            None if value is None else pytest.approx(value, rel=1e-6, abs=1e-12)
+        )
+    assert invalid == delivered == ""
+    assert steady_state.startswith("none: load stays within 5 % of its peak")
+
+
+@settings(max_examples=50)
+@given(observations())
+def test_metrics_are_known_ordered_and_of_their_mode(seen):
+    order = list(METRICS)
+    for mode in ("timing", "counts", "tracked", "opcodes"):
+        values = measure(seen, mode).metrics
+        assert list(values) == [name for name in order if name in values]
+    counts = measure(seen, "counts").metrics
+    assert not {name for name in counts if METRICS[name].kind == "timing"} - {
+        "full_pass_per_object"
+    }
+
+
+@given(st.integers(0, 300), st.integers(1, 300))
+def test_waits_that_overrun_by_more_than_a_hundredth_make_a_trial_invalid(late, length):
+    row = dict.fromkeys(STEP_COLUMNS, 0) | {
+        "process": 1, "num_rows": 1, "late_ns": late, "device_length_ns": length
+    }  # fmt: skip
+    seen = made_up(steps=np.array([[row[name] for name in STEP_COLUMNS]]))
+    invalid = measure(seen, "timing").invalid
+    assert bool(invalid) == (late / length > 0.01)
+    if invalid:
+        assert "the machine was too busy" in invalid
+
+
+def made_up(**changes) -> Observation:
+    zeros = np.zeros(1, np.int64)
+    requests = Requests(zeros, zeros, zeros, zeros, zeros, zeros, np.full(1, -1, np.int8))
+    steps = np.zeros((1, len(STEP_COLUMNS)), np.int64)
+    gaps = np.zeros(0, np.int64)
+    seen = Observation(
+        schedule([1]), requests, steps, gaps, 1, [events([])], [process()], 0, {}, {}, {}, 0
+    )
+    return seen._replace(**changes)
+
+
+@pytest.mark.parametrize(("number", "told"), [(661, False), (662, True)])
+def test_percentiles_need_enough_samples(number, told):
+    rng = np.random.default_rng(0)
+    steps = np.zeros((number, len(STEP_COLUMNS)), np.int64)
+    worst = rng.integers(1, 10**6, number)
+    steps[:, STEP_COLUMNS.index("worst_gap_ns")] = worst
+    sent = np.full(number, 1)
+    first = rng.integers(2, 10**6, number)
+    count, reason = np.full(number, 3), np.ones(number, np.int8)
+    requests = Requests(sent, sent, sent, first, 2 * first, count, reason)
+    pauses = [(i * 10**6, int(duration)) for i, duration in enumerate(worst)]
+    seen = made_up(
+        steps=steps, requests=requests, gaps=worst, events=[events(pauses)], window_ns=10**9
+    )
+    values = measure(seen, "timing").metrics
+    expected = {
+        "itl_p99": np.percentile(worst, 99) / S,
+        "ttft_p99": np.percentile(first - 1, 99) / S,
+        "tpot_p99": np.percentile(first / 2, 99) / S,
+        "gc_pause_p99": np.percentile(worst, 99) / S,
+    }
+    for name, value in expected.items():
+        assert values[name] == (pytest.approx(value) if told else None)
+
+
+def test_a_steady_window_is_measured_by_its_own_steps():
+    rng = np.random.default_rng(0)
+    number = 1_000
+    columns = {name: np.zeros(number, np.int64) for name in STEP_COLUMNS}
+    moment = 10**9
+    for i in range(number):
+        for name in ("start", *PHASES, "delivered"):
+            columns[name][i] = moment = moment + int(rng.integers(100_000, 110_000))
+    columns["in_flight"][:] = 8
+    columns["in_flight"][900:] = 3
+    columns["num_rows"][:] = rng.integers(1, 9, number)
+    columns["num_tokens"][:] = columns["num_rows"] * 2
+    columns["worst_gap_ns"][:] = rng.integers(1, 10**6, number)
+    columns["device_ns"][:] = 50_000
+    pauses = [(int(start), 5_000) for start in columns["launch"][::3]]
+    seen = made_up(steps=np.stack(list(columns.values()), axis=1), events=[events(pauses)])
+    steady = find_steady_state(seen.column("in_flight"), seen.length_ns)
+    values, invalid, words, _ = measure(seen, "timing")
+    assert (invalid, words) == ("", steady.words)
+    inside = range(steady.first, steady.after)
+    assert 662 <= len(inside) <= 900
+    seconds = (columns["delivered"][inside[-1]] - columns["delivered"][inside[0]]) / S
+    length = [int(columns["process"][i] - columns["start"][i]) for i in inside]
+    expected = {
+        "steady_share": len(inside) / number,
+        "steady_output_throughput": sum(columns["num_tokens"][i] for i in inside[1:]) / seconds,
+        "steady_itl_p99": np.percentile(columns["worst_gap_ns"][inside], 99) / S,
+        "steady_step_time_median": median(length) / S,
+        "steady_host_time_per_request_step": (sum(length) - 50_000 * len(inside)) / S
+        / int(columns["num_rows"][inside].sum()),
+        "steady_gc_pause_share": 5_000 / S * sum(i % 3 == 0 for i in inside) / seconds,
+    }  # fmt: skip
+    assert {name: values[name] for name in expected} == pytest.approx(expected)
+    assert steady_metrics(seen, steady) == pytest.approx(expected)
+
+
+def test_tracked_objects_are_counted_in_full_steps_alone():
+    columns = [STEP_COLUMNS.index(name) for name in ("start", *PHASES, "num_rows")]
+    script = [  # the count at the six stamps, and the rows
+        (100, 100, 103, 103, 110, 104, 8),
+        (106, 106, 106, 109, 108, 107, 8),
+        (110, 110, 150, 110, 110, 110, 2),
+        (110, 110, 110, 110, 110, 110, 8),
+    ]
+    steps = np.zeros((4, len(STEP_COLUMNS)), np.int64)
+    steps[:, columns] = script
+    values = measure(made_up(steps=steps), "tracked").metrics
+    assert values["tracked_peak_per_step"] == median([10, 3, 0])
+    assert values["tracked_survivors_per_step"] == mean([106 - 100, 110 - 106])
+
+
+def test_a_run_of_the_real_engine_agrees_with_its_stamps():
+    of = schedule([3, 1, 6, 2, 6], max_concurrency=3)
+    served = engine(of, msgspec.structs.replace(CELL, output_processing="overlapped"))
+    ticks = iter(range(1, 10**6, 7))
+    served.clock = lambda: next(ticks)
+    client = Client(served, served.step, of, VirtualClock())
+    client.run()
+    recorder = client.recorder
+    seen = made_up(
+        schedule=of, requests=recorder.requests, steps=recorder.steps, gaps=recorder.gaps
+    )
+    values = measure(seen, "timing").metrics
+    expected = by_hand(seen)
+    for name in expected:
+        if not name.startswith(("gc_collections", "tracked", "full_pass", "peak_rss")):
+            assert values[name] == (
+                None if expected[name] is None else pytest.approx(expected[name])
+            )
+    assert values["tpot_median"] == pytest.approx(0.010), "a token a step of the virtual clock"
