@@ -16,10 +16,10 @@ from statistics import median
 import msgspec
 
 from engines.builtin.engine import Engine
-from harness.experiment.grid import engine_config
 from harness.trial.arrival_fidelity import check_delivered
 from harness.trial.client import Client
 from harness.trial.clock import RealClock
+from harness.trial.engine_config import engine_config
 from harness.trial.observation import Observation
 from harness.trial.sender import Sender
 from harness.trial.spec import Cell

@@ -16,6 +16,19 @@ MAY_IMPORT = {
     "harness.cli": {"dashboards", "harness", "engines", "workloads", "gcbench"},
 }
 
+ROOMS = (
+    {"files", "format", "metrics"},
+    {"collector", "machine", "statistics"},
+    {"trial"},
+    {"experiment"},
+    {"suites", "tracking"},
+    {"report"},
+    {"calibrate"},
+    {"cli"},
+    {"__main__"},
+)
+"""Of harness, the lowest first: none knows a higher one, nor its neighbour."""
+
 HEAVY = {"torch", "triton", "vllm", "aiohttp"}
 MAY_LOAD_HEAVY = (
     "engines.builtin.device", "engines.builtin.model", "engines.builtin.worker",
@@ -86,16 +99,33 @@ def _wrong(each: Import) -> str:
     may = MAY_IMPORT["harness.cli" if _within(each.importer, "harness.cli") else package]
     if other in PACKAGES and other not in may:
         return f"{package} may not know {other}"
-    if _within(each.imported, "harness.cli") and not (
-        _within(each.importer, "harness.cli") or each.importer == "harness.__main__"
-    ):
+    if package != "harness" and _within(each.imported, "harness.cli"):
         return "the command line is the top"
-    if other in HEAVY:
-        if package != "engines":
-            return f"only engines may know {other}"
-        if each.at_load and not any(_within(each.importer, place) for place in MAY_LOAD_HEAVY):
-            return f"{other} is for the engine that needs it"
+    if package == other == "harness":
+        return _between_rooms(each)
+    return _too_heavy(each, package) if other in HEAVY else ""
+
+
+def _too_heavy(each: Import, package: str) -> str:
+    if package != "engines":
+        return f"only engines may know {each.imported.split('.')[0]}"
+    if each.at_load and not any(_within(each.importer, place) for place in MAY_LOAD_HEAVY):
+        return f"{each.imported.split('.')[0]} is for the engine that needs it"
     return ""
+
+
+def _between_rooms(each: Import) -> str:
+    """A room is a folder of harness, or a file beside the folders; harness itself has nothing."""
+    importer, imported = (f"{name}.".split(".")[1] for name in (each.importer, each.imported))
+    if importer == imported or not importer or not imported:
+        return ""
+    floors = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
+    for room in (importer, imported):
+        if room not in floors:
+            return f"harness.{room} is in none of ROOMS"
+    if floors[imported] < floors[importer]:
+        return ""
+    return f"harness.{importer} may not know harness.{imported}"
 
 
 def _within(module: str, package: str) -> bool:

@@ -49,19 +49,37 @@ def test_a_grid_is_checked_without_torch():
         ("engines/a.py", "import torch", "torch is for the engine that needs it"),
         ("engines/a.py", "class A:\n    import vllm", "vllm is for the engine that needs it"),
         ("engines/builtin/a.py", "import torch", "torch is for the engine that needs it"),
-        ("harness/a.py", "from harness import cli", "the command line is the top"),
-        ("harness/a.py", "from harness.cli.main import cli", "the command line is the top"),
-        ("harness/a.py", "def f():\n    import torch.cuda", "only engines may know torch"),
-        ("harness/a.py", "from dashboards import b", "harness may not know dashboards"),
+        ("harness/trial/a.py", "from harness import cli", "trial may not know harness.cli"),
+        (
+            "harness/trial/a.py",
+            "from harness.cli.main import cli",
+            "trial may not know harness.cli",
+        ),
+        ("harness/trial/a.py", "def f():\n    import torch.cuda", "only engines may know torch"),
+        ("harness/trial/a.py", "from dashboards import b", "harness may not know dashboards"),
         ("dashboards/a.py", "import torch", "only engines may know torch"),
         ("dashboards/a.py", "import engines.registry", "dashboards may not know engines"),
         ("dashboards/a.py", "import harness.cli.run", "the command line is the top"),
-        ("harness/a.py", "from . import b", "imports are absolute"),
-        ("harness/a.py", "from harness import b", "circle: harness.a -> harness.b -> harness.a"),
+        ("harness/trial/a.py", "from . import b", "imports are absolute"),
+        ("harness/trial/a.py", "import harness.experiment.c", "trial may not know harness.exper"),
+        ("harness/trial/a.py", "import harness.experiment", "trial may not know harness.experim"),
+        ("harness/machine/a.py", "import harness.statistics.c", "machine may not know harness.st"),
+        ("harness/other/a.py", "import harness.metrics", "harness.other is in none of ROOMS"),
+        ("harness/cli/a.py", "import harness.other", "harness.other is in none of ROOMS"),
+        ("gcbench/a.py", "import harness.metrics", "gcbench may not know harness"),
+        (
+            "harness/trial/a.py",
+            "from harness.trial import b",
+            "circle: harness.trial.a -> harness.trial.b -> harness.trial.a",
+        ),
     ],
 )
 def test_an_import_that_runs_the_wrong_way_is_found(tmp_path, path, line, complaint):
-    files = {"harness/cli/__init__.py": "", "harness/b.py": "import harness.a", path: line}
+    files = {
+        "harness/cli/__init__.py": "",
+        "harness/trial/b.py": "import harness.trial.a",
+        path: line,
+    }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -75,11 +93,12 @@ def test_what_is_allowed_passes(tmp_path):
         "workloads/a.py": "import numpy",
         "engines/a.py": "def f():\n    import torch",
         "engines/builtin/device/cuda.py": "import torch",
-        "harness/a.py": "import workloads.a, engines.a",
-        "harness/b.py": "import harness.a\ndef f():\n    import harness.c",
-        "harness/c.py": "import harness.b",
+        "harness/trial/a.py": "import workloads.a, engines.a, gcbench.a, harness.metrics",
+        "harness/trial/b.py": "import harness.trial.a\ndef f():\n    import harness.trial.c",
+        "harness/trial/c.py": "import harness.trial.b",
+        "harness/experiment/a.py": "import harness.trial.a, harness.statistics.b",
         "harness/__main__.py": "def main():\n    import harness.cli",
-        "harness/cli/__init__.py": "import harness.a",
+        "harness/cli/__init__.py": "import harness.experiment.a",
         "dashboards/a.py": "import harness.experiment.result",
         "harness/cli/dashboard.py": "def f():\n    import dashboards.a",
     }.items():

@@ -4,7 +4,7 @@ import gc
 from typing import NamedTuple
 
 from harness.collector.policy import DEFAULT_THRESHOLDS, Policy, parse_policy
-from harness.trial.spec import GcState
+from harness.collector.result import GcState
 
 
 def apply_policy(role: str, policy_text: str, batch_size: int) -> None:

@@ -13,6 +13,7 @@ from harness.collector.heap import full_pass_seconds
 from harness.collector.phase import release_held, set_counter_phase
 from harness.collector.policy import parse_policy
 from harness.collector.probe import Events, Probe
+from harness.collector.result import GcState, ProcessResult
 from harness.collector.state import (
     Snapshot,
     apply_policy,
@@ -21,7 +22,6 @@ from harness.collector.state import (
     restore,
     snapshot,
 )
-from harness.trial.spec import GcState, ProcessResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from typing import Any, Literal
 import msgspec
 
 from engines.protocol import Setting
-from harness.trial.spec import Cell, ProcessResult, TrialFailure
+from harness.collector.result import ProcessResult
+from harness.statistics.verdict import Verdict
+from harness.trial.spec import Cell, TrialFailure
 
 SCHEMA = "gcbench.experiment/1"
-
-Verdict = Literal["better", "worse", "same", "inconclusive"]
 
 
 class MetricSamples(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.experiment.comparisons import comparisons
 from harness.experiment.grid import AXES, groups, is_exact, varying
 from harness.experiment.outcomes import Samples, Trials
 from harness.experiment.plan import Plan, without_collector
@@ -18,7 +19,6 @@ from harness.experiment.result import (
 from harness.experiment.store import TrialKey
 from harness.metrics import METRICS
 from harness.statistics.paired_ratio import FEWEST_PAIRS, Ratio, paired_ratio
-from harness.statistics.verdict import comparisons
 from harness.trial.spec import Cell, TrialFailure, TrialResult
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from harness import format as fmt
+from harness.collector.result import ProcessResult
 from harness.experiment.result import CellResult, ExperimentResult
 from harness.report.header import varying_axes
 from harness.report.summary import collections_words, median, on_device
 from harness.report.table import PlainTable, Row
-from harness.trial.spec import ProcessResult
 
 Labels = Mapping[str, str]
 """What each value of the axis ``release`` is called."""

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Sequence
 
 from engines.protocol import PHASES
 from harness import format as fmt
-from harness.experiment.result import CellResult, Comparison, ExperimentResult, Verdict, cell_id
+from harness.experiment.result import CellResult, Comparison, ExperimentResult, cell_id
 from harness.metrics import METRICS
 from harness.report.header import varying_axes
 from harness.report.table import PlainTable, Row
+from harness.statistics.verdict import Verdict
 from harness.trial.spec import TrialFailure
 
 VERDICTS: dict[Verdict, str] = {

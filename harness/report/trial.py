@@ -5,11 +5,12 @@ from rich.table import Table
 from rich.text import Text
 
 from harness import format as fmt
+from harness.collector.result import ProcessResult
 from harness.metrics import METRICS
 from harness.report.summary import collections_words
 from harness.report.table import PlainTable, Row
 from harness.report.terminal import WIDTH, print_pairs, print_table
-from harness.trial.spec import NOT_IN_USE, Cell, ProcessResult, TrialResult
+from harness.trial.spec import NOT_IN_USE, Cell, TrialResult
 
 _SUBJECTS = {
     "Requests": (

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from harness.experiment.result import Comparison, Verdict
 from harness.statistics.paired_ratio import ALPHA, MIN_ROUNDS, Ratio, holm
+
+Verdict = Literal["better", "worse", "same", "inconclusive"]
 
 LEAST_CHANGE = 0.75
 """Part of the tolerance below which no change is called better or worse: at 2 % it is 1.5 %, half
@@ -28,37 +29,6 @@ def decide(
         )
     adjusted = holm([ratio.p for ratio in ratios])
     return [_verdict(r, p, direction, tolerance) for r, p in zip(ratios, adjusted, strict=True)]
-
-
-def comparisons(
-    metric: str,
-    names: Sequence[tuple[str, str]],
-    ratios: Sequence[Ratio],
-    direction: Literal["higher", "lower"],
-    tolerance: float,
-) -> list[Comparison]:
-    """The ratios of one family with their verdicts; ``names``: each one's baseline and candidate.
-
-    Raises ValueError as `decide`.
-    """
-    verdicts = decide(ratios, direction, tolerance)
-    adjusted = holm([ratio.p for ratio in ratios])
-    return [
-        Comparison(
-            metric=metric,
-            baseline=baseline,
-            candidate=candidate,
-            ratio=ratio.ratio,
-            ci95=ratio.ci95,
-            verdict=verdict,
-            p_adjusted=p,
-            mde=ratio.mde,
-            rounds=ratio.rounds,
-        )
-        for (baseline, candidate), ratio, verdict, p in zip(
-            names, ratios, verdicts, adjusted, strict=True
-        )
-    ]
 
 
 def _verdict(ratio: Ratio, p: float, direction: str, tolerance: float) -> Verdict:

@@ -6,8 +6,8 @@ import numpy as np
 
 from engines.protocol import PHASES, Int64Array
 from harness.collector.probe import Events
+from harness.collector.result import ProcessResult
 from harness.trial.recorder import STEP_COLUMNS, Requests
-from harness.trial.spec import ProcessResult
 from workloads.schedule import Schedule
 
 Values = dict[str, float | None]

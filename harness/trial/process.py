@@ -20,7 +20,7 @@ from engines.registry import ENGINES
 from harness.collector import heap, window
 from harness.collector.on_wait import busy_hook
 from harness.collector.probe import Events
-from harness.experiment.grid import engine_config
+from harness.collector.result import ProcessResult
 from harness.files import StoreError, writing
 from harness.machine.describe import code_identity
 from harness.machine.interpreter import this_interpreter
@@ -28,11 +28,12 @@ from harness.trial.arrivals import comes_by_itself
 from harness.trial.client import Client
 from harness.trial.clock import PausedClock, RealClock, VirtualClock
 from harness.trial.compute_metrics import host_seconds_by_slice, measure
+from harness.trial.engine_config import engine_config
 from harness.trial.modes import MODES
 from harness.trial.observation import Observation, device_work
 from harness.trial.recorder import STEP_COLUMNS
 from harness.trial.sender import Sender
-from harness.trial.spec import PAUSED, READY, REFUSED, ProcessResult, Trial, TrialResult
+from harness.trial.spec import PAUSED, READY, REFUSED, Trial, TrialResult
 from harness.trial.warm_up import warm_up
 from workloads.schedule import Schedule
 

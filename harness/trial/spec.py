@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from engines.protocol import Setting
+from harness.collector.result import ProcessResult
 
 TRIAL_SCHEMA = "gcbench.trial/1"
 RESULT_SCHEMA = "gcbench.trial-result/1"
@@ -82,29 +83,6 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     rows_path: str = ""
     slice_steps: int = 0
     schema: str = TRIAL_SCHEMA
-
-
-class GcState(msgspec.Struct, frozen=True, kw_only=True):
-    """The collector as read back from a process while its policy was in force."""
-
-    enabled: bool
-    thresholds: tuple[int, int, int]
-    freeze_count: int
-    tracked_objects: int
-
-
-class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What the collector did in one process of the trial; generations 0, 1, 2."""
-
-    role: str
-    policy: str
-    state: GcState
-    collections: tuple[int, int, int]
-    collected: tuple[int, int, int]
-    pause_seconds: tuple[float, float, float]
-    max_pause_seconds: float
-    full_pass_seconds: float
-    probe_dropped: int = 0
 
 
 class TrialResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -38,12 +38,13 @@ from dashboards.names import Names
 from dashboards.series import all_series
 from dashboards.site import build
 from harness.cli.main import main
+from harness.collector.result import GcState, ProcessResult
 from harness.experiment.store import RunStore, trial_key
 from harness.tracking.changes import latest_changes
 from harness.tracking.examine_history import examine_all
 from harness.tracking.history import load
 from harness.tracking.triage import NOTHING_SAID
-from harness.trial.spec import Cell, GcState, ProcessResult, TrialFailure, TrialResult
+from harness.trial.spec import Cell, TrialFailure, TrialResult
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "results" / "published"

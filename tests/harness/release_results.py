@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harness.collector.result import GcState, ProcessResult
 from harness.experiment.result import CellResult, ExperimentResult, MetricSamples
-from harness.trial.spec import GcState, ProcessResult
 
 COUNTS = ("gc_collections_gen0", "gc_collections_gen1", "gc_collections_gen2",
           "tracked_peak_per_step", "tracked_survivors_per_step", "tracked_heap")  # fmt: skip

@@ -8,12 +8,14 @@ import msgspec
 import numpy as np
 
 from engines.builtin.engine import Engine
-from harness.experiment.grid import baselines, engine_config
+from harness.collector.result import GcState, ProcessResult
+from harness.experiment.grid import baselines
 from harness.experiment.plan import Plan, default_decider
 from harness.experiment.result import ExperimentResult
 from harness.experiment.store import TrialKey
 from harness.experiment.summarise import summarise
-from harness.trial.spec import Cell, GcState, ProcessResult, Trial, TrialFailure, TrialResult
+from harness.trial.engine_config import engine_config
+from harness.trial.spec import Cell, Trial, TrialFailure, TrialResult
 from workloads.schedule import Schedule
 
 CELL = Cell(workload="small", device="null", batch_size=8)

@@ -4,7 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.experiment.result import Comparison, Verdict
+from harness.experiment.result import Comparison
+from harness.statistics.verdict import Verdict
 from harness.tracking.gate.trees import Tree
 from harness.trial.spec import TrialFailure
 

@@ -5,12 +5,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from harness.experiment.comparisons import comparisons
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import Plan
 from harness.experiment.result import Comparison
 from harness.experiment.store import TrialKey
 from harness.statistics.paired_ratio import FEWEST_PAIRS, paired_ratio
-from harness.statistics.verdict import comparisons
 from harness.tracking.gate.plan import DECIDES, Pair
 from harness.tracking.gate.result import Attribution, TimingChange
 from harness.trial.spec import Cell, TrialFailure, TrialResult

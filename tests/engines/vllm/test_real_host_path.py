@@ -13,8 +13,9 @@ from vllm_trials import TIMEOUT_SECONDS, cell, outputs, run, schedule, trial
 
 from engines.protocol import FinishReason
 from harness.collector.policy import DEFAULT_THRESHOLDS
+from harness.collector.result import ProcessResult
 from harness.experiment.local_executor import _TrialProcess
-from harness.trial.spec import ProcessResult, TrialFailure, TrialResult
+from harness.trial.spec import TrialFailure, TrialResult
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
 

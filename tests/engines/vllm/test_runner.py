@@ -11,7 +11,7 @@ from vllm_trials import cell, outputs, schedule
 
 from engines.builtin.registries import REPRESENTATIONS
 from engines.vllm.runner import Runner
-from harness.experiment.grid import engine_config
+from harness.trial.engine_config import engine_config
 
 BATCH = 4
 SHAPES = [name for name in REPRESENTATIONS.names() if REPRESENTATIONS.load(name).owns_memory]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from harness.collector.policy import DEFAULT_THRESHOLDS
+from harness.collector.result import GcState
 from harness.collector.state import apply_policy, check_state, read_state, restore, snapshot
-from harness.trial.spec import GcState
 
 GEN0, GEN1, GEN2 = DEFAULT_THRESHOLDS
 BATCH_SIZE = 1024

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from harness.collector.policy import DEFAULT_THRESHOLDS
+from harness.collector.result import ProcessResult
 from harness.collector.window import close_window, open_window, window_events, window_refusal
-from harness.trial.spec import ProcessResult
 
 BATCH_SIZE = 1024
 POLICIES = (

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from small import CELL, schedule
 
 from harness.cli.options import AXIS_DEFAULTS
-from harness.experiment.grid import AXES, Grid, baselines, cross, engine_config, groups, varying
+from harness.experiment.grid import AXES, Grid, baselines, cross, groups, varying
+from harness.trial.engine_config import engine_config
 from harness.trial.spec import Cell
 
 SCHEDULE = schedule([4, 9])

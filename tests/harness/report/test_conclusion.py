@@ -3,15 +3,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from harness.experiment.result import (
-    CellResult,
-    Comparison,
-    ExperimentResult,
-    MetricSamples,
-    Verdict,
-)
+from harness.collector.result import GcState, ProcessResult
+from harness.experiment.result import CellResult, Comparison, ExperimentResult, MetricSamples
 from harness.report.conclusion import conclude
-from harness.trial.spec import GcState, ProcessResult
+from harness.statistics.verdict import Verdict
 
 
 def samples(*values: float | None) -> MetricSamples:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.collector.result import GcState, ProcessResult
 from harness.experiment.result import CellResult, Comparison, ExperimentResult, MetricSamples
 from harness.machine.doctor import Finding
 from harness.metrics import METRICS
@@ -28,7 +29,7 @@ from harness.report.summary import cells_table
 from harness.report.terminal import print_table
 from harness.report.trial import by_subject
 from harness.statistics.noise_floor import NoiseFloor
-from harness.trial.spec import Cell, GcState, ProcessResult, TrialFailure, TrialResult
+from harness.trial.spec import Cell, TrialFailure, TrialResult
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 

@@ -1,0 +1,26 @@
+"""What is known of a process's collector after a window: how it was set, what it did."""
+
+import msgspec
+
+
+class GcState(msgspec.Struct, frozen=True, kw_only=True):
+    """The collector as read back from a process while its policy was in force."""
+
+    enabled: bool
+    thresholds: tuple[int, int, int]
+    freeze_count: int
+    tracked_objects: int
+
+
+class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What the collector did in one process of the trial; generations 0, 1, 2."""
+
+    role: str
+    policy: str
+    state: GcState
+    collections: tuple[int, int, int]
+    collected: tuple[int, int, int]
+    pause_seconds: tuple[float, float, float]
+    max_pause_seconds: float
+    full_pass_seconds: float
+    probe_dropped: int = 0
