@@ -16,10 +16,11 @@ import tempfile
 from pathlib import Path
 
 from engines.builtin.registries import DELIVERIES, REPRESENTATIONS
+from harness.axes import Cell
 from harness.experiment.grid import cross
 from harness.experiment.local_executor import isolate
 from harness.machine.describe import cores_usable
-from harness.trial.spec import Cell, Mode, Trial, TrialFailure
+from harness.trial.spec import Mode, Trial, TrialFailure
 from workloads import catalog
 
 WORKLOAD = "opt125m-48-200"

@@ -15,9 +15,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from harness.axes import Cell
 from harness.collector.probe import Probe
 from harness.experiment.local_executor import isolate
-from harness.trial.spec import Cell, Trial, TrialResult
+from harness.trial.spec import Trial, TrialResult
 from workloads import catalog
 
 PASSES = 5_000

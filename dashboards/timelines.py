@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 
 from dashboards.names import Names
 from harness import format as fmt
+from harness.axes import values, worth_mentioning
 from harness.experiment.store import read_rows, read_trial
 from harness.files import StoreError
 from harness.tracking.folders import down_to
 from harness.trial.recorder import STEP_COLUMNS
-from harness.trial.spec import NOT_IN_USE, TrialResult
+from harness.trial.spec import TrialResult
 
 PHASES = STEP_COLUMNS[1 : STEP_COLUMNS.index("delivered")]
 MOST_STEPS = 20_000
@@ -98,8 +99,8 @@ def _timeline(path: Path, names: Names) -> Timeline:
         about=[
             ("experiment", folder.name),
             ("trial", key),
-            ("cell", ", ".join(f"{axis} {getattr(cell, axis)}" for axis in cell.__struct_fields__
-                               if getattr(cell, axis) not in NOT_IN_USE)),
+            ("cell", ", ".join(f"{axis} {value}"
+                               for axis, value in worth_mentioning(values(cell)).items())),
             ("interpreter", result.interpreter),
             ("commit", result.code_commit[:12]),
             ("invalid", result.invalid),

@@ -17,7 +17,7 @@ MAY_IMPORT = {
 }
 
 ROOMS = (
-    {"files", "format", "metrics"},
+    {"axes", "files", "format", "metrics"},
     {"collector", "machine", "statistics"},
     {"trial"},
     {"experiment"},

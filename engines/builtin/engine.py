@@ -128,8 +128,6 @@ class Engine:
                     f"--tensor-parallel {config.tensor_parallel_size}: device {config.device} has "
                     "no model to divide; use cpu or cuda"
                 )
-        if config.engine_core != "in-process":
-            return f"--engine-core {config.engine_core}: the built-in engine has but one process"
         return ""
 
     def __init__(self, config: EngineConfig) -> None:

@@ -9,7 +9,6 @@ from engines.vllm.model_folder import model_folder
 
 _ASYNC_SCHEDULER = "vllm.v1.core.sched.async_scheduler.AsyncScheduler"
 _ENGINE_CORES = ("in-process", "process")
-_OFF = ("none", "none", "none")
 _SCHEDULER = "vllm.v1.core.sched.scheduler.Scheduler"
 
 
@@ -29,16 +28,8 @@ def check(config: EngineConfig) -> None:
 
 def contradiction(config: EngineConfig) -> str:
     """What no vLLM can do, in one sentence, or ""."""
-    if config.delivery != "per_request":
-        return f"{config.delivery} delivery: vLLM's scheduler reads one request at a time"
     if config.num_accepted != (1,):
         return "several tokens a step: vLLM takes them from a draft model, and here is none"
-    if (config.dtype, config.sampling) != ("auto", "greedy"):
-        return "--dtype and --sampling are of the built-in engine's cpu and cuda devices"
-    if config.tensor_parallel_size > 1:
-        return "--tensor-parallel is of the built-in engine's cpu and cuda devices"
-    if config.tokenizer or (config.detokenizer, config.logprobs, config.request_streams) != _OFF:
-        return "detokenizer, logprobs and request streams are parts of the built-in engine"
     return ""
 
 

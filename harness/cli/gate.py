@@ -13,6 +13,7 @@ from rich.console import Console
 
 from engines.protocol import EngineClass
 from engines.registry import ENGINES
+from harness.axes import AXES, Cell
 from harness.cli.exit_codes import ExitCode
 from harness.cli.gate_run import GateRun
 from harness.cli.options import axis_options, run_options, workload_options
@@ -39,7 +40,6 @@ from harness.tracking.gate.plan import Pair, pair
 from harness.tracking.gate.result import GateResult
 from harness.tracking.gate.trees import WORK_TREE, Tree, differences, find_commit, take_tree
 from harness.tracking.gate.words import conclude_gate
-from harness.trial.spec import Cell
 
 EXAMPLES = """
 \b
@@ -262,7 +262,7 @@ def _again(axes: Sequence[str], each: Pair) -> str:
     """The command of this run, narrowed to one cell."""
     cell = each.base
     flags = [part for axis in axes
-             for part in (f"--{axis.replace('_', '-')}", str(getattr(cell, axis)))]  # fmt: skip
+             for part in (AXES[axis].flag, str(getattr(cell, axis)))]  # fmt: skip
     return " ".join([command_line(), shlex.join(flags)]).strip()
 
 

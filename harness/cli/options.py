@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from harness.experiment.grid import AXES
+from harness.axes import AXES, Value
 from workloads import catalog
 from workloads.acceptance import parse_acceptance
 from workloads.arrivals import parse_arrivals
@@ -39,84 +39,20 @@ class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic from clic
         return list(dict.fromkeys(values))
 
 
-_AXES: list[tuple[str, CommaList, str]] = [
-    ("workload", CommaList(), "Names, .toml files or traces (.csv, .jsonl)."),
-    ("engine", CommaList(), "builtin, vllm-hostpath (vLLM without its model) or vllm (all of it)."),
-    ("release", CommaList(), "Source trees, of gcbench or vLLM; prepared versions of vLLM."),
-    ("model", CommaList(), "A shipped config or a model's folder; the workload names one."),
-    ("dtype", CommaList(), "Of cpu and cuda: auto, float32, bfloat16 or float16."),
-    ("sampling", CommaList(), "Of cpu and cuda: greedy or TEMPERATURE[:TOP_K[:TOP_P]]."),
-    ("enforce-eager", CommaList(), "Of cuda: off, or on: no CUDA graphs, as in vLLM."),
-    ("tensor-parallel", CommaList(int), "Ranks of cpu and cuda, a worker process each; 0: one."),
-    ("device", CommaList(), "modelled (a wait is the accelerator), null (no time), cpu, cuda."),
-    ("device-profile", CommaList(), "Modelled accelerator: a name or a .toml file."),
-    ("representation", CommaList(), "Shapes of the sampled tokens."),
-    ("delivery", CommaList(), "per_request (a loop, as vLLM) or columnar (the batch at once)."),
-    ("gc", CommaList(), "Collector policies, combined with +, e.g. freeze+threshold:50000/20/20."),
-    ("batch-size", CommaList(int), "Requests in a batch at most (vLLM's max_num_seqs)."),
-    ("max-model-len", CommaList(int), "Tokens of a request at most; 0: the longest one's."),
-    ("max-num-batched-tokens", CommaList(int), "Token budget of a step; 0: 8,192, or the batch."),
-    ("num-gpu-blocks-override", CommaList(int), "KV blocks; 0: what the device's memory holds."),
-    ("prefix-caching", CommaList(), "off, or on: prompts share the blocks of equal prefixes."),
-    ("scheduling-policy", CommaList(), "fcfs or priority."),
-    ("detokenizer", CommaList(), "none, decode_stream (a call a token, as vLLM) or byte_table."),
-    ("tokenizer", CommaList(), "A tokenizer.json; a small one is shipped."),
-    ("logprobs", CommaList(), "none, lists:K (vLLM's dictionaries) or arrays:K (vLLM #28245)."),
-    ("request-streams", CommaList(), "none, or collector: a stream for each request, as vLLM."),
-    ("output-processing", CommaList(), "inline, or overlapped with the next step."),
-    ("worker", CommaList(), "Where the runner lives: in-process or process."),
-    ("wire", CommaList(), "What crosses to a worker process."),
-    ("engine-core", CommaList(), "vLLM's engine core: in-process with its front end, or process."),
-    ("heap-objects", CommaList(int), "Tracked objects to top the heap up to."),
-    ("python", CommaList(), "Interpreters (paths) that have gcbench installed."),
-]
-
-AXIS_DEFAULTS: dict[str, list[str | int]] = {
-    "workload": ["opt125m-48-200"],
-    "engine": ["builtin"],
-    "release": [""],
-    "model": [""],
-    "dtype": ["auto"],
-    "sampling": ["greedy"],
-    "enforce_eager": ["off"],
-    "tensor_parallel": [0],
-    "device": [""],
-    "device_profile": [""],
-    "representation": [""],
-    "delivery": ["per_request"],
-    "gc": ["default"],
-    "batch_size": [1024],
-    "max_model_len": [0],
-    "max_num_batched_tokens": [0],
-    "num_gpu_blocks_override": [0],
-    "prefix_caching": ["off"],
-    "scheduling_policy": ["fcfs"],
-    "detokenizer": ["none"],
-    "tokenizer": [""],
-    "logprobs": ["none"],
-    "request_streams": ["none"],
-    "output_processing": ["inline"],
-    "worker": ["in-process"],
-    "wire": ["pickle"],
-    "engine_core": ["in-process"],
-    "heap_objects": [0],
-    "python": [""],
-}
-
-
 def axis_options(
-    without: Collection[str] = (), **defaults: list[str | int]
+    without: Collection[str] = (), **defaults: list[Value]
 ) -> Callable[[Command], Command]:
     """Adds a flag for each axis ``without`` some; a command can have defaults of its own."""
 
     def add(command: Command) -> Command:
-        for flag, kind, words in reversed(_AXES):
-            if flag.replace("-", "_") in without:
+        for axis in reversed(AXES.values()):
+            if axis.name in without:
                 continue
-            default = (AXIS_DEFAULTS | defaults)[flag.replace("-", "_")]
+            default = defaults.get(axis.name, [axis.default])
             shown = ",".join(str(value) for value in default if value != "")
-            text = f"{words} [default: {shown}]" if shown else words
-            command = click.option(f"--{flag}", type=kind, default=default, help=text)(command)
+            text = f"{axis.help} [default: {shown}]" if shown else axis.help
+            kind = CommaList(axis.kind)
+            command = click.option(axis.flag, type=kind, default=default, help=text)(command)
         return command
 
     return add
@@ -169,12 +105,12 @@ def run_options(command: Command) -> Command:
     return command
 
 
-def take_axes(flags: dict[str, Any]) -> dict[str, list[str | int]]:
+def take_axes(flags: dict[str, Any]) -> dict[str, list[Value]]:
     """Take the axes out of a command's flags, in the order of the grid."""
     return {axis: flags.pop(axis) for axis in AXES}
 
 
-def take_workloads(axes: dict[str, list[str | int]], flags: dict[str, Any]) -> list[Workload]:
+def take_workloads(axes: dict[str, list[Value]], flags: dict[str, Any]) -> list[Workload]:
     """Take the workload flags and make the workloads of the axis, which then has their names.
 
     Raises ValueError for anything that cannot be read.

@@ -15,6 +15,7 @@ import msgspec
 from rich.console import Console
 
 from engines.registry import ENGINES
+from harness.axes import Cell
 from harness.cli.options import take_axes, take_workloads
 from harness.cli.progress import TrialProgress
 from harness.experiment.grid import baselines, cross, varying
@@ -26,7 +27,7 @@ from harness.experiment.store import RunStore, new_name, trial_key, write_json
 from harness.experiment.summarise import summarise
 from harness.machine.describe import describe
 from harness.metrics import METRICS
-from harness.trial.spec import Cell, Mode, Trial, TrialFailure, TrialResult
+from harness.trial.spec import Mode, Trial, TrialFailure, TrialResult
 from workloads.whole_file import temporary_name
 
 INTERRUPTED = "Interrupted before everything was measured."

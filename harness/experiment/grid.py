@@ -9,13 +9,10 @@ import msgspec
 
 from engines.protocol import EngineClass
 from engines.registry import ENGINES
+from harness.axes import AXES, Cell
 from harness.collector.policy import parse_policy
 from harness.trial.engine_config import engine_config, unsized_config
-from harness.trial.spec import Cell
 from workloads.schedule import Schedule
-
-AXES = tuple(axis for axis in Cell.__struct_fields__ if axis != "copy")
-"""Every axis, in the order in which a grid is crossed."""
 
 _COMPLETED = ("device", "device_profile", "representation")
 """What an engine fills in where it was left open."""
@@ -37,47 +34,64 @@ def cross(
 ) -> Grid:
     """All combinations that can be run; ``models`` says which model a workload suits.
 
+    An axis that is left out of ``axes`` has its default.
+
     Raises ValueError where none can be run, or a name is unknown.
     """
     cells: list[Cell] = []
     left_out: list[str] = []
-    for values in product(*axes.values()):
-        cell = msgspec.convert(dict(zip(axes, values, strict=True)), Cell)
-        policy = parse_policy(cell.gc)
-        for flag in (
-            "heap_objects",
-            "max_model_len",
-            "max_num_batched_tokens",
-            "tensor_parallel",
-        ):
-            if getattr(cell, flag) < 0:
-                name = flag.replace("_", "-")
-                raise ValueError(f"--{name} {getattr(cell, flag)}: must be 0 or more")
-        if 0 < cell.max_model_len < (longest := schedules[cell.workload].max_model_len):
-            raise ValueError(
-                f"--max-model-len {cell.max_model_len}: the longest request of {cell.workload} has "
-                f"{longest} tokens, prompt and output together"
-            )
+    given = {name: axes[name] for name in AXES if name in axes}
+    for point in product(*given.values()):
+        cell = msgspec.convert(dict(zip(given, point, strict=True)), Cell)
+        schedule = schedules[cell.workload]
+        _check_numbers(cell, schedule)
+        parse_policy(cell.gc)
         engine: EngineClass = ENGINES.load(cell.engine)
+        if why := _not_taken(cell):
+            left_out.append(why)
+            continue
         cell = msgspec.structs.replace(cell, model=cell.model or models[cell.workload])
-        config = engine.complete(engine_config(cell, schedules[cell.workload]))
+        config = engine.complete(engine_config(cell, schedule))
         engine.validate(config)
         completed = {name: getattr(config, name) for name in _COMPLETED}
         cell = msgspec.structs.replace(cell, **completed)
-        why = engine.contradiction(config)
-        if not why and schedules[cell.workload].stop and cell.detokenizer == "none":
-            why = (
-                "--stop: there is no text with --detokenizer none; use byte_table or decode_stream"
-            )
-        if not why and "on_wait" in policy and not engine.has_wait_hook:
-            why = f"--gc {cell.gc}: engine {cell.engine} does not say when its device is busy"
-        if why:
+        if why := engine.contradiction(config) or _contradiction(cell, engine, schedule):
             left_out.append(why)
         else:
             cells.append(cell)
     if not cells:
         raise ValueError(left_out[0])
     return Grid(list(dict.fromkeys(cells)), list(dict.fromkeys(left_out)))
+
+
+def _check_numbers(cell: Cell, schedule: Schedule) -> None:
+    for axis in AXES.values():
+        value = getattr(cell, axis.name)
+        if isinstance(value, int) and value < axis.least:
+            raise ValueError(f"{axis.flag} {value}: must be {axis.least} or more")
+    if 0 < cell.max_model_len < schedule.max_model_len:
+        raise ValueError(
+            f"--max-model-len {cell.max_model_len}: the longest request of {cell.workload} has "
+            f"{schedule.max_model_len} tokens, prompt and output together"
+        )
+
+
+def _contradiction(cell: Cell, engine: EngineClass, schedule: Schedule) -> str:
+    if schedule.stop and cell.detokenizer == "none":
+        return "--stop: there is no text with --detokenizer none; use byte_table or decode_stream"
+    if "on_wait" in parse_policy(cell.gc) and not engine.has_wait_hook:
+        return f"--gc {cell.gc}: engine {cell.engine} does not say when its device is busy"
+    return ""
+
+
+def _not_taken(cell: Cell) -> str:
+    """The axes on which the cell asks its engine for what only others have, in a sentence."""
+    asked = [axis for axis in AXES.values() if axis.engines and cell.engine not in axis.engines
+             and getattr(cell, axis.name) != axis.default]  # fmt: skip
+    if not asked:
+        return ""
+    flags = ", ".join(f"{axis.flag} {getattr(cell, axis.name)}" for axis in asked)
+    return f"{flags}: engine {cell.engine} does not take it; only {' and '.join(asked[0].engines)}"
 
 
 def is_exact(cell: Cell) -> bool:
@@ -101,7 +115,7 @@ def groups(cells: Sequence[Cell]) -> list[int]:
 
 def varying(cells: Sequence[Cell]) -> list[str]:
     """The axes in which the cells differ, in order."""
-    fields = Cell.__struct_fields__
+    fields = Cell.__struct_fields__  # copies differ, too
     return [axis for axis in fields if len({getattr(cell, axis) for cell in cells}) > 1]
 
 

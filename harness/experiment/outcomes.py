@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping
 
+from harness.axes import Cell
 from harness.experiment.plan import COLLECTING, EXACT_ROUND, Plan, without_collector
 from harness.experiment.store import TrialKey
 from harness.metrics import Metric
-from harness.trial.spec import Cell, TrialFailure, TrialResult
+from harness.trial.spec import TrialFailure, TrialResult
 
 Samples = list[float | None]
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from harness.axes import Cell
 from harness.experiment.grid import groups
-from harness.trial.spec import Cell, Mode
+from harness.trial.spec import Mode
 
 EXACT_ROUND = 0
 """Round number under which trials that are not timings are kept; timing rounds count from 1."""

@@ -5,9 +5,10 @@ from typing import Any, Literal
 import msgspec
 
 from engines.protocol import Setting
+from harness.axes import Cell
 from harness.collector.result import ProcessResult
 from harness.statistics.verdict import Verdict
-from harness.trial.spec import Cell, TrialFailure
+from harness.trial.spec import TrialFailure
 
 SCHEMA = "gcbench.experiment/1"
 

@@ -8,12 +8,13 @@ from typing import Protocol
 
 import msgspec
 
+from harness.axes import Cell
 from harness.experiment.grid import is_alone
 from harness.experiment.plan import Plan, Turn, exact_turns, timing_round
 from harness.experiment.store import RunStore, TrialKey, trial_key
 from harness.machine.describe import cores_usable
 from harness.statistics.paired_ratio import Estimate, is_precise
-from harness.trial.spec import Cell, Trial, TrialFailure, TrialResult
+from harness.trial.spec import Trial, TrialFailure, TrialResult
 
 Outcome = TrialResult | TrialFailure
 Outcomes = dict[TrialKey, Outcome]

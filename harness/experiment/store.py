@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.axes import Cell
 from harness.experiment.result import SCHEMA as EXPERIMENT_SCHEMA
 from harness.experiment.result import ExperimentResult
 from harness.files import (
@@ -34,7 +35,7 @@ from harness.files import (
     write_whole,
     writing,
 )
-from harness.trial.spec import RESULT_SCHEMA, Cell, Mode, TrialFailure, TrialResult
+from harness.trial.spec import RESULT_SCHEMA, Mode, TrialFailure, TrialResult
 
 __all__ = [
     "RunStore",

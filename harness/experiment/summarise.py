@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from harness.axes import Cell, values
 from harness.experiment.comparisons import comparisons
-from harness.experiment.grid import AXES, groups, is_exact, varying
+from harness.experiment.grid import groups, is_exact, varying
 from harness.experiment.outcomes import Samples, Trials
 from harness.experiment.plan import Plan, without_collector
 from harness.experiment.result import (
@@ -19,7 +20,7 @@ from harness.experiment.result import (
 from harness.experiment.store import TrialKey
 from harness.metrics import METRICS
 from harness.statistics.paired_ratio import FEWEST_PAIRS, Ratio, paired_ratio
-from harness.trial.spec import Cell, TrialFailure, TrialResult
+from harness.trial.spec import TrialFailure, TrialResult
 
 
 def summarise(
@@ -90,7 +91,7 @@ def _cell(trials: Trials, cell: Cell, name: str, group: int) -> CellResult:
     shown = rounds[len(rounds) // 2] if rounds else trials.counted["counts", cell]
     return CellResult(
         id=name,
-        axes={axis: getattr(cell, axis) for axis in AXES},
+        axes=values(cell),
         group=group,
         samples=len(rounds),
         metrics=metrics,

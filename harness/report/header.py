@@ -3,9 +3,9 @@
 from typing import Any
 
 from harness import format as fmt
+from harness.axes import worth_mentioning
 from harness.experiment.result import ExperimentResult
 from harness.machine.describe import GIB
-from harness.trial.spec import NOT_IN_USE
 
 _DEVICES = {
     "modelled": "modelled: a wait of modelled length stands for the accelerator; the host path is "
@@ -19,11 +19,8 @@ _DEVICES = {
 def header(result: ExperimentResult) -> list[tuple[str, str]]:
     """What holds for all cells, as (label, words)."""
     varying = varying_axes(result)
-    shared = {
-        axis: value
-        for axis, value in (result.cells[0].axes if result.cells else {}).items()
-        if axis not in varying and value not in NOT_IN_USE
-    }
+    first = result.cells[0].axes if result.cells else {}
+    shared = {axis: v for axis, v in worth_mentioning(first).items() if axis not in varying}
     profile = shared.pop("device_profile", "")
     devices = dict.fromkeys(str(cell.axes.get("device", "")) for cell in result.cells)
     for said_elsewhere in ("device", "workload"):

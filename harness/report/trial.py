@@ -5,12 +5,13 @@ from rich.table import Table
 from rich.text import Text
 
 from harness import format as fmt
+from harness.axes import values, worth_mentioning
 from harness.collector.result import ProcessResult
 from harness.metrics import METRICS
 from harness.report.summary import collections_words
 from harness.report.table import PlainTable, Row
 from harness.report.terminal import WIDTH, print_pairs, print_table
-from harness.trial.spec import NOT_IN_USE, Cell, TrialResult
+from harness.trial.spec import TrialResult
 
 _SUBJECTS = {
     "Requests": (
@@ -83,11 +84,10 @@ def _value(value: float | None, unit: str) -> str:
 
 
 def _header(trial: TrialResult) -> list[tuple[str, str]]:
-    axes = {axis: getattr(trial.cell, axis) for axis in Cell.__struct_fields__}
     pairs = [
         ("not to be used", trial.invalid),
-        ("cell", ", ".join(f"{axis} {value}" for axis, value in axes.items()
-                           if value not in NOT_IN_USE)),
+        ("cell", ", ".join(f"{axis} {value}"
+                           for axis, value in worth_mentioning(values(trial.cell)).items())),
         ("device", "modelled: times hold for the model, the host path is the real one"
          if trial.cell.device == "modelled" else ""),
         ("trial", f"mode {trial.mode}, seed {trial.seed}, {fmt.seconds(trial.wall_seconds)}"),

@@ -7,6 +7,7 @@ from typing import TypedDict
 import msgspec
 import numpy as np
 
+from harness.axes import Cell
 from harness.experiment.outcomes import Samples
 from harness.experiment.plan import without_collector
 from harness.experiment.result import CellResult
@@ -14,7 +15,7 @@ from harness.experiment.store import read_rows
 from harness.statistics.paired_ratio import percentile_or_none
 from harness.suites.grid import Point, Tracked
 from harness.suites.measure import Measured
-from harness.trial.spec import Cell, TrialFailure, TrialResult
+from harness.trial.spec import TrialFailure, TrialResult
 
 _FROM_ANOTHER_TIME = re.compile(r"\b(Import|ModuleNotFound|Attribute|Type|Name)Error\b")
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from harness.axes import Cell
 from harness.experiment.grid import cross
 from harness.metrics import METRICS, Metric
-from harness.trial.spec import Cell
 from workloads import catalog
 from workloads.arrivals import parse_arrivals
 from workloads.lengths import parse_lengths

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from harness.axes import Cell
 from harness.experiment.grid import baselines
 from harness.experiment.local_executor import isolate
 from harness.experiment.plan import Plan
@@ -18,7 +19,7 @@ from harness.experiment.summarise import summarise
 from harness.machine.describe import describe
 from harness.suites.commit import installed_tree
 from harness.suites.grid import SEED, schedule
-from harness.trial.spec import Cell, Mode
+from harness.trial.spec import Mode
 
 _ROOT = Path(__file__).resolve().parents[2]
 _TRIAL_TIMEOUT_SECONDS = 300.0

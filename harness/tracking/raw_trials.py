@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 import msgspec
 import pandas as pd
 
+from harness.axes import Cell
 from harness.experiment.store import read_trial
 from harness.files import StoreError
 from harness.metrics import METRICS, Metric
 from harness.tracking.folders import json_files
-from harness.trial.spec import Cell, TrialFailure, TrialResult
+from harness.trial.spec import TrialFailure, TrialResult
 
-AXES = Cell.__struct_fields__
-PLACE = ("experiment", "round", "place", "mode", "seed", *AXES)
+_FIELDS = Cell.__struct_fields__
+PLACE = ("experiment", "round", "place", "mode", "seed", *_FIELDS)
 TRIAL_COLUMNS = (*PLACE, "metric", "value", "unit", "direction", "kind", "code_commit", "invalid")
 FAILURE_COLUMNS = (*PLACE, "kind", "reason")
 
@@ -41,8 +42,8 @@ def read_trials(experiments: list[Path], problems: list[str]) -> RawTrials:
             except StoreError as problem:
                 problems.append(f"{problem}; left out: resume its experiment or remove it")
                 continue
-            axes = (getattr(outcome.cell, axis) for axis in AXES)
-            place = (folder.name, key.round, key.index, outcome.mode, outcome.seed, *axes)
+            point = msgspec.structs.astuple(outcome.cell)
+            place = (folder.name, key.round, key.index, outcome.mode, outcome.seed, *point)
             if isinstance(outcome, TrialFailure):
                 read.failures.append((*place, outcome.kind, outcome.reason))
             else:
@@ -63,8 +64,8 @@ def failures_frame(rows: list[Row]) -> pd.DataFrame:
 
 def _frame(rows: list[Row], columns: tuple[str, ...]) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=list(columns))
-    numbers = {name for name, value in zip(AXES, msgspec.structs.astuple(Cell(workload="")),
-                                           strict=True) if isinstance(value, int)}  # fmt: skip
+    numbers = {name for name, value in msgspec.structs.asdict(Cell()).items()
+               if isinstance(value, int)}  # fmt: skip
     for column in columns:
         if column in numbers or column in ("round", "place", "seed"):
             frame[column] = frame[column].astype("int64")

@@ -1,10 +1,11 @@
 """The engine that a cell describes, in the engine's own words."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 from engines.protocol import EngineConfig
 from engines.vocabulary import read_vocabulary
-from harness.trial.spec import Cell
+from harness.axes import AXES, Axis, Cell, Value, values
 from workloads.schedule import Schedule
 
 
@@ -30,33 +31,16 @@ def unsized_config(cell: Cell) -> EngineConfig:
 
     Raises ValueError for a switch that is neither off nor on.
     """
-    return EngineConfig(
-        max_num_seqs=cell.batch_size,
-        max_model_len=0,
-        num_gpu_blocks_override=cell.num_gpu_blocks_override,
-        enable_prefix_caching=_switched("--prefix-caching", cell.prefix_caching),
-        scheduling_policy=cell.scheduling_policy,
-        detokenizer=cell.detokenizer,
-        tokenizer=cell.tokenizer,
-        logprobs=cell.logprobs,
-        request_streams=cell.request_streams,
-        model=cell.model,
-        dtype=cell.dtype,
-        sampling=cell.sampling,
-        enforce_eager=_switched("--enforce-eager", cell.enforce_eager),
-        tensor_parallel_size=cell.tensor_parallel or 1,
-        device=cell.device,
-        device_profile=cell.device_profile,
-        representation=cell.representation,
-        delivery=cell.delivery,
-        output_processing=cell.output_processing,
-        worker=cell.worker,
-        wire=cell.wire,
-        engine_core=cell.engine_core,
-    )
+    types = {field.name: field.type for field in fields(EngineConfig)}
+    said: dict[str, Any] = {
+        axis.decides: _switched(axis, value) if types[axis.decides] is bool else value
+        for axis, value in zip(AXES.values(), values(cell).values(), strict=True)
+        if axis.decides
+    }
+    return EngineConfig(**said)
 
 
-def _switched(flag: str, value: str) -> bool:
+def _switched(axis: Axis, value: Value) -> bool:
     if value not in ("off", "on"):
-        raise ValueError(f"{flag} {value}: must be off or on")
+        raise ValueError(f"{axis.flag} {value}: must be off or on")
     return value == "on"

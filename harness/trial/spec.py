@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from engines.protocol import Setting
+from harness.axes import Cell
 from harness.collector.result import ProcessResult
 
 TRIAL_SCHEMA = "gcbench.trial/1"
@@ -24,46 +25,6 @@ Mode = Literal["timing", "counts", "probed", "tracked", "opcodes"]
 """timing: probe on, counter phase varied by seed. counts: collections by `gc.get_stats()`, no
 probe, fixed phase. probed: the same with the probe, to see what watching changes. tracked:
 collector off, counter read after each phase. opcodes: collector off, every bytecode traced."""
-
-
-NOT_IN_USE = ("", 0, "off", "none", "auto", "greedy")
-"""Values of an axis that say of something that it is not there."""
-
-
-class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One point of the grid: a value for each axis."""
-
-    workload: str
-    engine: str = "builtin"
-    release: str = ""
-    model: str = ""
-    dtype: str = "auto"
-    sampling: str = "greedy"
-    enforce_eager: str = "off"
-    tensor_parallel: int = 0
-    device: str = "modelled"
-    device_profile: str = ""
-    representation: str = "list_of_lists"
-    delivery: str = "per_request"
-    gc: str = "default"
-    batch_size: int = 1024
-    max_model_len: int = 0
-    max_num_batched_tokens: int = 0
-    num_gpu_blocks_override: int = 0
-    prefix_caching: str = "off"
-    scheduling_policy: str = "fcfs"
-    detokenizer: str = "none"
-    tokenizer: str = ""
-    logprobs: str = "none"
-    request_streams: str = "none"
-    output_processing: str = "inline"
-    worker: str = "in-process"
-    wire: str = "pickle"
-    engine_core: str = "in-process"
-    heap_objects: int = 0
-    python: str = ""
-    copy: int = 0
-    """Tells equal cells apart where one is measured against itself."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -37,6 +37,7 @@ from dashboards.latest_changes import _sentence, news, steps
 from dashboards.names import Names
 from dashboards.series import all_series
 from dashboards.site import build
+from harness.axes import Cell
 from harness.cli.main import main
 from harness.collector.result import GcState, ProcessResult
 from harness.experiment.store import RunStore, trial_key
@@ -44,7 +45,7 @@ from harness.tracking.changes import latest_changes
 from harness.tracking.examine_history import examine_all
 from harness.tracking.history import load
 from harness.tracking.triage import NOTHING_SAID
-from harness.trial.spec import Cell, TrialFailure, TrialResult
+from harness.trial.spec import TrialFailure, TrialResult
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "results" / "published"
@@ -90,7 +91,8 @@ def site(small, tmp_path_factory):
 
 def raw_trial(root: Path, name: str = "one") -> RunStore:
     """A stored trial of three steps and three collections, one of them before the first step."""
-    store, cell = RunStore(root, name), Cell(workload="small")
+    store = RunStore(root, name)
+    cell = Cell(workload="small", device="modelled", representation="list_of_lists")
     store.create()
     key = trial_key(0, 0, cell, "timing")
     state = GcState(enabled=True, thresholds=(700, 10, 10), freeze_count=0, tracked_objects=9)
@@ -340,8 +342,8 @@ def test_a_timeline_holds_the_steps_and_the_collections_in_them(site):
 
 def test_of_an_experiment_without_a_summary_medians_are_shown(tmp_path):
     store = raw_trial(tmp_path / "runs")
-    failure = TrialFailure(cell=Cell(workload="b"), mode="timing", seed=0, kind="crashed",
-                           reason="it fell over")  # fmt: skip
+    failure = TrialFailure(cell=Cell(workload="b", device="modelled"), mode="timing", seed=0,
+                           kind="crashed", reason="it fell over")  # fmt: skip
     store.save_trial(trial_key(0, 1, failure.cell, "timing"), failure)
     build(tmp_path / "runs", tmp_path / "site", most_timelines=0)
     words = " ".join(Page(tmp_path / "site" / "heatmap.html").text.split())

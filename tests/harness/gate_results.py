@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from harness.experiment.grid import AXES
+from harness.axes import Cell, values
 from harness.experiment.result import Comparison
 from harness.metrics import METRICS
 from harness.tracking.gate.exact_counts import overall
@@ -18,7 +18,6 @@ from harness.tracking.gate.result import (
 )
 from harness.tracking.gate.trees import Tree
 from harness.tracking.gate.words import conclude_gate
-from harness.trial.spec import Cell
 
 LISTS, ARRAYS = "list_of_lists · per_request", "flat_arrays · columnar"
 EXACT = {
@@ -78,10 +77,10 @@ def cell(
     **figures: float,
 ) -> GateCell:
     """A cell of a batch of 1,024."""
-    made = Cell(workload="opt125m-48-500", device="null")
+    made = Cell(workload="opt125m-48-500", device="null", representation="list_of_lists")
     return GateCell(
         id=name,
-        axes={axis: getattr(made, axis) for axis in AXES if axis != "release"},
+        axes={axis: value for axis, value in values(made).items() if axis != "release"},
         exact=list(changes),
         timing=timed,
         verdict=verdict,

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from engines.builtin.engine import Engine
+from harness.axes import Cell
 from harness.collector.result import GcState, ProcessResult
 from harness.experiment.grid import baselines
 from harness.experiment.plan import Plan, default_decider
@@ -15,10 +16,10 @@ from harness.experiment.result import ExperimentResult
 from harness.experiment.store import TrialKey
 from harness.experiment.summarise import summarise
 from harness.trial.engine_config import engine_config
-from harness.trial.spec import Cell, Trial, TrialFailure, TrialResult
+from harness.trial.spec import Trial, TrialFailure, TrialResult
 from workloads.schedule import Schedule
 
-CELL = Cell(workload="small", device="null", batch_size=8)
+CELL = Cell(workload="small", device="null", representation="list_of_lists", batch_size=8)
 
 STATE = GcState(enabled=True, thresholds=(700, 10, 10), freeze_count=0, tracked_objects=1000)
 

@@ -5,7 +5,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from harness.experiment.grid import AXES, is_exact
+from harness.axes import values
+from harness.experiment.grid import is_exact
 from harness.experiment.outcomes import Trials
 from harness.experiment.summarise import difference
 from harness.metrics import METRICS
@@ -134,7 +135,7 @@ def judge(
             judged.cells.append(
                 GateCell(
                     id=each.id,
-                    axes={axis: getattr(each.base, axis) for axis in AXES if axis != "release"},
+                    axes={axis: v for axis, v in values(each.base).items() if axis != "release"},
                     exact=exact,
                     timing=timing,
                     verdict=_verdict(exact, timing, bool(missing) or is_interrupted),

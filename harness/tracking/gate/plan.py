@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from harness.axes import Cell
 from harness.experiment.plan import Plan
-from harness.trial.spec import Cell, Mode
+from harness.trial.spec import Mode
 
 DECIDES = "host_time_per_step"
 EXACT_MODES: list[Mode] = ["counts", "tracked", "opcodes"]

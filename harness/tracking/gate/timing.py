@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from harness.axes import Cell
 from harness.experiment.comparisons import comparisons
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import Plan
@@ -13,7 +14,7 @@ from harness.experiment.store import TrialKey
 from harness.statistics.paired_ratio import FEWEST_PAIRS, paired_ratio
 from harness.tracking.gate.plan import DECIDES, Pair
 from harness.tracking.gate.result import Attribution, TimingChange
-from harness.trial.spec import Cell, TrialFailure, TrialResult
+from harness.trial.spec import TrialFailure, TrialResult
 
 Outcomes = Mapping[TrialKey, TrialResult | TrialFailure]
 

@@ -14,7 +14,6 @@ from engines.vllm.host_path import HostPathEngine, num_blocks
 from engines.vllm.in_process import InProcessEngine
 from engines.vllm.settings import NATIVE
 from harness.cli.main import main
-from harness.cli.options import AXIS_DEFAULTS
 from harness.experiment.grid import Grid, cross, is_exact
 
 SCHEDULE = schedule([4, 9], [3, 5])
@@ -23,7 +22,7 @@ CONFIG = EngineConfig(max_num_seqs=8, max_model_len=64, device="null", represent
 
 def crossed(of=SCHEDULE, **axes: list[str | int]) -> Grid:
     given = {"workload": ["one"], "engine": ["vllm-hostpath"]} | axes
-    return cross(AXIS_DEFAULTS | given, {"one": of}, {"one": "opt-125m"})
+    return cross(given, {"one": of}, {"one": "opt-125m"})
 
 
 def left_out(of=SCHEDULE, **axes: list[str | int]) -> str:
@@ -72,8 +71,9 @@ def test_a_grid_keeps_what_goes_and_says_why_the_rest_does_not():
         *(("vllm-hostpath", "flat_arrays", "per_request", core)
           for core in ("in-process", "process")),
     }  # fmt: skip
-    for words in ("columnar delivery: vLLM's scheduler", "tensor: it does not outlive the step",
-                  "--engine-core process: the built-in engine"):  # fmt: skip
+    for words in ("--delivery columnar: engine vllm-hostpath does not take it",
+                  "tensor: it does not outlive the step",
+                  "--engine-core process: engine builtin does not take it"):  # fmt: skip
         assert sum(words in why for why in grid.left_out) == 1
 
 
@@ -100,14 +100,15 @@ def test_several_tokens_a_step_are_left_out(engine):
         ({"output_processing": ["inlined"]}, "'inlined'"),
         ({"worker": ["proces"]}, "'proces'"),
         ({"model": ["opt-125"], "device": ["null"]}, "nearest: opt-125m"),
-        ({"batch_size": [0]}, "batch size 0"),
+        ({"batch_size": [0]}, "--batch-size 0"),
         ({"engine": ["vllm"], "device": ["null"]}, "'null': real vLLM runs on cpu or cuda"),
         ({"engine": ["vllm"], "device": ["modelled"]}, "--engine vllm-hostpath"),
         ({"engine": ["vllm"], "device": ["cpu"], "gc": ["on_wait"]}, "--gc on_wait"),
         ({"engine": ["vllm"], "device": ["cpu"], "representation": ["flat_arrays"]},
          "flat_arrays: real vLLM"),
-        ({"engine": ["vllm"], "device": ["cpu"], "delivery": ["columnar"]}, "columnar delivery"),
-        ({"engine": ["vllm"], "device": ["cpu"], "batch_size": [0]}, "batch size 0"),
+        ({"engine": ["vllm"], "device": ["cpu"], "delivery": ["columnar"]},
+         "--delivery columnar: engine vllm"),
+        ({"engine": ["vllm"], "device": ["cpu"], "batch_size": [0]}, "--batch-size 0"),
         ({"engine": ["vllm"], "device": ["cpu"], "model": ["opt-tin"]}, "opt-tiny"),
         ({"engine": ["builtin"], "engine_core": ["process"]}, "--engine-core process"),
         ({"engine_core": ["proces"]}, "'proces'"),

@@ -8,9 +8,10 @@ import numpy as np
 
 from engines.builtin.engine import Engine
 from engines.protocol import SamplingParams
+from harness.axes import Cell
 from harness.experiment.local_executor import isolate
 from harness.trial.engine_config import engine_config
-from harness.trial.spec import Cell, Mode, Trial, TrialResult
+from harness.trial.spec import Mode, Trial, TrialResult
 from workloads.schedule import Schedule
 
 TIMEOUT_SECONDS = 120

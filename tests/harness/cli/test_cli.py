@@ -55,7 +55,7 @@ def gcbench(tmp_path, capsys):
         (["run", "--device-profile", "opt-125m-h20"], ["opt-125m-h20", "opt-125m-h200"]),
         (["run", "--output-processing", "inlined"], ["'inlined'", "inline"]),
         (["run", "--delivery", "columnar"], ["columnar delivery of list_of_lists"]),
-        (["run", "--batch-size", "0"], ["batch size 0"]),
+        (["run", "--batch-size", "0"], ["--batch-size 0"]),
         (["run", "--batch-size", "many"], ["--batch-size", "whole numbers"]),
         (["run", "--batch-size", ","], ["--batch-size", "no value"]),
         (["run", "--heap-objects", "-1"], ["--heap-objects -1"]),

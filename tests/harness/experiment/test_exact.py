@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from small import schedule, trial
 
+from harness.axes import Cell
 from harness.experiment.local_executor import isolate
-from harness.trial.spec import Cell, Mode, TrialFailure, TrialResult
+from harness.trial.spec import Mode, TrialFailure, TrialResult
 
 BATCH = 1024
 DECODE = schedule([40] * BATCH)
-LISTS = Cell(workload="small", device="null", batch_size=BATCH)
+LISTS = Cell(workload="small", device="null", representation="list_of_lists", batch_size=BATCH)
 COLUMNS = msgspec.structs.replace(LISTS, representation="flat_arrays", delivery="columnar")
 COUNTING: tuple[Mode, ...] = ("counts", "tracked", "opcodes")
 NOT_COUNTS = {"full_pass_per_object"}

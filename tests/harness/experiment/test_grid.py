@@ -1,16 +1,18 @@
 """Axes become cells: crossed, without contradictions, in groups with a baseline each."""
 
 import math
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from small import CELL, schedule
 
-from harness.cli.options import AXIS_DEFAULTS
-from harness.experiment.grid import AXES, Grid, baselines, cross, groups, varying
+from engines.protocol import EngineConfig
+from engines.registry import ENGINES
+from harness.axes import AXES, Cell
+from harness.experiment.grid import Grid, baselines, cross, groups, varying
 from harness.trial.engine_config import engine_config
-from harness.trial.spec import Cell
 
 SCHEDULE = schedule([4, 9])
 
@@ -41,7 +43,7 @@ def crossed(**axes: list[str | int]) -> Grid:
     given = {"workload": ["one"], "device": ["null"]} | axes
     names = [str(name) for name in given["workload"]]
     models = dict.fromkeys(names, "opt-125m")
-    return cross(AXIS_DEFAULTS | given, dict.fromkeys(names, SCHEDULE), models)
+    return cross(given, dict.fromkeys(names, SCHEDULE), models)
 
 
 def test_axes_cross_in_order_and_the_last_varies_fastest():
@@ -136,8 +138,31 @@ def test_an_unknown_profile_is_refused_with_the_nearest():
 
 @pytest.mark.parametrize("size", [0, -1])
 def test_a_batch_of_none_is_refused(size):
-    with pytest.raises(ValueError, match=f"batch size {size}: must be at least 1"):
+    with pytest.raises(ValueError, match=f"--batch-size {size}: must be 1 or more"):
         crossed(batch_size=[size])
+
+
+def test_the_engines_own_defaults_are_those_of_the_table():
+    (cell,) = crossed().cells
+    config = engine_config(cell, SCHEDULE)
+    # The lengths and the batch have no default there; the device is the test's.
+    sized = {"max_num_seqs", "max_model_len", "max_num_batched_tokens", "device", "device_profile"}
+    defaults = EngineConfig(max_num_seqs=1, max_model_len=1)
+    for axis in AXES.values():
+        if axis.decides and axis.decides not in sized:
+            assert getattr(config, axis.decides) == getattr(defaults, axis.decides), axis.name
+
+
+@pytest.mark.parametrize("name", [axis.name for axis in AXES.values() if axis.engines])
+def test_an_axis_of_other_engines_is_refused_with_their_names(name):
+    axis = AXES[name]
+    other = next(engine for engine in ENGINES.names() if engine not in axis.engines)
+    value = {"engine_core": "process", "enforce_eager": "on", "wire": "brief"}.get(name, "other")
+    given = {"engine": [other], "device": ["null" if other != "vllm" else "cpu"],
+             name: [2 if axis.kind is int else value]}  # fmt: skip
+    with pytest.raises(ValueError, match=re.escape(f"{axis.flag} {given[name][0]}: engine {other} "
+                                                   "does not take it; only ")):  # fmt: skip
+        crossed(**given)
 
 
 def test_a_negative_heap_is_refused():

@@ -7,11 +7,12 @@ import msgspec
 import pytest
 from small import CELL, MemoryStore, answer, plan, process, summary
 
+from harness.axes import Cell
 from harness.experiment.plan import timing_round
 from harness.experiment.rounds import Precision, Rounds, prepared_at_once
 from harness.experiment.store import RunStore, StoreError
 from harness.machine.describe import cores_usable
-from harness.trial.spec import Cell, Trial, TrialFailure, TrialResult
+from harness.trial.spec import Trial, TrialFailure, TrialResult
 
 CELLS = [msgspec.structs.replace(CELL, gc=gc) for gc in ("default", "freeze", "disabled")]
 NEVER = Precision(0, 0)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.axes import Cell
 from harness.experiment.result import ExperimentResult
 from harness.experiment.store import (
     RunStore,
@@ -25,7 +26,7 @@ from harness.experiment.store import (
     write_rows,
 )
 from harness.files import write_whole
-from harness.trial.spec import Cell, TrialFailure, TrialResult
+from harness.trial.spec import TrialFailure, TrialResult
 
 CELL = Cell(workload="opt125m-48-200")
 

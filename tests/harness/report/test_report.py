@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.axes import Cell, values
 from harness.collector.result import GcState, ProcessResult
 from harness.experiment.result import CellResult, Comparison, ExperimentResult, MetricSamples
 from harness.machine.doctor import Finding
@@ -29,7 +30,7 @@ from harness.report.summary import cells_table
 from harness.report.terminal import print_table
 from harness.report.trial import by_subject
 from harness.statistics.noise_floor import NoiseFloor
-from harness.trial.spec import Cell, TrialFailure, TrialResult
+from harness.trial.spec import TrialFailure, TrialResult
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 
@@ -85,9 +86,9 @@ def cell_result(name: str, group: int, scale: float, **axes: str | int) -> CellR
         metric = f"gc_collections_gen{generation}"
         metrics[metric] = samples(metric, float(collections))
     metrics["gc_effect"] = samples("gc_effect", None if group else 0.041 * scale)
-    cell = Cell(workload="opt125m-48-200", **axes)
+    cell = Cell(**{"device": "modelled", "representation": "list_of_lists"} | axes)
     return CellResult(
-        id=name, axes=msgspec.structs.asdict(cell), group=group, samples=7, metrics=metrics,
+        id=name, axes=values(cell), group=group, samples=7, metrics=metrics,
         processes=[], tokens_sha256="ab" * 32,
     )  # fmt: skip
 
@@ -107,7 +108,7 @@ def experiment() -> ExperimentResult:
     flat_axis = {"representation": "flat_arrays"}
     frozen = "list_of_lists · freeze+threshold:50000/20/20"
     threshold = {"gc": "freeze+threshold:50000/20/20"}
-    cell = Cell(workload="opt125m-48-200", representation="tensor")
+    cell = Cell(device="modelled", representation="tensor")
     return ExperimentResult(
         name="2026-11-21T0314-opt125m-48-200",
         machine={
@@ -163,7 +164,7 @@ def trial() -> TrialResult:
                       tracked_objects=90210),
     )  # fmt: skip
     return TrialResult(
-        cell=Cell(workload="opt125m-48-200", worker="process"),
+        cell=Cell(device="modelled", representation="list_of_lists", worker="process"),
         mode="timing", seed=3, metrics=values, processes=[engine, worker],
         tokens_sha256="cd" * 32, finish_sha256="ef" * 32,
         interpreter="CPython 3.11.7", code_root="/nowhere", code_commit="0123abc",

@@ -9,11 +9,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from test_report import assert_golden, shown_by
 
+from harness.axes import Cell
 from harness.cli import gate as gate_command
 from harness.report.gate import findings, gate_markdown, gate_tables, headline
 from harness.report.markdown_escape import code_block, code_span, literal
 from harness.tracking.gate.words import conclude_gate
-from harness.trial.spec import Cell, TrialFailure
+from harness.trial.spec import TrialFailure
+
+AT_HEAD = Cell(workload="w", device="modelled", representation="list_of_lists", release="/out/head")
 
 OBJECTS = exact(
     tracked_peak_per_step=3_085.0, tracked_survivors_per_step=1_025.0,
@@ -68,13 +71,15 @@ MADE_UP = {
         missing=[f"{LISTS}: fewer than 3 timed rounds.", f"{LISTS}: nothing could be counted."],
         failures=[
             TrialFailure(
-                cell=Cell(workload="w", release="/out/head"), mode=mode, seed=0, kind="crashed",
+                cell=AT_HEAD, mode=mode, seed=0, kind="crashed",
                 reason="its process ended with status 1: ImportError: cannot import name 'x'",
             )
             for mode in ("counts", "counts", "tracked")
         ],
     ),
 }  # fmt: skip
+
+AT_HEAD = Cell(workload="w", device="modelled", representation="list_of_lists", release="/out/head")
 
 
 def terminal(of) -> str:
@@ -151,7 +156,7 @@ NASTY = (
 
 
 def test_nothing_of_a_commit_becomes_markup():
-    failure = TrialFailure(cell=Cell(workload="w", release="/out/head"), mode="counts", seed=0,
+    failure = TrialFailure(cell=AT_HEAD, mode="counts", seed=0,
                            kind="crashed", reason=f"its process ended: {NASTY}")  # fmt: skip
     plain = MADE_UP["worse-exact"]
     head = msgspec.structs.replace(plain.head, subject=NASTY, asked="feat/`x`|<b>")

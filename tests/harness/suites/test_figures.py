@@ -13,6 +13,7 @@ import small
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.axes import Cell
 from harness.experiment.plan import without_collector
 from harness.experiment.rounds import Outcomes
 from harness.experiment.store import RunStore, trial_key, write_rows
@@ -20,7 +21,7 @@ from harness.suites.figures import figure, figures, pooled_itl_p99
 from harness.suites.grid import DECODE, tracked
 from harness.suites.measure import Measured
 from harness.suites.track import look_ups, one_sentence
-from harness.trial.spec import Cell, Mode, Trial, TrialFailure, TrialResult
+from harness.trial.spec import Mode, Trial, TrialFailure, TrialResult
 
 LISTS, FLAT = "list_of_lists/per_request", "flat_arrays/columnar"
 ALONE = {"device": "null"}

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.axes import Cell
 from harness.cli.main import main
 from harness.experiment.store import RunStore, trial_key
-from harness.trial.spec import Cell, TrialFailure
+from harness.trial.spec import TrialFailure
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 ASV = str(GOLDEN / "asv")
@@ -103,7 +104,7 @@ def test_nothing_readable_is_a_usage_error(gcbench, tmp_path):
 def test_raw_trials_are_counted_and_not_compared(gcbench, tmp_path):
     store = RunStore(tmp_path / "runs", "one")
     store.create()
-    cell = Cell(workload="small")
+    cell = Cell(workload="small", device="modelled", representation="list_of_lists")
     failure = TrialFailure(cell=cell, mode="timing", seed=0, kind="crashed", reason="it fell over")
     store.save_trial(trial_key(0, 0, cell, "timing"), failure)
     status, out, err = gcbench(str(tmp_path))

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from planted_history import COMMITS, make
 from small import CELL, MemoryStore, answer
 
+from harness.axes import Cell
 from harness.cli.main import main
 from harness.experiment.outcomes import Trials
 from harness.experiment.rounds import Precision, Rounds
@@ -20,7 +21,7 @@ from harness.tracking.gate.exact_counts import judge, overall
 from harness.tracking.gate.plan import Pair, exact_plan, pair, timing_plan
 from harness.tracking.gate.result import GateCell, GateResult
 from harness.tracking.gate.timing import attribute, compare_timings, has_changed
-from harness.trial.spec import Cell, Trial, TrialResult
+from harness.trial.spec import Trial, TrialResult
 
 SHAPES = [
     msgspec.structs.replace(CELL, representation=shape, delivery=delivery, batch_size=1024)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.axes import AXES, Cell
 from harness.experiment.store import RunStore, TrialKey, trial_key
 from harness.metrics import METRICS
 from harness.tracking import history
-from harness.tracking.raw_trials import AXES
-from harness.trial.spec import Cell, TrialFailure, TrialResult
+from harness.trial.spec import TrialFailure, TrialResult
 
 CELL = Cell(workload="small", device="null", representation="list_of_lists", batch_size=8)
 OTHER = msgspec.structs.replace(CELL, gc="freeze", heap_objects=700_000)
@@ -57,7 +57,7 @@ def test_a_row_for_each_metric_of_each_trial(runs):
     assert len(rows) == len(found.trials) == 4
     tpot = rows["one", "tpot_median"]
     metric = METRICS["tpot_median"]
-    assert {axis: tpot[axis] for axis in AXES} == msgspec.structs.asdict(CELL)
+    assert {axis: tpot[axis] for axis in [*AXES, "copy"]} == msgspec.structs.asdict(CELL)
     assert (tpot["round"], tpot["place"], tpot["mode"], tpot["seed"]) == (1, 0, "timing", 3)
     assert (tpot["value"], tpot["unit"], tpot["direction"], tpot["kind"]) == (
         0.01, metric.unit, metric.direction, metric.kind,
