@@ -85,13 +85,13 @@ def _contradiction(cell: Cell, engine: EngineClass, schedule: Schedule) -> str:
 
 
 def _not_taken(cell: Cell) -> str:
-    """The axes on which the cell asks its engine for what only others have, in a sentence."""
-    asked = [axis for axis in AXES.values() if axis.engines and cell.engine not in axis.engines
-             and getattr(cell, axis.name) != axis.default]  # fmt: skip
-    if not asked:
-        return ""
-    flags = ", ".join(f"{axis.flag} {getattr(cell, axis.name)}" for axis in asked)
-    return f"{flags}: engine {cell.engine} does not take it; only {' and '.join(asked[0].engines)}"
+    """The first axis on which the cell asks its engine for what only others have, in a sentence."""
+    for axis in AXES.values():
+        value = getattr(cell, axis.name)
+        if axis.engines and cell.engine not in axis.engines and value != axis.default:
+            theirs = " and ".join(axis.engines)
+            return f"{axis.flag} {value}: is of engine {theirs}; leave it out with {cell.engine}"
+    return ""
 
 
 def is_exact(cell: Cell) -> bool:

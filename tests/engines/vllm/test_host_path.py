@@ -71,9 +71,9 @@ def test_a_grid_keeps_what_goes_and_says_why_the_rest_does_not():
         *(("vllm-hostpath", "flat_arrays", "per_request", core)
           for core in ("in-process", "process")),
     }  # fmt: skip
-    for words in ("--delivery columnar: engine vllm-hostpath does not take it",
+    for words in ("--delivery columnar: is of engine builtin",
                   "tensor: it does not outlive the step",
-                  "--engine-core process: engine builtin does not take it"):  # fmt: skip
+                  "--engine-core process: is of engine vllm-hostpath and vllm"):  # fmt: skip
         assert sum(words in why for why in grid.left_out) == 1
 
 
@@ -107,7 +107,7 @@ def test_several_tokens_a_step_are_left_out(engine):
         ({"engine": ["vllm"], "device": ["cpu"], "representation": ["flat_arrays"]},
          "flat_arrays: real vLLM"),
         ({"engine": ["vllm"], "device": ["cpu"], "delivery": ["columnar"]},
-         "--delivery columnar: engine vllm"),
+         "--delivery columnar: is of engine builtin; leave it out with vllm"),
         ({"engine": ["vllm"], "device": ["cpu"], "batch_size": [0]}, "--batch-size 0"),
         ({"engine": ["vllm"], "device": ["cpu"], "model": ["opt-tin"]}, "opt-tiny"),
         ({"engine": ["builtin"], "engine_core": ["process"]}, "--engine-core process"),
