@@ -18,7 +18,7 @@ from pathlib import Path
 from engines.builtin.registries import DELIVERIES, REPRESENTATIONS
 from harness.axes import Cell
 from harness.experiment.grid import cross
-from harness.experiment.local_executor import isolate
+from harness.experiment.local_executor import LocalExecutor
 from harness.machine.describe import cores_usable
 from harness.trial.spec import Mode, Trial, TrialFailure
 from workloads import catalog
@@ -30,7 +30,7 @@ def collections(trials: list[Trial]) -> list[tuple[int, int, int]]:
     """Collections of each trial by generation."""
     counts = []
     for start in range(0, len(trials), cores_usable()):
-        for outcome in isolate(trials[start : start + cores_usable()], timeout_seconds=300):
+        for outcome in LocalExecutor(300).run(trials[start : start + cores_usable()]):
             if isinstance(outcome, TrialFailure):
                 sys.exit(f"no result: {outcome.reason}")
             counts.append(outcome.processes[0].collections)

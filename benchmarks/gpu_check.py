@@ -21,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # gcbench need not be installed where a GPU is
 
+from harness.files import indented  # noqa: E402
 from harness.format import percent  # noqa: E402
 from harness.machine.describe import describe  # noqa: E402
 
@@ -101,7 +102,7 @@ class Check:
             )
         if found:
             result = {"machine": describe(), "flags": FASTEST, "workloads": found}
-            (self._output / "gpu-aims.json").write_text(json.dumps(result, indent=1) + "\n")
+            (self._output / "gpu-aims.json").write_bytes(indented(result))
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from harness.axes import Cell
 from harness.collector.probe import Probe
-from harness.experiment.local_executor import isolate
+from harness.experiment.local_executor import LocalExecutor
 from harness.trial.spec import Trial, TrialResult
 from workloads import catalog
 
@@ -55,7 +55,8 @@ def one_trial() -> TrialResult:
         schedule.save(path)
         cell = Cell(workload=workload.name, device="null")
         trial = Trial(cell=cell, schedule_path=str(path), schedule_sha256=schedule.sha256)
-        outcomes = [*isolate([trial], 300), *isolate([trial], 300)]  # the first one warms up
+        executor = LocalExecutor(300)
+        outcomes = [*executor.run([trial]), *executor.run([trial])]  # the first one warms up
     assert isinstance(outcomes[-1], TrialResult), outcomes[-1].reason
     return outcomes[-1]
 

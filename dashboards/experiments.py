@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -13,6 +13,7 @@ from harness import format as fmt
 from harness.experiment.result import CellResult, ExperimentResult
 from harness.experiment.store import load_experiment
 from harness.files import StoreError
+from harness.machine.describe import Machine
 from harness.metrics import METRICS
 from harness.report.header import header, varying_axes
 from harness.tracking.folders import down_to, json_files
@@ -36,7 +37,7 @@ class Experiment(NamedTuple):
     name: str
     about: list[tuple[str, str]]
     notes: list[str]
-    machine: dict[str, Any]
+    machine: Machine | None
     releases: ReleaseStudy | None
     grids: dict[str, Grid]
 
@@ -81,7 +82,7 @@ def unfinished(trials: pd.DataFrame, known: set[str]) -> list[Experiment]:
                 grids[str(metric)] = _grid(values, unit, direction)
         if grids:
             about = [("experiment", "not come to its end: medians over the trials there are")]
-            found.append(Experiment(str(name), about, [], {}, None, _ordered(grids)))
+            found.append(Experiment(str(name), about, [], None, None, _ordered(grids)))
     return found
 
 
@@ -172,4 +173,4 @@ def latest_figures(
             name = first.metric if first.metric not in grids else f"{first.suite}.{first.metric}"
             grids[name] = _grid(values, fmt.short_unit(first.unit), first.direction)
     about = [("figures", "the last of each series, of whichever commit")]
-    return [Experiment("asv's last figures", about, [], {}, None, _ordered(grids))] * bool(grids)
+    return [Experiment("asv's last figures", about, [], None, None, _ordered(grids))] * bool(grids)

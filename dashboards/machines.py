@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
+from msgspec.structs import asdict
 
 from dashboards.experiments import Experiment
 from harness import format as fmt
@@ -48,7 +49,8 @@ def of_experiments(experiments: list[Experiment]) -> list[tuple[list[str], list[
     found: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for experiment in experiments:
         if experiment.machine:
-            found.setdefault(tuple(pairs(experiment.machine)), []).append(experiment.name)
+            details = tuple(pairs(asdict(experiment.machine)))
+            found.setdefault(details, []).append(experiment.name)
     return [(names, list(details)) for details, names in found.items()]
 
 

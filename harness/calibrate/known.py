@@ -10,6 +10,7 @@ from engines.builtin.device.hardware import hardware
 from engines.builtin.device.profile import DeviceProfile, load_profile
 from engines.builtin.model.config import load_model
 from engines.protocol import EngineConfig
+from harness.machine.describe import Machine
 from harness.report.header import machine_words
 
 LAUNCH = "launch_overhead_seconds"
@@ -20,7 +21,7 @@ RATES = ("bandwidth_bytes_per_second", "flops_per_second", LAUNCH, *ATTENTION_RA
 _UNIT_RATES: dict[str, Any] = {RATES[0]: 1.0, RATES[1]: 1.0, LAUNCH: 0.0}
 
 
-def sizes(config: EngineConfig, machine: dict[str, Any]) -> DeviceProfile:
+def sizes(config: EngineConfig, machine: Machine) -> DeviceProfile:
     """A profile of the device's sizes by the model's shape, its rates at 1 and unnamed.
 
     Those of a modelled device are its profile's. ``machine`` as `describe`
@@ -39,7 +40,7 @@ def sizes(config: EngineConfig, machine: dict[str, Any]) -> DeviceProfile:
     return DeviceProfile(
         name="",
         model=model_name(config.model),
-        accelerator=runs_on.accelerator or str(machine["cpu_model"]),
+        accelerator=runs_on.accelerator or machine.cpu_model,
         source="",
         weight_bytes=float(model.num_parameters * runs_on.itemsize),
         kv_bytes_per_token=float(model.kv_bytes_per_token(runs_on.itemsize)),

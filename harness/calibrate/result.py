@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import date
 from statistics import median
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -18,6 +18,7 @@ from harness.calibrate.figures import Figure
 from harness.calibrate.fit import fit
 from harness.calibrate.known import sizes
 from harness.calibrate.measure import Measured
+from harness.machine.describe import Machine
 from harness.report.header import machine_words
 
 SCHEMA = "gcbench.calibration/1"
@@ -68,7 +69,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     figures: list[Figure]
     points: list[PointResult]
     left_out: list[str]
-    machine: dict[str, Any]
+    machine: Machine
     command: str
     schema: str = SCHEMA
 
@@ -78,7 +79,7 @@ def calibrated(
     measured: Measured,
     *,
     name: str,
-    machine: dict[str, Any],
+    machine: Machine,
     command: str,
     today: date,
 ) -> Calibration:
@@ -132,7 +133,7 @@ def _point(profile: DeviceProfile, sample: Sample) -> PointResult:
 def _source(
     config: EngineConfig,
     samples: Sequence[Sample],
-    machine: dict[str, Any],
+    machine: Machine,
     error: FitError,
     today: date,
 ) -> str:
@@ -143,7 +144,7 @@ def _source(
         weights = "random weights" if load_model(config.model).folder is None else "its weights"
         what = f"calibrated on --device {config.device} with {weights}, dtype {config.dtype}"
     steps = len(samples[0].step_seconds)  # of all rounds
-    versions = f"Python {machine['python']}, torch {machine['torch']}, gcbench {machine['gcbench']}"
+    versions = f"Python {machine.python}, torch {machine.torch}, gcbench {machine.gcbench}"
     return (
         f"{what}, {today.isoformat()}: {machine_words(machine)}; {versions}; {len(samples)} points "
         f"of {steps} steps, error {fmt.percent(error.median)} median, {fmt.percent(error.worst)} "

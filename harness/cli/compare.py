@@ -98,14 +98,15 @@ def compare(
     plan = session.plan(
         cells, counting=modes if counting else [], tolerance=tolerance / 100, **flags
     )
-    result, interrupted = session.run(plan, Precision(until_precise / 100, budget))
+    ran = session.run(plan, Precision(until_precise / 100, budget))
+    result = session.summarise(ran)
     try:
         session.write_json(result)
     finally:
         if session.shows_tables:
-            conclusions = [] if interrupted else conclude(result)
+            conclusions = [] if ran.is_interrupted else conclude(result)
             experiment_tables(result, make_console(), phases=phases, conclusions=conclusions)
-    if interrupted:
+    if ran.is_interrupted:
         words = f"interrupted; go on with the same command and --resume {plan.name}"
         Console(stderr=True).print(words, highlight=False)
         ctx.exit(ExitCode.INTERRUPTED)

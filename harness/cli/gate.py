@@ -21,7 +21,7 @@ from harness.cli.session import Session, checked, command_line
 from harness.collector.policy import parse_policy
 from harness.experiment.grid import varying
 from harness.experiment.result import cell_id
-from harness.experiment.store import new_name, write_json
+from harness.experiment.store import write_json
 from harness.files import write_whole
 from harness.machine.describe import describe
 from harness.report.gate import (
@@ -139,7 +139,7 @@ def gate(
     cells = _cells(session, not_meant)
     for commit in (base, head):
         find_commit(repo, commit, engine.package)  # refused before a folder is made
-    name = new_name(output, "gate")
+    name = session.runner.new_name("gate")
     code = (output / name / "code").resolve()
     trees = [
         take_tree(repo, base, engine.package, code / "base"),
@@ -159,7 +159,7 @@ def gate(
         base=trees[0],
         head=trees[1],
         machine=describe(),
-        workload=session.workload_words(),
+        workloads=session.runner.workloads,
         tolerance=how.tolerance,
         verdict=overall(found.judged.cells, found.judged.missing),
         cells=found.judged.cells,

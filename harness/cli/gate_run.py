@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from harness.cli.session import INTERRUPTED, Measured, Session
+from harness.cli.session import Session
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import Plan
 from harness.experiment.rounds import Compared, Outcomes, Precision
+from harness.experiment.run import INTERRUPTED, PlanRun
 from harness.tracking.gate.exact_counts import Judged, judge
 from harness.tracking.gate.plan import Pair, exact_plan, timing_plan
 from harness.tracking.gate.timing import Timings, attribute, compare_timings, has_changed
@@ -55,8 +56,8 @@ class GateRun(NamedTuple):
             return Found(Judged([], [*refused, INTERRUPTED], []), [], is_interrupted=True)
         if not pairs:
             return Found(Judged([], refused, []), [], is_interrupted=False)
-        counting = exact_plan(name, pairs, session.schedule_hashes, self.seed)
-        measured = [session.measure(counting, lambda _: Timings([], {}), Precision(0.0, 0.0))]
+        counting = exact_plan(name, pairs, session.runner.schedule_hashes, self.seed)
+        measured = [session.run(counting)]
         plans = [counting]
         timings = Timings([], {})
         timing = self._plan(session, name, pairs)
@@ -81,7 +82,8 @@ class GateRun(NamedTuple):
             timed = trials[1] if len(trials) > 1 else Trials(timing, {})
         judged = judge(pairs, trials[0], timed, timings.by_pair, again, is_cut_short)
         judged.missing[:0] = refused
-        judged.notes.extend(dict.fromkeys(note for each in measured for note in each.notes))
+        notes = [note for each in measured for note in each.notes]
+        judged.notes.extend(dict.fromkeys([*notes, *session.notes]))
         if measured[-1].is_interrupted:
             judged.missing.append(INTERRUPTED)
         failures = [failure for each in trials for failure in each.failures]
@@ -93,7 +95,7 @@ class GateRun(NamedTuple):
         return timing_plan(
             name,
             pairs,
-            schedules=session.schedule_hashes,
+            schedules=session.runner.schedule_hashes,
             seed=self.seed,
             rounds=self.rounds,
             tolerance=self.tolerance,
@@ -106,8 +108,8 @@ class GateRun(NamedTuple):
         plan: Plan,
         compare: Callable[[Outcomes], Compared],
         half_width: float,
-    ) -> Measured:
-        return session.measure(plan, compare, Precision(half_width, self.budget_seconds))
+    ) -> PlanRun:
+        return session.run(plan, Precision(half_width, self.budget_seconds), compare)
 
 
 def _refused(

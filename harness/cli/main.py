@@ -1,6 +1,7 @@
 """The command line's top: commands by name, errors as one sentence, exit codes."""
 
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -72,12 +73,18 @@ def cli() -> None:
     """Measure what output-token representations and garbage-collector settings cost an engine."""
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; the exit status, an `ExitCode`."""
+def main(
+    arguments: list[str] | None = None, executors: Callable[[float], Any] | None = None
+) -> int:
+    """Run the command line; the exit status, an `ExitCode`.
+
+    ``executors`` makes the `Executor` of all trials, given the seconds after which one is given
+    up; None: this machine.
+    """
     with standard_streams():
         try:
             try:
-                return _run(arguments)
+                return _run(arguments, executors)
             finally:
                 sys.stdout.flush()
         except OutputError as error:
@@ -86,9 +93,9 @@ def main(arguments: list[str] | None = None) -> int:
             return _say(f"standard output cannot be written: {error}", ExitCode.OUTPUT_FAILED)
 
 
-def _run(arguments: list[str] | None) -> int:
+def _run(arguments: list[str] | None, executors: Callable[[float], Any] | None) -> int:
     try:
-        status = cli.main(arguments, prog_name="gcbench", standalone_mode=False)
+        status = cli.main(arguments, prog_name="gcbench", standalone_mode=False, obj=executors)
     except OutputError:
         raise
     except click.exceptions.NoArgsIsHelpError as error:

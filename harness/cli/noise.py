@@ -10,7 +10,6 @@ from rich.console import Console
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session
-from harness.experiment.rounds import Precision
 from harness.report.lists import noise_table
 from harness.report.terminal import make_console
 from harness.statistics.noise_floor import noise_floor
@@ -37,14 +36,15 @@ def noise(ctx: click.Context, /, **flags: Any) -> None:
     session = Session(flags)
     cells = [msgspec.structs.replace(session.cell, copy=copy) for copy in (0, 1)]
     plan = session.plan(cells, **flags)
-    result, interrupted = session.run(plan, Precision(0, 0))
+    ran = session.run(plan)
+    result = session.summarise(ran)
     metric = plan.decide[0]
     samples = [cell.metrics[metric].samples for cell in result.cells if metric in cell.metrics]
-    if len(samples) < len(cells) or interrupted:
+    if len(samples) < len(cells) or ran.is_interrupted:
         Console(stderr=True).print(
             f"gcbench: not enough trials; go on with --resume {plan.name}", highlight=False
         )
-        ctx.exit(ExitCode.INTERRUPTED if interrupted else ExitCode.NOT_MEASURED)
+        ctx.exit(ExitCode.INTERRUPTED if ran.is_interrupted else ExitCode.NOT_MEASURED)
     floor = noise_floor(np.array(samples, dtype=np.float64).T)
     session.write_json(floor)
     if session.shows_tables:

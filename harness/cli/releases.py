@@ -20,10 +20,10 @@ from engines.vllm.releases import (
 )
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
-from harness.cli.session import INTERRUPTED, Session, checked
+from harness.cli.session import Session, checked
 from harness.experiment.grid import is_exact
 from harness.experiment.result import ExperimentResult
-from harness.experiment.rounds import Precision
+from harness.experiment.run import INTERRUPTED
 from harness.files import write_whole
 from harness.report.header import header
 from harness.report.markdown import table_markdown
@@ -152,7 +152,8 @@ def releases(
     cells = [cell for cell in session.grid.cells if cell.release in prepared]
     modes = _EXACT if all(is_exact(cell) for cell in cells) else _NEARLY
     plan = session.plan(cells, rounds=rounds, counting=modes, repeats=repeats)
-    result, interrupted = session.run(plan, Precision(0.0, 0.0))
+    ran = session.run(plan)
+    result, interrupted = session.summarise(ran), ran.is_interrupted
     left_out = [f"Left out: {failure}" for failure in failures]
     result = msgspec.structs.replace(result, notes=[*left_out, *result.notes])
     labels = {release: release_label(release) for release in prepared}
@@ -171,7 +172,7 @@ def releases(
             _show(result, tables)
     if interrupted:
         unwritten = f"; {image_path} is not written" if image_path else ""
-        stderr.print(f"interrupted; the trials are in {session.folder(plan)}{unwritten}")
+        stderr.print(f"interrupted; the trials are in {ran.store.folder}{unwritten}")
         ctx.exit(ExitCode.INTERRUPTED)
     if not any(cell.samples for cell in result.cells):
         ctx.exit(ExitCode.NOT_MEASURED)

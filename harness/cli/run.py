@@ -44,13 +44,13 @@ def run(ctx: click.Context, /, mode: Mode, max_steps: int, **flags: Any) -> None
     """
     session = Session(flags)
     with Console(stderr=True).status("one trial", spinner="dots"):
-        outcome = session.run_one(mode, max_steps)
+        outcome = session.runner.run_one(session.cell, mode, max_steps)
     if not isinstance(outcome, TrialResult):
         Console(stderr=True).print(f"gcbench: no result: {outcome.reason}", markup=False)
         ctx.exit(ExitCode.NOT_MEASURED)
     session.write_json(outcome)
     if session.shows_tables:
         trial_table(outcome, make_console())
-        print_lines("Notes", session.bad_rows, make_console())
+        print_lines("Notes", session.notes, make_console())
     if outcome.invalid:
         ctx.exit(ExitCode.NOT_MEASURED)

@@ -10,44 +10,61 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import NamedTuple
 
 import msgspec
 
 from engines.registry import ENGINES
+from harness.axes import Cell
+from harness.experiment.grid import is_alone
+from harness.machine.describe import cores_usable
 from harness.trial.spec import GO, PAUSED, READY, REFUSED, Trial, TrialFailure, TrialResult
+
+_PREPARED_AT_ONCE = 4
+"""Interpreters that get ready side by side at most: each holds torch and a heap."""
 
 _KEPT_VARIABLES = frozenset({"PYTHONPATH", "PYTHONHOME"})
 
 
-def isolate(
-    trials: Sequence[Trial], timeout_seconds: float
-) -> Iterator[TrialResult | TrialFailure]:
-    """Each trial's result, or why there is none, in order; afterwards no process is left.
+class LocalExecutor(NamedTuple):
+    """This machine. ``timeout_seconds`` holds for a preparation and for a measurement."""
 
-    ``timeout_seconds`` holds for the preparation and for the measurement. A time-out, a crash
-    and a kill are answers like any other; Ctrl-C ends all trials and goes on up. Where none of
-    the trials is timed they run side by side: a count does not mind. Trials with slices take
-    turns, there and back, so that a machine that is slow for a moment is so for all of them.
-    """
-    with ExitStack() as stack:
-        with _no_interrupt():
-            begun = [stack.enter_context(_TrialProcess(trial, timeout_seconds)) for trial in trials]
-        for process in begun:
-            process.wait_until_ready()
-        if all(trial.mode != "timing" for trial in trials):
+    timeout_seconds: float
+
+    def run(self, trials: Sequence[Trial]) -> Iterator[TrialResult | TrialFailure]:
+        """Each trial's result, or why there is none, in order; afterwards no process is left.
+
+        A time-out, a crash and a kill are answers like any other; Ctrl-C ends all trials and goes
+        on up. Where none of the trials is timed they run side by side: a count does not mind.
+        Trials with slices take turns, there and back, so that a machine that is slow for a moment
+        is so for all of them.
+        """
+        with ExitStack() as stack:
+            with _no_interrupt():
+                begun = [
+                    stack.enter_context(TrialProcess(trial, self.timeout_seconds))
+                    for trial in trials
+                ]
             for process in begun:
-                process.go()
-        elif any(trial.slice_steps for trial in trials):
-            _take_turns(begun)
-        for process in begun:
-            yield process.measure()
+                process.wait_until_ready()
+            if all(trial.mode != "timing" for trial in trials):
+                for process in begun:
+                    process.go()
+            elif any(trial.slice_steps for trial in trials):
+                _take_turns(begun)
+            for process in begun:
+                yield process.measure()
+
+    def batch_size(self, cells: Iterable[Cell]) -> int:
+        """Trials that get ready side by side: one where a cell takes all of its device."""
+        return 1 if any(map(is_alone, cells)) else min(cores_usable(), _PREPARED_AT_ONCE)
 
 
-def _take_turns(begun: Sequence["_TrialProcess"]) -> None:
+def _take_turns(begun: Sequence["TrialProcess"]) -> None:
     # On one core: another may be shared with a neighbour's machine, and slow for as long as he is.
     core = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     for process in begun:
@@ -68,7 +85,7 @@ def _no_interrupt() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class _TrialProcess:
+class TrialProcess:
     """A trial's interpreter and its process group."""
 
     def __init__(self, trial: Trial, timeout_seconds: float) -> None:
@@ -81,7 +98,7 @@ class _TrialProcess:
         # A file, not a pipe: nobody reads along while the trial gets ready, and a pipe fills up.
         self._stderr = TemporaryFile()  # noqa: SIM115  # closed by __exit__
 
-    def __enter__(self) -> "_TrialProcess":
+    def __enter__(self) -> "TrialProcess":
         cell = self._trial.cell
         try:
             interpreter, environment = ENGINES.load(cell.engine).launch(cell.python, cell.release)

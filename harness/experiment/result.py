@@ -1,16 +1,17 @@
 """An experiment's result as people and programs read it: cells, samples, comparisons, verdicts."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from engines.protocol import Setting
 from harness.axes import Cell
 from harness.collector.result import ProcessResult
+from harness.machine.describe import Machine
 from harness.statistics.verdict import Verdict
 from harness.trial.spec import TrialFailure
 
-SCHEMA = "gcbench.experiment/1"
+SCHEMA = "gcbench.experiment/2"
 
 
 class MetricSamples(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +27,8 @@ class MetricSamples(msgspec.Struct, frozen=True, kw_only=True):
 class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     """One cell over all its rounds. ``group``: only cells of one group get verdicts.
 
+    ``tokens_sha256``: one hash, unless trials have produced different tokens.
+
     ``interpreter``: version, build and collector. It, ``steady_state``, ``delivered`` and
     ``engine_state`` are those of one of its trials.
     """
@@ -36,7 +39,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     samples: int
     metrics: dict[str, MetricSamples]
     processes: list[ProcessResult]
-    tokens_sha256: str
+    tokens_sha256: list[str]
     steady_state: str = ""
     delivered: str = ""
     engine_state: dict[str, Setting] = {}
@@ -61,23 +64,35 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int
 
 
+class ReplayedWorkload(msgspec.Struct, frozen=True, kw_only=True):
+    """What was replayed under a name; ``hash`` is the schedule's SHA-256."""
+
+    name: str
+    hash: str = ""
+    num_requests: int = 0
+    total_output_tokens: int = 0
+
+
 class ExperimentResult(msgspec.Struct, frozen=True, kw_only=True):
     """Everything `compare` knows at its end; `--json` writes it as it stands.
 
+    ``decide``: the metrics that decide, one for each kind of group. ``code_commits``: those that
+    the engines came from.
     Not ``is_complete``: interrupted, and of the trials that had ended by then.
     """
 
     name: str
-    machine: dict[str, Any]
-    workload: dict[str, Any]
-    decide: str
+    machine: Machine
+    workloads: list[ReplayedWorkload]
+    seed: int = 0
+    decide: list[str]
     tolerance: float
     cells: list[CellResult]
     comparisons: list[Comparison]
     failures: list[TrialFailure]
     notes: list[str]
     command: str
-    code_commit: str
+    code_commits: list[str]
     is_complete: bool = True
     schema: str = SCHEMA
 

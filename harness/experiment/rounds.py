@@ -9,17 +9,15 @@ from typing import Protocol
 import msgspec
 
 from harness.axes import Cell
-from harness.experiment.grid import is_alone
 from harness.experiment.plan import Plan, Turn, exact_turns, timing_round
 from harness.experiment.store import RunStore, TrialKey, trial_key
-from harness.machine.describe import cores_usable
 from harness.statistics.paired_ratio import Estimate, is_precise
 from harness.trial.spec import Trial, TrialFailure, TrialResult
 
 Outcome = TrialResult | TrialFailure
 Outcomes = dict[TrialKey, Outcome]
 Measure = Callable[[Sequence[Trial]], Iterable[Outcome]]
-"""Runs a batch of trials, answering in order; `local_executor.isolate`, or a simulation."""
+"""Runs a batch of trials, answering in order; `Executor.run`, or a simulation."""
 
 
 class Compared(Protocol):
@@ -31,19 +29,12 @@ class Compared(Protocol):
         ...
 
 
-_PREPARED_AT_ONCE = 4
-"""Interpreters that get ready side by side at most: each holds torch and a heap."""
 _ATTEMPTS = 3
 """Times a trial is tried that the machine, not the cell, has spoiled."""
 _LOOK_EVERY = 3
 """Rounds from one look at the intervals to the next: a look takes about as long as a trial."""
 _GIVE_UP_AFTER = 2
 """Failures of a cell after which its remaining trials, and its block's, are left out."""
-
-
-def prepared_at_once(cells: Iterable[Cell]) -> int:
-    """Trials that get ready side by side: one where a cell takes all of its device."""
-    return 1 if any(map(is_alone, cells)) else min(cores_usable(), _PREPARED_AT_ONCE)
 
 
 @dataclass(slots=True)

@@ -49,8 +49,8 @@ __all__ = [
     "write_rows",
 ]
 
-STORED_SCHEMA = f"gcbench.stored-trial/1 of {RESULT_SCHEMA}"
-PLAN_SCHEMA = "gcbench.plan/1"
+STORED_SCHEMA = f"gcbench.stored-trial/2 of {RESULT_SCHEMA}"
+PLAN_SCHEMA = "gcbench.plan/2"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,7 +1,6 @@
 """From stored trials to an experiment's result: samples by round, pairs, verdicts."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,9 +14,11 @@ from harness.experiment.result import (
     Comparison,
     ExperimentResult,
     MetricSamples,
+    ReplayedWorkload,
     cell_id,
 )
 from harness.experiment.store import TrialKey
+from harness.machine.describe import Machine
 from harness.metrics import METRICS
 from harness.statistics.paired_ratio import FEWEST_PAIRS, Ratio, paired_ratio
 from harness.trial.spec import TrialFailure, TrialResult
@@ -27,8 +28,8 @@ def summarise(
     plan: Plan,
     outcomes: Mapping[TrialKey, TrialResult | TrialFailure],
     *,
-    machine: dict[str, Any],
-    workload: dict[str, Any],
+    machine: Machine,
+    workloads: list[ReplayedWorkload],
     command: str,
     notes: Sequence[str] = (),
 ) -> ExperimentResult:
@@ -58,15 +59,16 @@ def summarise(
     return ExperimentResult(
         name=plan.name,
         machine=machine,
-        workload=workload,
-        decide=", ".join(dict.fromkeys(plan.decide)),
+        workloads=workloads,
+        seed=plan.seed,
+        decide=list(dict.fromkeys(plan.decide)),
         tolerance=plan.tolerance,
         cells=cells,
         comparisons=compared,
         failures=trials.failures,
         notes=more,
         command=command,
-        code_commit=", ".join(sorted(commits)),
+        code_commits=sorted(commits),
     )
 
 
@@ -96,7 +98,7 @@ def _cell(trials: Trials, cell: Cell, name: str, group: int) -> CellResult:
         samples=len(rounds),
         metrics=metrics,
         processes=shown.processes,
-        tokens_sha256=", ".join(sorted({result.tokens_sha256 for result in rounds or [shown]})),
+        tokens_sha256=sorted({result.tokens_sha256 for result in rounds or [shown]}),
         steady_state=shown.steady_state,
         delivered=shown.delivered,
         engine_state=shown.engine_state,

@@ -4,8 +4,8 @@ import importlib.metadata
 import os
 import platform
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import psutil
 
 from harness.machine.git import GitError, changed_files, git
@@ -14,33 +14,60 @@ from harness.machine.interpreter import is_free_threaded, this_interpreter
 GIB = 1 << 30
 
 
-def describe() -> dict[str, Any]:
-    """This machine and interpreter as plain JSON; "" or None stands for what cannot be read.
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine and an interpreter on it; "", 0 or None stands for what cannot be read.
+
+    ``cpu_quota``: cores' worth of time that the control group grants, None without a limit.
+    """
+
+    cpu_model: str = ""
+    architecture: str = ""
+    cores_logical: int = 0
+    cores_usable: int = 0
+    cpu_quota: float | None = None
+    memory_bytes: int = 0
+    kernel: str = ""
+    os: str = ""
+    virtualization: str = ""
+    governor: str = ""
+    python: str = ""
+    python_implementation: str = ""
+    python_build: str = ""
+    free_threaded: bool = False
+    collector: str = ""
+    torch: str = ""
+    numpy: str = ""
+    gcbench: str = ""
+    gpus: list[str] = []
+
+
+def describe() -> Machine:
+    """This machine and interpreter.
 
     Reads version numbers from package metadata: importing torch would change the heap.
     """
     interpreter = this_interpreter()
-    return {
-        "cpu_model": _cpu_model(),
-        "architecture": platform.machine(),
-        "cores_logical": os.cpu_count() or 0,
-        "cores_usable": cores_usable(),
-        "cpu_quota": cpu_quota(),
-        "memory_bytes": psutil.virtual_memory().total,
-        "kernel": f"{platform.system()} {platform.release()}",
-        "os": _os_name(),
-        "virtualization": virtualization(),
-        "governor": governor(),
-        "python": interpreter.version,
-        "python_implementation": interpreter.implementation,
-        "python_build": interpreter.build,
-        "free_threaded": is_free_threaded(),
-        "collector": interpreter.collector,
-        "torch": version("torch"),
-        "numpy": version("numpy"),
-        "gcbench": version("gcbench"),
-        "gpus": _gpu_names(),
-    }
+    return Machine(
+        cpu_model=_cpu_model(),
+        architecture=platform.machine(),
+        cores_logical=os.cpu_count() or 0,
+        cores_usable=cores_usable(),
+        cpu_quota=cpu_quota(),
+        memory_bytes=psutil.virtual_memory().total,
+        kernel=f"{platform.system()} {platform.release()}",
+        os=_os_name(),
+        virtualization=virtualization(),
+        governor=governor(),
+        python=interpreter.version,
+        python_implementation=interpreter.implementation,
+        python_build=interpreter.build,
+        free_threaded=is_free_threaded(),
+        collector=interpreter.collector,
+        torch=version("torch"),
+        numpy=version("numpy"),
+        gcbench=version("gcbench"),
+        gpus=_gpu_names(),
+    )
 
 
 def code_identity(root: Path) -> tuple[str, str]:

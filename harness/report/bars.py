@@ -12,9 +12,14 @@ BAR_WIDTH = 44
 
 
 def bars_table(result: ExperimentResult) -> PlainTable | None:
-    """A row of (cell, bar, median) for each cell; None where no cell has the metric."""
+    """A row of (cell, bar, median) for each cell; None where no cell has the metric, or groups are
+    decided by several.
+    """
+    if len(result.decide) != 1:
+        return None
+    (metric,) = result.decide
     found = [
-        [(cell, cell.metrics[result.decide]) for cell in group if result.decide in cell.metrics]
+        [(cell, cell.metrics[metric]) for cell in group if metric in cell.metrics]
         for group in by_group(result)
     ]
     spans = [median_interval(samples.samples) for group in found for _, samples in group]
@@ -35,7 +40,7 @@ def bars_table(result: ExperimentResult) -> PlainTable | None:
         for group in found
     ]
     return PlainTable(
-        f"{result.decide}, {direction_words(result.decide)}{on_device(result.cells)}",
+        f"{metric}, {direction_words(metric)}{on_device(result.cells)}",
         ("cell", "", "median"),
         [group for group in rows if group],
         "│ median, ▒ its 95 % interval over rounds, each cell by itself: verdicts pair the rounds",

@@ -29,7 +29,7 @@ def gate_header(result: GateResult) -> list[tuple[str, str]]:
     lines = [(label, f"{tree.label}  {tree.subject}") for label, tree in trees]
     lines += [
         ("machine", machine_words(result.machine)),
-        ("workload", str(result.workload.get("name", ""))),
+        ("workload", ", ".join(each.name for each in result.workloads)),
         ("command", result.command),
     ]
     return [(label, words) for label, words in lines if words]

@@ -1,11 +1,9 @@
 """What stands above an experiment's tables: machine, workload, device, and what all cells share."""
 
-from typing import Any
-
 from harness import format as fmt
 from harness.axes import worth_mentioning
 from harness.experiment.result import ExperimentResult
-from harness.machine.describe import GIB
+from harness.machine.describe import GIB, Machine
 
 _DEVICES = {
     "modelled": "modelled: a wait of modelled length stands for the accelerator; the host path is "
@@ -35,7 +33,7 @@ def header(result: ExperimentResult) -> list[tuple[str, str]]:
         ("all cells", ", ".join(f"{axis} {_axis(value)}" for axis, value in shared.items())),
         ("cells vary in", ", ".join(varying)),
         ("measured", _measured_words(result)),
-        ("code", result.code_commit),
+        ("code", ", ".join(result.code_commits)),
         ("command", result.command),
     ]
     return [(label, words) for label, words in lines if words]
@@ -50,16 +48,15 @@ def varying_axes(result: ExperimentResult) -> list[str]:
     return [axis for axis in axes if len({point[axis] for point in points if axis in point}) > 1]
 
 
-def machine_words(machine: dict[str, Any]) -> str:
+def machine_words(machine: Machine) -> str:
     """A machine in a line; parts that are not known are left out."""
-    memory, virtualization = machine.get("memory_bytes"), machine.get("virtualization")
     parts = [
-        str(machine.get("cpu_model", "")),
-        f"{machine['cores_usable']} cores" if "cores_usable" in machine else "",
-        f"{memory / GIB:.1f} GiB" if memory else "",
-        *machine.get("gpus", []),
-        str(machine.get("kernel", "")),
-        f"in a {virtualization}" if virtualization else "",
+        machine.cpu_model,
+        f"{machine.cores_usable} cores" if machine.cores_usable else "",
+        f"{machine.memory_bytes / GIB:.1f} GiB" if machine.memory_bytes else "",
+        *machine.gpus,
+        machine.kernel,
+        f"in a {machine.virtualization}" if machine.virtualization else "",
     ]
     return ", ".join(part for part in parts if part)
 
@@ -68,24 +65,24 @@ def _interpreter_words(result: ExperimentResult) -> str:
     """The versions of this process, which are the trials' own unless they chose an interpreter."""
     if any(cell.axes.get("python") for cell in result.cells):
         return ""
-    names = (("Python", "python"), ("torch", "torch"), ("NumPy", "numpy"))
-    return ", ".join(f"{n} {result.machine[key]}" for n, key in names if result.machine.get(key))
+    machine = result.machine
+    versions = (("Python", machine.python), ("torch", machine.torch), ("NumPy", machine.numpy))
+    return ", ".join(f"{name} {version}" for name, version in versions if version)
 
 
 def _workload_words(result: ExperimentResult) -> str:
-    workload = result.workload
-    words = f"{workload.get('name', '?')}, hash {str(workload.get('hash', '?'))[:12]}"
-    if "num_requests" in workload:
-        words += f", {fmt.count(workload['num_requests'])} requests"
-    return words
+    return "; ".join(
+        f"{each.name}, hash {each.hash[:12]}, {fmt.count(each.num_requests)} requests"
+        for each in result.workloads
+    )
 
 
 def _measured_words(result: ExperimentResult) -> str:
     rounds = {cell.samples for cell in result.cells} or {0}
     spread = f"{min(rounds)} to {max(rounds)}" if len(rounds) > 1 else f"{max(rounds)}"
-    seed = f", seed {result.workload['seed']}" if "seed" in result.workload else ""
+    decides = f"{', '.join(result.decide)} decide{'s' if len(result.decide) < 2 else ''}"
     return (
-        f"{spread} rounds{seed}; {result.decide} decides, tolerance {fmt.percent(result.tolerance)}"
+        f"{spread} rounds, seed {result.seed}; {decides}, tolerance {fmt.percent(result.tolerance)}"
     )
 
 

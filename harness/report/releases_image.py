@@ -47,10 +47,11 @@ def releases_image(
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="lower right", frameon=False, ncols=min(len(lines), 4))
-    workload = result.workload
+    replayed = ", ".join(
+        f"{each.name}, {each.num_requests:,} requests" for each in result.workloads
+    )
     axes.set_title(
-        f"vLLM's host path by release{on_device(result.cells)}: {workload.get('name', '')}, "
-        f"{workload.get('num_requests', 0):,} requests",
+        f"vLLM's host path by release{on_device(result.cells)}: {replayed}",
         loc="left", fontsize=11,
     )  # fmt: skip
     image = io.BytesIO()

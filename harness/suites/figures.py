@@ -14,7 +14,7 @@ from harness.experiment.result import CellResult
 from harness.experiment.store import read_rows
 from harness.statistics.paired_ratio import percentile_or_none
 from harness.suites.grid import Point, Tracked
-from harness.suites.measure import Measured
+from harness.suites.measure import SuiteRun
 from harness.trial.spec import TrialFailure, TrialResult
 
 _FROM_ANOTHER_TIME = re.compile(r"\b(Import|ModuleNotFound|Attribute|Type|Name)Error\b")
@@ -32,7 +32,7 @@ Figures = dict[tuple[str, Point], Figure | str]
 """By metric and parameters; a sentence stands where there is no figure."""
 
 
-def figures(table: Iterable[Tracked], measured: Sequence[Measured]) -> Figures:
+def figures(table: Iterable[Tracked], measured: Sequence[SuiteRun]) -> Figures:
     """Each metric at each tuple of parameters, or the sentence that says why it has no figure.
 
     Raises ValueError where no cell has given anything, or where cells of a workload have
@@ -64,7 +64,7 @@ def figure(samples: Samples) -> Figure | None:
     return {"samples": known, "number": 1}
 
 
-def pooled_itl_p99(measured: Measured, cell: Cell) -> float | None:
+def pooled_itl_p99(measured: SuiteRun, cell: Cell) -> float | None:
     """The 99th percentile over the steps of all rounds together, each with its worst gap, in s.
 
     A round has fewer steps than the 662 that a p99 needs, all rounds together have more. They are
@@ -72,8 +72,8 @@ def pooled_itl_p99(measured: Measured, cell: Cell) -> float | None:
     would share their steps, and asv would take them for independent samples.
     """
     gaps = [
-        read_rows(measured.store.folder / "rows" / f"{key}-steps.parquet")["worst_gap_ns"]
-        for key, outcome in measured.outcomes.items()
+        read_rows(measured.ran.store.folder / "rows" / f"{key}-steps.parquet")["worst_gap_ns"]
+        for key, outcome in measured.ran.outcomes.items()
         if isinstance(outcome, TrialResult)
         and not outcome.invalid
         and _of_no_commit(outcome.cell) == cell
@@ -87,15 +87,15 @@ def _of_no_commit(cell: CellResult | Cell) -> Cell:
     return msgspec.convert(axes | {"release": ""}, Cell)
 
 
-def _reasons(measured: Measured) -> Iterator[tuple[Cell, str]]:
-    for outcome in measured.outcomes.values():
+def _reasons(measured: SuiteRun) -> Iterator[tuple[Cell, str]]:
+    for outcome in measured.ran.outcomes.values():
         if isinstance(outcome, TrialFailure):
             yield _of_no_commit(outcome.cell), outcome.reason
         elif outcome.invalid:
             yield _of_no_commit(outcome.cell), outcome.invalid
 
 
-def _nothing_measured(reasons: dict[Cell, str], measured: Sequence[Measured]) -> str:
+def _nothing_measured(reasons: dict[Cell, str], measured: Sequence[SuiteRun]) -> str:
     failures = [failure for each in measured for failure in each.result.failures]
     if failures and failures[0].kind == "crashed" and _FROM_ANOTHER_TIME.search(failures[0].reason):
         return f"this commit's engines do not fit this harness: {failures[0].reason}"

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 
 from harness.axes import Cell, values
-from harness.experiment.result import Comparison
+from harness.experiment.result import Comparison, ReplayedWorkload
+from harness.machine.describe import Machine
 from harness.metrics import METRICS
 from harness.tracking.gate.exact_counts import overall
 from harness.tracking.gate.result import (
@@ -96,9 +97,9 @@ def result(cells: Sequence[GateCell] = (), **changes: Any) -> GateResult:
         base=Tree(asked="main", sha="0123456789" * 4, subject="Name a local", folder="/out/base"),
         head=Tree(asked="HEAD", sha="abcdef0123" * 4, subject="Keep a note of each request",
                   folder="/out/head"),
-        machine={"cpu_model": "Made-up CPU", "cores_usable": 2, "memory_bytes": 25276502016,
-                 "kernel": "Linux 6.1", "virtualization": "virtual machine"},
-        workload={"name": "opt125m-48-500"},
+        machine=Machine(cpu_model="Made-up CPU", cores_usable=2, memory_bytes=25276502016,
+                        kernel="Linux 6.1", virtualization="virtual machine"),
+        workloads=[ReplayedWorkload(name="opt125m-48-500")],
         tolerance=0.03,
         verdict=overall(cells, changes.get("missing", [])),
         cells=list(cells),

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.collector.result import GcState, ProcessResult
-from harness.experiment.result import CellResult, ExperimentResult, MetricSamples
+from harness.experiment.result import CellResult, ExperimentResult, MetricSamples, ReplayedWorkload
+from harness.machine.describe import Machine
 
 COUNTS = ("gc_collections_gen0", "gc_collections_gen1", "gc_collections_gen2",
           "tracked_peak_per_step", "tracked_survivors_per_step", "tracked_heap")  # fmt: skip
@@ -40,7 +41,7 @@ def cell(release: str, young: float, gc: str = "as_is", **axes: Any) -> CellResu
         id=f"{release} · {gc}", group=0, samples=3, metrics=metrics, processes=[process],
         axes={"workload": "small", "engine": "vllm-hostpath", "release": release, "device": "null",
               "gc": gc, "batch_size": 8, **axes},
-        tokens_sha256="",
+        tokens_sha256=[],
     )  # fmt: skip
 
 
@@ -48,10 +49,10 @@ def result(
     cells: Sequence[CellResult], notes: Sequence[str] = (), **fields: Any
 ) -> ExperimentResult:
     made: dict[str, Any] = {
-        "name": "made-up", "machine": {"cpu_model": "AMD EPYC"},
-        "workload": {"name": "small", "hash": "abc", "num_requests": 8}, "decide": "",
+        "name": "made-up", "machine": Machine(cpu_model="AMD EPYC"),
+        "workloads": [ReplayedWorkload(name="small", hash="abc", num_requests=8)], "decide": [],
         "tolerance": 0.02, "cells": list(cells), "comparisons": [], "failures": [],
-        "notes": list(notes), "command": "gcbench releases vllm all", "code_commit": "",
+        "notes": list(notes), "command": "gcbench releases vllm all", "code_commits": [],
     }  # fmt: skip
     return ExperimentResult(**(made | fields))
 

@@ -15,6 +15,7 @@ from harness.experiment.plan import Plan, default_decider
 from harness.experiment.result import ExperimentResult
 from harness.experiment.store import TrialKey
 from harness.experiment.summarise import summarise
+from harness.machine.describe import Machine
 from harness.trial.engine_config import engine_config
 from harness.trial.spec import Trial, TrialFailure, TrialResult
 from workloads.schedule import Schedule
@@ -114,4 +115,4 @@ def plan(cells: list[Cell], **changes: Any) -> Plan:
 
 def summary(of: Plan, outcomes: Mapping[TrialKey, TrialResult | TrialFailure]) -> ExperimentResult:
     """What a plan's trials say, on no machine in particular."""
-    return summarise(of, outcomes, machine={}, workload={}, command="gcbench compare")
+    return summarise(of, outcomes, machine=Machine(), workloads=[], command="gcbench compare")

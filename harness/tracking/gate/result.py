@@ -1,15 +1,16 @@
 """What a gate answers: each cell's exact changes, its timing, its cause; and one verdict."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
-from harness.experiment.result import Comparison
+from harness.experiment.result import Comparison, ReplayedWorkload
+from harness.machine.describe import Machine
 from harness.statistics.verdict import Verdict
 from harness.tracking.gate.trees import Tree
 from harness.trial.spec import TrialFailure
 
-GATE_SCHEMA = "gcbench.gate/2"
+GATE_SCHEMA = "gcbench.gate/3"
 
 GateVerdict = Literal[Verdict, "incomplete"]
 """``incomplete``: nothing is known to be worse, and not everything was measured."""
@@ -67,8 +68,8 @@ class GateResult(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     base: Tree
     head: Tree
-    machine: dict[str, Any]
-    workload: dict[str, Any]
+    machine: Machine
+    workloads: list[ReplayedWorkload]
     tolerance: float
     verdict: GateVerdict
     cells: list[GateCell]

@@ -12,7 +12,7 @@ import pytest
 from engines.protocol import Launch
 from engines.vllm.launch import launch
 from engines.vllm.settings import HOST_PATH_VARIABLE
-from harness.experiment.local_executor import isolate
+from harness.experiment.local_executor import LocalExecutor
 
 ROOT = Path(__file__).parents[3]
 
@@ -132,6 +132,6 @@ def test_an_interpreter_without_vllm_fails_in_a_line(tmp_path):
         trial(schedule([2], [3]), tmp_path, cell(engine, device=device, python=sys.executable))
         for engine, device in (("vllm-hostpath", "null"), ("vllm", "cpu"))
     ]
-    for outcome in isolate(asked, 60):
+    for outcome in LocalExecutor(60).run(asked):
         assert outcome.kind == "crashed"
         assert "ModuleNotFoundError: No module named 'vllm' (" in outcome.reason

@@ -4,7 +4,7 @@ import pytest
 from vllm_trials import TIMEOUT_SECONDS, cell, run, schedule, trial
 
 from harness.cli.main import main
-from harness.experiment.local_executor import isolate
+from harness.experiment.local_executor import LocalExecutor
 from harness.trial.spec import TrialFailure
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
@@ -43,7 +43,8 @@ def test_a_switch_that_vllm_overrides_is_refused(engine_core, tmp_path):
     """Its CPU platform has no async scheduling, and says so only in its own code."""
     asked = cell("vllm", model="opt-tiny", device="cpu", output_processing="overlapped",
                  engine_core=engine_core)  # fmt: skip
-    (outcome,) = isolate([trial(schedule([4] * 4, [8] * 4), tmp_path, asked)], TIMEOUT_SECONDS)
+    alone = trial(schedule([4] * 4, [8] * 4), tmp_path, asked)
+    (outcome,) = LocalExecutor(TIMEOUT_SECONDS).run([alone])
     assert isinstance(outcome, TrialFailure)
     assert outcome.kind == "refused"
     assert "does not run as asked: output_processing is inline, not overlapped" in outcome.reason

@@ -9,7 +9,7 @@ import numpy as np
 from engines.builtin.engine import Engine
 from engines.protocol import SamplingParams
 from harness.axes import Cell
-from harness.experiment.local_executor import isolate
+from harness.experiment.local_executor import LocalExecutor
 from harness.trial.engine_config import engine_config
 from harness.trial.spec import Mode, Trial, TrialResult
 from workloads.schedule import Schedule
@@ -55,7 +55,7 @@ def run(trials: Sequence[Trial]) -> list[TrialResult]:
     """Their results, two interpreters at a time. Fails with the reason where there is none."""
     results = []
     for at in range(0, len(trials), 2):
-        for outcome in isolate(trials[at : at + 2], TIMEOUT_SECONDS):
+        for outcome in LocalExecutor(TIMEOUT_SECONDS).run(trials[at : at + 2]):
             assert isinstance(outcome, TrialResult), outcome.reason
             assert outcome.invalid == ""
             results.append(outcome)

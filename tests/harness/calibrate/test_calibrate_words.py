@@ -15,6 +15,7 @@ from harness.calibrate.known import ATTENTION_RATES, LAUNCH, RATES
 from harness.calibrate.profile_file import profile_toml
 from harness.calibrate.result import Calibration, PointResult
 from harness.calibrate.words import conclusions, figures_table, points_table, range_words, rate
+from harness.machine.describe import Machine
 from harness.report.terminal import make_console, print_lines, print_table
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "calibrate.txt"
@@ -58,7 +59,7 @@ def made_up(points=POINTS, figures=FIGURES, error=(0.017, 0.051), **fields) -> C
         profile=profile,
         figures=figures,
         points=points,
-        **{"is_modelled": False, "left_out": [], "machine": {}, "command": ""} | fields,
+        **{"is_modelled": False, "left_out": [], "machine": Machine(), "command": ""} | fields,
     )
 
 

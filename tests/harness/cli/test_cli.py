@@ -15,7 +15,6 @@ from full_output import full_standard_output
 from processes import is_alive
 from small import answer
 
-from harness.cli import session
 from harness.cli.main import main
 from harness.experiment.result import ExperimentResult
 from harness.trial.spec import Trial, TrialFailure, TrialResult
@@ -33,10 +32,12 @@ def gcbench(tmp_path, capsys):
         output = [] if "--output" in arguments or arguments[0] == "list" else [
             "--output", str(tmp_path / "runs")
         ]  # fmt: skip
-        status = main([*arguments, *output])
+        machine = call.machine
+        status = main([*arguments, *output], machine and (lambda _timeout: machine))
         said = capsys.readouterr()
         return status, said.out, said.err
 
+    call.machine = None  # this one
     return call
 
 
@@ -157,12 +158,15 @@ def test_the_top_names_every_command(capsys):
 
 
 class Machine:
-    """Takes the place of `isolate`: each round the candidate is slower by a share."""
+    """Takes the place of this machine: each round the candidate is slower by a share."""
 
     def __init__(self, slower: float = 0.0, interrupt_at: int = 0, broken: bool = False) -> None:
         self.slower, self.interrupt_at, self.broken, self.asked = slower, interrupt_at, broken, 0
 
-    def __call__(self, trials: list[Trial], timeout_seconds: float):
+    def batch_size(self, cells):
+        return 2
+
+    def run(self, trials: list[Trial]):
         for trial in trials:
             self.asked += 1
             if self.asked == self.interrupt_at:
@@ -185,7 +189,7 @@ PAIR = ["compare", *TINY, "--representation", "list_of_lists", "--gc", "default,
     [(0.2, ["--fail-on", "worse"], 1), (0.2, [], 0), (-0.2, ["--fail-on", "worse"], 0)],
 )
 def test_a_cell_that_is_worse_fails_where_asked(gcbench, monkeypatch, slower, more, status):
-    monkeypatch.setattr(session, "isolate", Machine(slower))
+    gcbench.machine = Machine(slower)
     found, out, _ = gcbench(*PAIR, *more, "--json", "-", "--quiet")
     assert found == status
     (comparison,) = json.loads(out)["comparisons"]
@@ -193,7 +197,7 @@ def test_a_cell_that_is_worse_fails_where_asked(gcbench, monkeypatch, slower, mo
 
 
 def test_nothing_measured_is_status_three(gcbench, monkeypatch):
-    monkeypatch.setattr(session, "isolate", Machine(broken=True))
+    gcbench.machine = Machine(broken=True)
     assert gcbench(*PAIR)[0] == 3
     status, _, err = gcbench("run", *TINY)
     assert status == 3
@@ -203,13 +207,13 @@ def test_nothing_measured_is_status_three(gcbench, monkeypatch):
 
 @pytest.mark.parametrize("moment", [1, 2, 3, 5, 8, 12, 20])
 def test_an_interrupted_comparison_goes_on_where_it_was(gcbench, monkeypatch, tmp_path, moment):
-    monkeypatch.setattr(session, "isolate", Machine(0.2, interrupt_at=moment))
+    gcbench.machine = Machine(0.2, interrupt_at=moment)
     status, _, err = gcbench(*PAIR)
     assert status == 130
     (name,) = re.findall(r"--resume\s+(\S+)", err)
     kept = len(list((tmp_path / "runs" / name / "trials").iterdir()))
     machine = Machine(0.2)
-    monkeypatch.setattr(session, "isolate", machine)
+    gcbench.machine = machine
     status, out, _ = gcbench(*PAIR, "--resume", name, "--json", "-", "--quiet")
     assert status == 0
     whole = len(list((tmp_path / "runs" / name / "trials").iterdir()))
@@ -224,7 +228,7 @@ def test_an_interrupted_comparison_goes_on_where_it_was(gcbench, monkeypatch, tm
 
 def test_an_interrupted_comparison_says_so_wherever_it_is_read(gcbench, monkeypatch, tmp_path):
     path = tmp_path / "answer.json"
-    monkeypatch.setattr(session, "isolate", Machine(0.2, interrupt_at=16))
+    gcbench.machine = Machine(0.2, interrupt_at=16)
     status, out, _ = gcbench(*PAIR, "--json", str(path))
     assert status == 130
     assert "Interrupted before everything was measured." in out
@@ -234,7 +238,7 @@ def test_an_interrupted_comparison_says_so_wherever_it_is_read(gcbench, monkeypa
         result = msgspec.json.decode(text, type=ExperimentResult)
         assert not result.is_complete
         assert "Interrupted before everything was measured." in result.notes
-    monkeypatch.setattr(session, "isolate", Machine(0.2))
+    gcbench.machine = Machine(0.2)
     (name,) = (folder.name for folder in (tmp_path / "runs").iterdir())
     _, out, _ = gcbench(*PAIR, "--resume", name, "--json", "-")
     assert json.loads(out)["is_complete"]
@@ -245,7 +249,7 @@ def test_an_interrupted_comparison_says_so_wherever_it_is_read(gcbench, monkeypa
 def test_files_are_complete_where_standard_output_is_full(
     gcbench, monkeypatch, tmp_path, arguments
 ):
-    monkeypatch.setattr(session, "isolate", Machine())
+    gcbench.machine = Machine()
     path = tmp_path / "answer.json"
     with full_standard_output(monkeypatch):
         status, _, err = gcbench(*arguments, "--json", str(path))
@@ -255,7 +259,7 @@ def test_files_are_complete_where_standard_output_is_full(
 
 
 def test_one_failure_is_said_once_with_how_often(gcbench, monkeypatch):
-    monkeypatch.setattr(session, "isolate", Machine(broken=True))
+    gcbench.machine = Machine(broken=True)
     _, out, err = gcbench(*PAIR)
     assert err.count("it fell over") == 1
     (line,) = (line for line in out.splitlines() if "it fell over" in line)
@@ -309,7 +313,7 @@ def test_a_real_comparison_from_end_to_end(tmp_path):
     assert (folder / "experiment.json").read_text() == out
     assert list((folder / "rows").glob("*-steps.parquet"))
     result = json.loads(out)
-    assert result["schema"] == "gcbench.experiment/1"
+    assert result["schema"] == "gcbench.experiment/2"
     assert {"machine", "workload", "cells", "comparisons"} <= result.keys()
     assert {"name", "hash"} <= result["workload"].keys()
     for cell in result["cells"]:

@@ -18,7 +18,6 @@ from processes import is_alive
 from scratch_repository import Repository, leave_git_alone
 from small import answer
 
-from harness.cli import session
 from harness.cli.main import main
 from harness.experiment.store import RunStore
 from harness.tracking.gate.result import GateResult
@@ -62,10 +61,13 @@ def gate(repository, tmp_path, capsys):
     def call(*arguments: str, repo: Path | None = None) -> tuple[int, str, str]:
         output = [] if "--output" in arguments else ["--output", str(tmp_path / "runs")]
         where = ["--repo", str(repo or repository.root)]
-        status = main(["gate", *arguments, *TINY, *where, *output])
+        flags = ["gate", *arguments, *TINY, *where, *output]
+        machine = call.machine
+        status = main(flags, machine and (lambda _timeout: machine))
         said = capsys.readouterr()
         return status, said.out, said.err
 
+    call.machine = None  # this one
     return call
 
 
@@ -141,7 +143,7 @@ def no(trial: Trial) -> bool:
 
 
 class Machine:
-    """Takes the place of `isolate`: equal figures for both, until Ctrl-C at one trial.
+    """Takes the place of this machine: equal figures for both, until Ctrl-C at one trial.
 
     ``slower``: by what share HEAD's steps take longer. ``broken`` says which trials fail.
     """
@@ -151,7 +153,10 @@ class Machine:
     ) -> None:
         self.interrupt_at, self.slower, self.broken, self.asked = interrupt_at, slower, broken, 0
 
-    def __call__(self, trials: list[Trial], timeout_seconds: float):
+    def batch_size(self, cells):
+        return 2
+
+    def run(self, trials: list[Trial]):
         for trial in trials:
             self.asked += 1
             if self.asked == self.interrupt_at:
@@ -170,7 +175,7 @@ class Machine:
 @pytest.mark.parametrize("moment", [1, 4, 5, 7, 12, 21, 30, 40])
 def test_ctrl_c_is_no_verdict_and_keeps_what_had_ended(gate, monkeypatch, tmp_path, moment):
     """While it is tried what runs at all (4 trials), counted (16), timed (28)."""
-    monkeypatch.setattr(session, "isolate", Machine(interrupt_at=moment))
+    gate.machine = Machine(interrupt_at=moment)
     markdown, answered, figures = (tmp_path / name for name in ("gate.md", "gate.json", "figures"))
     status, out, err = gate("main", "--markdown", str(markdown), "--budget", "0", "--json",
                             str(answered), "--github-action-benchmark", str(figures))  # fmt: skip
@@ -196,7 +201,7 @@ def test_what_is_worse_before_ctrl_c_is_said_and_is_not_a_verdict_by_exit_code(
     gate, monkeypatch, tmp_path
 ):
     """At the first trial that looks for the cause, once everything is timed."""
-    monkeypatch.setattr(session, "isolate", Machine(interrupt_at=50, slower=0.2))
+    gate.machine = Machine(interrupt_at=50, slower=0.2)
     path = tmp_path / "gate.json"
     status, out, _ = gate("main", "--budget", "0", "--json", str(path))
     assert status == 130
@@ -206,7 +211,7 @@ def test_what_is_worse_before_ctrl_c_is_said_and_is_not_a_verdict_by_exit_code(
 
 @pytest.mark.parametrize("mode", ["opcodes", "timing"])
 def test_a_mode_that_neither_commit_survives_is_incomplete(gate, monkeypatch, tmp_path, mode):
-    monkeypatch.setattr(session, "isolate", Machine(broken=lambda trial: trial.mode == mode))
+    gate.machine = Machine(broken=lambda trial: trial.mode == mode)
     path = tmp_path / "gate.json"
     status, out, err = gate("main", "--budget", "0", "--json", str(path))
     assert status == 3
@@ -218,7 +223,7 @@ def test_a_mode_that_neither_commit_survives_is_incomplete(gate, monkeypatch, tm
 
 
 def test_files_are_complete_where_standard_output_is_full(gate, monkeypatch, tmp_path):
-    monkeypatch.setattr(session, "isolate", Machine())
+    gate.machine = Machine()
     files = [tmp_path / name for name in ("gate.md", "result.json", "figures")]
     with full_standard_output(monkeypatch):
         status, _, err = gate(
@@ -264,7 +269,7 @@ def test_equal_figures_are_the_same_and_every_file_is_written(
     gate, monkeypatch, repository, tmp_path, head
 ):
     """Also from a work tree with changes, where HEAD is left out."""
-    monkeypatch.setattr(session, "isolate", Machine())
+    gate.machine = Machine()
     change(repository, '"""', '"""Not committed. ')
     before = repository.state()
     files = [tmp_path / name for name in ("gate.md", "result.json", "figures.json")]

@@ -8,7 +8,7 @@ import pytest
 from small import schedule, trial
 
 from harness.axes import Cell
-from harness.experiment.local_executor import isolate
+from harness.experiment.local_executor import LocalExecutor
 from harness.trial.spec import Mode, TrialFailure, TrialResult
 
 BATCH = 1024
@@ -26,7 +26,8 @@ def run(folder: Path, asked: list[tuple[Cell, Mode, int]]) -> list[TrialResult]:
               rows_path=str(folder / "rows.npz") if mode == "timing" else "")
         for cell, mode, seed in asked
     ]  # fmt: skip
-    outcomes = [each for i in range(0, len(trials), 4) for each in isolate(trials[i : i + 4], 60)]
+    executor = LocalExecutor(60)
+    outcomes = [each for i in range(0, len(trials), 4) for each in executor.run(trials[i : i + 4])]
     for outcome in outcomes:
         assert not isinstance(outcome, TrialFailure), outcome.reason
         assert outcome.invalid == ""

@@ -19,7 +19,7 @@ import psutil
 import pytest
 from small import CELL, answer, schedule, trial
 
-from harness.experiment.local_executor import _TrialProcess, isolate
+from harness.experiment.local_executor import LocalExecutor, TrialProcess
 from harness.trial.spec import Trial, TrialFailure, TrialResult
 
 ROOT = Path(__file__).parents[3]
@@ -92,7 +92,7 @@ def only(outcomes) -> TrialResult | TrialFailure:
 )
 def test_what_goes_wrong_is_told_in_a_sentence_and_the_others_answer(play, script, kind, reason):
     good = play(f"{PREPARES}; cat {{answer}}", "good")
-    first, bad, last = isolate([good, play(script, "bad"), good], timeout_seconds=0.5)
+    first, bad, last = LocalExecutor(0.5).run([good, play(script, "bad"), good])
     assert isinstance(bad, TrialFailure)
     assert bad.kind == kind
     assert reason in bad.reason
@@ -108,7 +108,7 @@ def test_what_goes_wrong_is_told_in_a_sentence_and_the_others_answer(play, scrip
 )
 def test_an_interpreter_that_is_none_is_named(tmp_path, python, reason):
     asked = trial(SHORT, tmp_path, msgspec.structs.replace(CELL, python=python))
-    outcome = only(isolate([asked], 5))
+    outcome = only(LocalExecutor(5).run([asked]))
     assert isinstance(outcome, TrialFailure)
     assert outcome.kind == "crashed"
     assert outcome.reason == f"{python} could not be started: {reason}"
@@ -122,13 +122,13 @@ def test_who_is_too_slow_is_gone_before_the_next_one_measures(play, tmp_path):
         "cat {answer}",
         "looks",
     )
-    *_, outcome = isolate([hangs, stuck, looks], 0.5)
+    *_, outcome = LocalExecutor(0.5).run([hangs, stuck, looks])
     assert isinstance(outcome, TrialResult), outcome
 
 
 def test_what_a_trial_has_started_ends_with_it(play, tmp_path):
     script = f"sleep 1000 > {tmp_path}/out & echo $! > {tmp_path}/pid; {PREPARES}; cat {{answer}}"
-    outcome = only(isolate([play(script)], 5))
+    outcome = only(LocalExecutor(5).run([play(script)]))
     assert isinstance(outcome, TrialResult), outcome
     assert has_ended(int((tmp_path / "pid").read_text()))
 
@@ -138,7 +138,7 @@ def test_trials_measure_one_after_another_and_only_when_all_are_ready(play, tmp_
     script = (f"read trial; echo ready $0 >> {log}; echo ready; read go; echo begin $0 >> {log};"
               f" echo end $0 >> {log}; cat {{answer}}")  # fmt: skip
     names = ["a", "b", "c"]
-    assert len(list(isolate([play(script, name) for name in names], 5))) == 3
+    assert len(list(LocalExecutor(5).run([play(script, name) for name in names]))) == 3
     said = [line.split() for line in log.read_text().splitlines()]
     assert sorted(Path(path).name for _, path in said[:3]) == names
     assert [(word, Path(path).name) for word, path in said[3:]] == [
@@ -148,7 +148,7 @@ def test_trials_measure_one_after_another_and_only_when_all_are_ready(play, tmp_
 
 def test_stopping_to_listen_ends_all_trials(play, tmp_path):
     script = f"echo $$ > {tmp_path}/{{name}}; {PREPARES}; cat {{answer}}"
-    outcomes = isolate([play(script.replace("{name}", n), n) for n in ("a", "b")], 5)
+    outcomes = LocalExecutor(5).run([play(script.replace("{name}", n), n) for n in ("a", "b")])
     assert isinstance(next(outcomes), TrialResult)
     outcomes.close()
     assert has_ended(int((tmp_path / "b").read_text()))
@@ -157,13 +157,13 @@ def test_stopping_to_listen_ends_all_trials(play, tmp_path):
 def test_much_noise_does_not_stop_a_trial(play):
     flood = "i=0; while [ $i -lt 3000 ]; do echo 'a warning that nobody asked for, in full' >&2"
     flood += "; i=$((i+1)); done"
-    outcome = only(isolate([play(f"{flood}; {PREPARES}; {flood}; cat {{answer}}")], 5))
+    outcome = only(LocalExecutor(5).run([play(f"{flood}; {PREPARES}; {flood}; cat {{answer}}")]))
     assert isinstance(outcome, TrialResult), outcome
 
 
 def test_words_before_it_is_ready_are_not_its_answer(play):
     script = f"echo hello from a start-up file; {PREPARES}; cat {{answer}}"
-    outcome = only(isolate([play(script)], 5))
+    outcome = only(LocalExecutor(5).run([play(script)]))
     assert isinstance(outcome, TrialResult), outcome
 
 
@@ -174,7 +174,7 @@ def test_the_environment_is_known(play, tmp_path, monkeypatch, mode):
     monkeypatch.setenv("PYTHONPATH", "/kept")
     monkeypatch.setenv("OMP_NUM_THREADS", "64")
     asked = play(f"env > {tmp_path}/env; {PREPARES}; cat {{answer}}")
-    only(isolate([msgspec.structs.replace(asked, mode=mode, seed=2**32 + 5)], 5))
+    only(LocalExecutor(5).run([msgspec.structs.replace(asked, mode=mode, seed=2**32 + 5)]))
     lines = (tmp_path / "env").read_text().splitlines()
     seen = dict(line.split("=", 1) for line in lines if "=" in line)
     assert {name: value for name, value in seen.items() if name.startswith("PYTHON")} == {
@@ -189,7 +189,7 @@ def test_real_trials_that_cannot_be_run_are_refused_beside_one_that_can(tmp_path
     missing = msgspec.structs.replace(good, schedule_path=str(tmp_path / "none.npz"))
     foreign = msgspec.structs.replace(good, schedule_sha256="of another")
     raises = msgspec.structs.replace(good, cell=msgspec.structs.replace(CELL, batch_size=0))
-    outcomes = list(isolate([missing, foreign, good, raises], 60))
+    outcomes = list(LocalExecutor(60).run([missing, foreign, good, raises]))
     assert isinstance(outcomes[2], TrialResult), outcomes[2]
     for outcome, words in zip(
         [outcomes[0], outcomes[1], outcomes[3]],
@@ -223,10 +223,10 @@ def test_a_real_trial_that_hears_noise_and_one_whose_engine_raises(tmp_path, mon
         """)
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    outcome = only(isolate([trial(SHORT, tmp_path)], 60))
+    outcome = only(LocalExecutor(60).run([trial(SHORT, tmp_path)]))
     assert isinstance(outcome, TrialResult), outcome
     monkeypatch.setenv("EXPLODES", "1")
-    outcome = only(isolate([trial(SHORT, tmp_path)], 60))
+    outcome = only(LocalExecutor(60).run([trial(SHORT, tmp_path)]))
     assert isinstance(outcome, TrialFailure)
     assert outcome.kind == "crashed"
     place = f"{tmp_path / 'sitecustomize.py'}:10"
@@ -260,7 +260,7 @@ TRACEBACK = """Traceback (most recent call last):
 )  # fmt: skip
 def test_an_exception_is_told_with_its_file_and_line(play, tmp_path, said, reason):
     (tmp_path / "said").write_text(said + "\n")
-    outcome = only(isolate([play(f"{PREPARES}; cat {tmp_path}/said >&2; exit 1")], 5))
+    outcome = only(LocalExecutor(5).run([play(f"{PREPARES}; cat {tmp_path}/said >&2; exit 1")]))
     assert isinstance(outcome, TrialFailure)
     assert outcome.reason == f"its process ended with status 1: {reason}"
 
@@ -268,7 +268,7 @@ def test_an_exception_is_told_with_its_file_and_line(play, tmp_path, said, reaso
 def test_an_overlapped_worker_can_be_left_after_some_steps(tmp_path):
     cell = msgspec.structs.replace(CELL, worker="process", output_processing="overlapped")
     asked = trial(ENDLESS, tmp_path, cell, mode="tracked", max_steps=5)
-    outcome = only(isolate([asked], 60))
+    outcome = only(LocalExecutor(60).run([asked]))
     assert isinstance(outcome, TrialResult), outcome
     assert outcome.metrics["num_steps"] == 5
 
@@ -281,7 +281,7 @@ def test_trials_with_slices_take_turns_there_and_back(play, tmp_path):
         script = f"read trial; echo ready; {one * count} read go; cat {{answer}}"
         return msgspec.structs.replace(play(script, name), slice_steps=1)
 
-    outcomes = list(isolate([slices("a", 3), slices("b", 3)], 30))
+    outcomes = list(LocalExecutor(30).run([slices("a", 3), slices("b", 3)]))
     assert [type(outcome) for outcome in outcomes] == [TrialResult] * 2
     assert log.read_text().split() == ["a", "b", "b", "a", "a", "b"]
 
@@ -292,15 +292,16 @@ def test_one_that_ends_or_hangs_between_slices_does_not_stop_the_other(play, tmp
     hanging = play("read trial; echo ready; read go; echo paused; read go; sleep 600", "hanging")
     trials = [play(good + "cat {answer}", "good"), crashing, hanging]
     sliced = [msgspec.structs.replace(each, slice_steps=1) for each in trials]
-    outcomes = list(isolate(sliced, 2))
+    outcomes = list(LocalExecutor(2).run(sliced))
     assert isinstance(outcomes[0], TrialResult)
     assert [outcome.kind for outcome in outcomes[1:]] == ["crashed", "timed_out"]
 
 
 def test_slices_change_nothing_but_when_it_runs(tmp_path):
     of = schedule([40] * 8)
-    whole, sliced = isolate([trial(of, tmp_path), trial(of, tmp_path, slice_steps=10)], 60)
-    outcomes = [whole, *isolate([trial(of, tmp_path, slice_steps=7)], 60), sliced]
+    both = [trial(of, tmp_path), trial(of, tmp_path, slice_steps=10)]
+    whole, sliced = LocalExecutor(60).run(both)
+    outcomes = [whole, *LocalExecutor(60).run([trial(of, tmp_path, slice_steps=7)]), sliced]
     assert len({outcome.tokens_sha256 for outcome in outcomes}) == 1
     assert len({outcome.metrics["num_steps"] for outcome in outcomes}) == 1
     assert [len(outcome.slice_host_seconds) for outcome in outcomes] == [0, 5, 4]
@@ -311,8 +312,8 @@ def test_slices_change_nothing_but_when_it_runs(tmp_path):
 def test_a_worker_or_a_trial_that_is_killed_while_it_measures_is_told_apart(tmp_path):
     cell = msgspec.structs.replace(CELL, worker="process")
     with (
-        _TrialProcess(trial(ENDLESS, tmp_path, cell), 60) as one,
-        _TrialProcess(trial(ENDLESS, tmp_path, cell), 60) as other,
+        TrialProcess(trial(ENDLESS, tmp_path, cell), 60) as one,
+        TrialProcess(trial(ENDLESS, tmp_path, cell), 60) as other,
     ):
         one.wait_until_ready()
         other.wait_until_ready()
@@ -337,10 +338,10 @@ def test_a_trial_and_its_worker_end_with_a_parent_that_is_killed(tmp_path):
     script = textwrap.dedent("""
         import sys, msgspec
         from pathlib import Path
-        from harness.experiment.local_executor import _TrialProcess
+        from harness.experiment.local_executor import TrialProcess
         from harness.trial.spec import Trial
         asked = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Trial)
-        with _TrialProcess(asked, 60) as begun:
+        with TrialProcess(asked, 60) as begun:
             begun.wait_until_ready()
             print(begun._process.pid, flush=True)
             begun.measure()

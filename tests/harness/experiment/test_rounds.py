@@ -8,8 +8,9 @@ import pytest
 from small import CELL, MemoryStore, answer, plan, process, summary
 
 from harness.axes import Cell
+from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.plan import timing_round
-from harness.experiment.rounds import Precision, Rounds, prepared_at_once
+from harness.experiment.rounds import Precision, Rounds
 from harness.experiment.store import RunStore, StoreError
 from harness.machine.describe import cores_usable
 from harness.trial.spec import Trial, TrialFailure, TrialResult
@@ -271,5 +272,6 @@ def test_what_was_interrupted_while_counting_has_a_summary_without_cells():
 def test_a_trial_that_fills_its_device_is_prepared_alone():
     on_gpu = msgspec.structs.replace(CELL, device="cuda")
     vllm_on_gpu = msgspec.structs.replace(on_gpu, engine="vllm")
-    assert prepared_at_once(CELLS) == min(4, cores_usable())
-    assert prepared_at_once([*CELLS, on_gpu]) == prepared_at_once([vllm_on_gpu]) == 1
+    executor = LocalExecutor(60)
+    assert executor.batch_size(CELLS) == min(4, cores_usable())
+    assert executor.batch_size([*CELLS, on_gpu]) == executor.batch_size([vllm_on_gpu]) == 1

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.axes import Cell
-from harness.experiment.result import ExperimentResult
+from harness.experiment.result import ExperimentResult, ReplayedWorkload
 from harness.experiment.store import (
     RunStore,
     StoreError,
@@ -26,6 +26,7 @@ from harness.experiment.store import (
     write_rows,
 )
 from harness.files import write_whole
+from harness.machine.describe import Machine
 from harness.trial.spec import TrialFailure, TrialResult
 
 CELL = Cell(workload="opt125m-48-200")
@@ -99,7 +100,7 @@ def test_a_metric_keeps_every_digit(tmp_path_factory, value):
         (lambda text: text[: len(text) // 2], "cannot be read"),
         (lambda text: b"", "cannot be read"),
         (lambda text: b"\xff" + text, "cannot be read"),
-        (lambda text: text.replace(b"stored-trial/1", b"stored-trial/9"), "stored-trial/9"),
+        (lambda text: text.replace(b"stored-trial/2", b"stored-trial/9"), "stored-trial/9"),
         (lambda text: text.replace(b"trial-result/1", b"trial-result/9"), "trial-result/9"),
         (lambda text: text.replace(b"per_request", b"columnar"), "another trial"),
         (lambda text: text.replace(b'"seed":0', b'"seed":"0"'), "cannot be read"),
@@ -202,16 +203,17 @@ def test_names_tell_when_and_what_and_are_never_given_twice(tmp_path):
 
 def test_an_experiment_comes_back_from_its_folder(store, tmp_path):
     experiment = ExperimentResult(
-        name="one", machine={"cores_usable": 2}, workload={"name": "w", "hash": "h"},
-        decide="request_throughput", tolerance=0.02, cells=[], comparisons=[],
-        failures=[failure()], notes=[], command="", code_commit="",
+        name="one", machine=Machine(cores_usable=2),
+        workloads=[ReplayedWorkload(name="w", hash="h")],
+        decide=["request_throughput"], tolerance=0.02, cells=[], comparisons=[],
+        failures=[failure()], notes=[], command="", code_commits=[],
     )  # fmt: skip
     path = store.save_experiment(experiment)
     assert load_experiment(path) == load_experiment(store.folder) == experiment
     write_json(tmp_path / "x.json", experiment)
     assert (tmp_path / "x.json").read_bytes() == path.read_bytes()
-    path.write_bytes(path.read_bytes().replace(b"experiment/1", b"experiment/2"))
-    with pytest.raises(StoreError, match=r"gcbench.experiment/2.*this gcbench reads"):
+    path.write_bytes(path.read_bytes().replace(b"experiment/2", b"experiment/1"))
+    with pytest.raises(StoreError, match=r"gcbench.experiment/1.*this gcbench reads"):
         load_experiment(path)
     with pytest.raises(StoreError, match="there is no"):
         load_experiment(tmp_path)

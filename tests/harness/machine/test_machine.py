@@ -1,16 +1,16 @@
 """What a figure was measured on."""
 
 import getpass
-import json
 import os
 import platform
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from harness.machine.describe import code_identity, describe
+from harness.machine.describe import Machine, code_identity, describe
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -37,8 +37,8 @@ def checkout(tmp_path) -> Path:
 
 def test_description_is_plain_json_without_names_of_hosts_or_users():
     machine = describe()
-    assert json.loads(json.dumps(machine)) == machine
-    words = json.dumps({key: value for key, value in machine.items() if key != "kernel"})
+    assert msgspec.json.decode(msgspec.json.encode(machine), type=Machine) == machine
+    words = str(msgspec.structs.replace(machine, kernel=""))
     assert str(Path.home()) not in words
     for name in (platform.node(), getpass.getuser()):
         assert len(name) < 5 or name not in words  # a short one may be part of any word
@@ -46,10 +46,10 @@ def test_description_is_plain_json_without_names_of_hosts_or_users():
 
 def test_description_agrees_with_this_process():
     machine = describe()
-    assert machine["python"] == platform.python_version()
-    assert 1 <= machine["cores_usable"] <= machine["cores_logical"]
-    assert machine["memory_bytes"] > 1 << 28
-    assert machine["torch"].startswith("2.")
+    assert machine.python == platform.python_version()
+    assert 1 <= machine.cores_usable <= machine.cores_logical
+    assert machine.memory_bytes > 1 << 28
+    assert machine.torch.startswith("2.")
 
 
 def test_description_imports_no_torch():

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from harness.collector.result import GcState, ProcessResult
 from harness.experiment.result import CellResult, Comparison, ExperimentResult, MetricSamples
+from harness.machine.describe import Machine
 from harness.report.conclusion import conclude
 from harness.statistics.verdict import Verdict
 
@@ -38,7 +39,7 @@ def cell(name: str, group: int = 0, full_passes: int = 9, **metrics: MetricSampl
         samples=14,
         metrics=metrics,
         processes=[process(full_passes)],
-        tokens_sha256="",
+        tokens_sha256=[],
     )
 
 
@@ -57,16 +58,16 @@ def comparison(candidate: str, verdict: Verdict, ratio: float, **other: Any) -> 
 def experiment(cells: list[CellResult], *comparisons: Comparison) -> ExperimentResult:
     return ExperimentResult(
         name="made-up",
-        machine={},
-        workload={},
-        decide="host_time_per_step",
+        machine=Machine(),
+        workloads=[],
+        decide=["host_time_per_step"],
         tolerance=0.02,
         cells=cells,
         comparisons=list(comparisons),
         failures=[],
         notes=[],
         command="",
-        code_commit="",
+        code_commits=[],
     )
 
 

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from harness.axes import Cell, values
 from harness.collector.result import GcState, ProcessResult
-from harness.experiment.result import CellResult, Comparison, ExperimentResult, MetricSamples
+from harness.experiment.result import (
+    CellResult,
+    Comparison,
+    ExperimentResult,
+    MetricSamples,
+    ReplayedWorkload,
+)
+from harness.machine.describe import Machine
 from harness.machine.doctor import Finding
 from harness.metrics import METRICS
 from harness.report import (
@@ -89,7 +96,7 @@ def cell_result(name: str, group: int, scale: float, **axes: str | int) -> CellR
     cell = Cell(**{"device": "modelled", "representation": "list_of_lists"} | axes)
     return CellResult(
         id=name, axes=values(cell), group=group, samples=7, metrics=metrics,
-        processes=[], tokens_sha256="ab" * 32,
+        processes=[], tokens_sha256=["ab" * 32],
     )  # fmt: skip
 
 
@@ -111,14 +118,14 @@ def experiment() -> ExperimentResult:
     cell = Cell(device="modelled", representation="tensor")
     return ExperimentResult(
         name="2026-11-21T0314-opt125m-48-200",
-        machine={
-            "cpu_model": "Made-up CPU", "cores_usable": 2, "memory_bytes": 25276502016,
-            "kernel": "Linux 6.1", "virtualization": "virtual machine", "python": "3.11.7",
-            "torch": "2.13.0+cpu", "numpy": "2.4.6", "gpus": [],
-        },
-        workload={"name": "opt125m-48-200", "hash": "0123456789abcdef" * 4, "num_requests": 2048,
-                  "seed": 0},
-        decide="request_throughput",
+        machine=Machine(
+            cpu_model="Made-up CPU", cores_usable=2, memory_bytes=25276502016,
+            kernel="Linux 6.1", virtualization="virtual machine", python="3.11.7",
+            torch="2.13.0+cpu", numpy="2.4.6",
+        ),
+        workloads=[ReplayedWorkload(name="opt125m-48-200", hash="0123456789abcdef" * 4,
+                                    num_requests=2048)],
+        decide=["request_throughput"],
         tolerance=0.02,
         cells=[
             cell_result(lists, 0, 1.0),
@@ -141,7 +148,7 @@ def experiment() -> ExperimentResult:
         ],
         notes=["the first trial after idle was thrown away"],
         command="gcbench compare --representation list_of_lists,list_of_arrays,flat_arrays",
-        code_commit="0123abc+dirty",
+        code_commits=["0123abc+dirty"],
     )  # fmt: skip
 
 

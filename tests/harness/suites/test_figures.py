@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from harness.axes import Cell
 from harness.experiment.plan import without_collector
 from harness.experiment.rounds import Outcomes
+from harness.experiment.run import PlanRun
 from harness.experiment.store import RunStore, trial_key, write_rows
 from harness.suites.figures import figure, figures, pooled_itl_p99
 from harness.suites.grid import DECODE, tracked
-from harness.suites.measure import Measured
+from harness.suites.measure import SuiteRun
 from harness.suites.track import look_ups, one_sentence
 from harness.trial.spec import Mode, Trial, TrialFailure, TrialResult
 
@@ -36,7 +37,7 @@ Answer = dict[str, float | None] | TrialFailure | str
 
 def planted(
     folder: Path, answers: Sequence[tuple[Mode, int, Cell, Answer]], tokens: str = "same"
-) -> Measured:
+) -> SuiteRun:
     """Trials of a commit in /commit: (mode, round, cell, metrics or why there are none)."""
     outcomes: Outcomes = {}
     cells = [_of_a_commit(cell) for _, _, cell, _ in answers]
@@ -54,7 +55,8 @@ def planted(
     plan = small.plan(list(dict.fromkeys(cells)), decide=[], schedules={DECODE: "hash"})
     store = RunStore(folder, "planted")
     store.create()
-    return Measured(small.summary(plan, outcomes), outcomes, store)
+    ran = PlanRun(plan, outcomes, [], store, is_interrupted=False)
+    return SuiteRun(small.summary(plan, outcomes), ran)
 
 
 def crash(reason: str, kind: Any = "crashed") -> TrialFailure:
@@ -178,16 +180,16 @@ def test_itl_p99_is_of_all_rounds_steps_and_none_below_662(tmp_path: Path) -> No
     measured = planted(tmp_path, answers)
     rng = np.random.default_rng(0)
     gaps = {}
-    for key, outcome in measured.outcomes.items():
+    for key, outcome in measured.ran.outcomes.items():
         if isinstance(outcome, TrialResult):
             gaps[key] = np.append(rng.integers(1, 10**9, 331), 0)  # the first step has no gap
-            write_rows(
-                measured.store.folder / "rows" / f"{key}-steps.parquet", {"worst_gap_ns": gaps[key]}
-            )
+            path = measured.ran.store.folder / "rows" / f"{key}-steps.parquet"
+            write_rows(path, {"worst_gap_ns": gaps[key]})
     usable = [gaps[key] for key in gaps if key.round in (1, 2, 4)]
     pooled = np.concatenate(usable)
     expected = np.percentile(pooled[pooled > 0], 99) / 1e9
     assert pooled_itl_p99(measured, cell) == pytest.approx(expected, rel=1e-12)
-    first = {key: outcome for key, outcome in measured.outcomes.items() if key.round == 1}
-    assert pooled_itl_p99(measured._replace(outcomes=first), cell) is None
-    assert pooled_itl_p99(measured._replace(outcomes={}), cell) is None
+    first = {key: outcome for key, outcome in measured.ran.outcomes.items() if key.round == 1}
+    for outcomes in (first, {}):
+        fewer = measured._replace(ran=measured.ran._replace(outcomes=outcomes))
+        assert pooled_itl_p99(fewer, cell) is None

@@ -99,7 +99,7 @@ def test_a_metric_comes_back_as_it_was(tmp_path_factory, metrics):
     [
         (lambda text: text[: len(text) // 2], "cannot be read"),
         (lambda text: b"", "cannot be read"),
-        (lambda text: text.replace(b"stored-trial/1", b"stored-trial/9"), "stored-trial/9"),
+        (lambda text: text.replace(b"stored-trial/2", b"stored-trial/9"), "stored-trial/9"),
         (lambda text: text.replace(b"list_of_lists", b"flat_arrays"), "another trial"),
         (lambda text: text.replace(b'"tpot_median":0.01', b'"tpot_median":NaN'), "cannot be read"),
     ],

@@ -1,0 +1,219 @@
+"""The road of every experiment: what is asked for, replayed, executed, kept and summed up.
+
+The command line, asv's suites and whoever comes next go along it. It says nothing to anybody: who
+wants to see how far it is hands in a `Progress`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from harness.axes import Cell
+from harness.experiment.plan import Plan, Turn
+from harness.experiment.result import ExperimentResult, ReplayedWorkload
+from harness.experiment.rounds import Compared, Outcome, Outcomes, Precision, Rounds
+from harness.experiment.store import RunStore, new_name, trial_key
+from harness.experiment.summarise import summarise
+from harness.machine.describe import describe
+from harness.trial.spec import Mode, Trial, TrialFailure
+from workloads.schedule import Schedule
+
+INTERRUPTED = "Interrupted before everything was measured."
+_TRY_OUT_STEPS = 2
+
+
+class Executor(Protocol):
+    """Where trials run."""
+
+    def run(self, trials: Sequence[Trial]) -> Iterable[Outcome]:
+        """Each trial's result or failure, in order; afterwards nothing of them is left."""
+        ...
+
+    def batch_size(self, cells: Iterable[Cell]) -> int:
+        """How many trials of such cells are best handed over together."""
+        ...
+
+
+class Progress(Protocol):
+    """Is told how far a plan has come."""
+
+    def skip(self, count: int) -> None:
+        """So many trials were there already."""
+        ...
+
+    def on_trial(self, turn: Turn, outcome: Outcome) -> None:
+        """A trial has ended."""
+        ...
+
+
+class PlanRun(NamedTuple):
+    """What a plan's trials gave, what there is to say of how, and where they are kept."""
+
+    plan: Plan
+    outcomes: Outcomes
+    notes: list[str]
+    store: RunStore
+    is_interrupted: bool
+
+
+class TriedOut(NamedTuple):
+    """Why some cells cannot be run."""
+
+    failures: list[TrialFailure]
+    is_interrupted: bool
+
+
+class _Unwatched:
+    def skip(self, count: int) -> None:
+        pass
+
+    def on_trial(self, turn: Turn, outcome: Outcome) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Runs plans: ``output`` is where trials are kept, ``schedules`` what workloads replay."""
+
+    output: Path
+    schedules: Mapping[str, Schedule]
+    executor: Executor
+    seed: int = 0
+
+    @property
+    def schedule_hashes(self) -> dict[str, str]:
+        """The hash of each workload's schedule."""
+        return {name: schedule.sha256 for name, schedule in self.schedules.items()}
+
+    @property
+    def workloads(self) -> list[ReplayedWorkload]:
+        """What was replayed, as a result names it."""
+        return [
+            ReplayedWorkload(
+                name=name,
+                hash=schedule.sha256,
+                num_requests=schedule.num_requests,
+                total_output_tokens=schedule.total_output_tokens,
+            )
+            for name, schedule in self.schedules.items()
+        ]
+
+    def new_name(self, label: str) -> str:
+        """A name for a new experiment. Raises StoreError where nothing can be written."""
+        return new_name(self.output, label)
+
+    def run(
+        self,
+        plan: Plan,
+        compare: Callable[[Outcomes], Compared] | None = None,
+        precise: Precision | None = None,
+        progress: Progress | None = None,
+    ) -> PlanRun:
+        """Run what is not stored yet; Ctrl-C leaves all that has ended.
+
+        With ``precise`` it goes on past the plan's rounds until what ``compare`` gives is so, by
+        default the plan's own comparisons. Raises StoreError where nothing can be kept.
+        """
+        store = self._store(plan.name)
+        store.adopt_plan(plan)
+        progress = progress or _Unwatched()
+        stored = store.load_trials()
+        progress.skip(len(stored))
+        rounds = Rounds(
+            plan,
+            store,
+            self.executor.run,
+            progress.on_trial,
+            batch=self.executor.batch_size(plan.cells),
+            outcomes=stored,
+        )
+        is_interrupted = False
+        try:
+            rounds.run(
+                compare or (lambda outcomes: self._summary(plan, outcomes, "", ())),
+                precise or Precision(0.0, 0.0),
+            )
+        except KeyboardInterrupt:
+            is_interrupted = True
+        notes = list(store.warnings)
+        if rounds.repeated:
+            notes.append(f"{rounds.repeated} trials were repeated: the machine was too busy.")
+        return PlanRun(plan, rounds.outcomes, notes, store, is_interrupted)
+
+    def summarise(
+        self, ran: PlanRun, *, command: str, notes: Sequence[str] = ()
+    ) -> ExperimentResult:
+        """What a run says, kept beside its trials; ``notes`` are said besides its own."""
+        said = [INTERRUPTED] * ran.is_interrupted + [*ran.notes, *notes]
+        result = self._summary(ran.plan, ran.outcomes, command, said)
+        result = msgspec.structs.replace(result, is_complete=not ran.is_interrupted)
+        ran.store.save_experiment(result)
+        return result
+
+    def run_one(self, cell: Cell, mode: Mode, max_steps: int = 0) -> Outcome:
+        """One trial by itself, kept like any other."""
+        store = self._store(self.new_name(f"run-{cell.workload}"))
+        key = trial_key(1, 0, cell, mode)
+        rows = str(store.rows_path(key)) if mode == "timing" else ""
+        path = store.schedule_path(self.schedules[cell.workload].sha256)
+        (outcome,) = self.executor.run([self._trial(cell, path, mode, max_steps, rows)])
+        store.keep_rows(key)
+        store.save_trial(key, outcome)
+        return outcome
+
+    def try_out(self, cells: Sequence[Cell]) -> TriedOut:
+        """Run a few steps of each cell and keep nothing, to see which cannot be run at all."""
+        failures: list[TrialFailure] = []
+        size = self.executor.batch_size(cells)
+        with TemporaryDirectory(prefix="gcbench-") as scratch:
+            paths = {
+                name: Path(scratch) / f"{of.sha256}.npz" for name, of in self.schedules.items()
+            }
+            for name, path in paths.items():
+                self.schedules[name].save(path)
+            trials = [
+                self._trial(cell, paths[cell.workload], "counts", _TRY_OUT_STEPS) for cell in cells
+            ]
+            try:
+                for begin in range(0, len(trials), size):
+                    outcomes = self.executor.run(trials[begin : begin + size])
+                    failures += [each for each in outcomes if isinstance(each, TrialFailure)]
+            except KeyboardInterrupt:
+                return TriedOut(failures, is_interrupted=True)
+        return TriedOut(failures, is_interrupted=False)
+
+    def _store(self, name: str) -> RunStore:
+        store = RunStore(self.output, name)
+        store.create()
+        for schedule in self.schedules.values():
+            schedule.save(store.schedule_path(schedule.sha256))
+        return store
+
+    def _trial(
+        self, cell: Cell, schedule_path: Path, mode: Mode, max_steps: int, rows_path: str = ""
+    ) -> Trial:
+        return Trial(
+            cell=cell,
+            schedule_path=str(schedule_path),
+            schedule_sha256=self.schedules[cell.workload].sha256,
+            mode=mode,
+            seed=self.seed,
+            max_steps=max_steps,
+            rows_path=rows_path,
+        )
+
+    def _summary(
+        self, plan: Plan, outcomes: Outcomes, command: str, notes: Sequence[str]
+    ) -> ExperimentResult:
+        return summarise(
+            plan,
+            outcomes,
+            machine=describe(),
+            workloads=self.workloads,
+            command=command,
+            notes=notes,
+        )
