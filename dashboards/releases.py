@@ -18,7 +18,7 @@ from harness.report.release_lines import (
     release_name,
 )
 from harness.report.summary import collections_words, median, on_device
-from harness.report.vllm_releases import KnownChange, known_releases
+from harness.report.vllm_releases import KnownChange, load_vllm_releases
 
 TITLES = {
     YOUNG: ("Collections of generation 0", "In the whole run, over all processes."),
@@ -97,7 +97,7 @@ def release_study(result: ExperimentResult) -> ReleaseStudy | None:
         for metric in TITLES
         if any(value is not None for line in along.lines for value in line.medians(metric))
     ]
-    known = known_releases()
+    known = load_vllm_releases()
     changes = changes_by_release(along.releases, known.change)
     return ReleaseStudy(
         where=on_device(result.cells).removeprefix(", "),
@@ -146,7 +146,7 @@ def _values(metric: str, lines: list[ReleaseLine]) -> dict[str, Any]:
 
 
 def _rows(result: ExperimentResult, along: ReleaseLines) -> list[Row]:
-    known, missing = known_releases(), left_out(result)
+    known, missing = load_vllm_releases(), left_out(result)
     releases = in_order([*along.releases, *missing])
     changes = changes_by_release(releases, known.change)
     places = {release: place for place, release in enumerate(along.releases)}

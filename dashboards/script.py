@@ -7,7 +7,7 @@ from sys import float_info
 from typing import Any
 
 from dashboards.commits import Commit
-from dashboards.latest_changes import Change
+from dashboards.recent_changes import Change
 from dashboards.series import Point, Series
 from harness.format import short_unit
 

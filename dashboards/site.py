@@ -7,7 +7,7 @@ from typing import NamedTuple
 from dashboards.commits import Commit, commits, known_subjects, remote_address
 from dashboards.experiments import Experiment, read_experiments, unfinished
 from dashboards.folder import replacing_folder
-from dashboards.latest_changes import news, steps
+from dashboards.recent_changes import recent_changes, steps
 from dashboards.series import Key, all_series
 from dashboards.timelines import timelines
 from dashboards.writer import Content, Writer
@@ -60,7 +60,7 @@ def build(
         commits=known,
         series=series,
         marks=steps(examined),
-        news=news(examined, found.figures, now),
+        latest=recent_changes(examined, found.figures, now),
         experiments=experiments,
         timelines=timelines(root, most_timelines, problems),
         root=root,
@@ -69,7 +69,7 @@ def build(
     )
     with replacing_folder(output) as folder, writing(output):
         pages = Writer(folder, content).everything()
-    return Built(pages, content.news.sentence, problems)
+    return Built(pages, content.latest.sentence, problems)
 
 
 def _read(results: Path) -> tuple[History, list[Experiment], Path]:

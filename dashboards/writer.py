@@ -12,9 +12,9 @@ from dashboards import script
 from dashboards.commits import Commit
 from dashboards.experiments import Experiment, latest_figures
 from dashboards.grid import Grid, GridCell, layout, sparkline
-from dashboards.latest_changes import Change, News
 from dashboards.machines import machines, of_experiments
 from dashboards.pages import ASSETS, environment
+from dashboards.recent_changes import Change, RecentChanges
 from dashboards.releases import COLUMNS
 from dashboards.series import Key, Series
 from dashboards.timelines import Timeline
@@ -32,7 +32,7 @@ class Content(NamedTuple):
     commits: list[Commit]
     series: list[Series]
     marks: dict[Key, list[Change]]
-    news: News
+    latest: RecentChanges
     experiments: list[Experiment]
     timelines: tuple[list[Timeline], int]
     root: Path
@@ -112,10 +112,10 @@ class Writer:
     def _overview(self) -> dict[str, Any]:
         content = self.content
         by_key = {series.key: series for series in content.series}
-        rows = [(change, by_key[change.key]) for change in content.news.changes
+        rows = [(change, by_key[change.key]) for change in content.latest.changes
                 if change.key in by_key]  # fmt: skip
         commit = content.commits[-1] if content.commits else None
-        verdicts = content.news.verdicts
+        verdicts = content.latest.verdicts
         shown, drawn = [], 0
         for page, series in self.by_page.items():
             drawn += len(series)
@@ -123,7 +123,7 @@ class Writer:
                 changed = sum(each.key in verdicts for each in series)
                 shown.append((page, series[0], self._grid(series, verdicts), changed))
         return {
-            "news": content.news,
+            "latest": content.latest,
             "suspicious": "suspicious" in verdicts.values(),
             "rows": [(change, series, self._sparkline(series)) for change, series in rows],
             "commit": commit,
@@ -176,7 +176,7 @@ class Writer:
             (page, series[0], len(series), self._sparkline(series[0]))
             for page, series in self.by_page.items()
         ])  # fmt: skip
-        verdicts = self.content.news.verdicts
+        verdicts = self.content.latest.verdicts
         for page, series in self.by_page.items():
             value = script.benchmark_value(series, self.content.marks, self.places)
             self._data(f"metric/{page}", "benchmark", value)

@@ -16,7 +16,7 @@ _CEILINGS = {
 """What of `engines.protocol.StepEngine.device_stats` is the most that a figure can be."""
 
 
-class Measured(NamedTuple):
+class StepSamples(NamedTuple):
     """No samples where too few points fit. ``left_out``: a sentence for each that did not.
 
     ``ceilings``: what the device reached at best, by the profile's field; empty where it does no
@@ -34,7 +34,7 @@ def measure(
     num_steps: int,
     num_rounds: int,
     on_point: Callable[[Point], None],
-) -> Measured:
+) -> StepSamples:
     """Measure each point with ``num_steps`` timed steps a round; ``on_point`` is called after each.
 
     Raises ValueError where the device cannot be built.
@@ -50,7 +50,7 @@ def measure(
     ]
     fitting = [point for point in points if needed[point] <= held]
     if len(fitting) < MIN_POINTS:
-        return Measured([], left_out, {})
+        return StepSamples([], left_out, {})
     runner.device.initialize_cache(max(needed[point] for point in fitting))
     times: dict[Point, list[float]] = {point: [] for point in fitting}
     last: dict[Point, Sample] = {}
@@ -62,4 +62,4 @@ def measure(
     samples = [last[point]._replace(step_seconds=times[point]) for point in fitting]
     stats = runner.device.stats()
     ceilings = {name: stats[stat] for name, stat in _CEILINGS.items() if stats.get(stat)}
-    return Measured(samples, left_out, ceilings)
+    return StepSamples(samples, left_out, ceilings)

@@ -17,7 +17,7 @@ from harness.calibrate import Point, Sample
 from harness.calibrate.figures import Figure
 from harness.calibrate.fit import fit
 from harness.calibrate.known import sizes
-from harness.calibrate.measure import Measured
+from harness.calibrate.measure import StepSamples
 from harness.machine.describe import Machine
 from harness.report.header import machine_words
 
@@ -76,7 +76,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
 def calibrated(
     config: EngineConfig,
-    measured: Measured,
+    measured: StepSamples,
     *,
     name: str,
     machine: Machine,

@@ -25,7 +25,7 @@ from harness.experiment.store import write_json
 from harness.files import write_whole
 from harness.machine.describe import describe
 from harness.report.gate import (
-    again_lines,
+    command_lines,
     findings,
     gate_failure_lines,
     gate_header,
@@ -153,7 +153,7 @@ def gate(
         for number, cell in enumerate(cells)
     ]
     notes = differences(repo, trees[0], trees[1], engine.package)  # now: a work tree may move on
-    found = how.measure(session, name, trees, pairs, partial(_again, axes))
+    found = how.measure(session, name, trees, pairs, partial(_command, axes))
     result = GateResult(
         name=name,
         base=trees[0],
@@ -258,7 +258,7 @@ def _take_shapes(flags: dict[str, Any], engine: EngineClass) -> set[tuple[str, s
     return set(product(flags["representation"], flags["delivery"])) - set(engine.shapes)
 
 
-def _again(axes: Sequence[str], each: Pair) -> str:
+def _command(axes: Sequence[str], each: Pair) -> str:
     """The command of this run, narrowed to one cell."""
     cell = each.base
     flags = [part for axis in axes
@@ -274,4 +274,4 @@ def _show(result: GateResult) -> None:
     print_lines("Trials without a result", gate_failure_lines(result), console, style="red")
     print_lines("Notes", result.notes, console)
     print_lines(headline(result), findings(result), console, style="bold")
-    print_lines("To see it again", again_lines(result), console)
+    print_lines("To see it again", command_lines(result), console)

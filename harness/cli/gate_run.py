@@ -11,7 +11,7 @@ from harness.experiment.outcomes import Trials
 from harness.experiment.plan import Plan
 from harness.experiment.rounds import Compared, Outcomes, Precision
 from harness.experiment.run import INTERRUPTED, PlanRun
-from harness.tracking.gate.exact_counts import Judged, judge
+from harness.tracking.gate.exact_counts import Judged, judge_pairs
 from harness.tracking.gate.plan import Pair, exact_plan, timing_plan
 from harness.tracking.gate.timing import Timings, attribute, compare_timings, has_changed
 from harness.tracking.gate.trees import Tree
@@ -42,7 +42,7 @@ class GateRun(NamedTuple):
         name: str,
         trees: Sequence[Tree],
         pairs: Sequence[Pair],
-        again: Callable[[Pair], str],
+        command: Callable[[Pair], str],
     ) -> Found:
         """Measure the pairs; what there is to say of them. Ctrl-C leaves out what comes after.
 
@@ -80,7 +80,7 @@ class GateRun(NamedTuple):
         timed = None
         if not self.exact_only:
             timed = trials[1] if len(trials) > 1 else Trials(timing, {})
-        judged = judge(pairs, trials[0], timed, timings.by_pair, again, is_cut_short)
+        judged = judge_pairs(pairs, trials[0], timed, timings.by_pair, command, is_cut_short)
         judged.missing[:0] = refused
         notes = [note for each in measured for note in each.notes]
         judged.notes.extend(dict.fromkeys([*notes, *session.notes]))

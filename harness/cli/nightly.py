@@ -170,7 +170,7 @@ def _show(result: NightlyResult) -> None:
     for alert in result.alerts:
         print_table(alert_table(alert), console)
         print_lines("", alert_lines(alert), console)
-        print_lines("To see it again", alert.again, console)
+        print_lines("To see it again", alert.command, console)
     if table := suspicious_table(result.suspicious):
         print_table(table, console)
     print_lines("Not measured", failed_lines(result), console, style="red")

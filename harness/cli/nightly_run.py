@@ -15,11 +15,11 @@ from harness.cli.session import command_line
 from harness.files import StoreError, write_json, write_whole
 from harness.report.nightly import nightly_markdown
 from harness.tracking.asv.config import read_config, results_folder
-from harness.tracking.nightly.alerts import Judgement, Where, judge
+from harness.tracking.nightly.alerts import Judgement, Where, judge_history
 from harness.tracking.nightly.commits import wanted
 from harness.tracking.nightly.hardware import Machine, tell_asv, this_machine
 from harness.tracking.nightly.lock import only_run
-from harness.tracking.nightly.measured_commits import measured
+from harness.tracking.nightly.measured_commits import measured_commits
 from harness.tracking.nightly.night import (
     Looked,
     MeasuredAgain,
@@ -124,7 +124,7 @@ class Night:
         tried = list[MeasuredCommit]()
         try:
             take_up(self.place)
-            known = measured(self.place.results, machine.name)
+            known = measured_commits(self.place.results, machine.name)
         except StoreError as error:
             self._missing.append(f"{error}. Nothing is measured before that is mended.")
             return tried
@@ -176,7 +176,7 @@ class Night:
         self._notes += looked.notes
         today = datetime.now(UTC).date()
         where = Where(self.place.results, self.place.root, self._config)
-        return judge(looked.examined, looked.figures, self._triage, today, where)
+        return judge_history(looked.examined, looked.figures, self._triage, today, where)
 
     def _dashboard(self) -> str:
         """Where the page is, "" where it could not be made."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from harness import format as fmt
 from harness.report.header import machine_words
 from harness.report.markdown import table_markdown
-from harness.report.markdown_escape import code_block, code_span, literal
+from harness.report.markdown_escape import code_block, code_span, escaped
 from harness.report.summary import VERDICTS, trial_failure_lines
 from harness.report.table import PlainTable, Row
 from harness.tracking.gate.result import ExactChange, GateCell, GateResult, TimingChange
@@ -108,12 +108,12 @@ def gate_markdown(result: GateResult) -> str:
     )
     if result.notes:
         parts.append(_listed("Notes", result.notes))
-    if again := again_lines(result):
+    if again := command_lines(result):
         parts.append("**To see it again**\n\n" + code_block(again))
     if tables := gate_tables(result):
         inside = "\n\n".join(map(table_markdown, tables))
         parts.append(f"<details><summary>Figures</summary>\n\n{inside}\n\n</details>")
-    parts.append(f"<sub>{literal(machine_words(result.machine))}</sub>")
+    parts.append(f"<sub>{escaped(machine_words(result.machine))}</sub>")
     return "\n\n".join(parts) + "\n"
 
 
@@ -126,15 +126,15 @@ def gate_failure_lines(result: GateResult) -> list[str]:
     return lines
 
 
-def again_lines(result: GateResult) -> list[str]:
+def command_lines(result: GateResult) -> list[str]:
     """The command that measures a cell again, for each that changed or stayed open."""
-    again = [cell.again for cell in result.cells if cell.verdict in _OPEN]
+    again = [cell.command for cell in result.cells if cell.verdict in _OPEN]
     is_all = len(again) == len(result.cells) and not result.missing
     return [result.command] if is_all and again else list(dict.fromkeys(again))
 
 
 def _listed(title: str, lines: Sequence[str]) -> str:
-    listed = "\n".join(f"- {literal(line)}" for line in lines)
+    listed = "\n".join(f"- {escaped(line)}" for line in lines)
     return f"**{title}**\n\n{listed}" if title else listed
 
 

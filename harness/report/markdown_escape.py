@@ -9,7 +9,7 @@ _LINKED = re.compile(r"[@#]|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
 _WORD_JOINER = "\u2060"
 
 
-def literal(text: str) -> str:
+def escaped(text: str) -> str:
     """``text`` as words of a sentence: no emphasis, link, mention or HTML comes of it."""
     text = " ".join(text.split())
     if _BEGINS_BLOCK.match(text):

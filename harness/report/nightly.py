@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from harness import format as fmt
 from harness.report.history import WORDS
 from harness.report.markdown import table_markdown
-from harness.report.markdown_escape import code_block, code_span, literal
+from harness.report.markdown_escape import code_block, code_span, escaped
 from harness.report.summary import first_names
 from harness.report.table import PlainTable, Row
 from harness.tracking.detect.self_test import STEPS, WITHIN, SelfTest
@@ -127,20 +127,20 @@ def failed_lines(result: NightlyResult) -> list[str]:
 def nightly_markdown(result: NightlyResult) -> str:
     """The night for a page or a chat: what commits say is shown as it stands."""
     parts = [f"### gcbench nightly: {nightly_headline(result)}"]
-    parts.append(f"{literal(states_words(result))}." if result.states else "")
+    parts.append(f"{escaped(states_words(result))}." if result.states else "")
     for alert in result.alerts:
         parts.append(f"#### {code_span(alert_title(alert))}")
         parts.append(table_markdown(alert_table(alert)._replace(title="")).removeprefix("****\n\n"))
-        parts.append("\n".join(f"- {literal(line)}" for line in alert_lines(alert)))
-        parts.append(code_block(alert.again))
+        parts.append("\n".join(f"- {escaped(line)}" for line in alert_lines(alert)))
+        parts.append(code_block(alert.command))
     if table := suspicious_table(result.suspicious):
         parts.append(table_markdown(table))
     for title, lines in (("Not measured", failed_lines(result)),
                          ("Notes", [*result.notes, *result.problems])):  # fmt: skip
         if lines:
-            parts.append(f"**{title}**\n\n" + "\n".join(f"- {literal(line)}" for line in lines))
+            parts.append(f"**{title}**\n\n" + "\n".join(f"- {escaped(line)}" for line in lines))
     facts = [(label, words) for label, words in nightly_pairs(result) if label != "series"]
-    parts.append("\n".join(f"- **{label}**: {literal(words)}" for label, words in facts))
+    parts.append("\n".join(f"- **{label}**: {escaped(words)}" for label, words in facts))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

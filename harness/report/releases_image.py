@@ -8,7 +8,7 @@ from harness.experiment.result import ExperimentResult
 from harness.metrics import METRICS
 from harness.report.release_lines import YOUNG, ReleaseLine, changes_by_release, release_lines
 from harness.report.summary import on_device
-from harness.report.vllm_releases import KnownChange, known_releases
+from harness.report.vllm_releases import KnownChange, load_vllm_releases
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,9 @@ def releases_image(
     figure = Figure(figsize=(width, 5), layout="constrained", facecolor="white")
     axes = figure.subplots()
     _draw_lines(axes, lines)
-    _draw_changes(axes, along.releases, changes_by_release(along.releases, known_releases().change))
+    _draw_changes(
+        axes, along.releases, changes_by_release(along.releases, load_vllm_releases().change)
+    )
     names = [(labels or {}).get(release, release) for release in along.releases]
     axes.set_xticks(range(len(names)), names, rotation=60 if len(names) > 8 else 0)
     axes.set_xlim(-0.5, len(names) - 0.5)

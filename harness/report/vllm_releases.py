@@ -52,6 +52,6 @@ class KnownReleases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def known_releases() -> KnownReleases:
+def load_vllm_releases() -> KnownReleases:
     """What the file beside this module says."""
     return msgspec.convert(tomllib.loads(FILE.read_text(encoding="utf-8")), KnownReleases)

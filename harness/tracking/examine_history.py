@@ -14,8 +14,8 @@ from harness.tracking.triage import Triage
 Key = tuple[str, str, str]
 """Machine, environment, series."""
 
-NEWS = 7
-"""A change is news for so many points of its series, so that a weekend hides none."""
+RECENT_POINTS = 7
+"""A change is recent_points for so many points of its series, so that a weekend hides none."""
 
 
 class Examined(NamedTuple):
@@ -29,9 +29,8 @@ def examine_all(
     figures: pd.DataFrame, reruns: Mapping[Key, Sequence[Rerun]], triage: Triage
 ) -> dict[Key, Examined]:
     """All current series of ``figures``."""
-    return {
-        key: Examined(
-            series, examine(series, reruns.get(key, ()), triage.resets(series), news=NEWS)
-        )
-        for key, series in series_of(figures).items()
-    }
+    found = {}
+    for key, series in series_of(figures).items():
+        known, resets = reruns.get(key, ()), triage.resets(series)
+        found[key] = Examined(series, examine(series, known, resets, recent_points=RECENT_POINTS))
+    return found

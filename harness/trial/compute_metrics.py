@@ -16,7 +16,7 @@ MAX_DEVICE_LATE = 0.01
 """Share of the modelled step time by which waits may overrun before a trial is invalid."""
 
 
-class Measured(NamedTuple):
+class TrialMetrics(NamedTuple):
     """``metrics`` in the table's order; the rest are sentences, "" where there is none to say.
 
     ``invalid``: why the trial must not be used. ``steady_state`` and ``delivered``: see
@@ -29,7 +29,7 @@ class Measured(NamedTuple):
     delivered: str
 
 
-def measure(seen: Observation, mode: str) -> Measured:
+def compute_metrics(seen: Observation, mode: str) -> TrialMetrics:
     """What a trial in ``mode`` says."""
     values = _collector(seen) | seen.watched
     values["num_steps"] = len(seen.steps)
@@ -59,7 +59,7 @@ def measure(seen: Observation, mode: str) -> Measured:
         )
     known = ((name, values[name]) for name in METRICS if name in values)
     metrics = {name: None if value is None else float(value) for name, value in known}
-    return Measured(metrics, invalid, steady_state, delivered)
+    return TrialMetrics(metrics, invalid, steady_state, delivered)
 
 
 def _median(values: NDArray[Any]) -> float | None:

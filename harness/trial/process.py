@@ -27,7 +27,7 @@ from harness.machine.interpreter import this_interpreter
 from harness.trial.arrivals import comes_by_itself
 from harness.trial.client import Client
 from harness.trial.clock import PausedClock, RealClock, VirtualClock
-from harness.trial.compute_metrics import host_seconds_by_slice, measure
+from harness.trial.compute_metrics import compute_metrics, host_seconds_by_slice
 from harness.trial.engine_config import engine_config
 from harness.trial.modes import MODES
 from harness.trial.observation import Observation, device_work
@@ -148,7 +148,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         watched=watch.results(),
         peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
-    measured = measure(observation, trial.mode)
+    measured = compute_metrics(observation, trial.mode)
     if trial.rows_path:
         _write_rows(trial.rows_path, observation)
     root, commit = code_identity(Path(engines.__file__).resolve().parents[1])

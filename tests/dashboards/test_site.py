@@ -33,8 +33,8 @@ from planted import (
 from dashboards import script
 from dashboards.commits import checked_address, commits, remote_address
 from dashboards.grid import against, layout, sparkline
-from dashboards.latest_changes import _sentence, news, steps
 from dashboards.names import Names
+from dashboards.recent_changes import _sentence, recent_changes, steps
 from dashboards.series import all_series
 from dashboards.site import build
 from harness.axes import Cell
@@ -148,8 +148,8 @@ def test_the_overview_says_what_changed_in_one_sentence(site, small):
 def test_two_days_later_it_does_not_speak_of_last_night(small):
     figures, now = load(small.results).figures, morning(small)
     examined = examine_all(figures, {}, NOTHING_SAID)
-    assert news(examined, figures, now).sentence == SENTENCE
-    late = news(examined, figures, now + timedelta(days=2)).sentence
+    assert recent_changes(examined, figures, now).sentence == SENTENCE
+    late = recent_changes(examined, figures, now + timedelta(days=2)).sentence
     assert late == SENTENCE.replace("Last night", "Measured on 8 January 2026")
 
 
@@ -173,13 +173,13 @@ def test_series_not_measured_at_the_newest_commit_are_left_out_and_said(small):
     figures = load(small.results).figures
     last = figures["commit"] == small.hashes[-1]
     some = figures[~(last & figures["benchmark"].str.endswith("request_throughput"))]
-    found = news(examine_all(some, {}, NOTHING_SAID), some, morning(small))
+    found = recent_changes(examine_all(some, {}, NOTHING_SAID), some, morning(small))
     assert found.sentence == SENTENCE.replace("1 improvement", "no improvements").replace(
         "56", "37"
     )
     assert found.stale == 20
     first = figures[figures["commit"] == small.hashes[0]]
-    said = news(examine_all(first, {}, NOTHING_SAID), first, morning(small)).sentence
+    said = recent_changes(examine_all(first, {}, NOTHING_SAID), first, morning(small)).sentence
     assert "too few commits yet" in said
 
 

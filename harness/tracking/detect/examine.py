@@ -14,14 +14,15 @@ _STATES: dict[str, State] = {"worse": "regression", "better": "improvement", "ch
 
 def examine(
     series: Series, reruns: Sequence[Rerun] = (), resets: Sequence[str] = (),
-    ask: AskRerun | None = None, news: int = 1,
+    ask: AskRerun | None = None, recent_points: int = 1,
 ) -> Findings:  # fmt: skip
     """All changes of a series, and its state at its newest point.
 
     ``reruns`` are two commits measured side by side; ``resets`` are commits (or their beginnings)
     at which a new level begins by decree; ``ask`` is called for a re-run on each night there would
-    have been a suspicion (in simulations). A change stays the state for ``news`` points. Points
-    without a finite value are left out, with a note. Places are indices of ``series.points``.
+    have been a suspicion (in simulations). A change stays the state for ``recent_points`` points.
+    Points without a finite value are left out, with a note. Places are indices of
+    ``series.points``.
     """
     notes = list[str]()
     usable = [n for n, point in enumerate(series.points) if math.isfinite(point.value)]
@@ -41,7 +42,7 @@ def examine(
         found = examine_timing(series, points, notes, reruns=reruns, resets=began, ask=ask)
     state = found.state
     certain = [change for change in found.changes if change.is_alert]
-    if certain and certain[-1].found > len(points) - 1 - news:
+    if certain and certain[-1].found > len(points) - 1 - recent_points:
         state = _STATES[certain[-1].verdict]
     changes = tuple(
         replace(change, place=usable[change.place], found=usable[change.found])

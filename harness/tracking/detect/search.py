@@ -27,7 +27,7 @@ DRIFT_MARGIN = 3.0
 _AS_WELL = 2.0
 
 
-class Measured(NamedTuple):
+class PairRerun(NamedTuple):
     """A re-run of points: log ratio of ``after`` to ``before`` (indices), its standard error."""
 
     before: int
@@ -60,12 +60,12 @@ class Walk(NamedTuple):
 
 Large = Callable[[float, float], bool]
 """Whether a rise from a level is one to speak of."""
-Ask = Callable[[int, int], Measured | None]
+Ask = Callable[[int, int], PairRerun | None]
 """A re-run of the night's point against the one before the place."""
 
 
 def search(
-    evidence: Evidence, is_large: Large, reruns: Sequence[Measured] = (),
+    evidence: Evidence, is_large: Large, reruns: Sequence[PairRerun] = (),
     resets: Sequence[int] = (), ask: Ask | None = None,
 ) -> Walk:  # fmt: skip
     """All steps. ``ask`` is asked for a re-run wherever there is a suspicion, as it would be."""
@@ -98,7 +98,7 @@ def _of_night(seen: Steps, night: int) -> Steps:
     return Steps._make(each[low:high] for each in seen)
 
 
-def _weigh(seen: Steps, reruns: Sequence[Measured], is_large: Large) -> Step | None:
+def _weigh(seen: Steps, reruns: Sequence[PairRerun], is_large: Large) -> Step | None:
     """The likeliest step that is certain, else one that the machine made, else a suspicion."""
     if not len(seen.night):
         return None
@@ -130,7 +130,7 @@ def _weigh(seen: Steps, reruns: Sequence[Measured], is_large: Large) -> Step | N
     return None
 
 
-def _with_reruns(seen: Steps, reruns: Sequence[Measured]) -> tuple[Array, Array, Array]:
+def _with_reruns(seen: Steps, reruns: Sequence[PairRerun]) -> tuple[Array, Array, Array]:
     """Gain, rise and its error when the re-runs across a place are taken in.
 
     Near its best rise the likelihood of the nights falls as a parabola; a re-run's is one too, so

@@ -9,7 +9,7 @@ from harness.tracking.detect.change import Certainty, Change, Findings, Rerun, S
 from harness.tracking.detect.evidence import Evidence
 from harness.tracking.detect.mixture import Array, fit_level
 from harness.tracking.detect.scale import Scale
-from harness.tracking.detect.search import LEAST_NIGHTS, Measured, Step, search
+from harness.tracking.detect.search import LEAST_NIGHTS, PairRerun, Step, search
 from harness.tracking.detect.series import Point, Series
 
 BADLY = 3.0
@@ -38,7 +38,7 @@ def examine_timing(
     def is_large(level: float, rise: float) -> bool:
         return series.differs(scale.back(level), scale.back(level + rise))
 
-    def asked(night: int, place: int) -> Measured | None:
+    def asked(night: int, place: int) -> PairRerun | None:
         answer = ask(commits[place - 1], commits[night]) if ask else None
         return _measured(answer, commits, scale, notes) if answer else None
 
@@ -82,7 +82,7 @@ def _change(series: Series, commits: Sequence[str], scale: Scale, step: Step) ->
 
 def _measured(
     run: Rerun, commits: Sequence[str], scale: Scale, notes: list[str]
-) -> Measured | None:
+) -> PairRerun | None:
     """A re-run by the points it lies between; None, and a note, where it lies between none."""
     try:
         rise, error = run.log
@@ -100,7 +100,7 @@ def _measured(
     if not scale.is_log:
         notes.append("a re-run is a ratio, and this series has values that are not above 0")
         return None
-    return Measured(before, after, rise, error)
+    return PairRerun(before, after, rise, error)
 
 
 def _weights(points: Sequence[Point]) -> Array:

@@ -104,12 +104,12 @@ class Judged(NamedTuple):
     notes: list[str]
 
 
-def judge(
+def judge_pairs(
     pairs: Sequence[Pair],
     counted: Trials,
     timed: Trials | None,
     timings: Mapping[Pair, TimingChange],
-    again: Callable[[Pair], str],
+    command: Callable[[Pair], str],
     is_interrupted: bool = False,
 ) -> Judged:
     """What there is to say of each pair; ``timed`` is None where nothing was to be timed.
@@ -139,7 +139,7 @@ def judge(
                     exact=exact,
                     timing=timing,
                     verdict=_verdict(exact, timing, bool(missing) or is_interrupted),
-                    again=again(each),
+                    command=command(each),
                     figures=_figures(timed, each) if timed else {},
                 )
             )

@@ -57,7 +57,7 @@ class GateCell(msgspec.Struct, frozen=True, kw_only=True):
     exact: list[ExactChange]
     timing: TimingChange | None
     verdict: GateVerdict
-    again: str
+    command: str
     figures: dict[str, float]
     """Medians of HEAD in the metrics that other tools keep."""
 

@@ -15,7 +15,7 @@ from engines.registry import ENGINES
 from harness.files import StoreError
 from harness.tracking.asv.result_files import read_result
 from harness.tracking.detect.change import Change, State
-from harness.tracking.examine_history import NEWS, Examined, Key
+from harness.tracking.examine_history import RECENT_POINTS, Examined, Key
 from harness.tracking.folders import subfolders
 from harness.tracking.gate.trees import find_commit
 from harness.tracking.nightly.commits import subject
@@ -43,7 +43,7 @@ class Where(NamedTuple):
     config: Path
 
 
-def judge(
+def judge_history(
     examined: Mapping[Key, Examined], figures: pd.DataFrame, triage: Triage, today: date,
     where: Where,
 ) -> Judgement:  # fmt: skip
@@ -64,7 +64,7 @@ def judge(
 
 
 def _alerts(examined: Mapping[Key, Examined], told: Told, where: Where) -> Iterator[Alert]:
-    """What became certain in the last `NEWS` points of its series, by commit.
+    """What became certain in the last `RECENT_POINTS` points of its series, by commit.
 
     A timing says within a few commits where it changed; where an exact metric changed at one of
     these, that is the commit.
@@ -73,7 +73,7 @@ def _alerts(examined: Mapping[Key, Examined], told: Told, where: Where) -> Itera
         (key, change)
         for key, (series, findings) in examined.items()
         for change in findings.changes
-        if change.is_alert and change.found >= len(series.points) - NEWS
+        if change.is_alert and change.found >= len(series.points) - RECENT_POINTS
     ]
     recent.sort(key=lambda each: (examined[each[0]].series.kind != "exact", each[1].place))
     grouped: dict[str, list[tuple[Key, Change]]] = {}
@@ -92,7 +92,7 @@ def _alerts(examined: Mapping[Key, Examined], told: Told, where: Where) -> Itera
                 dict.fromkeys(each for _, change in members for each in change.plausible)),
             changes=changes,
             environment=_differences(where.results, {key[:2] for key, _ in members}, leader),
-            again=_again(where, leader.last_before, commit, changes),
+            command=_command(where, leader.last_before, commit, changes),
         )  # fmt: skip
 
 
@@ -145,7 +145,7 @@ def _parameters(results: Path, machine: str, environment: str, commit: str) -> d
     return {}
 
 
-def _again(where: Where, before: str, after: str, changes: list[ChangedSeries]) -> list[str]:
+def _command(where: Where, before: str, after: str, changes: list[ChangedSeries]) -> list[str]:
     """asv's own command and, where both commits hold one of our engines, the gate's."""
     names = list(dict.fromkeys(each.series.partition("(")[0] for each in changes))
     bench = [] if len(names) > _SHOWN_IN_A_COMMAND else ["--bench", f"^({'|'.join(names)})\\b"]

@@ -8,7 +8,7 @@ from harness.tracking.asv.result_files import NOT_RESULTS, read_result
 from harness.tracking.folders import json_files
 
 
-class Measured(NamedTuple):
+class MeasuredSoFar(NamedTuple):
     """``lost``: beginnings of the hashes whose files could not be read, on this night or before."""
 
     commits: set[str]
@@ -16,9 +16,9 @@ class Measured(NamedTuple):
     notes: list[str]
 
 
-def measured(results: Path, machine: str) -> Measured:
+def measured_commits(results: Path, machine: str) -> MeasuredSoFar:
     """The commits of a machine; those whose files cannot be read are to be measured again."""
-    found = Measured(set(), set(), [])
+    found = MeasuredSoFar(set(), set(), [])
     folder = results / machine
     aside = {path.name.partition("-")[0] for path in folder.glob("*.json.unreadable*")}
     for path in json_files(folder, found.notes) if folder.is_dir() else []:

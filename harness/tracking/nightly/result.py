@@ -7,7 +7,7 @@ import msgspec
 from harness.tracking.detect.change import Certainty, State, Verdict
 from harness.tracking.triage import Status
 
-NIGHTLY_SCHEMA = "gcbench.nightly/1"
+NIGHTLY_SCHEMA = "gcbench.nightly/2"
 
 
 class MeasuredCommit(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class ChangedSeries(msgspec.Struct, frozen=True, kw_only=True):
 class Alert(msgspec.Struct, frozen=True, kw_only=True):
     """All that changed with one commit. ``plausible``: the commits that may be it as well.
 
-    ``environment``: sentences on what else differs between the two measurements. ``again``:
+    ``environment``: sentences on what else differs between the two measurements. ``command``:
     commands that show it once more.
     """
 
@@ -51,7 +51,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     plausible: list[str]
     changes: list[ChangedSeries]
     environment: list[str]
-    again: list[str]
+    command: list[str]
 
     @property
     def is_regression(self) -> bool:

@@ -22,14 +22,14 @@ from harness.report.release_lines import (
     release_name,
     steps,
 )
-from harness.report.vllm_releases import FILE, KnownChange, KnownReleases, known_releases
+from harness.report.vllm_releases import FILE, KnownChange, KnownReleases, load_vllm_releases
 from harness.trial.spec import TrialFailure
 
 ROOT = Path(__file__).parents[3]
 
 
 def test_the_file_of_known_releases_is_in_order_and_whole():
-    known = known_releases()
+    known = load_vllm_releases()
     versions = [Version(each.version) for each in known.release]
     assert versions == sorted(set(versions))
     assert not any(version.is_prerelease for version in versions)

@@ -12,7 +12,7 @@ from test_report import assert_golden, shown_by
 from harness.axes import Cell
 from harness.cli import gate as gate_command
 from harness.report.gate import findings, gate_markdown, gate_tables, headline
-from harness.report.markdown_escape import code_block, code_span, literal
+from harness.report.markdown_escape import code_block, code_span, escaped
 from harness.tracking.gate.words import conclude_gate
 from harness.trial.spec import TrialFailure
 
@@ -197,7 +197,7 @@ def test_code_spans_hold_their_text_whatever_it_is(text):
 @example("1__")
 @given(st.text(st.sampled_from("`*_[]<>&|~$\\@#:/-+=1.)w a")))
 def test_literal_text_has_nothing_left_that_means_something(text):
-    made = literal(text)
+    made = escaped(text)
     assert re.sub("\u2060", "", re.sub(r"\\(.)", r"\1", made)) == " ".join(text.split())
     rest = re.sub(r"\\.", "", made)
     assert not set(rest) & set("`*[]<>&|~$\\")

@@ -17,7 +17,7 @@ from pathlib import Path
 from asv_writer import Benchmark, write_benchmarks, write_commit
 
 from harness.files import StoreError
-from harness.tracking.nightly.measured_commits import measured
+from harness.tracking.nightly.measured_commits import measured_commits
 from harness.tracking.nightly.night import Place, measure_commit, take_up
 
 COMMITS = ["a" * 40, "b" * 40]
@@ -56,7 +56,7 @@ def night(folder: Path, log: int) -> None:
     """All that there is to measure."""
     place = Place(folder / "results", folder, ["main"], folder / "commits", folder / "again")
     take_up(place)
-    known = measured(place.results, MACHINE)
+    known = measured_commits(place.results, MACHINE)
     left = [commit for commit in COMMITS if commit not in known.commits]
     for commit in left:
         tried = measure_commit(Measuring(log), place, commit, "")  # type: ignore[arg-type]

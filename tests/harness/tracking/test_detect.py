@@ -178,7 +178,7 @@ def test_the_state_is_that_of_the_newest_point():
     assert examine(series(values[: found + 1], direction="higher")).state == "improvement"
     assert examine(series(values[: found + 1], direction="neither")).state == "changed"
     assert examine(series(values[: found + 3])).state == "ok"
-    assert examine(series(values[: found + 3]), news=3).state == "regression"
+    assert examine(series(values[: found + 3]), recent_points=3).state == "regression"
     assert examine(series(values[:20])).state == "ok"
 
 

@@ -17,7 +17,7 @@ from harness.cli.main import main
 from harness.experiment.outcomes import Trials
 from harness.experiment.rounds import Precision, Rounds
 from harness.experiment.store import trial_key
-from harness.tracking.gate.exact_counts import judge, overall
+from harness.tracking.gate.exact_counts import judge_pairs, overall
 from harness.tracking.gate.plan import Pair, exact_plan, pair, timing_plan
 from harness.tracking.gate.result import GateCell, GateResult
 from harness.tracking.gate.timing import attribute, compare_timings, has_changed
@@ -102,7 +102,7 @@ def gated(effects: tuple[float, float], after: dict[str, float], seed: int) -> l
         attributions, _ = run(plan, partial(attribute, changed, plan))
         for each, found in attributions.by_pair.items():
             timings.by_pair[each] = replace(timings.by_pair[each], attribution=found)
-    judged = judge(of, counted(of, after), timed, timings.by_pair, lambda each: "again")
+    judged = judge_pairs(of, counted(of, after), timed, timings.by_pair, lambda each: "again")
     assert judged.missing == []
     return judged.cells
 
@@ -185,7 +185,7 @@ def test_a_mode_that_one_commit_does_not_survive_is_no_success():
     for (mode, cell), result in list(whole.counted.items()):
         if mode == "opcodes" and cell.release == "head":
             del whole.counted[mode, result.cell]
-    judged = judge(of, whole, None, {}, lambda each: "again")
+    judged = judge_pairs(of, whole, None, {}, lambda each: "again")
     assert judged.missing == ["list_of_lists: no result of HEAD in mode opcodes."]
 
 
@@ -193,7 +193,7 @@ def test_counts_that_do_not_repeat_are_left_out_with_a_note():
     of = pairs(SHAPES[:1])
     trials = counted(of, {"gc_collections_per_1000_steps": 9000.0})
     trials.counts[of[0].head].update([(1, 0, 0), (2, 0, 0)])
-    judged = judge(of, trials, None, {}, lambda each: "again")
+    judged = judge_pairs(of, trials, None, {}, lambda each: "again")
     assert [change.metric for change in judged.cells[0].exact if change.verdict != "same"] == []
     assert "trials that should count alike did not" in judged.notes[0]
 
@@ -203,7 +203,7 @@ def test_other_tokens_are_other_work():
     trials = counted(of, {})
     key = ("counts", of[0].head)
     trials.counted[key] = msgspec.structs.replace(trials.counted[key], tokens_sha256="other")
-    judged = judge(of, trials, None, {}, lambda each: "again")
+    judged = judge_pairs(of, trials, None, {}, lambda each: "again")
     assert judged.cells == []
     assert judged.missing == [
         "list_of_lists: HEAD produces other tokens than BASE; different work has no ratio."

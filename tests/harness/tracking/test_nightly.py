@@ -42,7 +42,7 @@ def test_one_alert_for_a_commit_says_all_there_is_to_know(regressed, capsys):
     assert (alert.commit, alert.last_before, alert.subject) == (after, before, "Change 16")
     assert alert.plausible == [after]
     assert alert.environment == ["os Linux 6.1 → Linux 6.12"]
-    assert alert.again == [
+    assert alert.command == [
         "asv --config asv.conf.json continuous --record-samples --bench "
         f"'^(suite.track_gen0|suite.track_itl)\\b' {before[:10]} {after[:10]}"
     ]
@@ -262,7 +262,7 @@ def test_json_and_markdown_go_where_they_are_asked_for(regressed, capsys, tmp_pa
     out = capsys.readouterr().out
     assert status == 1
     assert json.loads(out) == json.loads((regressed.output / "night.json").read_text())
-    assert json.loads(out)["schema"] == "gcbench.nightly/1"
+    assert json.loads(out)["schema"] == "gcbench.nightly/2"
     assert (tmp_path / "n.md").read_text() == (regressed.output / "night.md").read_text()
 
 

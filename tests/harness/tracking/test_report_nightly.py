@@ -37,7 +37,7 @@ ALERT = Alert(
     commit=OTHER, subject="Keep a note of each request", last_before=ONE,
     plausible=[OTHER, THIRD], changes=[GEN0, ITL, NONE],
     environment=["os Linux 6.1 → Linux 6.12"],
-    again=["gcbench gate 1c3260f81c 078ebfa807",
+    command=["gcbench gate 1c3260f81c 078ebfa807",
            "asv --config asv.conf.json continuous --record-samples 1c3260f81c 078ebfa807"],
 )  # fmt: skip
 KNOWN = msgspec.structs.replace(ALERT, changes=[
@@ -104,7 +104,7 @@ def test_the_verdict_comes_first_and_the_json_says_it_all(name):
 
 def test_nothing_of_a_commit_or_a_machine_becomes_markup():
     nasty = msgspec.structs.replace(ITL, reason=NASTY, status="expected", machine=NASTY)
-    alert = msgspec.structs.replace(ALERT, subject=NASTY, environment=[NASTY], again=[NASTY],
+    alert = msgspec.structs.replace(ALERT, subject=NASTY, environment=[NASTY], command=[NASTY],
                                     changes=[nasty, GEN0])  # fmt: skip
     of = night(alerts=[alert], machine=NASTY, notes=[NASTY], problems=[NASTY], missing=[NASTY],
                measured=[msgspec.structs.replace(FAILED, subject=NASTY, reason=NASTY)],

@@ -15,7 +15,7 @@ from harness.collector.probe import Events
 from harness.metrics import METRICS
 from harness.trial.client import Client
 from harness.trial.clock import VirtualClock
-from harness.trial.compute_metrics import measure
+from harness.trial.compute_metrics import compute_metrics
 from harness.trial.observation import Observation
 from harness.trial.recorder import STEP_COLUMNS, Requests
 from harness.trial.steady_state import find_steady_state, steady_metrics
@@ -192,7 +192,7 @@ def test_every_metric_is_what_its_definition_says(seen):
     expected = by_hand(seen)
     if expected.get("request_throughput", 0.0) is None:
         return  # a request that is answered as it is sent: no wall time
-    values, invalid, steady_state, delivered = measure(seen, "timing")
+    values, invalid, steady_state, delivered = compute_metrics(seen, "timing")
     assert set(values) == set(expected)
     for name, value in expected.items():
         assert values[name] == (
@@ -207,9 +207,9 @@ def test_every_metric_is_what_its_definition_says(seen):
 def test_metrics_are_known_ordered_and_of_their_mode(seen):
     order = list(METRICS)
     for mode in ("timing", "counts", "tracked", "opcodes"):
-        values = measure(seen, mode).metrics
+        values = compute_metrics(seen, mode).metrics
         assert list(values) == [name for name in order if name in values]
-    counts = measure(seen, "counts").metrics
+    counts = compute_metrics(seen, "counts").metrics
     assert not {name for name in counts if METRICS[name].kind == "timing"} - {
         "full_pass_per_object"
     }
@@ -221,7 +221,7 @@ def test_waits_that_overrun_by_more_than_a_hundredth_make_a_trial_invalid(late, 
         "process": 1, "num_rows": 1, "late_ns": late, "device_length_ns": length
     }  # fmt: skip
     seen = made_up(steps=np.array([[row[name] for name in STEP_COLUMNS]]))
-    invalid = measure(seen, "timing").invalid
+    invalid = compute_metrics(seen, "timing").invalid
     assert bool(invalid) == (late / length > 0.01)
     if invalid:
         assert "the machine was too busy" in invalid
@@ -252,7 +252,7 @@ def test_percentiles_need_enough_samples(number, told):
     seen = made_up(
         steps=steps, requests=requests, gaps=worst, events=[events(pauses)], window_ns=10**9
     )
-    values = measure(seen, "timing").metrics
+    values = compute_metrics(seen, "timing").metrics
     expected = {
         "itl_p99": np.percentile(worst, 99) / S,
         "ttft_p99": np.percentile(first - 1, 99) / S,
@@ -280,7 +280,7 @@ def test_a_steady_window_is_measured_by_its_own_steps():
     pauses = [(int(start), 5_000) for start in columns["launch"][::3]]
     seen = made_up(steps=np.stack(list(columns.values()), axis=1), events=[events(pauses)])
     steady = find_steady_state(seen.column("in_flight"), seen.length_ns)
-    values, invalid, words, _ = measure(seen, "timing")
+    values, invalid, words, _ = compute_metrics(seen, "timing")
     assert (invalid, words) == ("", steady.words)
     inside = range(steady.first, steady.after)
     assert 662 <= len(inside) <= 900
@@ -309,7 +309,7 @@ def test_tracked_objects_are_counted_in_full_steps_alone():
     ]
     steps = np.zeros((4, len(STEP_COLUMNS)), np.int64)
     steps[:, columns] = script
-    values = measure(made_up(steps=steps), "tracked").metrics
+    values = compute_metrics(made_up(steps=steps), "tracked").metrics
     assert values["tracked_peak_per_step"] == median([10, 3, 0])
     assert values["tracked_survivors_per_step"] == mean([106 - 100, 110 - 106])
 
@@ -325,7 +325,7 @@ def test_a_run_of_the_real_engine_agrees_with_its_stamps():
     seen = made_up(
         schedule=of, requests=recorder.requests, steps=recorder.steps, gaps=recorder.gaps
     )
-    values = measure(seen, "timing").metrics
+    values = compute_metrics(seen, "timing").metrics
     expected = by_hand(seen)
     for name in expected:
         if not name.startswith(("gc_collections", "tracked", "full_pass", "peak_rss")):

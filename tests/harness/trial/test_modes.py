@@ -16,7 +16,7 @@ from gcbench.opcodes import OpcodeCounter
 from harness.collector.probe import Probe
 from harness.trial.client import Client
 from harness.trial.clock import VirtualClock
-from harness.trial.compute_metrics import Observation, measure
+from harness.trial.compute_metrics import Observation, compute_metrics
 from harness.trial.modes import MODES
 
 NOTHING = np.empty(0, np.int64)
@@ -87,7 +87,7 @@ def metrics_of(mode: str, served, of, full_batch: int) -> dict[str, float | None
     events = Probe(capacity=0).events()
     seen = Observation(of, recorder.requests, recorder.steps, recorder.gaps, 1, [events],
                        [process()], 0, {}, {}, watch.results(), 0)  # fmt: skip
-    return measure(seen, mode)[0]
+    return compute_metrics(seen, mode)[0]
 
 
 @pytest.mark.parametrize(("made", "kept"), [(0, 0), (1, 0), (50, 0), (50, 50), (1000, 3)])

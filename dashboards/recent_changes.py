@@ -10,7 +10,7 @@ import pandas as pd
 
 from dashboards.series import Key
 from harness.tracking.detect.change import Change as Found
-from harness.tracking.examine_history import NEWS, Examined
+from harness.tracking.examine_history import RECENT_POINTS, Examined
 
 RECENT = timedelta(hours=36)
 """What was measured so long ago was measured last night."""
@@ -38,9 +38,9 @@ class Change(NamedTuple):
         return ratio if isfinite(ratio) else None
 
 
-class News(NamedTuple):
-    """``changes``: those of the last `NEWS` points of series that were measured at the newest
-    commit of their machine and environment, the worst first. ``stale``: how many were not.
+class RecentChanges(NamedTuple):
+    """``changes``: those of the last `RECENT_POINTS` points of series that were measured at the
+    newest commit of their machine and environment, the worst first. ``stale``: how many were not.
     """
 
     sentence: str
@@ -65,21 +65,23 @@ def steps(examined: Mapping[Key, Examined]) -> dict[Key, list[Change]]:
     }
 
 
-def news(examined: Mapping[Key, Examined], figures: pd.DataFrame, now: datetime) -> News:
+def recent_changes(
+    examined: Mapping[Key, Examined], figures: pd.DataFrame, now: datetime
+) -> RecentChanges:
     """What there is to say of all series this morning."""
     current = figures[figures["is_current"]] if len(figures) else figures
     if current.empty:
-        return News("No commits have been measured here yet.", [], 0)
+        return RecentChanges("No commits have been measured here yet.", [], 0)
     places = current.groupby(["machine", "environment"], observed=True)
     newest = {key: str(rows.sort_values(["date", "measured"], kind="stable")["commit"].iloc[-1])
               for key, rows in places}  # fmt: skip
     fresh = {key: each for key, each in examined.items()
              if each.series.points[-1].commit == newest[key[:2]]}  # fmt: skip
     of_late = [change for changes in steps(fresh).values() for change in changes
-               if change.ago < NEWS]  # fmt: skip
+               if change.ago < RECENT_POINTS]  # fmt: skip
     of_late.sort(key=lambda change: (_ORDER.index(change.verdict), -_size(change)))
     states = Counter(str(each.findings.state) for each in fresh.values())
-    return News(
+    return RecentChanges(
         sentence=_sentence(_when(current, now, of_late), states),
         changes=of_late,
         stale=len(examined) - len(fresh),
@@ -106,7 +108,7 @@ def _when(current: pd.DataFrame, now: datetime, of_late: Iterable[Change]) -> st
     is_recent = now - RECENT <= measured <= now
     day = f"{measured.day} {measured:%B %Y}"
     if any(change.ago for change in of_late):
-        return f"Last {NEWS} commits" + ("" if is_recent else f", to {day}")
+        return f"Last {RECENT_POINTS} commits" + ("" if is_recent else f", to {day}")
     return "Last night" if is_recent else f"Measured on {day}"
 
 
