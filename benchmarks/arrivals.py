@@ -18,12 +18,11 @@ import msgspec
 from engines.builtin.engine import Engine
 from harness.axes import Cell
 from harness.trial.arrival_fidelity import check_delivered
-from harness.trial.client import Client
+from harness.trial.client import Client, warm_up
 from harness.trial.clock import RealClock
 from harness.trial.engine_config import engine_config
 from harness.trial.observation import Observation
 from harness.trial.sender import Sender
-from harness.trial.warm_up import warm_up
 from workloads.arrival_check import check_arrivals
 from workloads.arrivals import parse_arrivals
 from workloads.lengths import parse_lengths

@@ -1,12 +1,10 @@
 """Bars for a terminal: the metric that decides, cell by cell, each with its interval."""
 
-from collections.abc import Sequence
-from math import comb
-
 from harness import format as fmt
 from harness.experiment.result import ExperimentResult
 from harness.report.summary import by_group, direction_words, on_device
 from harness.report.table import PlainTable
+from harness.statistics.median_interval import median_interval
 
 BAR_WIDTH = 44
 
@@ -59,15 +57,3 @@ def bar(value: float | None, interval: tuple[float, float] | None, top: float) -
     middle = position(value)
     solid = min(position(low), middle)
     return "█" * solid + "▒" * (middle - solid) + "│" + "▒" * (position(high) - middle)
-
-
-def median_interval(samples: Sequence[float | None]) -> tuple[float, float] | None:
-    """The 95 % interval of a median by order statistics, free of any distribution.
-
-    Needs six samples; None below. Source: the sign test, P(Binomial(n, 1/2) < k) <= 2.5 %.
-    """
-    known = sorted(sample for sample in samples if sample is not None)
-    n, tail, rank = len(known), 0, 0
-    while rank < n and (tail := tail + comb(n, rank)) <= 0.025 * 2**n:
-        rank += 1
-    return (known[rank - 1], known[n - rank]) if rank else None

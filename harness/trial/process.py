@@ -25,7 +25,7 @@ from harness.files import StoreError, writing
 from harness.machine.describe import code_identity
 from harness.machine.interpreter import this_interpreter
 from harness.trial.arrivals import comes_by_itself
-from harness.trial.client import Client
+from harness.trial.client import Client, warm_up
 from harness.trial.clock import PausedClock, RealClock, VirtualClock
 from harness.trial.compute_metrics import compute_metrics, host_seconds_by_slice
 from harness.trial.engine_config import engine_config
@@ -34,7 +34,6 @@ from harness.trial.observation import Observation, device_work
 from harness.trial.recorder import STEP_COLUMNS
 from harness.trial.sender import Sender
 from harness.trial.spec import PAUSED, READY, REFUSED, Trial, TrialResult
-from harness.trial.warm_up import warm_up
 from workloads.schedule import Schedule
 
 

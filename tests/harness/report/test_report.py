@@ -31,11 +31,12 @@ from harness.report import (
     noise_table,
     trial_table,
 )
-from harness.report.bars import BAR_WIDTH, bar, median_interval
+from harness.report.bars import BAR_WIDTH, bar
 from harness.report.releases import releases_table, roles_table
 from harness.report.summary import cells_table
 from harness.report.terminal import print_table
 from harness.report.trial import by_subject
+from harness.statistics.median_interval import median_interval
 from harness.statistics.noise_floor import NoiseFloor
 from harness.trial.spec import TrialFailure, TrialResult
 

@@ -13,10 +13,9 @@ from small import CELL, engine, schedule
 
 from engines.builtin.delivery import RequestOutput
 from engines.protocol import SamplingParams, StepOutput
-from harness.trial.client import Client, sampling_params
+from harness.trial.client import Client, sampling_params, warm_up
 from harness.trial.clock import VIRTUAL_STEP_NS, PausedClock, RealClock, VirtualClock
 from harness.trial.recorder import STEP_COLUMNS
-from harness.trial.warm_up import warm_up
 
 VIRTUAL_STEP_SECONDS = VIRTUAL_STEP_NS / 1e9
 
