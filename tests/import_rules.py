@@ -133,10 +133,12 @@ def _within(module: str, package: str) -> bool:
 
 
 def _circles(found: list[Import]) -> list[list[str]]:
-    """Modules that need each other to be loaded; a type checker's needs do not count."""
+    """Modules that cannot be read without each other: imports in functions and those for type
+    checkers count as any other.
+    """
     needs: dict[str, set[str]] = {}
     for each in found:
-        if each.at_load and each.imported.split(".")[0] in PACKAGES:
+        if each.imported.split(".")[0] in PACKAGES:
             needs.setdefault(each.importer, set()).add(each.imported)
     done: set[str] = set()
     circles: list[list[str]] = []

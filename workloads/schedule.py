@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 from workloads.archive import content_sha256, read_archive, write_archive
 from workloads.prompt_tokens import stream_token_ids
 from workloads.requests import NO_SEGMENTS, Int32Array, Int64Array, Segments
-from workloads.schedule_checks import check_schedule, default_if_plain, read_only
+from workloads.schedule_checks import (
+    check_arrays,
+    check_limits,
+    check_segments,
+    check_stopping,
+    default_if_plain,
+    read_only,
+)
 
 SCHEDULE_SCHEMA = "gcbench.schedule/1"
 """Changes when the encoding under the hash does, or the meaning of a field."""
@@ -73,8 +80,10 @@ class Schedule:
     _segment_starts: Int64Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        arrays = {name: read_only(name, getattr(self, name), _DTYPES[name]) for name in _DTYPES}
-        for name, array in default_if_plain(arrays).items():
+        arrays = default_if_plain(
+            {name: read_only(name, getattr(self, name), _DTYPES[name]) for name in _DTYPES}
+        )
+        for name, array in arrays.items():
             object.__setattr__(self, name, array)
         for name in ("stop_token_ids", "stop"):
             if isinstance(getattr(self, name), str):
@@ -82,7 +91,10 @@ class Schedule:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.retain not in get_args(Retain):
             raise ValueError(f"retain {self.retain!r} must be one of {get_args(Retain)}")
-        check_schedule(self)
+        check_arrays(arrays)
+        check_segments(self.segments, self.prompt_lens)
+        check_limits(self.max_concurrency, self.token_seed)
+        check_stopping(self.stop_token_ids, self.stop, self.min_tokens)
         object.__setattr__(self, "_segment_starts", self.segments.starts())
         object.__setattr__(self, "sha256", content_sha256(self._arrays(), self._settings()))
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from engines.builtin.block_pool import check_room, num_gpu_blocks
-from engines.builtin.delivery import Delivery, RequestOutput
+from engines.builtin.delivery import Delivery
 from engines.builtin.delivery.choice import build_delivery, check_delivery, check_params
 from engines.builtin.delivery.choice import contradiction as delivery_contradiction
-from engines.builtin.delivery.streams import RequestOutputCollector
+from engines.builtin.delivery.collector import RequestOutputCollector
+from engines.builtin.delivery.outputs import RequestOutput
 from engines.builtin.device.choice import complete_device, device_class, prompt_vocab_size
 from engines.builtin.logprobs import RequestLogprobs
 from engines.builtin.registries import (

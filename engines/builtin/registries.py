@@ -25,6 +25,15 @@ DELIVERIES = Registry(
     },
 )
 
+DELIVERY_STAGES = Registry(
+    "delivery",
+    {
+        "per_request": f"{_HERE}.delivery.per_request_stages:per_request_stages",
+        "columnar": f"{_HERE}.delivery.columnar_stages:columnar_stages",
+    },
+)
+"""What follows the delivery of the tokens, loaded where more than tokens is asked for."""
+
 DETOKENIZERS = Registry(
     "detokenizer",
     {

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from engines.builtin.delivery import DetailedOutput, RequestOutput
-from engines.builtin.delivery.streams import RequestOutputCollector
+from engines.builtin.delivery.collector import RequestOutputCollector
+from engines.builtin.delivery.outputs import DetailedOutput, RequestOutput
 from engines.protocol import FinishReason
 
 

@@ -1,44 +1,17 @@
 """How the consumer goes through a step's tokens; one way a file, behind `Delivery`."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engines.builtin.delivery.outputs import RequestOutput
 from engines.builtin.request_table import Request
-from engines.protocol import BoolArray, FinishReason, Int32Array, SamplingParams
+from engines.protocol import BoolArray, Int32Array, SamplingParams
 
 if TYPE_CHECKING:
-    from engines.builtin.delivery.streams import RequestOutputCollector
+    from engines.builtin.delivery.collector import RequestOutputCollector
     from engines.builtin.logprobs import RequestLogprobs
-
-
-@dataclass(slots=True)
-class CompletionOutput:
-    """The tokens of one completion; named and shaped as in vLLM. Tracked by the collector."""
-
-    index: int
-    token_ids: int | list[int]
-    finish_reason: FinishReason | None
-
-
-@dataclass(slots=True)
-class DetailedOutput(CompletionOutput):
-    """With what output processing adds: the text to show and the log-probabilities, if any."""
-
-    text: str = ""
-    logprobs: "RequestLogprobs | None" = None
-
-
-@dataclass(slots=True)
-class RequestOutput:
-    """What vLLM's front end makes for a request in each step. Tracked by the collector."""
-
-    request_index: int
-    prompt_token_ids: Int32Array
-    outputs: list[CompletionOutput]
-    finished: bool
 
 
 class Delivered(NamedTuple):

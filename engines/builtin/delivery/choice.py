@@ -1,9 +1,16 @@
 """Which delivery a configuration means, and what it must not ask for."""
 
-from engines.builtin.delivery import Delivery, DetailedOutput
+from engines.builtin.delivery import Delivery
 from engines.builtin.delivery.output_processor import OutputProcessor
+from engines.builtin.delivery.outputs import DetailedOutput
 from engines.builtin.logprobs import parse_logprobs
-from engines.builtin.registries import DELIVERIES, DETOKENIZERS, LOGPROBS, REQUEST_STREAMS
+from engines.builtin.registries import (
+    DELIVERIES,
+    DELIVERY_STAGES,
+    DETOKENIZERS,
+    LOGPROBS,
+    REQUEST_STREAMS,
+)
 from engines.builtin.request_table import RequestTable
 from engines.builtin.text.stop_strings import check_stop
 from engines.protocol import EngineConfig, SamplingParams
@@ -24,7 +31,7 @@ def build_delivery(config: EngineConfig, table: RequestTable) -> Delivery:
         tokens: Delivery = kind(config, table)
         return tokens
     detailed = kind(config, table, DetailedOutput)
-    return OutputProcessor(detailed, detailed.stages(config))
+    return OutputProcessor(detailed, DELIVERY_STAGES.load(config.delivery)(config, detailed, table))
 
 
 def check_delivery(config: EngineConfig) -> None:

@@ -5,14 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.builtin.delivery import (
-    CompletionOutput,
-    Delivered,
-    RequestOutput,
-    TokensOnly,
-    stop_token_ids,
-)
-from engines.builtin.delivery.stage import Stages
+from engines.builtin.delivery import Delivered, TokensOnly, stop_token_ids
+from engines.builtin.delivery.outputs import CompletionOutput, RequestOutput
 from engines.builtin.registries import REPRESENTATIONS
 from engines.builtin.representations import Representation
 from engines.builtin.request_table import Request, RequestTable
@@ -40,12 +34,6 @@ class Columnar(TokensOnly):
         self._eos_token_id = config.eos_token_id
         self._completion = completion
         self.min_tokens = np.zeros(config.max_num_seqs, np.int32)
-
-    def stages(self, config: EngineConfig) -> Stages:
-        """What follows, for the whole batch at once."""
-        from engines.builtin.delivery.columnar_stages import columnar_stages
-
-        return columnar_stages(config, self, self._table)
 
     def admit(self, row: int, request: Request) -> None:
         """Note the stop tokens, widening their matrix where a request has more than any before."""

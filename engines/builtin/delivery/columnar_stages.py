@@ -5,8 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.builtin.delivery import Delivered, RequestOutput
+from engines.builtin.delivery import Delivered
 from engines.builtin.delivery.columnar import Columnar, nth_in_row
+from engines.builtin.delivery.outputs import RequestOutput
 from engines.builtin.delivery.stage import LogprobsStage, Stages, Step
 from engines.builtin.logprobs import RequestLogprobs, first_positions, parse_logprobs
 from engines.builtin.logprobs.arrays import FlatLogprobs

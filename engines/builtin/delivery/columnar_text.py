@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engines.builtin.delivery import Delivered, RequestOutput
+from engines.builtin.delivery import Delivered
 from engines.builtin.delivery.columnar import Columnar
 from engines.builtin.delivery.columnar_stops import Appended, ColumnarStops
+from engines.builtin.delivery.outputs import RequestOutput
 from engines.builtin.delivery.stage import Step, TextStage, end_early
 from engines.builtin.request_table import Request, RequestTable
 from engines.builtin.text import REPLACEMENT

@@ -6,13 +6,14 @@ A configuration that asks for nothing more is given the delivery of the tokens i
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from engines.builtin.delivery import Delivered, Delivery, RequestOutput, TokensOnly
+from engines.builtin.delivery import Delivered, Delivery, TokensOnly
+from engines.builtin.delivery.outputs import RequestOutput
 from engines.builtin.delivery.stage import Stage, Stages, Step
 from engines.builtin.request_table import Request
 from engines.protocol import BoolArray, Int32Array
 
 if TYPE_CHECKING:
-    from engines.builtin.delivery.streams import RequestOutputCollector
+    from engines.builtin.delivery.collector import RequestOutputCollector
     from engines.builtin.logprobs import RequestLogprobs
 
 

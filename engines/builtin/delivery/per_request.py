@@ -6,14 +6,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from engines.builtin.delivery import (
-    CompletionOutput,
-    Delivered,
-    RequestOutput,
-    TokensOnly,
-    stop_token_ids,
-)
-from engines.builtin.delivery.stage import Stages
+from engines.builtin.delivery import Delivered, TokensOnly, stop_token_ids
+from engines.builtin.delivery.outputs import CompletionOutput, RequestOutput
 from engines.builtin.registries import REPRESENTATIONS
 from engines.builtin.representations import Representation
 from engines.builtin.request_table import Request, RequestTable
@@ -73,12 +67,6 @@ class PerRequest(TokensOnly):
         self._requests: list[_Running | None] = [None] * config.max_num_seqs
         self._eos_token_id = config.eos_token_id
         self._completion = completion
-
-    def stages(self, config: EngineConfig) -> Stages:
-        """What follows, request by request."""
-        from engines.builtin.delivery.per_request_stages import per_request_stages
-
-        return per_request_stages(config, lambda row: self._running(row).output_token_ids)
 
     def _running(self, row: int) -> _Running:
         request = self._requests[row]
@@ -143,6 +131,10 @@ class PerRequest(TokensOnly):
             np.array(finished, np.int32),
             np.array(reasons, np.int8),
         )
+
+    def token_list(self, row: int) -> list[int]:
+        """The list to which a running request's tokens are appended."""
+        return self._running(row).output_token_ids
 
     def token_ids(self, row: int, start: int) -> Int32Array:
         """Copied from the list."""

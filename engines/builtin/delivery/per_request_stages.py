@@ -1,11 +1,12 @@
 """What follows the loop over requests: a pass over its outputs for each thing asked for."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from engines.builtin.delivery import Delivered, RequestOutput
+from engines.builtin.delivery import Delivered
+from engines.builtin.delivery.outputs import RequestOutput
+from engines.builtin.delivery.per_request import PerRequest
 from engines.builtin.delivery.stage import LogprobsStage, Stages, Step, TextStage, end_early
 from engines.builtin.logprobs import (
     LogprobsShape,
@@ -14,22 +15,19 @@ from engines.builtin.logprobs import (
     load_logprobs,
 )
 from engines.builtin.registries import REQUEST_STREAMS
-from engines.builtin.request_table import Request
+from engines.builtin.request_table import Request, RequestTable
 from engines.builtin.text import Detokenizer, load_detokenizer
 from engines.builtin.text.running_text import RunningText, TextUntilStop
 from engines.protocol import EngineConfig, FinishReason
 
-TokensOf = Callable[[int], list[int]]
-"""The list to which a row's tokens are appended."""
 
-
-def per_request_stages(config: EngineConfig, tokens_of: TokensOf) -> Stages:
-    """The stages that a configuration asks for."""
+def per_request_stages(config: EngineConfig, tokens: PerRequest, table: RequestTable) -> Stages:
+    """The stages that a configuration asks for; they find requests by number, not by row."""
     detokenizer = load_detokenizer(config)
     logprobs = load_logprobs(config.logprobs)
     streams = REQUEST_STREAMS.load(config.request_streams)
     return Stages(
-        None if detokenizer is None else EachText(detokenizer, tokens_of),
+        None if detokenizer is None else EachText(detokenizer, tokens),
         None if logprobs is None else EachLogprobs(logprobs),
         None if streams is None else streams(),
     )
@@ -38,15 +36,15 @@ def per_request_stages(config: EngineConfig, tokens_of: TokensOf) -> Stages:
 class EachText(TextStage):
     """A `RunningText` a request, found by its number: a preemption changes nothing."""
 
-    def __init__(self, detokenizer: Detokenizer, tokens_of: TokensOf) -> None:
+    def __init__(self, detokenizer: Detokenizer, tokens: PerRequest) -> None:
         self._detokenizer = detokenizer
-        self._tokens_of = tokens_of
+        self._tokens = tokens
         self._texts: dict[int, RunningText] = {}
 
     def admit(self, row: int, request: Request) -> None:
         """Begin with no text."""
         make = TextUntilStop if request.params.stop else RunningText
-        text = make(self._detokenizer, request.params, self._tokens_of(row))
+        text = make(self._detokenizer, request.params, self._tokens.token_list(row))
         self._texts[request.request_index] = text
 
     def process(self, step: Step) -> Delivered:

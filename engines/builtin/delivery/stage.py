@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from engines.builtin.delivery import Delivered, RequestOutput
+from engines.builtin.delivery import Delivered
+from engines.builtin.delivery.outputs import RequestOutput
 from engines.builtin.request_table import Request
 from engines.protocol import BoolArray, FinishReason, Int32Array
 
 if TYPE_CHECKING:
-    from engines.builtin.delivery.streams import RequestOutputCollector
+    from engines.builtin.delivery.collector import RequestOutputCollector
     from engines.builtin.logprobs import RequestLogprobs
 
 

@@ -1,15 +1,13 @@
 """A step's tokens as bytes, for the whole batch at once."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engines.builtin.text.odd_rows import OddRows
+from engines.builtin.text.token_pieces import TokenPieces
 from engines.protocol import Int32Array, Int64Array
-
-if TYPE_CHECKING:
-    from engines.builtin.text.byte_table import ByteTable
 
 
 class Columns(NamedTuple):
@@ -23,9 +21,9 @@ class Columns(NamedTuple):
 
 
 class ByteColumns:
-    """Gathers pieces of a `ByteTable`; ``odd`` is None where no row can be."""
+    """Gathers `TokenPieces`; ``odd`` is None where no row can be."""
 
-    def __init__(self, table: "ByteTable", num_rows: int) -> None:
+    def __init__(self, table: TokenPieces, num_rows: int) -> None:
         self._pieces = table.flat()
         self.odd = None if table.rules.byte_level else OddRows(table, num_rows)
 

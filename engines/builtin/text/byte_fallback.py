@@ -5,12 +5,9 @@ over those before.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from engines.builtin.text import REPLACEMENT
-
-if TYPE_CHECKING:
-    from engines.builtin.text.byte_table import ByteTable
+from engines.builtin.text.token_pieces import TokenPieces
 
 
 def _read_run(run: bytes) -> str:
@@ -20,7 +17,7 @@ def _read_run(run: bytes) -> str:
         return REPLACEMENT * len(run)
 
 
-def decode_with_fallback(table: "ByteTable", token_ids: Sequence[int]) -> str:
+def decode_with_fallback(table: TokenPieces, token_ids: Sequence[int]) -> str:
     """The text of all these tokens."""
     parts: list[str] = []
     run = b""
@@ -56,7 +53,7 @@ class ByteFallbackStream:
         "_held", "_is_broken", "_is_first", "_num_shown", "_run", "_table", "_to_strip", "settled",
     )  # fmt: skip
 
-    def __init__(self, table: "ByteTable", at_start: bool = True) -> None:
+    def __init__(self, table: TokenPieces, at_start: bool = True) -> None:
         self._table = table
         self._is_first = at_start
         self._to_strip = table.rules.num_stripped if at_start else 0

@@ -1,11 +1,8 @@
 """Byte-level tokens, GPT-2's way: each character stands for a byte, all bytes are one text."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from engines.builtin.text import REPLACEMENT
-
-if TYPE_CHECKING:
-    from engines.builtin.text.byte_table import ByteTable
 
 
 def _stand_ins() -> dict[str, int]:
@@ -31,14 +28,15 @@ def token_bytes(token: str) -> bytes:
 class ByteLevelStream:
     """Shows and withholds what `DecodeStream` does, without decoding a token twice.
 
+    ``strings`` and ``pieces`` by token id, as `TokenPieces` has them.
     ``_held``: bytes since the last that were shown, all withheld while their text ends in U+FFFD.
     """
 
     __slots__ = ("_held", "_pieces", "_strings")
 
-    def __init__(self, table: "ByteTable") -> None:
-        self._strings = table.strings
-        self._pieces = table.pieces
+    def __init__(self, strings: Sequence[str | None], pieces: Sequence[bytes]) -> None:
+        self._strings = strings
+        self._pieces = pieces
         self._held = b""
 
     @property

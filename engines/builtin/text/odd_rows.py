@@ -4,15 +4,13 @@ Byte-level tokens need none of this. With a fallback decoder a row is odd while 
 tokens is open, and at its beginning, where spaces are stripped.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from engines.builtin.text.byte_fallback import ByteFallbackStream
+from engines.builtin.text.token_pieces import TokenPieces
 from engines.protocol import Int32Array, Int64Array
-
-if TYPE_CHECKING:
-    from engines.builtin.text.byte_table import ByteTable
 
 
 class Override(NamedTuple):
@@ -25,7 +23,7 @@ class Override(NamedTuple):
 class OddRows:
     """A stream for each row that is odd now."""
 
-    def __init__(self, table: "ByteTable", num_rows: int) -> None:
+    def __init__(self, table: TokenPieces, num_rows: int) -> None:
         self._table = table
         self._incomplete = table.incomplete()
         self._is_odd = np.zeros(num_rows, np.bool_)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small import CELL, engine, schedule
 
-from engines.builtin.delivery import RequestOutput
+from engines.builtin.delivery.outputs import RequestOutput
 from engines.protocol import SamplingParams, StepOutput
 from harness.trial.client import Client, sampling_params, warm_up
 from harness.trial.clock import VIRTUAL_STEP_NS, PausedClock, RealClock, VirtualClock
