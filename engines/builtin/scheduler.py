@@ -202,7 +202,8 @@ class Scheduler:
     def update(self, rows: Int32Array, num_tokens: Int32Array, decodes: BoolArray | None) -> None:
         """Take in what a step brought: ``num_tokens`` int32 each of ``rows`` sampled, 0 or more.
 
-        Of the tokens that ``decodes`` rows have computed those not accepted are undone.
+        Of the tokens scheduled for ``decodes`` rows those not accepted are undone, and those that
+        the runner left out.
         """
         table = self.table
         table.num_under_way[rows] -= num_tokens > 0

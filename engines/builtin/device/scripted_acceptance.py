@@ -9,7 +9,9 @@ from engines.protocol import EngineConfig, Int32Array
 
 
 class ScriptedAcceptance:
-    """A row's entry of ``num_accepted``; a request's numbers do not depend on its batch."""
+    """A row's entry of ``num_accepted``, or as many tokens as it computes if those are fewer; a
+    request's numbers do not depend on its batch.
+    """
 
     def __init__(self, config: EngineConfig) -> None:
         self._num_accepted = np.asarray(config.num_accepted, np.int32)
@@ -36,7 +38,7 @@ class ScriptedAcceptance:
         if keys is None:
             keys = self.keys(batch)
         entries = mix(keys ^ GOLDEN) % np.uint64(len(self._num_accepted))
-        accepted: Int32Array = self._num_accepted[entries]
+        accepted: Int32Array = np.minimum(self._num_accepted[entries], batch.num_scheduled)
         accepted[~batch.decodes] = 1  # nothing is speculated on while the prompt runs
         if batch.samples is not None:
             accepted[~batch.samples] = 0

@@ -102,7 +102,7 @@ class PassBuilder:
         assert scheduled is not None
         assert block_table is not None
         slots = scheduled.rows.astype(np.int64)
-        counts = scheduled.num_scheduled.astype(np.int64)
+        counts = batch.num_scheduled.astype(np.int64)
         query_start = np.zeros(len(slots) + 1, np.int64)
         np.cumsum(counts, out=query_start[1:])
         computed = batch.context - counts
@@ -150,7 +150,7 @@ class PassBuilder:
         assert batch.scheduled is not None
         num_reqs = len(decoding)
         accepted = np.ones(num_reqs, np.int64) if num_tokens is None else num_tokens
-        verified = np.where(decoding, self._width, 1)
+        verified = np.where(decoding, batch.num_scheduled, 1)
         if batch.samples is not None:
             verified = verified * batch.samples
         owner = np.repeat(np.arange(num_reqs), verified)

@@ -28,9 +28,9 @@ class SchedulerOutput(NamedTuple):
     """What a step is to compute: only what changed crosses, the runner keeps the rest.
 
     A row a request: ``rows`` int32 ``[num_reqs]`` (the runner's slots), ``num_scheduled`` int32
-    ``[num_reqs]`` tokens, ``samples`` bool ``[num_reqs]`` or None where all sample. Blocks that
-    were given out: ``block_rows``, ``block_positions``, ``block_ids``, all int32
-    ``[num_new_blocks]``.
+    ``[num_reqs]`` tokens, of which the runner leaves out drafts past ``max_model_len``,
+    ``samples`` bool ``[num_reqs]`` or None where all sample. Blocks that were given out:
+    ``block_rows``, ``block_positions``, ``block_ids``, all int32 ``[num_new_blocks]``.
     """
 
     rows: Int32Array

@@ -14,7 +14,7 @@ from engines.builtin.model.parallel import ONE_RANK
 from engines.builtin.registries import REPRESENTATIONS
 from engines.builtin.representations import Representation, count_tokens
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
-from engines.protocol import BoolArray, EngineConfig, Int32Array, Int64Array
+from engines.protocol import EngineConfig, Int32Array
 
 
 class _Launched(NamedTuple):
@@ -27,7 +27,8 @@ class Runner:
     """The persistent batch of vLLM's runner: a slot a request, state in arrays.
 
     Positions live here, not with the scheduler: with two steps under way the scheduler does
-    not know yet how many tokens the first has brought.
+    not know yet how many tokens the first has brought. So drafts are cut here too, with vLLM's
+    limit: none stands past ``max_model_len - 1`` tokens.
     """
 
     def __init__(self, config: EngineConfig, parallel: Parallel = ONE_RANK) -> None:
@@ -40,6 +41,7 @@ class Runner:
         self._num_output = np.zeros(slots, np.int64)
         self._num_prefill = np.zeros(slots, np.int64)
         self._drafts = max(config.num_accepted) > 1
+        self._last_position = config.max_model_len - 1
         longest = blocks_for_longest(config.max_model_len, config)
         self._block_table = np.zeros((slots, longest), np.int32)
         self._host_tokens = torch.empty((slots, max(config.num_accepted)), dtype=torch.int32)
@@ -56,39 +58,36 @@ class Runner:
             self._block_table[scheduled.block_rows, scheduled.block_positions] = scheduled.block_ids
         rows = scheduled.rows
         computed = self._num_computed[rows]
-        context = computed + scheduled.num_scheduled
-        decodes = computed >= self._num_prefill[rows] if self._drafts else None
-        handle = self.device.launch(
-            DeviceBatch(
-                self._request_index[rows],
-                self._num_output[rows],
-                scheduled.num_scheduled,
-                context,
-                scheduled.samples,
-                decodes,
-                scheduled,
-                self._block_table,
-            )
+        num_scheduled, decodes = scheduled.num_scheduled, None
+        if self._drafts:
+            decodes = computed >= self._num_prefill[rows]
+            # A request that has ended can be under way once more; it computes one token then.
+            room = np.maximum(self._last_position - computed, 1)
+            num_scheduled = np.minimum(num_scheduled, room).astype(np.int32)
+        batch = DeviceBatch(
+            self._request_index[rows],
+            self._num_output[rows],
+            num_scheduled,
+            computed + num_scheduled,
+            scheduled.samples,
+            decodes,
+            scheduled,
+            self._block_table,
         )
-        self._advance(scheduled, context, decodes, handle)
-        return _Launched(handle, rows, scheduled.samples is None)
+        handle = self.device.launch(batch)
+        self._advance(rows, batch, handle)
+        return _Launched(handle, rows, batch.samples is None)
 
-    def _advance(
-        self,
-        scheduled: SchedulerOutput,
-        context: Int64Array,
-        decodes: BoolArray | None,
-        handle: StepHandle,
-    ) -> None:
-        rows = scheduled.rows
-        if scheduled.samples is None and decodes is None:
-            self._num_computed[rows] = context
+    def _advance(self, rows: Int32Array, batch: DeviceBatch, handle: StepHandle) -> None:
+        if batch.samples is None and batch.decodes is None:
+            self._num_computed[rows] = batch.context
             self._num_output[rows] += 1
             return
         sampled = 1 if handle.num_tokens is None else handle.num_tokens
-        if decodes is not None:
+        context = batch.context
+        if batch.decodes is not None:
             # A decode step computes as many positions as it may sample; the rejected are undone.
-            context = context - decodes * (scheduled.num_scheduled - sampled)
+            context = context - batch.decodes * (batch.num_scheduled - sampled)
         self._num_computed[rows] = context
         self._num_output[rows] += sampled
 

@@ -160,6 +160,25 @@ def test_drafts_all_accepted_are_the_last_token_over_again(opt):
     assert got == expected[:7]
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("prompt_len", [1, 4, 63])
+def test_drafts_end_where_the_models_positions_do(saved, mode, prompt_len):
+    """The last step verifies fewer; one that is under way when it ends reads nothing beyond."""
+    longest = saved.expected.config.max_position_embeddings
+    config = cpu_config(saved.folder, num_accepted=(6,), output_processing=mode)
+    engine = Engine(replace(config, max_model_len=longest))
+    prompt = [7 * i % VOCAB_SIZE for i in range(prompt_len)]
+    engine.add_request(0, np.array(prompt, np.int32), SamplingParams(longest - prompt_len))
+    drain(engine)
+    got = engine.output_token_ids(0).tolist()
+    written, expected = list(prompt), [int(saved.logits(prompt)[-1].argmax())]
+    while len(prompt) + len(expected) < longest:
+        drafted = min(6, longest - len(prompt) - len(expected))
+        written += [expected[-1]] * drafted
+        expected += saved.logits(written)[-drafted:].argmax(1).tolist()
+    assert got == expected
+
+
 @pytest.mark.parametrize("budget", [2, 100])
 @pytest.mark.parametrize("logprobs", ["lists:3", "arrays:3"])
 def test_log_probabilities_are_the_models(opt, logprobs, budget):
