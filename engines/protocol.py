@@ -51,9 +51,11 @@ class EngineConfig:
     ``representation`` is the engine's to fill in; ``model`` is a name or a path, ``tokenizer``
     a ``tokenizer.json`` ("": the shipped one). ``num_accepted`` is the table of tokens a decode
     step yields; which entry a request takes depends on (seed, request, position) alone. ``seed``
-    decides the tokens, and random weights. ``logprobs``: "none", or a shape and how many, such as
-    "lists:5". Of a device with a model: ``dtype``, ``enforce_eager`` and ``tensor_parallel_size``
-    as in vLLM; ``sampling``: "greedy", or a temperature and perhaps top-k and top-p, "0.8:50:0.9".
+    decides the tokens, and random weights. ``eos_token_id`` is the tokenizer's, -1 for none; a
+    model that runs ends a text by its own config instead. ``logprobs``: "none", or a shape and how
+    many, such as "lists:5". Of a device with a model: ``dtype``, ``enforce_eager`` and
+    ``tensor_parallel_size`` as in vLLM; ``sampling``: "greedy", or a temperature and perhaps top-k
+    and top-p, "0.8:50:0.9".
     """
 
     max_num_seqs: int

@@ -107,8 +107,8 @@ class TokensOnly:
         """There is nothing."""
 
 
-def stop_token_ids(params: SamplingParams, eos_token_id: int) -> tuple[int, ...]:
-    """The tokens that end a request; an ``eos_token_id`` of -1 is none."""
-    if params.ignore_eos or eos_token_id < 0:
+def stop_token_ids(params: SamplingParams, eos_token_ids: tuple[int, ...]) -> tuple[int, ...]:
+    """The tokens that end a request."""
+    if params.ignore_eos:
         return params.stop_token_ids
-    return (*params.stop_token_ids, eos_token_id)
+    return params.stop_token_ids + eos_token_ids

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from engines.builtin.delivery import Delivered, TokensOnly, stop_token_ids
 from engines.builtin.delivery.outputs import CompletionOutput, RequestOutput
+from engines.builtin.device.choice import eos_token_ids
 from engines.builtin.registries import REPRESENTATIONS
 from engines.builtin.representations import Representation
 from engines.builtin.request_table import Request, RequestTable
@@ -31,7 +32,7 @@ class Columnar(TokensOnly):
         self._tokens = np.zeros((config.max_num_seqs, config.max_model_len), np.int32)
         self._prompts: list[Int32Array | None] = [None] * config.max_num_seqs
         self._stop_token_ids = np.full((config.max_num_seqs, 0), _NO_STOP_TOKEN, np.int32)
-        self._eos_token_id = config.eos_token_id
+        self._eos_token_ids = eos_token_ids(config)
         self._completion = completion
         self.min_tokens = np.zeros(config.max_num_seqs, np.int32)
 
@@ -39,7 +40,7 @@ class Columnar(TokensOnly):
         """Note the stop tokens, widening their matrix where a request has more than any before."""
         self._prompts[row] = request.prompt_token_ids
         self.min_tokens[row] = request.params.min_tokens
-        stops = stop_token_ids(request.params, self._eos_token_id)
+        stops = stop_token_ids(request.params, self._eos_token_ids)
         if (missing := len(stops) - self._stop_token_ids.shape[1]) > 0:
             padding = ((0, 0), (0, missing))
             self._stop_token_ids = np.pad(

@@ -8,6 +8,7 @@ import numpy as np
 
 from engines.builtin.delivery import Delivered, TokensOnly, stop_token_ids
 from engines.builtin.delivery.outputs import CompletionOutput, RequestOutput
+from engines.builtin.device.choice import eos_token_ids
 from engines.builtin.registries import REPRESENTATIONS
 from engines.builtin.representations import Representation
 from engines.builtin.request_table import Request, RequestTable
@@ -22,13 +23,13 @@ class _Running:
         "stop_token_ids",
     )  # fmt: skip
 
-    def __init__(self, request: Request, eos_token_id: int) -> None:
+    def __init__(self, request: Request, eos_token_ids: tuple[int, ...]) -> None:
         params = request.params
         self.index = request.request_index
         self.prompt_token_ids = request.prompt_token_ids
         self.max_tokens = params.max_tokens
         self.min_tokens = params.min_tokens
-        self.stop_token_ids = frozenset(stop_token_ids(params, eos_token_id))
+        self.stop_token_ids = frozenset(stop_token_ids(params, eos_token_ids))
         self.output_token_ids: list[int] = []
 
     def take(self, tokens: list[int]) -> FinishReason | None:
@@ -65,7 +66,7 @@ class PerRequest(TokensOnly):
     ) -> None:
         self._representation: Representation = REPRESENTATIONS.load(config.representation)()
         self._requests: list[_Running | None] = [None] * config.max_num_seqs
-        self._eos_token_id = config.eos_token_id
+        self._eos_token_ids = eos_token_ids(config)
         self._completion = completion
 
     def _running(self, row: int) -> _Running:
@@ -75,7 +76,7 @@ class PerRequest(TokensOnly):
 
     def admit(self, row: int, request: Request) -> None:
         """Make the request's object, or take up the one that `suspend` gave away."""
-        self._requests[row] = request.suspended or _Running(request, self._eos_token_id)
+        self._requests[row] = request.suspended or _Running(request, self._eos_token_ids)
 
     def process(
         self, rows: Int32Array, sampled: Any, valid: BoolArray | None, logprobs: Any = None

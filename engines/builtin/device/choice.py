@@ -1,4 +1,4 @@
-"""Which device and profile a configuration means."""
+"""Which device and profile a configuration means, and what the device's model decides."""
 
 from dataclasses import replace
 
@@ -24,6 +24,13 @@ def prompt_vocab_size(config: EngineConfig) -> int:
     if not device_class(config).has_model:
         return _ANY_VOCAB_SIZE
     return min(_ANY_VOCAB_SIZE, load_model(config.model).config.vocab_size)
+
+
+def eos_token_ids(config: EngineConfig) -> tuple[int, ...]:
+    """What ends a text: with a model its own, as in vLLM; else the tokenizer's, if it has one."""
+    if device_class(config).has_model:
+        return load_model(config.model).config.eos_token_ids
+    return () if config.eos_token_id < 0 else (config.eos_token_id,)
 
 
 def device_class(config: EngineConfig) -> DeviceClass:

@@ -16,7 +16,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     ``num_learned_positions``: rows of the table of positions, 0 where they are rotary.
     ``gated_mlp``: the MLP has a gate beside its up projection. ``norm_bias``: the norms have one.
-    ``dtype``: of the weights as published. ``eos_token_id``: -1 where no token ends a text.
+    ``dtype``: of the weights as published. ``eos_token_ids``: those that end a text.
     """
 
     architecture: str
@@ -38,7 +38,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     rope_scaling: Llama3RopeScaling | None = None
     tie_word_embeddings: bool
     dtype: str
-    eos_token_id: int
+    eos_token_ids: tuple[int, ...]
 
     @property
     def num_parameters(self) -> int:

@@ -18,6 +18,15 @@ class Llama3RopeScaling(msgspec.Struct, frozen=True):
     original_max_position_embeddings: int
 
 
+_EosTokenId = int | list[int] | None
+
+
+class _Generation(msgspec.Struct):
+    """``generation_config.json``."""
+
+    eos_token_id: _EosTokenId = None
+
+
 class _Architectures(msgspec.Struct):
     architectures: list[str] | None = None
 
@@ -30,7 +39,7 @@ class _File(msgspec.Struct, kw_only=True):
     num_attention_heads: _Count
     vocab_size: _Count
     max_position_embeddings: _Count
-    eos_token_id: int | list[int] | None = None
+    eos_token_id: _EosTokenId = None
     dtype: str | None = None
     torch_dtype: str | None = None  # its name before transformers 5
     quantization_config: dict[str, Any] | None = None
@@ -41,16 +50,13 @@ class _File(msgspec.Struct, kw_only=True):
             raise ValueError("quantization_config is set, and quantised weights are not supported")
         dtype = self.dtype or self.torch_dtype or "float32"
         _only("dtype", dtype, *_DTYPES)
-        eos = self.eos_token_id
-        if isinstance(eos, list):
-            eos = eos[0] if eos else None
         return {
             "hidden_size": self.hidden_size,
             "num_hidden_layers": self.num_hidden_layers,
             "num_attention_heads": self.num_attention_heads,
             "vocab_size": self.vocab_size,
             "max_position_embeddings": self.max_position_embeddings,
-            "eos_token_id": -1 if eos is None else eos,
+            "eos_token_ids": _eos_token_ids(self.eos_token_id),
             "dtype": dtype,
         }
 
@@ -146,7 +152,10 @@ SUPPORTED = tuple(_FAMILIES)
 
 
 def read_fields(path: Path) -> dict[str, Any]:
-    """The fields of `ModelConfig`. Raises ValueError where a config cannot be read or run."""
+    """The fields of `ModelConfig`. Raises ValueError where a config cannot be read or run.
+
+    What ends a text is what a ``generation_config.json`` beside it says, else the config.
+    """
     try:
         raw = path.read_bytes()
         names = msgspec.json.decode(raw, type=_Architectures).architectures or []
@@ -154,6 +163,8 @@ def read_fields(path: Path) -> dict[str, Any]:
         if architecture is None:
             raise ValueError(f"architectures is {names}, and none of them is supported")
         fields = msgspec.json.decode(raw, type=_FAMILIES[architecture]).fields()
+        if (eos := _generation(path).eos_token_id) is not None:
+            fields["eos_token_ids"] = _eos_token_ids(eos)
     except OSError as error:
         problem = error.strerror or str(error)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -164,6 +175,23 @@ def read_fields(path: Path) -> dict[str, Any]:
         f"model config {path}: {problem}; give one of {' or '.join(SUPPORTED)} as Hugging Face "
         "writes it"
     )
+
+
+def _generation(config: Path) -> _Generation:
+    """What stands beside the config."""
+    path = config.with_name("generation_config.json")
+    if not path.is_file():
+        return _Generation()
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Generation)
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"{path.name} beside it: {error}") from None
+
+
+def _eos_token_ids(said: _EosTokenId) -> tuple[int, ...]:
+    """One, several or none; a negative id stands for none too."""
+    ids = said if isinstance(said, list) else [] if said is None else [said]
+    return tuple(token_id for token_id in ids if token_id >= 0)
 
 
 def _only(key: str, value: object, *supported: object) -> None:

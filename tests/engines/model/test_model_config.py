@@ -130,15 +130,40 @@ def test_scaled_wavelengths():
 @pytest.mark.parametrize(
     ("changes", "dtype", "eos"),
     [
-        ({"torch_dtype": "float16", "eos_token_id": 2}, "float16", 2),
-        ({"dtype": "bfloat16", "eos_token_id": [7, 8]}, "bfloat16", 7),
-        ({"eos_token_id": None}, "float32", -1),
-        ({"eos_token_id": []}, "float32", -1),
+        ({"torch_dtype": "float16", "eos_token_id": 2}, "float16", (2,)),
+        ({"dtype": "bfloat16", "eos_token_id": [7, 8]}, "bfloat16", (7, 8)),
+        ({"eos_token_id": None}, "float32", ()),
+        ({"eos_token_id": []}, "float32", ()),
+        ({"eos_token_id": -1}, "float32", ()),
     ],
 )
 def test_dtype_and_end_of_text(tmp_path, changes, dtype, eos):
     config = load_model(write(tmp_path, LLAMA | changes)).config
-    assert (config.dtype, config.eos_token_id) == (dtype, eos)
+    assert (config.dtype, config.eos_token_ids) == (dtype, eos)
+
+
+@pytest.mark.parametrize(
+    ("generation", "eos"),
+    [
+        ({"eos_token_id": 5}, (5,)),
+        ({"eos_token_id": [5, 4]}, (5, 4)),
+        ({"eos_token_id": []}, ()),
+        ({"eos_token_id": None}, (7, 8)),
+        ({"temperature": 0.6}, (7, 8)),
+    ],
+)
+def test_the_generation_config_says_what_ends_a_text(tmp_path, generation, eos):
+    path = write(tmp_path, LLAMA | {"eos_token_id": [7, 8]})
+    (tmp_path / "generation_config.json").write_text(json.dumps(generation))
+    assert load_model(path).config.eos_token_ids == eos
+
+
+def test_a_generation_config_that_is_none(tmp_path):
+    path = write(tmp_path, LLAMA)
+    (tmp_path / "generation_config.json").write_text('{"eos_token_id": "x"}')
+    sentence = f"^model config {path}: generation_config.json beside it: Expected `int .*; give"
+    with pytest.raises(ValueError, match=sentence):
+        load_model(path)
 
 
 @pytest.mark.parametrize(
