@@ -12,7 +12,7 @@ from harness.experiment.outcomes import Samples
 from harness.experiment.plan import without_collector
 from harness.experiment.result import CellResult
 from harness.experiment.store import read_rows
-from harness.statistics.paired_ratio import percentile_or_none
+from harness.statistics.percentile import percentile_or_none
 from harness.suites.grid import Point, Tracked
 from harness.suites.measure import SuiteRun
 from harness.trial.spec import TrialFailure, TrialResult

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness import format as fmt
-from harness.statistics.paired_ratio import percentile_or_none
+from harness.statistics.percentile import percentile_or_none
 from harness.trial.arrivals import comes_by_itself
 from harness.trial.observation import Values
 from harness.trial.recorder import Requests

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from engines.protocol import PHASES, Int64Array
 from harness.metrics import METRICS
-from harness.statistics.paired_ratio import percentile_or_none
+from harness.statistics.percentile import percentile_or_none
 from harness.trial.arrival_fidelity import check_delivered
 from harness.trial.observation import Observation, Values
 from harness.trial.steady_state import find_steady_state, steady_metrics

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from engines.protocol import PHASES
 from harness.metrics import METRICS
-from harness.statistics.paired_ratio import percentile_or_none
+from harness.statistics.percentile import percentile_or_none
 from harness.trial.observation import Observation, Values
 
 MIN_STEPS = 100

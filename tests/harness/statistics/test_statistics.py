@@ -15,8 +15,8 @@ from harness.statistics.paired_ratio import (
     is_precise,
     minimum_detectable_effect,
     paired_ratio,
-    percentile_or_none,
 )
+from harness.statistics.percentile import percentile_or_none
 from harness.statistics.robust_location import fit, interval, likelihood_ratio, reference
 from harness.statistics.verdict import decide
 
