@@ -1,5 +1,6 @@
 """From the trials of a grid to what asv stores: a number, samples, or why there is neither."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypedDict
@@ -53,6 +54,15 @@ def figures(table: Iterable[Tracked], measured: Sequence[SuiteRun]) -> Figures:
             reason = reasons.get(cell) or reasons.get(without_collector(cell))
             without = reason or f"no trial of this cell gave {name}"
             found[name, point] = without if value is None else value
+    return found
+
+
+def figure_at(figures: Figures, metric: str, point: Point) -> Figure:
+    """What asv stores; where there is no figure NaN, with the sentence on standard output."""
+    found = figures[metric, point]
+    if isinstance(found, str):
+        print(found)
+        return math.nan
     return found
 
 

@@ -1,12 +1,11 @@
 """asv's ``track_*`` functions, made from the table of metrics: each looks up what was measured."""
 
-import math
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, TypeVar
 
 from harness.experiment.store import StoreError
-from harness.suites.figures import Figure, Figures
+from harness.suites.figures import Figure, Figures, figure_at
 from harness.suites.grid import Tracked
 from harness.suites.version import version
 
@@ -60,11 +59,7 @@ def _look_up(tracked: Tracked, version: str) -> Callable[..., Figure]:
         timeout=60.0,
     )
     def look_up(figures: Figures, *point: str) -> Figure:
-        found = figures[metric.name, point]
-        if isinstance(found, str):
-            print(found)
-            return math.nan
-        return found
+        return figure_at(figures, metric.name, point)
 
     look_up.__name__ = f"track_{metric.name}"
     look_up.__doc__ = metric.definition

@@ -1,7 +1,8 @@
 """asv's ``version`` of a benchmark: figures of two versions are not one series.
 
-It is a hash over what says how a figure is measured: the source of the harness, what is replayed
-and the metric's row. The engines are not in it, since they are what is compared.
+It is a hash over what decides a figure: what the harness does from a trial's first line to the
+number that asv stores, what is replayed, and the metric's row. The engines are not in it, since
+they are what is compared.
 """
 
 import ast
@@ -11,24 +12,33 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
+from harness.suites.canonical_source import canonical_source, imports
 from harness.suites.grid import Tracked, schedule
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PACKAGES = ("gcbench", "harness", "workloads")
 
-_MEASURING = (
-    "harness.trial.process",
-    "harness.experiment.local_executor",
-    "harness.experiment.plan",
-)
-"""A trial's inside, its surroundings, and which trials there are."""
+_TRIAL = "harness.trial.process"
+"""What a trial's interpreter runs; the suite, which starts it, does not import it."""
 
-_APART = "harness.metrics"
-"""Of this table only the metric's own row counts."""
+ASIDE = frozenset(
+    (
+        "harness.metrics",  # the metric's own row is hashed
+        "harness.statistics.paired_ratio",  # asv stores samples, no ratios of cells
+        "harness.statistics.verdict",
+        "harness.suites.track",  # what asv shows beside a figure
+        "harness.suites.version",
+        "workloads.arrivals",  # of these the schedule's hash is in
+        "workloads.catalog",
+        "workloads.lengths",
+        "workloads.workload",
+    )
+)
+"""Modules that are imported on the way and decide no figure, with all that only they import."""
 
 
 def version(tracked: Tracked, suite: str, root: Path = _ROOT) -> str:
-    """16 hex digits: the same for equal sources, wherever they lie and whatever Python reads them.
+    """16 hex digits: the same for code that does the same, wherever it lies, on any Python.
 
     ``suite``: the module that has the grid, e.g. "harness.suites.serving".
     """
@@ -45,35 +55,57 @@ def _replayed(names: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache
 def harness_hash(root: Path, suite: str) -> str:
-    """SHA-256 over the modules that measure, the suite's grid, and their names."""
-    files = needed(root, _MEASURING)
-    files |= {name: _file(root, name) for name in (suite, "harness.suites.grid")}
-    digest = sha256()
-    for name, path in sorted(files.items()):
-        if name != _APART:
-            lines = path.read_text(encoding="utf-8").splitlines()
-            digest.update("\n".join([name, *lines, ""]).encode())
-    return digest.hexdigest()
+    """SHA-256 over the modules that decide a suite's figures, whatever they are called."""
+    hashes = Hashes(root, needed(root, [suite, _TRIAL]))
+    found = {hashes.of(name) for name in hashes.sources}
+    return sha256("\n".join(sorted(found - {""})).encode()).hexdigest()
 
 
-def needed(root: Path, names: Iterable[str]) -> dict[str, Path]:
-    """These modules and all of the project but its engines that they import, in functions too."""
-    found: dict[str, Path] = {}
+class Hashes:
+    """A hash for each of some modules, over what it does and over the hashes of its imports."""
+
+    def __init__(self, root: Path, sources: dict[str, ast.Module]) -> None:
+        self.sources = sources
+        self._root = root
+        self._found: dict[str, str] = {}
+
+    def of(self, name: str) -> str:
+        """A module's, "" where it does nothing. Imports run in no circle, so this ends."""
+        if name not in self._found:
+            text = canonical_source(self.sources[name], self._of_import)
+            self._found[name] = sha256(text.encode()).hexdigest() if text else ""
+        return self._found[name]
+
+    def _of_import(self, module: str, member: str = "") -> str | None:
+        name = f"{module}.{member}" if member else module
+        if name in self.sources:
+            return self.of(name) or "nothing"
+        if name.startswith("engines"):
+            return None if member else "engines"
+        return "aside" if name in ASIDE else None
+
+
+def needed(root: Path, names: Iterable[str]) -> dict[str, ast.Module]:
+    """These modules and what they import of the project, in functions too.
+
+    Engines and what is `ASIDE` are not followed. Raises ValueError for one that is not there.
+    """
+    found: dict[str, ast.Module] = {}
     wanted = list(names)
     while wanted:
         name = wanted.pop()
-        if name not in found and name.split(".")[0] in _PACKAGES:
-            found[name] = _file(root, name)
-            wanted += _imports(root, ast.parse(found[name].read_text(encoding="utf-8")))
+        if name not in found and name not in ASIDE and name.split(".")[0] in _PACKAGES:
+            found[name] = ast.parse(_file(root, name).read_text(encoding="utf-8"))
+            wanted += _imports(root, found[name])
             wanted += [name.rpartition(".")[0] or name]
     return found
 
 
 def _imports(root: Path, source: ast.Module) -> Iterator[str]:
-    for node in ast.walk(source):
+    for node in imports(source):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif node.module:
             yield node.module
             inner = (f"{node.module}.{alias.name}" for alias in node.names)
             yield from (name for name in inner if _path(root, name).exists())
@@ -81,7 +113,8 @@ def _imports(root: Path, source: ast.Module) -> Iterator[str]:
 
 def _path(root: Path, name: str) -> Path:
     path = root.joinpath(*name.split("."))
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    package = path / "__init__.py"
+    return package if package.exists() else path.with_suffix(".py")
 
 
 def _file(root: Path, name: str) -> Path:
