@@ -27,10 +27,9 @@ class MetricSamples(msgspec.Struct, frozen=True, kw_only=True):
 class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     """One cell over all its rounds. ``group``: only cells of one group get verdicts.
 
-    ``tokens_sha256``: one hash, unless trials have produced different tokens.
-
-    ``interpreter``: version, build and collector. It, ``steady_state``, ``delivered`` and
-    ``engine_state`` are those of one of its trials.
+    ``tokens_sha256``: one hash, unless trials have produced different tokens; ``text_sha256``
+    too, and none without text. ``interpreter``: version, build and collector. It,
+    ``steady_state``, ``delivered`` and ``engine_state`` are those of one of its trials.
     """
 
     id: str
@@ -40,6 +39,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     metrics: dict[str, MetricSamples]
     processes: list[ProcessResult]
     tokens_sha256: list[str]
+    text_sha256: list[str] = []
     steady_state: str = ""
     delivered: str = ""
     engine_state: dict[str, Setting] = {}

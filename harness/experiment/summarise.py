@@ -99,6 +99,7 @@ def _cell(trials: Trials, cell: Cell, name: str, group: int) -> CellResult:
         metrics=metrics,
         processes=shown.processes,
         tokens_sha256=sorted({result.tokens_sha256 for result in rounds or [shown]}),
+        text_sha256=sorted({result.text_sha256 for result in rounds or [shown]} - {""}),
         steady_state=shown.steady_state,
         delivered=shown.delivered,
         engine_state=shown.engine_state,
@@ -171,13 +172,20 @@ def _not_as_scheduled(trials: Trials, ids: dict[Cell, str]) -> list[str]:
 
 
 def _different_work(trials: Trials, ids: dict[Cell, str]) -> list[str]:
-    """A sentence for each cell that did other work than the first of its workload."""
-    first: dict[str, tuple[Cell, TrialResult]] = {}
+    """A sentence for each cell that did other work than the first of its workload.
+
+    Text is held against that of the first cell that has any.
+    """
+    first: dict[tuple[str, ...], tuple[Cell, TrialResult]] = {}
     sentences = []
     for cell, rounds in trials.timings.items():
         for result in rounds.values():
-            other, expected = first.setdefault(cell.workload, (cell, result))
-            if what := difference(result, expected):
+            other, expected = first.setdefault((cell.workload,), (cell, result))
+            if not (what := difference(result, expected)) and result.text_sha256:
+                of_text = cell.workload, cell.tokenizer, result.tokens_sha256
+                other, expected = first.setdefault(of_text, (cell, result))
+                what = difference(result, expected)
+            if what:
                 sentences.append(
                     f"Not compared: {ids[cell]} produced other {what} than {ids[other]}; "
                     "different work has no ratio."
@@ -193,7 +201,11 @@ def difference(result: TrialResult, expected: TrialResult) -> str:
         return "tokens"
     if result.lengths_sha256 != expected.lengths_sha256:
         return "numbers of tokens"
-    return "" if result.finish_sha256 == expected.finish_sha256 else "finish reasons"
+    if result.finish_sha256 != expected.finish_sha256:
+        return "finish reasons"
+    texts = {each.text_sha256 for each in (result, expected)}
+    tokens = {(each.tokens_sha256, each.cell.tokenizer) for each in (result, expected)}
+    return "text" if len(texts) > len(tokens) and "" not in texts else ""
 
 
 def _comparisons(

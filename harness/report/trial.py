@@ -98,6 +98,7 @@ def _header(trial: TrialResult) -> list[tuple[str, str]]:
         ("interpreter", trial.interpreter),
         ("code", trial.code_commit),
         ("tokens", trial.tokens_sha256[:12]),
+        ("text", trial.text_sha256[:12]),
     ]  # fmt: skip
     return [(label, words) for label, words in pairs if words]
 

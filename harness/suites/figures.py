@@ -113,11 +113,20 @@ def _nothing_measured(reasons: dict[Cell, str], measured: Sequence[SuiteRun]) ->
 
 
 def _check_work(cells: Iterable[CellResult]) -> None:
-    first: dict[str | int, CellResult] = {}
+    first: dict[tuple[str, ...], CellResult] = {}
     for cell in cells:
-        other = first.setdefault(cell.axes["workload"], cell)
+        workload, tokenizer = str(cell.axes["workload"]), str(cell.axes["tokenizer"])
+        other = first.setdefault((workload,), cell)
         if cell.tokens_sha256 != other.tokens_sha256:
-            raise ValueError(
-                f"{cell.id} produced other tokens than {other.id}: different work has no figures "
-                "in common, so none is taken of this commit"
-            )
+            raise ValueError(_other_work(cell, "tokens", other))
+        if cell.text_sha256:
+            other = first.setdefault((workload, tokenizer), cell)
+            if cell.text_sha256 != other.text_sha256:
+                raise ValueError(_other_work(cell, "text", other))
+
+
+def _other_work(cell: CellResult, what: str, other: CellResult) -> str:
+    return (
+        f"{cell.id} produced other {what} than {other.id}: different work has no figures in "
+        "common, so none is taken of this commit"
+    )

@@ -30,6 +30,7 @@ class Client:
 
     ``step`` is the engine's own, or one that looks on. Requests arrive between steps unless
     ``arrivals`` says otherwise. With ``streams`` outputs are taken from there, not from the step.
+    With ``output_text``, which gives a finished request's text, `texts` are filled beside `tokens`.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Client:
         *,
         arrivals: Arrivals | None = None,
         streams: Streams | None = None,
+        output_text: Callable[[int], str] | None = None,
     ) -> None:
         count = schedule.num_requests
         self._engine = engine
@@ -57,6 +59,9 @@ class Client:
         self._retain = schedule.retain == "finish"
         self._held: list[list[Any] | None] = [None] * count
         self.tokens: list[Int32Array | None] = [None] * count
+        self.texts: list[str | None] = [] if output_text is None else [None] * count
+        self._output_text = output_text
+        self._take_tokens = engine.output_token_ids if output_text is None else self._take_both
         self.recorder = Recorder(count, int(schedule.output_lens.sum()))
         self._next = 0
         self._in_flight = 0
@@ -135,10 +140,16 @@ class Client:
                 mine.append(item)
         for index in output.finished.tolist():
             self._held[index] = None
-            self.tokens[index] = self._engine.output_token_ids(index)
+            self.tokens[index] = self._take_tokens(index)
             self._in_flight -= 1
             if self._turns is not None:
                 self._turns.ended(index, now_ns)
+
+    def _take_both(self, index: int) -> Int32Array:
+        """The text first: the engine forgets a request with its tokens."""
+        assert self._output_text is not None
+        self.texts[index] = self._output_text(index)
+        return self._engine.output_token_ids(index)
 
 
 def take(output: StepOutput, streams: Streams | None) -> Sequence[Any]:

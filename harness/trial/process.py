@@ -93,8 +93,8 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
     cell, mode = trial.cell, MODES[trial.mode]
     engine_class: EngineClass = ENGINES.load(cell.engine)
     engine = engine_class(engine_config(cell, schedule))
-    streaming: Any = engine  # an engine that has no streams refuses the axis
-    streams = streaming.request_stream if cell.request_streams != "none" else None
+    answering: Any = engine  # an engine that has no streams, or no text, refuses the axis
+    streams = answering.request_stream if cell.request_streams != "none" else None
     # Between slices time stands still, and no other process would know.
     is_real_time = not mode.virtual_time and not trial.slice_steps
     sender: Sender | None = None
@@ -110,7 +110,11 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         real = paused if trial.slice_steps else RealClock()
         clock = VirtualClock() if mode.virtual_time else real
         pause = partial(paused.stop_during, partial(say_and_wait, PAUSED))
-        client = Client(engine, watch.step, schedule, clock, arrivals=sender, streams=streams)
+        client = Client(
+            engine, watch.step, schedule, clock,
+            arrivals=sender, streams=streams,
+            output_text=None if cell.detokenizer == "none" else answering.output_text,
+        )  # fmt: skip
         phase_seed = trial.seed if mode.vary_phase else None
         opened = (mode.policy or cell.gc, cell.batch_size, mode.probe, phase_seed)
         refusals = [text for text in engine.collective_rpc(open_window, *opened) if text]
@@ -158,6 +162,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         metrics=measured.metrics,
         processes=processes,
         tokens_sha256=_sha256(client.tokens),
+        text_sha256=_text_sha256(client.texts),
         finish_sha256=_sha256([client.recorder.requests.finish_reason]),
         lengths_sha256=_sha256([client.recorder.requests.num_tokens]),
         is_scripted=engine.is_scripted,
@@ -180,6 +185,17 @@ def _sha256(arrays: list[Any]) -> str:
             digest.update(np.int64(len(array)).tobytes())
             digest.update(np.ascontiguousarray(array, np.int32).tobytes())
     return digest.hexdigest()
+
+
+def _text_sha256(texts: list[str | None]) -> str:
+    """Over each text and where it ends; "" where no text was asked for."""
+    digest = hashlib.sha256()
+    for text in texts:
+        if text is not None:
+            encoded = text.encode(errors="surrogatepass")
+            digest.update(np.int64(len(encoded)).tobytes())
+            digest.update(encoded)
+    return digest.hexdigest() if texts else ""
 
 
 def _write_rows(path: str, seen: Observation) -> None:

@@ -49,8 +49,9 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     """What one trial measured. ``invalid`` says in one sentence why it must not be used.
 
-    The hashes are over all requests' tokens, finish reasons and numbers of tokens. Where
-    ``is_scripted``, tokens are the same in every engine; where not, lengths are what can agree.
+    The hashes are over all requests' tokens, finish reasons, numbers of tokens and texts; that of
+    texts is "" where there is no detokenizer. Where ``is_scripted``, tokens are the same in every
+    engine; where not, lengths are what can agree.
     ``slice_host_seconds``: mean host time of a step in each slice of the window.
     ``steady_state``: its steps, or why there is none; ``delivered``: whether requests arrived as
     scheduled, "" where none came by themselves. ``engine_state``: the engine's switches as read
@@ -65,6 +66,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     tokens_sha256: str
     finish_sha256: str
     lengths_sha256: str = ""
+    text_sha256: str = ""
     is_scripted: bool = True
     interpreter: str
     code_root: str

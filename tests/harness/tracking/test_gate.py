@@ -198,6 +198,18 @@ def test_counts_that_do_not_repeat_are_left_out_with_a_note():
     assert "trials that should count alike did not" in judged.notes[0]
 
 
+def test_other_text_is_other_work():
+    of = pairs(SHAPES[:1])
+    trials = counted(of, {})
+    for cell, text in ((of[0].base, "this"), (of[0].head, "that")):
+        key = ("counts", cell)
+        trials.counted[key] = msgspec.structs.replace(trials.counted[key], text_sha256=text)
+    judged = judge(of, trials, None, {}, lambda each: "again")
+    assert judged.missing == [
+        "list_of_lists: HEAD produces other text than BASE; different work has no ratio."
+    ]
+
+
 def test_other_tokens_are_other_work():
     of = pairs(SHAPES[:1])
     trials = counted(of, {})
