@@ -4,7 +4,7 @@ First constant, Poisson and gamma arrivals, 200 a second, on a modelled Llama-3-
 10,000 by the sender, 3,000 between steps; then host time per request and step with Poisson
 arrivals, 400 a second, on a modelled OPT-125m, where steps are short, both ways in turn.
 
-    python benchmarks/arrivals.py
+    python -m benchmarks.arrivals
 
 The last line of output is one JSON document.
 """

@@ -5,9 +5,9 @@ Histories of 60 nights with 1, 3 and 5 % noise, with and without 5 % of the nigh
 from the eighth on. An alert within three nights of the true place finds the step; in a history
 without one, any alert on any night is false.
 
-    python benchmarks/detectors.py
+    python -m benchmarks.detectors
     pip install --no-deps --target /tmp/otava apache-otava==0.8.0
-    python benchmarks/detectors.py --otava /tmp/otava
+    python -m benchmarks.detectors --otava /tmp/otava
 
 ``oracle`` is no detector: a CUSUM that is told level, noise, kind of accidents and size of the
 step, with the threshold that makes 2 % of the very same quiet histories false. The last line of

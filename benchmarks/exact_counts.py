@@ -3,8 +3,8 @@
 Each shape and delivery of the built-in engine on the null device, in N fresh interpreters under
 exact conditions, and once more with the probe watching.
 
-    python benchmarks/exact_counts.py --interpreters 20
-    python benchmarks/exact_counts.py --python /usr/bin/python3.12 --interpreters 20
+    python -m benchmarks.exact_counts --interpreters 20
+    python -m benchmarks.exact_counts --python /usr/bin/python3.12 --interpreters 20
 
 The last line of output is one JSON document.
 """

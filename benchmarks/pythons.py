@@ -4,7 +4,7 @@ One result of `make compare ARGS="--json FILE"` for each version, measured one a
 the same machine. Throughputs of two versions stand side by side without a verdict, and counts of
 two versions never compare.
 
-    python benchmarks/pythons.py results/published/main-job-py3.*.json --image pythons.png
+    python -m benchmarks.pythons results/published/main-job-py3.*.json --image pythons.png
 
 The last line of output is one JSON document.
 """

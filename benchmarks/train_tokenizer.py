@@ -6,7 +6,7 @@ scripts other than Latin are rare enough to be cut within characters, as in any 
 Equal text gives an equal file; a file trained on another day's sources differs, and so do the
 texts of scripted tokens.
 
-    python benchmarks/train_tokenizer.py --output /tmp/tokenizer.json
+    python -m benchmarks.train_tokenizer --output /tmp/tokenizer.json
 
 The last line of output is one JSON document.
 """

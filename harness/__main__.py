@@ -3,18 +3,31 @@
 import os
 import sys
 
+from harness.missing_package import missing_package
+
+_WRONG_USAGE = 2
+_REFUSED = 3
+"""As in harness.trial.spec and harness.cli.exit_codes, which may be what cannot be imported."""
+
 
 def main() -> int:
     """Run what was asked for; the exit status."""
-    if sys.argv[1:] == ["trial"]:  # imports no more than a trial needs: its heap is measured
-        from harness.trial.process import main as trial_main
-
-        status = trial_main()
+    is_trial = sys.argv[1:] == ["trial"]
+    try:
+        if is_trial:  # imports no more than a trial needs: its heap is measured
+            from harness.trial.process import main as run
+        else:
+            from harness.cli.main import main as run
+        status = run()
+    except ModuleNotFoundError as error:
+        if not (sentence := missing_package(error)):
+            raise
+        print(sentence if is_trial else f"gcbench: {sentence}", file=sys.stderr)
+        status = _REFUSED if is_trial else _WRONG_USAGE
+    if is_trial:
         sys.stderr.flush()
         os._exit(status)  # taking a large heap down object by object can last longer than the trial
-    from harness.cli.main import main as cli_main
-
-    return cli_main()
+    return status
 
 
 if __name__ == "__main__":

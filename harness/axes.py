@@ -140,7 +140,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
               _VLLM, is_silent=False),
     ] = "in-process"  # fmt: skip
     heap_objects: Annotated[int, About("Tracked objects to top the heap up to.")] = 0
-    python: Annotated[str, About("Interpreters (paths) that have gcbench installed.")] = ""
+    python: Annotated[str, About("Interpreters (paths) that have what gcbench needs.")] = ""
     copy: int = 0
     """No axis: tells equal cells apart where one is measured against itself."""
 

@@ -14,6 +14,12 @@ from hypothesis import settings
 
 pytest_plugins = ["pytester"]
 
+# Interpreters that tests start find our packages as this one does, by pyproject's `pythonpath`.
+_INHERITED = os.environ.get("PYTHONPATH", "")
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(Path(__file__).parents[1]), _INHERITED])
+)
+
 settings.register_profile("gcbench", deadline=None)  # no test fails because a machine is busy
 settings.load_profile("gcbench")
 

@@ -21,6 +21,7 @@ def test_the_checker_sees_the_project():
     assert {"workloads.schedule", "engines", "harness.cli.main"} <= files.keys()
     assert ("harness.trial.client", "harness.trial.recorder") in found
     assert ("harness.__main__", "harness.cli.main") in found, "imports in functions count"
+    assert ("gcbench.__main__", "harness.__main__") in found, "those by name too"
     assert ("engines.builtin.model", "torch") in found, "those for type checkers too"
 
 
@@ -58,6 +59,7 @@ def test_a_grid_is_checked_without_torch():
         ),
         ("harness/trial/a.py", "def f():\n    import torch.cuda", "only engines may know torch"),
         ("harness/trial/a.py", "from dashboards import b", "harness may not know dashboards"),
+        ("gcbench/a.py", 'f = import_module("harness.b")', "gcbench may not know harness"),
         ("dashboards/a.py", "import torch", "only engines may know torch"),
         ("dashboards/a.py", "import engines.registry", "dashboards may not know engines"),
         ("dashboards/a.py", "import harness.cli.run", "the command line is the top"),

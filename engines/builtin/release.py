@@ -1,4 +1,4 @@
-"""Another tree's built-in engine under this harness: where its trials run."""
+"""Where trials of the built-in engine run: these engines or another tree's, this harness."""
 
 import os
 import sys
@@ -17,13 +17,12 @@ def launch(python: str, release: str) -> Launch:
     Workloads and harness are this tree's in either case. Raises ValueError where the path holds
     no gcbench.
     """
-    interpreter = python or sys.executable
-    if not release:
-        return Launch(interpreter, {})
-    path = [str(_engines_alone(Path(release).expanduser())), str(_CODE_ROOT)]
+    path = [str(_CODE_ROOT)]  # no interpreter finds it by itself, and another one may have another
+    if release:
+        path.insert(0, str(_engines_alone(Path(release).expanduser())))
     if inherited := os.environ.get("PYTHONPATH"):
         path.append(inherited)
-    return Launch(interpreter, {"PYTHONPATH": os.pathsep.join(path)})
+    return Launch(python or sys.executable, {"PYTHONPATH": os.pathsep.join(path)})
 
 
 def _engines_alone(tree: Path) -> Path:

@@ -9,6 +9,7 @@ import click
 
 from harness.cli.exit_codes import MEANINGS, ExitCode
 from harness.cli.streams import OutputError, standard_streams
+from harness.missing_package import missing_package
 
 _COMMANDS = {
     "run": "harness.cli.run:run",
@@ -117,7 +118,8 @@ def _explanation(error: Exception) -> tuple[str, ExitCode]:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}", ExitCode.WRONG_USAGE
     if isinstance(error, (ImportError, MemoryError)):
-        return _internal_error(error)
+        sentence = missing_package(error)
+        return (sentence, ExitCode.WRONG_USAGE) if sentence else _internal_error(error)
     # Imported only now: with too little memory these imports would be the next to fail.
     from engines.protocol import EngineDeadError
     from harness.files import StoreError

@@ -7,15 +7,15 @@ import harness.suites
 
 
 def installed_tree() -> Path:
-    """The folder from which the interpreter that asv has started imports ``engines`` by itself.
+    """The folder that has the ``engines`` of what is installed in the interpreter that asv started.
 
     Raises ValueError where it has none.
     """
     # asv's copy of the package looked before this checkout came first on the path.
-    spec = sys.modules.get("suites", harness.suites).ENGINES
-    if spec is None or spec.origin is None:
+    tree: Path | None = sys.modules.get("suites", harness.suites).INSTALLED
+    if tree is None:
         raise ValueError(
             f"{sys.executable} has no gcbench installed, so there is no commit to measure; let asv "
             "make the environment, or install the commit there"
         )
-    return Path(spec.origin).parents[1]
+    return tree

@@ -60,10 +60,10 @@ def other_trials() -> Finding:
 
 
 def is_gcbench(command: Sequence[str]) -> bool:
-    """Whether a command line is Python running gcbench (`gcbench …` or `python -m harness …`)."""
+    """Whether a command line is Python running gcbench (`gcbench …`, `python -m gcbench …`)."""
     if not command or "python" not in Path(command[0]).name:
         return False
-    module = any(pair == ("-m", "harness") for pair in pairwise(command))
+    module = any(pair in (("-m", "harness"), ("-m", "gcbench")) for pair in pairwise(command))
     return module or any(Path(word).name == "gcbench" for word in command[1:3])
 
 

@@ -178,7 +178,7 @@ def test_the_environment_is_known(play, tmp_path, monkeypatch, mode):
     lines = (tmp_path / "env").read_text().splitlines()
     seen = dict(line.split("=", 1) for line in lines if "=" in line)
     assert {name: value for name, value in seen.items() if name.startswith("PYTHON")} == {
-        "PYTHONPATH": "/kept", "PYTHONHASHSEED": "5" if mode == "timing" else "0"
+        "PYTHONPATH": f"{ROOT}:/kept", "PYTHONHASHSEED": "5" if mode == "timing" else "0"
     }  # fmt: skip
     for library in ("OMP", "MKL", "OPENBLAS"):
         assert seen[f"{library}_NUM_THREADS"] == "1"
@@ -199,6 +199,20 @@ def test_real_trials_that_cannot_be_run_are_refused_beside_one_that_can(tmp_path
         assert isinstance(outcome, TrialFailure)
         assert outcome.kind == "refused"
         assert words in outcome.reason
+
+
+@pytest.mark.parametrize("lacking", ["numpy", "torch"])
+def test_a_package_that_its_interpreter_lacks_is_a_sentence(tmp_path, monkeypatch, lacking):
+    """Before anything of the trial is read, or as late as the engine needs it."""
+    (tmp_path / "sitecustomize.py").write_text(f"import sys; sys.modules[{lacking!r}] = None")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    outcome = only(LocalExecutor(60).run([trial(SHORT, tmp_path)]))
+    assert isinstance(outcome, TrialFailure)
+    assert (outcome.kind, outcome.reason) == (
+        "refused",
+        f"{sys.executable} has no {lacking}, which measuring needs; run {sys.executable} -m pip "
+        "install 'gcbench[bench]'",
+    )
 
 
 def test_a_real_trial_that_hears_noise_and_one_whose_engine_raises(tmp_path, monkeypatch):

@@ -59,7 +59,7 @@ def test_supported_versions_are_those_of_the_package():
     assert [each for each in listed if each.startswith("3.")] == names
     assert f"Python {', '.join(names[:-1])} or {names[-1]}" in (ROOT / "README.md").read_text()
     (_, low), (_, high) = interpreter.TORCH_VERSIONS
-    assert f"torch>=2.{low},<2.{high + 1}" in project["dependencies"]
+    assert f"torch>=2.{low},<2.{high + 1}" in project["optional-dependencies"]["bench"]
 
 
 def test_the_young_threshold_of_this_version_is_the_one_that_is_told():
@@ -132,6 +132,7 @@ def test_a_tracer_is_seen():
     [
         (["/usr/bin/python3", "-P", "-m", "harness", "trial"], True),
         (["/x/.venv/bin/python", "/x/.venv/bin/gcbench", "compare"], True),
+        (["/x/.venv/bin/python", "-m", "gcbench", "compare"], True),
         (["python3.12", "-m", "harness_of_someone", "trial"], False),
         (["vim", "gcbench"], False),
         (["python", "train.py", "--out", "gcbench"], False),

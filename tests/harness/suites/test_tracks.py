@@ -109,33 +109,54 @@ from importlib.machinery import PathFinder
 
 class Only:
     def find_spec(self, name, path, target=None):
-        return PathFinder.find_spec(name, [sys.argv[1]]) if name == "suites" else None
+        if name == "suites":
+            return PathFinder.find_spec(name, [sys.argv[1]])
+        if name == "gcbench" and sys.path[0] == sys.argv[2]:  # only the commit is installed
+            if found := PathFinder.find_spec(name, [sys.argv[2]]):
+                return found
+            raise ModuleNotFoundError(name=name)
+        return None
 
 sys.path[:] = [sys.argv[2], *(p for p in sys.path if p)]
 sys.meta_path.insert(0, Only())
 import suites.collections
-import harness
+import gcbench, harness
 from harness.suites.commit import installed_tree
-print(json.dumps([harness.__file__, str(installed_tree())]))
+print(json.dumps([[harness.__file__, gcbench.__file__], str(installed_tree())]))
 """
 
 
+LAYOUTS = {
+    "a wheel": ("", ["gcbench", "gcbench/packages/engines", "gcbench/packages/harness"],
+                "gcbench/packages"),
+    "an editable install": ("__path__ = [{tmp_path!r} + '/checkout/gcbench']",
+                            ["gcbench", "checkout/engines", "checkout/gcbench"], "checkout"),
+    "a wheel of before": ("", ["gcbench", "engines", "harness", "workloads"], ""),
+    "a wheel from before gcbench": ("", ["engines", "harness", "workloads"], ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_this_checkout_comes_before_the_commits_harness(
-    tmp_path: Path, fresh_interpreter: Callable[..., Any]
+    layout: str, tmp_path: Path, fresh_interpreter: Callable[..., Any]
 ) -> None:
     """The commit's wheel is first on the path when asv takes the suites; its engines are known."""
-    for package in ("gcbench", "harness", "engines"):
-        (tmp_path / package).mkdir()
-        (tmp_path / package / "__init__.py").write_text("raise RuntimeError('not here')")
+    source, packages, tree = LAYOUTS[layout]
+    for package in packages:
+        (tmp_path / package).mkdir(parents=True, exist_ok=True)
+        found = (
+            source.format(tmp_path=str(tmp_path)) if package == "gcbench" else "raise SystemExit"
+        )
+        (tmp_path / package / "__init__.py").write_text(found)
     root = Path(__file__).parents[3]
-    file, tree = fresh_interpreter(AS_ASV, str(root / "harness"), str(tmp_path))
-    assert Path(file) == root / "harness" / "__init__.py"
-    assert tree == str(tmp_path)
+    files, said = fresh_interpreter(AS_ASV, str(root / "harness"), str(tmp_path))
+    assert files == [str(root / name / "__init__.py") for name in ("harness", "gcbench")]
+    assert Path(said) == tmp_path / tree
 
 
 def test_nothing_installed_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment without a commit: asv shows the words and no traceback."""
-    monkeypatch.setitem(sys.modules, "suites", SimpleNamespace(ENGINES=None))
+    monkeypatch.setitem(sys.modules, "suites", SimpleNamespace(INSTALLED=None))
     cell = collections.TABLE[0].cell(collections.TABLE[0].points()[0])
 
     @one_sentence

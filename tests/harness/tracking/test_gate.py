@@ -204,7 +204,7 @@ def test_other_text_is_other_work():
     for cell, text in ((of[0].base, "this"), (of[0].head, "that")):
         key = ("counts", cell)
         trials.counted[key] = msgspec.structs.replace(trials.counted[key], text_sha256=text)
-    judged = judge(of, trials, None, {}, lambda each: "again")
+    judged = judge_pairs(of, trials, None, {}, lambda each: "again")
     assert judged.missing == [
         "list_of_lists: HEAD produces other text than BASE; different work has no ratio."
     ]

@@ -1,0 +1,76 @@
+"""How gcbench is built: by setuptools, but for the editable install.
+
+setuptools makes an editable install of this layout by a finder, which runs when an interpreter
+starts and is asked last. In the parent folder of a clone named gcbench that is too late: that
+folder has no ``__init__.py``, is a namespace package, and is taken for ``gcbench``. An ordinary
+package is found before those, and runs nothing. So here an editable install is a wheel with one
+file, a package ``gcbench`` whose modules are the checkout's.
+"""
+
+import base64
+import hashlib
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from zipfile import ZipFile
+
+from setuptools import build_meta
+
+build_sdist = build_meta.build_sdist
+get_requires_for_build_sdist = build_meta.get_requires_for_build_sdist
+get_requires_for_build_wheel = build_meta.get_requires_for_build_wheel
+prepare_metadata_for_build_wheel = build_meta.prepare_metadata_for_build_wheel
+
+get_requires_for_build_editable = get_requires_for_build_wheel
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
+
+_WHEEL = """\
+Wheel-Version: 1.0
+Generator: gcbench
+Root-Is-Purelib: true
+Tag: py3-none-any
+"""
+
+
+def build_wheel(
+    wheel_directory: str,
+    config_settings: dict[str, Any] | None = None,
+    metadata_directory: str | None = None,
+) -> str:
+    """Write the wheel; its name."""
+    # setuptools packs whatever an earlier build has left there, packages of another layout too.
+    shutil.rmtree(Path("build", "lib"), ignore_errors=True)
+    wheel: str = build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
+    return wheel
+
+
+def build_editable(
+    wheel_directory: str,
+    config_settings: dict[str, Any] | None = None,
+    metadata_directory: str | None = None,
+) -> str:
+    """Write the wheel of an editable install (PEP 660); its name."""
+    package = Path("gcbench").absolute()
+    files = {
+        "gcbench/__init__.py": f'"""The checkout\'s gcbench."""\n\n__path__ = [{str(package)!r}]\n'
+    }
+    with TemporaryDirectory() as folder:
+        info = prepare_metadata_for_build_wheel(folder, config_settings)
+        for path in sorted(Path(folder, info).rglob("*")):
+            if path.is_file() and path.name != "RECORD":
+                files[path.relative_to(folder).as_posix()] = path.read_text(encoding="utf-8")
+    files[f"{info}/WHEEL"] = _WHEEL
+    record = "".join(f"{name},sha256={_digest(text)},{len(text.encode())}\n"
+                     for name, text in files.items())  # fmt: skip
+    wheel = f"{info.removesuffix('.dist-info')}-py3-none-any.whl"
+    with ZipFile(Path(wheel_directory, wheel), "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+        archive.writestr(f"{info}/RECORD", f"{record}{info}/RECORD,,\n")
+    return wheel
+
+
+def _digest(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

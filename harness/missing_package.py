@@ -1,0 +1,21 @@
+"""What a bare ``pip install gcbench`` leaves out, said in one sentence where it is wanted."""
+
+import sys
+
+BENCH = frozenset(
+    {
+        "click", "jinja2", "matplotlib", "msgspec", "numpy", "pandas", "psutil", "pyarrow", "rich",
+        "safetensors", "scipy", "tokenizers", "torch", "unearth",
+    }
+)  # fmt: skip
+"""The packages of the extra ``bench`` in pyproject.toml, as they are imported."""
+
+
+def missing_package(error: BaseException) -> str:
+    """What to install where ``error`` says that a package of `BENCH` is not there, else ""."""
+    if not isinstance(error, ModuleNotFoundError) or error.name not in BENCH:
+        return ""
+    return (
+        f"{sys.executable} has no {error.name}, which measuring needs; run "
+        f"{sys.executable} -m pip install 'gcbench[bench]'"
+    )

@@ -1,0 +1,39 @@
+"""A package that a bare installation lacks is named, and how it is brought in."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from harness.missing_package import BENCH, missing_package
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_packages_are_those_of_the_extra():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extra = project["optional-dependencies"]["bench"]
+    assert {re.split("[<>=]", each)[0] for each in extra} == BENCH
+
+
+def test_a_package_that_is_missing_is_named():
+    sentence = missing_package(ModuleNotFoundError("No module named 'rich'", name="rich"))
+    assert sentence == (
+        f"{sys.executable} has no rich, which measuring needs; run {sys.executable} -m pip "
+        "install 'gcbench[bench]'"
+    )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModuleNotFoundError("No module named 'torch._C'", name="torch._C"),
+        ModuleNotFoundError("No module named 'harness.gone'", name="harness.gone"),
+        ImportError("cannot import name 'Console' from 'rich'", name="rich"),
+        ValueError("rich"),
+    ],
+)
+def test_a_package_that_is_broken_is_another_matter(error):
+    assert missing_package(error) == ""
