@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -11,24 +11,40 @@ from harness.cli.exit_codes import MEANINGS, ExitCode
 from harness.cli.streams import OutputError, standard_streams
 from harness.missing_package import missing_package
 
+
+class _Command(NamedTuple):
+    """Where a command is, and its line in ``gcbench --help``."""
+
+    target: str
+    summary: str
+
+
 _COMMANDS = {
-    "run": "harness.cli.run:run",
-    "compare": "harness.cli.compare:compare",
-    "list": "harness.cli.list_:list_",
-    "noise": "harness.cli.noise:noise",
-    "calibrate": "harness.cli.calibrate:calibrate",
-    "releases": "harness.cli.releases:releases",
-    "gate": "harness.cli.gate:gate",
-    "history": "harness.cli.history:history",
-    "nightly": "harness.cli.nightly:nightly",
-    "dashboard": "harness.cli.dashboard:dashboard",
-    "workload": "harness.cli.workload:workload",
-    "doctor": "harness.cli.doctor:doctor",
+    "run": _Command("harness.cli.run:run", "Run one cell once and show all that was measured."),
+    "compare": _Command("harness.cli.compare:compare", "Compare the cells of a grid of choices."),
+    "list": _Command("harness.cli.list_:list_", "List what each axis can be."),
+    "noise": _Command("harness.cli.noise:noise", "Measure this machine's noise floor."),
+    "calibrate": _Command(
+        "harness.cli.calibrate:calibrate", "Fit a profile to a device's measured step times."
+    ),
+    "releases": _Command(
+        "harness.cli.releases:releases", "Measure an engine's host path release by release."
+    ),
+    "gate": _Command("harness.cli.gate:gate", "Measure one commit against another."),
+    "history": _Command("harness.cli.history:history", "Say what changed in stored results."),
+    "nightly": _Command(
+        "harness.cli.nightly:nightly", "Measure the commits that have no results yet."
+    ),
+    "dashboard": _Command(
+        "harness.cli.dashboard:dashboard", "Make a static site of what was measured."
+    ),
+    "workload": _Command("harness.cli.workload:workload", "Show a workload, or export it."),
+    "doctor": _Command("harness.cli.doctor:doctor", "Look for what would spoil a measurement."),
 }
 
 
 class _Commands(click.Group):
-    """Imports a command when it is asked for, so that help is quick."""
+    """Imports a command when it is run, and none to say which there are."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -36,12 +52,16 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         from importlib import import_module
 
-        target = _COMMANDS.get(cmd_name)
-        if target is None:
+        found = _COMMANDS.get(cmd_name)
+        if found is None:
             return None
-        module, attribute = target.split(":")
+        module, attribute = found.target.split(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, each.summary) for name, each in _COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
