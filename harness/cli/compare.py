@@ -8,7 +8,7 @@ from rich.console import Console
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session
-from harness.experiment.grid import is_exact
+from harness.experiment.plan import counting_modes
 from harness.experiment.rounds import Precision
 from harness.report.conclusion import conclude
 from harness.report.terminal import experiment_tables, make_console
@@ -27,8 +27,7 @@ Examples:
       across a process boundary, each step broken down
 """
 
-_EXACT: list[Mode] = ["counts", "probed", "tracked", "opcodes"]
-_NEARLY: list[Mode] = ["tracked"]
+_COUNTING: tuple[Mode, ...] = ("counts", "probed", "tracked", "opcodes")
 
 
 @click.command(epilog=EXAMPLES)
@@ -94,10 +93,8 @@ def compare(
     """
     session = Session(flags)
     cells = session.grid.cells
-    modes = _EXACT if all(is_exact(cell) for cell in cells) else _NEARLY
-    plan = session.plan(
-        cells, counting=modes if counting else [], tolerance=tolerance / 100, **flags
-    )
+    modes = counting_modes(cells, _COUNTING) if counting else []
+    plan = session.plan(cells, counting=modes, tolerance=tolerance / 100, **flags)
     ran = session.run(plan, Precision(until_precise / 100, budget))
     result = session.summarise(ran)
     try:

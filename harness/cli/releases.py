@@ -21,7 +21,7 @@ from engines.vllm.releases import (
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session, checked
-from harness.experiment.grid import is_exact
+from harness.experiment.plan import counting_modes
 from harness.experiment.result import ExperimentResult
 from harness.experiment.run import INTERRUPTED
 from harness.files import write_whole
@@ -37,8 +37,7 @@ from harness.report.terminal import make_console, print_lines, print_pairs, prin
 from harness.report.workload_image import image_suffix
 from harness.trial.spec import Mode
 
-_EXACT: list[Mode] = ["counts", "tracked"]
-_NEARLY: list[Mode] = ["tracked"]
+_COUNTING: tuple[Mode, ...] = ("counts", "tracked")
 
 EXAMPLES = f"""
 \b
@@ -150,7 +149,7 @@ def releases(
         click.echo(f"interpreter: {base_interpreter()}")
         return
     cells = [cell for cell in session.grid.cells if cell.release in prepared]
-    modes = _EXACT if all(is_exact(cell) for cell in cells) else _NEARLY
+    modes = counting_modes(cells, _COUNTING)
     plan = session.plan(cells, rounds=rounds, counting=modes, repeats=repeats)
     ran = session.run(plan)
     result, interrupted = session.summarise(ran), ran.is_interrupted

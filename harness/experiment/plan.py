@@ -1,13 +1,13 @@
 """What an experiment will run: cells, rounds, and the trials in the order of their turn."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 
 from harness.axes import Cell
-from harness.experiment.grid import groups
+from harness.experiment.grid import groups, is_exact
 from harness.trial.spec import Mode
 
 EXACT_ROUND = 0
@@ -73,6 +73,14 @@ def exact_turns(plan: Plan) -> list[Turn]:
                 turn = Turn(EXACT_ROUND, len(turns), counted, mode, plan.seed, max_steps)
                 turns.setdefault((mode, counted, again), turn)
     return list(turns.values())
+
+
+def counting_modes(cells: Iterable[Cell], modes: Sequence[Mode]) -> list[Mode]:
+    """Of ``modes`` those that are worth a trial: all where counts repeat to the digit.
+
+    Where they do not, what a step keeps alive is still nearly exact.
+    """
+    return list(modes) if all(map(is_exact, cells)) else [m for m in modes if m == "tracked"]
 
 
 def without_collector(cell: Cell) -> Cell:

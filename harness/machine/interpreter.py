@@ -3,22 +3,38 @@
 import gc
 import platform
 import sysconfig
+from typing import NamedTuple
 
 import msgspec
 
-SUPPORTED = ((3, 11), (3, 12), (3, 13))
+
+class Known(NamedTuple):
+    """What is known of a version's collector.
+
+    ``young_threshold``: tracked objects, allocated less freed, that make a fresh interpreter
+    collect the young ones. ``differs``: what it does otherwise than others, in words.
+    """
+
+    young_threshold: int
+    differs: str
+
+
+VERSIONS = {
+    (3, 11): Known(
+        700, "a collection may start within any allocation, so one call into C can make many"
+    ),
+    (3, 12): Known(
+        700,
+        "a collection waits for the next check of the interpreter, so one call into C makes one "
+        "at most; comprehensions have no frame of their own",
+    ),
+    (3, 13): Known(
+        2000,
+        "the young threshold is 2,000 objects instead of 700; a collection waits for the next "
+        "check of the interpreter, so one call into C makes one at most",
+    ),
+}
 """The versions that CI runs; `requires-python`, classifiers and documentation name the same."""
-
-YOUNG_THRESHOLDS = {(3, 11): 700, (3, 12): 700, (3, 13): 2000}
-"""Tracked objects, allocated less freed, that make a fresh interpreter collect the young ones."""
-
-_DIFFERENCES = {
-    (3, 11): "a collection may start within any allocation, so one call into C can make many",
-    (3, 12): "a collection waits for the next check of the interpreter, so one call into C makes "
-             "one at most; comprehensions have no frame of their own",
-    (3, 13): "the young threshold is 2,000 objects instead of 700; a collection waits for the "
-             "next check of the interpreter, so one call into C makes one at most",
-}  # fmt: skip
 
 
 class Interpreter(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +61,8 @@ def this_interpreter() -> Interpreter:
 
 def differences(version: tuple[int, ...]) -> str:
     """What the collector of this version does otherwise than others, in words; "" if unknown."""
-    return _DIFFERENCES.get((version[0], version[1]), "")
+    known = VERSIONS.get((version[0], version[1]))
+    return known.differs if known else ""
 
 
 def dotted(version: tuple[int, ...]) -> str:

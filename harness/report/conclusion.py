@@ -6,7 +6,7 @@ from statistics import median
 
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.format import percent
-from harness.machine.interpreter import YOUNG_THRESHOLDS, dotted
+from harness.machine.interpreter import VERSIONS, dotted
 from harness.metrics import METRICS
 from harness.statistics.paired_ratio import MIN_ROUNDS
 
@@ -121,9 +121,9 @@ def _version(baseline: CellResult, tolerance: float) -> list[str]:
     """
     cost = _median(baseline, "gc_effect") or _median(baseline, "gc_pause_share") or 0.0
     in_force = {each.state.thresholds[0] for each in baseline.processes if each.collections[0]}
-    alike = [version for version, young in YOUNG_THRESHOLDS.items() if {young} == in_force]
+    alike = [version for version, known in VERSIONS.items() if {known.young_threshold} == in_force]
     others: dict[int, list[str]] = {}
-    for version, young in YOUNG_THRESHOLDS.items():
+    for version, (young, _) in VERSIONS.items():
         if version not in alike:
             others.setdefault(young, []).append(dotted(version))
     is_set = any("threshold" in each.policy for each in baseline.processes)

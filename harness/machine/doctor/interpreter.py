@@ -8,7 +8,7 @@ import tracemalloc
 from collections.abc import Mapping
 
 from harness.machine.doctor.finding import Finding
-from harness.machine.interpreter import SUPPORTED, differences, dotted, is_free_threaded
+from harness.machine.interpreter import VERSIONS, differences, dotted, is_free_threaded
 
 TORCH_VERSIONS = ((2, 11), (2, 14))
 
@@ -29,8 +29,8 @@ _TELLING_VARIABLES = {
 def python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
     """The interpreter's version and what its collector does otherwise than another version's."""
     shown = dotted(version)
-    if version[:2] not in SUPPORTED:
-        names = ", ".join(map(dotted, SUPPORTED))
+    if version[:2] not in VERSIONS:
+        names = ", ".join(map(dotted, VERSIONS))
         return Finding(
             "bad", "Python", f"{shown}; gcbench is tested on {names}",
             "make an environment with one of these",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from harness.machine.doctor import check, interpreter, surroundings
-from harness.machine.interpreter import SUPPORTED, YOUNG_THRESHOLDS
+from harness.machine.interpreter import VERSIONS
 
 ROOT = Path(__file__).parents[3]
 
@@ -52,8 +52,8 @@ def test_torch_versions(version, level):
 
 def test_supported_versions_are_those_of_the_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    names = [".".join(map(str, version)) for version in SUPPORTED]
-    assert project["requires-python"] == f">={names[0]},<3.{SUPPORTED[-1][1] + 1}"
+    names = [".".join(map(str, version)) for version in VERSIONS]
+    assert project["requires-python"] == f">={names[0]},<3.{max(VERSIONS)[1] + 1}"
     language = "Programming Language :: Python :: "
     listed = [each.removeprefix(language) for each in project["classifiers"]]
     assert [each for each in listed if each.startswith("3.")] == names
@@ -63,7 +63,7 @@ def test_supported_versions_are_those_of_the_package():
 
 
 def test_the_young_threshold_of_this_version_is_the_one_that_is_told():
-    assert interpreter.default_thresholds()[0] == YOUNG_THRESHOLDS[sys.version_info[:2]]
+    assert interpreter.default_thresholds()[0] == VERSIONS[sys.version_info[:2]].young_threshold
 
 
 def test_an_interpreter_without_torch(tmp_path):
