@@ -85,7 +85,7 @@ def cell(
         exact=list(changes),
         timing=timed,
         verdict=verdict,
-        again=f"gcbench gate main --representation {name.split(' ', maxsplit=1)[0]}",
+        command=f"gcbench gate main --representation {name.split(' ', maxsplit=1)[0]}",
         figures=figures,
     )
 

@@ -51,7 +51,7 @@ def suspicions(
     return sorted(found, key=lambda each: -len(each.keys))
 
 
-class Again(NamedTuple):
+class PairReruns(NamedTuple):
     """``missing``: a sentence for each thing that was not measured."""
 
     reruns: list[StoredRerun]
@@ -60,7 +60,7 @@ class Again(NamedTuple):
 
 def measure_again(
     asv: Asv, staging: Path, suspicion: Suspicion, rounds: int, on_run: Callable[[], None]
-) -> Again:
+) -> PairReruns:
     """Measure both commits ``rounds`` times, each first in half of them.
 
     What a killed run had measured is not measured again. Raises StoreError.
@@ -75,10 +75,10 @@ def measure_again(
         if not place.exists():
             reason = stage(staging, name, partial(asv.measure, commit, bench=suspicion.bench))
             if reason:
-                return Again([], [f"{commit[:10]} could not be measured again: {reason}"])
+                return PairReruns([], [f"{commit[:10]} could not be measured again: {reason}"])
         sides[side].append(_values(place / RESULTS))
         on_run()
-    found = Again([], [])
+    found = PairReruns([], [])
     for key in sorted(keys):
         one, other = ([turn.get(key, math.nan) for turn in turns] for turns in sides)
         try:

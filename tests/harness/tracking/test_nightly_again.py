@@ -10,7 +10,7 @@ from asv_writer import write_benchmarks, write_commit
 from planted_nights import EXACT, FIRST_DAY, MACHINE, TIMING, Nights, noisy
 
 from harness.files import StoreError
-from harness.tracking.nightly.measure_again import Again, forget, measure_again, suspicions
+from harness.tracking.nightly.measure_again import PairReruns, forget, measure_again, suspicions
 from harness.tracking.nightly.night import look, measure_suspicions
 from harness.tracking.reruns import StoredRerun, add_reruns, by_series, load_reruns
 from harness.tracking.triage import Triage
@@ -140,7 +140,7 @@ def test_what_cannot_be_measured_again_is_said(jumped):
     (suspicion,) = suspected(jumped)
     asv = Measuring({suspicion.before: [1.0], suspicion.after: []}, [])
     again = measure_again(asv, jumped.place.reruns, suspicion, 3, lambda: None)
-    assert again == Again([], [
+    assert again == PairReruns([], [
         f"{suspicion.after[:10]} could not be measured again: asv ended with status 1"
     ])  # fmt: skip
 
