@@ -2,7 +2,6 @@
 
 import tomllib
 from datetime import date
-from fnmatch import fnmatch
 from pathlib import Path
 
 import msgspec
@@ -62,13 +61,6 @@ def test_a_word_that_the_file_does_not_know_is_refused(old, new):
     assert old in text
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(tomllib.loads(text.replace(old, new)), KnownReleases)
-
-
-def test_the_file_is_shipped():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    shipped = project["tool"]["setuptools"]["package-data"]["harness"]
-    name = str(FILE.relative_to(ROOT / "harness"))
-    assert any(fnmatch(name, pattern) for pattern in shipped)
 
 
 def test_releases_are_ordered_as_versions_and_paths_come_last():
