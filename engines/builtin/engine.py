@@ -39,11 +39,6 @@ from engines.protocol import (
     StepOutput,
 )
 
-INLINE = 0
-OVERLAPPED = 1
-"""Steps still under way when `Engine.step` returns: with one, its output is processed while the
-next runs on the device."""
-
 _NOTHING = StepOutput(np.empty(0, np.int64), np.empty(0, np.int32), (), np.empty(0, np.int64),
                       np.empty(0, np.int8))  # fmt: skip
 

@@ -89,8 +89,8 @@ SCHEDULING_POLICIES = Registry(
 OUTPUT_PROCESSING = Registry(
     "output processing",
     {
-        "inline": f"{_HERE}.engine:INLINE",
-        "overlapped": f"{_HERE}.engine:OVERLAPPED",
+        "inline": f"{_HERE}.output_processing:INLINE",
+        "overlapped": f"{_HERE}.output_processing:OVERLAPPED",
     },
 )
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 
 
 def describe(process):
@@ -25,6 +26,46 @@ def read_busy(process):
 def die_when_busy(process):
     if process.role == "worker":
         process.while_device_busy = lambda: signal.raise_signal(signal.SIGKILL)
+
+
+class AwaitsTheNext:
+    """A step that ends once another has been launched behind it, or after a long time."""
+
+    def __init__(self, handle, has_next: threading.Event, seen: list) -> None:
+        self._handle, self._has_next, self._seen = handle, has_next, seen
+
+    def __getattr__(self, name):
+        return getattr(self._handle, name)
+
+    def wait(self):
+        self._seen.append(self._has_next.wait(timeout=30 if all(self._seen) else 0))
+        return self._handle.wait()
+
+
+class AwaitingDevice:
+    """A device whose steps end with the launch of the next; the last of ``num_steps`` by itself."""
+
+    def __init__(self, device, num_steps: int) -> None:
+        self._device, self._num_steps = device, num_steps
+        self._events: list[threading.Event] = []
+        self.seen: list[bool] = []
+
+    def launch(self, batch):
+        if self._events:
+            self._events[-1].set()
+        self._events.append(threading.Event())
+        if len(self._events) == self._num_steps:
+            self._events[-1].set()
+        return AwaitsTheNext(self._device.launch(batch), self._events[-1], self.seen)
+
+
+def end_steps_with_the_next(process, num_steps: int):
+    if process.role == "worker":
+        process.runner.device = AwaitingDevice(process.runner.device, num_steps)
+
+
+def seen_next(process):
+    return process.runner.device.seen if process.role == "worker" else None
 
 
 def fail(process, role):

@@ -148,6 +148,15 @@ def test_rpc_hook_and_bytes(start):
     assert not psutil.pid_exists(there)
 
 
+def test_the_device_has_its_next_step_before_the_last_is_waited_for(start):
+    """So it never stands still while tokens are handed over, sent and processed."""
+    engine = start(output_processing="overlapped")
+    engine.collective_rpc(rpc_calls.end_steps_with_the_next, 20)
+    add_requests(engine)
+    drain(engine)
+    assert engine.collective_rpc(rpc_calls.seen_next) == [None, [True] * 20]
+
+
 def test_in_process_has_no_other_process():
     engine = Engine(null_config())
     assert engine.collective_rpc(rpc_calls.describe) == [("engine", os.getpid())]

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import select
 import signal
 import socket
 import sys
@@ -11,10 +12,11 @@ from contextlib import suppress
 
 from engines.builtin.device.choice import device_class
 from engines.builtin.model import Parallel
-from engines.builtin.registries import WIRES
+from engines.builtin.registries import OUTPUT_PROCESSING, WIRES
 from engines.builtin.worker.channel import Channel, ChannelClosedError
+from engines.builtin.worker.device_waiter import DeviceWaiter
 from engines.builtin.worker.messages import ERROR, REFUSED, RPC, STEP, Setup
-from engines.builtin.worker.runner import Runner
+from engines.builtin.worker.runner import LaunchedStep, Runner
 from engines.die_with_parent import die_with_parent
 
 
@@ -31,11 +33,16 @@ class WorkerProcess:
         self._answers = setup.rank == 0
         self.runner = Runner(self.config, _join(setup))
         self._wire = WIRES.load(self.config.wire)()
+        self._waiter: DeviceWaiter | None = None
+        if OUTPUT_PROCESSING.load(self.config.output_processing):
+            self._waiter = DeviceWaiter(self.runner)
         channel.send(RPC)
 
     def run(self) -> None:
         """Serve steps and calls until the other end closes."""
         while True:
+            if self._waiter is not None:
+                self._hand_over_until_message(self._waiter)
             message = self._channel.recv()
             if message[:1] == STEP:
                 self._step(message[1:])
@@ -46,7 +53,22 @@ class WorkerProcess:
         step = self.runner.launch(self._wire.decode(data))
         if self.while_device_busy is not None:
             self.while_device_busy()
-        waited = self.runner.wait(step)
+        if self._waiter is not None:
+            self._waiter.add(step)
+        else:
+            self._hand_over(step, self.runner.wait(step))
+
+    def _hand_over_until_message(self, waiter: DeviceWaiter) -> None:
+        """The next step goes to the device before the tokens of the last come from it."""
+        ends: list[Channel | DeviceWaiter] = [self._channel, waiter]
+        while not self._channel.has_message:
+            readable, _, _ = select.select(ends, [], [])
+            if self._channel in readable:
+                self._channel.receive()
+            else:
+                self._hand_over(*waiter.take())
+
+    def _hand_over(self, step: LaunchedStep, waited: tuple[int, int]) -> None:
         if self._answers:
             output: bytes = self._wire.encode(self.runner.handoff(step, waited))
             self._channel.send(STEP + output)

@@ -17,7 +17,9 @@ from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
 from engines.protocol import EngineConfig, Int32Array
 
 
-class _Launched(NamedTuple):
+class LaunchedStep(NamedTuple):
+    """A step that the device has been given."""
+
     handle: StepHandle
     rows: Int32Array
     all_sample: bool
@@ -46,7 +48,7 @@ class Runner:
         self._block_table = np.zeros((slots, longest), np.int32)
         self._host_tokens = torch.empty((slots, max(config.num_accepted)), dtype=torch.int32)
 
-    def launch(self, scheduled: SchedulerOutput) -> _Launched:
+    def launch(self, scheduled: SchedulerOutput) -> LaunchedStep:
         """Update the state by what changed and start the step on the device."""
         new = scheduled.new
         if new.rows:
@@ -76,7 +78,7 @@ class Runner:
         )
         handle = self.device.launch(batch)
         self._advance(rows, batch, handle)
-        return _Launched(handle, rows, batch.samples is None)
+        return LaunchedStep(handle, rows, batch.samples is None)
 
     def _advance(self, rows: Int32Array, batch: DeviceBatch, handle: StepHandle) -> None:
         if batch.samples is None and batch.decodes is None:
@@ -91,11 +93,11 @@ class Runner:
         self._num_computed[rows] = context
         self._num_output[rows] += sampled
 
-    def wait(self, step: _Launched) -> tuple[int, int]:
+    def wait(self, step: LaunchedStep) -> tuple[int, int]:
         """Block until the device has the step's tokens; nanoseconds blocked, of these too many."""
         return step.handle.wait()
 
-    def handoff(self, step: _Launched, waited: tuple[int, int]) -> ModelRunnerOutput:
+    def handoff(self, step: LaunchedStep, waited: tuple[int, int]) -> ModelRunnerOutput:
         """Copy the tokens to the host buffer and give them their representation."""
         host = self._host_tokens[: len(step.rows)]
         host.copy_(step.handle.tokens)
