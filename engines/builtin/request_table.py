@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from engines.protocol import EngineConfig, Int32Array, SamplingParams
+from engines.protocol import BoolArray, EngineConfig, Int32Array, SamplingParams
 
 _NO_TOKENS = np.empty(0, np.int32)
 
@@ -78,6 +78,15 @@ class RequestTable:
         self.requests[row] = request
         self.row_of[request.request_index] = row
         return row
+
+    def awaits_its_last(self, rows: Int32Array) -> BoolArray:
+        """bool ``[len(rows)]``: by length nothing is left to compute, the last token is under way.
+
+        A step under way brings one token at least.
+        """
+        least = self.num_output_tokens[rows] + self.num_under_way[rows]
+        awaits: BoolArray = least >= self.max_tokens[rows]
+        return awaits
 
     def give_up(self, rows: Int32Array) -> None:
         """Free rows whose requests have ended or were preempted."""

@@ -123,10 +123,8 @@ class Scheduler:
         """Rows and how many tokens each computes, in the order of admission, within the budget."""
         table = self.table
         rows = self._running
-        # A request whose last tokens are under way by length has nothing more to compute.
         if table.num_under_way.any():
-            least = table.num_output_tokens[rows] + table.num_under_way[rows]
-            rows = rows[least < table.max_tokens[rows]]
+            rows = rows[~table.awaits_its_last(rows)]
         num_scheduled = np.full(len(rows), self._tokens_per_step, np.int32)
         if self._num_prefilling:
             left = table.num_prefill_tokens[rows] - table.num_computed_tokens[rows]
@@ -151,9 +149,14 @@ class Scheduler:
         return self.kv_cache.num_short(rows, num_scheduled) > num_free
 
     def _preempt(self) -> tuple[int, Request]:
-        """Send a running request back to the queue; its row and the request."""
-        row = self.waiting.victim(self._running, self.table)
-        request = self.table.requests[row]
+        """Send a running request back to the queue; its row and the request.
+
+        Blocks are short for those that have something to compute, so there is one; others have
+        theirs back as soon as their last token is there.
+        """
+        table, running = self.table, self._running
+        row = self.waiting.victim(running[~table.awaits_its_last(running)], table)
+        request = table.requests[row]
         assert request is not None
         self.finish(np.array([row], np.int32))
         self.waiting.prepend_request(request)
