@@ -1,6 +1,6 @@
 """Where a handful of noisy numbers lies, and how surely, when one in ten of them is an accident.
 
-Location and scale of the model in `outliers` are fitted by maximum likelihood (EM), and a
+Location and scale of the model in `mixture` are fitted by maximum likelihood (EM), and a
 supposed location is judged by its likelihood ratio. Shifting or stretching the data leaves that
 ratio as it is, so its distribution depends on the sample size alone, and one parametric bootstrap
 serves all data of that size.
@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.statistics import outliers
-from harness.statistics.outliers import FloatArray
+from harness.statistics.mixture import FloatArray, Spread, climb, log_density
 
 _EM_STEPS = 25
 _DRAWS = 20_000
@@ -88,17 +87,22 @@ def interval(x: FloatArray, confidence: float = 0.95) -> tuple[float, float]:
 def _climb(x: FloatArray, location: FloatArray, scale: FloatArray, held: bool) -> Fit:
     """Expectation-maximisation from one start."""
     centre = location[..., None]
-    variance = np.maximum(scale[..., None], _SCALE_FLOOR) ** 2
     squares = np.square(x - centre)
-    for _ in range(_EM_STEPS):
-        weight = outliers.weight(squares / variance)
-        if not held:
-            centre = (weight * x).sum(-1, keepdims=True) / weight.sum(-1, keepdims=True)
-            squares = np.square(x - centre)
-        variance = np.maximum((weight * squares).mean(-1, keepdims=True), _SCALE_FLOOR**2)
-    likelihood = outliers.log_density(squares / variance)
-    scale = np.sqrt(variance[..., 0])
-    return Fit(centre[..., 0], scale, likelihood.sum(-1) - x.shape[-1] * np.log(scale))
+
+    def refit(weight: FloatArray) -> FloatArray:
+        nonlocal centre
+        if held:
+            return squares
+        centre = (weight * x).sum(-1, keepdims=True) / weight.sum(-1, keepdims=True)
+        moved: FloatArray = np.square(x - centre)
+        return moved
+
+    count = x.shape[-1]
+    start = Spread(squares, np.square(scale[..., None]))
+    spread = climb(start, refit, count, _SCALE_FLOOR, _EM_STEPS)
+    likelihood = log_density(spread.squares / spread.variance).sum(-1)
+    scale = spread.scale()
+    return Fit(centre[..., 0], scale, likelihood - count * np.log(scale))
 
 
 def _reach(x: FloatArray, least: float) -> float:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.tracking.detect.mixture import Array, Rows, fit_level, fit_line, fit_step
+from harness.tracking.detect.shapes import Array, Rows, fit_level, fit_line, fit_step
 
 WINDOW = 44
 """Nights that are looked at: older ones say little of today's level and noise."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.tracking.detect.mixture import Array
+from harness.tracking.detect.shapes import Array
 
 _FARTHEST = 1e60  # its square is a number still
 _LARGEST_EXPONENT = 709.0

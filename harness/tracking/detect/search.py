@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from harness.tracking.detect.change import Certainty
 from harness.tracking.detect.evidence import Evidence, Steps
-from harness.tracking.detect.mixture import Array
+from harness.tracking.detect.shapes import Array
 
 CERTAIN = 7.8
 """Fewer than 2 % of 60-night histories without a change reach it: `benchmarks/detectors.py`."""

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.tracking.detect.examine import examine
-from harness.tracking.detect.mixture import Array
 from harness.tracking.detect.series import Kind, Series
+from harness.tracking.detect.shapes import Array
 from harness.tracking.detect.simulate import planted
 
 STEPS = (0.04, 0.08, 0.15)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.tracking.detect.change import Rerun
-from harness.tracking.detect.mixture import Array
+from harness.tracking.detect.shapes import Array
 from harness.tracking.detect.timing import AskRerun
 
 

@@ -7,10 +7,10 @@ import numpy as np
 
 from harness.tracking.detect.change import Certainty, Change, Findings, Rerun, State, verdict
 from harness.tracking.detect.evidence import Evidence
-from harness.tracking.detect.mixture import Array, fit_level
 from harness.tracking.detect.scale import Scale
 from harness.tracking.detect.search import LEAST_NIGHTS, PairRerun, Step, search
 from harness.tracking.detect.series import Point, Series
+from harness.tracking.detect.shapes import Array, fit_level
 
 BADLY = 3.0
 """A night counts less when its interval is wider than the usual one by more than this."""

@@ -1,6 +1,6 @@
 """A level, a step or a line through noisy nights of which one in ten is an accident; many at once.
 
-What is left over is noise as in `harness.statistics.outliers`. Shapes are compared by the
+What is left over is noise as in `harness.statistics.mixture`. Shapes are compared by the
 likelihood that each attains.
 """
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.statistics import outliers
+from harness.statistics.mixture import Spread, climb, log_density
 
 Array = NDArray[np.float64]
 
@@ -81,17 +81,14 @@ def _climb(rows: Rows, regressor: Array, level: Array, rise: Array, least_scale:
     """Expectation-maximisation from one start."""
     values, weight, is_level = rows
     inside, precision = weight > 0, weight**2
-    count, least = inside.sum(-1), least_scale**2
+    count = inside.sum(-1)
 
     def squares() -> Array:
         from_level = values - is_level * (level[:, None] + rise[:, None] * regressor)
         return precision * from_level**2
 
-    square = squares()
-    variance = np.maximum(1.4826**2 * median(square, inside), least)
-    for _ in range(_EM_STEPS):
-        ratio = square / variance[:, None]
-        share = outliers.weight(ratio) * np.minimum(1, _FARTHEST / np.maximum(ratio, 1))
+    def refit(share: Array) -> Array:
+        nonlocal level, rise
         weights = share * precision * is_level
         total = weights.sum(-1)
         x_mean = (weights * regressor).sum(-1) / total
@@ -101,9 +98,12 @@ def _climb(rows: Rows, regressor: Array, level: Array, rise: Array, least_scale:
             (centred * values).sum(-1), spread, out=np.zeros_like(spread), where=spread > 1e-12
         )
         level = (weights * values).sum(-1) / total - rise * x_mean
-        square = squares()
-        variance = np.maximum((share * square).sum(-1) / count, least)
-    ratio = np.minimum(square / variance[:, None], _FARTHEST)
-    likelihood = outliers.log_density(ratio)
-    log_likelihood = np.where(inside, likelihood, 0.0).sum(-1) - count * np.log(variance) / 2
-    return Fit(level, rise, np.sqrt(variance), log_likelihood)
+        return squares()
+
+    square = squares()
+    start = Spread(square, 1.4826**2 * median(square, inside)[:, None])
+    fitted = climb(start, refit, count[:, None], least_scale, _EM_STEPS, _FARTHEST)
+    likelihood = log_density(np.minimum(fitted.squares / fitted.variance, _FARTHEST))
+    log_likelihood = np.where(inside, likelihood, 0.0).sum(-1)
+    log_likelihood -= count * np.log(fitted.variance[:, 0]) / 2
+    return Fit(level, rise, fitted.scale(), log_likelihood)
