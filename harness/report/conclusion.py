@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from statistics import median
 
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.format import percent
 from harness.machine.interpreter import VERSIONS, dotted
 from harness.metrics import METRICS
+from harness.report.summary import median
 from harness.statistics.paired_ratio import MIN_ROUNDS
 
 FULL_PASSES_FOR_A_CLAIM = 5
@@ -100,14 +100,14 @@ def _too_few_rounds(comparisons: Sequence[Comparison]) -> list[str]:
 
 def _collector(baseline: CellResult) -> list[str]:
     """What the baseline would gain with no collector: the most that sparing it can explain."""
-    effect = _median(baseline, "gc_effect")
+    effect = median(baseline, "gc_effect")
     if effect is None:
         return []
     if effect <= 0:
         return [
             f"Without the collector {baseline.id} spends no less host time: it is not to blame."
         ]
-    share = _median(baseline, "gc_pause_share")
+    share = median(baseline, "gc_pause_share")
     pauses = "" if share is None else f"; its pauses take {percent(share)} of the wall time"
     return [
         f"Without the collector {baseline.id} spends {percent(effect / (1 + effect))} less host "
@@ -119,7 +119,7 @@ def _version(baseline: CellResult, tolerance: float) -> list[str]:
     """Which versions of Python have another young threshold, where collecting is worth a thought
     and the interpreter's own threshold was in force.
     """
-    cost = _median(baseline, "gc_effect") or _median(baseline, "gc_pause_share") or 0.0
+    cost = median(baseline, "gc_effect") or median(baseline, "gc_pause_share") or 0.0
     in_force = {each.state.thresholds[0] for each in baseline.processes if each.collections[0]}
     alike = [version for version, known in VERSIONS.items() if {known.young_threshold} == in_force]
     others: dict[int, list[str]] = {}
@@ -142,7 +142,7 @@ def _version(baseline: CellResult, tolerance: float) -> list[str]:
 
 def _tracked(baseline: CellResult, other: CellResult) -> list[str]:
     """What feeds the collector, where the two differ in it."""
-    ours, theirs = (_median(cell, "tracked_peak_per_step") for cell in (baseline, other))
+    ours, theirs = (median(cell, "tracked_peak_per_step") for cell in (baseline, other))
     if ours is None or theirs is None or ours == theirs:
         return []
     return [
@@ -154,7 +154,7 @@ def _tracked(baseline: CellResult, other: CellResult) -> list[str]:
 def _hardware(cells: Sequence[CellResult]) -> list[str]:
     """How near to the device's limits the one came that was nearest, where there is a real one."""
     shares = {
-        cell.id: (_median(cell, "achieved_bandwidth_share"), _median(cell, "achieved_flops_share"))
+        cell.id: (median(cell, "achieved_bandwidth_share"), median(cell, "achieved_flops_share"))
         for cell in cells
     }
     known = {name: (b, f) for name, (b, f) in shares.items() if b is not None and f is not None}
@@ -174,12 +174,6 @@ def _full_passes(cell: CellResult) -> float:
     counted = cell.metrics.get("gc_collections_gen2")
     over_rounds = sum(sample or 0 for sample in counted.samples) if counted else 0
     return max(over_rounds, sum(process.collections[2] for process in cell.processes))
-
-
-def _median(cell: CellResult, metric: str) -> float | None:
-    samples = cell.metrics.get(metric)
-    known = [sample for sample in samples.samples if sample is not None] if samples else []
-    return median(known) if known else None
 
 
 def _names(comparisons: Sequence[Comparison]) -> str:

@@ -1,3 +1,4 @@
+from statistics import median
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from harness.statistics.verdict import Verdict
 
 
 def samples(*values: float | None) -> MetricSamples:
+    known = [value for value in values if value is not None]
+    middle = median(known) if known else None
     return MetricSamples(
-        unit="", direction="lower", kind="timing", median=None, samples=list(values)
+        unit="", direction="lower", kind="timing", median=middle, samples=list(values)
     )
 
 
