@@ -1,10 +1,11 @@
 """Names to implementations, imported only when asked for."""
 
-import difflib
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
+
+from engines.nearest import nearest
 
 
 class Registry:
@@ -35,8 +36,8 @@ class Registry:
         # Built-in names first: asking for entry points reads the metadata of every distribution.
         target = self._entries.get(name) or self._targets().get(name)
         if target is None:
-            near = difflib.get_close_matches(name, self.names(), n=3, cutoff=0.4) or self.names()
-            raise ValueError(f"unknown {self.kind} {name!r}; nearest: {', '.join(near)}")
+            near = ", ".join(nearest(name, self.names()))
+            raise ValueError(f"unknown {self.kind} {name!r}; nearest: {near}")
         return target
 
 

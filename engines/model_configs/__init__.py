@@ -1,7 +1,8 @@
 """Shipped configs of models, a folder each as Hugging Face has it; weights come with none."""
 
-import difflib
 from pathlib import Path
+
+from engines.nearest import nearest
 
 _HERE = Path(__file__).parent
 
@@ -18,5 +19,4 @@ def shipped_folder(name: str) -> Path | None:
 
 def nearest_models(name: str) -> str:
     """Those whose names are the most like ``name``, for a sentence."""
-    known = shipped_models()
-    return ", ".join(difflib.get_close_matches(Path(name).name.lower(), known, n=3) or known)
+    return ", ".join(nearest(Path(name).name.lower(), shipped_models()))

@@ -1,13 +1,13 @@
 """``gcbench history``: what was measured before, and what changed between two commits."""
 
 import sys
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import click
 import pandas as pd
 
+from engines.nearest import nearest
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import CommaList
 from harness.files import write_json
@@ -75,8 +75,8 @@ def _known(metrics: list[str], figures: pd.DataFrame) -> list[str]:
     names = [str(name) for name in figures["metric"].unique()]
     for metric in metrics:
         if metric not in names:
-            near = get_close_matches(metric, names, n=3, cutoff=0.4) or sorted(names)
-            raise ValueError(f"no metric {metric!r} in these results; nearest: {', '.join(near)}")
+            near = ", ".join(nearest(metric, sorted(names)))
+            raise ValueError(f"no metric {metric!r} in these results; nearest: {near}")
     return metrics
 
 

@@ -75,11 +75,11 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        import difflib
+        from engines.nearest import nearest
 
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], _COMMANDS, n=3, cutoff=0.4) or _COMMANDS
-            raise click.UsageError(f"no command {args[0]!r}; nearest: {', '.join(near)}")
+            near = ", ".join(nearest(args[0], _COMMANDS))
+            raise click.UsageError(f"no command {args[0]!r}; nearest: {near}")
         return super().resolve_command(ctx, args)
 
 

@@ -1,6 +1,5 @@
 """How long a forward pass takes on an accelerator that is not here: a roofline, from a file."""
 
-import difflib
 import tomllib
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import msgspec
 import numpy as np
 
 from engines.builtin.device import DeviceBatch
+from engines.nearest import nearest
 
 _SHIPPED = Path(__file__).parent / "profiles"
 
@@ -98,10 +98,9 @@ def load_profile(name_or_path: str) -> DeviceProfile:
         candidates = [_SHIPPED / f"{name_or_path}{tail}" for tail in (".calibrated.toml", ".toml")]
         found = next((candidate for candidate in candidates if candidate.exists()), None)
         if found is None:
-            known = shipped_profiles()
-            near = difflib.get_close_matches(name_or_path, known, n=3) or known
+            near = ", ".join(nearest(name_or_path, shipped_profiles()))
             raise ValueError(
-                f"unknown device profile {name_or_path!r}; nearest: {', '.join(near)} "
+                f"unknown device profile {name_or_path!r}; nearest: {near} "
                 "(or the path of a .toml file)"
             )
         path = found
