@@ -7,7 +7,8 @@ PYTHON ?= $(or $(wildcard $(BIN)/python),python3)
 # Pinned, so that a run today and a run next month resolve to the same torch.
 # Set TORCH= (empty) to use the torch that $(PYTHON) already has.
 TORCH  ?= torch==2.13.0
-# Files of tests go to this many processes.
+# Files of tests go to this many processes. ARGS="--hypothesis-profile full" tries each property on
+# as many examples as CI does; tests/examples.py has the shares.
 JOBS   ?= logical
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --maxprocesses 8 --dist loadfile
 
@@ -34,7 +35,7 @@ test: install
 	@$(PYTEST) -m "not slow and not gpu" $(ARGS)
 
 test-slow: install
-	@$(PYTEST) -m "slow and not gpu" $(ARGS)
+	@$(PYTEST) --hypothesis-profile full -m "slow and not gpu" $(ARGS)
 
 # Needs a CUDA device and a python3 that has torch, Triton, pytest, click and msgspec; installs
 # nothing. PARTS: tests aims verdict grid; results are written to results/published.

@@ -10,18 +10,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from examples import register
 
 pytest_plugins = ["pytester"]
+
+register()
+
+# There are as many processes of tests as cores: threads of the numeric libraries would wait, at
+# work, for cores that other tests have. Torch and NumPy read this when they are imported.
+os.environ.update(
+    dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+)
+# Tests start hundreds of interpreters, and each would compile our modules anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Interpreters that tests start find our packages as this one does, by pyproject's `pythonpath`.
 _INHERITED = os.environ.get("PYTHONPATH", "")
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(Path(__file__).parents[1]), _INHERITED])
 )
-
-settings.register_profile("gcbench", deadline=None)  # no test fails because a machine is busy
-settings.load_profile("gcbench")
 
 
 def _callbacks() -> list[Callable[..., Any]]:

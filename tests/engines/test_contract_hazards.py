@@ -5,8 +5,9 @@ import copy
 import conformance
 import numpy as np
 import pytest
+from examples import examples
 from harness_free import MODES, Request, add, null_config, oracle, variants
-from hypothesis import given, settings
+from hypothesis import given
 
 from engines.builtin.engine import Engine
 from engines.builtin.registries import REPRESENTATIONS
@@ -68,7 +69,7 @@ def test_an_output_is_the_consumers_to_clear_and_cut(representation, delivery, n
 
 
 @every_representation
-@settings(max_examples=30)
+@examples(30)
 @given(batch=conformance.batches())
 def test_as_many_rows_as_requests(name, batch):
     """`len` of an array, a list or two arrays says three things; the two readings say one."""

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from delivery_runs import MOST_TOKENS, Asked, config_of, expected, variants
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
@@ -81,7 +82,7 @@ def check(asked: Sequence[Asked], outcomes: dict[int, tuple[Any, ...]]) -> None:
         assert outcomes[each.index][:3] == expected(each, LIBRARY, EOS)[:3]
 
 
-@settings(max_examples=4)
+@examples(4)
 @given(
     st.integers(0, 2**32).map(Random),
     st.sampled_from(["decode_stream", "byte_table"]),

@@ -15,7 +15,8 @@ from delivery_runs import (
     expected,
     variants,
 )
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
@@ -96,7 +97,7 @@ def check(run, asked: list[Asked], has_text: bool) -> None:
                 assert not has_text or streamed.text == got.text
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(randoms, st.sampled_from(["decode_stream", "byte_table"]))
 def test_every_way_gives_the_librarys_text_and_stops_at_the_same_token(random, detokenizer):
     """Whatever the split, and whoever is preempted in the middle of a character or stop string."""
@@ -106,7 +107,7 @@ def test_every_way_gives_the_librarys_text_and_stops_at_the_same_token(random, d
             check(drive(config, asked, seed), asked, has_text=True)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(randoms)
 def test_without_text_every_way_stops_at_the_same_token(random):
     asked = draw(random, has_text=False)
@@ -114,7 +115,7 @@ def test_without_text_every_way_stops_at_the_same_token(random):
         check(drive(config, asked, 1), asked, has_text=False)
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(randoms, st.sampled_from(["none", "byte_table"]), st.integers(0, 3))
 def test_log_probabilities_follow_their_tokens_in_either_shape(random, detokenizer, num_logprobs):
     asked = draw(random, has_text=detokenizer != "none")
@@ -146,7 +147,7 @@ def check_logprobs(index: int, got: Outcome, num_logprobs: int) -> None:
         assert [each.rank for each in values] == [10 * own + 1, *range(1, num_logprobs + 1)]
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(randoms, st.sampled_from(["none", "decode_stream"]), st.sampled_from(["none", "arrays:2"]))
 def test_streams_lose_nothing_however_late_they_are_read(random, detokenizer, logprobs):
     asked = draw(random, has_text=detokenizer != "none")
@@ -160,7 +161,7 @@ def test_streams_lose_nothing_however_late_they_are_read(random, detokenizer, lo
                 assert run.streamed[index].logprobs == got.logprobs
 
 
-@settings(max_examples=6)
+@examples(6)
 @given(randoms)
 def test_tokenizers_with_byte_fallback_are_delivered_alike(paths, random):
     """Against each other and, where nothing stops them, against the library."""

@@ -4,7 +4,8 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.builtin.device import DeviceBatch
@@ -57,7 +58,7 @@ def test_scripted_values_are_the_same_whether_a_step_yields_one_token_or_three()
             np.testing.assert_array_equal(several[:, nth], single[:, 0])
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.integers(0, 5), st.integers(1, 4), st.integers(0, 2**40))
 def test_scripted_values_are_such_as_a_sampler_could_give(num_logprobs, num_rows, first_index):
     requests = [(first_index + row, 3 * row) for row in range(num_rows)]
@@ -79,7 +80,7 @@ def test_nothing_is_drawn_where_nothing_is_asked_for():
 
 
 @both
-@settings(max_examples=100)
+@examples(100)
 @given(every_count, st.integers(0, 4), st.data())
 def test_each_request_gets_its_own_positions(kind, counts, num_logprobs, data):
     width = max(counts, default=1) or 1

@@ -6,8 +6,9 @@ from random import Random
 
 import conformance
 import pytest
+from examples import examples
 from harness_free import check_against_oracle, draw_requests, null_config, run
-from hypothesis import given, settings
+from hypothesis import given
 
 from engines.builtin.engine import Engine
 from engines.builtin.registries import REPRESENTATIONS
@@ -41,7 +42,7 @@ class Columns:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60)
+@examples(60)
 @given(batch=conformance.batches())
 def test_conforms(name, batch):
     conformance.check(REPRESENTATIONS.load(name)(), *batch)

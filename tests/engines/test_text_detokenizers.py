@@ -5,7 +5,8 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from examples import examples
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizer_files import BYTEWISE, OTHERS
 from tokenizers import Tokenizer
@@ -82,7 +83,7 @@ def stream(detokenizer, steps: list[list[int]], reason=FinishReason.LENGTH) -> t
 
 @every_bytewise
 @both
-@settings(max_examples=400)
+@examples(400)
 @given(random=randoms, count=st.integers(0, 40))
 def test_any_split_ends_in_the_text_of_all_tokens(cases, name, kind, random, count):
     case = cases[name]
@@ -97,7 +98,7 @@ def test_any_split_ends_in_the_text_of_all_tokens(cases, name, kind, random, cou
 
 
 @pytest.mark.parametrize("name", sorted(OTHERS.keys() - {"strips_the_end"}))
-@settings(max_examples=100)
+@examples(100)
 @given(random=randoms, count=st.integers(0, 15))
 def test_other_decoders_end_in_the_librarys_text_too(cases, name, random, count):
     case = cases[name]
@@ -107,7 +108,7 @@ def test_other_decoders_end_in_the_librarys_text_too(cases, name, random, count)
 
 
 @pytest.mark.parametrize("name", ["shipped", "byte_level", "metaspace"])
-@settings(max_examples=300)
+@examples(300)
 @given(random=randoms, count=st.integers(0, 40))
 def test_both_show_the_same_at_each_token(cases, name, random, count):
     case = cases[name]
@@ -126,7 +127,7 @@ def test_both_show_the_same_at_each_token(cases, name, random, count):
 
 
 @pytest.mark.parametrize("name", ["llama_2", "gemma"])
-@settings(max_examples=300)
+@examples(300)
 @given(text=st.text(max_size=12))
 @example("  两  🙂 e\u0301")
 def test_byte_fallback_shows_a_character_with_its_last_byte(cases, name, text):
@@ -203,7 +204,7 @@ def test_a_file_that_is_no_tokenizer_is_refused(tmp_path, kind):
         kind(str(path), 10)
 
 
-@settings(max_examples=1000)
+@examples(1000)
 @given(st.lists(st.binary(max_size=7) | st.text(max_size=3).map(str.encode), max_size=4))
 def test_where_text_ends_within_a_character_by_its_last_four_bytes(parts):
     data = b"".join(parts)

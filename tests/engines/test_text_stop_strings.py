@@ -4,7 +4,8 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.builtin.text.row_bytes import RowBytes
@@ -43,7 +44,7 @@ def first_stop(text: str, begin: int, stop: tuple[str, ...]):
     return None
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(texts, st.integers(0, 12), stops)
 def test_the_stop_string_that_ends_first_is_found(text, num_new, stop):
     num_new = min(num_new, len(text))
@@ -58,7 +59,7 @@ def test_the_stop_string_that_ends_first_is_found(text, num_new, stop):
         assert found == tuple(len(text[:at].encode()) for at in expected)
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(
     st.lists(st.lists(st.integers(0, len(PIECES) - 1), max_size=4), max_size=10),
     stops,
@@ -124,7 +125,7 @@ def test_what_can_never_be_found_is_refused_in_a_sentence(stop, has_text, words)
     check_stop(7, SamplingParams(9), has_text)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.integers(0, 2**32).map(Random))
 def test_the_search_of_all_rows_misses_none(random):
     """Against a search of each; bytes that are no UTF-8 lie between the characters."""
@@ -155,7 +156,7 @@ def test_the_search_of_all_rows_misses_none(random):
             assert found_here or not is_candidate or 0xFE in added, "too many to look at"
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.lists(st.binary(max_size=700), min_size=1, max_size=4))
 def test_rows_of_bytes_can_be_read_from_their_ends(contents):
     text = RowBytes(len(contents))

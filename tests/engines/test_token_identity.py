@@ -5,6 +5,7 @@ from functools import partial
 from random import Random
 
 import pytest
+from examples import examples
 from harness_free import (
     MODES,
     Request,
@@ -18,7 +19,7 @@ from harness_free import (
     wishes,
     with_text,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.builtin.engine import Engine
@@ -47,7 +48,7 @@ def choose_text_parts(random: Random, delivery: str) -> dict[str, str]:
     }
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(randoms)
 def test_every_variant_gives_the_oracles_tokens_and_one_order(random):
     config = draw_config(random)
@@ -73,20 +74,20 @@ def check_texts(random: Random) -> None:
                 assert not any(stop in first.texts[request.index] for stop in request.stop)
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(randoms)
 def test_every_variant_gives_one_text_and_ends_alike(random):
     check_texts(random)
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@examples(150)
 @given(randoms)
 def test_every_variant_gives_one_text_in_thousands_of_runs(random):
     check_texts(random)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(randoms)
 def test_modes_agree_on_the_order_where_nobody_waits(random):
     config = replace(

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 from bytecode_walker import Raised, Walk, codes
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gcbench.call_cost import measure_call
@@ -300,7 +301,7 @@ def without_statements() -> tuple[int, int]:
     return figures([])
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(statements=st.lists(st.sampled_from(KEEPS + DROPS), min_size=1, max_size=40))
 def test_allocations_and_peak_are_those_of_the_statements(without_statements, statements):
     kept, most = 0, 0

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workloads.arrival_check import check_arrivals, deviations, expected_dispersion
@@ -38,7 +39,7 @@ def test_the_figures_are_those_of_the_processes(process, cv):
     st.builds(Poisson, st.floats(0.01, 1e5)),
     st.builds(Gamma, st.floats(0.01, 1e5), st.floats(0.1, 100)),
 ), n=st.integers(2, 3000), seed=SEEDS)  # fmt: skip
-@settings(max_examples=300)
+@examples(300)
 def test_what_is_as_asked_for_is_never_called_otherwise(process, n, seed):
     assert deviations(check_arrivals(sample(process, n, seed)), process.gap_cv) == []
 

@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from examples import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from kernel_oracles import Case, Shape, assert_close, attention_case, attention_oracle
 
@@ -35,9 +36,9 @@ def chunks(draw) -> Case:
     return attention_case(draw(shapes), query_lens, seq_lens, dtype=draw(dtypes), seed=draw(seeds))
 
 
-def as_often(examples: int):
+def as_often(full: int):
     """The interpreter needs up to a second for an example."""
-    return settings(max_examples=examples, suppress_health_check=[HealthCheck.too_slow])
+    return examples(full, [HealthCheck.too_slow])
 
 
 def check_decode(interpreted, case: Case, num_splits: int | None, num_keys: int) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from examples import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from kernel_oracles import (
     Shape,
@@ -29,7 +30,7 @@ KERNEL = "cache_write:rotate_and_cache"
     dtype=st.sampled_from([torch.float32, torch.float16, torch.bfloat16]),
     seed=st.integers(0, 999),
 )
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@examples(15, [HealthCheck.too_slow])
 def test_what_is_rotated_and_where_it_goes(interpreted, shape, query_lens, rotate, dtype, seed):
     seq_lens = [length + 7 * i for i, length in enumerate(query_lens)]
     batch, owned = ragged_batch(query_lens, seq_lens, shape.block_size, seed, "cpu")

@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from examples import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, chisquare
 
@@ -70,7 +71,7 @@ def test_another_seed_request_or_position_draws_anew():
     start=st.sampled_from([0, 1, 1000, 2**31, 2**33 + 5]),
     dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
 )
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@examples(20, [HealthCheck.too_slow])
 def test_kernel_and_reference_draw_the_same(
     interpreted, num_rows, vocab_size, temperature, seed, start, dtype
 ):

@@ -2,14 +2,15 @@
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from examples import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from kernel_oracles import assert_close, random_tensor
 from torch.nn import functional as F
 
 sizes = st.sampled_from([1, 7, 64, 200])
 dtypes = st.sampled_from([torch.float32, torch.float16, torch.bfloat16])
-quick = settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+quick = examples(15, [HealthCheck.too_slow])
 
 
 def tensor(*size, seed, dtype):

@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 import torch
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from tiny_models import VARIANTS, VOCAB_SIZE, Requests, Saved, ThreadRanks, build, save
 
@@ -53,7 +54,7 @@ def test_greedy_tokens_in_two_chunks_and_token_by_token(saved, variant):
 
 
 @pytest.mark.parametrize("variant", ["opt", "llama-gqa", "llama3-rope"])
-@settings(max_examples=15)
+@examples(15)
 @given(data=st.data())
 def test_any_requests_in_any_chunks_in_any_company(saved, variant, data):
     prompts = data.draw(

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from vllm_trials import cell, outputs, schedule
 
@@ -49,7 +50,7 @@ def scheduler_output(new: list[Request], cached: list[Request], num_scheduled: d
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@settings(max_examples=25)
+@examples(25)
 @given(st.randoms(use_true_random=False))
 def test_chunks_preemptions_and_reordered_rows_change_no_token(shape, random: Random):
     count = random.randint(1, 12)

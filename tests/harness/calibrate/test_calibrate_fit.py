@@ -4,7 +4,8 @@ import msgspec
 import numpy as np
 import pytest
 from calibration_points import LOADS, MIDDLE, OPT, Corners, between, decoding, device, times
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.calibrate import Load
@@ -34,14 +35,14 @@ def rates(profile) -> dict[str, float]:
     return {name: getattr(profile, name) or getattr(profile, base(name)) for name in RATES}
 
 
-@settings(max_examples=5)
+@examples(5)
 @given(corners)
 def test_what_is_told_of_a_device_without_noise_is_right(where):
     check_without_noise(where)
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@examples(25)
 @given(corners)
 def test_what_is_told_of_many_devices_without_noise_is_right(where):
     check_without_noise(where)
@@ -57,14 +58,14 @@ def check_without_noise(where):
             assert figure.value == pytest.approx(rates(true)[figure.name], rel=0.02), figure
 
 
-@settings(max_examples=4)
+@examples(4)
 @given(corners, st.integers(0, 99))
 def test_what_is_told_of_a_device_with_3_percent_noise_is_near(where, seed):
     check_with_noise(where, seed)
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@examples(25)
 @given(corners, st.integers(0, 99))
 def test_what_is_told_of_many_devices_with_3_percent_noise_is_near(where, seed):
     check_with_noise(where, seed)

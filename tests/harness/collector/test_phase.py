@@ -5,7 +5,8 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.collector.phase import release_held, set_counter_phase
@@ -40,7 +41,7 @@ def test_the_fixed_phase_is_always_the_same() -> None:
     assert (gen1, gen2) == (0, 1)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(
     seed=st.integers(0, 2**32),
     limits=st.tuples(st.integers(100, 5000), st.integers(1, 50), st.integers(1, 50)),

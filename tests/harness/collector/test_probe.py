@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.collector.policy import DEFAULT_THRESHOLDS
@@ -20,7 +21,7 @@ def collections() -> list[int]:
     return [generation["collections"] for generation in gc.get_stats()]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     limits=st.tuples(st.integers(1, 300), st.integers(0, 12), st.integers(0, 12)),
     batches=st.lists(st.tuples(st.integers(0, 800), st.booleans()), max_size=20),

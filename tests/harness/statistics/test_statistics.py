@@ -2,7 +2,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from noise_model import Noise, ratios, share_with
 from scipy import stats
@@ -48,7 +49,7 @@ def test_8_equal_candidates_are_one_family() -> None:
 # Location and interval.
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(seeds, st.integers(3, 9), st.floats(0.1, 10), st.floats(-5, 5))
 def test_interval_moves_and_stretches_with_its_data(
     seed: int, size: int, stretch: float, shift: float
@@ -106,7 +107,7 @@ def test_fit_finds_the_peak_of_the_likelihood() -> None:
 # Ratios.
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(seeds, st.integers(3, 9))
 def test_swapping_the_cells_inverts_the_ratio(seed: int, rounds: int) -> None:
     first, second = np.exp(np.random.default_rng(seed).standard_t(3, (2, rounds)))

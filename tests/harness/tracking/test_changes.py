@@ -6,7 +6,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from asv_writer import Benchmark, write_benchmarks, write_commit
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.metrics import Metric
@@ -82,7 +83,7 @@ VALUES = st.floats(-1e9, 1e9) | st.integers(-1000, 1000).map(float)
 SIZES = st.sampled_from([0.0, 0.002, 0.02, 1.0])
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(VALUES, VALUES, SIZES, SIZES | st.just(8.0), st.sampled_from(["higher", "lower", "neither"]))
 def test_exact_figures_differ_where_the_metrics_own_rule_says_so(
     before, after, floor, least, direction
@@ -204,7 +205,7 @@ def test_commits_that_are_not_one_each_are_refused(base, head, says):
     assert "\n" not in str(caught.value)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"), VALUES), max_size=8))
 def test_swapping_the_commits_turns_every_verdict(made):
     rows = {(commit, series): value for commit, series, value in made}

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.metrics import METRICS
@@ -37,7 +38,7 @@ def certain(values, **judged):
     return [(c.place, c.verdict) for c in detect(series(values, **judged)) if c.is_alert]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data(), st.integers(LEAST_NIGHTS, 60), st.sampled_from([-0.3, -0.03, 0.03, 0.08, 2.0]))
 def test_a_step_without_noise_is_found_at_its_commit_whatever_the_place(data, nights, step):
     place = data.draw(st.integers(3, nights - LASTING))
@@ -50,7 +51,7 @@ def test_a_step_without_noise_is_found_at_its_commit_whatever_the_place(data, ni
     assert change.found <= max(place + LASTING, LEAST_NIGHTS)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(SEEDS, st.floats(1e-9, 1e9), st.sampled_from([0.0, 0.08, 0.3]))
 def test_another_unit_changes_nothing(seed, factor, step):
     values = noisy(seed, at_25=step)
@@ -64,7 +65,7 @@ def test_another_unit_changes_nothing(seed, factor, step):
         assert b.before == pytest.approx(a.before * factor)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(SEEDS, st.sampled_from(["timing", "exact"]))
 def test_the_other_direction_turns_good_and_bad_and_nothing_else(seed, kind):
     values = noisy(seed, at_20=0.3, at_30=-0.2)
@@ -76,7 +77,7 @@ def test_the_other_direction_turns_good_and_bad_and_nothing_else(seed, kind):
     assert [replace(c, verdict="changed") for c in lower] == neither
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(SEEDS, st.integers(10, 40))
 def test_what_was_certain_stays_as_it_was_said(seed, nights):
     values = noisy(seed, at_15=0.2, at_28=-0.15)
@@ -84,7 +85,7 @@ def test_what_was_certain_stays_as_it_was_said(seed, nights):
     assert detect(series(values))[: len(early)] == early
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.sampled_from([1.0, 2.0, 0.0, -3.0, 1e-300, 1e300, math.nan, math.inf,
                                  -math.inf]), max_size=30),
        st.sampled_from(["timing", "exact"]))  # fmt: skip
@@ -96,7 +97,7 @@ def test_any_input_gets_an_answer(values, kind):
         assert math.isfinite(values[change.place])
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(SEEDS, st.sets(st.integers(0, 39), max_size=12))
 def test_nights_without_a_value_are_as_if_they_had_not_been(seed, missing):
     values = noisy(seed, at_25=0.3)

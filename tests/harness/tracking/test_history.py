@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 import pytest
 from asv_writer import Benchmark, write_benchmarks, write_commit
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.tracking import history
@@ -181,7 +182,7 @@ def measured(draw):
     }
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(measured())
 def test_what_was_written_is_read_back(made):
     benchmarks, commits = made

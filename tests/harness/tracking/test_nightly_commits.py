@@ -4,7 +4,8 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from planted_nights import fast_import, git
 
@@ -67,7 +68,7 @@ def worlds(tmp_path_factory) -> list[World]:
 some = st.sets(st.integers(0, COMMITS - 1))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(0, GRAPHS - 1), st.lists(st.integers(0, COMMITS - 1), min_size=1, max_size=3),
        some, some)  # fmt: skip
 def test_what_is_new_is_what_a_model_says(worlds, which, heads, measured, lost):
@@ -82,7 +83,7 @@ def test_what_is_new_is_what_a_model_says(worlds, which, heads, measured, lost):
     assert left == set(world.hashes) - {world.hashes[each] for each in world.ancestors(heads)}
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(0, GRAPHS - 1), st.integers(0, COMMITS - 1), st.integers(0, COMMITS - 1), some)
 def test_a_range_is_its_first_parents_less_what_is_measured(worlds, which, since, head, measured):
     world = worlds[which]

@@ -4,7 +4,8 @@ import math
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.axes import AXES, Cell
@@ -80,7 +81,7 @@ def test_one_experiment_many_and_the_folder_above(runs):
     assert len(history.load(runs.parent).trials) == 4
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.dictionaries(st.text(min_size=1), st.none() | st.floats(allow_nan=False,
                                                                    allow_infinity=False),
                        min_size=1, max_size=5))  # fmt: skip

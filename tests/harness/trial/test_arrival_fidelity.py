@@ -3,7 +3,8 @@
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from small import CELL, answer, plan, schedule, summary, trial
 
@@ -114,7 +115,7 @@ def test_of_few_requests_nothing_is_said(count, is_told):
     assert bool(check_delivered(of, seen).words) == is_told
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.lists(st.integers(0, 40), min_size=MIN_REQUESTS, max_size=400).filter(
         lambda gaps: any(gaps[1:])

@@ -7,7 +7,8 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from small import CELL, engine, schedule
 
@@ -66,7 +67,7 @@ schedules = st.builds(
 )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(schedules)
 def test_everyone_is_sent_in_order_when_due_and_within_the_cap(of):
     seen = Onlooker(of)
@@ -81,7 +82,7 @@ def test_everyone_is_sent_in_order_when_due_and_within_the_cap(of):
     assert min(seen.in_flight) > 0, "no step of an idle engine"
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(schedules)
 def test_what_was_asked_is_what_came(of):
     seen = Onlooker(of)
@@ -105,7 +106,7 @@ def conversations(draw):
     return replace(of, previous_turn=previous)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(conversations())
 def test_turns_are_sent_when_they_are_due_and_the_one_before_has_ended(of):
     seen = Onlooker(of)

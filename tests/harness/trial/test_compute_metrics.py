@@ -6,7 +6,8 @@ from statistics import mean, median
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from small import CELL, engine, process, schedule
 
@@ -186,7 +187,7 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
     return out
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(observations())
 def test_every_metric_is_what_its_definition_says(seen):
     expected = by_hand(seen)
@@ -202,7 +203,7 @@ def test_every_metric_is_what_its_definition_says(seen):
     assert steady_state.startswith("none: load stays within 5 % of its peak")
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(observations())
 def test_metrics_are_known_ordered_and_of_their_mode(seen):
     order = list(METRICS)

@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau, theilslopes
 
@@ -102,7 +103,7 @@ loads = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 400)), min_size=1, 
 )
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(loads, st.integers(0, 10_000), st.floats(0, 0.3), st.floats(-0.5, 2))
 def test_whatever_is_found_keeps_what_is_promised(load, seed, sd, change):
     times = (noise(len(load), seed, sd) * np.linspace(1, 1 + change, len(load))).astype(np.int64)
