@@ -82,7 +82,7 @@ def recent_changes(
     of_late.sort(key=lambda change: (_ORDER.index(change.verdict), -_size(change)))
     states = Counter(str(each.findings.state) for each in fresh.values())
     return RecentChanges(
-        sentence=_sentence(_when(current, now, of_late), states),
+        sentence=sentence_about(_when(current, now, of_late), states),
         changes=of_late,
         stale=len(examined) - len(fresh),
     )
@@ -112,7 +112,8 @@ def _when(current: pd.DataFrame, now: datetime, of_late: Iterable[Change]) -> st
     return "Last night" if is_recent else f"Measured on {day}"
 
 
-def _sentence(when: str, states: Counter[str]) -> str:
+def sentence_about(when: str, states: Counter[str]) -> str:
+    """How many series are in which of `Examined`'s states, beginning with ``when``."""
     total = sum(states.values())
     if not total or states["insufficient"] == total:
         return f"{when}: too few commits yet to tell a change from none."

@@ -6,7 +6,7 @@ import sys
 import time
 
 _SPIN_NS = 150_000
-_YIELD = select.poll()
+LET_OTHERS_RUN = select.poll()
 """Polling nothing lets go of the GIL in a third of a microsecond; `time.sleep(0)` takes ten and
 more on some virtual machines."""
 _PR_SET_TIMERSLACK = 29
@@ -26,5 +26,5 @@ def wait_until(deadline_ns: int) -> int:
     while (left := deadline_ns - time.perf_counter_ns()) > _SPIN_NS:
         time.sleep((left - _SPIN_NS) / 1e9)
     while (now := time.perf_counter_ns()) < deadline_ns:
-        _YIELD.poll(0)
+        LET_OTHERS_RUN.poll(0)
     return now

@@ -16,7 +16,7 @@ from engines.protocol import EngineDeadError
 from engines.vllm.host_process import HERE
 from engines.vllm.settings import CONTROL_VARIABLE
 
-_REPORT_SECONDS = 60.0
+REPORT_SECONDS = 60.0
 _ORDER = ("engine", "worker")
 
 
@@ -32,14 +32,14 @@ class Control:
     def wait_for(self, roles: list[str]) -> None:
         """Until a process of each role has reported. Raises EngineDeadError where one does not."""
         listener = self._listener._listener._socket  # type: ignore[attr-defined]
-        listener.settimeout(_REPORT_SECONDS)
+        listener.settimeout(REPORT_SECONDS)
         while len(self._connections) < len(roles):
             try:
                 connection = self._listener.accept()
             except TimeoutError:
                 heard = ", ".join(role for role, _ in self._connections) or "none"
                 raise EngineDeadError(
-                    f"of vLLM's processes ({', '.join(roles)}) within {_REPORT_SECONDS:.0f} s only "
+                    f"of vLLM's processes ({', '.join(roles)}) within {REPORT_SECONDS:.0f} s only "
                     f"these reported: {heard}; its plug-in was not loaded there"
                 ) from None
             try:
@@ -110,7 +110,7 @@ def answer(path: str) -> None:
 
 
 def _connect(path: str) -> Connection:
-    deadline = time.monotonic() + _REPORT_SECONDS
+    deadline = time.monotonic() + REPORT_SECONDS
     while True:
         try:
             return Client(path, family="AF_UNIX")

@@ -179,7 +179,7 @@ def gate(
         session.write_json(result)
     finally:
         if session.shows_tables:
-            _show(result)
+            show(result)
     stderr = Console(stderr=True, highlight=False, soft_wrap=True)
     if benchmark_path and result.missing:
         words = "not written, for not everything was measured"
@@ -266,7 +266,8 @@ def _command(axes: Sequence[str], each: Pair) -> str:
     return " ".join([command_line(), shlex.join(flags)]).strip()
 
 
-def _show(result: GateResult) -> None:
+def show(result: GateResult) -> None:
+    """Print it as tables on the terminal."""
     console = make_console()
     print_pairs(gate_header(result), console)
     for table in gate_tables(result):

@@ -140,7 +140,7 @@ def nightly(
             write_json(json_path, result)
     finally:
         if not quiet and json_path != "-":
-            _show(result)
+            show(result)
     ctx.exit(_status(result))
 
 
@@ -164,7 +164,8 @@ def _self_test(night: Night, quiet: bool) -> int:
     return ExitCode.MEASURED if tested else ExitCode.NOT_MEASURED
 
 
-def _show(result: NightlyResult) -> None:
+def show(result: NightlyResult) -> None:
+    """Print it as tables on the terminal."""
     console = make_console()
     print_pairs(nightly_pairs(result), console)
     for alert in result.alerts:

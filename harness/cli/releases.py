@@ -168,7 +168,7 @@ def releases(
         session.write_json(result)
     finally:
         if session.shows_tables:
-            _show(result, tables)
+            show(result, tables)
     if interrupted:
         unwritten = f"; {image_path} is not written" if image_path else ""
         stderr.print(f"interrupted; the trials are in {ran.store.folder}{unwritten}")
@@ -177,7 +177,8 @@ def releases(
         ctx.exit(ExitCode.NOT_MEASURED)
 
 
-def _show(result: ExperimentResult, tables: list[PlainTable]) -> None:
+def show(result: ExperimentResult, tables: list[PlainTable]) -> None:
+    """Print it as tables on the terminal."""
     console = make_console()
     print_pairs(header(result), console)
     for table in tables:

@@ -82,12 +82,13 @@ def _judged(base: pd.DataFrame, head: pd.DataFrame) -> pd.DataFrame:
     table |= {"base": one["commit"], "head": other["commit"], "before": before, "after": after}
     with np.errstate(all="ignore"):  # by zero, or beyond the largest float: infinite
         table["ratio"] = np.where((before == 0) & (after == 0), 1.0, after / before)
-        verdicts = _verdicts(rows, one, other)
+        verdicts = verdicts_of(rows, one, other)
     table["verdict"] = pd.Categorical(verdicts, categories=VERDICTS)
     return pd.DataFrame(table).reset_index(drop=True)
 
 
-def _verdicts(rows: pd.DataFrame, one: pd.DataFrame, other: pd.DataFrame) -> Any:
+def verdicts_of(rows: pd.DataFrame, one: pd.DataFrame, other: pd.DataFrame) -> Any:
+    """The verdict on each row, one of `VERDICTS`: ``one`` is the base, ``other`` the head."""
     before, after = one["value"].to_numpy(), other["value"].to_numpy()
     change = after - before
     floors = (rows[name].to_numpy() for name in ("noise_floor", "least_change"))

@@ -271,7 +271,7 @@ def test_verdicts_of_odd_values_are_pythons_too(large, tab):
     import numpy as np
     import pandas as pd
 
-    from harness.tracking.changes import _verdicts
+    from harness.tracking.changes import verdicts_of
 
     def known(value, usual):
         return usual if value is None else value
@@ -300,7 +300,7 @@ def test_verdicts_of_odd_values_are_pythons_too(large, tab):
         rows = pd.DataFrame({"direction": [direction], "kind": [kind], "noise_floor": [floor],
                              "least_change": [least]})  # fmt: skip
         with np.errstate(all="ignore"):
-            expected = _verdicts(rows, *frames)[0]
+            expected = verdicts_of(rows, *frames)[0]
         assert found == expected, (series, sides)
 
 

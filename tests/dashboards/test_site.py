@@ -34,7 +34,7 @@ from dashboards import script
 from dashboards.commits import checked_address, commits, remote_address
 from dashboards.grid import against, layout, sparkline
 from dashboards.names import Names
-from dashboards.recent_changes import _sentence, recent_changes, steps
+from dashboards.recent_changes import recent_changes, sentence_about, steps
 from dashboards.series import all_series
 from dashboards.site import build
 from harness.axes import Cell
@@ -166,7 +166,7 @@ def test_two_days_later_it_does_not_speak_of_last_night(small):
     ],
 )  # fmt: skip
 def test_sentences(states, sentence):
-    assert _sentence("N", Counter(states)) == sentence
+    assert sentence_about("N", Counter(states)) == sentence
 
 
 def test_series_not_measured_at_the_newest_commit_are_left_out_and_said(small):

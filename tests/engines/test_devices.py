@@ -68,7 +68,7 @@ def fake_time(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
     fake = FakeTime()
     monkeypatch.setattr(modelled, "time", fake)
     monkeypatch.setattr(deadline, "time", fake)
-    monkeypatch.setattr(deadline, "_YIELD", fake)
+    monkeypatch.setattr(deadline, "LET_OTHERS_RUN", fake)
     return fake
 
 

@@ -138,12 +138,12 @@ def test_both_are_named_where_both_have_ended(control, start):
 
 
 def test_one_that_never_reports_is_not_waited_for_for_ever(control, start, monkeypatch):
-    monkeypatch.setattr(module, "_REPORT_SECONDS", 0.1)
+    monkeypatch.setattr(module, "REPORT_SECONDS", 0.1)
     with pytest.raises(EngineDeadError, match="only these reported: none"):
         control.wait_for(["engine", "worker"])
-    monkeypatch.setattr(module, "_REPORT_SECONDS", 30)
+    monkeypatch.setattr(module, "REPORT_SECONDS", 30)
     connected(control, start, ENGINE)
-    monkeypatch.setattr(module, "_REPORT_SECONDS", 0.1)
+    monkeypatch.setattr(module, "REPORT_SECONDS", 0.1)
     with pytest.raises(EngineDeadError, match="only these reported: engine; its plug-in"):
         control.wait_for(["engine", "worker"])
 
@@ -167,6 +167,6 @@ def test_nothing_is_left_of_it(control, start):
 def test_the_trials_own_process_does_not_report_to_itself(control, monkeypatch):
     monkeypatch.delenv(HOST_PATH_VARIABLE, raising=False)
     general()
-    monkeypatch.setattr(module, "_REPORT_SECONDS", 0.05)
+    monkeypatch.setattr(module, "REPORT_SECONDS", 0.05)
     with pytest.raises(EngineDeadError, match="reported: none"):
         control.wait_for(["engine"])

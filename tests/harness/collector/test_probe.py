@@ -121,7 +121,9 @@ from harness.collector.probe import Probe
 gc.collect()
 gc.disable()
 probe = Probe()
-record = probe._record
+probe.start()
+record = gc.callbacks[-1]
+probe.stop()
 infos = [{"generation": g, "collected": 10**6, "uncollectable": 0} for g in (0, 1, 2)]
 before, before = gc.get_count()[0], gc.get_count()[0]  # the first makes a tuple to be reused
 for _ in range(3000):

@@ -1,11 +1,8 @@
 """What people read, from made-up results: golden text at 100 columns, without colour."""
 
-import io
-import os
-from pathlib import Path
-
 import msgspec
 import pytest
+from golden_text import assert_golden, printed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +23,6 @@ from harness.report import (
     experiment_markdown,
     experiment_tables,
     list_table,
-    make_console,
     metrics_markdown,
     noise_table,
     trial_table,
@@ -39,36 +35,6 @@ from harness.report.trial import by_subject
 from harness.statistics.median_interval import median_interval
 from harness.statistics.noise_floor import NoiseFloor
 from harness.trial.spec import TrialFailure, TrialResult
-
-GOLDEN = Path(__file__).parents[2] / "golden"
-
-
-def assert_golden(name: str, text: str) -> None:
-    path = GOLDEN / name
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert text == path.read_text(), f"{name} changed; if meant, run with UPDATE_GOLDEN=1"
-
-
-def printed(print_it, *args, **kwargs) -> str:
-    file = io.StringIO()
-    console = make_console(file)
-    print_it(*args, console=console, **kwargs)
-    text = "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
-    assert max(map(len, text.splitlines())) <= 100
-    assert "\x1b" not in text
-    return text
-
-
-def shown_by(command, result) -> str:
-    """What a command's module prints of a result on a terminal."""
-
-    def show(console):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(command, "make_console", lambda: console)
-            command._show(result)
-
-    return printed(show)
 
 
 def samples(name: str, *values: float | None) -> MetricSamples:

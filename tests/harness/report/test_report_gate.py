@@ -5,9 +5,9 @@ import re
 import msgspec
 import pytest
 from gate_results import ARRAYS, EXACT, LISTS, cell, exact, result, timing
+from golden_text import NASTY, assert_golden, shown_by
 from hypothesis import example, given
 from hypothesis import strategies as st
-from test_report import assert_golden, shown_by
 
 from harness.axes import Cell
 from harness.cli import gate as gate_command
@@ -147,12 +147,6 @@ def test_long_names_of_cells_lose_nothing():
     of = result([cell(name, "worse", OBJECTS, timing(0.05, 0.05, "code"))])
     text = "".join(terminal(of).split())
     assert text.count(name) >= 4
-
-
-NASTY = (
-    "`a` <img src=x onerror=alert(1)> | **bold** [link](javascript:alert(1)) ![i](http://t.co/x) "
-    "@octocat #1 https://example.org www.example.org <!-- ``` --> </details> &lt; ~~gone~~ _it_ $x$"
-)
 
 
 def test_nothing_of_a_commit_becomes_markup():

@@ -4,9 +4,8 @@ import re
 
 import msgspec
 import pytest
+from golden_text import NASTY, assert_golden, shown_by
 from markdown_it import MarkdownIt
-from test_report import assert_golden, shown_by
-from test_report_gate import NASTY
 
 from harness.cli import nightly as nightly_command
 from harness.report.nightly import failed_lines, nightly_headline, nightly_markdown

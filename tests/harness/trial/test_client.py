@@ -283,9 +283,10 @@ def test_warming_up_fills_the_batch():
 def test_warming_up_tells_a_prefix_cache_nothing_of_what_is_to_come():
     of = schedule([3] * 4, prompt_lens=np.full(4, 40))
     seen, prompts = Onlooker(of), []
+    add = seen.engine.add_request
     seen.engine.add_request = lambda index, prompt, params: (
         prompts.append(prompt),
-        seen._add(index, prompt, params),
+        add(index, prompt, params),
     )
     warm_up(seen.engine, of, 8)
     to_come = [of.prompt_token_ids(i)[:16].tolist() for i in range(4)]
@@ -351,7 +352,7 @@ def test_a_clock_that_was_stopped_waits_by_its_own_time(monkeypatch):
     fake = FakeTime()
     monkeypatch.setattr("harness.trial.clock.time", fake)
     monkeypatch.setattr("engines.deadline.time", fake)
-    monkeypatch.setattr("engines.deadline._YIELD", fake)
+    monkeypatch.setattr("engines.deadline.LET_OTHERS_RUN", fake)
     clock = PausedClock()
     clock.stop_during(lambda: fake.sleep(5.0))
     moment = clock.now() + 2_000_000
