@@ -57,7 +57,10 @@ def fit(x: FloatArray, location: FloatArray | float | None = None) -> Fit:
 
 def likelihood_ratio(x: FloatArray, location: FloatArray | float = 0.0) -> FloatArray:
     """Twice the log-likelihood that ``[..., n]`` loses when its location is held; at least 0."""
-    free, held = fit(x), fit(x, location)
+    return _ratio(fit(x), fit(x, location))
+
+
+def _ratio(free: Fit, held: Fit) -> FloatArray:
     return np.maximum(2 * (free.log_likelihood - held.log_likelihood), 0.0)
 
 
@@ -72,7 +75,8 @@ def reference(size: int) -> Reference:
 @lru_cache
 def _draw(size: int) -> Reference:
     draws = np.random.default_rng(size).standard_normal((_DRAWS, size))
-    return Reference(np.sort(likelihood_ratio(draws)), float(fit(draws).scale.mean()))
+    free = fit(draws)
+    return Reference(np.sort(_ratio(free, fit(draws, 0.0))), float(free.scale.mean()))
 
 
 def interval(x: FloatArray, confidence: float = 0.95) -> tuple[float, float]:

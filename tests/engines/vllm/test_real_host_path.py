@@ -14,7 +14,7 @@ from vllm_trials import TIMEOUT_SECONDS, cell, outputs, run, schedule, trial
 from engines.protocol import FinishReason
 from harness.collector.policy import DEFAULT_THRESHOLDS
 from harness.collector.result import ProcessResult
-from harness.experiment.local_executor import _TrialProcess
+from harness.experiment.local_executor import TrialProcess
 from harness.trial.spec import TrialFailure, TrialResult
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
@@ -147,7 +147,7 @@ def offspring(pid: int) -> list[psutil.Process]:
     return psutil.Process(pid).children(recursive=True)
 
 
-def wait_for(happened: Callable[[], bool], process: _TrialProcess) -> None:
+def wait_for(happened: Callable[[], bool], process: TrialProcess) -> None:
     while not happened():
         assert process._process.poll() is None
 
@@ -164,8 +164,8 @@ def test_a_process_of_vllm_that_is_killed_ends_the_trial_in_a_sentence(tmp_path,
         for axis in killed
     ]  # fmt: skip
     with (
-        _TrialProcess(asked[0], TIMEOUT_SECONDS) as one,
-        _TrialProcess(asked[1], TIMEOUT_SECONDS) as other,
+        TrialProcess(asked[0], TIMEOUT_SECONDS) as one,
+        TrialProcess(asked[1], TIMEOUT_SECONDS) as other,
     ):
         for each in (one, other):
             each.wait_until_ready()

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from small import plan, schedule, summary, trial
 
-from harness.experiment.local_executor import isolate
+from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.result import ExperimentResult
 from harness.experiment.store import TrialKey, trial_key
 from harness.suites.figures import figures
@@ -27,7 +27,7 @@ OVERLAPPED = msgspec.structs.replace(COLUMNS, output_processing="overlapped")
 def run(folder: Path, *cells: Cell) -> dict[Cell, TrialResult]:
     asked = [trial(DECODE, folder, cell) for cell in cells]
     found = {}
-    for cell, outcome in zip(cells, isolate(asked, 60), strict=True):
+    for cell, outcome in zip(cells, LocalExecutor(60).run(asked), strict=True):
         assert isinstance(outcome, TrialResult), outcome.reason
         found[cell] = outcome
     return found
