@@ -199,7 +199,7 @@ class StepEngine(EngineProcess, Protocol):
         ...
 
     def abort_request(self, request_index: int) -> None:
-        """End a request now; unknown or finished ones are left alone, as in vLLM."""
+        """End a request now and forget it; unknown or finished ones are left alone, as in vLLM."""
         ...
 
     def has_unfinished_requests(self) -> bool:

@@ -177,12 +177,14 @@ class Engine:
         self._scheduler.add(Request(request_index, prompt_token_ids, params, priority))
 
     def abort_request(self, request_index: int) -> None:
-        """End a request now; unknown or finished ones are left alone, as in vLLM."""
+        """End a request now and forget it; unknown or finished ones are left alone, as in vLLM."""
         row = self._scheduler.table.row_of.get(request_index)
         if row is not None:
-            self._retire(np.array([row], np.int32))
-        elif request := self._scheduler.abort_waiting(request_index):
-            self._finished[request_index] = request.output_token_ids
+            self._delivery.retire(row)
+            self._scheduler.finish(np.array([row], np.int32))
+        elif not self._scheduler.abort_waiting(request_index):
+            return
+        self._delivery.forget(request_index)
 
     def has_unfinished_requests(self) -> bool:
         """Whether another step has anything to do."""

@@ -45,7 +45,8 @@ class Request(NamedTuple):
 class Run(NamedTuple):
     """What became of the requests, by number; and the order in which the unaborted ended.
 
-    ``texts``: empty without a detokenizer.
+    ``tokens`` and ``texts`` of an aborted one are what it had then, as far as it can be asked for:
+    nothing while it waits. ``texts``: empty without a detokenizer.
     """
 
     tokens: dict[int, list[int]]
@@ -159,6 +160,7 @@ def run(engine: Engine, requests: Sequence[Request]) -> Run:
     counted: dict[int, int] = defaultdict(int)
     reasons: dict[int, FinishReason] = {}
     order: list[int] = []
+    aborted: dict[int, tuple[list[int], str] | None] = {}
     last = max(max(r.add_at, r.abort_at or 0) for r in requests)
     step = 0
     while step <= last or engine.has_unfinished_requests():
@@ -166,9 +168,10 @@ def run(engine: Engine, requests: Sequence[Request]) -> Run:
             if request.add_at == step:
                 add(engine, request)
             if request.abort_at == step and request.index not in reasons:
-                engine.abort_request(request.index)
                 if request.add_at <= step:
                     reasons[request.index] = FinishReason.ABORT
+                    aborted[request.index] = _so_far(engine, request.index)
+                engine.abort_request(request.index)
         output = engine.step()
         for index, count in _rows(output):
             counted[index] += count
@@ -181,13 +184,31 @@ def run(engine: Engine, requests: Sequence[Request]) -> Run:
         step += 1
         assert step < 5000, "the engine makes no progress"
     has_text = engine.config.detokenizer != "none"
-    texts = {r.index: engine.output_text(r.index) for r in requests} if has_text else {}
-    tokens_of = {request.index: engine.output_token_ids(request.index) for request in requests}
+    ended = [request.index for request in requests if request.index not in aborted]
+    texts = {index: engine.output_text(index) for index in ended} if has_text else {}
+    tokens_of = {index: engine.output_token_ids(index) for index in ended}
     assert all(tokens.dtype == np.int32 for tokens in tokens_of.values())
     kept = {index: tokens.tolist() for index, tokens in tokens_of.items()}
+    for index, had in aborted.items():
+        if had is None:
+            counted.pop(index, None)
+            streamed.pop(index, None)
+        kept[index], text = had or ([], "")
+        texts |= {index: text} if has_text else {}
     assert {index: len(tokens) for index, tokens in kept.items() if tokens} == counted
     assert not streamed or {i: tokens for i, tokens in kept.items() if tokens} == streamed
     return Run(kept, reasons, order, texts)
+
+
+def _so_far(engine: Engine, index: int) -> tuple[list[int], str] | None:
+    """A running request's tokens and text; None of one that waits."""
+    try:
+        (completion,) = engine.request_output(index).outputs
+    except KeyError:
+        return None
+    tokens = completion.token_ids
+    assert isinstance(tokens, list)
+    return list(tokens), getattr(completion, "text", "")
 
 
 def _rows(output: StepOutput) -> Iterator[tuple[int, int]]:

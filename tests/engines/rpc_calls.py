@@ -1,8 +1,13 @@
 """What the tests call in an engine's processes: pickled by name, so in a module of its own."""
 
+import gc
 import os
 import signal
 import threading
+from collections import deque
+from types import BuiltinFunctionType, FunctionType, ModuleType
+
+_NOT_ITS_OWN = (type, ModuleType, FunctionType, BuiltinFunctionType)
 
 
 def describe(process):
@@ -76,3 +81,17 @@ def fail(process, role):
 def refuse(process, role: str, sentence: str) -> None:
     if process.role == role:
         raise ValueError(sentence)
+
+
+def num_held(process) -> int:
+    """Entries of all containers that are reachable from a process of the engine."""
+    seen, left, count = set(), [process], 0
+    while left:
+        thing = left.pop()
+        if id(thing) in seen or isinstance(thing, _NOT_ITS_OWN):
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, dict | list | set | frozenset | tuple | deque):
+            count += len(thing)
+        left += gc.get_referents(thing)
+    return count
