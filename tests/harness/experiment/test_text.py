@@ -6,20 +6,23 @@ from typing import Any
 
 import msgspec
 import pytest
-from small import plan, schedule, summary, trial
+from small import CELL, plan, schedule, summary, trial
 
+from harness.axes import Cell
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.result import ExperimentResult
-from harness.experiment.store import TrialKey, trial_key
+from harness.experiment.run import PlanRun
+from harness.experiment.store import RunStore, TrialKey, trial_key
 from harness.suites.figures import figures
-from harness.suites.measure import Measured
-from harness.trial.spec import Cell, TrialResult
+from harness.suites.measure import SuiteRun
+from harness.trial.spec import TrialResult
 
 ROOT = Path(__file__).parents[3]
 DECODE = schedule([30] * 20 + [1])
-PLAIN = Cell(workload="small", device="null", batch_size=8)
+PLAIN = CELL
 STREAM = msgspec.structs.replace(PLAIN, detokenizer="decode_stream")
 TABLE = msgspec.structs.replace(PLAIN, detokenizer="byte_table")
+NOTHING_RAN = PlanRun(plan([PLAIN]), {}, [], RunStore(Path(), "none"), is_interrupted=False)
 COLUMNS = msgspec.structs.replace(TABLE, representation="flat_arrays", delivery="columnar")
 OVERLAPPED = msgspec.structs.replace(COLUMNS, output_processing="overlapped")
 
@@ -47,7 +50,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[Cell, TrialResult]
     """Of this tree, and of one whose byte table was given a bug."""
     folder = tmp_path_factory.mktemp("text")
     shutil.copytree(ROOT / "engines", folder / "tree" / "engines")
-    table = folder / "tree" / "engines" / "builtin" / "text" / "byte_table.py"
+    table = folder / "tree" / "engines" / "builtin" / "text" / "token_pieces.py"
     source = table.read_text()
     assert "return token_bytes(token)\n" in source
     table.write_text(source.replace("token_bytes(token)\n", "token_bytes(token).lower()\n"))
@@ -90,11 +93,11 @@ def test_another_tokenizer_makes_another_text(results: dict[Cell, TrialResult]) 
 
 def test_the_suites_refuse_other_text_too(results: dict[Cell, TrialResult]) -> None:
     result = compared({cell: results[cell] for cell in (PLAIN, STREAM, TABLE)})
-    figures([], [Measured(result, {}, store=None)])  # type: ignore[arg-type]
-    other = msgspec.structs.replace(result.cells[2], text_sha256="other")
+    figures([], [SuiteRun(result, NOTHING_RAN)])
+    other = msgspec.structs.replace(result.cells[2], text_sha256=["other"])
     result = msgspec.structs.replace(result, cells=[*result.cells[:2], other])
     with pytest.raises(ValueError, match="produced other text than"):
-        figures([], [Measured(result, {}, store=None)])  # type: ignore[arg-type]
+        figures([], [SuiteRun(result, NOTHING_RAN)])
 
 
 def _as(result: TrialResult, cell: Cell) -> TrialResult:
