@@ -18,6 +18,11 @@ def register() -> None:
     settings.load_profile("quick")
 
 
+def every() -> int:
+    """Of what is gone through in order, and all of it by the full profile, each so many-th."""
+    return FULL // settings().max_examples
+
+
 def examples(full: int, unchecked: Iterable[HealthCheck] = ()) -> settings:
     """For a property that the full profile tries ``full`` times, and quick in proportion."""
     tried = max(2, full * settings().max_examples // FULL)

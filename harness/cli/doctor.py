@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from harness.cli.exit_codes import ExitCode
+from harness.cli.session import checked
 from harness.experiment.store import write_json
 from harness.machine.doctor import check
 from harness.report.lists import doctor_table
@@ -31,6 +32,7 @@ Examples:
 @click.pass_context
 def doctor(ctx: click.Context, output: Path, json_path: str | None) -> None:  # fmt: skip
     """Look at Python, torch, cores, timers, load and memory; exit 3 if measuring is hopeless."""
+    checked(json_path, "--json")
     findings = check(output)
     if json_path:
         write_json(json_path, [finding._asdict() for finding in findings])

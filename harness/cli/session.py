@@ -5,13 +5,13 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
+from engines.nearest import nearest
 from engines.registry import ENGINES
 from harness.axes import Cell
 from harness.cli.options import take_axes, take_workloads
@@ -81,10 +81,8 @@ class Session:
             raise ValueError(f"--repeats {repeats}: must be at least 1")
         known = [metric.name for metric in METRICS.values() if metric.decides]
         if decide and decide not in known:
-            near = get_close_matches(decide, known, n=3, cutoff=0.4) or known
-            raise ValueError(
-                f"--decide {decide}: no metric that can decide; nearest: {', '.join(near)}"
-            )
+            near = ", ".join(nearest(decide, known))
+            raise ValueError(f"--decide {decide}: no metric that can decide; nearest: {near}")
         runner = self.runner
         if resume and not (runner.output / resume / "plan.json").exists():
             raise ValueError(f"--resume {resume}: no experiment of this name in {runner.output}")

@@ -1,12 +1,12 @@
 """From axes to cells: crosses them, leaves out what contradicts itself, groups what compares."""
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from itertools import product
 from typing import NamedTuple
 
 import msgspec
 
+from engines.nearest import nearest
 from engines.protocol import EngineClass
 from engines.registry import ENGINES
 from harness.axes import AXES, Cell
@@ -126,8 +126,8 @@ def baselines(cells: Sequence[Cell], wanted: Mapping[str, str]) -> list[int]:
     """
     for axis in wanted:
         if axis not in AXES:
-            near = get_close_matches(axis, AXES, n=3, cutoff=0.4) or AXES
-            raise ValueError(f"--baseline: there is no axis {axis!r}; nearest: {', '.join(near)}")
+            near = ", ".join(nearest(axis, AXES))
+            raise ValueError(f"--baseline: there is no axis {axis!r}; nearest: {near}")
     found: dict[int, int] = {}
     for index, (cell, group) in enumerate(zip(cells, groups(cells), strict=True)):
         if all(str(getattr(cell, axis)) == value for axis, value in wanted.items()):

@@ -30,7 +30,7 @@ def gcbench(arguments: str, **environment: str) -> subprocess.CompletedProcess[s
 @pytest.mark.parametrize(
     ("redirected", "words"), [("> /dev/full", "No space left on device"), (">&-", "it is closed")]
 )
-@pytest.mark.parametrize("arguments", ["list policies", "--help", "doctor --json -"])
+@pytest.mark.parametrize("arguments", ["list policies", "--help", "workload show chat --json -"])
 def test_standard_output_that_takes_nothing_is_one_sentence(arguments, redirected, words):
     ended = gcbench(f"{arguments} {redirected}")
     assert ended.returncode == 74

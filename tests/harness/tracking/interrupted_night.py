@@ -131,17 +131,17 @@ def try_out(kind: str, folder: Path, number: int) -> tuple[bool, str]:
     return status == _DONE, ""
 
 
-def main(kind: str, folder: Path) -> None:
-    """Go on until a night ends of itself."""
+def main(kind: str, folder: Path, every: int) -> None:
+    """Interrupt nights at each ``every``-th operation, until one ends of itself."""
     folder.mkdir(parents=True)
     number, wrong, ended = 0, list[str](), False
     while not ended:
         ended, sentence = try_out(kind, folder / str(number), number)
         if sentence:
             wrong.append(f"{kind} at operation {number}: {sentence}")
-        number += 1
-    print(json.dumps({"interruptions": number - 1, "wrong": wrong}))
+        number += every
+    print(json.dumps({"interruptions": number - every, "wrong": wrong}))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from examples import every
 from planted_nights import EXACT, Nights
 
 from harness.files import StoreError
@@ -23,7 +24,8 @@ PATH = os.pathsep.join(map(str, (ROOT, HERE)))
 @pytest.mark.parametrize("kind", ["killed", "full"])
 def test_wherever_a_night_ends_nothing_is_lost_or_measured_twice(tmp_path, kind):
     done = subprocess.run(
-        [sys.executable, str(HERE / "interrupted_night.py"), kind, str(tmp_path / "nights")],
+        [sys.executable, str(HERE / "interrupted_night.py"), kind, str(tmp_path / "nights"),
+         str(every())],
         env=os.environ | {"PYTHONPATH": PATH, "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
