@@ -13,8 +13,6 @@ LEFT = {
     "engines/test_devices.py",
     "engines/test_scheduler.py",
     "engines/test_worker_process.py",
-    "engines/vllm/test_real_host_path.py",
-    "harness/experiment/test_local_executor.py",
 }
 """Files that still do. None may come to them."""
 

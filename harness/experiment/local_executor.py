@@ -133,6 +133,13 @@ class TrialProcess:
             assert stream is not None
             stream.close()
 
+    @property
+    def pid(self) -> int:
+        """Of the interpreter, and of its process group. ProcessLookupError where none started."""
+        if self._process is None:
+            raise ProcessLookupError("the trial's interpreter was not started")
+        return self._process.pid
+
     def _kill(self) -> None:
         assert self._process is not None
         with suppress(ProcessLookupError):

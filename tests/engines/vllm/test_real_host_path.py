@@ -149,7 +149,7 @@ def offspring(pid: int) -> list[psutil.Process]:
 
 def wait_for(happened: Callable[[], bool], process: TrialProcess) -> None:
     while not happened():
-        assert process._process.poll() is None
+        assert psutil.Process(process.pid).status() != psutil.STATUS_ZOMBIE
 
 
 def test_a_process_of_vllm_that_is_killed_ends_the_trial_in_a_sentence(tmp_path, short_folder):
@@ -177,8 +177,8 @@ def test_a_process_of_vllm_that_is_killed_ends_the_trial_in_a_sentence(tmp_path,
             at = sum(log.read().modelled_ns > 0 for log in logs)
             each.go()
             wait_for(lambda at=at: sum(log.read().modelled_ns > 0 for log in logs) > at, each)
-            started += offspring(each._process.pid)
-            (victim,) = (p for p in offspring(each._process.pid) if p.name() == name)
+            started += offspring(each.pid)
+            (victim,) = (p for p in offspring(each.pid) if p.name() == name)
             victim.kill()
             outcomes.append(each.measure())
     for outcome, role in zip(outcomes, ("worker", "engine"), strict=True):

@@ -331,11 +331,11 @@ def test_a_worker_or_a_trial_that_is_killed_while_it_measures_is_told_apart(tmp_
     ):
         one.wait_until_ready()
         other.wait_until_ready()
-        (worker,) = psutil.Process(one._process.pid).children()
+        (worker,) = psutil.Process(one.pid).children()
         worker.kill()
         outcome = one.measure()
-        (orphan,) = psutil.Process(other._process.pid).children()
-        os.kill(other._process.pid, signal.SIGKILL)
+        (orphan,) = psutil.Process(other.pid).children()
+        os.kill(other.pid, signal.SIGKILL)
         killed = other.measure()
     assert isinstance(outcome, TrialFailure)
     assert outcome.kind == "crashed"
@@ -357,7 +357,7 @@ def test_a_trial_and_its_worker_end_with_a_parent_that_is_killed(tmp_path):
         asked = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Trial)
         with TrialProcess(asked, 60) as begun:
             begun.wait_until_ready()
-            print(begun._process.pid, flush=True)
+            print(begun.pid, flush=True)
             begun.measure()
     """)
     with subprocess.Popen(
