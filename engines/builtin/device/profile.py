@@ -9,7 +9,8 @@ import numpy as np
 from engines.builtin.device import DeviceBatch
 from engines.nearest import nearest
 
-_SHIPPED = Path(__file__).parent / "profiles"
+SHIPPED = Path(__file__).parent / "profiles"
+"""The folder of the profiles that come with the package."""
 
 
 class FitError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,7 +86,7 @@ class DeviceProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 def shipped_profiles() -> list[str]:
     """Names of the profiles that come with the package."""
-    return sorted({path.stem.removesuffix(".calibrated") for path in _SHIPPED.glob("*.toml")})
+    return sorted({path.stem.removesuffix(".calibrated") for path in SHIPPED.glob("*.toml")})
 
 
 def load_profile(name_or_path: str) -> DeviceProfile:
@@ -95,7 +96,7 @@ def load_profile(name_or_path: str) -> DeviceProfile:
     """
     path = Path(name_or_path)
     if path.suffix != ".toml":
-        candidates = [_SHIPPED / f"{name_or_path}{tail}" for tail in (".calibrated.toml", ".toml")]
+        candidates = [SHIPPED / f"{name_or_path}{tail}" for tail in (".calibrated.toml", ".toml")]
         found = next((candidate for candidate in candidates if candidate.exists()), None)
         if found is None:
             near = ", ".join(nearest(name_or_path, shipped_profiles()))
