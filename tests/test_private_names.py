@@ -10,7 +10,6 @@ LEFT = {
     "engines/model/test_reference_ops.py",
     "engines/test_contract_hazards.py",
     "engines/test_delivery_outputs.py",
-    "engines/test_scheduler.py",
     "engines/test_worker_process.py",
 }
 """Files that still do. None may come to them."""

@@ -64,7 +64,7 @@ class Scheduler:
         self.num_preemptions = 0
         self._num_arrived = 0
         self._running = np.empty(0, np.int32)
-        self._num_prefilling = 0
+        self.num_prefilling = 0  # running requests whose prompt is not computed yet
 
     def add(self, request: Request) -> None:
         """Queue a request. Raises ValueError where it could never be served."""
@@ -104,7 +104,7 @@ class Scheduler:
             new = np.array([each.row for each in admitted], np.int32)
             chunks = np.array([each.chunk for each in admitted], np.int32)
             self._running = np.concatenate([self._running, new])
-            self._num_prefilling += len(new)
+            self.num_prefilling += len(new)
             rows = np.concatenate([rows, new])
             num_scheduled = np.concatenate([num_scheduled, chunks])
         if not len(rows):
@@ -126,7 +126,7 @@ class Scheduler:
         if table.num_under_way.any():
             rows = rows[~table.awaits_its_last(rows)]
         num_scheduled = np.full(len(rows), self._tokens_per_step, np.int32)
-        if self._num_prefilling:
+        if self.num_prefilling:
             left = table.num_prefill_tokens[rows] - table.num_computed_tokens[rows]
             num_scheduled = np.where(left > 0, left, num_scheduled).astype(np.int32)
         if num_scheduled.sum() > self._config.max_num_batched_tokens:
@@ -144,7 +144,7 @@ class Scheduler:
 
     def _lacks_blocks(self, rows: Int32Array, num_scheduled: Int32Array) -> bool:
         num_free = self.kv_cache.pool.num_free
-        if not self._num_prefilling and len(rows) * self._most_blocks_per_decode <= num_free:
+        if not self.num_prefilling and len(rows) * self._most_blocks_per_decode <= num_free:
             return False
         return self.kv_cache.num_short(rows, num_scheduled) > num_free
 
@@ -193,13 +193,13 @@ class Scheduler:
     def _advance(self, rows: Int32Array, num_scheduled: Int32Array) -> BoolArray | None:
         """Count the tokens as computed; bool mask of the rows that sample, or None for all."""
         table = self.table
-        if not self._num_prefilling:
+        if not self.num_prefilling:
             table.num_computed_tokens[rows] += num_scheduled
             return None
         prefilling = table.num_computed_tokens[rows] < table.num_prefill_tokens[rows]
         table.num_computed_tokens[rows] += num_scheduled
         samples = table.num_computed_tokens[rows] >= table.num_prefill_tokens[rows]
-        self._num_prefilling -= int((prefilling & samples).sum())
+        self.num_prefilling -= int((prefilling & samples).sum())
         return None if samples.all() else samples
 
     def update(self, rows: Int32Array, num_tokens: Int32Array, decodes: BoolArray | None) -> None:
@@ -219,7 +219,7 @@ class Scheduler:
         self.kv_cache.free(rows)
         table = self.table
         prompts_open = table.num_computed_tokens[rows] < table.num_prefill_tokens[rows]
-        self._num_prefilling -= int(prompts_open.sum())
+        self.num_prefilling -= int(prompts_open.sum())
         gone = np.zeros(self._config.max_num_seqs, np.bool_)
         gone[rows] = True
         self._running = self._running[~gone[self._running]]

@@ -8,6 +8,9 @@ import pytest
 from harness_free import MODES, null_config, oracle
 from harness_free import Request as Asked
 
+from engines.builtin import engine as engine_module
+from engines.builtin.device import null
+from engines.builtin.device.null import NullDevice
 from engines.builtin.engine import Engine
 from engines.builtin.kv_cache_manager import KVCacheManager
 from engines.builtin.request_table import Request, RequestTable
@@ -49,17 +52,37 @@ class Watched:
     """An engine whose every step is checked; ``most``: tokens a row was ever computed for."""
 
     def __init__(self, config: EngineConfig) -> None:
-        self.engine = Engine(config)
         self.config = config
-        self.scheduler = self.engine._scheduler
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(null, "NullDevice", self._device_class())
+            patch.setattr(engine_module, "Scheduler", self._make_scheduler)
+            self.engine = Engine(config)
         self.model = PrefixModel(config.block_size)
         self.prompts: dict[int, list[int]] = {}
         self.outputs: dict[int, list[int]] = {}
         self.most: dict[int, int] = {}
         self.num_full: dict[int, int] = {}
         self.steps = []
-        self._launch = self.engine._worker.launch
-        self.engine._worker.launch = self._check_and_launch
+
+    def _make_scheduler(self, *arguments) -> Scheduler:
+        self.scheduler = Scheduler(*arguments)
+        return self.scheduler
+
+    def _device_class(self) -> type[NullDevice]:
+        """A device that has each step checked before it runs."""
+        watched = self
+
+        class WatchedDevice(NullDevice):
+            @staticmethod
+            def build(config, parallel):
+                return WatchedDevice(config)
+
+            def launch(self, batch):
+                watched.check_step(batch.scheduled)
+                watched.check_batch(batch)
+                return super().launch(batch)
+
+        return WatchedDevice
 
     def add(self, index: int, prompt: list[int], max_tokens: int, stops=(), priority=0) -> None:
         self.prompts[index] = prompt
@@ -76,7 +99,7 @@ class Watched:
             self.engine.output_token_ids(index)
         self._check_blocks()
 
-    def _check_and_launch(self, step) -> None:
+    def check_step(self, step) -> None:
         self.steps.append(step)
         table = self.scheduler.table
         before = table.num_computed_tokens[step.rows] - step.num_scheduled
@@ -103,7 +126,18 @@ class Watched:
         for index, row in table.row_of.items():
             computed = int(table.num_computed_tokens[row])
             self.most[index] = max(self.most.get(index, 0), computed)
-        self._launch(step)
+
+    def check_batch(self, batch) -> None:
+        """What the runner keeps is what the scheduler knows."""
+        kv_cache, table, step = self.scheduler.kv_cache, self.scheduler.table, batch.scheduled
+        for row in table.row_of.values():
+            blocks = kv_cache.block_table[row, : kv_cache.num_blocks[row]].tolist()
+            assert batch.block_table[row, : len(blocks)].tolist() == blocks
+        assert (batch.request_index == table.request_index[step.rows]).all()
+        if self.config.output_processing == "inline":  # else the scheduler has yet to hear
+            before = table.num_computed_tokens[step.rows] - step.num_scheduled
+            assert (batch.context - batch.num_scheduled == before).all()
+            assert (batch.position == table.num_output_tokens[step.rows]).all()
 
     def _known(self, index: int) -> tuple[int, ...]:
         """A running request's tokens, as far as its output has been processed."""
@@ -139,7 +173,6 @@ class Watched:
 
     def _check_blocks(self) -> None:
         kv_cache, table = self.scheduler.kv_cache, self.scheduler.table
-        runner = self.engine._worker._runner
         holders = np.zeros(kv_cache.pool.num_blocks, np.int64)
         for index, row in table.row_of.items():
             blocks = kv_cache.block_table[row, : kv_cache.num_blocks[row]].tolist()
@@ -148,16 +181,15 @@ class Watched:
             rejected = most - table.num_computed_tokens[row]
             assert 0 <= rejected < 2 * max(self.config.num_accepted)
             assert rejected == 0 or max(self.config.num_accepted) > 1
-            assert runner._block_table[row, : len(blocks)].tolist() == blocks
-            if self.config.output_processing == "inline":  # else the scheduler has yet to hear
-                assert runner._num_computed[row] == table.num_computed_tokens[row]
-                assert runner._num_output[row] == table.num_output_tokens[row]
             assert len(set(blocks)) == len(blocks)
             holders[blocks] += 1
         assert (kv_cache.pool.ref_cnt == holders).all()
         assert kv_cache.pool.num_free == (holders == 0).sum()
         assert self.config.enable_prefix_caching or holders.max(initial=0) <= 1
         assert self.scheduler.num_running == len(table.row_of)
+        rows = np.array(list(table.row_of.values()), np.int32)
+        in_prompt = table.num_computed_tokens[rows] < table.num_prefill_tokens[rows]
+        assert self.scheduler.num_prefilling == in_prompt.sum()
         assert len(table.row_of) + len(table.free_rows) == self.config.max_num_seqs
 
 
@@ -189,7 +221,7 @@ def test_accounts_over_random_steps(mode, num_accepted, memory):
     pool, stats = watched.scheduler.kv_cache.pool, engine.scheduler_stats()
     assert added > 150
     assert pool.num_free == pool.num_blocks
-    assert watched.scheduler._num_prefilling == 0
+    assert watched.scheduler.num_prefilling == 0
     assert (stats["num_preemptions"] > 10) == ("num_gpu_blocks_override" in memory)
     assert stats["prefix_cache_hits"] == watched.model.num_hits
     assert (stats["prefix_cache_hits"] > 500) == ("enable_prefix_caching" in memory)
