@@ -1,6 +1,7 @@
 """What broke people when the shape of sampled tokens changed, for every variant there is."""
 
 import copy
+from contextlib import suppress
 
 import conformance
 import numpy as np
@@ -9,9 +10,10 @@ from examples import examples
 from harness_free import MODES, Request, add, null_config, oracle, variants
 from hypothesis import given
 
+from engines.builtin.delivery.outputs import RequestOutput
 from engines.builtin.engine import Engine
 from engines.builtin.registries import REPRESENTATIONS
-from engines.protocol import FinishReason
+from engines.protocol import FinishReason, StepOutput
 
 every_variant = pytest.mark.parametrize(("representation", "delivery"), list(variants()))
 every_representation = pytest.mark.parametrize("name", REPRESENTATIONS.names())
@@ -31,6 +33,18 @@ def outputs_of(engine: Engine, requests: list[Request]):
             return
         yield engine.step()
     pytest.fail("the engine makes no progress")
+
+
+def outputs_so_far(
+    engine: Engine, requests: list[Request], output: StepOutput
+) -> list[RequestOutput]:
+    """What each request that runs has so far; who has just had a token and goes on is one."""
+    made = {}
+    for request in requests:
+        with suppress(KeyError):
+            made[request.index] = engine.request_output(request.index)
+    assert {*output.request_index.tolist()} - {*output.finished.tolist()} <= {*made}
+    return list(made.values())
 
 
 @every_variant
@@ -61,9 +75,8 @@ def test_an_output_is_the_consumers_to_clear_and_cut(representation, delivery, n
                 tokens.clear()
             elif isinstance(tokens, list):
                 del tokens[1:]
-        for request in requests:
-            if request.index in engine._scheduler.table.row_of:
-                engine.request_output(request.index).outputs[0].token_ids.clear()
+        for made in outputs_so_far(engine, requests, output):
+            made.outputs[0].token_ids.clear()
     for request in requests:
         assert engine.output_token_ids(request.index).tolist() == oracle(config, request)[0]
 
@@ -85,18 +98,16 @@ def test_as_many_rows_as_requests(name, batch):
 @pytest.mark.parametrize("num_accepted", [(1,), (1, 2, 4)])
 def test_only_python_values_leave_in_objects(representation, delivery, mode, num_accepted):
     """No `np.int64` in an output, made in a step or because somebody asks."""
-    engine = Engine(
-        null_config(
-            representation=representation,
-            delivery=delivery,
-            output_processing=mode,
-            num_accepted=num_accepted,
-            max_num_batched_tokens=20,
-        )
+    config = null_config(
+        representation=representation,
+        delivery=delivery,
+        output_processing=mode,
+        num_accepted=num_accepted,
+        max_num_batched_tokens=20,
     )
-    for output in outputs_of(engine, requests_of(6)):
-        running = [engine.request_output(i) for i in engine._scheduler.table.row_of]
-        for made in [*output.outputs, *running]:
+    engine, requests = Engine(config), requests_of(6)
+    for output in outputs_of(engine, requests):
+        for made in [*output.outputs, *outputs_so_far(engine, requests, output)]:
             (completion,) = made.outputs
             tokens = completion.token_ids
             assert type(made.request_index) is int
@@ -159,10 +170,10 @@ def test_an_output_that_is_kept_never_changes(representation, delivery, mode, nu
         output_processing=mode,
         num_accepted=num_accepted,
     )
-    engine = Engine(config)
+    engine, requests = Engine(config), requests_of(12, max_tokens=15)
     kept, as_it_was = [], []
-    for output in outputs_of(engine, requests_of(12, max_tokens=15)):
-        made = [*output.outputs, *map(engine.request_output, engine._scheduler.table.row_of)]
+    for output in outputs_of(engine, requests):
+        made = [*output.outputs, *outputs_so_far(engine, requests, output)]
         kept += [outputs.outputs for outputs in made]
         as_it_was += [copy.deepcopy(outputs.outputs) for outputs in made]
     assert kept == as_it_was
