@@ -138,7 +138,7 @@ class Loop:
                 row = self.table.take(request, 0)
                 self.running[row] = request
                 self.delivery.admit(row, request)
-            self._step()
+            self.step()
         raise AssertionError("no end")
 
     def _preempt(self, row: int, request: Request) -> None:
@@ -160,7 +160,7 @@ class Loop:
                 tokens = request.output_token_ids.tolist()
                 self._end(request.request_index, tokens, FinishReason.ABORT)
 
-    def _step(self) -> None:
+    def step(self) -> None:
         rows = self.random.sample(list(self.running), self.random.randint(0, len(self.running)))
         stale = [row for row in self.table.free_rows if self.random.random() < 0.3]
         order = self.random.sample(rows + stale, len(rows + stale))

@@ -215,8 +215,8 @@ def test_what_is_drawn_meets_every_end_in_every_delivery():
 class Looking(Loop):
     """Asks for the output so far of whoever runs, after each step."""
 
-    def _step(self) -> None:
-        super()._step()
+    def step(self) -> None:
+        super().step()
         self.seen = getattr(self, "seen", {})
         for row, request in self.running.items():
             output = self.delivery.request_output(row)
