@@ -8,7 +8,6 @@ from private_names import private_names
 HERE = Path(__file__).parent
 LEFT = {
     "engines/model/test_reference_ops.py",
-    "engines/test_worker_process.py",
 }
 """Files that still do. None may come to them."""
 

@@ -14,7 +14,8 @@ import rpc_calls
 from harness_free import Request, add, null_config
 
 from engines.builtin.engine import Engine
-from engines.builtin.registries import REPRESENTATIONS
+from engines.builtin.wire import pickled
+from engines.builtin.wire.pickled import Pickled
 from engines.builtin.worker.channel import Channel, ChannelClosedError
 from engines.builtin.worker.process import ProcessWorker
 from engines.protocol import EngineDeadError, SamplingParams
@@ -109,31 +110,33 @@ def drain(engine: Engine) -> int:
     return steps
 
 
-class CountingWire:
+class CountingWire(Pickled):
     """A wire that adds up what goes through it, as the messages are framed."""
 
-    def __init__(self, wire) -> None:
-        self.wire, self.sent, self.received = wire, 0, 0
+    def __init__(self) -> None:
+        self.sent, self.received = 0, 0
 
     def encode(self, message):
-        data = self.wire.encode(message)
+        data = super().encode(message)
         self.sent += len(data) + 9
         return data
 
     def decode(self, data):
         self.received += len(data) + 9
-        return self.wire.decode(data)
+        return super().decode(data)
 
 
-def test_rpc_hook_and_bytes(start):
+def test_rpc_hook_and_bytes(start, monkeypatch):
+    wire = CountingWire()
+    monkeypatch.setattr(pickled, "Pickled", lambda: wire)
     others = children()
     engine = start(output_processing="overlapped")
     (engine_role, here), (worker_role, there) = engine.collective_rpc(rpc_calls.describe)
     assert (engine_role, worker_role, here) == ("engine", "worker", os.getpid())
     assert children() - others == {there}
     engine.collective_rpc(rpc_calls.count_busy)
-    wire = engine._worker._wire = CountingWire(engine._worker._wire)
     before = engine.wire_bytes
+    assert (wire.sent, wire.received) == (0, 0)
     add_requests(engine)
     engine.step()
     with pytest.raises(RuntimeError, match="rpc while a step is under way"):
@@ -197,10 +200,16 @@ def test_an_exception_in_the_worker(start):
         engine.collective_rpc(rpc_calls.describe)
 
 
-def test_a_worker_that_cannot_start(start, monkeypatch):
+def test_a_worker_that_cannot_start(start, monkeypatch, tmp_path):
     """A name that only this process knows; the failed worker is not left behind."""
-    known = REPRESENTATIONS.check("list_of_lists")
-    monkeypatch.setitem(REPRESENTATIONS._entries, "here_only", known)
+    info = tmp_path / "here_only-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: here-only\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[gcbench.representations]\n"
+        "here_only = engines.builtin.representations.list_of_lists:ListOfLists\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))  # no child has it
     with pytest.raises(ValueError, match="unknown representation 'here_only'"):
         start(representation="here_only")
 
