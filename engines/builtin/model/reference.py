@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from engines.builtin.model import ForwardBatch
 
-_MOST_GATHERED = 1 << 12
+MOST_GATHERED = 1 << 12
 """Tokens whose keys and values are copied out of the cache at once. With more, the copies are so
 large that the allocator takes them fresh from the system, a page fault every 4 KiB."""
 
@@ -75,7 +75,7 @@ class ReferenceOps:
                 own = slice(starts[i], starts[i + 1])
                 out[own] = _attend(q[None, own], cache, batch, [i], longest=seq_len, scale=scale)[0]
         longest = max((seq_lens[i] for i in decodes), default=1)
-        at_once = max(1, _MOST_GATHERED // longest)
+        at_once = max(1, MOST_GATHERED // longest)
         for begin in range(0, len(decodes), at_once):
             some = decodes[begin : begin + at_once]
             tokens = batch.query_start[some].long()

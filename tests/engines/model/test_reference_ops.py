@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from engines.builtin.model import ForwardBatch, reference
-from engines.builtin.model.reference import ReferenceOps
+from engines.builtin.model import ForwardBatch
+from engines.builtin.model.reference import MOST_GATHERED, ReferenceOps
 
 OPS = ReferenceOps()
 BLOCK_SIZES = st.sampled_from([1, 3, 4, 16])
@@ -49,12 +49,18 @@ def attend_plainly(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     heads=st.sampled_from([(1, 1), (4, 4), (4, 2), (6, 2), (8, 1)]),
     head_dim=st.sampled_from([8, 16, 20]),
     block_size=BLOCK_SIZES,
-    at_once=st.sampled_from([1, 64, 1 << 12]),
+    longest=st.sampled_from([0, 0, *(MOST_GATHERED * 2 // share for share in (1, 2, 4, 8))]),
     seed=st.integers(0, 1000),
 )  # fmt: skip
-def test_attention(*, lengths, heads, head_dim, block_size, at_once, seed):
-    """``lengths``: tokens cached and, the last of them, queries."""
+def test_attention(*, lengths, heads, head_dim, block_size, longest, seed):
+    """``lengths``: tokens cached and, the last of them, queries.
+
+    ``longest``: tokens cached of one more decode step; the more, the fewer are gathered at once.
+    """
     random, (num_heads, num_kv_heads) = Random(seed), heads
+    if longest:
+        lengths = [*lengths, (longest, 1)]
+        random.shuffle(lengths)
     needed = [-(-seq_len // block_size) for seq_len, _ in lengths]
     free = random.sample(range(sum(needed) + 3), sum(needed))
     cache = torch.full(
@@ -69,9 +75,9 @@ def test_attention(*, lengths, heads, head_dim, block_size, at_once, seed):
         table[rows[i], : len(blocks)] = torch.tensor(blocks)
         k = normal(seq_len, num_kv_heads, head_dim, seed=seed + 100 + i)
         v = normal(seq_len, num_kv_heads, head_dim, seed=seed + 200 + i)
-        for at in range(seq_len):
-            cache[0, blocks[at // block_size], :, at % block_size] = k[at]
-            cache[1, blocks[at // block_size], :, at % block_size] = v[at]
+        at = torch.arange(seq_len)
+        cache[0, torch.tensor(blocks)[at // block_size], :, at % block_size] = k
+        cache[1, torch.tensor(blocks)[at // block_size], :, at % block_size] = v
         queries.append(normal(num_queries, num_heads, head_dim, seed=seed + 300 + i))
         expected.append(attend_plainly(queries[-1].double(), k.double(), v.double(), 0.3))
         query_start.append(query_start[-1] + num_queries)
@@ -84,9 +90,7 @@ def test_attention(*, lengths, heads, head_dim, block_size, at_once, seed):
         table,
         max(num_queries for _, num_queries in lengths),
     )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reference, "_MOST_GATHERED", at_once)
-        got = OPS.attention(torch.cat(queries), cache, batch, 0.3)
+    got = OPS.attention(torch.cat(queries), cache, batch, 0.3)
     torch.testing.assert_close(got.double(), torch.cat(expected), rtol=1e-4, atol=1e-5)
 
 
