@@ -25,6 +25,18 @@ def test_the_checker_sees_the_project():
     assert ("engines.builtin.model", "torch") in found, "those for type checkers too"
 
 
+def test_a_trial_needs_of_engines_what_those_of_any_commit_have():
+    """Its interpreter may have another commit's: a new name here ends `gate` across that commit."""
+    found = {
+        each.imported
+        for each in imports(modules(ROOT))
+        if each.imported.startswith("engines")
+        and each.importer.startswith(("harness.axes", "harness.collector", "harness.trial"))
+    }
+    assert found == {"engines", "engines.deadline", "engines.protocol", "engines.registry",
+                     "engines.vocabulary"}  # fmt: skip
+
+
 def test_a_grid_is_checked_without_torch():
     """The command line would take seconds to refuse a flag."""
     code = (

@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 
 import engines
-from engines.die_with_parent import die_with_parent
 from engines.protocol import EngineClass, EngineDeadError, EngineProcess, ReadsBack, Setting
 from engines.registry import ENGINES
+from gcbench.die_with_parent import die_with_parent
 from harness.collector import heap, window
 from harness.collector.on_wait import busy_hook
 from harness.collector.probe import Events

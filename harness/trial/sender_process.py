@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 
 from engines.deadline import tighten_timer, wait_until
-from engines.die_with_parent import die_with_parent
+from gcbench.die_with_parent import die_with_parent
 
 
 def main() -> None:

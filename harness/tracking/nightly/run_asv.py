@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from engines.die_with_parent import die_with_parent
+from gcbench.die_with_parent import die_with_parent
 from harness.files import indented, write_whole, writing
 from harness.tracking.asv.config import read_config
 from harness.tracking.asv.result_files import read_figures
