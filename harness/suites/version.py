@@ -8,7 +8,7 @@ they are what is compared.
 import ast
 import json
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -95,10 +95,15 @@ def needed(root: Path, names: Iterable[str]) -> dict[str, ast.Module]:
     while wanted:
         name = wanted.pop()
         if name not in found and name not in ASIDE and name.split(".")[0] in _PACKAGES:
-            found[name] = ast.parse(_file(root, name).read_text(encoding="utf-8"))
+            found[name] = _parsed(_file(root, name).read_text(encoding="utf-8"))
             wanted += _imports(root, found[name])
             wanted += [name.rpartition(".")[0] or name]
     return found
+
+
+@cache
+def _parsed(source: str) -> ast.Module:
+    return ast.parse(source)
 
 
 def _imports(root: Path, source: ast.Module) -> Iterator[str]:

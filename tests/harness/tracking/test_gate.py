@@ -125,7 +125,7 @@ def cause(cell: GateCell) -> str:
     return attribution.cause if attribution else ""
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_four_of_twelve_commits_are_named_on_a_simulated_clock(seed):
     named = {}
     for number, commit in enumerate(COMMITS, start=1):
