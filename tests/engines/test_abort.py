@@ -76,8 +76,11 @@ class Crowd:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("worker", ["in-process", "process"])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("way", "worker"),
+    [*((way, "in-process") for way in WAYS), ("tokens", "process"),
+     *(pytest.param(way, "process", marks=pytest.mark.slow) for way in ("objects", "columns"))],
+)  # fmt: skip
 def test_nothing_is_left_of_aborted_requests(monkeypatch, way, worker, mode):
     """Waiting, running, with a step under way, preempted: all is as it was before."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=":")
