@@ -31,6 +31,11 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The file that takes by far the longest goes first, or one process would wait for it."""
+    items.sort(key=lambda item: item.path.name != "test_nightly_kill.py")
+
+
 def _callbacks() -> list[Callable[..., Any]]:
     """Those in force, less hypothesis's own, which it installs once and keeps."""
     return [c for c in gc.callbacks if not getattr(c, "__module__", "").startswith("hypothesis")]

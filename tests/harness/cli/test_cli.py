@@ -314,8 +314,8 @@ def test_a_real_comparison_from_end_to_end(tmp_path):
     assert list((folder / "rows").glob("*-steps.parquet"))
     result = json.loads(out)
     assert result["schema"] == "gcbench.experiment/2"
-    assert {"machine", "workload", "cells", "comparisons"} <= result.keys()
-    assert {"name", "hash"} <= result["workload"].keys()
+    assert {"machine", "workloads", "cells", "comparisons"} <= result.keys()
+    assert all({"name", "hash"} <= each.keys() for each in result["workloads"])
     for cell in result["cells"]:
         assert {"id", "axes", "samples", "metrics", "processes", "tokens_sha256"} <= cell.keys()
         assert cell["samples"] == 7

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from asv_runs import Project
 
+ROOT = Path(__file__).parents[3]
 SUITE = """
 import json
 import math
@@ -66,7 +67,7 @@ def test_asv_reads_samples_numbers_and_figures_that_are_none(tmp_path: Path) -> 
     for values in (BEFORE, AFTER):
         (suite / "values.json").write_text(json.dumps(values))
         commits.append(project.commit())
-        said = project.measure(commits[-1])
+        said = project.measure(commits[-1], ASV_PYTHONPATH=str(ROOT))
         assert "failed" not in said
 
     rows = {row.split("|")[5].strip(): [cell.strip() for cell in row.split("|")[1:5]]
