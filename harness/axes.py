@@ -15,8 +15,8 @@ _BUILTIN = ("builtin",)
 _VLLM = ("vllm-hostpath", "vllm")
 
 
-class About(NamedTuple):
-    """What is said of an axis beside its field.
+class Axis(NamedTuple):
+    """What is said of an axis beside its field of `Cell`; the last three are read off that.
 
     ``decides``: the field of `EngineConfig` that it becomes, "" where the engine does not see it.
     ``engines``: those that take another value than the default, () for all. ``is_silent``: at its
@@ -29,6 +29,14 @@ class About(NamedTuple):
     engines: tuple[str, ...] = ()
     is_silent: bool = True
     least: int = 0
+    name: str = ""
+    kind: type[str] | type[int] = str
+    default: Value = ""
+
+    @property
+    def flag(self) -> str:
+        """As the command line has it: "--batch-size"."""
+        return f"--{self.name.replace('_', '-')}"
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,142 +46,124 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """
 
     workload: Annotated[
-        str, About("Names, .toml files or traces (.csv, .jsonl).", is_silent=False)
+        str, Axis("Names, .toml files or traces (.csv, .jsonl).", is_silent=False)
     ] = "opt125m-48-200"
     engine: Annotated[
         str,
-        About("builtin, vllm-hostpath (vLLM without its model) or vllm (all of it).",
+        Axis("builtin, vllm-hostpath (vLLM without its model) or vllm (all of it).",
               is_silent=False),
     ] = "builtin"  # fmt: skip
     release: Annotated[
-        str, About("Source trees, of gcbench or vLLM; prepared versions of vLLM.")
+        str, Axis("Source trees, of gcbench or vLLM; prepared versions of vLLM.")
     ] = ""
     model: Annotated[
-        str, About("A shipped config or a model's folder; the workload names one.", "model")
+        str, Axis("A shipped config or a model's folder; the workload names one.", "model")
     ] = ""
     dtype: Annotated[
-        str, About("Of cpu and cuda: auto, float32, bfloat16 or float16.", "dtype", _BUILTIN)
+        str, Axis("Of cpu and cuda: auto, float32, bfloat16 or float16.", "dtype", _BUILTIN)
     ] = "auto"
     sampling: Annotated[
         str,
-        About("Of cpu and cuda: greedy or TEMPERATURE[:TOP_K[:TOP_P]].", "sampling", _BUILTIN),
+        Axis("Of cpu and cuda: greedy or TEMPERATURE[:TOP_K[:TOP_P]].", "sampling", _BUILTIN),
     ] = "greedy"
     enforce_eager: Annotated[
-        str, About("Of cuda: off, or on: no CUDA graphs, as in vLLM.", "enforce_eager", _BUILTIN)
+        str, Axis("Of cuda: off, or on: no CUDA graphs, as in vLLM.", "enforce_eager", _BUILTIN)
     ] = "off"
     tensor_parallel: Annotated[
         int,
-        About("Ranks of cpu and cuda, a worker process each.", "tensor_parallel_size",
+        Axis("Ranks of cpu and cuda, a worker process each.", "tensor_parallel_size",
               _BUILTIN, least=1),
     ] = 1  # fmt: skip
     device: Annotated[
-        str, About("modelled (a wait is the accelerator), null (no time), cpu, cuda.", "device")
+        str, Axis("modelled (a wait is the accelerator), null (no time), cpu, cuda.", "device")
     ] = ""
     device_profile: Annotated[
-        str, About("Modelled accelerator: a name or a .toml file.", "device_profile")
+        str, Axis("Modelled accelerator: a name or a .toml file.", "device_profile")
     ] = ""
-    representation: Annotated[str, About("Shapes of the sampled tokens.", "representation")] = ""
+    representation: Annotated[str, Axis("Shapes of the sampled tokens.", "representation")] = ""
     delivery: Annotated[
         str,
-        About("per_request (a loop, as vLLM) or columnar (the batch at once).", "delivery",
+        Axis("per_request (a loop, as vLLM) or columnar (the batch at once).", "delivery",
               _BUILTIN, is_silent=False),
     ] = "per_request"  # fmt: skip
     gc: Annotated[
         str,
-        About("Collector policies, combined with +, e.g. freeze+threshold:50000/20/20.",
+        Axis("Collector policies, combined with +, e.g. freeze+threshold:50000/20/20.",
               is_silent=False),
     ] = "default"  # fmt: skip
     batch_size: Annotated[
         int,
-        About("Requests in a batch at most (vLLM's max_num_seqs).", "max_num_seqs",
+        Axis("Requests in a batch at most (vLLM's max_num_seqs).", "max_num_seqs",
               is_silent=False, least=1),
     ] = 1024  # fmt: skip
     max_model_len: Annotated[
-        int, About("Tokens of a request at most; 0: the longest one's.", "max_model_len")
+        int, Axis("Tokens of a request at most; 0: the longest one's.", "max_model_len")
     ] = 0
     max_num_batched_tokens: Annotated[
         int,
-        About("Token budget of a step; 0: 8,192, or the batch.", "max_num_batched_tokens"),
+        Axis("Token budget of a step; 0: 8,192, or the batch.", "max_num_batched_tokens"),
     ] = 0
     num_gpu_blocks_override: Annotated[
         int,
-        About("KV blocks; 0: what the device's memory holds.", "num_gpu_blocks_override"),
+        Axis("KV blocks; 0: what the device's memory holds.", "num_gpu_blocks_override"),
     ] = 0
     prefix_caching: Annotated[
         str,
-        About("off, or on: prompts share the blocks of equal prefixes.", "enable_prefix_caching"),
+        Axis("off, or on: prompts share the blocks of equal prefixes.", "enable_prefix_caching"),
     ] = "off"
     scheduling_policy: Annotated[
-        str, About("fcfs or priority.", "scheduling_policy", is_silent=False)
+        str, Axis("fcfs or priority.", "scheduling_policy", is_silent=False)
     ] = "fcfs"
     detokenizer: Annotated[
         str,
-        About("none, decode_stream (a call a token, as vLLM) or byte_table.", "detokenizer",
+        Axis("none, decode_stream (a call a token, as vLLM) or byte_table.", "detokenizer",
               _BUILTIN),
     ] = "none"  # fmt: skip
     tokenizer: Annotated[
-        str, About("A tokenizer.json; a small one is shipped.", "tokenizer", _BUILTIN)
+        str, Axis("A tokenizer.json; a small one is shipped.", "tokenizer", _BUILTIN)
     ] = ""
     logprobs: Annotated[
         str,
-        About("none, lists:K (vLLM's dictionaries) or arrays:K (vLLM #28245).", "logprobs",
+        Axis("none, lists:K (vLLM's dictionaries) or arrays:K (vLLM #28245).", "logprobs",
               _BUILTIN),
     ] = "none"  # fmt: skip
     request_streams: Annotated[
         str,
-        About("none, or collector: a stream for each request, as vLLM.", "request_streams",
+        Axis("none, or collector: a stream for each request, as vLLM.", "request_streams",
               _BUILTIN),
     ] = "none"  # fmt: skip
     output_processing: Annotated[
         str,
-        About("inline, or overlapped with the next step.", "output_processing", is_silent=False),
+        Axis("inline, or overlapped with the next step.", "output_processing", is_silent=False),
     ] = "inline"
     worker: Annotated[
-        str, About("Where the runner lives: in-process or process.", "worker", is_silent=False)
+        str, Axis("Where the runner lives: in-process or process.", "worker", is_silent=False)
     ] = "in-process"
     wire: Annotated[
-        str, About("What crosses to a worker process.", "wire", _BUILTIN, is_silent=False)
+        str, Axis("What crosses to a worker process.", "wire", _BUILTIN, is_silent=False)
     ] = "pickle"
     engine_core: Annotated[
         str,
-        About("vLLM's engine core: in-process with its front end, or process.", "engine_core",
+        Axis("vLLM's engine core: in-process with its front end, or process.", "engine_core",
               _VLLM, is_silent=False),
     ] = "in-process"  # fmt: skip
-    heap_objects: Annotated[int, About("Tracked objects to top the heap up to.")] = 0
-    python: Annotated[str, About("Interpreters (paths) that have what gcbench needs.")] = ""
+    heap_objects: Annotated[int, Axis("Tracked objects to top the heap up to.")] = 0
+    python: Annotated[str, Axis("Interpreters (paths) that have what gcbench needs.")] = ""
     copy: int = 0
     """No axis: tells equal cells apart where one is measured against itself."""
 
 
-class Axis(NamedTuple):
-    """A row of the table: the field of `Cell`, and what is said `About` it."""
-
-    name: str
-    kind: type[str] | type[int]
-    default: Value
-    help: str
-    decides: str
-    engines: tuple[str, ...]
-    is_silent: bool
-    least: int
-
-    @property
-    def flag(self) -> str:
-        """As the command line has it: "--batch-size"."""
-        return f"--{self.name.replace('_', '-')}"
-
-
-def _rows() -> dict[str, Axis]:
+def _table() -> dict[str, Axis]:
     hints = get_type_hints(Cell, include_extras=True)
-    rows = {}
+    table = {}
     for field in msgspec.structs.fields(Cell):
-        kind, *extras = get_args(hints[field.name]) or (hints[field.name],)
-        for about in extras:
-            rows[field.name] = Axis(field.name, kind, field.default, *about)
-    return rows
+        match get_args(hints[field.name]):
+            case (kind, Axis() as axis):
+                table[field.name] = axis._replace(name=field.name, kind=kind, default=field.default)
+    return table
 
 
-AXES = _rows()
+AXES = _table()
 """Every axis by its name, in the order of the fields."""
 
 

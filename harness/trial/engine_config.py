@@ -1,12 +1,14 @@
 """The engine that a cell describes, in the engine's own words."""
 
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, get_type_hints
 
 from engines.protocol import EngineConfig
 from engines.vocabulary import read_vocabulary
 from harness.axes import AXES, Axis, Cell, Value, values
 from workloads.schedule import Schedule
+
+_TYPES = get_type_hints(EngineConfig)
 
 
 def engine_config(cell: Cell, schedule: Schedule) -> EngineConfig:
@@ -31,9 +33,8 @@ def unsized_config(cell: Cell) -> EngineConfig:
 
     Raises ValueError for a switch that is neither off nor on.
     """
-    types = {field.name: field.type for field in fields(EngineConfig)}
     said: dict[str, Any] = {
-        axis.decides: _switched(axis, value) if types[axis.decides] is bool else value
+        axis.decides: _switched(axis, value) if _TYPES[axis.decides] is bool else value
         for axis, value in zip(AXES.values(), values(cell).values(), strict=True)
         if axis.decides
     }
