@@ -6,6 +6,7 @@ wants to see how far it is hands in a `Progress`.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, Protocol
@@ -18,7 +19,7 @@ from harness.experiment.result import ExperimentResult, ReplayedWorkload
 from harness.experiment.rounds import Compared, Outcome, Outcomes, Precision, Rounds
 from harness.experiment.store import RunStore, new_name, trial_key
 from harness.experiment.summarise import summarise
-from harness.machine.describe import describe
+from harness.machine.describe import Machine, describe
 from harness.trial.spec import Mode, Trial, TrialFailure
 from workloads.schedule import Schedule
 
@@ -134,7 +135,7 @@ class Runner:
         is_interrupted = False
         try:
             rounds.run(
-                compare or (lambda outcomes: self._summary(plan, outcomes, "", ())),
+                compare or partial(summarise, plan, machine=Machine(), workloads=[], command=""),
                 precise or Precision(0.0, 0.0),
             )
         except KeyboardInterrupt:
@@ -149,7 +150,14 @@ class Runner:
     ) -> ExperimentResult:
         """What a run says, kept beside its trials; ``notes`` are said besides its own."""
         said = [INTERRUPTED] * ran.is_interrupted + [*ran.notes, *notes]
-        result = self._summary(ran.plan, ran.outcomes, command, said)
+        result = summarise(
+            ran.plan,
+            ran.outcomes,
+            machine=describe(),
+            workloads=self.workloads,
+            command=command,
+            notes=said,
+        )
         result = msgspec.structs.replace(result, is_complete=not ran.is_interrupted)
         ran.store.save_experiment(result)
         return result
@@ -204,16 +212,4 @@ class Runner:
             seed=self.seed,
             max_steps=max_steps,
             rows_path=rows_path,
-        )
-
-    def _summary(
-        self, plan: Plan, outcomes: Outcomes, command: str, notes: Sequence[str]
-    ) -> ExperimentResult:
-        return summarise(
-            plan,
-            outcomes,
-            machine=describe(),
-            workloads=self.workloads,
-            command=command,
-            notes=notes,
         )
