@@ -78,9 +78,11 @@ def track_always_fails():
     raise RuntimeError("planted")
 """
 
+# Two commits within a second, of one size: Python would run the first one's bytecode for both.
 COPY_TOY = (
     'in-dir={build_dir} python -c "import shutil, sysconfig; '
-    "shutil.copy('toy.py', sysconfig.get_path('purelib'))\""
+    "place = sysconfig.get_path('purelib'); shutil.copy('toy.py', place); "
+    "shutil.rmtree(place + '/__pycache__', ignore_errors=True)\""
 )
 
 
