@@ -10,7 +10,8 @@ TORCH  ?= torch==2.13.0
 # Files of tests go to this many processes. ARGS="--hypothesis-profile full" tries each property on
 # as many examples as CI does; tests/examples.py has the shares.
 JOBS   ?= logical
-PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --maxprocesses 8 --dist loadfile
+PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --maxprocesses 8 --dist loadfile \
+          --no-loadscope-reorder
 QUICK  := $(PYTEST) -m "not slow and not gpu"
 # Tests that count tracked objects: full collections, over what all other tests import too if they
 # ran beside them. They have processes of their own, unless ARGS names what to run.

@@ -31,9 +31,17 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 
+_LONGEST = (
+    "test_nightly_kill.py", "test_local_executor.py", "test_exact.py", "test_window.py",
+    "test_gate.py", "test_site.py", "test_cli_gate.py", "test_releases.py", "test_text.py",
+    "test_worker_process.py", "test_scratch_project.py", "test_pytest_plugin.py",
+)  # fmt: skip
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The file that takes by far the longest goes first, or one process would wait for it."""
-    items.sort(key=lambda item: item.path.name != "test_nightly_kill.py")
+    """The files that take longest go first: one process would wait for a long one at the end."""
+    place = {name: number for number, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(place)))
 
 
 def _callbacks() -> list[Callable[..., Any]]:

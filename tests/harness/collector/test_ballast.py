@@ -15,6 +15,8 @@ from harness.collector.ballast import build_ballast
 from harness.collector.ballast_plan import plan_ballast
 from harness.collector.census import SERVED_VLLM, Census, load_census
 
+pytestmark = pytest.mark.usefixtures("frozen_heap")
+
 COUNTED = 200_000
 
 

@@ -8,6 +8,8 @@ import pytest
 from harness.collector import heap
 from harness.collector.state import read_state
 
+pytestmark = pytest.mark.usefixtures("frozen_heap")
+
 BUILT = 60_000
 
 
