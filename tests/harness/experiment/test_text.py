@@ -15,6 +15,7 @@ from harness.experiment.run import PlanRun
 from harness.experiment.store import RunStore, TrialKey, trial_key
 from harness.suites.figures import figures
 from harness.suites.measure import SuiteRun
+from harness.trial.process import run_trial
 from harness.trial.spec import TrialResult
 
 ROOT = Path(__file__).parents[3]
@@ -28,11 +29,16 @@ OVERLAPPED = msgspec.structs.replace(COLUMNS, output_processing="overlapped")
 
 
 def run(folder: Path, *cells: Cell) -> dict[Cell, TrialResult]:
-    asked = [trial(DECODE, folder, cell) for cell in cells]
+    """In this interpreter, but for those of another tree."""
     found = {}
-    for cell, outcome in zip(cells, LocalExecutor(60).run(asked), strict=True):
-        assert isinstance(outcome, TrialResult), outcome.reason
-        found[cell] = outcome
+    for cell in cells:
+        asked = trial(DECODE, folder, cell)
+        if cell.release:
+            (outcome,) = LocalExecutor(60).run([asked])
+            assert isinstance(outcome, TrialResult), outcome.reason
+            found[cell] = outcome
+        else:
+            found[cell] = run_trial(asked, lambda word: None)
     return found
 
 
