@@ -31,6 +31,7 @@ class Client:
     ``step`` is the engine's own, or one that looks on. Requests arrive between steps unless
     ``arrivals`` says otherwise. With ``streams`` outputs are taken from there, not from the step.
     With ``output_text``, which gives a finished request's text, `texts` are filled beside `tokens`.
+    ``waited_ns``: how long others have had the core so far.
     """
 
     def __init__(
@@ -43,11 +44,13 @@ class Client:
         arrivals: Arrivals | None = None,
         streams: Streams | None = None,
         output_text: Callable[[int], str] | None = None,
+        waited_ns: Callable[[], int] = int,
     ) -> None:
         count = schedule.num_requests
         self._engine = engine
         self._step = step
         self._clock = clock
+        self._waited_ns = waited_ns
         self._arrivals = arrivals or BetweenSteps(schedule.arrival_seconds, clock)
         self._streams = streams
         self._due_ns = nanoseconds(schedule.arrival_seconds)
@@ -79,10 +82,12 @@ class Client:
                     return
                 self._arrivals.wait_for(self._next)
                 continue
+            waited_ns = self._waited_ns()
             output = self._step()
             clock.step_done()
             now = clock.now()
-            recorder.step(engine, output, now, self._in_flight)
+            waited_ns = self._waited_ns() - waited_ns
+            recorder.step(engine, output, now, self._in_flight, waited_ns)
             self._read(output, now)
             # Held on to, a step's objects would live until the next step has made its own.
             del output

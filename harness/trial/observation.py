@@ -51,8 +51,9 @@ class Observation(NamedTuple):
 
     @property
     def host_ns(self) -> Int64Array:
-        """Of that, the time in which the device was not waited for."""
-        return self.length_ns - np.minimum(self.column("device_ns"), self.phase("wait"))
+        """Of that, the time in which neither the device nor a core was waited for."""
+        at_work = self.length_ns - np.minimum(self.column("device_ns"), self.phase("wait"))
+        return at_work - np.minimum(self.column("waited_ns"), at_work)
 
     def phase(self, name: str) -> Int64Array:
         """Length of a phase in each step."""

@@ -32,6 +32,7 @@ from harness.trial.engine_config import engine_config
 from harness.trial.modes import MODES
 from harness.trial.observation import Observation, device_work
 from harness.trial.recorder import STEP_COLUMNS
+from harness.trial.run_queue import RunQueue
 from harness.trial.sender import Sender
 from harness.trial.spec import PAUSED, READY, REFUSED, Trial, TrialResult
 from workloads.schedule import Schedule
@@ -92,12 +93,14 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         raise ValueError(f"{trial.schedule_path} is not the schedule that was asked for")
     cell, mode = trial.cell, MODES[trial.mode]
     engine_class: EngineClass = ENGINES.load(cell.engine)
-    engine = engine_class(engine_config(cell, schedule))
+    engine = engine_class(config := engine_config(cell, schedule))
     answering: Any = engine  # an engine that has no streams, or no text, refuses the axis
     streams = answering.request_stream if cell.request_streams != "none" else None
     # Between slices time stands still, and no other process would know.
     is_real_time = not mode.virtual_time and not trial.slice_steps
     sender: Sender | None = None
+    # Where an engine has several threads or processes they may take one another's core.
+    run_queue = RunQueue(is_told=trial.mode == "timing" and engine_class.is_exact(config))
     try:
         engine_state = read_back(engine, cell.engine)
         engine.collective_rpc(prepare, cell.heap_objects, trial.seed)
@@ -114,17 +117,18 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
             engine, watch.step, schedule, clock,
             arrivals=sender, streams=streams,
             output_text=None if cell.detokenizer == "none" else answering.output_text,
+            waited_ns=run_queue.waited_ns,
         )  # fmt: skip
-        phase_seed = trial.seed if mode.vary_phase else None
-        opened = (mode.policy or cell.gc, cell.batch_size, mode.probe, phase_seed)
-        refusals = [text for text in engine.collective_rpc(open_window, *opened) if text]
-        if refusals:
+        opened = (mode.policy or cell.gc, cell.batch_size, mode.probe,
+                  trial.seed if mode.vary_phase else None)  # fmt: skip
+        if refusals := [text for text in engine.collective_rpc(open_window, *opened) if text]:
             raise ValueError(refusals[0])
         wire_bytes, stats, work = (
             engine.wire_bytes, engine.scheduler_stats(), engine.device_stats()
         )  # fmt: skip
         window_ns = -time.perf_counter_ns()
-        client.run(trial.max_steps, trial.slice_steps, pause)
+        with run_queue:
+            client.run(trial.max_steps, trial.slice_steps, pause)
         window_ns += time.perf_counter_ns() - paused.away_ns
         wire_bytes = engine.wire_bytes - wire_bytes
         stats = {name: count - stats[name] for name, count in engine.scheduler_stats().items()}

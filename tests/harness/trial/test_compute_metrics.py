@@ -51,8 +51,9 @@ def observations(draw) -> Observation:
         length = draw(st.sampled_from([0, 10**6]))
         brought = sum(tokens) - before
         in_flight = draw(st.integers(len(got), num_requests))
+        waited = draw(st.sampled_from([0, (stamps[-1] - stamps[0]) // 3, 10**7]))
         row = [delivered, len(got), device, length // 200, length, worst, brought, in_flight]
-        rows.append([*stamps, *row])
+        rows.append([*stamps, *row, waited])
     sent = [draw(st.integers(1, d[0])) if d else 1 for d in deliveries]
     finished = [1 if d and draw(st.booleans()) else -1 for d in deliveries]
     requests = Requests(
@@ -111,7 +112,11 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
     tokens = r.num_tokens.tolist()
     steps = [dict(zip(STEP_COLUMNS, row, strict=True)) for row in seen.steps.tolist()]
     ends = {name: ("start", *PHASES)[number] for number, name in enumerate(PHASES)}
-    host = [s["process"] - s["start"] - min(s["device_ns"], s["wait"] - s["launch"]) for s in steps]
+    host = [
+        max(0, s["process"] - s["start"] - min(s["device_ns"], s["wait"] - s["launch"])
+            - s["waited_ns"])
+        for s in steps
+    ]  # fmt: skip
     lengths = [s["process"] - s["start"] for s in steps]
     (own,) = seen.events
     pauses = list(zip(own.start_ns.tolist(), own.duration_ns.tolist(), strict=True))
