@@ -85,7 +85,7 @@ Examples:
 )
 @click.option(
     "--budget",
-    default=150.0,
+    default=60.0,
     show_default=True,
     metavar="SECONDS",
     help="For that, after the rounds.",

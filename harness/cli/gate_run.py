@@ -13,7 +13,7 @@ from harness.experiment.rounds import Compared, Outcomes, Precision
 from harness.experiment.run import INTERRUPTED, PlanRun
 from harness.tracking.gate.exact_counts import Judged, judge_pairs
 from harness.tracking.gate.plan import Pair, exact_plan, timing_plan
-from harness.tracking.gate.timing import Timings, attribute, compare_timings, has_changed
+from harness.tracking.gate.timing import Timings, attribute, changed, compare_timings
 from harness.tracking.gate.trees import Tree
 from harness.trial.spec import TrialFailure
 
@@ -67,10 +67,10 @@ class GateRun(NamedTuple):
             measured.append(self._time(session, plans[-1], compare, self.half_width))
             timings = compare(measured[-1].outcomes)
         is_cut_short = measured[-1].is_interrupted
-        changed = [each for each, time in timings.by_pair.items() if has_changed(time.comparison)]
-        if changed and not is_cut_short:
-            plans.append(self._plan(session, name, changed, with_controls=True))
-            compare_controls = partial(attribute, changed, plans[-1])
+        kinds = {each: kind for each, time in timings.by_pair.items() if (kind := changed(time))}
+        if kinds and not is_cut_short:
+            plans.append(self._plan(session, name, list(kinds), with_controls=True))
+            compare_controls = partial(attribute, kinds, plans[-1])
             # Twice as wide is enough to tell the code from the collector.
             width = 2 * self.half_width
             measured.append(self._time(session, plans[-1], compare_controls, width))

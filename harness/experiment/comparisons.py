@@ -14,13 +14,15 @@ def comparisons(
     ratios: Sequence[Ratio],
     direction: Literal["higher", "lower"],
     tolerance: float,
+    also: Sequence[float] = (),
 ) -> list[Comparison]:
     """The ratios of one family with their verdicts; ``names``: each one's baseline and candidate.
 
+    ``also``: p-values of the same family that are judged elsewhere.
     Raises ValueError as `decide`.
     """
-    verdicts = decide(ratios, direction, tolerance)
-    adjusted = holm([ratio.p for ratio in ratios])
+    verdicts = decide(ratios, direction, tolerance, also)
+    adjusted = holm([*(ratio.p for ratio in ratios), *also])[: len(ratios)]
     return [
         Comparison(
             metric=metric,

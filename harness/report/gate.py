@@ -1,14 +1,21 @@
 """A gate's report: what changed in numbers and in words, for a terminal or a pull request."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from harness import format as fmt
+from harness.experiment.result import Comparison
 from harness.report.header import machine_words
 from harness.report.markdown import table_markdown
 from harness.report.markdown_escape import code_block, code_span, escaped
 from harness.report.summary import VERDICTS, trial_failure_lines
 from harness.report.table import PlainTable, Row
-from harness.tracking.gate.result import ExactChange, GateCell, GateResult, TimingChange
+from harness.tracking.gate.result import (
+    ExactChange,
+    GateCell,
+    GateResult,
+    StallChange,
+    TimingChange,
+)
 
 _HEADLINES = {
     "worse": "▼ worse: HEAD costs more than BASE",
@@ -74,16 +81,17 @@ def gate_tables(result: GateResult) -> list[PlainTable]:
         if any(change.verdict == "same" for cell in result.cells for change in _shown(cell)):
             caption += "; = same: below the metric's floor (docs/metrics.md)"
         tables[-1] = tables[-1]._replace(caption=caption)
-    timed = [(cell, cell.timing) for cell in result.cells if cell.timing]
+    timed = [(cell.id, cell.timing) for cell in result.cells if cell.timing]
     if timed:
         tables.append(
             PlainTable(
                 "Host time per step",
-                ("cell", "base", "head", "change", "95 % interval", "verdict", "gc off"),
-                [[_timing_row(cell, timing) for cell, timing in timed]],
+                ("cell", "of", "base", "head", "change", "95 % interval", "verdict"),
+                [list(_timing_rows(name, timing)) for name, timing in timed],
                 f"{_rounds([timing for _, timing in timed])}; same: within "
-                f"±{fmt.percent(result.tolerance)}; gc off: the change with the collector disabled "
-                "in both",
+                f"±{fmt.percent(result.tolerance)}, stalls within half of that; stalls: steps of "
+                "one that take far longer than the same steps of the other, the longest, and the "
+                "share of host time",
             )
         )
     return tables
@@ -164,27 +172,25 @@ def _difference(change: ExactChange) -> str:
     return fmt.percent(share, signed=True) if share < 10 else f"×{fmt.number(share + 1)}"
 
 
-def _timing_row(cell: GateCell, timing: TimingChange) -> Row:
-    low, high = (fmt.percent(bound - 1, signed=True) for bound in timing.comparison.ci95)
-    return (
-        cell.id,
-        fmt.seconds(timing.before),
-        fmt.seconds(timing.after),
-        fmt.percent(timing.comparison.ratio - 1, signed=True),
-        f"{low.removesuffix(' %')} to {high}",
-        VERDICTS[timing.comparison.verdict],
-        _without_collector(timing),
-    )
+def _timing_rows(name: str, timing: TimingChange) -> Iterator[Row]:
+    show = fmt.seconds
+    yield name, "usual step", show(timing.before), show(timing.after), *_judged(timing.steady)
+    yield "", "mean", show(timing.mean_before), show(timing.mean_after), *_judged(timing.mean)
+    if (stalls := timing.stalls) is not None:
+        before = _stalls(stalls.before, stalls.longest_before)
+        yield "", "stalls", before, _stalls(stalls.after, stalls.longest_after), *_judged(stalls)
+
+
+def _judged(found: Comparison | StallChange) -> Row:
+    low, high = (fmt.percent(bound - 1, signed=True) for bound in found.ci95)
+    change = fmt.percent(found.ratio - 1, signed=True)
+    return change, f"{low.removesuffix(' %')} to {high}", VERDICTS[found.verdict]
+
+
+def _stalls(count: int, longest: float) -> str:
+    return f"{fmt.count(count)}, {fmt.seconds(longest)}" if count else "none"
 
 
 def _rounds(timings: Sequence[TimingChange]) -> str:
-    rounds = sorted({timing.comparison.rounds for timing in timings})
+    rounds = sorted({timing.steady.rounds for timing in timings})
     return " to ".join(dict.fromkeys((str(rounds[0]), str(rounds[-1])))) + " rounds"
-
-
-def _without_collector(timing: TimingChange) -> str:
-    """The change with the collector disabled, which is measured only where something changed."""
-    if timing.attribution is None:
-        return fmt.MISSING
-    control = timing.attribution.control
-    return f"{fmt.percent(control.ratio - 1, signed=True)} {VERDICTS[control.verdict][0]}"

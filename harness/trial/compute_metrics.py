@@ -93,15 +93,6 @@ def _requests(seen: Observation) -> Values:
     }
 
 
-def host_seconds_by_slice(seen: Observation, slice_steps: int) -> list[float]:
-    """Mean host time of a step in each ``slice_steps`` steps; empty for 0, a rest left out."""
-    if not slice_steps:
-        return []
-    host = seen.host_ns
-    whole = host[: len(host) // slice_steps * slice_steps].reshape(-1, slice_steps)
-    return [float(seconds) for seconds in whole.mean(axis=1) / 1e9]
-
-
 def _steps(seen: Observation) -> Values:
     gaps = seen.gaps / 1e9
     worst = seen.column("worst_gap_ns")

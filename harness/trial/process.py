@@ -27,7 +27,7 @@ from harness.machine.interpreter import this_interpreter
 from harness.trial.arrivals import comes_by_itself
 from harness.trial.client import Client, warm_up
 from harness.trial.clock import PausedClock, RealClock, VirtualClock
-from harness.trial.compute_metrics import compute_metrics, host_seconds_by_slice
+from harness.trial.compute_metrics import compute_metrics
 from harness.trial.engine_config import engine_config
 from harness.trial.modes import MODES
 from harness.trial.observation import Observation, device_work
@@ -174,7 +174,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         code_root=root,
         code_commit=commit,
         wall_seconds=time.perf_counter() - began,
-        slice_host_seconds=host_seconds_by_slice(observation, trial.slice_steps),
+        step_host_ns=observation.host_ns.tolist() if trial.slice_steps else [],
         steady_state=measured.steady_state,
         delivered=measured.delivered,
         engine_state=engine_state,

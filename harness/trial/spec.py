@@ -52,7 +52,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     The hashes are over all requests' tokens, finish reasons, numbers of tokens and texts; that of
     texts is "" where there is no detokenizer. Where ``is_scripted``, tokens are the same in every
     engine; where not, lengths are what can agree.
-    ``slice_host_seconds``: mean host time of a step in each slice of the window.
+    ``step_host_ns``: host time of each step, where the window had slices.
     ``steady_state``: its steps, or why there is none; ``delivered``: whether requests arrived as
     scheduled, "" where none came by themselves. ``engine_state``: the engine's switches as read
     back from it, where it can be asked.
@@ -72,7 +72,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     code_root: str
     code_commit: str
     wall_seconds: float
-    slice_host_seconds: list[float] = []
+    step_host_ns: list[int] = []
     steady_state: str = ""
     delivered: str = ""
     engine_state: dict[str, Setting] = {}

@@ -15,6 +15,7 @@ from harness.tracking.gate.result import (
     ExactChange,
     GateCell,
     GateResult,
+    StallChange,
     TimingChange,
 )
 from harness.tracking.gate.trees import Tree
@@ -53,9 +54,13 @@ def _comparison(change: float, half_width: float, rounds: int, verdict: str = ""
 
 
 def timing(
-    change: float, control: float, cause: str, half_width: float = 0.006, rounds: int = 9
-) -> TimingChange:
-    """Host time with and without the collector, as relative changes; four fifths are the code."""
+    change: float, control: float, cause: str, half_width: float = 0.006, rounds: int = 9,
+    stalls: float = 0.0,
+) -> TimingChange:  # fmt: skip
+    """Host time with and without the collector, as relative changes; four fifths are the code.
+
+    ``stalls``: what they add to the mean alone.
+    """
     attribution = Attribution(
         control=_comparison(control, half_width, rounds),
         code=_comparison(0.8 * control, half_width, rounds),
@@ -65,9 +70,25 @@ def timing(
     return TimingChange(
         before=870e-6,
         after=870e-6 * (1 + change),
-        comparison=_comparison(change, half_width, rounds),
+        steady=_comparison(change, half_width, rounds),
+        mean_before=910e-6,
+        mean_after=910e-6 * (1 + change + stalls),
+        mean=_comparison(change + stalls, half_width, rounds),
+        stalls=_stalls(stalls, half_width, rounds),
         attribution=attribution if cause else None,
     )
+
+
+def _stalls(share: float, half_width: float, rounds: int) -> StallChange:
+    is_sure = abs(share) > 2 * half_width
+    found = ("worse" if share > 0 else "better") if is_sure else "same"
+    return StallChange(
+        before=2, after=20 if is_sure else 3, longest_before=0.0011, longest_after=0.0057,
+        steps=506 * rounds, rounds=rounds, ratio=1 + share,
+        ci95=(1 + share - half_width, 1 + share + half_width),
+        p_adjusted=0.0003 if is_sure else 1.0,
+        verdict="inconclusive" if found == "same" and half_width > 0.015 else found,
+    )  # fmt: skip
 
 
 def cell(

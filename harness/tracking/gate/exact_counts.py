@@ -160,7 +160,7 @@ def _verdict(
     exact: Sequence[ExactChange], timing: TimingChange | None, is_incomplete: bool
 ) -> GateVerdict:
     """Time decides where it can; an exact loss counts unless time was won."""
-    timed = timing.comparison.verdict if timing else None
+    timed = timing.verdict if timing else None
     found = {change.verdict for change in exact}
     if timed == "worse" or ("worse" in found and timed != "better"):
         return "worse"

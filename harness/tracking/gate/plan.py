@@ -11,7 +11,8 @@ from harness.trial.spec import Mode
 
 DECIDES = "host_time_per_step"
 EXACT_MODES: list[Mode] = ["counts", "tracked", "opcodes"]
-_SLICE_STEPS = 25
+SLICE_STEPS = 25
+"""Steps from one turn to the next."""
 
 
 class Pair(NamedTuple):
@@ -75,5 +76,5 @@ def timing_plan(
         tolerance=tolerance,
         extra_modes=[],
         together=len(blocks[0]),
-        slice_steps=_SLICE_STEPS if sliced else 0,
+        slice_steps=SLICE_STEPS if sliced else 0,
     )

@@ -10,7 +10,7 @@ from harness.statistics.verdict import Verdict
 from harness.tracking.gate.trees import Tree
 from harness.trial.spec import TrialFailure
 
-GATE_SCHEMA = "gcbench.gate/3"
+GATE_SCHEMA = "gcbench.gate/4"
 
 GateVerdict = Literal[Verdict, "incomplete"]
 """``incomplete``: nothing is known to be worse, and not everything was measured."""
@@ -40,13 +40,49 @@ class Attribution(msgspec.Struct, frozen=True, kw_only=True):
     cause: Literal["collector", "code", "both", "untold"]
 
 
+class StallChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Stalls that one commit has and the other has not, in the same ``steps`` steps of each.
+
+    ``before`` and ``after`` count them, ``longest_*`` are in seconds. ``ratio``: the time of all
+    steps and what HEAD's stalls add to it, less what BASE's do, over that time.
+    """
+
+    before: int
+    after: int
+    longest_before: float
+    longest_after: float
+    steps: int
+    rounds: int
+    ratio: float
+    ci95: tuple[float, float]
+    p_adjusted: float
+    verdict: Verdict
+
+
 class TimingChange(msgspec.Struct, frozen=True, kw_only=True):
-    """Host time per step under both commits, seconds; ``attribution`` of what has changed."""
+    """Host time per step under both commits, seconds: of a usual step, of the mean; and stalls.
+
+    ``stalls`` is None where base and head took no turns. ``attribution`` is of the usual step
+    where that has changed, else of the mean.
+    """
 
     before: float
     after: float
-    comparison: Comparison
+    steady: Comparison
+    mean_before: float
+    mean_after: float
+    mean: Comparison
+    stalls: StallChange | None
     attribution: Attribution | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of the three; better only where none is worse, same only where all are."""
+        found = {self.steady.verdict, self.mean.verdict}
+        if self.stalls is not None:
+            found.add(self.stalls.verdict)
+        order: tuple[Verdict, ...] = ("worse", "better", "inconclusive", "same")
+        return next(verdict for verdict in order if verdict in found)
 
 
 class GateCell(msgspec.Struct, frozen=True, kw_only=True):

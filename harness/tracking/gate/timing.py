@@ -1,6 +1,6 @@
 """Host time under two commits, from rounds in which they take turns; and whose doing it is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -11,40 +11,99 @@ from harness.experiment.outcomes import Trials
 from harness.experiment.plan import Plan
 from harness.experiment.result import Comparison
 from harness.experiment.store import TrialKey
-from harness.statistics.paired_ratio import FEWEST_PAIRS, paired_ratio
-from harness.tracking.gate.plan import DECIDES, Pair
-from harness.tracking.gate.result import Attribution, TimingChange
+from harness.statistics.mixture import FloatArray
+from harness.statistics.paired_ratio import (
+    ALPHA,
+    FEWEST_PAIRS,
+    MIN_ROUNDS,
+    Estimate,
+    Ratio,
+    holm,
+    paired_ratio,
+)
+from harness.statistics.stalls import Stalls, compare_stalls
+from harness.statistics.verdict import Verdict
+from harness.tracking.gate.plan import DECIDES, SLICE_STEPS, Pair
+from harness.tracking.gate.result import Attribution, StallChange, TimingChange
 from harness.trial.spec import TrialFailure, TrialResult
 
 Outcomes = Mapping[TrialKey, TrialResult | TrialFailure]
 
 
 class Timings(NamedTuple):
-    """``comparisons``: those of ``by_pair``, for whoever asks how precise they are."""
+    """``comparisons``: those that more rounds could still tell more of; ``by_pair`` has all."""
 
-    comparisons: list[Comparison]
+    comparisons: list[Estimate]
     by_pair: dict[Pair, TimingChange]
 
 
+class _Undecided(NamedTuple):
+    """An estimate that more rounds are asked for, however narrow it is."""
+
+    ratio: float = 1.0
+    ci95: tuple[float, float] = (-np.inf, np.inf)
+    rounds: int = 0
+
+
+_UNDECIDED = _Undecided()
+
+LogRatio = Callable[[TrialResult, TrialResult], float]
+"""Of one round: log of the second trial's host time over the first's."""
+
+
 def compare_timings(pairs: Sequence[Pair], plan: Plan, outcomes: Outcomes) -> Timings:
-    """What the timing rounds say so far; a pair with too few of them is left out."""
+    """What the timing rounds say so far; a pair with too few of them is left out.
+
+    Usual steps, means and stalls of all pairs are one family.
+    """
     trials = Trials(plan, outcomes)
-    logs = {each: _logs(trials, each.base, each.head) for each in pairs}
-    logs = {each: found for each, found in logs.items() if len(found) >= FEWEST_PAIRS}
-    compared = _compared(list(logs.values()), plan.tolerance)
-    by_pair = {}
-    for each, comparison in zip(logs, compared, strict=True):
-        before, after = (
-            float(np.median([_host_seconds(result) for result in trials.timings[cell].values()]))
-            for cell in (each.base, each.head)
+    pairs = [each for each in pairs if len(_rounds(trials, each.base, each.head)) >= FEWEST_PAIRS]
+    kinds: tuple[LogRatio, ...] = (_steady, _mean)
+    ratios = [
+        _ratio(_logs(trials, each.base, each.head, kind), 3 * len(pairs))
+        for kind in kinds
+        for each in pairs
+    ]
+    stalls = [_stalls(trials, each) for each in pairs]
+    p_values = [each.p for each in ratios] + [each.p if each else 1.0 for each in stalls]
+    compared = comparisons(
+        DECIDES, [("base", "head")] * len(ratios), ratios, "lower", plan.tolerance,
+        also=p_values[len(ratios) :],
+    )  # fmt: skip
+    adjusted = holm(p_values)[len(ratios) :]
+    timings = Timings([], {})
+    for n, each in enumerate(pairs):
+        steady, mean = compared[n], compared[len(pairs) + n]
+        stalled = stalls[n]
+        change = _stall_change(stalled, adjusted[n], plan.tolerance) if stalled else None
+        before, after = (_median(trials, cell, _usual_seconds) for cell in each[1:3])
+        mean_before, mean_after = (_median(trials, cell, _mean_seconds) for cell in each[1:3])
+        timings.by_pair[each] = TimingChange(
+            before=before,
+            after=after,
+            steady=steady,
+            mean_before=mean_before,
+            mean_after=mean_after,
+            mean=mean,
+            stalls=change,
         )
-        by_pair[each] = TimingChange(before=before, after=after, comparison=comparison)
-    return Timings(compared, by_pair)
+        timings.comparisons.append(steady)
+        timings.comparisons.extend(
+            _UNDECIDED for one in (mean, change) if one and one.verdict == "inconclusive"
+        )
+    return timings
 
 
 def has_changed(comparison: Comparison) -> bool:
     """Whether a comparison says better or worse."""
     return comparison.verdict in ("better", "worse")
+
+
+def changed(timing: TimingChange) -> LogRatio | None:
+    """What of a usual step or else of the mean has changed, if either has."""
+    if has_changed(timing.steady):
+        return _steady
+    return _mean if has_changed(timing.mean) else None
 
 
 class Attributions(NamedTuple):
@@ -54,14 +113,18 @@ class Attributions(NamedTuple):
     by_pair: dict[Pair, Attribution]
 
 
-def attribute(pairs: Sequence[Pair], plan: Plan, outcomes: Outcomes) -> Attributions:
-    """Whose doing it is, from rounds with controls; a pair with too few of them is left out."""
+def attribute(kinds: Mapping[Pair, LogRatio], plan: Plan, outcomes: Outcomes) -> Attributions:
+    """Whose doing it is, from rounds with controls; a pair with too few of them is left out.
+
+    ``kinds``: what has changed of each pair, as `changed` has it.
+    """
     trials = Trials(plan, outcomes)
     attributions = Attributions([], {})
-    for each in pairs:
+    for each, kind in kinds.items():
         base, head, base_control, head_control = each[1:]
-        change, control = _logs(trials, base, head), _logs(trials, base_control, head_control)
-        without = _logs(trials, base, base_control)
+        change = _logs(trials, base, head, kind)
+        control = _logs(trials, base_control, head_control, kind)
+        without = _logs(trials, base, base_control, kind)
         rounds = sorted(change.keys() & control.keys() & without.keys())
         if len(rounds) < FEWEST_PAIRS:
             continue
@@ -89,23 +152,32 @@ def _cause(
     return "collector" if has_changed(collector) else "untold"
 
 
-def _logs(trials: Trials, base: Cell, head: Cell) -> dict[int, float]:
+def _rounds(trials: Trials, base: Cell, head: Cell) -> list[tuple[TrialResult, TrialResult]]:
+    ours, theirs = trials.timings[base], trials.timings[head]
+    return [(ours[n], theirs[n]) for n in sorted(ours.keys() & theirs.keys())]
+
+
+def _logs(trials: Trials, base: Cell, head: Cell, kind: LogRatio) -> dict[int, float]:
     """Log ratio head / base by round."""
     ours, theirs = trials.timings[base], trials.timings[head]
-    return {n: _log_ratio(ours[n], theirs[n]) for n in sorted(ours.keys() & theirs.keys())}
+    return {n: kind(ours[n], theirs[n]) for n in sorted(ours.keys() & theirs.keys())}
 
 
-def _log_ratio(base: TrialResult, head: TrialResult) -> float:
-    """Of host times: over slices, each beside the other's; else of the whole.
+def _steady(base: TrialResult, head: TrialResult) -> float:
+    """Over slices, each beside the other's; else of the whole.
 
     Commits that need different numbers of steps for the same work have no slices in common.
     """
-    ours, theirs = (np.array(result.slice_host_seconds) for result in (base, head))
+    ours, theirs = _slices(base), _slices(head)
     if len(ours) and len(ours) == len(theirs):
         return _hodges_lehmann(np.log(theirs / ours))
+    return _mean(base, head)
+
+
+def _mean(base: TrialResult, head: TrialResult) -> float:
+    """Of all the host time that the same work took."""
     before, after = (
-        (result.metrics[DECIDES] or np.nan) * (result.metrics["num_steps"] or np.nan)
-        for result in (base, head)
+        _mean_seconds(result) * (result.metrics["num_steps"] or np.nan) for result in (base, head)
     )
     return float(np.log(after / before))
 
@@ -119,19 +191,67 @@ def _hodges_lehmann(x: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
     return float(np.median((x[first] + x[second]) / 2))
 
 
-def _host_seconds(result: TrialResult) -> float:
+def _slices(result: TrialResult) -> FloatArray:
+    """Mean host seconds of a step in each slice, a rest left out."""
+    steps = np.array(result.step_host_ns)
+    whole = steps[: len(steps) // SLICE_STEPS * SLICE_STEPS].reshape(-1, SLICE_STEPS)
+    return np.asarray(whole.mean(axis=1) / 1e9)
+
+
+def _usual_seconds(result: TrialResult) -> float:
     """Host time of a step: of the middle slice, which no full pass and no burst has hit."""
-    whole = result.metrics[DECIDES]
-    if result.slice_host_seconds:
-        return float(np.median(result.slice_host_seconds))
-    return np.nan if whole is None else whole
+    slices = _slices(result)
+    return float(np.median(slices)) if len(slices) else _mean_seconds(result)
+
+
+def _mean_seconds(result: TrialResult) -> float:
+    mean = result.metrics[DECIDES]
+    return np.nan if mean is None else mean
+
+
+def _median(trials: Trials, cell: Cell, of: Callable[[TrialResult], float]) -> float:
+    return float(np.median([of(result) for result in trials.timings[cell].values()]))
+
+
+def _stalls(trials: Trials, each: Pair) -> Stalls | None:
+    """None where the two took no turns, and steps are not known."""
+    rounds = [
+        (np.array(base.step_host_ns) / 1e9, np.array(head.step_host_ns) / 1e9)
+        for base, head in _rounds(trials, each.base, each.head)
+        if base.step_host_ns and head.step_host_ns
+    ]
+    return compare_stalls(rounds, SLICE_STEPS) if rounds else None
+
+
+def _stall_change(found: Stalls, p_adjusted: float, tolerance: float) -> StallChange:
+    """`same` within half the tolerance: a tail of that size would move the mean by as much."""
+    low, high = found.ci95
+    verdict: Verdict = "inconclusive"
+    if found.rounds >= MIN_ROUNDS:
+        if p_adjusted < ALPHA:
+            verdict = "worse" if found.share > 0 else "better"
+        elif max(-low, high) <= tolerance / 2:
+            verdict = "same"
+    return StallChange(
+        before=found.before,
+        after=found.after,
+        longest_before=found.longest_before,
+        longest_after=found.longest_after,
+        steps=found.steps,
+        rounds=found.rounds,
+        ratio=1 + found.share,
+        ci95=(1 + low, 1 + high),
+        p_adjusted=p_adjusted,
+        verdict=verdict,
+    )
+
+
+def _ratio(by_round: Mapping[int, float], family: int) -> Ratio:
+    logs = np.array(list(by_round.values()))
+    return paired_ratio(np.ones(len(logs)), np.exp(logs), family)
 
 
 def _compared(family: Sequence[dict[int, float]], tolerance: float) -> list[Comparison]:
     """Comparisons of one family, each from its log ratios by round."""
-    ratios = []
-    for by_round in family:
-        logs = np.array(list(by_round.values()))
-        ratios.append(paired_ratio(np.ones(len(logs)), np.exp(logs), len(family)))
-    names = [("base", "head")] * len(ratios)
-    return comparisons(DECIDES, names, ratios, "lower", tolerance)
+    ratios = [_ratio(by_round, len(family)) for by_round in family]
+    return comparisons(DECIDES, [("base", "head")] * len(ratios), ratios, "lower", tolerance)

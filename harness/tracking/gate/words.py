@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from harness import format as fmt
 from harness.experiment.result import Comparison
-from harness.tracking.gate.result import ExactChange, GateCell, TimingChange
+from harness.tracking.gate.result import ExactChange, GateCell, StallChange, TimingChange
 
 _COLLECTIONS = "gc_collections_per_1000_steps"
 _OBJECTS = (
@@ -86,26 +86,60 @@ def _exact(changed: dict[str, ExactChange], batch: int) -> Iterator[str]:
 
 
 def _timing(timing: TimingChange, is_c_code: bool) -> list[str]:
-    if timing.comparison.verdict == "same":
-        return []
-    if timing.comparison.verdict == "inconclusive":
-        return [_undecided(timing.comparison)]
-    found = f"host time per step {_change(timing.comparison)}"
+    steady, mean, stalls = timing.steady, timing.mean, timing.stalls
+    said = []
+    if steady.verdict != "same":
+        said.append(_host_time("host time per step", steady, timing, is_c_code=is_c_code))
+    # A usual step that costs more makes the mean more, too: said once.
+    if mean.verdict not in ("same", steady.verdict):
+        usual = " on the mean, where a usual step takes what it did" * (steady.verdict == "same")
+        said.append(_host_time(f"host time per step{usual}", mean, timing, is_c_code=is_c_code))
+    if stalls is not None and stalls.verdict != "same":
+        said.append(_stalls(stalls))
+    return said
+
+
+def _host_time(what: str, found: Comparison, timing: TimingChange, *, is_c_code: bool) -> str:
+    if found.verdict == "inconclusive":
+        return _undecided(what, found)
+    changed = f"{what} {_change(found)}"
     if (by := timing.attribution) is None:
-        return [f"{found}."]
+        return f"{changed}."
     control, code, collector = (
         fmt.percent(part.ratio - 1, signed=True) for part in (by.control, by.code, by.collector)
     )
     if by.cause == "both":
-        return [f"{found}: {code} by the code, {collector} by the collector."]
+        return f"{changed}: {code} by the code, {collector} by the collector."
     where = "; bytecodes and objects are as before, so it is in C code" if is_c_code else ""
     why = _CAUSES[by.cause] + f" ({control} with the collector disabled)"
-    return [f"{found}: {why}{where if by.cause == 'code' else ''}."]
+    return f"{changed}: {why}{where if by.cause == 'code' else ''}."
 
 
-def _undecided(comparison: Comparison) -> str:
+def _stalls(found: StallChange) -> str:
+    low, high = (fmt.percent(bound - 1, signed=True) for bound in found.ci95)
+    steps = fmt.count(found.steps)
+    if found.verdict == "inconclusive":
+        return (
+            f"stalls are undecided: {found.after} steps of {steps} take longer than BASE's and "
+            f"{found.before} of BASE's longer than these, which is {low.removesuffix(' %')} to "
+            f"{high} of the host time; a larger --budget tells more."
+        )
+    side, other, count, longest = (
+        ("HEAD", "BASE", found.after, found.longest_after)
+        if found.verdict == "worse"
+        else ("BASE", "HEAD", found.before, found.longest_before)
+    )
+    fewer = found.before if found.verdict == "worse" else found.after
     return (
-        f"host time per step {_change(comparison)} is undecided after {comparison.rounds} rounds, "
+        f"{side} stalls: {count} steps of {steps} take far longer than {other}'s, by up to "
+        f"{fmt.seconds(longest)}, against {fewer} the other way round "
+        f"({fmt.percent(found.ratio - 1, signed=True)} of the host time)."
+    )
+
+
+def _undecided(what: str, comparison: Comparison) -> str:
+    return (
+        f"{what} {_change(comparison)} is undecided after {comparison.rounds} rounds, "
         f"which find a change of {fmt.percent(comparison.mde)}; a larger --budget finds less."
     )
 

@@ -318,8 +318,8 @@ def test_slices_change_nothing_but_when_it_runs(tmp_path):
     outcomes = [whole, *LocalExecutor(60).run([trial(of, tmp_path, slice_steps=7)]), sliced]
     assert len({outcome.tokens_sha256 for outcome in outcomes}) == 1
     assert len({outcome.metrics["num_steps"] for outcome in outcomes}) == 1
-    assert [len(outcome.slice_host_seconds) for outcome in outcomes] == [0, 5, 4]
-    host = sum(sliced.slice_host_seconds) / 4
+    assert [len(outcome.step_host_ns) for outcome in outcomes] == [0, 40, 40]
+    host = sum(sliced.step_host_ns) / 40 / 1e9
     assert host == pytest.approx(sliced.metrics["host_time_per_step"], rel=1e-9)
 
 

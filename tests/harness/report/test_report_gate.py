@@ -47,6 +47,10 @@ MADE_UP = {
         cell("freeze+threshold:50000/20/20 · list_of_lists · per_request · uniform:1:4", "worse",
              exact(), timing(0.039, 0.012, "untold", half_width=0.015)),
     ]),
+    "worse-stalls": result([
+        cell(LISTS, "same", exact(), SAME),
+        cell(ARRAYS, "worse", exact(), timing(0.002, 0.231, "code", stalls=0.237)),
+    ]),
     "better": result([
         cell(LISTS, "better", exact(tracked_peak_per_step=1_037.0, handoff_bytes=4_096.0),
              timing(-0.104, -0.098, "code")),

@@ -161,7 +161,7 @@ def run_gate(repo: Path, base: str, head: str, output: Path, flags: list[str]) -
 
 
 def _times(timing: dict[str, Any]) -> list[str]:
-    arms = [timing["comparison"]]
+    arms = [timing["steady"]]
     if by := timing["attribution"]:
         arms += [by["control"], by["code"], by["collector"]]
     return [

@@ -18,9 +18,9 @@ from harness.experiment.outcomes import Trials
 from harness.experiment.rounds import Precision, Rounds
 from harness.experiment.store import trial_key
 from harness.tracking.gate.exact_counts import judge_pairs, overall
-from harness.tracking.gate.plan import Pair, exact_plan, pair, timing_plan
+from harness.tracking.gate.plan import SLICE_STEPS, Pair, exact_plan, pair, timing_plan
 from harness.tracking.gate.result import GateCell, GateResult
-from harness.tracking.gate.timing import attribute, compare_timings, has_changed
+from harness.tracking.gate.timing import attribute, changed, compare_timings
 from harness.trial.spec import Trial, TrialResult
 
 SHAPES = [
@@ -63,10 +63,11 @@ class Clock:
             process = self.rng.normal(0, 0.012) + (self.rng.random() < 0.05) * 0.15
             bursts = (self.rng.random(slices) < 0.05) * self.rng.uniform(0, 0.5, slices)
             noise = drift + process + bursts + self.rng.normal(0, 0.015, slices)
-            host = (1e-3 if control else 2e-3) * effect * np.exp(noise)
-            metrics = {"host_time_per_step": float(host.mean()), "num_steps": 500.0}
+            by_step = np.repeat(noise, SLICE_STEPS) + self.rng.normal(0, 0.03, slices * SLICE_STEPS)
+            host = (1e-3 if control else 2e-3) * effect * np.exp(by_step)
+            metrics = {"host_time_per_step": float(host.mean()), "num_steps": float(len(host))}
             yield msgspec.structs.replace(
-                answer(trial, metrics), slice_host_seconds=[float(each) for each in host]
+                answer(trial, metrics), step_host_ns=(host * 1e9).astype(int).tolist()
             )
 
 
@@ -96,10 +97,10 @@ def gated(effects: tuple[float, float], after: dict[str, float], seed: int) -> l
 
     plan = timing(of)
     timings, timed = run(plan, partial(compare_timings, of, plan))
-    changed = [each for each, found in timings.by_pair.items() if has_changed(found.comparison)]
-    if changed:
-        plan = timing(changed, with_controls=True)
-        attributions, _ = run(plan, partial(attribute, changed, plan))
+    kinds = {each: kind for each, found in timings.by_pair.items() if (kind := changed(found))}
+    if kinds:
+        plan = timing(list(kinds), with_controls=True)
+        attributions, _ = run(plan, partial(attribute, kinds, plan))
         for each, found in attributions.by_pair.items():
             timings.by_pair[each] = replace(timings.by_pair[each], attribution=found)
     judged = judge_pairs(of, counted(of, after), timed, timings.by_pair, lambda each: "again")
@@ -224,6 +225,6 @@ def test_other_tokens_are_other_work():
 
 def test_an_exact_loss_that_wins_time_is_no_loss():
     (cell, _) = gated((0.9, 0.9), {"handoff_bytes": 200_000.0}, seed=1)
-    assert (cell.timing.comparison.verdict, cell.verdict) == ("better", "better")
+    assert (cell.timing.verdict, cell.verdict) == ("better", "better")
     (cell, _) = gated((1.0, 1.0), {"handoff_bytes": 200_000.0}, seed=1)
-    assert (cell.timing.comparison.verdict, cell.verdict) == ("same", "worse")
+    assert (cell.timing.verdict, cell.verdict) == ("same", "worse")
