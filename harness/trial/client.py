@@ -83,11 +83,12 @@ class Client:
                 self._arrivals.wait_for(self._next)
                 continue
             waited_ns = self._waited_ns()
+            called = clock.now()
             output = self._step()
             clock.step_done()
             now = clock.now()
             waited_ns = self._waited_ns() - waited_ns
-            recorder.step(engine, output, now, self._in_flight, waited_ns)
+            recorder.step(engine, output, now, self._in_flight, now - called, waited_ns)
             self._read(output, now)
             # Held on to, a step's objects would live until the next step has made its own.
             del output

@@ -10,7 +10,7 @@ from engines.protocol import PHASES, Int64Array, StepEngine, StepOutput
 _STAMPS = len(PHASES) + 1
 STEP_COLUMNS = (
     "start", *PHASES, "delivered", "num_rows", "device_ns", "late_ns", "device_length_ns",
-    "worst_gap_ns", "num_tokens", "in_flight", "waited_ns",
+    "worst_gap_ns", "num_tokens", "in_flight", "took_ns", "waited_ns",
 )  # fmt: skip
 _WIDTH = len(STEP_COLUMNS)
 
@@ -36,8 +36,8 @@ class Recorder:
 
     ``steps`` int64 ``[num_steps, len(STEP_COLUMNS)]``: the engine's stamps, the moment of
     delivery, rows, device times, the step's worst gap, its tokens, and the requests that the
-    engine had been given and not finished when it began, and how long another program had the
-    core. ``gaps`` int64: every gap between two
+    engine had been given and not finished when it began, how long the step took its caller, and
+    how long another program had the core. ``gaps`` int64: every gap between two
     deliveries to a request.
     """
 
@@ -75,6 +75,7 @@ class Recorder:
         output: StepOutput,
         now_ns: int,
         in_flight: int,
+        took_ns: int = 0,
         waited_ns: int = 0,
     ) -> None:
         """Stamp a step that has just returned."""
@@ -90,7 +91,8 @@ class Recorder:
         row[_STAMPS + 5] = self._deliveries(output, now_ns)
         row[_STAMPS + 6] = np.add.reduce(output.num_tokens)
         row[_STAMPS + 7] = in_flight
-        row[_STAMPS + 8] = waited_ns
+        row[_STAMPS + 8] = took_ns
+        row[_STAMPS + 9] = waited_ns
         self.num_steps += 1
 
     def _deliveries(self, output: StepOutput, now_ns: int) -> int:

@@ -1,6 +1,7 @@
 """The client: who is sent when, what it holds, and that it reads what the engine made."""
 
 import gc
+import time
 from dataclasses import replace
 from itertools import pairwise
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from small import CELL, engine, schedule
 
 from engines.builtin.delivery.outputs import RequestOutput
-from engines.protocol import SamplingParams, StepOutput
+from engines.protocol import PHASES, SamplingParams, StepOutput
 from harness.trial.client import Client, sampling_params, warm_up
 from harness.trial.clock import VIRTUAL_STEP_NS, PausedClock, RealClock, VirtualClock
 from harness.trial.recorder import STEP_COLUMNS
@@ -381,3 +382,20 @@ def test_the_virtual_clock_moves_by_steps_and_jumps_and_never_back():
     assert [b - a for a, b in pairwise(moments)][:3] == [VIRTUAL_STEP_NS, 0, VIRTUAL_STEP_NS]
     assert moments[0] > 0, "0 means not yet"
     assert moments[-1] == 10**12
+
+
+def test_what_an_engine_does_before_its_first_stamp_is_the_steps():
+    of = schedule([4])
+    served = engine(of)
+
+    def hesitant() -> StepOutput:
+        until = time.perf_counter_ns() + 1_000_000
+        while time.perf_counter_ns() < until:
+            pass
+        return served.step()
+
+    client = Client(served, hesitant, of, RealClock())
+    client.run()
+    took = client.recorder.steps[:, STEP_COLUMNS.index("took_ns")]
+    stamped = client.recorder.steps[:, len(PHASES)] - client.recorder.steps[:, 0]
+    assert (took - stamped >= 1_000_000).all()
