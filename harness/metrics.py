@@ -89,7 +89,8 @@ _TABLE = (
            "time in output processing: delivery, stop checks, output objects, mean per step",
            "docs/engines.md"),
     Metric("host_time_per_step", "s", "lower", "timing", "timing",
-           "time that a step takes its caller, less the time blocked on the device and, on an exact cell, the time in which "
+           "time that a step takes its caller, less the time blocked on the device and, on an exact "
+           "cell, the time in which "
            "another program had the core, mean per step", "docs/method.md"),
     Metric("host_time_per_request_step", "s", "lower", "timing", "timing",
            "the same per scheduled request and step: sum of host time / sum of rows",
@@ -152,6 +153,23 @@ _TABLE = (
     Metric("bytecodes_per_request_step", "bytecodes", "lower", "exact", "opcodes",
            "bytecodes executed in a step / rows in it, over the traced steps",
            "sys.settrace, sys.monitoring", 0.005, 0.02),
+    Metric("bytecodes_per_add", "bytecodes", "lower", "exact", "opcodes",
+           "bytecodes executed in add_request, mean per request", "sys.settrace, sys.monitoring",
+           0.002, 2),
+    Metric("bytecodes_per_finish", "bytecodes", "lower", "exact", "opcodes",
+           "bytecodes to admit a request, compute its prompt, end it and take its tokens: what "
+           "lives of 2 and of 18 tokens cost beside their steps, mean per request",
+           "docs/method.md", 0.002, 2),
+    Metric("bytecodes_per_abort", "bytecodes", "lower", "exact", "opcodes",
+           "bytecodes to abort a running request, and those that the next 3 steps execute more "
+           "than without it, mean per request", "docs/method.md", 0.002, 2),
+    Metric("allocations_per_add", "objects", "lower", "exact", "opcodes",
+           "sum of the rises of gc.get_count()[0] from bytecode to bytecode in add_request, from "
+           "empty free lists on, mean per request", "sys.settrace, sys.monitoring", 0.002, 0.5),
+    Metric("allocations_per_finish", "objects", "lower", "exact", "opcodes",
+           "the same, for what bytecodes_per_finish is of", "docs/method.md", 0.002, 0.5),
+    Metric("allocations_per_abort", "objects", "lower", "exact", "opcodes",
+           "the same, for what bytecodes_per_abort is of", "docs/method.md", 0.002, 0.5),
     Metric("tracked_heap", "objects", "neither", "exact", "counts",
            "objects the collector tracks when the window opens, frozen ones included",
            "gc.get_objects"),

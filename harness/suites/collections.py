@@ -1,10 +1,12 @@
 """How much a step gives the collector to do: exact counts on a device that takes no time.
 
 Which collections a commit's hand-offs cause, what is alive in a step, what a step allocates and
-how much Python it runs. Bytes across the worker boundary come from cells with a worker process:
-those are not exact cells, but what crosses does not depend on when, and the bytes repeat.
+how much Python it runs, and what a request costs beside its steps. Bytes across the worker boundary
+come from cells with a worker process: those are not exact cells, but what crosses does not depend
+on when, and the bytes repeat.
 """
 
+from harness.metrics import METRICS
 from harness.suites.figures import Figures, figures
 from harness.suites.grid import CHURN, DECODE, HANDOFFS, tracked
 from harness.suites.measure import measure
@@ -33,10 +35,16 @@ _STEP = [
     tracked(metric, _ALONE, handoff=HANDOFFS, workload=(DECODE,))
     for metric in ("tracked_allocations_per_step", "bytecodes_per_request_step", "handoff_bytes")
 ]
+# What an engine does once for a request hardly depends on the hand-off: the two ends are enough.
+_REQUEST = [
+    tracked(metric, _ALONE, handoff=(HANDOFFS[0], HANDOFFS[-1]), workload=(DECODE,))
+    for metric in METRICS
+    if metric.endswith(("_per_add", "_per_finish", "_per_abort"))
+]
 _WIRE = tracked(
     "wire_bytes_per_step", _ACROSS, handoff=_ACROSS_HANDOFFS, wire=("pickle",), workload=(DECODE,)
 )
-TABLE = [*_COLLECTIONS, _PEAK, _SURVIVORS, *_STEP, _WIRE]
+TABLE = [*_COLLECTIONS, _PEAK, _SURVIVORS, *_STEP, *_REQUEST, _WIRE]
 
 globals().update(look_ups("harness.suites.collections", TABLE))
 

@@ -106,13 +106,17 @@ class Opcodes:
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """``policy`` overrides the cell's; "" leaves it. ``vary_phase``: of the counters, by seed."""
+    """``policy`` overrides the cell's; "" leaves it. ``vary_phase``: of the counters, by seed.
+
+    ``request_costs``: counted after the window.
+    """
 
     watch: Callable[[StepEngine, int], Watch]
     probe: bool = False
     vary_phase: bool = False
     virtual_time: bool = True
     policy: str = ""
+    request_costs: bool = False
 
 
 MODES = {
@@ -120,5 +124,5 @@ MODES = {
     "counts": Mode(Unwatched),
     "probed": Mode(Unwatched, probe=True),
     "tracked": Mode(TrackedObjects, policy="disabled"),
-    "opcodes": Mode(Opcodes, policy="disabled"),
+    "opcodes": Mode(Opcodes, policy="disabled", request_costs=True),
 }

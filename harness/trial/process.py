@@ -32,6 +32,7 @@ from harness.trial.engine_config import engine_config
 from harness.trial.modes import MODES
 from harness.trial.observation import Observation, device_work
 from harness.trial.recorder import STEP_COLUMNS
+from harness.trial.request_costs import request_costs
 from harness.trial.run_queue import RunQueue
 from harness.trial.sender import Sender
 from harness.trial.spec import PAUSED, READY, REFUSED, Trial, TrialResult
@@ -110,8 +111,9 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         warm_up(engine, schedule, cell.batch_size, streams=streams)
         watch = mode.watch(engine, min(cell.batch_size, schedule.num_requests))
         paused = PausedClock()
-        real = paused if trial.slice_steps else RealClock()
-        clock = VirtualClock() if mode.virtual_time else real
+        clock = (
+            VirtualClock() if mode.virtual_time else paused if trial.slice_steps else RealClock()
+        )
         pause = partial(paused.stop_during, partial(say_and_wait, PAUSED))
         client = Client(
             engine, watch.step, schedule, clock,
@@ -137,6 +139,9 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         work = {} if trial.max_steps else device_work(work, engine.device_stats())
         processes: list[ProcessResult] = engine.collective_rpc(close_window)
         events: list[Events] = engine.collective_rpc(window_events)
+        per_request = (
+            request_costs(engine, schedule, cell.batch_size, streams) if mode.request_costs else {}
+        )
     finally:
         if sender is not None:
             sender.close()
@@ -152,7 +157,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         wire_bytes=wire_bytes,
         scheduler_stats=stats,
         device_work=work,
-        watched=watch.results(),
+        watched=watch.results() | per_request,
         peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
     measured = compute_metrics(observation, trial.mode)

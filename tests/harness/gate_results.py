@@ -26,6 +26,8 @@ EXACT = {
     "gc_collections_per_1000_steps": 1_062.5, "tracked_peak_per_step": 2_061.0,
     "tracked_survivors_per_step": 1.0, "tracked_allocations_per_step": 3_102.0,
     "bytecodes_per_request_step": 118.25, "handoff_bytes": 98_304.0,
+    "bytecodes_per_add": 391.0, "bytecodes_per_finish": 1_652.25, "bytecodes_per_abort": 400.0,
+    "allocations_per_add": 7.0,
 }  # fmt: skip
 
 

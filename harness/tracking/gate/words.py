@@ -15,6 +15,7 @@ _BYTES = (
     ("handoff_bytes", "the hand-off of a step takes"),
     ("wire_bytes_per_step", "a step sends over the wire"),
 )
+_OF_A_REQUEST = {"add": "to add", "finish": "to admit and finish", "abort": "to abort"}
 _CAUSES = {
     "code": "the code's, not the collector's",
     "collector": "the collector's, not the code's",
@@ -72,6 +73,11 @@ def _exact(changed: dict[str, ExactChange], batch: int) -> Iterator[str]:
         said.add(code.metric)
         alone = "" if told else "; what the collector counts is as before"
         yield f"a request costs {_by(code)} bytecodes a step ({_from_to(code)}){alone}."
+    for counted, noun in (("bytecodes", "bytecode"), ("allocations", "tracked object")):
+        of_calls = {call: f"{counted}_per_{call}" for call in _OF_A_REQUEST}
+        said.update(of_calls.values())
+        if moved := {call: changed[name] for call, name in of_calls.items() if name in changed}:
+            yield _per_request(moved, noun)
     for name, words in _BYTES:
         if size := changed.get(name):
             said.add(name)
@@ -83,6 +89,17 @@ def _exact(changed: dict[str, ExactChange], batch: int) -> Iterator[str]:
             is_of_all and collections and change.verdict == collections.verdict
         ):
             yield f"{name} is {change.verdict} ({_from_to(change)})."
+
+
+def _per_request(moved: dict[str, ExactChange], noun: str) -> str:
+    """``moved`` by call; ``noun``: one of what is counted, said of the first alone."""
+    parts: list[str] = []
+    for call, change in moved.items():
+        by = _by(change)
+        counted = "" if parts else f" {noun}" if by.startswith("1 ") else f" {noun}s"
+        parts.append(f"{by}{counted} {_OF_A_REQUEST[call]} ({_from_to(change)})")
+    *first, last = parts
+    return f"a request costs {' and '.join(filter(None, [', '.join(first), last]))}."
 
 
 def _timing(timing: TimingChange, is_c_code: bool) -> list[str]:

@@ -1,6 +1,7 @@
 """All of vLLM but the forward pass, held against the built-in engine on the same schedule."""
 
 import os
+import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 from vllm_trials import TIMEOUT_SECONDS, cell, outputs, run, schedule, trial
 
 from engines.protocol import FinishReason
+from engines.vllm.releases import layer
 from harness.collector.policy import DEFAULT_THRESHOLDS
 from harness.collector.result import ProcessResult
 from harness.experiment.local_executor import TrialProcess
@@ -85,6 +87,33 @@ def test_overlapped_schedules_a_step_ahead_and_does_more_per_step(tmp_path):
     assert overlapped["bytecodes_per_request_step"] > 1.03 * inline["bytecodes_per_request_step"]
     for name in ("tokens_sha256", "finish_sha256"):
         assert len({getattr(result, name) for result in results}) == 1
+
+
+LOOP = "        for _ in range(40):\n            pass\n"
+PLANTED = {
+    "v1/engine/input_processor.py": "        self._validate_lora(lora_request)\n",
+    "v1/core/sched/scheduler.py": "        existing = self.requests.get(request.request_id)\n",
+}
+"""Where a request passes once, between the client and the queue of the scheduler."""
+
+
+def test_work_planted_where_requests_are_added_is_in_their_cost_alone(tmp_path, pinned_vllm):
+    copy = tmp_path / "copy" / "vllm"
+    shutil.copytree(layer(pinned_vllm) / "vllm", copy,
+                    ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
+    for name, line in PLANTED.items():
+        text = (copy / name).read_text()
+        assert text.count(line) == 1
+        (copy / name).write_text(text.replace(line, line + LOOP))
+    even = schedule([24] * 16, [8] * 16)
+    releases = (pinned_vllm, str(copy.parent))
+    asked = [cell("vllm-hostpath", release=each, batch_size=16) for each in releases]
+    plain, planted = (each.metrics for each in run([trial(even, tmp_path, each, "opcodes")
+                                                    for each in asked]))  # fmt: skip
+    counted = [name for name in plain if name.startswith(("bytecodes_", "allocations_"))]
+    assert len(counted) == 7
+    assert {name for name in counted if planted[name] != plain[name]} == {"bytecodes_per_add"}
+    assert planted["bytecodes_per_add"] > plain["bytecodes_per_add"] + 2 * 40
 
 
 def test_prefix_caching_is_on_where_it_is_asked_for(tmp_path):

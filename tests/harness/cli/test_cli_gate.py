@@ -360,6 +360,20 @@ def test_one_more_object_for_each_request_is_found_by_counting(gate, repository,
 
 
 @pytest.mark.slow
+def test_work_in_add_request_is_found_though_no_step_costs_more(gate, repository):
+    line = "        check_params(request_index, params, self.config)\n"
+    loop = "        for _ in range(10):\n            pass\n"
+    change(repository, line, line + loop)
+    repository.commit("Look at a request ten times before it is queued")
+    status, out, _ = gate("HEAD~1", "HEAD", "--exact-only")
+    assert status == 1
+    sentence = r"Every cell: a request costs \d\d more bytecodes to add \(\+\d+\.\d %, .*?\)\. "
+    assert re.search(sentence, " ".join(out.split()))
+    assert out.count("bytecodes_per_add") == 1
+    assert "bytecodes_per_request_step" not in out
+
+
+@pytest.mark.slow
 def test_ctrl_c_leaves_no_process_and_a_kill_leaves_results_that_are_read(repository, tmp_path):
     for number, how in enumerate((signal.SIGINT, signal.SIGKILL)):
         with gate_process(repository, tmp_path, "main", "--rounds", "50") as gating:

@@ -67,6 +67,12 @@ def test_counts_repeat_to_the_digit(results, mode):
     assert others == [first] * len(others)
 
 
+def test_what_a_request_costs_is_counted_beside_the_steps(results):
+    counted = results[LISTS, "opcodes"][0].metrics
+    for what in ("bytecodes", "allocations"):
+        assert all(counted[f"{what}_per_{call}"] > 0 for call in ("add", "finish", "abort"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", COUNTING)
 @pytest.mark.parametrize("cell", [LISTS, COLUMNS], ids=["lists", "columns"])

@@ -24,6 +24,10 @@ OBJECTS = exact(
     bytecodes_per_request_step=127.5,
 )  # fmt: skip
 BYTECODES = exact(bytecodes_per_request_step=125.25, handoff_bytes=98_368.0)
+ADMISSION = exact(
+    bytecodes_per_add=403.0, bytecodes_per_finish=1_640.25, bytecodes_per_abort=397.0,
+    allocations_per_add=8.0,
+)  # fmt: skip
 SAME = timing(0.002, -0.001, "")
 
 MADE_UP = {
@@ -35,6 +39,9 @@ MADE_UP = {
         cell(LISTS, "worse", BYTECODES, timing(0.011, 0.012, "")),
         cell(ARRAYS, "same", exact(), SAME),
     ], notes=["Outside engines/ they differ in README.md."]),
+    "worse-admission": result([
+        cell(LISTS, "worse", ADMISSION, SAME), cell(ARRAYS, "worse", ADMISSION, SAME),
+    ]),
     "worse-c": result([
         cell(LISTS, "worse", exact(), timing(0.052, 0.051, "code")),
         cell(ARRAYS, "worse", exact(), timing(0.049, 0.050, "code", rounds=12)),
@@ -111,7 +118,8 @@ def test_the_verdict_comes_first_and_every_change_has_its_sentence(name):
     assert words[0] == ("✗" if of.missing else signs[of.verdict])
 
 
-MOVES = [*EXACT, "gc_collections_gen0", "gc_collections_gen2", "wire_bytes_per_step"]
+PER_REQUEST = ["allocations_per_finish", "allocations_per_abort"]
+MOVES = [*EXACT, *PER_REQUEST, "gc_collections_gen0", "gc_collections_gen2", "wire_bytes_per_step"]
 VALUES = st.floats(10, 10_000)
 
 
@@ -132,6 +140,24 @@ def test_no_exact_change_goes_without_a_sentence(after):
         word = {"worse": ("more", "instead of", "is worse"),
                 "better": ("fewer", "instead of", "is better")}[verdict]  # fmt: skip
         assert any(each in said for each in word), (rises, said)
+
+
+def test_what_a_request_costs_more_is_one_sentence_over_add_finish_and_abort():
+    def said(**after: float) -> list[str]:
+        return conclude_gate([cell(LISTS, "worse", exact(**after))])
+
+    assert said(bytecodes_per_add=403.0) == [
+        f"{LISTS}: a request costs 12 more bytecodes to add (+3.1 %, 391 → 403)."
+    ]
+    assert said(bytecodes_per_add=403.0, bytecodes_per_abort=390.0) == [
+        f"{LISTS}: a request costs 12 more bytecodes to add (+3.1 %, 391 → 403) and 10 fewer to "
+        "abort (-2.5 %, 400 → 390)."
+    ]
+    assert said(bytecodes_per_finish=1_660.25, allocations_per_add=8.0) == [
+        f"{LISTS}: a request costs 8 more bytecodes to admit and finish (+0.48 %, 1,652.2 → "
+        "1,660.2).",
+        f"{LISTS}: a request costs 1 more tracked object to add (+14.3 %, 7 → 8).",
+    ]
 
 
 def test_what_holds_for_several_cells_is_said_once():

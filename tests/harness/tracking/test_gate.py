@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 from planted_history import COMMITS, make
-from small import CELL, MemoryStore, answer
+from small import CELL, MemoryStore, answer, schedule
 
+from engines.builtin.engine import Engine
+from harness import format as fmt
 from harness.axes import Cell
 from harness.cli.main import main
 from harness.experiment.outcomes import Trials
@@ -20,6 +22,9 @@ from harness.tracking.gate.exact_counts import judge_pairs, overall
 from harness.tracking.gate.plan import SLICE_STEPS, Pair, exact_plan, pair, timing_plan
 from harness.tracking.gate.result import GateCell, GateResult
 from harness.tracking.gate.timing import attribute, changed, compare_timings
+from harness.tracking.gate.words import conclude_gate
+from harness.trial.engine_config import engine_config
+from harness.trial.request_costs import request_costs
 from harness.trial.spec import Trial, TrialResult
 
 SHAPES = [
@@ -198,6 +203,30 @@ def test_counts_that_do_not_repeat_are_left_out_with_a_note():
     judged = judge_pairs(of, trials, None, {}, lambda each: "again")
     assert [change.metric for change in judged.cells[0].exact if change.verdict != "same"] == []
     assert "trials that should count alike did not" in judged.notes[0]
+
+
+class Dearer(Engine):
+    """Looks through each prompt before it is queued."""
+
+    def add_request(self, request_index, prompt_token_ids, params, priority=0) -> None:
+        for _ in range(10):
+            pass
+        Engine.add_request(self, request_index, prompt_token_ids, params, priority)
+
+
+def test_work_planted_in_add_request_is_worse_and_said():
+    of = schedule([40] * 16)
+    before, after = (
+        request_costs(engine(engine_config(CELL, of)), of, 8) for engine in (Engine, Dearer)
+    )
+    judged = judge_pairs(pairs(), counted(pairs(), after, EXACT | before), None, {}, str)
+    assert overall(judged.cells) == "worse"
+    for cell in judged.cells:
+        (change,) = [change for change in cell.exact if change.verdict != "same"]
+        assert (change.metric, change.verdict) == ("bytecodes_per_add", "worse")
+    (sentence,) = conclude_gate(judged.cells)
+    rise = fmt.count(change.after - change.before)
+    assert sentence.startswith(f"Every cell: a request costs {rise} more bytecodes to add (+")
 
 
 def test_other_text_is_other_work():
