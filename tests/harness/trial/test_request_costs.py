@@ -3,15 +3,16 @@
 import dis
 import gc
 from collections.abc import Callable, Iterator
+from functools import cache
 
+import msgspec
 import numpy as np
 import pytest
-from small import schedule
+from small import CELL, engine, schedule
 
 from engines.protocol import SamplingParams, StepOutput
+from harness.trial.client import warm_up
 from harness.trial.request_costs import request_costs
-
-pytestmark = pytest.mark.usefixtures("frozen_heap")
 
 OF = schedule([40] * 64)
 CALLS = ("add", "finish", "abort")
@@ -111,31 +112,80 @@ def no_collector() -> Iterator[None]:
     gc.enable()
 
 
-SHIFTS = [{}, {"lag": 1}, {"tidies_later": True}, {"lag": 1, "tidies_later": True}]
+SHIFTS = {"plain": (0, False), "lag": (1, False), "later": (0, True), "both": (1, True)}
 
 
-@pytest.mark.parametrize("shift", SHIFTS, ids=["plain", "lag", "later", "both"])
+@cache
+def plain(shift: str) -> dict[str, float | None]:
+    """What requests cost where each call does as little as another."""
+    return request_costs(Toy({}, *SHIFTS[shift]), OF, 64)
+
+
+def rises(planted: dict[str, Callable[[int], object]], shift: str, counted: str) -> dict:
+    """How much more a planted toy costs than a plain one, by call."""
+    found, before = request_costs(Toy(planted, *SHIFTS[shift]), OF, 64), plain(shift)
+    return {call: found[f"{counted}_per_{call}"] - before[f"{counted}_per_{call}"]
+            for call in CALLS}  # fmt: skip
+
+
+@pytest.mark.parametrize("shift", SHIFTS)
 @pytest.mark.parametrize("call", CALLS)
 def test_bytecodes_are_those_that_dis_shows_and_of_the_call_that_executes_them(call, shift):
     written = [sum(1 for _ in dis.get_instructions(f)) for f in (less, more)]
-    plain, planted = (request_costs(Toy({call: work}, **shift), OF, 64) for work in (less, more))
-    rises = {name: planted[name] - plain[name] for name in plain if name.startswith("bytecodes")}
-    expected = dict.fromkeys(rises, 0.0) | {f"bytecodes_per_{call}": written[1] - written[0]}
-    assert rises == pytest.approx(expected, abs=1e-9)
+    expected = dict.fromkeys(CALLS, 0.0) | {call: written[1] - written[0]}
+    assert rises({call: more}, shift, "bytecodes") == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize("shift", SHIFTS[:2], ids=["plain", "lag"])
+@pytest.mark.parametrize("shift", ["plain", "lag"])
 def test_what_a_step_costs_is_in_no_request_s_figure(shift):
-    plain, planted = (request_costs(Toy({"step": w}, **shift), OF, 64) for w in (less, more))
-    assert planted == pytest.approx(plain, abs=1e-9)
+    found = request_costs(Toy({"step": more}, *SHIFTS[shift]), OF, 64)
+    assert found == pytest.approx(plain(shift), abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["list", "dictionary", "tuple", "set"])
-@pytest.mark.parametrize("call", CALLS)
-def test_an_object_that_each_request_keeps_is_counted_though_it_has_a_free_list(call, kind):
+def test_an_object_that_each_request_keeps_is_counted_though_it_has_a_free_list(kind):
     spare = [made(kind)(1) for _ in range(200)]
     del spare  # to the free list
-    plain, planted = (request_costs(Toy({call: w}), OF, 64) for w in (less, made(kind)))
-    rises = {name: planted[name] - plain[name] for name in plain if name.startswith("alloc")}
-    expected = dict.fromkeys(rises, 0.0) | {f"allocations_per_{call}": 1.0}
-    assert rises == pytest.approx(expected, abs=1e-9)
+    found = rises(dict.fromkeys(CALLS, made(kind)), "plain", "allocations")
+    assert found == pytest.approx(dict.fromkeys(CALLS, 1.0), abs=1e-9)
+
+
+def test_the_collector_is_left_as_it_was():
+    gc.enable()
+    before = gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), list(gc.callbacks)
+    collections = gc.get_stats()[0]["collections"]
+    request_costs(Toy({}), OF, 64)
+    assert before == (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), gc.callbacks)
+    assert gc.get_stats()[0]["collections"] == collections, "it did not run by itself"
+
+
+def test_requests_too_short_for_two_lives_have_no_figures():
+    assert request_costs(Toy({}), schedule([15] * 64), 64) == {}
+    assert request_costs(Toy({}), schedule([16] * 64), 64) != {}
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        {"batch_size": 1},
+        {"output_processing": "overlapped", "prefix_caching": "on"},
+        {"num_gpu_blocks_override": 5, "max_num_batched_tokens": 16},
+        {"detokenizer": "byte_table", "request_streams": "collector"},
+        pytest.param({"worker": "process"}, marks=pytest.mark.slow),
+    ],
+    ids=lambda axes: next(iter(axes)),
+)  # fmt: skip
+def test_an_engine_is_idle_again_and_counts_the_same_once_more(axes):
+    of = schedule([40] * 16)
+    served = engine(of, msgspec.structs.replace(CELL, **axes))
+    try:
+        streams = served.request_stream if "request_streams" in axes else None
+        warm_up(served, of, 8, streams=streams)
+        first, again = (request_costs(served, of, 8, streams) for _ in range(2))
+        assert not served.has_unfinished_requests()
+        assert len(first) == 6
+        # What the others cost may follow the block pool's queue, tidied up once in many requests.
+        for name in ("bytecodes_per_add", "allocations_per_add"):
+            assert again[name] == first[name] > 0
+    finally:
+        served.shutdown()
