@@ -89,9 +89,8 @@ _TABLE = (
            "time in output processing: delivery, stop checks, output objects, mean per step",
            "docs/engines.md"),
     Metric("host_time_per_step", "s", "lower", "timing", "timing",
-           "time that a step takes its caller, less the time blocked on the device and, on an exact "
-           "cell, the time in which "
-           "another program had the core, mean per step", "docs/method.md"),
+           "time that a step takes its caller, less the time blocked on the device and, on an "
+           "exact cell, the time in which another program had the core, mean per step", "docs/method.md"),
     Metric("host_time_per_request_step", "s", "lower", "timing", "timing",
            "the same per scheduled request and step: sum of host time / sum of rows",
            "docs/method.md"),
