@@ -17,6 +17,8 @@ from workloads.schedule import Schedule
 _MOST_REQUESTS = 16
 _SHORT, _LONG = 2, 18
 """Output tokens of two lives. They differ by a KV block, so each step's share of one is alike."""
+_LONGEST_PROMPT = 1024
+"""Tokens; an engine that hashes each block of a prompt would be traced for minutes."""
 _STEPS_BEFORE, _STEPS_AFTER = 2, 3
 """Steps around an abort: with two under way the third is the first that knows of it."""
 _COUNT_OFFSET = 2_000
@@ -116,6 +118,7 @@ class _Visitors:
 
     def _add(self, count: int, num_tokens: int, call: _Call) -> list[int]:
         schedule, engine = self._schedule, self._engine
+        longest = min(_LONGEST_PROMPT, schedule.max_model_len - _LONG)
         params = replace(
             self._params, max_tokens=num_tokens, min_tokens=min(schedule.min_tokens, num_tokens)
         )
@@ -123,9 +126,7 @@ class _Visitors:
         self._next += count
         self._num_crowds += 1
         for i, index in enumerate(indices):
-            prompt = schedule.prompt_token_ids(i, engine.vocab_size)[
-                : schedule.max_model_len - _LONG
-            ]
+            prompt = schedule.prompt_token_ids(i, engine.vocab_size)[:longest]
             # Turned one token further each time: a prefix cache must not know it.
             prompt = np.ascontiguousarray(np.roll(prompt[::-1], self._num_crowds))
             call(engine.add_request, index, prompt, params)
