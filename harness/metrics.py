@@ -90,7 +90,8 @@ _TABLE = (
            "docs/engines.md"),
     Metric("host_time_per_step", "s", "lower", "timing", "timing",
            "time that a step takes its caller, less the time blocked on the device and, on an "
-           "exact cell, the time in which another program had the core, mean per step", "docs/method.md"),
+           "exact cell, the time in which another program had the core, mean per step",
+           "docs/method.md"),
     Metric("host_time_per_request_step", "s", "lower", "timing", "timing",
            "the same per scheduled request and step: sum of host time / sum of rows",
            "docs/method.md"),
