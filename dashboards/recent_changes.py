@@ -19,13 +19,16 @@ _ORDER = ("worse", "better", "changed", "suspicious")
 
 
 class Change(NamedTuple):
-    """A step in a series: the last commit before it, the first after. ``ago``: so many points of
-    the series were there since it was seen.
+    """A step in a series: the last commit before it, those that may have made it and the likeliest
+    of them. ``named``: what was said when it was found, empty where that is the same. ``ago``: so
+    many points of the series were there since it was seen.
     """
 
     key: Key
     last_before: str
     first_after: str
+    plausible: tuple[str, ...]
+    named: tuple[str, ...]
     before: float
     after: float
     verdict: str
@@ -91,7 +94,8 @@ def recent_changes(
 def _change(key: Key, found: Found, points: int) -> Change:
     verdict = "suspicious" if found.certainty == "suspected" else found.verdict
     return Change(
-        key, found.last_before, found.first_after, found.before, found.after, verdict,
+        key, found.last_before, found.first_after, found.plausible,
+        () if found.named == found.plausible else found.named, found.before, found.after, verdict,
         points - 1 - found.found,
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from typing import Any
 from dashboards.commits import Commit
 from dashboards.recent_changes import Change
 from dashboards.series import Point, Series
-from harness.format import short_unit
+from harness.format import one_of, short_unit
 
 
 def assigned(name: str, value: Any) -> str:
@@ -52,7 +52,12 @@ def benchmark_value(
 
     def marked(each: Series) -> list[list[Any]]:
         return [
-            [position[places[change.first_after]], change.verdict, change.ratio]
+            [
+                position[places[change.first_after]],
+                change.verdict,
+                change.ratio,
+                f"may be {one_of(change.plausible, 8)}" if len(change.plausible) > 1 else "",
+            ]
             for change in marks.get(each.key, ())
             if places.get(change.first_after) in position
         ]

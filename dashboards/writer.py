@@ -18,6 +18,7 @@ from dashboards.recent_changes import Change, RecentChanges
 from dashboards.releases import COLUMNS
 from dashboards.series import Key, Series
 from dashboards.timelines import Timeline
+from harness.format import one_of
 from harness.tracking.history import History
 
 MOST_GRID_SERIES = 2000
@@ -128,6 +129,7 @@ class Writer:
             "rows": [(change, series, self._sparkline(series)) for change, series in rows],
             "commit": commit,
             "commits": {each.hash: each for each in content.commits},
+            "one_of": one_of,
             "grids": shown,
             "chosen": max(range(len(shown)), key=lambda place: shown[place][3], default=0),
             "hidden": len(self.by_page) - len(shown),

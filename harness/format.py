@@ -1,5 +1,6 @@
 """Numbers as people read them: three significant digits, a unit, and "–" for what is missing."""
 
+from collections.abc import Sequence
 from math import floor, isfinite, log10
 from typing import TypeGuard
 
@@ -104,3 +105,11 @@ def with_unit(value: float | None, unit: str) -> str:
 def short_unit(unit: str) -> str:
     """asv's words for a unit as gcbench has them."""
     return {"seconds": "s", "bytes": "B", "unit": ""}.get(unit, unit)
+
+
+def one_of(commits: Sequence[str], digits: int = 10) -> str:
+    """Commits of which one is meant, oldest first, in a few words."""
+    short = [commit[:digits] for commit in commits]
+    if len(short) > 2:
+        return f"one of {len(short)} from {short[0]} to {short[-1]}"
+    return " or ".join(short)

@@ -94,7 +94,7 @@
       item.append(swatch, span(s.label + " "), span(F.withUnit(s.value[i], data.unit), "value"));
       if (s.low[i] !== null && s.high[i] !== null) item.append(span(" (" + F.withUnit(s.low[i], data.unit) + " to " + F.withUnit(s.high[i], data.unit) + ")", "faint"));
       s.marks.forEach(function (mark) {
-        if (mark[0] === i && MARKS[mark[1]]) item.append(" ", span(MARKS[mark[1]][0] + " " + mark[1] + " " + F.ratio(mark[2]), "verdict " + mark[1]));
+        if (mark[0] === i && MARKS[mark[1]]) item.append(" ", span(MARKS[mark[1]][0] + " " + mark[1] + " " + F.ratio(mark[2]), "verdict " + mark[1]), span(mark[3] ? " " + mark[3] : "", "faint"));
       });
       list.append(item);
     });

@@ -23,6 +23,7 @@ from harness.report.nightly import (
 )
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
 from harness.statistics.paired_ratio import FEWEST_PAIRS
+from harness.tracking.detect.search import PER_NIGHT
 from harness.tracking.detect.self_test import self_test as test_detector
 from harness.tracking.nightly.lock import BusyError
 from harness.tracking.nightly.result import NightlyResult
@@ -76,11 +77,11 @@ Examples:
 )
 @click.option(
     "--reruns",
-    default=2,
+    default=PER_NIGHT,
     show_default=True,
     type=click.IntRange(min=0),
     metavar="N",
-    help="Pairs of commits that are measured again at most, where a change is suspected.",
+    help="Pairs of commits that are measured again at most: is it a change, and whose.",
 )
 @click.option(
     "--rounds",

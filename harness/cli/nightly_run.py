@@ -97,10 +97,7 @@ class Night:
             machine = this_machine(self.place.results, self._machine)
             asv = Asv(self._config, self._output, machine.name)
             tried = self._measure(asv, machine)
-            looked = self._look()
-            again = self._measure_again(asv, looked) if looked else MeasuredAgain(0, 0, [])
-            if again.done:
-                looked = self._look()
+            done, looked = self._measure_again(asv, self._look())
             judgement = self._judge(looked)
             result = NightlyResult(
                 machine=machine.name,
@@ -108,7 +105,7 @@ class Night:
                 alerts=judgement.alerts,
                 suspicious=judgement.suspicious,
                 states=judgement.states,
-                reruns=again.done,
+                reruns=done,
                 dashboard=self._dashboard(),
                 missing=self._missing,
                 notes=self._notes,
@@ -155,20 +152,39 @@ class Night:
             self._missing.append(str(error))
             return None
 
-    def _measure_again(self, asv: Asv, looked: Looked) -> MeasuredAgain:
-        again = MeasuredAgain(0, 0, [])
+    def _measure_again(self, asv: Asv, looked: Looked | None) -> tuple[int, Looked | None]:
+        """How many pairs, and what there is to see after them.
+
+        What one pair says decides which is next: is there a change, and then, whose.
+        """
+        done, tried = 0, list[tuple[str, str]]()
+        while looked:
+            again = self._measure_pair(asv, looked, tried)
+            self._missing += again.missing
+            tried += again.tried
+            done += again.done
+            if again.done:
+                looked = self._look()
+            if not again.tried:
+                if again.left:
+                    self._notes.append(f"Waiting for a re-run (--reruns N): {again.left} more.")
+                break
+        return done, looked
+
+    def _measure_pair(
+        self, asv: Asv, looked: Looked, tried: list[tuple[str, str]]
+    ) -> MeasuredAgain:
+        """One, or none where this night has had its share."""
         try:
             with NightProgress("measuring again", 1, self._quiet) as bar:
-                again = measure_suspicions(
-                    asv, self.place, looked.examined, most=self._reruns, rounds=self._rounds,
+                return measure_suspicions(
+                    asv, self.place, looked.examined, most=int(len(tried) < self._reruns),
+                    rounds=self._rounds, but=tried,
                     on_turn=lambda total: bar.advance("measuring again", total),
                 )  # fmt: skip
         except StoreError as error:
             self._missing.append(f"{error}. Suspicions are measured again by the next run.")
-        self._missing += again.missing
-        if again.left:
-            self._notes.append(f"Waiting for a re-run (--reruns N): {again.left} more.")
-        return again
+            return MeasuredAgain(0, [], 0, [])
 
     def _judge(self, looked: Looked | None) -> Judgement:
         if looked is None:

@@ -9,7 +9,7 @@ from harness.report.markdown_escape import code_block, code_span, escaped
 from harness.report.summary import first_names
 from harness.report.table import PlainTable, Row
 from harness.tracking.detect.self_test import STEPS, WITHIN, SelfTest
-from harness.tracking.nightly.result import Alert, ChangedSeries, NightlyResult
+from harness.tracking.nightly.result import Alert, ChangedSeries, NightlyResult, Suspect
 
 _STATES = {
     "regression": ("regression", "regressions"),
@@ -32,7 +32,9 @@ def nightly_headline(result: NightlyResult) -> str:
     """The night in a line."""
     open_ = [alert for alert in result.alerts if alert.is_regression]
     if open_:
-        commits = ", ".join(alert.commit[:10] for alert in open_)
+        commits = "; ".join(fmt.one_of(_hashes(alert)) for alert in open_)
+        if all(len(alert.plausible) == 1 for alert in open_):
+            commits = commits.replace(";", ",")
         return f"▼ {_plural(len(open_), 'commit')} made something worse: {commits}"
     if not result.is_judged:
         return "✗ no verdict: too few points yet to tell a change from none"
@@ -69,9 +71,14 @@ def states_words(result: NightlyResult) -> str:
 
 
 def alert_title(alert: Alert) -> str:
-    """The commit, and how it stands."""
+    """The commit, or those that may be it, and how it stands."""
     kind = "regression" if alert.is_regression else "not a new regression"
-    return f"{alert.commit[:10]} {alert.subject} ({kind})".replace("  ", " ")
+    subject = alert.subject if len(alert.plausible) == 1 else ""
+    return f"{fmt.one_of(_hashes(alert))} {subject} ({kind})".replace("  ", " ")
+
+
+def _hashes(alert: Alert) -> list[str]:
+    return [each.commit for each in alert.plausible]
 
 
 def alert_table(alert: Alert) -> PlainTable:
@@ -88,10 +95,12 @@ def alert_table(alert: Alert) -> PlainTable:
 
 def alert_lines(alert: Alert) -> list[str]:
     """What there is to know beside the figures."""
-    others = [commit[:10] for commit in alert.plausible if commit != alert.commit]
-    lines = [f"the last before it: {alert.last_before[:10]}"]
-    if others:
-        lines.append(f"it may as well be {', '.join(others)}")
+    is_one = len(alert.plausible) == 1
+    lines = [f"the last before {'it' if is_one else 'these'}: {alert.last_before[:10]}"]
+    if not is_one:
+        lines += [_suspect_words(each, alert) for each in alert.plausible[:_MOST_ROWS]]
+    if alert.first_named:
+        lines.append(f"said when it was found: {fmt.one_of(alert.first_named)}")
     lines += [f"also different: {each}" for each in alert.environment]
     said = dict.fromkeys((each.status, each.reason) for each in alert.changes if each.reason)
     lines += [
@@ -99,6 +108,11 @@ def alert_lines(alert: Alert) -> list[str]:
         for status, reason in said
     ]
     return lines
+
+
+def _suspect_words(suspect: Suspect, alert: Alert) -> str:
+    how = "the likeliest" if suspect.commit == alert.commit else "it may also be"
+    return f"{how}: {suspect.commit[:10]} {suspect.subject}".rstrip()
 
 
 def suspicious_table(changes: Sequence[ChangedSeries]) -> PlainTable | None:

@@ -5,17 +5,18 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from harness.tracking.detect.change import Findings, Rerun
+from harness.tracking.detect.change import Change, Findings, Rerun
 from harness.tracking.detect.examine import examine
 from harness.tracking.detect.from_figures import series_of
+from harness.tracking.detect.search import RECENT
 from harness.tracking.detect.series import Series
 from harness.tracking.triage import Triage
 
 Key = tuple[str, str, str]
 """Machine, environment, series."""
 
-RECENT_POINTS = 7
-"""A change is recent_points for so many points of its series, so that a weekend hides none."""
+RECENT_POINTS = RECENT
+"""A change is recent for so many points of its series, so that a weekend hides none."""
 
 
 class Examined(NamedTuple):
@@ -34,3 +35,9 @@ def examine_all(
         known, resets = reruns.get(key, ()), triage.resets(series)
         found[key] = Examined(series, examine(series, known, resets, recent_points=RECENT_POINTS))
     return found
+
+
+def recent_alerts(series: Series, findings: Findings) -> list[Change]:
+    """What became certain in the last `RECENT_POINTS` points of a series."""
+    first = len(series.points) - RECENT_POINTS
+    return [change for change in findings.changes if change.is_alert and change.found >= first]

@@ -13,7 +13,10 @@ _NAME = "gcbench-reruns.json"
 
 
 class StoredRerun(msgspec.Struct, frozen=True, kw_only=True):
-    """A re-run of one series; ``ratio`` is after / before, of as many pairs as ``rounds``."""
+    """A re-run of one series; ``ratio`` is after / before, of as many pairs as ``rounds``.
+
+    ``newest``: the newest commit there was then; "" (in files from before) where it is ``after``.
+    """
 
     machine: str
     environment: str
@@ -23,6 +26,7 @@ class StoredRerun(msgspec.Struct, frozen=True, kw_only=True):
     ratio: float
     ci95: tuple[float, float]
     rounds: int
+    newest: str = ""
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +54,6 @@ def by_series(stored: list[StoredRerun]) -> dict[Key, list[Rerun]]:
     """As `harness.tracking.examine_history.examine_all` takes them."""
     found: dict[Key, list[Rerun]] = {}
     for each in stored:
-        run = Rerun(each.before, each.after, each.ratio, each.ci95)
+        run = Rerun(each.before, each.after, each.ratio, each.ci95, each.newest)
         found.setdefault((each.machine, each.environment, each.series), []).append(run)
     return found

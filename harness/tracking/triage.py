@@ -108,7 +108,8 @@ def load(path: Path) -> Triage:
 def apply(changes: Sequence[Change], triage: Triage, today: date) -> list[Judged]:
     """Each change with what is said of it today; expected before acknowledged before ignored.
 
-    A commit is met by any that may be the first after. An entry is good to the end of ``until``.
+    A commit is met by any that may be the first after, or that was said to be when the change was
+    found. An entry is good to the end of ``until``.
     """
     return [_judge(change, triage, today) for change in changes]
 
@@ -133,7 +134,7 @@ def _judge(change: Change, triage: Triage, today: date) -> Judged:
 
 
 def _is_of(change: Change, commit: str) -> bool:
-    return any(each.startswith(commit.lower()) for each in (change.first_after, *change.plausible))
+    return any(each.startswith(commit.lower()) for each in (*change.plausible, *change.named))
 
 
 def _wrong(entry: Known | Ignored | Reset) -> str:

@@ -373,7 +373,7 @@ def test_changes_are_marked_where_they_were_planted(tmp_path):
         assert marked - chance == expected, benchmark.name
     build(planted.results, tmp_path / "site")
     data = value_of(tmp_path / "site" / "data" / "metric" / f"{series[0].page}.js")
-    assert data["series"][3]["marks"] == [[99, "worse", pytest.approx(1.4, rel=1e-3)]]
+    assert data["series"][3]["marks"] == [[99, "worse", pytest.approx(1.4, rel=1e-3), ""]]
 
 
 def test_data_of_a_commit_is_what_the_frame_has(site, small):

@@ -15,12 +15,16 @@ State = Literal["regression", "improvement", "changed", "suspicious", "ok", "ins
 
 
 class Rerun(NamedTuple):
-    """Two commits measured side by side, interleaved: after / before, with its 95 % interval."""
+    """Two commits measured side by side, interleaved: after / before, with its 95 % interval.
+
+    ``newest``: the newest commit there was then, "" where that is ``after``.
+    """
 
     before: str
     after: str
     ratio: float
     ci95: tuple[float, float]
+    newest: str = ""
 
     @property
     def log(self) -> tuple[float, float]:
@@ -39,9 +43,13 @@ class Rerun(NamedTuple):
 class Change:
     """A step between two neighbouring points, as known on the night ``found``.
 
-    ``last_before`` and ``first_after`` are commits, ``place`` is the index of the latter's point;
-    ``plausible`` holds the commits that may as well be the first after. ``before`` and ``after``
-    are levels. ``p`` is two-sided and of this place alone, not corrected for the search.
+    ``plausible`` holds the commits that may have made it, oldest first, of which ``first_after``
+    is the likeliest and ``place`` the index of its point; ``last_before`` is the commit before
+    them all. These follow what later nights and re-runs know; ``named`` is what ``plausible``
+    held on the night ``found``, as all the figures are. ``next_pair`` are the two commits whose
+    re-run would tell most: of a suspicion whether it is one, else which commit it is; None where
+    that is known. ``before`` and ``after`` are levels. ``p`` is two-sided and of this place alone,
+    not corrected for the search.
     """
 
     series: str
@@ -51,6 +59,8 @@ class Change:
     place: int
     found: int
     plausible: tuple[str, ...]
+    named: tuple[str, ...]
+    next_pair: tuple[str, str] | None
     before: float
     after: float
     ratio: float

@@ -20,13 +20,15 @@ LEAST_BEFORE = 3
 class Steps(NamedTuple):
     """Possible steps: the night on which each is seen, and the first night after it.
 
-    ``gain``: log-likelihood over one level. ``level``: the one before, and ``before`` its nights.
-    ``error``: of the rise.
+    ``gain``: log-likelihood over one level, and ``excess`` by how much it was more before it was
+    corrected, which is nothing to compare places by. ``level``: the one before, and ``before`` its
+    nights. ``error``: of the rise.
     """
 
     night: NDArray[np.int64]
     first: NDArray[np.int64]
     gain: Array
+    excess: Array
     level: Array
     rise: Array
     error: Array
@@ -55,7 +57,7 @@ class Evidence:
         if not len(nights):
             nothing = np.empty(0)
             none = nothing.astype(np.int64)
-            return Steps(none, none, nothing, nothing, nothing, nothing, none)
+            return Steps(none, none, nothing, nothing, nothing, nothing, nothing, none)
         rows = self.rows(starts, nights)
         flat = fit_level(rows, self.least_scale)
         back = np.arange(LATEST)[::-1]
@@ -66,10 +68,11 @@ class Evidence:
         after = np.arange(WINDOW)[None, :] >= (WINDOW - 1 - nights[of] + first)[:, None]
         step = fit_step(picked, after, self.least_scale)
         inverse = picked.weight**2 * picked.is_level
-        gain = (step.log_likelihood - flat.log_likelihood[of]) * _correction(picked)
+        excess = step.log_likelihood - flat.log_likelihood[of]
+        gain = excess * _correction(picked)
         error = step.scale * np.sqrt(1 / (inverse * after).sum(-1) + 1 / (inverse * ~after).sum(-1))
         return Steps(
-            nights[of], first, gain, step.level, step.rise, error,
+            nights[of], first, gain, excess - gain, step.level, step.rise, error,
             (picked.is_level * ~after).sum(-1).astype(np.int64),
         )  # fmt: skip
 

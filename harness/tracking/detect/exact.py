@@ -37,6 +37,7 @@ def _change(series: Series, one: Point, other: Point, place: int, before: float)
     ratio = after / before if before > 0 and after > 0 else math.nan
     return Change(
         series.name, series.metric, one.commit, other.commit, place, place, (other.commit,),
-        before, after, ratio, (ratio, ratio), 0.0, verdict(series, before, after),
+        (other.commit,), None, before, after, ratio, (ratio, ratio), 0.0,
+        verdict(series, before, after),
         "machine" if one.commit == other.commit else "found",
     )  # fmt: skip

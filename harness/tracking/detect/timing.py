@@ -7,16 +7,18 @@ import numpy as np
 
 from harness.tracking.detect.change import Certainty, Change, Findings, Rerun, State, verdict
 from harness.tracking.detect.evidence import Evidence
+from harness.tracking.detect.locate import PairRerun, Range
 from harness.tracking.detect.scale import Scale
-from harness.tracking.detect.search import LEAST_NIGHTS, PairRerun, Step, search
+from harness.tracking.detect.search import search
 from harness.tracking.detect.series import Point, Series
 from harness.tracking.detect.shapes import Array, fit_level
+from harness.tracking.detect.weigh import LEAST_NIGHTS, Step
 
 BADLY = 3.0
 """A night counts less when its interval is wider than the usual one by more than this."""
 
 AskRerun = Callable[[str, str], Rerun | None]
-"""A re-run of two commits, the one before and the newest."""
+"""A re-run of two commits, the one before and a later one."""
 
 
 def evidence_of(series: Series, points: Sequence[Point]) -> tuple[Evidence, Scale]:
@@ -38,9 +40,12 @@ def examine_timing(
     def is_large(level: float, rise: float) -> bool:
         return series.differs(scale.back(level), scale.back(level + rise))
 
-    def asked(night: int, place: int) -> PairRerun | None:
-        answer = ask(commits[place - 1], commits[night]) if ask else None
-        return _measured(answer, commits, scale, notes) if answer else None
+    def asked(before: int, after: int, night: int) -> PairRerun | None:
+        pair = commits[before], commits[after]
+        answer = ask(*pair) if ask and pair[0] != pair[1] else None
+        if answer is None:
+            return None
+        return _measured(answer._replace(newest=commits[night]), commits, scale, notes)
 
     known = [run for run in (_measured(r, commits, scale, notes) for r in reruns) if run]
     walk = search(evidence, is_large, known, resets, asked if ask else None)
@@ -66,18 +71,27 @@ def _change(series: Series, commits: Sequence[str], scale: Scale, step: Step) ->
     freedom = max(step.freedom, 1)
     reach = float(stdtrit(freedom, 0.975)) * step.error
     ends = [scale.back(step.level + step.rise + by) for by in (-reach, reach)]
-    low, ratio, high = (
+    least, ratio, most = (
         value / before if before > 0 and value > 0 else math.nan
         for value in (ends[0], after, ends[1])
     )
-    one, other = commits[step.place - 1], commits[step.place]
-    certainty: Certainty = "machine" if one == other else step.certainty
-    plausible = dict.fromkeys(commits[step.low : step.high + 1])
+    place, low = step.where.place, step.where.low
+    pair = tuple(commits[n] for n in step.next_pair or ())
+    certainty: Certainty = "machine" if commits[place - 1] == commits[place] else step.certainty
     return Change(
-        series.name, series.metric, one, other, step.place, step.night, tuple(plausible), before,
-        after, ratio, (low, high), 2 * float(stdtr(freedom, -abs(step.rise) / step.error)),
+        series.name, series.metric, commits[low - 1], commits[place], place, step.night,
+        _commits(step.where, commits), _commits(step.named, commits),
+        (pair[0], pair[1]) if len(set(pair)) > 1 else None, before, after, ratio,
+        (least, most), 2 * float(stdtr(freedom, -abs(step.rise) / step.error)),
         verdict(series, before, after), certainty,
     )  # fmt: skip
+
+
+def _commits(where: Range, commits: Sequence[str]) -> tuple[str, ...]:
+    """Those of a range; what stands before it, too, has not changed there."""
+    known = dict.fromkeys(commits[where.low : where.high + 1])
+    known.pop(commits[where.low - 1], None)
+    return tuple(known) or (commits[where.place],)
 
 
 def _measured(
@@ -100,7 +114,8 @@ def _measured(
     if not scale.is_log:
         notes.append("a re-run is a ratio, and this series has values that are not above 0")
         return None
-    return PairRerun(before, after, rise, error)
+    night = commits.index(run.newest) if run.newest in commits else after
+    return PairRerun(before, after, rise, error, max(night, after))
 
 
 def _weights(points: Sequence[Point]) -> Array:

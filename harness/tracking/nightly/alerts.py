@@ -15,11 +15,11 @@ from engines.registry import ENGINES
 from harness.files import StoreError
 from harness.tracking.asv.result_files import read_result
 from harness.tracking.detect.change import Change, State
-from harness.tracking.examine_history import RECENT_POINTS, Examined, Key
+from harness.tracking.examine_history import Examined, Key, recent_alerts
 from harness.tracking.folders import subfolders
 from harness.tracking.gate.trees import find_commit
 from harness.tracking.nightly.commits import subject
-from harness.tracking.nightly.result import Alert, ChangedSeries
+from harness.tracking.nightly.result import Alert, ChangedSeries, Suspect
 from harness.tracking.triage import Triage, apply
 
 _SHOWN_IN_A_COMMAND = 4
@@ -66,33 +66,37 @@ def judge_history(
 def _alerts(examined: Mapping[Key, Examined], told: Told, where: Where) -> Iterator[Alert]:
     """What became certain in the last `RECENT_POINTS` points of its series, by commit.
 
-    A timing says within a few commits where it changed; where an exact metric changed at one of
-    these, that is the commit.
+    A timing says within a few commits where it changed. Of series whose ranges meet, the one that
+    is surest says which commit it was; an exact metric always is.
     """
-    recent = [
-        (key, change)
-        for key, (series, findings) in examined.items()
-        for change in findings.changes
-        if change.is_alert and change.found >= len(series.points) - RECENT_POINTS
-    ]
-    recent.sort(key=lambda each: (examined[each[0]].series.kind != "exact", each[1].place))
-    grouped: dict[str, list[tuple[Key, Change]]] = {}
+    recent = [(key, change) for key, each in examined.items() for change in recent_alerts(*each)]
+    recent.sort(key=lambda each: (
+        examined[each[0]].series.kind != "exact", len(each[1].plausible), each[1].place
+    ))  # fmt: skip
+    groups = list[list[tuple[Key, Change]]]()
     for key, change in recent:
-        near = [commit for commit in change.plausible if commit in grouped]
-        grouped.setdefault(near[0] if near else change.first_after, []).append((key, change))
-    for commit, members in grouped.items():
-        key, leader = members[0]
-        is_exact = examined[key].series.kind == "exact"
+        near = [of for of in groups if set(of[0][1].plausible) & set(change.plausible)]
+        if near:
+            near[0].append((key, change))
+        else:
+            groups.append([(key, change)])
+    for members in groups:
+        leader = members[0][1]
         changes = sorted((told(key, examined[key], each) for key, each in members), key=_by_size)
+        suspects = [
+            Suspect(commit=commit, subject=subject(where.root, commit))
+            for commit in leader.plausible
+        ]
+        likeliest = leader.plausible.index(leader.first_after)
         yield Alert(
-            commit=commit,
-            subject=subject(where.root, commit),
+            commit=leader.first_after,
+            subject=suspects[likeliest].subject,
             last_before=leader.last_before,
-            plausible=[commit] if is_exact else list(
-                dict.fromkeys(each for _, change in members for each in change.plausible)),
+            plausible=suspects,
+            first_named=[] if leader.named == leader.plausible else list(leader.named),
             changes=changes,
             environment=_differences(where.results, {key[:2] for key, _ in members}, leader),
-            command=_command(where, leader.last_before, commit, changes),
+            command=_commands(where, leader, changes),
         )  # fmt: skip
 
 
@@ -125,7 +129,7 @@ def _differences(
     for machine, environment in sorted(places):
         one, other = (
             _parameters(results, machine, environment, commit)
-            for commit in (change.last_before, change.first_after)
+            for commit in (change.last_before, change.plausible[-1])
         )
         sentences += [
             f"{name} {one.get(name, 'none')} → {other.get(name, 'none')}"
@@ -145,16 +149,23 @@ def _parameters(results: Path, machine: str, environment: str, commit: str) -> d
     return {}
 
 
-def _command(where: Where, before: str, after: str, changes: list[ChangedSeries]) -> list[str]:
-    """asv's own command and, where both commits hold one of our engines, the gate's."""
+def _commands(where: Where, leader: Change, changes: list[ChangedSeries]) -> list[str]:
+    """asv's own command and, where both commits hold one of our engines, the gate's.
+
+    Over all the commits that it may be, and then over those that narrow them.
+    """
     names = list(dict.fromkeys(each.series.partition("(")[0] for each in changes))
     bench = [] if len(names) > _SHOWN_IN_A_COMMAND else ["--bench", f"^({'|'.join(names)})\\b"]
     words = ["asv", "--config", where.config.name, "continuous", "--record-samples", *bench]
-    commands = [shlex.join([*words, before[:10], after[:10]])]
-    try:
-        for commit in (before, after):
-            find_commit(where.root, commit, ENGINES.load("builtin").package)
-        commands.insert(0, f"gcbench gate {before[:10]} {after[:10]}")
-    except ValueError:
-        pass
+    whole = leader.last_before, leader.plausible[-1]
+    commands = list[str]()
+    for before, after in filter(None, (whole, leader.next_pair)):
+        pair = before[:10], after[:10]
+        try:
+            for commit in (before, after):
+                find_commit(where.root, commit, ENGINES.load("builtin").package)
+            commands.append(shlex.join(["gcbench", "gate", *pair]))
+        except ValueError:
+            pass
+        commands.append(shlex.join([*words, *pair]))
     return commands

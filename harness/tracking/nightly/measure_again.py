@@ -11,17 +11,18 @@ from typing import NamedTuple
 from harness.files import writing
 from harness.statistics.paired_ratio import paired_ratio
 from harness.tracking.asv.result_files import read_figures
-from harness.tracking.examine_history import Examined, Key
+from harness.tracking.examine_history import Examined, Key, recent_alerts
 from harness.tracking.nightly.run_asv import RESULTS, Asv
 from harness.tracking.nightly.staging import stage, staged
 from harness.tracking.reruns import StoredRerun
 
 
 class Suspicion(NamedTuple):
-    """Two commits between which some series may have changed."""
+    """Two commits between which some series may have changed; the newest there is."""
 
     before: str
     after: str
+    newest: str
     keys: frozenset[Key]
 
     @property
@@ -33,22 +34,36 @@ class Suspicion(NamedTuple):
 def suspicions(
     examined: Mapping[Key, Examined], machine: str, known: Iterable[StoredRerun]
 ) -> list[Suspicion]:
-    """What a machine should measure again, the pair with most series first.
+    """What a machine should measure again: is there a change, and then, which commit made it.
 
-    A series that was measured again with the same two commits is left out.
+    What tonight has made certain comes first, then suspicions, then older alerts, of each the pair
+    with most series. A series that was measured again with the same two commits is left out, and
+    so is one whose commit an exact metric knows.
     """
     done = {(each.machine, each.environment, each.series, each.before, each.after)
             for each in known}  # fmt: skip
-    pairs: dict[tuple[str, str], set[Key]] = {}
+    exact = {
+        change.first_after
+        for series, findings in examined.values()
+        if series.kind == "exact"
+        for change in recent_alerts(series, findings)
+    }
+    pairs: dict[tuple[int, str, str, str], set[Key]] = {}
     for key, (series, findings) in examined.items():
-        if key[0] != machine or findings.state != "suspicious":
-            continue
-        newest = next(each for each in series.points[::-1] if math.isfinite(each.value))
-        pair = findings.changes[-1].last_before, newest.commit
-        if pair[0] != pair[1] and (*key, *pair) not in done:
-            pairs.setdefault(pair, set()).add(key)
-    found = [Suspicion(*pair, frozenset(keys)) for pair, keys in pairs.items()]
-    return sorted(found, key=lambda each: -len(each.keys))
+        usable = [n for n, point in enumerate(series.points) if math.isfinite(point.value)]
+        changes = recent_alerts(series, findings)
+        if findings.state == "suspicious":
+            changes.append(findings.changes[-1])
+        for change in changes if key[0] == machine else ():
+            pair = change.next_pair
+            is_open = change.certainty == "suspected"
+            if not pair or (*key, *pair) in done or exact.intersection(change.plausible):
+                continue
+            rank = 1 if is_open else 0 if change.found == usable[-1] else 2
+            newest = series.points[usable[-1]].commit
+            pairs.setdefault((rank, *pair, newest), set()).add(key)
+    ordered = sorted(pairs.items(), key=lambda each: (each[0][0], -len(each[1])))
+    return [Suspicion(*pair[1:], frozenset(keys)) for pair, keys in ordered]
 
 
 class PairReruns(NamedTuple):
@@ -65,7 +80,7 @@ def measure_again(
 
     What a killed run had measured is not measured again. Raises StoreError.
     """
-    before, after, keys = suspicion
+    before, after, newest, keys = suspicion
     sides: tuple[list[dict[Key, float]], ...] = ([], [])
     for turn in range(2 * rounds):
         side = (turn + 1) // 2 % 2  # before, after, after, before: neither is always second
@@ -88,7 +103,7 @@ def measure_again(
             continue
         found.reruns.append(StoredRerun(
             machine=key[0], environment=key[1], series=key[2], before=before, after=after,
-            ratio=ratio.ratio, ci95=ratio.ci95, rounds=ratio.rounds,
+            newest=newest, ratio=ratio.ratio, ci95=ratio.ci95, rounds=ratio.rounds,
         ))  # fmt: skip
     return found
 

@@ -1,6 +1,6 @@
 """The parts of a night that measure and judge, in their order."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -81,18 +81,19 @@ def look(place: Place, triage: Triage) -> Looked:
 
 
 class MeasuredAgain(NamedTuple):
-    """``done``: how many pairs of commits; ``left``: how many suspicions wait for another night."""
+    """``done``: how many pairs of commits of those ``tried``; ``left``: how many have to wait."""
 
     done: int
+    tried: list[tuple[str, str]]
     left: int
     missing: list[str]
 
 
 def measure_suspicions(
     asv: Asv, place: Place, examined: Mapping[Key, Examined], *, most: int, rounds: int,
-    on_turn: Callable[[int], None],
+    on_turn: Callable[[int], None], but: Collection[tuple[str, str]] = (),
 ) -> MeasuredAgain:  # fmt: skip
-    """Measure up to ``most`` suspected pairs of commits again and keep the ratios.
+    """Measure up to ``most`` suspected pairs of commits again, ``but`` some; keep the ratios.
 
     ``on_turn`` gets the number of turns there will be in all. Raises StoreError.
     """
@@ -100,7 +101,7 @@ def measure_suspicions(
         known = load_reruns(place.results)
     except StoreError:
         known = []
-    found = suspicions(examined, asv.machine, known)
+    found = [of for of in suspicions(examined, asv.machine, known) if of[:2] not in but]
     chosen, missing, done = found[:most], list[str](), 0
     forget(place.reruns, but=chosen)  # a suspicion that a killed run was at may be none by now
     total = 2 * rounds * len(chosen)
@@ -111,4 +112,4 @@ def measure_suspicions(
             add_reruns(place.results, again.reruns)
             done += 1
     forget(place.reruns)
-    return MeasuredAgain(done, len(found) - len(chosen), missing)
+    return MeasuredAgain(done, [of[:2] for of in chosen], len(found) - len(chosen), missing)

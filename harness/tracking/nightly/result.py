@@ -7,7 +7,7 @@ import msgspec
 from harness.tracking.detect.change import Certainty, State, Verdict
 from harness.tracking.triage import Status
 
-NIGHTLY_SCHEMA = "gcbench.nightly/2"
+NIGHTLY_SCHEMA = "gcbench.nightly/3"
 
 
 class MeasuredCommit(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,17 +38,27 @@ class ChangedSeries(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Alert(msgspec.Struct, frozen=True, kw_only=True):
-    """All that changed with one commit. ``plausible``: the commits that may be it as well.
+class Suspect(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit that may have made a change."""
 
-    ``environment``: sentences on what else differs between the two measurements. ``command``:
-    commands that show it once more.
+    commit: str
+    subject: str
+
+
+class Alert(msgspec.Struct, frozen=True, kw_only=True):
+    """All that changed with one commit.
+
+    ``plausible``: the commits that may be it, oldest first, of which ``commit`` is the likeliest;
+    ``last_before``: the commit before them all. ``first_named``: what was said on the night it was
+    found, empty where that is the same. ``environment``: sentences on what else differs between
+    the two measurements. ``command``: commands that show it once more.
     """
 
     commit: str
     subject: str
     last_before: str
-    plausible: list[str]
+    plausible: list[Suspect]
+    first_named: list[str]
     changes: list[ChangedSeries]
     environment: list[str]
     command: list[str]

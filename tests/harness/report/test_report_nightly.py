@@ -9,9 +9,16 @@ from markdown_it import MarkdownIt
 
 from harness.cli import nightly as nightly_command
 from harness.report.nightly import failed_lines, nightly_headline, nightly_markdown
-from harness.tracking.nightly.result import Alert, ChangedSeries, MeasuredCommit, NightlyResult
+from harness.tracking.nightly.result import (
+    Alert,
+    ChangedSeries,
+    MeasuredCommit,
+    NightlyResult,
+    Suspect,
+)
 
 ONE, OTHER, THIRD = "1c3260f8" * 5, "078ebfa8" * 5, "2d0f94aa" * 5
+FOURTH = "5be91c07" * 5
 
 
 def changed(series: str, **other) -> ChangedSeries:
@@ -34,11 +41,25 @@ FASTER = changed("serving.track_request_throughput", unit="req/s", verdict="bett
                  after=2160)  # fmt: skip
 ALERT = Alert(
     commit=OTHER, subject="Keep a note of each request", last_before=ONE,
-    plausible=[OTHER, THIRD], changes=[GEN0, ITL, NONE],
+    plausible=[Suspect(commit=OTHER, subject="Keep a note of each request")], first_named=[],
+    changes=[GEN0, ITL, NONE],
     environment=["os Linux 6.1 → Linux 6.12"],
     command=["gcbench gate 1c3260f81c 078ebfa807",
            "asv --config asv.conf.json continuous --record-samples 1c3260f81c 078ebfa807"],
 )  # fmt: skip
+ONE_OF_TWO = msgspec.structs.replace(
+    ALERT,
+    changes=[ITL],
+    environment=[],
+    plausible=[*ALERT.plausible, Suspect(commit=THIRD, subject="Type a local")],
+    command=["gcbench gate 1c3260f81c 2d0f94aa2d", "gcbench gate 1c3260f81c 078ebfa807"],
+)
+ONE_OF_MANY = msgspec.structs.replace(
+    ONE_OF_TWO,
+    commit=FOURTH,
+    first_named=[ONE, OTHER, THIRD],
+    plausible=[*ONE_OF_TWO.plausible, Suspect(commit=FOURTH, subject="Fuse two loops")],
+)
 KNOWN = msgspec.structs.replace(ALERT, changes=[
     msgspec.structs.replace(ITL, status="acknowledged", reason="issue 12"), FASTER,
 ])  # fmt: skip
@@ -61,6 +82,8 @@ def night(**other) -> NightlyResult:
 NIGHTS = {
     "regression": night(alerts=[ALERT], measured=[MEASURED], reruns=1,
                         states={"regression": 3, "improvement": 1, "ok": 1057}),
+    "one of two": night(alerts=[ONE_OF_TWO], states={"regression": 1}, reruns=2),
+    "one of many, and another": night(alerts=[ONE_OF_MANY, ALERT], states={"regression": 4}),
     "known": night(alerts=[KNOWN], states={"regression": 1, "improvement": 1, "ok": 57}),
     "many series": night(
         alerts=[msgspec.structs.replace(ALERT, changes=[GEN0] * 14)], states={"regression": 14}
@@ -96,7 +119,8 @@ def test_the_verdict_comes_first_and_the_json_says_it_all(name):
     assert nightly_markdown(of).startswith(f"### gcbench nightly: {words}\n")
     assert terminal(of).rstrip().endswith(words)
     assert words[0] == {
-        "regression": "▼", "many series": "▼", "young": "✗", "failed": "✗", "nothing": "✗",
+        "regression": "▼", "many series": "▼", "one of two": "▼", "one of many, and another": "▼",
+        "young": "✗", "failed": "✗", "nothing": "✗",
     }.get(name, "=")  # fmt: skip
     assert msgspec.json.decode(msgspec.json.encode(of), type=NightlyResult) == of
 

@@ -6,7 +6,7 @@ import typing
 from pathlib import Path
 
 from harness.tracking import triage
-from harness.tracking.detect import change, evidence, search
+from harness.tracking.detect import change, evidence, search, weigh
 
 PAGE = Path(__file__).parents[3] / "docs" / "detection.md"
 
@@ -33,9 +33,9 @@ def test_the_triage_file_of_the_page_is_one(tmp_path):
 def test_the_page_says_what_the_code_does():
     text = PAGE.read_text()
     for words in (
-        f"From {search.SUSPECT:g} on", f"from {search.CERTAIN:g} on",
-        f"lasted {search.LASTING} nights", f"less likely by {search.DRIFT_MARGIN:g}",
-        f"fewer than {search.LEAST_NIGHTS} points", f"the last {evidence.LATEST} nights",
+        f"From {weigh.SUSPECT:g} on", f"from {weigh.CERTAIN:g} on",
+        f"lasted {weigh.LASTING} nights", f"less likely by {search.DRIFT_MARGIN:g}",
+        f"fewer than {weigh.LEAST_NIGHTS} points", f"the last {evidence.LATEST} nights",
         f"with {evidence.LEAST_BEFORE} nights", f"over {evidence.WINDOW} nights",
     ):  # fmt: skip
         assert words in text

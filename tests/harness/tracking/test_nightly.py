@@ -40,7 +40,7 @@ def test_one_alert_for_a_commit_says_all_there_is_to_know(regressed, capsys):
     assert ended.status == 1
     (alert,) = ended.result.alerts
     assert (alert.commit, alert.last_before, alert.subject) == (after, before, "Change 16")
-    assert alert.plausible == [after]
+    assert [each.commit for each in alert.plausible] == [after]
     assert alert.environment == ["os Linux 6.1 → Linux 6.12"]
     assert alert.command == [
         "asv --config asv.conf.json continuous --record-samples --bench "
@@ -64,15 +64,35 @@ def test_an_exact_change_anchors_a_timing_that_is_not_sure_of_its_commit(tmp_pat
     nights = Nights(tmp_path / "toy", 20)
     halfway = noisy([1.0] * 15 + [1.09] + [1.15] * 4, noise=0.02)
     nights.plant([(TIMING, halfway)])
-    (alone,) = nights.end(capsys).result.alerts
+    (alone,) = nights.end(capsys, "--reruns", "0").result.alerts
     at = nights.hashes.index(alone.commit)
     assert len(alone.plausible) > 1
-    (other,) = {nights.hashes.index(each) for each in alone.plausible[:2]} - {at}
+    (other, *_) = {nights.hashes.index(each.commit) for each in alone.plausible} - {at}
     nights.plant([(TIMING, halfway), (EXACT, [[100, 0]] * other + [[200, 0]] * (20 - other))])
     (both,) = nights.end(capsys).result.alerts
     assert both.commit == nights.hashes[other]
-    assert both.plausible == [both.commit]
+    assert [each.commit for each in both.plausible] == [both.commit]
     assert {each.metric for each in both.changes} == {"gen0", "itl"}
+
+
+def test_a_timing_that_is_not_sure_of_its_commit_names_all_that_it_may_be(tmp_path, capsys):
+    nights = Nights(tmp_path / "toy", 20)
+    nights.plant([(TIMING, noisy([1.0] * 15 + [1.09] + [1.15] * 4, noise=0.02))])
+    ended = nights.end(capsys, "--reruns", "0")
+    (alert,) = ended.result.alerts
+    suspects = [each.commit for each in alert.plausible]
+    first, last = (nights.hashes.index(suspects[end]) for end in (0, -1))
+    assert suspects == nights.hashes[first : last + 1]
+    assert len(suspects) > 1
+    assert alert.commit in suspects
+    assert alert.last_before == nights.hashes[first - 1]
+    whole, part = (command.split()[-2:] for command in alert.command)
+    assert whole == [alert.last_before[:10], suspects[-1][:10]]
+    assert part != whole
+    headline = ended.markdown.splitlines()[0]
+    assert suspects[0][:10] in headline
+    assert suspects[-1][:10] in headline
+    assert ended.result.notes == ["Waiting for a re-run (--reruns N): 1 more."]
 
 
 def test_changes_far_apart_are_alerts_of_their_own_the_newest_first(tmp_path, capsys):
@@ -262,7 +282,7 @@ def test_json_and_markdown_go_where_they_are_asked_for(regressed, capsys, tmp_pa
     out = capsys.readouterr().out
     assert status == 1
     assert json.loads(out) == json.loads((regressed.output / "night.json").read_text())
-    assert json.loads(out)["schema"] == "gcbench.nightly/2"
+    assert json.loads(out)["schema"] == "gcbench.nightly/3"
     assert (tmp_path / "n.md").read_text() == (regressed.output / "night.md").read_text()
 
 

@@ -167,17 +167,73 @@ def test_a_re_run_settles_a_suspicion_on_its_first_night(jumped, ratio, state):
     before, after = jumped.hashes[18:]
     asv = Measuring({before: noisy([1.0] * 5), after: noisy([ratio] * 5, seed=3)}, [])
     assert look(jumped.place, Triage()).examined[ITL].findings.state == "suspicious"
-    assert measured_again(jumped, asv) == (1, 0, [])
+    assert measured_again(jumped, asv) == (1, [(before, after)], 0, [])
     findings = look(jumped.place, Triage()).examined[ITL].findings
     assert findings.state == state
     if state == "regression":
         assert findings.changes[-1].certainty == "confirmed"
-    assert measured_again(jumped, asv) == (0, 0, [])
+    assert measured_again(jumped, asv) == (0, [], 0, [])
     assert len(asv.asked) == 10
 
 
+DAY_11 = [1.004, 0.985, 1.013, 0.981, 1.035, 1.031, 1.005, 1.005, 1.027, 0.99, 0.986, 1.04, 1.072]
+"""10 % more from day 11 on, which noise makes look like day 12."""
+
+
+@pytest.fixture
+def day_11(tmp_path) -> tuple[Nights, Measuring]:
+    nights = Nights(tmp_path / "toy", 13)
+    nights.plant([(TIMING, DAY_11)])
+    costs = [1.0] * 11 + [1.1] * 2
+    values = {
+        commit: noisy([cost] * 20, seed=number)
+        for number, (commit, cost) in enumerate(zip(nights.hashes, costs, strict=True))
+    }
+    return nights, Measuring(values, [])
+
+
+def test_a_re_run_that_leaves_two_commits_is_followed_by_one_that_tells_them_apart(
+    day_11, capsys, monkeypatch
+):  # fmt: skip
+    monkeypatch.setenv("HOME", str(day_11[0].folder))
+    monkeypatch.setattr("harness.tracking.nightly.run_asv.Asv.measure", day_11[1].measure)
+    ended = day_11[0].end(capsys)
+    hashes = day_11[0].hashes
+    assert (ended.status, ended.result.reruns, ended.result.missing) == (1, 2, [])
+    first, second = load_reruns(day_11[0].results)
+    assert (first.before, first.after) == (hashes[10], hashes[12])
+    assert (second.before, second.after) in [(hashes[10], hashes[11]), (hashes[11], hashes[12])]
+    assert first.newest == second.newest == hashes[12]
+    (alert,) = ended.result.alerts
+    assert [each.commit for each in alert.plausible] == [hashes[11]]
+    assert (alert.commit, alert.last_before) == (hashes[11], hashes[10])
+
+
+def test_where_there_is_no_time_to_tell_them_apart_both_are_named(day_11, capsys, monkeypatch):
+    monkeypatch.setenv("HOME", str(day_11[0].folder))
+    monkeypatch.setattr("harness.tracking.nightly.run_asv.Asv.measure", day_11[1].measure)
+    nights = day_11[0]
+    early = nights.end(capsys, "--reruns", "1").result
+    (alert,) = early.alerts
+    assert [each.commit for each in alert.plausible] == nights.hashes[11:13]
+    assert "1 more" in early.notes[0]
+    later = nights.end(capsys, "--reruns", "1").result
+    (alert,) = later.alerts
+    assert (alert.commit, alert.first_named) == (nights.hashes[11], [])
+    assert later.notes == []
+
+
+def test_what_cannot_be_measured_again_is_tried_once_a_night(jumped, capsys, monkeypatch):
+    monkeypatch.setenv("HOME", str(jumped.folder))
+    asv = Measuring({commit: [] for commit in jumped.hashes}, [])
+    monkeypatch.setattr("harness.tracking.nightly.run_asv.Asv.measure", asv.measure)
+    ended = jumped.end(capsys, "--reruns", "3")
+    assert len(asv.asked) == 1
+    assert len(ended.result.missing) == 1
+
+
 def test_what_there_is_no_time_for_waits(jumped):
-    assert measured_again(jumped, Measuring({}, []), most=0) == (0, 1, [])
+    assert measured_again(jumped, Measuring({}, []), most=0) == (0, [], 1, [])
 
 
 def test_re_runs_are_read_as_they_were_kept(jumped):

@@ -36,8 +36,8 @@ reason = "another allocator"
 
 
 def change(series: str = "serving.x", metric: str = "itl", first: str = "b" * 40) -> Change:
-    return Change(series, metric, "a" * 40, first, 1, 3, (first, "d" * 40), 1.0, 1.1, 1.1,
-                  (1.05, 1.15), 1e-6, "worse", "found")  # fmt: skip
+    return Change(series, metric, "a" * 40, first, 1, 3, (first, "d" * 40), ("f" * 40,), None,
+                  1.0, 1.1, 1.1, (1.05, 1.15), 1e-6, "worse", "found")  # fmt: skip
 
 
 @pytest.fixture
@@ -66,9 +66,10 @@ def test_an_entry_is_good_to_the_end_of_its_last_day(triage):
     assert earlier.status == "ignored"
 
 
-def test_a_commit_that_may_as_well_be_the_first_after_is_met(tmp_path):
+@pytest.mark.parametrize("commit", ["ddddddd", "fffffff"])
+def test_a_commit_that_may_be_the_first_after_or_was_said_to_be_is_met(tmp_path, commit):
     path = tmp_path / "triage.toml"
-    path.write_text('[[expected]]\nseries = "*"\ncommit = "ddddddd"\nreason = "so"\n')
+    path.write_text(f'[[expected]]\nseries = "*"\ncommit = "{commit}"\nreason = "so"\n')
     assert apply([change()], load(path), TODAY)[0].status == "expected"
 
 
