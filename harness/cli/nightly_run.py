@@ -188,11 +188,13 @@ class Night:
 
     def _judge(self, looked: Looked | None) -> Judgement:
         if looked is None:
-            return Judgement([], [], {})
+            return Judgement([], [], {}, [])
         self._notes += looked.notes
         today = datetime.now(UTC).date()
         where = Where(self.place.results, self.place.root, self._config)
-        return judge_history(looked.examined, looked.figures, self._triage, today, where)
+        judged = judge_history(looked.examined, looked.figures, self._triage, today, where)
+        self._notes += judged.notes
+        return judged
 
     def _dashboard(self) -> str:
         """Where the page is, "" where it could not be made."""

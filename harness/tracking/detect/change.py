@@ -77,13 +77,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Everything about one series. ``level`` and ``noise`` (relative) are those of today."""
+    """Everything about one series. ``level`` and ``noise`` (relative) are those of today.
+
+    ``drift``: how far it has drifted where that is no one commit's doing, else "".
+    """
 
     state: State
     changes: tuple[Change, ...]
     level: float
     noise: float
     notes: tuple[str, ...]
+    drift: str = ""
 
 
 def verdict(series: Series, before: float, after: float) -> Verdict:

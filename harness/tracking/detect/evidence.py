@@ -35,6 +35,14 @@ class Steps(NamedTuple):
     before: NDArray[np.int64]
 
 
+class Line(NamedTuple):
+    """``gain``: log-likelihood over one level. ``rise``: from its first night to its last."""
+
+    gain: float
+    rise: float
+    nights: int
+
+
 class Evidence:
     """All possible steps of one row of nights, ``values`` and their ``weight`` ``[nights]``."""
 
@@ -87,12 +95,13 @@ class Evidence:
         is_level = inside & (index >= starts[-1])
         return Rows(np.where(inside, values[index], 0.0), weight, is_level * 1.0)
 
-    def line_gain(self, starts: tuple[int, ...], night: int) -> float:
-        """Log-likelihood that a straight line gains over one level, as of a night."""
+    def line(self, starts: tuple[int, ...], night: int) -> Line:
+        """A straight line through the level, as of a night."""
         rows = self.rows(starts, np.array([night]))
-        fits = (fit(rows, self.least_scale) for fit in (fit_line, fit_level))
-        line, level = (float(fit.log_likelihood[0]) for fit in fits)
-        return float((line - level) * _correction(rows)[0])
+        line, level = fit_line(rows, self.least_scale), fit_level(rows, self.least_scale)
+        gain = (line.log_likelihood - level.log_likelihood) * _correction(rows)
+        nights = int(rows.is_level.sum())
+        return Line(float(gain[0]), float(line.rise[0]) * (nights - 1), nights)
 
 
 def _correction(rows: Rows) -> Array:

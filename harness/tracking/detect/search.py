@@ -55,7 +55,7 @@ def search(
         if found and found.certainty == "found":
             seen, place = of_night(evidence, starts, night), found.where.place
             gain = float(seen.gain[seen.first == place][0])
-            if gain < evidence.line_gain(starts, night) + DRIFT_MARGIN:
+            if gain < evidence.line(starts, night).gain + DRIFT_MARGIN:
                 drifts.append(night)
                 found = None
         if found and found.certainty != "suspected":

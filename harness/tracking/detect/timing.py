@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from harness.tracking.detect.change import Certainty, Change, Findings, Rerun, State, verdict
-from harness.tracking.detect.evidence import Evidence
+from harness.tracking.detect.evidence import Evidence, Line
 from harness.tracking.detect.locate import PairRerun, Range
 from harness.tracking.detect.scale import Scale
 from harness.tracking.detect.search import search
@@ -51,8 +51,9 @@ def examine_timing(
     walk = search(evidence, is_large, known, resets, asked if ask else None)
     changes = tuple(_change(series, commits, scale, step) for step in walk.steps)
     last = len(points) - 1
-    if last in walk.drifts:
-        notes.append("drifts slowly: a straight line says it as well as a step")
+    drift = _drift(evidence.line(walk.starts, last), scale) if last in walk.drifts else ""
+    if drift:
+        notes.append(f"drifts slowly: a straight line says it as well as a step ({drift})")
     now = fit_level(evidence.rows(walk.starts, np.array([last])), evidence.least_scale)
     level, noise = scale.back(float(now.level[0])), float(now.scale[0])
     state: State = "ok"
@@ -61,7 +62,15 @@ def examine_timing(
         notes.append(f"{last + 1} points, and a timing needs {LEAST_NIGHTS}")
     elif changes and changes[-1].certainty == "suspected":
         state = "suspicious"
-    return Findings(state, changes, level, noise, tuple(notes))
+    return Findings(state, changes, level, noise, tuple(notes), drift)
+
+
+def _drift(line: Line, scale: Scale) -> str:
+    """How far it has gone."""
+    size = (
+        f"{100 * math.expm1(line.rise):+.0f} %" if scale.is_log else f"{line.rise * scale.unit:+g}"
+    )
+    return f"{size} over {line.nights} points"
 
 
 def _change(series: Series, commits: Sequence[str], scale: Scale, step: Step) -> Change:

@@ -23,16 +23,18 @@ from harness.tracking.nightly.result import Alert, ChangedSeries, Suspect
 from harness.tracking.triage import Triage, apply
 
 _SHOWN_IN_A_COMMAND = 4
+_SHOWN_DRIFTS = 5
 
 Told = Callable[[Key, Examined, Change], ChangedSeries]
 
 
 class Judgement(NamedTuple):
-    """``states``: how many series stand in each."""
+    """``states``: how many series stand in each. ``notes``: sentences on what has no commit."""
 
     alerts: list[Alert]
     suspicious: list[ChangedSeries]
     states: dict[State, int]
+    notes: list[str]
 
 
 class Where(NamedTuple):
@@ -58,9 +60,18 @@ def judge_history(
     ]
     dates = figures.groupby("commit", observed=True)["date"].max()
     found = sorted(_alerts(examined, told, where), key=lambda alert: dates[alert.commit])
-    return Judgement(
-        found[::-1], suspicious, Counter(each.findings.state for each in examined.values())
-    )
+    states = Counter(each.findings.state for each in examined.values())
+    return Judgement(found[::-1], suspicious, states, _drifting(examined))
+
+
+def _drifting(examined: Mapping[Key, Examined]) -> list[str]:
+    """What changes slowly; steps are alerts and a drift is none, so nobody else says it."""
+    found = [
+        f"{key[2]} ({findings.drift})" for key, (_, findings) in examined.items() if findings.drift
+    ]
+    some = ", ".join(found[:_SHOWN_DRIFTS]) + (", …" if len(found) > _SHOWN_DRIFTS else "")
+    series = "1 series drifts" if len(found) == 1 else f"{len(found)} series drift"
+    return [f"{series} slowly, so no one commit is named: {some}."] if found else []
 
 
 def _alerts(examined: Mapping[Key, Examined], told: Told, where: Where) -> Iterator[Alert]:
