@@ -85,7 +85,8 @@ def _change(series: Series, commits: Sequence[str], scale: Scale, step: Step) ->
         for value in (ends[0], after, ends[1])
     )
     place, low = step.where.place, step.where.low
-    pair = tuple(commits[n] for n in step.next_pair or ())
+    # A re-run is a ratio, which says nothing to plain multiples.
+    pair = tuple(commits[n] for n in (scale.is_log and step.next_pair) or ())
     certainty: Certainty = "machine" if commits[place - 1] == commits[place] else step.certainty
     return Change(
         series.name, series.metric, commits[low - 1], commits[place], place, step.night,

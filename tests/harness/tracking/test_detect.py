@@ -169,6 +169,8 @@ def test_values_that_are_not_above_0():
     (change,) = detect(series(values, noise_floor=0.02, least_change=0.1))
     assert (change.place, change.verdict) == (20, "worse")
     assert change.after - change.before == pytest.approx(1, abs=0.05)
+    (suspicion,) = detect(series(values[:21]))
+    assert (suspicion.certainty, suspicion.next_pair) == ("suspected", None), "a re-run is a ratio"
 
 
 # States.

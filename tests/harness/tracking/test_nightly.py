@@ -2,10 +2,13 @@
 
 import json
 import math
+import re
 from datetime import date, timedelta
 
 import pytest
 from planted_nights import EXACT, TIMING, Nights, git, noisy, with_params
+
+from harness.format import one_of
 
 pytest.importorskip("asv")
 
@@ -93,6 +96,11 @@ def test_a_timing_that_is_not_sure_of_its_commit_names_all_that_it_may_be(tmp_pa
     assert suspects[0][:10] in headline
     assert suspects[-1][:10] in headline
     assert ended.result.notes == ["Waiting for a re-run (--reruns N): 1 more."]
+    page = (nights.output / "site" / "index.html").read_text()
+    (cell,) = re.findall(r'<td class="nowrap between">(.*?)</td>', page, re.DOTALL)
+    words = " ".join(re.sub(r"<.*?>", " ", cell).split())
+    said = one_of(suspects, 8)
+    assert words.startswith(f"{alert.last_before[:8]} → {said}"), words
 
 
 def test_changes_far_apart_are_alerts_of_their_own_the_newest_first(tmp_path, capsys):
