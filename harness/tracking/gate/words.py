@@ -109,8 +109,9 @@ def _timing(timing: TimingChange, is_c_code: bool) -> list[str]:
         said.append(_host_time("host time per step", steady, timing, is_c_code=is_c_code))
     # A usual step that costs more makes the mean more, too: said once.
     if mean.verdict not in ("same", steady.verdict):
-        usual = " on the mean, where a usual step takes what it did" * (steady.verdict == "same")
-        said.append(_host_time(f"host time per step{usual}", mean, timing, is_c_code=is_c_code))
+        usual = "a usual step takes what it did; " if steady.verdict == "same" else ""
+        what = f"{usual}the mean host time per step"
+        said.append(_host_time(what, mean, timing, is_c_code=is_c_code))
     if stalls is not None and stalls.verdict != "same":
         said.append(_stalls(stalls))
     return said
