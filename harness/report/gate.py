@@ -82,17 +82,20 @@ def gate_tables(result: GateResult) -> list[PlainTable]:
             caption += "; = same: below the metric's floor (docs/metrics.md)"
         tables[-1] = tables[-1]._replace(caption=caption)
     timed = [(cell.id, cell.timing) for cell in result.cells if cell.timing]
+    tables += [
+        PlainTable(
+            f"Host time per step of {name}",
+            ("of", "base", "head", "change", "95 % interval", "verdict"),
+            [list(_timing_rows(timing))],
+        )
+        for name, timing in timed
+    ]
     if timed:
-        tables.append(
-            PlainTable(
-                "Host time per step",
-                ("cell", "of", "base", "head", "change", "95 % interval", "verdict"),
-                [list(_timing_rows(name, timing)) for name, timing in timed],
-                f"{_rounds([timing for _, timing in timed])}; same: within "
-                f"±{fmt.percent(result.tolerance)}, stalls within half of that; stalls: steps of "
-                "one that take far longer than the same steps of the other, the longest, and the "
-                "share of host time",
-            )
+        tables[-1] = tables[-1]._replace(
+            caption=f"{_rounds([timing for _, timing in timed])}; same: within "
+            f"±{fmt.percent(result.tolerance)}, stalls within half of that; stalls: steps of one "
+            "that take far longer than the same steps of the other, the longest, and the share of "
+            "host time"
         )
     return tables
 
@@ -172,13 +175,13 @@ def _difference(change: ExactChange) -> str:
     return fmt.percent(share, signed=True) if share < 10 else f"×{fmt.number(share + 1)}"
 
 
-def _timing_rows(name: str, timing: TimingChange) -> Iterator[Row]:
+def _timing_rows(timing: TimingChange) -> Iterator[Row]:
     show = fmt.seconds
-    yield name, "usual step", show(timing.before), show(timing.after), *_judged(timing.steady)
-    yield "", "mean", show(timing.mean_before), show(timing.mean_after), *_judged(timing.mean)
+    yield "usual step", show(timing.before), show(timing.after), *_judged(timing.steady)
+    yield "mean", show(timing.mean_before), show(timing.mean_after), *_judged(timing.mean)
     if (stalls := timing.stalls) is not None:
         before = _stalls(stalls.before, stalls.longest_before)
-        yield "", "stalls", before, _stalls(stalls.after, stalls.longest_after), *_judged(stalls)
+        yield "stalls", before, _stalls(stalls.after, stalls.longest_after), *_judged(stalls)
 
 
 def _judged(found: Comparison | StallChange) -> Row:
