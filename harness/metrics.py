@@ -141,15 +141,38 @@ _TABLE = (
            "by round: what the collector costs altogether, not only its pauses",
            "docs/method.md"),
     Metric("tracked_peak_per_step", "objects", "lower", "exact", "tracked",
-           "largest rise of gc.get_count()[0] within a step, read after each phase with the "
-           "collector off; median over steps", "gc.get_count", 0.002, 8),
+           "objects the collector tracks that were made in the window, those from free lists "
+           "included: their largest rise within a step, counted after each phase with the "
+           "collector off; median over full steps", "gc.get_objects", 0.002, 8),
     Metric("tracked_survivors_per_step", "objects", "lower", "exact", "tracked",
-           "rise of gc.get_count()[0] from one step's end to the next's; mean over steps",
-           "gc.get_count", 0.002, 8),
+           "rise of the number of tracked objects from a full step's end to the next's; mean",
+           "gc.get_objects, gc.get_freeze_count", 0.0, 0.05),
     Metric("tracked_allocations_per_step", "objects", "lower", "exact", "opcodes",
            "sum of the rises of gc.get_count()[0] from bytecode to bytecode, mean per step; what "
            "lives and dies inside one C call it cannot see", "sys.settrace, sys.monitoring",
            0.002, 8),
+    Metric("memory_peak_per_step", "B", "lower", "exact", "memory",
+           "memory of Python and NumPy at a step's peak less that at its start, free lists empty; "
+           "median over full steps", "tracemalloc", 0.005, 512),
+    Metric("memory_kept_per_step", "B", "lower", "exact", "memory",
+           "rise of that memory from a full step's end to the next's; mean", "tracemalloc",
+           0.002, 16),
+    Metric("allocated_blocks_kept_per_step", "blocks", "lower", "exact", "memory",
+           "rise of the number of blocks in Python's allocator, one or two a small object, from a "
+           "full step's end to the next's, free lists empty; mean", "sys.getallocatedblocks",
+           0.0, 0.05),
+    Metric("leaked_objects_per_step", "objects", "lower", "exact", "leaks",
+           "tracked objects once all requests have gone and all is collected, less those when the "
+           "window opened / steps; in the process that serves the requests", "gc.get_objects",
+           0.0, 0.05),
+    Metric("leaked_blocks_per_step", "blocks", "lower", "exact", "leaks",
+           "the same of the blocks in Python's allocator: objects that the collector does not "
+           "track, such as numbers and strings, are in them", "sys.getallocatedblocks", 0.0, 0.05),
+    Metric("cyclic_garbage_per_step", "objects", "lower", "exact", "leaks",
+           "objects that only a collection could free / steps", "gc.get_stats", 0.0, 0.05),
+    Metric("explicit_collections", "collections", "lower", "exact", "leaks",
+           "collections in the window, all generations, that the program called for by hand; "
+           "automatic ones are off", "gc.callbacks", 0.0, 0.0),
     Metric("bytecodes_per_request_step", "bytecodes", "lower", "exact", "opcodes",
            "bytecodes executed in a step / rows in it, over the traced steps",
            "sys.settrace, sys.monitoring", 0.005, 0.02),

@@ -27,7 +27,9 @@ Examples:
       across a process boundary, each step broken down
 """
 
-_COUNTING: tuple[Mode, ...] = ("counts", "probed", "tracked", "opcodes")
+_COUNTING: tuple[Mode, ...] = (
+    "counts", "probed", "tracked", "memory", "leaks", "opcodes",
+)  # fmt: skip
 
 
 @click.command(epilog=EXAMPLES)

@@ -82,6 +82,20 @@ def open_window(
     return ""
 
 
+def collect_aside(role: str) -> None:
+    """A full collection of the harness's own, which the open window does not count.
+
+    Raises RuntimeError where no window is open.
+    """
+    if _process.window is None:
+        raise RuntimeError(f"No window is open in the {role} process; open one first.")
+    before = gc.get_stats()
+    gc.collect()
+    for counted, was, now in zip(_process.window.stats, before, gc.get_stats(), strict=True):
+        for figure in counted:
+            counted[figure] += now[figure] - was[figure]
+
+
 def close_window(role: str) -> ProcessResult:
     """End the window, put the collector back and say what it did.
 

@@ -16,6 +16,9 @@ EXACT_ROUND = 0
 COLLECTING: tuple[Mode, ...] = ("counts", "probed")
 """Modes that count under the cell's own collector; the others switch it off."""
 
+BRIEF: tuple[Mode, ...] = ("tracked", "memory", "opcodes")
+"""Modes that watch some steps of a full batch; the others run to the end."""
+
 _FEW_STEPS = 96
 """Steps of a trial that only counts objects or bytecodes in a full batch."""
 
@@ -67,7 +70,7 @@ def exact_turns(plan: Plan) -> list[Turn]:
         for cell in plan.cells:
             collects = mode in COLLECTING
             counted = cell if collects else without_collector(cell)
-            max_steps = 0 if collects else _FEW_STEPS
+            max_steps = _FEW_STEPS if mode in BRIEF else 0
             is_first = first.setdefault(without_collector(cell), cell) == cell
             for again in range(plan.repeats if mode == "counts" and is_first else 1):
                 turn = Turn(EXACT_ROUND, len(turns), counted, mode, plan.seed, max_steps)

@@ -104,6 +104,11 @@ class Client:
         while self._engine.has_unfinished_requests():
             self._engine.step()
 
+    def forget_answers(self) -> None:
+        """Let go of tokens and texts."""
+        self.tokens.clear()
+        self.texts.clear()
+
     def _send(self) -> None:
         turns = self._turns
         if turns is not None:

@@ -11,6 +11,7 @@ from harness.statistics.percentile import percentile_or_none
 from harness.trial.arrival_fidelity import check_delivered
 from harness.trial.observation import Observation, Values
 from harness.trial.steady_state import find_steady_state, steady_metrics
+from harness.trial.watch import full_steps
 
 MAX_DEVICE_LATE = 0.01
 """Share of the modelled step time by which waits may overrun before a trial is invalid."""
@@ -172,14 +173,7 @@ def _collector(seen: Observation) -> Values:
 
 
 def _tracked(seen: Observation) -> Values:
-    rows = seen.column("num_rows")
-    full = rows >= 0.95 * rows.max(initial=1)
+    """The engine has stamped counts of objects in place of times."""
     counts = seen.steps[:, : len(PHASES) + 1]
     peaks = counts.max(axis=1) - counts[:, 0]
-    after = np.flatnonzero(full[:-1])
-    return {
-        "tracked_peak_per_step": _median(peaks[full]),
-        "tracked_survivors_per_step": (
-            float((counts[after + 1, 0] - counts[after, 0]).mean()) if len(after) else None
-        ),
-    }
+    return {"tracked_peak_per_step": _median(peaks[full_steps(seen.column("num_rows"))])}

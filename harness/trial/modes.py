@@ -1,69 +1,30 @@
 """The modes of a trial: what is watched, on which clock, and under which collector."""
 
-import gc
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
-from engines.protocol import StepEngine, StepOutput
+from engines.protocol import Int64Array, StepEngine, StepOutput
 from gcbench.opcodes import OpcodeCounter, tracers
+from harness.trial.leaks import Leaks
+from harness.trial.memory import Memory
+from harness.trial.tracked_objects import TrackedObjects
+from harness.trial.watch import Watch, Watching
 
-_COUNT_OFFSET = 100_000
 _TRACED_STEPS = 8
 
 
-class Watch(Protocol):
-    """Takes an engine's steps for the client, looking on."""
-
-    @property
-    def step(self) -> Callable[[], StepOutput]:
-        """Takes the engine's next step."""
-        ...
-
-    def results(self) -> dict[str, float | None]:
-        """Metrics that only this watch can give, by name."""
-        ...
-
-
-class Unwatched:
+class Unwatched(Watching):
     """The engine's own step: nothing between it and the client."""
 
     def __init__(self, engine: StepEngine, full_batch: int) -> None:
         self.step = engine.step
 
-    def results(self) -> dict[str, float | None]:
+    def results(self, num_rows: Int64Array) -> dict[str, float | None]:
         """None."""
         return {}
 
 
-class TrackedObjects:
-    """Lets the engine stamp the collector's young count instead of the time."""
-
-    def __init__(self, engine: StepEngine, full_batch: int) -> None:
-        self._engine = engine
-        self._offset: list[list[None]] = []
-        self._handoff_bytes: list[int] = []
-        engine.clock = lambda: gc.get_count()[0]
-
-    def step(self) -> StepOutput:
-        """A step of the engine, and the size of what it handed over."""
-        if not self._offset:
-            # The count stops at zero when older objects die; from here on it never gets there.
-            self._offset = [[] for _ in range(_COUNT_OFFSET)]
-        output = self._engine.step()
-        if len(output.request_index):
-            size = self._engine.handoff_bytes(output.sampled)
-            if size is not None:
-                self._handoff_bytes.append(size)
-        return output
-
-    def results(self) -> dict[str, float | None]:
-        """Mean size of a hand-off; the counts themselves are in the step's stamps."""
-        sizes = self._handoff_bytes
-        return {"handoff_bytes": sum(sizes) / len(sizes) if sizes else None}
-
-
-class Opcodes:
+class Opcodes(Watching):
     """Traces a few steps at full batch, once there is one.
 
     Raises ValueError where something else traces this process: counts would be wrong.
@@ -94,7 +55,7 @@ class Opcodes:
         self._num_rows += len(output.request_index)
         return output
 
-    def results(self) -> dict[str, float | None]:
+    def results(self, num_rows: Int64Array) -> dict[str, float | None]:
         """Bytecodes and allocations of the traced steps; nothing where none was full."""
         if not self._num_rows:
             return {}
@@ -123,6 +84,8 @@ MODES = {
     "timing": Mode(Unwatched, probe=True, vary_phase=True, virtual_time=False),
     "counts": Mode(Unwatched),
     "probed": Mode(Unwatched, probe=True),
-    "tracked": Mode(TrackedObjects, policy="disabled"),
+    "tracked": Mode(TrackedObjects, policy="disabled+freeze"),
+    "memory": Mode(Memory, policy="disabled+freeze"),
+    "leaks": Mode(Leaks, policy="disabled"),
     "opcodes": Mode(Opcodes, policy="disabled", request_costs=True),
 }

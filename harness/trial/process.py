@@ -1,6 +1,5 @@
 """The inside of a trial: a fresh interpreter, one JSON document in, one out."""
 
-import hashlib
 import os
 import resource
 import sys
@@ -24,11 +23,13 @@ from harness.collector.result import ProcessResult
 from harness.files import StoreError, writing
 from harness.machine.describe import code_identity
 from harness.machine.interpreter import this_interpreter
+from harness.trial.answers import Answers
 from harness.trial.arrivals import comes_by_itself
 from harness.trial.client import Client, warm_up
 from harness.trial.clock import PausedClock, RealClock, VirtualClock
 from harness.trial.compute_metrics import compute_metrics
 from harness.trial.engine_config import engine_config
+from harness.trial.leaks import Leaks
 from harness.trial.modes import MODES
 from harness.trial.observation import Observation, device_work
 from harness.trial.recorder import STEP_COLUMNS
@@ -82,6 +83,13 @@ def read_back(engine: object, name: str) -> dict[str, Setting]:
     return state.found
 
 
+def _schedule(trial: Trial) -> Schedule:
+    schedule = Schedule.load(trial.schedule_path)
+    if schedule.sha256 != trial.schedule_sha256:
+        raise ValueError(f"{trial.schedule_path} is not the schedule that was asked for")
+    return schedule
+
+
 def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResult:
     """Run one trial in this interpreter.
 
@@ -89,9 +97,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
     Raises ValueError where it cannot be run as asked.
     """
     began = time.perf_counter()
-    schedule = Schedule.load(trial.schedule_path)
-    if schedule.sha256 != trial.schedule_sha256:
-        raise ValueError(f"{trial.schedule_path} is not the schedule that was asked for")
+    schedule = _schedule(trial)
     cell, mode = trial.cell, MODES[trial.mode]
     engine_class: EngineClass = ENGINES.load(cell.engine)
     engine = engine_class(config := engine_config(cell, schedule))
@@ -108,19 +114,18 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         if is_real_time and comes_by_itself(schedule):
             sender = Sender(schedule.arrival_seconds)
         say_and_wait(READY)
-        warm_up(engine, schedule, cell.batch_size, streams=streams)
         watch = mode.watch(engine, min(cell.batch_size, schedule.num_requests))
+        warm_up(engine, schedule, cell.batch_size, streams=streams)
         paused = PausedClock()
-        clock = (
-            VirtualClock() if mode.virtual_time else paused if trial.slice_steps else RealClock()
-        )
-        pause = partial(paused.stop_during, partial(say_and_wait, PAUSED))
+        real = paused if trial.slice_steps else RealClock()
+        clock = VirtualClock() if mode.virtual_time else real
         client = Client(
             engine, watch.step, schedule, clock,
             arrivals=sender, streams=streams,
             output_text=None if cell.detokenizer == "none" else answering.output_text,
             waited_ns=run_queue.waited_ns,
         )  # fmt: skip
+        answers = Answers(client)
         opened = (mode.policy or cell.gc, cell.batch_size, mode.probe,
                   trial.seed if mode.vary_phase else None)  # fmt: skip
         if refusals := [text for text in engine.collective_rpc(open_window, *opened) if text]:
@@ -128,15 +133,21 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         wire_bytes, stats, work = (
             engine.wire_bytes, engine.scheduler_stats(), engine.device_stats()
         )  # fmt: skip
+        watch.window_opens()
         window_ns = -time.perf_counter_ns()
         with run_queue:
-            client.run(trial.max_steps, trial.slice_steps, pause)
+            client.run(
+                trial.max_steps,
+                trial.slice_steps,
+                partial(paused.stop_during, partial(say_and_wait, PAUSED)),
+            )
         window_ns += time.perf_counter_ns() - paused.away_ns
         wire_bytes = engine.wire_bytes - wire_bytes
         stats = {name: count - stats[name] for name, count in engine.scheduler_stats().items()}
         client.abandon()  # a worker process answers nothing else while a step is under way
         # What was abandoned is not in the window, but has been computed.
         work = {} if trial.max_steps else device_work(work, engine.device_stats())
+        watch.window_closes(answers.let_go)
         processes: list[ProcessResult] = engine.collective_rpc(close_window)
         events: list[Events] = engine.collective_rpc(window_events)
         per_request = (
@@ -157,7 +168,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         wire_bytes=wire_bytes,
         scheduler_stats=stats,
         device_work=work,
-        watched=watch.results() | per_request,
+        watched=watch.results(client.recorder.num_rows) | per_request,
         peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
     measured = compute_metrics(observation, trial.mode)
@@ -170,10 +181,10 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         seed=trial.seed,
         metrics=measured.metrics,
         processes=processes,
-        tokens_sha256=_sha256(client.tokens),
-        text_sha256=_text_sha256(client.texts),
-        finish_sha256=_sha256([client.recorder.requests.finish_reason]),
-        lengths_sha256=_sha256([client.recorder.requests.num_tokens]),
+        tokens_sha256=answers.let_go().tokens,
+        text_sha256=answers.let_go().text,
+        finish_sha256=answers.let_go().finish,
+        lengths_sha256=answers.let_go().lengths,
         is_scripted=engine.is_scripted,
         interpreter=str(this_interpreter()),
         code_root=root,
@@ -183,28 +194,9 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         steady_state=measured.steady_state,
         delivered=measured.delivered,
         engine_state=engine_state,
+        collector_calls=watch.calls if isinstance(watch, Leaks) else [],
         invalid=measured.invalid,
     )
-
-
-def _sha256(arrays: list[Any]) -> str:
-    digest = hashlib.sha256()
-    for array in arrays:
-        if array is not None:
-            digest.update(np.int64(len(array)).tobytes())
-            digest.update(np.ascontiguousarray(array, np.int32).tobytes())
-    return digest.hexdigest()
-
-
-def _text_sha256(texts: list[str | None]) -> str:
-    """Over each text and where it ends; "" where no text was asked for."""
-    digest = hashlib.sha256()
-    for text in texts:
-        if text is not None:
-            encoded = text.encode(errors="surrogatepass")
-            digest.update(np.int64(len(encoded)).tobytes())
-            digest.update(encoded)
-    return digest.hexdigest() if texts else ""
 
 
 def _write_rows(path: str, seen: Observation) -> None:

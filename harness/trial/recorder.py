@@ -65,6 +65,11 @@ class Recorder:
         return self._steps[: self.num_steps]
 
     @property
+    def num_rows(self) -> Int64Array:
+        """Rows of each step so far."""
+        return self.steps[:, STEP_COLUMNS.index("num_rows")]
+
+    @property
     def gaps(self) -> Int64Array:
         """The gaps so far, in nanoseconds."""
         return self._gaps[: self._num_gaps]

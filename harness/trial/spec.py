@@ -9,6 +9,7 @@ import msgspec
 
 from engines.protocol import Setting
 from harness.axes import Cell
+from harness.collector.callers import CollectorCall
 from harness.collector.result import ProcessResult
 
 TRIAL_SCHEMA = "gcbench.trial/1"
@@ -21,10 +22,11 @@ READY, PAUSED, GO = b"ready\n", b"paused\n", b"go\n"
 """A trial's process says the first when it is prepared and the second when a slice of its window
 is over; it measures when it is told the third."""
 
-Mode = Literal["timing", "counts", "probed", "tracked", "opcodes"]
+Mode = Literal["timing", "counts", "probed", "tracked", "memory", "leaks", "opcodes"]
 """timing: probe on, counter phase varied by seed. counts: collections by `gc.get_stats()`, no
-probe, fixed phase. probed: the same with the probe, to see what watching changes. tracked:
-collector off, counter read after each phase. opcodes: collector off, every bytecode traced."""
+probe, fixed phase. probed: the same with the probe, to see what watching changes. The others have
+the collector off. tracked: tracked objects counted after each phase. memory: every allocation
+traced. leaks: nothing watched, what is left counted at the end. opcodes: every bytecode traced."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,7 +57,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     ``step_host_ns``: host time of each step, where the window had slices.
     ``steady_state``: its steps, or why there is none; ``delivered``: whether requests arrived as
     scheduled, "" where none came by themselves. ``engine_state``: the engine's switches as read
-    back from it, where it can be asked.
+    back from it, where it can be asked. ``collector_calls``: in mode ``leaks``, the lines that
+    called the collector.
     """
 
     cell: Cell
@@ -76,6 +79,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     steady_state: str = ""
     delivered: str = ""
     engine_state: dict[str, Setting] = {}
+    collector_calls: list[CollectorCall] = []
     invalid: str = ""
     schema: str = RESULT_SCHEMA
 

@@ -5,9 +5,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from harness.axes import values
+from harness.axes import Cell, values
+from harness.collector.callers import CollectorCall
 from harness.experiment.grid import is_exact
 from harness.experiment.outcomes import Trials
+from harness.experiment.plan import BRIEF
 from harness.experiment.summarise import difference
 from harness.metrics import METRICS
 from harness.statistics.paired_ratio import FEWEST_PAIRS
@@ -54,7 +56,7 @@ def different_work(trials: Trials, each: Pair) -> str:
     """What the commits' trials should have agreed in and do not, or ""."""
     results = [result for cell in each[1:] for result in trials.timings.get(cell, {}).values()]
     results += [result for (_, cell), result in trials.counted.items() if cell in each[1:]]
-    whole = [result for result in results if result.mode not in ("tracked", "opcodes")]
+    whole = [result for result in results if result.mode not in BRIEF]
     return next((found for result in whole if (found := difference(result, whole[0]))), "")
 
 
@@ -141,9 +143,16 @@ def judge_pairs(
                     verdict=_verdict(exact, timing, bool(missing) or is_interrupted),
                     command=command(each),
                     figures=_figures(timed, each) if timed else {},
+                    calls_before=_collector_calls(counted, each.base),
+                    calls_after=_collector_calls(counted, each.head),
                 )
             )
     return judged
+
+
+def _collector_calls(counted: Trials, cell: Cell) -> list[CollectorCall]:
+    result = counted.counted_in("leaks", cell)
+    return result.collector_calls if result else []
 
 
 def _figures(timed: Trials, each: Pair) -> dict[str, float]:

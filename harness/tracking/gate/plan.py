@@ -10,7 +10,7 @@ from harness.experiment.plan import Plan
 from harness.trial.spec import Mode
 
 DECIDES = "host_time_per_step"
-EXACT_MODES: list[Mode] = ["counts", "tracked", "opcodes"]
+EXACT_MODES: list[Mode] = ["counts", "tracked", "memory", "leaks", "opcodes"]
 SLICE_STEPS = 25
 """Steps from one turn to the next."""
 

@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from harness.collector.callers import CollectorCall
 from harness.experiment.result import Comparison, ReplayedWorkload
 from harness.machine.describe import Machine
 from harness.statistics.verdict import Verdict
@@ -96,6 +97,9 @@ class GateCell(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     figures: dict[str, float]
     """Medians of HEAD in the metrics that other tools keep."""
+    calls_before: list[CollectorCall] = []
+    calls_after: list[CollectorCall] = []
+    """Lines that called the collector by hand, of BASE and of HEAD."""
 
 
 class GateResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from harness.axes import Cell
 from harness.cli import gate as gate_command
+from harness.metrics import METRICS
 from harness.report.gate import findings, gate_markdown, gate_tables, headline
 from harness.report.markdown_escape import code_block, code_span, escaped
 from harness.tracking.gate.words import conclude_gate
@@ -119,7 +120,10 @@ def test_the_verdict_comes_first_and_every_change_has_its_sentence(name):
 
 
 PER_REQUEST = ["allocations_per_finish", "allocations_per_abort"]
-MOVES = [*EXACT, *PER_REQUEST, "gc_collections_gen0", "gc_collections_gen2", "wire_bytes_per_step"]
+MOVES = [
+    *EXACT, *PER_REQUEST, "gc_collections_gen0", "gc_collections_gen2", "wire_bytes_per_step",
+    *(metric.name for metric in METRICS.values() if metric.mode in ("memory", "leaks")),
+]  # fmt: skip
 VALUES = st.floats(10, 10_000)
 
 

@@ -3,6 +3,7 @@
 import dis
 import gc
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -13,7 +14,9 @@ from small import CELL, engine, process, schedule
 from engines.builtin.registries import REPRESENTATIONS
 from engines.protocol import StepOutput
 from gcbench.opcodes import OpcodeCounter
+from harness.collector import window
 from harness.collector.probe import Probe
+from harness.trial.answers import Answers
 from harness.trial.client import Client
 from harness.trial.clock import VirtualClock
 from harness.trial.compute_metrics import Observation, compute_metrics
@@ -24,29 +27,30 @@ NOTHING = np.empty(0, np.int64)
 
 @pytest.fixture(autouse=True)
 def no_collector() -> Iterator[None]:
-    gc.collect()
+    gc.collect(1)
     gc.disable()
+    gc.freeze()
     yield
+    gc.unfreeze()
     gc.enable()
 
 
 class Toy:
-    """Makes so many sets while it hands over and keeps some; sets have no free list."""
+    """Makes so many objects while it hands over and keeps some of them."""
 
     role = "engine"
     while_device_busy = None
     wire_bytes = 0
     vocab_size = 100
 
-    def __init__(self, made: int, kept: int, steps: int) -> None:
+    def __init__(self, made: int, kept: int, steps: int, make: Callable[[], object] = set) -> None:
+        self._make = make
         self.clock: Callable[[], int] = lambda: 0
         self.phase_stamps = [0] * 6
         self._made, self._kept, self._left = made, kept, steps
         self._scratch: list[object] = [None] * made
         self._store: list[object] = [None] * (kept * steps)
         self._row = np.zeros(1, np.int64), np.ones(1, np.int32)
-        # The first call leaves a tuple on the interpreter's free list, which counts as kept.
-        StepOutput(*self._row, (), NOTHING, NOTHING, b"")
 
     def add_request(self, *request: object) -> None:
         return
@@ -60,7 +64,7 @@ class Toy:
         for phase in range(4):
             stamps[phase] = self.clock()
         for i in range(self._made):
-            self._scratch[i] = set()
+            self._scratch[i] = self._make()
         stamps[4] = self.clock()
         for i in range(self._kept):
             self._store[self._left * self._kept + i] = self._scratch[i]
@@ -82,25 +86,85 @@ def metrics_of(mode: str, served, of, full_batch: int) -> dict[str, float | None
     """What a mode says of an engine that serves a schedule."""
     watch = MODES[mode].watch(served, full_batch)
     client = Client(served, watch.step, of, VirtualClock())
+    watch.window_opens()
     client.run()
+    watch.window_closes(Answers(client).let_go)
     recorder = client.recorder
     events = Probe(capacity=0).events()
     seen = Observation(of, recorder.requests, recorder.steps, recorder.gaps, 1, [events],
-                       [process()], 0, {}, {}, watch.results(), 0)  # fmt: skip
+                       [process()], 0, {}, {}, watch.results(recorder.num_rows), 0)  # fmt: skip
     return compute_metrics(seen, mode)[0]
 
 
-@pytest.mark.parametrize(("made", "kept"), [(0, 0), (1, 0), (50, 0), (50, 50), (1000, 3)])
-def test_tracked_objects_are_those_made_and_those_kept(made, kept):
-    values = metrics_of("tracked", Toy(made, kept, steps=20), schedule([20]), 1)
-    assert values["tracked_peak_per_step"] == made
-    assert values["tracked_survivors_per_step"] == kept
+INNER: list[None] = []
+MAKERS: dict[str, Callable[[], object]] = {
+    "set": set,
+    "list": list,
+    "tracked dict": lambda: {"inner": INNER},
+    "untracked dict": lambda: {"row": 1, "tags": None},
+    "float": lambda: float("1.5"),
+}
+
+
+def of_size(size: int) -> Callable[[], object]:
+    return lambda: (INNER,) * size
+
+
+MAKERS |= {f"tuple of {size}": of_size(size) for size in (1, 2, 5, 19, 30)}
+
+
+@pytest.mark.parametrize(("made", "kept"), [(1, 1), (50, 0), (1000, 3)])
+@pytest.mark.parametrize("kind", MAKERS)
+def test_tracked_objects_are_those_made_and_those_kept(kind, made, kept):
+    """Those of free lists too, of which there are some for half of these kinds."""
+    make = MAKERS[kind]
+    each = int(gc.is_tracked(make()))
+    values = metrics_of("tracked", Toy(made, kept, 20, make), schedule([20]), 1)
+    assert values["tracked_peak_per_step"] == each * made
+    assert values["tracked_survivors_per_step"] == each * kept
     assert values["handoff_bytes"] == 4
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_memory_is_that_of_what_is_made_and_of_what_is_kept(kind):
+    """Held against `sys.getsizeof`; at its peak a step has other things alive, or these."""
+    make = MAKERS[kind]
+    of = schedule([20])
+    without, values = (metrics_of("memory", Toy(n, n // 10, 20, make), of, 1) for n in (0, 100))
+    made = make()
+    size = sys.getsizeof(made)
+    more = {name: values[name] - without[name] for name in without if "per_step" in name}
+    assert more["memory_peak_per_step"] == pytest.approx(100 * size, abs=600)
+    assert more["memory_kept_per_step"] == pytest.approx(10 * size, abs=8)
+    assert more["allocated_blocks_kept_per_step"] in (10, 20)
+
+
+def test_a_list_that_lives_and_dies_in_one_call_is_in_the_peak():
+    numbers = np.arange(1000, 2024)
+
+    def peak(step_of: Toy) -> float:
+        value = metrics_of("memory", step_of, schedule([20]), 1)["memory_peak_per_step"]
+        assert value is not None
+        return value
+
+    passing = Toy(1, 0, 20, lambda: sum(numbers.tolist()))
+    least = 1024 * (8 + sys.getsizeof(1024))
+    assert least < peak(passing) - peak(Toy(1, 0, 20, int)) < 1.2 * least
+
+
+def test_an_allocator_that_is_traced_already_is_refused():
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="tracemalloc traces the engine's process already"):
+            MODES["memory"].watch(Toy(0, 0, 1), 1)
+    finally:
+        tracemalloc.stop()
 
 
 def test_dying_elders_do_not_hide_what_is_made():
     toy = Toy(100, 0, steps=20)
-    old = [set() for _ in range(5000)]
+    old = [set() for _ in range(4100)]
+    gc.freeze()
     step = toy.step
 
     def step_and_free() -> StepOutput:
@@ -111,6 +175,57 @@ def test_dying_elders_do_not_hide_what_is_made():
     values = metrics_of("tracked", toy, schedule([20]), 1)
     assert values["tracked_peak_per_step"] == 100
     assert values["tracked_survivors_per_step"] == -200
+
+
+def leaking(keep: Callable[[int], object], steps: int = 40) -> Toy:
+    """Keeps what ``keep`` makes of a step's number, until it has taken all its steps and longer."""
+    toy = Toy(0, 0, steps)
+    kept: list[object] = []
+    step = toy.step
+
+    def step_and_keep() -> StepOutput:
+        kept.append(keep(len(kept)))
+        return step()
+
+    toy.step = step_and_keep
+    return toy
+
+
+def left_by(toy: Toy) -> dict[str, float | None]:
+    """What mode ``leaks`` says of a toy, window and all."""
+    assert window.open_window("engine", MODES["leaks"].policy, 1, False, None) == ""
+    try:
+        return metrics_of("leaks", toy, schedule([40]), 1)
+    finally:
+        closed = window.close_window("engine")
+        assert closed.collections == (0, 0, 0), "a full pass of the harness's own is not counted"
+
+
+@pytest.mark.parametrize(
+    ("keep", "objects", "blocks"),
+    [
+        (lambda number: {"inner": INNER}, 1, 2),
+        (lambda number: {"row": 0}, 0, 2),
+        (lambda number: 1000 + number, 0, 1),
+        (lambda number: (INNER,) if number % 10 == 0 else None, 0.1, 0.1),
+    ],
+)
+def test_what_a_step_leaves_for_good_is_counted_once_all_has_gone(keep, objects, blocks):
+    """Whatever else there is, the engine's own objects among it, is less than one in ten steps."""
+    values = left_by(leaking(keep))
+    assert values["leaked_objects_per_step"] == pytest.approx(objects, abs=0.09)
+    assert values["leaked_blocks_per_step"] == pytest.approx(blocks, abs=0.26)
+    assert values["cyclic_garbage_per_step"] == values["explicit_collections"] == 0
+
+
+def test_garbage_in_cycles_is_no_leak():
+    def cycle(number: int) -> None:
+        made: list[object] = []
+        made.append(made)
+
+    values = left_by(leaking(cycle))
+    assert values["cyclic_garbage_per_step"] == pytest.approx(1, abs=0.02)
+    assert values["leaked_objects_per_step"] == pytest.approx(0, abs=0.1)
 
 
 @pytest.mark.parametrize("delivery", ["per_request", "columnar"])
@@ -239,7 +354,10 @@ def test_a_longer_delivery_shows_in_bytecodes():
 
 def test_counting_modes_keep_the_collector_still_and_the_clock_virtual():
     assert {name for name, mode in MODES.items() if mode.policy == "disabled"} == {
-        "tracked", "opcodes"
+        "leaks", "opcodes"
+    }  # fmt: skip
+    assert {name for name, mode in MODES.items() if mode.policy == "disabled+freeze"} == {
+        "tracked", "memory"
     }  # fmt: skip
     assert {name for name, mode in MODES.items() if not mode.virtual_time} == {"timing"}
     assert {name for name, mode in MODES.items() if mode.vary_phase} == {"timing"}

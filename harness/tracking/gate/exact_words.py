@@ -1,0 +1,198 @@
+"""What changed in a cell's exact counts, in sentences."""
+
+from collections.abc import Iterator, Mapping, Set
+from itertools import chain
+from typing import NamedTuple
+
+from harness import format as fmt
+from harness.collector.callers import CollectorCall
+from harness.tracking.gate.result import ExactChange, GateCell
+
+BYTECODES = "bytecodes_per_request_step"
+_COLLECTIONS, _BY_HAND = "gc_collections_per_1000_steps", "explicit_collections"
+_PEAK, _SURVIVORS = "tracked_peak_per_step", "tracked_survivors_per_step"
+_MADE = "tracked_allocations_per_step"
+_LEAKED, _LEAKED_BLOCKS = "leaked_objects_per_step", "leaked_blocks_per_step"
+_KEPT_BLOCKS, _KEPT_BYTES = "allocated_blocks_kept_per_step", "memory_kept_per_step"
+_GARBAGE = "cyclic_garbage_per_step"
+_OF_A_REQUEST = {"add": "to add", "finish": "to admit and finish", "abort": "to abort"}
+_COUNTED = {"bytecodes": "bytecode", "allocations": "tracked object"}
+_OBJECTS = frozenset((_PEAK, _SURVIVORS, _MADE, _LEAKED))
+_BYTES = (
+    ("memory_peak_per_step", "at its peak a step takes {} bytes"),
+    (_KEPT_BYTES, "a step leaves {} bytes behind"),
+    ("handoff_bytes", "the hand-off of a step takes {} bytes"),
+    ("wire_bytes_per_step", "a step sends {} bytes over the wire"),
+)
+
+
+class _Figures(NamedTuple):
+    """``changed`` beyond the floor, by name; the names of those that are ``same``."""
+
+    changed: Mapping[str, ExactChange]
+    same: Set[str]
+    batch: int
+
+    def explained(self, name: str, by: str) -> bool:
+        """Whether a change of the same sort says it already."""
+        cause = self.changed.get(by)
+        return cause is not None and cause.verdict == self.changed[name].verdict
+
+
+def exact_sentences(cell: GateCell) -> list[str]:
+    """A sentence for each thing that a cell's counts say; none where nothing changed."""
+    changed = {change.metric: change for change in cell.exact if change.verdict != "same"}
+    same = {change.metric for change in cell.exact} - changed.keys()
+    figures = _Figures(changed, same, int(cell.axes["batch_size"]))
+    return list(
+        chain(
+            _objects(figures),
+            _left_for_good(figures),
+            _by_hand(figures, cell),
+            _bytecodes(figures),
+            _of_requests(figures),
+            _bytes(figures),
+            _the_rest(figures),
+        )
+    )
+
+
+def _objects(figures: _Figures) -> Iterator[str]:
+    """What feeds the collector, the first with how often it then runs."""
+    found = list(_objects_alone(figures))
+    if change := figures.changed.get(_COLLECTIONS):
+        after, before = (fmt.count(round(n)) for n in (change.after, change.before))
+        runs = f"the collector runs {after} times in 1,000 steps instead of {before}"
+        if not found and figures.same >= {_PEAK, _SURVIVORS} and _MADE not in figures.changed:
+            found = ["tracked objects are as many as before"]
+        found[:1] = [f"{found[0]}, and {runs}" if found else runs]
+    yield from (f"{each}." for each in found)
+
+
+def _objects_alone(figures: _Figures) -> Iterator[str]:
+    changed = figures.changed
+    told: set[str] = set()
+    if peak := changed.get(_PEAK):
+        objects = f"{_more(peak, 'tracked object')} alive ({_each(peak, figures.batch)} a request)"
+        yield f"at its peak a step has {objects}"
+        told.add(peak.verdict)
+    if (left := changed.get(_SURVIVORS)) and not figures.explained(_SURVIVORS, by=_LEAKED):
+        objects = f"{_more(left, 'tracked object')} behind ({_each(left, figures.batch)} a request)"
+        goes = ", which go when their requests do" if _LEAKED in figures.same else ""
+        yield f"a step leaves {objects}{goes}"
+        told.add(left.verdict)
+    if (made := changed.get(_MADE)) and made.verdict not in told:
+        alive = ", with as many tracked ones alive" if figures.same >= {_PEAK, _SURVIVORS} else ""
+        yield f"a step makes {_more(made, 'object')} that the collector counts{alive}"
+
+
+def _left_for_good(figures: _Figures) -> Iterator[str]:
+    changed = figures.changed
+    if leaked := changed.get(_LEAKED):
+        yield (
+            f"a step leaves {_more(leaked, 'tracked object')} behind for good ({_from_to(leaked)})."
+        )
+    if (blocks := changed.get(_LEAKED_BLOCKS)) and not figures.explained(_LEAKED_BLOCKS, _LEAKED):
+        untracked = " that the collector does not track" if _LEAKED in figures.same else ""
+        yield (
+            f"a step leaves {_more(blocks, 'block')} of memory behind for good{untracked} "
+            f"({_from_to(blocks)})."
+        )
+    if garbage := changed.get(_GARBAGE):
+        yield f"a step leaves {_more(garbage, 'object')} that only a collection can free."
+    if kept := changed.get(_KEPT_BLOCKS):
+        for_good = any(figures.explained(_KEPT_BLOCKS, by) for by in (_LEAKED, _LEAKED_BLOCKS))
+        if not for_good and not figures.explained(_KEPT_BLOCKS, _SURVIVORS):
+            yield f"a step leaves {_more(kept, 'block')} of memory behind ({_from_to(kept)})."
+
+
+def _by_hand(figures: _Figures, cell: GateCell) -> Iterator[str]:
+    if change := figures.changed.get(_BY_HAND):
+        times = "time" if abs(change.after - change.before) == 1 else "times"
+        where = "; ".join(_callers(cell.calls_before, cell.calls_after))
+        yield f"the collector is called by hand {_by(change, times)}{f' ({where})' * bool(where)}."
+
+
+def _callers(before: list[CollectorCall], after: list[CollectorCall]) -> Iterator[str]:
+    """Each function whose number of calls is another, where it stands in the newer code."""
+    counts: dict[tuple[int, str, str], int] = {}
+    stands: dict[tuple[int, str, str], CollectorCall] = {}
+    for calls, sign in ((before, -1), (after, 1)):
+        for call in calls:
+            key = (call.generation, call.file, call.function)
+            counts[key] = counts.get(key, 0) + sign * call.count
+            stands[key] = call
+    for key, difference in sorted(counts.items(), key=lambda item: -abs(item[1])):
+        if difference:
+            call = stands[key]
+            yield f"gen {call.generation}, {call.file}:{call.line} in {call.function}"
+
+
+def _bytecodes(figures: _Figures) -> Iterator[str]:
+    if code := figures.changed.get(BYTECODES):
+        counted = {_PEAK, _SURVIVORS, _MADE, _COLLECTIONS}
+        alone = "; what the collector counts is as before" if counted <= figures.same else ""
+        yield f"a request costs {_more(code, 'bytecode')} a step ({_from_to(code)}){alone}."
+
+
+def _of_requests(figures: _Figures) -> Iterator[str]:
+    """What a request costs beside its steps; the noun is said of the first alone."""
+    for counted, noun in _COUNTED.items():
+        parts: list[str] = []
+        for call, words in _OF_A_REQUEST.items():
+            if change := figures.changed.get(f"{counted}_per_{call}"):
+                by = _by(change) if parts else _more(change, noun)
+                parts.append(f"{by} {words} ({_from_to(change)})")
+        if parts:
+            *first, last = parts
+            yield f"a request costs {' and '.join(filter(None, [', '.join(first), last]))}."
+
+
+def _bytes(figures: _Figures) -> Iterator[str]:
+    for name, sentence in _BYTES:
+        change = figures.changed.get(name)
+        causes = (_LEAKED, _LEAKED_BLOCKS, _KEPT_BLOCKS, _SURVIVORS)
+        if change and not (
+            name == _KEPT_BYTES and any(figures.explained(name, by) for by in causes)
+        ):
+            more = "more" if change.after > change.before else "fewer"
+            yield f"{sentence.format(more)} ({_from_to(change)})."
+
+
+def _the_rest(figures: _Figures) -> Iterator[str]:
+    said = {*_OBJECTS, _COLLECTIONS, _LEAKED_BLOCKS, _KEPT_BLOCKS, _GARBAGE, _BY_HAND, BYTECODES}
+    said.update(name for name, _ in _BYTES)
+    said.update(f"{counted}_per_{call}" for counted in _COUNTED for call in _OF_A_REQUEST)
+    for name, change in figures.changed.items():
+        by_generation = name.startswith("gc_collections_gen")
+        if name not in said and not (by_generation and figures.explained(name, _COLLECTIONS)):
+            yield f"{name} is {change.verdict} ({_from_to(change)})."
+
+
+def _more(change: ExactChange, noun: str) -> str:
+    one = _short(abs(change.after - change.before)) == "1"
+    return f"{_by(change)} {noun}{'' if one else 's'}"
+
+
+def _by(change: ExactChange, noun: str = "") -> str:
+    difference = change.after - change.before
+    words = (_short(abs(difference)), noun, "more" if difference > 0 else "fewer")
+    return " ".join(filter(None, words))
+
+
+def _each(change: ExactChange, batch: int) -> str:
+    difference = (change.after - change.before) / batch
+    return f"{'+' if difference > 0 else '-'}{_short(abs(difference))}"
+
+
+def _short(value: float) -> str:
+    """Whole numbers as such: a mean over steps may be 1,024.0."""
+    return fmt.count(round(value)) if abs(value - round(value)) < 0.005 else fmt.count(value)
+
+
+def _from_to(change: ExactChange) -> str:
+    show = fmt.bytes_ if change.unit == "B" else _short
+    both = f"{show(change.before)} → {show(change.after)}"
+    if change.before <= 0 or change.before < 0.05 <= change.after:
+        return both
+    return f"{fmt.percent(change.after / change.before - 1, signed=True)}, {both}"

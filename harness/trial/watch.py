@@ -1,0 +1,74 @@
+"""What looks on while an engine takes its steps, and what is counted of the full ones."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engines.protocol import Int64Array, StepOutput
+
+_FULL = 0.95
+
+
+class Watch(Protocol):
+    """Takes an engine's steps for the client, looking on."""
+
+    @property
+    def step(self) -> Callable[[], StepOutput]:
+        """Takes the engine's next step."""
+        ...
+
+    def window_opens(self) -> None:
+        """The engine is warm and its collector set: from here on it counts."""
+        ...
+
+    def window_closes(self, let_go: Callable[[], object]) -> None:
+        """The last step is over; ``let_go`` drops what is held of the requests' answers."""
+        ...
+
+    def results(self, num_rows: Int64Array) -> dict[str, float | None]:
+        """Metrics that only this watch can give, by name; ``num_rows`` ``[num_steps]``."""
+        ...
+
+
+class Watching:
+    """A watch that does nothing at either end of the window."""
+
+    def window_opens(self) -> None:
+        """Nothing."""
+
+    def window_closes(self, let_go: Callable[[], object]) -> None:
+        """Nothing."""
+
+
+class StepLog:
+    """A number a step, laid out beforehand so that writing it down keeps no memory.
+
+    Room for 65,536 steps; those beyond it are not kept.
+    """
+
+    def __init__(self) -> None:
+        self._values = np.zeros(1 << 16, np.int64)
+
+    def write(self, step: int, value: int) -> None:
+        """Keep a step's."""
+        if step < len(self._values):
+            self._values[step] = value
+
+    def of_full_steps(self, num_rows: Int64Array) -> Int64Array:
+        """The values of the full steps."""
+        known = num_rows[: len(self._values)]
+        return self._values[: len(known)][full_steps(known)]
+
+    def mean_rise(self, num_rows: Int64Array) -> float | None:
+        """From a full step's value to that of the step after it, mean; None where none is full."""
+        known = num_rows[: len(self._values)]
+        at = np.flatnonzero(full_steps(known)[:-1])
+        return float((self._values[at + 1] - self._values[at]).mean()) if len(at) else None
+
+
+def full_steps(num_rows: Int64Array) -> NDArray[np.bool_]:
+    """Which steps had at least 95 % of the rows of the fullest."""
+    full: NDArray[np.bool_] = num_rows >= _FULL * num_rows.max(initial=1)
+    return full

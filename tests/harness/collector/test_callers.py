@@ -1,0 +1,53 @@
+"""Who called the collector: the line, whatever generation, and no path of a machine."""
+
+import gc
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.collector.callers import CallerLog, relative_file
+
+
+@pytest.fixture(autouse=True)
+def by_hand_alone(frozen_heap: None) -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
+
+
+class Culprit:
+    def collect(self, generation: int) -> int:
+        return gc.collect(generation)
+
+
+def test_every_collection_is_charged_to_the_line_that_called_for_it():
+    log = CallerLog()
+    gc.collect()
+    log.start()
+    for generation in (0, 2, 0):
+        Culprit().collect(generation)
+    gc.collect(1)
+    calls = log.stop()
+    gc.collect()
+    line = Culprit.collect.__code__.co_firstlineno + 1
+    assert [(call.generation, call.count) for call in calls] == [(0, 2), (2, 1), (1, 1)]
+    assert [call.line for call in calls[:2]] == [line, line]
+    assert [call.function for call in calls] == [
+        *["Culprit.collect"] * 2,
+        "test_every_collection_is_charged_to_the_line_that_called_for_it",
+    ]
+    assert {Path(call.file).name for call in calls} == {"test_callers.py"}
+    assert not any(Path(call.file).is_absolute() for call in calls)
+    log.start()
+    assert log.stop() == [], "each window by itself"
+
+
+def test_a_file_is_named_from_its_package_on(tmp_path, monkeypatch):
+    assert relative_file(np.__file__) == "numpy/__init__.py"
+    monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "inner")])
+    assert relative_file(str(tmp_path / "inner" / "engine" / "core.py")) == "engine/core.py"
+    assert relative_file("/elsewhere/engine/core.py") == "core.py"
+    assert relative_file("<string>") == "<string>"
