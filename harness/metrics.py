@@ -145,7 +145,8 @@ _TABLE = (
            "included: their largest rise within a step, counted after each phase with the "
            "collector off; median over full steps", "gc.get_objects", 0.002, 8),
     Metric("tracked_survivors_per_step", "objects", "lower", "exact", "tracked",
-           "rise of the number of tracked objects from a full step's end to the next's; mean",
+           "rise of their number from a full step's end to the next's, mean, less the older "
+           "objects that die per step",
            "gc.get_objects, gc.get_freeze_count", 0.0, 0.05),
     Metric("tracked_allocations_per_step", "objects", "lower", "exact", "opcodes",
            "sum of the rises of gc.get_count()[0] from bytecode to bytecode, mean per step; what "

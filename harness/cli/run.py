@@ -32,7 +32,7 @@ Examples:
     default="timing",
     show_default=True,
     type=click.Choice(get_args(Mode)),
-    help="Times; or exact counts of collections, tracked objects, bytecodes.",
+    help="Times; or exact counts of collections, objects, memory, leaks, bytecodes.",
 )
 @click.option("--max-steps", default=0, metavar="N", help="End after N steps.")
 @run_options

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
-from harness.format import percent
+from harness.format import count, percent
 from harness.machine.interpreter import VERSIONS, dotted
 from harness.metrics import METRICS
 from harness.report.summary import median
@@ -28,6 +28,8 @@ def conclude(result: ExperimentResult) -> list[str]:
             sentences += _collector(cells[baseline])
             sentences += _version(cells[baseline], result.tolerance)
             sentences += _tracked(cells[baseline], cells[ours[0].candidate])
+            for comparison in ours:
+                sentences += _left(cells[baseline], cells[comparison.candidate])
     sentences += _hardware(result.cells)
     if len({cell.group for cell in result.cells}) > 1:
         sentences.append(
@@ -149,6 +151,26 @@ def _tracked(baseline: CellResult, other: CellResult) -> list[str]:
         f"At its peak a step of {baseline.id} has {ours:,.0f} new tracked objects alive, "
         f"one of {other.id} {theirs:,.0f}."
     ]
+
+
+_LEFT = (
+    ("leaked_objects_per_step", "A step of {} leaves {} tracked objects behind for good"),
+    ("leaked_blocks_per_step", "A step of {} leaves {} blocks of memory behind for good"),
+    ("cyclic_garbage_per_step", "A step of {} leaves {} objects that only a collection can free"),
+    ("explicit_collections", "{} calls the collector by hand {} times"),
+)
+
+
+def _left(baseline: CellResult, other: CellResult) -> list[str]:
+    """What stays when all requests have gone, and who collects by hand, where the two differ."""
+    sentences = []
+    for name, sentence in _LEFT:
+        ours, theirs = (median(cell, name) for cell in (baseline, other))
+        if ours is not None and theirs is not None and METRICS[name].differs(ours, theirs):
+            sentences.append(
+                f"{sentence.format(other.id, count(theirs))}, {baseline.id} {count(ours)}."
+            )
+    return sentences
 
 
 def _hardware(cells: Sequence[CellResult]) -> list[str]:

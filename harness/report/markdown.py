@@ -80,8 +80,9 @@ from it. JSON carries the units below, tables choose the readable one (`1.32 ms`
   that no one would act upon; `gcbench gate` and `gcbench history` call it `same`.
 - **trials**: the mode of the trials that measure it. `timing` has the probe on and varies the
   phase of the collector's counters by seed; `counts` reads `gc.get_stats()` without a probe and
-  in a fixed phase; `tracked` turns the collector off and reads its counter after each phase;
-  `opcodes` turns it off and traces every bytecode.
+  in a fixed phase; the others turn the collector off. `tracked` counts tracked objects after
+  each phase; `memory` traces every allocation; `leaks` counts what is left at the end; `opcodes`
+  traces every bytecode.
 - A metric that a trial cannot give is `null`, never zero. A 99th percentile is given from 662
   samples, a 99.9th from 6,636.
 """

@@ -32,11 +32,19 @@ _SUBJECTS = {
     "Steps": ("num_steps", "step_", "phase_", "host_", "bytecodes_per_request_step"),
     "Steady state": ("steady_",),
     "Scheduler": ("num_preemptions", "prefix_cache_"),
-    "Collector": ("gc_", "full_pass"),
-    "Objects and bytes": ("tracked_", "handoff_", "wire_", "peak_"),
+    "Collector": ("gc_", "full_pass", "cyclic_", "explicit_"),
+    "Objects and bytes": (
+        "tracked_",
+        "memory_",
+        "allocated_",
+        "leaked_",
+        "handoff_",
+        "wire_",
+        "peak_",
+    ),
     "Device": ("device_", "achieved_"),
 }
-_COUNTED = ("steps", "preemptions", "collections", "objects", "bytecodes")
+_COUNTED = ("steps", "preemptions", "collections", "objects", "blocks", "bytecodes")
 _LEFT = ("Requests", "Steps")
 
 

@@ -1,9 +1,9 @@
 """How much a step gives the collector to do: exact counts on a device that takes no time.
 
-Which collections a commit's hand-offs cause, what is alive in a step, what a step allocates and
-how much Python it runs, and what a request costs beside its steps. Bytes across the worker boundary
-come from cells with a worker process: those are not exact cells, but what crosses does not depend
-on when, and the bytes repeat.
+Which collections a commit's hand-offs cause, what is alive in a step and left for good, what a
+step allocates and how much Python it runs, and what a request costs beside its steps. Bytes across
+the worker boundary come from cells with a worker process: those are not exact cells, but what
+crosses does not depend on when, and the bytes repeat.
 """
 
 from harness.metrics import METRICS
@@ -31,9 +31,24 @@ _COLLECTIONS = [
 _PEAK = tracked("tracked_peak_per_step", _ALONE, handoff=HANDOFFS, workload=_WORKLOADS)
 # By column next to nothing survives a step: a rise that may be below 0, where asv's ratios fail.
 _SURVIVORS = tracked("tracked_survivors_per_step", _ALONE, handoff=_BY_REQUEST, workload=_WORKLOADS)
+_LEFT = [
+    tracked(metric, _ALONE, handoff=HANDOFFS, workload=_WORKLOADS)
+    for metric in (
+        "leaked_objects_per_step",
+        "leaked_blocks_per_step",
+        "cyclic_garbage_per_step",
+        "explicit_collections",
+    )
+]
+_KEPT = tracked("memory_kept_per_step", _ALONE, handoff=_BY_REQUEST, workload=(DECODE,))
 _STEP = [
     tracked(metric, _ALONE, handoff=HANDOFFS, workload=(DECODE,))
-    for metric in ("tracked_allocations_per_step", "bytecodes_per_request_step", "handoff_bytes")
+    for metric in (
+        "tracked_allocations_per_step",
+        "bytecodes_per_request_step",
+        "memory_peak_per_step",
+        "handoff_bytes",
+    )
 ]
 # What an engine does once for a request hardly depends on the hand-off: the two ends are enough.
 _REQUEST = [
@@ -44,7 +59,7 @@ _REQUEST = [
 _WIRE = tracked(
     "wire_bytes_per_step", _ACROSS, handoff=_ACROSS_HANDOFFS, wire=("pickle",), workload=(DECODE,)
 )
-TABLE = [*_COLLECTIONS, _PEAK, _SURVIVORS, *_STEP, *_REQUEST, _WIRE]
+TABLE = [*_COLLECTIONS, _PEAK, _SURVIVORS, *_LEFT, _KEPT, *_STEP, *_REQUEST, _WIRE]
 
 globals().update(look_ups("harness.suites.collections", TABLE))
 
@@ -59,8 +74,8 @@ def setup_cache() -> Figures:
     churn = [cell for cell in cells if cell.workload == CHURN]
     across = [_WIRE.cell(point) for point in _WIRE.points()]
     measured = [
-        measure("decode", decode, modes=("counts", "tracked", "opcodes")),
-        measure("churn", churn, modes=("counts", "tracked")),
+        measure("decode", decode, modes=("counts", "tracked", "memory", "leaks", "opcodes")),
+        measure("churn", churn, modes=("counts", "tracked", "leaks")),
         measure("wire", across, rounds=1),
     ]
     return figures(TABLE, measured)

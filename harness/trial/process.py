@@ -142,8 +142,10 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
                 partial(paused.stop_during, partial(say_and_wait, PAUSED)),
             )
         window_ns += time.perf_counter_ns() - paused.away_ns
-        wire_bytes = engine.wire_bytes - wire_bytes
-        stats = {name: count - stats[name] for name, count in engine.scheduler_stats().items()}
+        wire_bytes, stats = (
+            engine.wire_bytes - wire_bytes,
+            {name: count - stats[name] for name, count in engine.scheduler_stats().items()},
+        )
         client.abandon()  # a worker process answers nothing else while a step is under way
         # What was abandoned is not in the window, but has been computed.
         work = {} if trial.max_steps else device_work(work, engine.device_stats())

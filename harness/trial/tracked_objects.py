@@ -1,6 +1,7 @@
 """Mode ``tracked``: how many objects the collector tracks, in a step and from step to step."""
 
 import gc
+from collections.abc import Callable
 
 from engines.protocol import Int64Array, StepEngine, StepOutput
 from harness.trial.watch import StepLog, Watching
@@ -17,17 +18,22 @@ class TrackedObjects(Watching):
         self._engine = engine
         self._tracked = StepLog()
         self._num_steps = 0
+        self._num_frozen = 0
         self._num_handoffs = 0
         self._handoff_bytes = 0
 
     def window_opens(self) -> None:
         """From here on the stamps are counts."""
         self._engine.clock = _new_objects
+        self._num_frozen = gc.get_freeze_count()
+
+    def window_closes(self, let_go: Callable[[], object]) -> None:
+        """Frozen objects die, too: what took their place is not one more."""
+        self._num_frozen -= gc.get_freeze_count()
 
     def step(self) -> StepOutput:
         """A step of the engine, and the size of what it handed over."""
-        # Frozen objects die, too: what takes their place is not one more.
-        self._tracked.write(self._num_steps, _new_objects() + gc.get_freeze_count())
+        self._tracked.write(self._num_steps, _new_objects())
         self._num_steps += 1
         output = self._engine.step()
         if len(output.request_index):
@@ -40,8 +46,11 @@ class TrackedObjects(Watching):
     def results(self, num_rows: Int64Array) -> dict[str, float | None]:
         """What a step leaves, and the mean size of a hand-off; the peak is in the stamps."""
         mean_size = self._handoff_bytes / self._num_handoffs if self._num_handoffs else None
+        rise = self._tracked.mean_rise(num_rows)
+        if rise is not None:
+            rise -= self._num_frozen / self._num_steps
         return {
-            "tracked_survivors_per_step": self._tracked.mean_rise(num_rows),
+            "tracked_survivors_per_step": rise,
             "handoff_bytes": mean_size,
         }
 

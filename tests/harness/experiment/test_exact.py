@@ -16,6 +16,7 @@ DECODE = schedule([40] * BATCH)
 LISTS = Cell(workload="small", device="null", representation="list_of_lists", batch_size=BATCH)
 COLUMNS = msgspec.structs.replace(LISTS, representation="flat_arrays", delivery="columnar")
 COUNTING: tuple[Mode, ...] = ("counts", "tracked", "opcodes")
+ALL_COUNTING: tuple[Mode, ...] = (*COUNTING, "memory", "leaks")
 NOT_COUNTS = {"full_pass_per_object"}
 
 
@@ -74,7 +75,7 @@ def test_what_a_request_costs_is_counted_beside_the_steps(results):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", COUNTING)
+@pytest.mark.parametrize("mode", ALL_COUNTING)
 @pytest.mark.parametrize("cell", [LISTS, COLUMNS], ids=["lists", "columns"])
 def test_counts_repeat_in_twenty_interpreters(folder, cell, mode):
     first, *others = map(repeatable, run(folder, [(cell, mode, 0)] * 20))

@@ -222,3 +222,16 @@ def test_a_real_devices_limits_are_named_for_the_cell_that_came_nearest():
     assert "the steps of arrays moved what they need at 81.0 % of the rate of a copy" in sentence
     assert "computed at 12.0 % of the rate" in sentence
     assert not [words for words in conclude(experiment([cell("lists")])) if "device" in words]
+
+
+def test_a_leak_and_collections_by_hand_are_said_of_the_cell_that_has_them():
+    leaks = {"leaked_objects_per_step": samples(1.004), "explicit_collections": samples(15.0)}
+    none = {"leaked_objects_per_step": samples(0.004), "explicit_collections": samples(0.0)}
+    cells = [cell("lists", **none), cell("arrays", **leaks), cell("others", **none)]
+    compared = [comparison("arrays", "same", 1.0), comparison("others", "same", 1.0)]
+    said = conclude(experiment(cells, *compared))
+    assert "A step of arrays leaves 1.00 tracked objects behind for good, lists 0.00400." in said
+    assert "arrays calls the collector by hand 15 times, lists 0." in said
+    assert not [
+        sentence for sentence in said if sentence.startswith(("A step of others", "others"))
+    ]

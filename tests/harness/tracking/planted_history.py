@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -97,7 +98,7 @@ COMMITS = [
 ]  # fmt: skip
 
 
-def make(folder: Path) -> list[str]:
+def make(folder: Path, commits: Sequence[Commit] = COMMITS) -> list[str]:
     """Make the repository; the commits' hashes, oldest first, the one they stand on included.
 
     Raises ValueError where the engine is no longer what `COMMITS` expects.
@@ -114,7 +115,7 @@ def make(folder: Path) -> list[str]:
     ]
     _git(folder, "init", "--quiet", "--initial-branch", "main")
     hashes = [_commit(folder, "An engine that checksums each step", checksummed)]
-    return hashes + [_commit(folder, commit.subject, commit.edits) for commit in COMMITS]
+    return hashes + [_commit(folder, commit.subject, commit.edits) for commit in commits]
 
 
 def _commit(folder: Path, subject: str, edits: list[Edit]) -> str:
@@ -124,7 +125,7 @@ def _commit(folder: Path, subject: str, edits: list[Edit]) -> str:
             raise ValueError(f"{edit.file} has no {edit.before!r} any more: plant it elsewhere")
         (folder / edit.file).write_text(text.replace(edit.before, edit.after, 1))
     _git(folder, "add", "--all")
-    _git(folder, "commit", "--quiet", "--message", subject)
+    _git(folder, "commit", "--quiet", "--allow-empty", "--message", subject)
     return _git(folder, "rev-parse", "HEAD")
 
 

@@ -182,7 +182,7 @@ def test_two_of_twelve_commits_are_named_by_exact_counts(tmp_path):
         ]
     assert named == {n: "worse" if n in (3, 5) else "same" for n in (2, 3, 4, 5, 12)}
     for metrics in changed[3]:
-        assert {"tracked_peak_per_step", "gc_collections_per_1000_steps"} <= metrics
+        assert {"memory_peak_per_step", "gc_collections_per_1000_steps"} <= metrics
     assert changed[5] == [{"bytecodes_per_request_step"}] * 2
 
 
