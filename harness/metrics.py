@@ -141,26 +141,28 @@ _TABLE = (
            "by round: what the collector costs altogether, not only its pauses",
            "docs/method.md"),
     Metric("tracked_peak_per_step", "objects", "lower", "exact", "tracked",
-           "objects the collector tracks that were made in the window, those from free lists "
-           "included: their largest rise within a step, counted after each phase with the "
-           "collector off; median over full steps", "gc.get_objects", 0.002, 8),
+           "most objects alive at the end of a phase that the step has made and the collector "
+           "tracks, those from free lists included, collector off; median over full steps",
+           "gc.get_objects", 0.002, 8),
     Metric("tracked_survivors_per_step", "objects", "lower", "exact", "tracked",
-           "rise of their number from a full step's end to the next's, mean, less the older "
-           "objects that die per step",
+           "rise of the number of tracked objects per step, from the first full step counted to "
+           "the last",
            "gc.get_objects, gc.get_freeze_count", 0.0, 0.05),
     Metric("tracked_allocations_per_step", "objects", "lower", "exact", "opcodes",
            "sum of the rises of gc.get_count()[0] from bytecode to bytecode, mean per step; what "
            "lives and dies inside one C call it cannot see", "sys.settrace, sys.monitoring",
            0.002, 8),
     Metric("memory_peak_per_step", "B", "lower", "exact", "memory",
-           "memory of Python and NumPy at a step's peak less that at its start, free lists empty; "
-           "median over full steps", "tracemalloc", 0.005, 512),
+           "memory of Python and NumPy at a step's peak less the least before it, looked at when "
+           "the step and its phases begin, free lists empty; median over full steps",
+           "tracemalloc", 0.005, 512),
     Metric("memory_kept_per_step", "B", "lower", "exact", "memory",
-           "rise of that memory from a full step's end to the next's; mean", "tracemalloc",
+           "rise of that memory per step, from the first full step to the last", "tracemalloc",
            0.002, 16),
     Metric("allocated_blocks_kept_per_step", "blocks", "lower", "exact", "memory",
-           "rise of the number of blocks in Python's allocator, one or two a small object, from a "
-           "full step's end to the next's, free lists empty; mean", "sys.getallocatedblocks",
+           "rise of the number of blocks in Python's allocator per step, one or two a small "
+           "object, from the first full step to the last, free lists empty",
+           "sys.getallocatedblocks",
            0.0, 0.05),
     Metric("leaked_objects_per_step", "objects", "lower", "exact", "leaks",
            "tracked objects once all requests have gone and all is collected, less those when the "

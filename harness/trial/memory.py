@@ -25,23 +25,36 @@ class Memory(Watching):
             )
         self._engine = engine
         self._blocks, self._bytes, self._peaks = StepLog(), StepLog(), StepLog()
-        self._num_steps = 0
+        self._num_steps = self._lowest = self._rise = 0
         # Before the warm-up: the death of an object that was not traced would not be seen.
         tracemalloc.start()
 
+    def window_opens(self) -> None:
+        """From here on each phase's end is a look at the memory."""
+        self._engine.clock = self._look
+
     def step(self) -> StepOutput:
-        """A step of the engine, between two looks at the memory."""
+        """A step of the engine, looked at between its phases."""
         gc.collect()
         step = self._num_steps
         self._num_steps += 1
         self._blocks.write(step, allocated_blocks())
-        before, _ = tracemalloc.get_traced_memory()
-        self._bytes.write(step, before)
+        self._lowest, _ = tracemalloc.get_traced_memory()
+        self._bytes.write(step, self._lowest)
+        self._rise = 0
         tracemalloc.reset_peak()
         output = self._engine.step()
-        _, peak = tracemalloc.get_traced_memory()
-        self._peaks.write(step, peak - before)
+        self._look()
+        self._peaks.write(step, self._rise)
         return output
+
+    def _look(self) -> int:
+        """What a step first lets go of does not make room for what it then takes."""
+        now, peak = tracemalloc.get_traced_memory()
+        self._rise = max(self._rise, peak - self._lowest)
+        self._lowest = min(self._lowest, now)
+        tracemalloc.reset_peak()
+        return now
 
     def results(self, num_rows: Int64Array) -> dict[str, float | None]:
         """Bytes at a step's peak, bytes and blocks that it keeps; tracing ends."""

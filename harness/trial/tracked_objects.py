@@ -1,39 +1,38 @@
 """Mode ``tracked``: how many objects the collector tracks, in a step and from step to step."""
 
 import gc
-from collections.abc import Callable
 
 from engines.protocol import Int64Array, StepEngine, StepOutput
 from harness.trial.watch import StepLog, Watching
 
+_COUNT_ALL_EVERY = 4
+"""Steps from one count of all objects to the next: it walks over the whole heap."""
+
 
 class TrackedObjects(Watching):
-    """Lets the engine stamp the number of new tracked objects instead of the time.
+    """Lets the engine stamp the number of a step's own tracked objects instead of the time.
 
-    With the heap frozen, `gc.get_objects` lists what was made since, whatever it was made of: an
-    object from one of CPython's free lists does not move `gc.get_count`, but it is in the list.
+    With all that was there frozen, `gc.get_objects` lists what the step has made, whatever it was
+    made of: an object from one of CPython's free lists does not move `gc.get_count`, but it is in
+    the list. What takes the place of an older object is, too.
     """
 
     def __init__(self, engine: StepEngine, full_batch: int) -> None:
         self._engine = engine
         self._tracked = StepLog()
         self._num_steps = 0
-        self._num_frozen = 0
         self._num_handoffs = 0
         self._handoff_bytes = 0
 
     def window_opens(self) -> None:
         """From here on the stamps are counts."""
         self._engine.clock = _new_objects
-        self._num_frozen = gc.get_freeze_count()
-
-    def window_closes(self, let_go: Callable[[], object]) -> None:
-        """Frozen objects die, too: what took their place is not one more."""
-        self._num_frozen -= gc.get_freeze_count()
 
     def step(self) -> StepOutput:
         """A step of the engine, and the size of what it handed over."""
-        self._tracked.write(self._num_steps, _new_objects())
+        gc.freeze()
+        if self._num_steps % _COUNT_ALL_EVERY == 0:
+            self._tracked.write(self._num_steps, gc.get_freeze_count())
         self._num_steps += 1
         output = self._engine.step()
         if len(output.request_index):
@@ -46,11 +45,8 @@ class TrackedObjects(Watching):
     def results(self, num_rows: Int64Array) -> dict[str, float | None]:
         """What a step leaves, and the mean size of a hand-off; the peak is in the stamps."""
         mean_size = self._handoff_bytes / self._num_handoffs if self._num_handoffs else None
-        rise = self._tracked.mean_rise(num_rows)
-        if rise is not None:
-            rise -= self._num_frozen / self._num_steps
         return {
-            "tracked_survivors_per_step": rise,
+            "tracked_survivors_per_step": self._tracked.mean_rise(num_rows, _COUNT_ALL_EVERY),
             "handoff_bytes": mean_size,
         }
 

@@ -61,11 +61,17 @@ class StepLog:
         known = num_rows[: len(self._values)]
         return self._values[: len(known)][full_steps(known)]
 
-    def mean_rise(self, num_rows: Int64Array) -> float | None:
-        """From a full step's value to that of the step after it, mean; None where none is full."""
+    def mean_rise(self, num_rows: Int64Array, every: int = 1) -> float | None:
+        """Per step, from the first full step that was written to the last; None without two.
+
+        ``every``: so many steps lie between two that were written.
+        """
         known = num_rows[: len(self._values)]
-        at = np.flatnonzero(full_steps(known)[:-1])
-        return float((self._values[at + 1] - self._values[at]).mean()) if len(at) else None
+        written = np.flatnonzero(full_steps(known)[::every]) * every
+        if len(written) < 2:
+            return None
+        first, last = written[0], written[-1]
+        return float((self._values[last] - self._values[first]) / (last - first))
 
 
 def full_steps(num_rows: Int64Array) -> NDArray[np.bool_]:

@@ -232,9 +232,9 @@ def test_work_planted_in_add_request_is_worse_and_said():
 def test_other_text_is_other_work():
     of = pairs(SHAPES[:1])
     trials = counted(of, {})
-    for cell, text in ((of[0].base, "this"), (of[0].head, "that")):
-        key = ("counts", cell)
-        trials.counted[key] = msgspec.structs.replace(trials.counted[key], text_sha256=text)
+    for key, result in trials.counted.items():
+        text = {"base": "this", "head": "that"}[result.cell.release]
+        trials.counted[key] = msgspec.structs.replace(result, text_sha256=text)
     judged = judge_pairs(of, trials, None, {}, lambda each: "again")
     assert judged.missing == [
         "list_of_lists: HEAD produces other text than BASE; different work has no ratio."

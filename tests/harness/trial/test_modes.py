@@ -43,12 +43,21 @@ class Toy:
     wire_bytes = 0
     vocab_size = 100
 
-    def __init__(self, made: int, kept: int, steps: int, make: Callable[[], object] = set) -> None:
+    def __init__(
+        self,
+        made: int,
+        kept: int,
+        steps: int,
+        make: Callable[[], object] = set,
+        *,
+        lets_go: bool = True,
+    ) -> None:
+        self._lets_go = lets_go
         self._make = make
         self.clock: Callable[[], int] = lambda: 0
         self.phase_stamps = [0] * 6
         self._made, self._kept, self._left = made, kept, steps
-        self._scratch: list[object] = [None] * made
+        self._scratch: list[object] = [None if lets_go else make() for _ in range(made)]
         self._store: list[object] = [None] * (kept * steps)
         self._row = np.zeros(1, np.int64), np.ones(1, np.int32)
 
@@ -68,7 +77,7 @@ class Toy:
         stamps[4] = self.clock()
         for i in range(self._kept):
             self._store[self._left * self._kept + i] = self._scratch[i]
-        for i in range(self._made):
+        for i in range(self._made if self._lets_go else 0):
             self._scratch[i] = None
         stamps[5] = self.clock()
         index, one = self._row
@@ -123,6 +132,15 @@ def test_tracked_objects_are_those_made_and_those_kept(kind, made, kept):
     assert values["tracked_peak_per_step"] == each * made
     assert values["tracked_survivors_per_step"] == each * kept
     assert values["handoff_bytes"] == 4
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_what_takes_the_place_of_the_last_step_s_objects_is_alive_at_the_peak(kind):
+    """As many come as go, and a step makes them all the same."""
+    make = MAKERS[kind]
+    values = metrics_of("tracked", Toy(100, 0, 20, make, lets_go=False), schedule([20]), 1)
+    assert values["tracked_peak_per_step"] == 100 * gc.is_tracked(make())
+    assert values["tracked_survivors_per_step"] == 0
 
 
 @pytest.mark.parametrize("kind", MAKERS)
