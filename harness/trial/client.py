@@ -7,7 +7,7 @@ import numpy as np
 
 from engines.protocol import Int32Array, SamplingParams, StepEngine, StepOutput
 from harness.trial.arrivals import Arrivals, BetweenSteps, nanoseconds
-from harness.trial.clock import Clock
+from harness.trial.clock import Clock, VirtualClock
 from harness.trial.conversations import Turns
 from harness.trial.recorder import Recorder
 from workloads.schedule import Schedule
@@ -195,8 +195,13 @@ def warm_up(
     batch_size: int,
     num_steps: int = 8,
     streams: Streams | None = None,
+    *,
+    rehearse: bool = False,
 ) -> None:
-    """Bring engine and interpreter to speed with a full batch, on requests of no one's."""
+    """Bring engine and interpreter to speed with a full batch, on requests of no one's.
+
+    ``rehearse``: and serve the whole schedule, so that what is made once and kept is there.
+    """
     count = min(batch_size, schedule.num_requests)
     first = schedule.num_requests
     params = sampling_params(schedule, num_steps)
@@ -209,3 +214,5 @@ def warm_up(
         take(output, streams)
         for index in output.finished.tolist():
             engine.output_token_ids(index)
+    if rehearse:
+        Client(engine, engine.step, schedule, VirtualClock(), streams=streams).run()

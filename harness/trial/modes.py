@@ -69,7 +69,8 @@ class Opcodes(Watching):
 class Mode:
     """``policy`` overrides the cell's; "" leaves it. ``vary_phase``: of the counters, by seed.
 
-    ``request_costs``: counted after the window.
+    ``rehearse``: serve all requests once before the window opens. ``request_costs``: counted
+    after it.
     """
 
     watch: Callable[[StepEngine, int], Watch]
@@ -78,6 +79,7 @@ class Mode:
     virtual_time: bool = True
     policy: str = ""
     request_costs: bool = False
+    rehearse: bool = False
 
 
 MODES = {
@@ -86,6 +88,6 @@ MODES = {
     "probed": Mode(Unwatched, probe=True),
     "tracked": Mode(TrackedObjects, policy="disabled+freeze"),
     "memory": Mode(Memory, policy="disabled+freeze"),
-    "leaks": Mode(Leaks, policy="disabled"),
+    "leaks": Mode(Leaks, policy="disabled", rehearse=True),
     "opcodes": Mode(Opcodes, policy="disabled", request_costs=True),
 }

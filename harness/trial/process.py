@@ -115,7 +115,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
             sender = Sender(schedule.arrival_seconds)
         say_and_wait(READY)
         watch = mode.watch(engine, min(cell.batch_size, schedule.num_requests))
-        warm_up(engine, schedule, cell.batch_size, streams=streams)
+        warm_up(engine, schedule, cell.batch_size, streams=streams, rehearse=mode.rehearse)
         paused = PausedClock()
         real = paused if trial.slice_steps else RealClock()
         clock = VirtualClock() if mode.virtual_time else real

@@ -64,10 +64,14 @@ class StepLog:
     def mean_rise(self, num_rows: Int64Array, every: int = 1) -> float | None:
         """Per step, from the first full step that was written to the last; None without two.
 
-        ``every``: so many steps lie between two that were written.
+        What a step keeps until the next is as much as it has rows: no fewer went before the first
+        than before the last. ``every``: so many steps lie between two that were written.
         """
         known = num_rows[: len(self._values)]
         written = np.flatnonzero(full_steps(known)[::every]) * every
+        if len(written):
+            before = known[np.maximum(written - 1, 0)]
+            written = written[before >= before[-1]]
         if len(written) < 2:
             return None
         first, last = written[0], written[-1]

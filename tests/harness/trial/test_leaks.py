@@ -1,0 +1,49 @@
+"""Mode ``leaks`` as a trial runs it: nothing of what is made once is a leak, and who collects."""
+
+import gc
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+from small import CELL, schedule, trial
+
+from harness.trial.process import run_trial
+from harness.trial.spec import TrialResult
+
+COLUMNS = msgspec.structs.replace(CELL, representation="flat_arrays", delivery="columnar")
+PER_STEP = ("leaked_objects_per_step", "leaked_blocks_per_step", "cyclic_garbage_per_step")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def heap_of_torch_apart() -> Iterator[None]:
+    import torch
+
+    del torch
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+def left(folder, cell=CELL, **changes) -> TrialResult:
+    of = schedule([60, 50, 40] * 8, **changes)
+    return run_trial(trial(of, folder, cell, mode="leaks"), lambda word: None)
+
+
+@pytest.mark.parametrize(("cell", "retain"), [(CELL, "finish"), (COLUMNS, "step")])
+def test_a_healthy_engine_leaves_nothing(tmp_path, cell, retain):
+    result = left(tmp_path, cell, retain=retain)
+    steps = result.metrics["num_steps"]
+    assert steps > 100
+    objects, blocks, garbage = (result.metrics[name] * steps for name in PER_STEP)
+    assert abs(objects) <= 3
+    assert abs(blocks) <= 25
+    assert garbage == 0
+    assert result.collector_calls == []
+
+
+def test_a_policy_that_collects_by_hand_is_off(tmp_path):
+    result = left(tmp_path, msgspec.structs.replace(CELL, gc="on_wait:5"))
+    assert result.metrics["explicit_collections"] == 0
+    assert result.processes[0].policy == "disabled"
+    assert result.processes[0].collections == (0, 0, 0)
