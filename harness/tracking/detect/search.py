@@ -12,7 +12,7 @@ from harness.tracking.detect.weigh import Large, Step, of_night, settled, weigh
 
 DRIFT_MARGIN = 3.0
 """By how much a step must be likelier than a straight line."""
-PER_NIGHT = 3
+PER_NIGHT = 4
 """Re-runs of one night at most, where somebody can be asked for them."""
 RECENT = 7
 """For so many nights re-runs narrow where a step lies."""
