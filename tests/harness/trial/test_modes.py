@@ -148,11 +148,14 @@ def test_memory_is_that_of_what_is_made_and_of_what_is_kept(kind):
     """Held against `sys.getsizeof`; at its peak a step has other things alive, or these."""
     make = MAKERS[kind]
     of = schedule([20])
-    without, values = (metrics_of("memory", Toy(n, n // 10, 20, make), of, 1) for n in (0, 100))
+    # What the first run in a process makes for good, or frees, is no step's.
+    _, without, values = (
+        metrics_of("memory", Toy(n, n // 10, 20, make), of, 1) for n in (0, 0, 100)
+    )
     made = make()
     size = sys.getsizeof(made)
     more = {name: values[name] - without[name] for name in without if "per_step" in name}
-    assert more["memory_peak_per_step"] == pytest.approx(100 * size, abs=600)
+    assert more["memory_peak_per_step"] == pytest.approx(100 * size, rel=0.05, abs=600)
     assert more["memory_kept_per_step"] == pytest.approx(10 * size, abs=8)
     assert more["allocated_blocks_kept_per_step"] in (10, 20)
 
@@ -195,7 +198,7 @@ def test_dying_elders_do_not_hide_what_is_made():
     assert values["tracked_survivors_per_step"] == -200
 
 
-def leaking(keep: Callable[[int], object], steps: int = 40) -> Toy:
+def leaking(keep: Callable[[int], object], steps: int = 400) -> Toy:
     """Keeps what ``keep`` makes of a step's number, until it has taken all its steps and longer."""
     toy = Toy(0, 0, steps)
     kept: list[object] = []
@@ -213,7 +216,7 @@ def left_by(toy: Toy) -> dict[str, float | None]:
     """What mode ``leaks`` says of a toy, window and all."""
     assert window.open_window("engine", MODES["leaks"].policy, 1, False, None) == ""
     try:
-        return metrics_of("leaks", toy, schedule([40]), 1)
+        return metrics_of("leaks", toy, schedule([400]), 1)
     finally:
         closed = window.close_window("engine")
         assert closed.collections == (0, 0, 0), "a full pass of the harness's own is not counted"
