@@ -107,6 +107,9 @@ def _header(trial: TrialResult) -> list[tuple[str, str]]:
         ("steady state", trial.steady_state),
         ("engine", ", ".join(f"{name} {fmt.setting(value)}"
                              for name, value in trial.engine_state.items())),
+        ("by hand", "; ".join(
+            f"{fmt.count(call.count)} × gen {call.generation}, {call.file}:{call.line} "
+            f"in {call.function}" for call in trial.collector_calls)),
         ("interpreter", trial.interpreter),
         ("code", trial.code_commit),
         ("tokens", trial.tokens_sha256[:12]),
