@@ -15,7 +15,8 @@ PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --maxprocesses 8 --dist
 QUICK  := $(PYTEST) -m "not slow and not gpu"
 # Tests that count tracked objects: full collections, over what all other tests import too if they
 # ran beside them. They have processes of their own, unless ARGS names what to run.
-COUNTING := tests/gcbench tests/harness/collector tests/harness/trial/test_modes.py
+COUNTING := tests/gcbench tests/harness/collector \
+            $(patsubst %,tests/harness/trial/test_%.py,modes request_costs leaks)
 NONE_CHOSEN := 5
 
 .PHONY: install compare asv nightly vllm test test-slow gpu-check lint typecheck check clean
