@@ -62,9 +62,8 @@ def measure(noise: Noise, width: int, count: int, with_reruns: bool) -> dict[str
         false += sum(change.found < place for change in found)
         own = [change for change in found if place <= change.found < place + WITHIN]
         for change in own[:1]:
-            named = getattr(change, "named", change.plausible)
             rows.append((
-                change.found - place + 1, len(named), str(place) in named,
+                change.found - place + 1, len(change.named), str(place) in change.named,
                 len(change.plausible), str(place) in change.plausible,
             ))  # fmt: skip
     delays, *ranges = np.array(rows).T if rows else np.zeros((5, 0))

@@ -1,6 +1,6 @@
 """Numbers as people read them: three significant digits, a unit, and "–" for what is missing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import floor, isfinite, log10
 from typing import TypeGuard
 
@@ -57,6 +57,18 @@ def percent(share: float | None, *, signed: bool = False) -> str:
         return MISSING
     decimals = 1 if abs(share) >= 0.00995 or share == 0 else 2
     return f"{100 * share:{'+' if signed else ''},.{decimals}f} %"
+
+
+def interval(ratios: tuple[float, float]) -> str:
+    """An interval of a ratio as changes: "-0.40 to +0.80 %"."""
+    low, high = (percent(bound - 1, signed=True) for bound in ratios)
+    return f"{low.removesuffix(' %')} to {high}"
+
+
+def rounds(numbers: Iterable[int]) -> str:
+    """How many rounds several figures are of: "9 rounds", "9 to 12 rounds"."""
+    found = sorted(set(numbers))
+    return f"{' to '.join(dict.fromkeys(map(str, (found[0], found[-1]))))} rounds"
 
 
 def bytes_(value: float | None) -> str:

@@ -92,7 +92,7 @@ def gate_tables(result: GateResult) -> list[PlainTable]:
     ]
     if timed:
         tables[-1] = tables[-1]._replace(
-            caption=f"{_rounds([timing for _, timing in timed])}; same: within "
+            caption=f"{fmt.rounds(timing.steady.rounds for _, timing in timed)}; same: within "
             f"±{fmt.percent(result.tolerance)}, stalls within half of that; stalls: steps of one "
             "that take far longer than the same steps of the other, the longest, and the share of "
             "host time"
@@ -185,15 +185,9 @@ def _timing_rows(timing: TimingChange) -> Iterator[Row]:
 
 
 def _judged(found: Comparison | StallChange) -> Row:
-    low, high = (fmt.percent(bound - 1, signed=True) for bound in found.ci95)
     change = fmt.percent(found.ratio - 1, signed=True)
-    return change, f"{low.removesuffix(' %')} to {high}", VERDICTS[found.verdict]
+    return change, fmt.interval(found.ci95), VERDICTS[found.verdict]
 
 
 def _stalls(count: int, longest: float) -> str:
     return f"{fmt.count(count)}, {fmt.seconds(longest)}" if count else "none"
-
-
-def _rounds(timings: Sequence[TimingChange]) -> str:
-    rounds = sorted({timing.steady.rounds for timing in timings})
-    return " to ".join(dict.fromkeys((str(rounds[0]), str(rounds[-1])))) + " rounds"

@@ -94,7 +94,8 @@ def verdict_tables(result: ExperimentResult) -> list[PlainTable]:
             ("cell", "ratio", "95 % interval", "verdict", "finds"),
             [[_verdict_row(comparison) for comparison in group]],
             f"{direction_words(metric)}; same: the interval lies within ±{tolerance}; finds: the "
-            f"least change that these {_rounds_words(group)} would have found 8 times of 10",
+            f"least change that these {fmt.rounds(each.rounds for each in group)} would have "
+            "found 8 times of 10",
         )
         for (metric, baseline), group in comparisons.items()
     ]
@@ -169,8 +170,3 @@ def _verdict_row(comparison: Comparison) -> Row:
         VERDICTS[comparison.verdict],
         f"±{fmt.percent(comparison.mde)}",
     )
-
-
-def _rounds_words(comparisons: list[Comparison]) -> str:
-    rounds = sorted({comparison.rounds for comparison in comparisons})
-    return f"{rounds[0]} rounds" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]} rounds"

@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.statistics.mixture import FloatArray
+from harness.statistics.paired_ratio import ALPHA, MIN_ROUNDS
+from harness.statistics.verdict import Verdict
 
 LEAST_SECONDS = 5e-4
 """A step that is longer by less stalls nobody; it is longer by half a median step at least."""
@@ -37,6 +39,18 @@ class Stalls(NamedTuple):
     share: float
     ci95: tuple[float, float]
     p: float
+
+    def verdict(self, p_adjusted: float, tolerance: float) -> Verdict:
+        """A significant share is `worse` or `better`, however small.
+
+        `same` within half the tolerance: a tail of that size would move the mean by as much.
+        """
+        low, high = self.ci95
+        if self.rounds < MIN_ROUNDS:
+            return "inconclusive"
+        if p_adjusted < ALPHA:
+            return "worse" if self.share > 0 else "better"
+        return "same" if max(-low, high) <= tolerance / 2 else "inconclusive"
 
 
 def compare_stalls(rounds: Sequence[tuple[FloatArray, FloatArray]], turn: int) -> Stalls:

@@ -1,7 +1,7 @@
 """Mode ``leaks``: what is still there when all requests have gone, and who collected meanwhile."""
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from engines.protocol import Int64Array, StepEngine
@@ -22,7 +22,7 @@ class Leaks:
 
     def __init__(self, engine: StepEngine, full_batch: int) -> None:
         self.step = engine.step
-        self.calls: list[CollectorCall] = []
+        self.calls: Sequence[CollectorCall] = ()
         self._role = engine.role
         self._log = CallerLog()
         self._before = self._after = _Heap(0, 0, 0)

@@ -29,7 +29,6 @@ from harness.trial.client import Client, warm_up
 from harness.trial.clock import PausedClock, RealClock, VirtualClock
 from harness.trial.compute_metrics import compute_metrics
 from harness.trial.engine_config import engine_config
-from harness.trial.leaks import Leaks
 from harness.trial.modes import MODES
 from harness.trial.observation import Observation, device_work
 from harness.trial.recorder import STEP_COLUMNS
@@ -196,7 +195,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         steady_state=measured.steady_state,
         delivered=measured.delivered,
         engine_state=engine_state,
-        collector_calls=watch.calls if isinstance(watch, Leaks) else [],
+        collector_calls=list(watch.calls),
         invalid=measured.invalid,
     )
 

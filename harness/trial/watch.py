@@ -1,12 +1,13 @@
 """What looks on while an engine takes its steps, and what is counted of the full ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engines.protocol import Int64Array, StepOutput
+from harness.collector.callers import CollectorCall
 
 _FULL = 0.95
 
@@ -17,6 +18,11 @@ class Watch(Protocol):
     @property
     def step(self) -> Callable[[], StepOutput]:
         """Takes the engine's next step."""
+        ...
+
+    @property
+    def calls(self) -> Sequence[CollectorCall]:
+        """Who called the collector by hand in the window, where that is watched."""
         ...
 
     def window_opens(self) -> None:
@@ -34,6 +40,8 @@ class Watch(Protocol):
 
 class Watching:
     """A watch that does nothing at either end of the window."""
+
+    calls: Sequence[CollectorCall] = ()
 
     def window_opens(self) -> None:
         """Nothing."""

@@ -13,16 +13,13 @@ from harness.experiment.result import Comparison
 from harness.experiment.store import TrialKey
 from harness.statistics.mixture import FloatArray
 from harness.statistics.paired_ratio import (
-    ALPHA,
     FEWEST_PAIRS,
-    MIN_ROUNDS,
     Estimate,
     Ratio,
     holm,
     paired_ratio,
 )
 from harness.statistics.stalls import Stalls, compare_stalls
-from harness.statistics.verdict import Verdict
 from harness.tracking.gate.plan import DECIDES, SLICE_STEPS, Pair
 from harness.tracking.gate.result import Attribution, StallChange, TimingChange
 from harness.trial.spec import TrialFailure, TrialResult
@@ -152,15 +149,15 @@ def _cause(
     return "collector" if has_changed(collector) else "untold"
 
 
-def _rounds(trials: Trials, base: Cell, head: Cell) -> list[tuple[TrialResult, TrialResult]]:
+def _rounds(trials: Trials, base: Cell, head: Cell) -> dict[int, tuple[TrialResult, TrialResult]]:
+    """Those that both have, in order."""
     ours, theirs = trials.timings[base], trials.timings[head]
-    return [(ours[n], theirs[n]) for n in sorted(ours.keys() & theirs.keys())]
+    return {n: (ours[n], theirs[n]) for n in sorted(ours.keys() & theirs.keys())}
 
 
 def _logs(trials: Trials, base: Cell, head: Cell, kind: LogRatio) -> dict[int, float]:
     """Log ratio head / base by round."""
-    ours, theirs = trials.timings[base], trials.timings[head]
-    return {n: kind(ours[n], theirs[n]) for n in sorted(ours.keys() & theirs.keys())}
+    return {n: kind(*both) for n, both in _rounds(trials, base, head).items()}
 
 
 def _steady(base: TrialResult, head: TrialResult) -> float:
@@ -217,21 +214,14 @@ def _stalls(trials: Trials, each: Pair) -> Stalls | None:
     """None where the two took no turns, and steps are not known."""
     rounds = [
         (np.array(base.step_host_ns) / 1e9, np.array(head.step_host_ns) / 1e9)
-        for base, head in _rounds(trials, each.base, each.head)
+        for base, head in _rounds(trials, each.base, each.head).values()
         if base.step_host_ns and head.step_host_ns
     ]
     return compare_stalls(rounds, SLICE_STEPS) if rounds else None
 
 
 def _stall_change(found: Stalls, p_adjusted: float, tolerance: float) -> StallChange:
-    """`same` within half the tolerance: a tail of that size would move the mean by as much."""
     low, high = found.ci95
-    verdict: Verdict = "inconclusive"
-    if found.rounds >= MIN_ROUNDS:
-        if p_adjusted < ALPHA:
-            verdict = "worse" if found.share > 0 else "better"
-        elif max(-low, high) <= tolerance / 2:
-            verdict = "same"
     return StallChange(
         before=found.before,
         after=found.after,
@@ -242,7 +232,7 @@ def _stall_change(found: Stalls, p_adjusted: float, tolerance: float) -> StallCh
         ratio=1 + found.share,
         ci95=(1 + low, 1 + high),
         p_adjusted=p_adjusted,
-        verdict=verdict,
+        verdict=found.verdict(p_adjusted, tolerance),
     )
 
 

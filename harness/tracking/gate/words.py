@@ -73,20 +73,17 @@ def _host_time(what: str, found: Comparison, timing: TimingChange, *, is_c_code:
 
 
 def _stalls(found: StallChange) -> str:
-    low, high = (fmt.percent(bound - 1, signed=True) for bound in found.ci95)
     steps = fmt.count(found.steps)
     if found.verdict == "inconclusive":
         return (
             f"stalls are undecided: {found.after} steps of {steps} take longer than BASE's and "
-            f"{found.before} of BASE's longer than these, which is {low.removesuffix(' %')} to "
-            f"{high} of the host time; a larger --budget tells more."
+            f"{found.before} of BASE's longer than these, which is "
+            f"{fmt.interval(found.ci95)} of the host time; a larger --budget tells more."
         )
-    side, other, count, longest = (
-        ("HEAD", "BASE", found.after, found.longest_after)
-        if found.verdict == "worse"
-        else ("BASE", "HEAD", found.before, found.longest_before)
-    )
-    fewer = found.before if found.verdict == "worse" else found.after
+    of_base = "BASE", found.before, found.longest_before
+    of_head = "HEAD", found.after, found.longest_after
+    more, less = (of_head, of_base) if found.verdict == "worse" else (of_base, of_head)
+    (side, count, longest), (other, fewer, _) = more, less
     return (
         f"{side} stalls: {count} steps of {steps} take far longer than {other}'s, by up to "
         f"{fmt.seconds(longest)}, against {fewer} the other way round "
@@ -102,6 +99,5 @@ def _undecided(what: str, comparison: Comparison) -> str:
 
 
 def _change(comparison: Comparison) -> str:
-    low, high = (fmt.percent(bound - 1, signed=True) for bound in comparison.ci95)
     ratio = fmt.percent(comparison.ratio - 1, signed=True)
-    return f"{ratio} ({low.removesuffix(' %')} to {high})"
+    return f"{ratio} ({fmt.interval(comparison.ci95)})"
