@@ -115,7 +115,9 @@ def settled(
     seen = of_night(evidence, step.starts, until)
     known = _inside(reruns, step.starts[-1], max(end, step.night), night)
     score, rise, _ = with_reruns(seen, known)
-    score = np.where((rise * step.rise > 0) & (seen.first <= end), score + seen.excess, -np.inf)
+    # What begins after the night on which this step was seen is another one.
+    same = (rise * step.rise > 0) & (seen.first <= min(end, step.night))
+    score = np.where(same, score + seen.excess, -np.inf)
     if score.max() == -np.inf:
         return step
     return step._replace(where=locate(seen.first, score, int(np.argmax(score)), known))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from examples import examples
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.metrics import METRICS
@@ -88,6 +88,7 @@ def test_what_was_certain_stays_as_it_was_said(seed, nights):
 
 
 @examples(60)
+@example([0.0, 0.0, -3.0, 2.0, 2.0, -3.0, 1.0, 1.0, 1.0, 1e300], "timing")
 @given(st.lists(st.sampled_from([1.0, 2.0, 0.0, -3.0, 1e-300, 1e300, math.nan, math.inf,
                                  -math.inf]), max_size=30),
        st.sampled_from(["timing", "exact"]))  # fmt: skip
