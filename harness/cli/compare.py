@@ -63,7 +63,7 @@ _COUNTING: tuple[Mode, ...] = (
     default=1200.0,
     show_default=True,
     metavar="SECONDS",
-    help="For --until-precise, after the rounds.",
+    help="Of time for --until-precise; the rounds are run whatever they take.",
 )
 @click.option("--phases", is_flag=True, help="Break a step down.")
 @click.option(

@@ -88,7 +88,7 @@ Examples:
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="For that, after the rounds.",
+    help="Of time for timed rounds; those at least are run whatever they take.",
 )
 @click.option(
     "--tolerance",

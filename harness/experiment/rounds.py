@@ -131,21 +131,19 @@ class Rounds:
 class Precision:
     """Goes on past the planned rounds until every interval is narrow or the time is spent.
 
-    ``half_width`` relative (0.01 is 1 %), 0 for never; ``budget_seconds`` from the first asking.
+    ``half_width`` relative (0.01 is 1 %), 0 for never; ``budget_seconds`` from the start.
     """
 
     half_width: float
     budget_seconds: float
-    _deadline: float = 0.0
+    _began: float = field(default_factory=time.monotonic)
     _rounds_since: int = -1
 
     def wants_more(self, summarise: Callable[[], Compared]) -> bool:
         """Whether another round is due."""
         if not self.half_width:
             return False
-        now = time.monotonic()
-        self._deadline = self._deadline or now + self.budget_seconds
-        if now >= self._deadline:
+        if time.monotonic() >= self._began + self.budget_seconds:
             return False
         self._rounds_since = (self._rounds_since + 1) % _LOOK_EVERY
         if self._rounds_since:
