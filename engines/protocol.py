@@ -131,6 +131,11 @@ class EngineClass(Protocol):
         ...
 
     @staticmethod
+    def can_pause(config: EngineConfig) -> bool:
+        """Whether nothing of it goes on while it is not asked for the next step."""
+        ...
+
+    @staticmethod
     def launch(python: str, release: str) -> Launch:
         """Where its trials run. Raises ValueError where it cannot be run at all."""
         ...

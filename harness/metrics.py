@@ -14,6 +14,7 @@ class Metric(NamedTuple):
 
     Two values count as different from ``noise_floor`` (relative) and ``least_change`` (in the
     metric's unit) on: below both lies what no one would act upon, exact though it may be.
+    ``full_passes``: the metric that says what share of its time full passes take.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Metric(NamedTuple):
     source: str
     noise_floor: float = 0.02
     least_change: float = 0.0
+    full_passes: str = ""
 
     def differs(self, before: float, after: float) -> bool:
         """Whether a change is large enough to speak of."""
@@ -39,13 +41,15 @@ class Metric(NamedTuple):
 
 _TABLE = (
     Metric("request_throughput", "req/s", "higher", "timing", "timing",
-           "completed requests / (last completion - first dispatch)", "vLLM bench serve"),
+           "completed requests / (last completion - first dispatch)", "vLLM bench serve",
+           full_passes="gc_full_pass_share"),
     Metric("seconds_per_request", "s/req", "lower", "timing", "timing",
            "(last completion - first dispatch) / completed requests: request_throughput for tools "
-           "that take every rise for a loss", "docs/asv.md"),
+           "that take every rise for a loss", "docs/asv.md",
+           full_passes="gc_full_pass_share"),
     Metric("output_throughput", "tok/s", "higher", "timing", "timing",
            "output tokens of completed requests / (last completion - first dispatch)",
-           "vLLM bench serve"),
+           "vLLM bench serve", full_passes="gc_full_pass_share"),
     Metric("ttft_median", "s", "lower", "timing", "timing",
            "first token - send, median over requests", "vLLM bench serve"),
     Metric("ttft_p99", "s", "lower", "timing", "timing",
@@ -91,10 +95,10 @@ _TABLE = (
     Metric("host_time_per_step", "s", "lower", "timing", "timing",
            "time that a step takes its caller, less the time blocked on the device and, on an "
            "exact cell, the time in which another program had the core, mean per step",
-           "docs/method.md"),
+           "docs/method.md", full_passes="gc_full_pass_host_share"),
     Metric("host_time_per_request_step", "s", "lower", "timing", "timing",
            "the same per scheduled request and step: sum of host time / sum of rows",
-           "docs/method.md"),
+           "docs/method.md", full_passes="gc_full_pass_host_share"),
     Metric("num_steps", "steps", "neither", "exact", "timing", "steps in the measured window",
            "docs/method.md"),
     Metric("steady_share", "share of steps", "neither", "timing", "timing",
@@ -133,6 +137,10 @@ _TABLE = (
            "99th percentile over collections there; null below 662", "gc.callbacks"),
     Metric("gc_pause_share", "share of wall", "lower", "timing", "timing",
            "time inside collections there / wall time of the window", "gc.callbacks"),
+    Metric("gc_full_pass_share", "share of wall", "lower", "timing", "timing",
+           "time inside full passes there / wall time of the window", "gc.callbacks"),
+    Metric("gc_full_pass_host_share", "share of host time", "lower", "timing", "timing",
+           "time inside full passes there, within steps / host time of all steps", "gc.callbacks"),
     Metric("gc_attributed_gaps", "share of gaps", "neither", "timing", "timing",
            "of the steps longer than twice the median, the share that overlaps a collection",
            "docs/method.md"),

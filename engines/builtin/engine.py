@@ -98,6 +98,13 @@ class Engine:
         return device_class(config).is_alone
 
     @staticmethod
+    def can_pause(config: EngineConfig) -> bool:
+        """Whether no step is under way between two steps, or none takes any time."""
+        device = device_class(config)
+        takes_time = device.needs_profile
+        return not device.has_model and (not takes_time or config.output_processing == "inline")
+
+    @staticmethod
     def launch(python: str, release: str) -> Launch:
         """In this interpreter or the one asked for; ``release`` is a tree of gcbench's."""
         return launch(python, release)

@@ -59,6 +59,11 @@ class HostPathEngine(VllmEngine):
         alone = config.worker == config.engine_core == "in-process"
         return alone and config.device == "null" and config.output_processing == "inline"
 
+    @staticmethod
+    def can_pause(config: EngineConfig) -> bool:
+        """Whether no step is under way between two steps, or none takes any time."""
+        return config.device == "null" or config.output_processing == "inline"
+
     def executor_class(self, config: EngineConfig) -> Any:
         """Ours where something is to be seen or turned back between scheduler and worker."""
         from vllm.v1.executor.abstract import UniProcExecutor

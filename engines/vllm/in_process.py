@@ -56,6 +56,11 @@ class InProcessEngine(VllmEngine):
         """Never: a model's arithmetic has threads, and its steps a clock."""
         return False
 
+    @staticmethod
+    def can_pause(config: EngineConfig) -> bool:
+        """Never: a device goes on with what it has been given."""
+        return False
+
     def executor_class(self, config: EngineConfig) -> Any:
         """vLLM's own, timed."""
         from engines.vllm import executor

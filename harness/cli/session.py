@@ -16,14 +16,21 @@ from engines.registry import ENGINES
 from harness.axes import Cell
 from harness.cli.options import take_axes, take_workloads
 from harness.cli.progress import TrialProgress
-from harness.experiment.grid import baselines, cross, varying
+from harness.experiment.grid import baselines, can_pause, cross, varying
 from harness.experiment.local_executor import LocalExecutor
-from harness.experiment.plan import Plan, default_decider, exact_turns
+from harness.experiment.plan import (
+    SLICE_STEPS,
+    Plan,
+    beside_baseline,
+    default_decider,
+    exact_turns,
+)
 from harness.experiment.result import ExperimentResult
 from harness.experiment.rounds import Compared, Outcomes, Precision
 from harness.experiment.run import Executor, PlanRun, Runner, TriedOut
 from harness.experiment.store import write_json
 from harness.metrics import METRICS
+from harness.trial.arrivals import comes_by_itself
 from harness.trial.spec import Mode
 from workloads.whole_file import temporary_name
 
@@ -87,6 +94,10 @@ class Session:
         if resume and not (runner.output / resume / "plan.json").exists():
             raise ValueError(f"--resume {resume}: no experiment of this name in {runner.output}")
         chosen = baselines(cells, _parse_baseline(baseline))
+        alone = {name for name, schedule in runner.schedules.items() if comes_by_itself(schedule)}
+        blocks = beside_baseline(
+            cells, chosen, lambda cell: cell.workload not in alone and can_pause(cell)
+        )
         return Plan(
             name=resume or runner.new_name(next(iter(runner.schedules))),
             cells=cells,
@@ -98,6 +109,8 @@ class Session:
             tolerance=tolerance,
             extra_modes=list(counting),
             repeats=repeats,
+            blocks=blocks,
+            slice_steps=SLICE_STEPS if blocks else 0,
         )
 
     def try_out(self, cells: Sequence[Cell]) -> TriedOut:
@@ -112,7 +125,7 @@ class Session:
         compare: Callable[[Outcomes], Compared] | None = None,
     ) -> PlanRun:
         """Run what is not stored yet, while somebody looks on."""
-        total = plan.rounds * len(plan.cells) + len(exact_turns(plan))
+        total = plan.rounds * sum(map(len, plan.timed)) + len(exact_turns(plan))
         with TrialProgress(total, varying(plan.cells), self._quiet) as progress:
             return self.runner.run(plan, compare, precise, progress)
 

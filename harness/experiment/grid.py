@@ -106,6 +106,12 @@ def is_alone(cell: Cell) -> bool:
     return engine.is_alone(unsized_config(cell))
 
 
+def can_pause(cell: Cell) -> bool:
+    """Whether trials of it can take turns: what goes on while one is not asked would be lost."""
+    engine: EngineClass = ENGINES.load(cell.engine)
+    return engine.can_pause(unsized_config(cell))
+
+
 def groups(cells: Sequence[Cell]) -> list[int]:
     """The group of each cell: equal workload, model, device and interpreter."""
     keys = [tuple(getattr(cell, axis) for axis in _GROUPED_BY) for cell in cells]

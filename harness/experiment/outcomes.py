@@ -17,7 +17,8 @@ class Trials:
 
     def __init__(self, plan: Plan, outcomes: Mapping[TrialKey, TrialResult | TrialFailure]) -> None:
         self.num_rounds = max((key.round for key in outcomes), default=0)
-        self.timings: dict[Cell, dict[int, TrialResult]] = {cell: {} for cell in plan.cells}
+        timed = dict.fromkeys([*plan.cells, *(cell for block in plan.timed for cell in block)])
+        self.timings: dict[Cell, dict[int, TrialResult]] = {cell: {} for cell in timed}
         self.counted: dict[tuple[str, Cell], TrialResult] = {}
         self.counts: dict[Cell, Counter[tuple[int, int, int]]] = {}
         self.failures: list[TrialFailure] = []

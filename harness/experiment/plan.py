@@ -1,6 +1,6 @@
 """What an experiment will run: cells, rounds, and the trials in the order of their turn."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -19,6 +19,13 @@ COLLECTING: tuple[Mode, ...] = ("counts", "probed")
 BRIEF: tuple[Mode, ...] = ("tracked", "memory", "opcodes")
 """Modes that watch some steps of a full batch; the others run to the end."""
 
+SLICE_STEPS = 25
+"""Steps from one turn to the next."""
+
+_BESIDE = 4
+"""Cells that share a copy of their baseline: each waits for its turn in an interpreter, which holds
+torch and a heap, and the more there are the longer ago its baseline's turn was."""
+
 _FEW_STEPS = 96
 """Steps of a trial that only counts objects or bytecodes in a full batch."""
 
@@ -29,8 +36,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     ``schedules`` maps a workload to the hash of its schedule. A group has an entry in
     ``baselines``, the index of its baseline, and in ``decide``, the metric that decides.
     ``repeats`` is how many trials count collections in the first of the cells that differ in
-    the collector alone; one counts in each other. ``together`` consecutive cells are one block,
-    which goes through a round as one, slice by slice of ``slice_steps`` steps.
+    the collector alone; one counts in each other. The cells of a block of ``blocks`` take turns in
+    each round, slice by slice of ``slice_steps`` steps; without blocks each cell is timed alone.
+    A baseline stands in several blocks, each time as another copy.
     """
 
     name: str
@@ -43,13 +51,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     tolerance: float
     extra_modes: list[Mode]
     repeats: int = 1
-    together: int = 1
+    blocks: list[list[Cell]] = []
     slice_steps: int = 0
+
+    @property
+    def timed(self) -> list[list[Cell]]:
+        """What a round times, block by block."""
+        return self.blocks or [[cell] for cell in self.cells]
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A trial's turn: its round, its place in the round, its cell, mode and seed."""
+    """A trial's turn: its round, its place in the round, its cell, mode and seed.
+
+    ``block``: those with which it takes turns, by number; -1 for a trial that counts.
+    """
 
     round: int
     place: int
@@ -57,6 +73,7 @@ class Turn:
     mode: Mode
     seed: int
     max_steps: int = 0
+    block: int = -1
 
 
 def exact_turns(plan: Plan) -> list[Turn]:
@@ -78,6 +95,30 @@ def exact_turns(plan: Plan) -> list[Turn]:
     return list(turns.values())
 
 
+def beside_baseline(
+    cells: Sequence[Cell], baselines: Sequence[int], can_take_turns: Callable[[Cell], bool]
+) -> list[list[Cell]]:
+    """Blocks of a few cells, each with a copy of its group's baseline; none where one cannot.
+
+    What slows the machine for a moment then slows both sides of each ratio.
+    """
+    if len(cells) == len(baselines) or not all(map(can_take_turns, cells)):
+        return []
+    group_of = groups(cells)
+    blocks = []
+    for group, index in enumerate(baselines):
+        baseline = cells[index]
+        others = [cell for cell, its in zip(cells, group_of, strict=True)
+                  if its == group and cell != baseline]  # fmt: skip
+        parts = [others[n : n + _BESIDE] for n in range(0, len(others), _BESIDE)] or [[]]
+        for number, part in enumerate(parts):
+            # A cell that is itself a copy, as in a run against itself, keeps its number.
+            copy = number and len(cells) + number
+            same = baseline if not copy else msgspec.structs.replace(baseline, copy=copy)
+            blocks.append([same, *part])
+    return blocks
+
+
 def counting_modes(cells: Iterable[Cell], modes: Sequence[Mode]) -> list[Mode]:
     """Of ``modes`` those that are worth a trial: all where counts repeat to the digit.
 
@@ -92,13 +133,15 @@ def without_collector(cell: Cell) -> Cell:
 
 
 def timing_round(plan: Plan, number: int) -> Iterator[Turn]:
-    """Every cell once, in an order and with counter phases that the seed and the round decide."""
+    """Every block once, in an order and with counter phases that the seed and the round decide."""
     rng = np.random.default_rng([plan.seed, number])
     seed = int(rng.integers(2**32))
-    blocks = np.arange(len(plan.cells)).reshape(-1, plan.together)
-    order = [rng.permutation(block) for block in rng.permutation(blocks)]
-    for place, index in enumerate(np.concatenate(order).tolist()):
-        yield Turn(number, place, plan.cells[index], "timing", seed)
+    place = 0
+    for block in rng.permutation(len(plan.timed)).tolist():
+        cells = plan.timed[block]
+        for index in rng.permutation(len(cells)).tolist():
+            yield Turn(number, place, cells[index], "timing", seed, block=block)
+            place += 1
 
 
 def default_decider(cells: list[Cell]) -> list[str]:

@@ -46,11 +46,39 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     interpreter: str = ""
 
 
+class Part(msgspec.Struct, frozen=True):
+    """A part of a change: candidate / baseline, its interval, the least change it would find."""
+
+    ratio: float
+    ci95: tuple[float, float]
+    mde: float
+
+
+class FullPasses(msgspec.Struct, frozen=True, kw_only=True):
+    """Full passes of the collector in ``trials`` trials; each took ``seconds`` on the average.
+
+    ``added``: to the rest of a trial's time, relative.
+    """
+
+    count: int
+    trials: int
+    seconds: float
+    added: float
+
+
+class Apart(msgspec.Struct, frozen=True, kw_only=True):
+    """A change without full passes, and the full passes of baseline and candidate."""
+
+    code: Part
+    full_passes: tuple[FullPasses, FullPasses]
+
+
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """A candidate against its group's baseline in the metric that decides.
 
     ``ratio`` candidate / baseline, ``ci95`` its interval, ``p_adjusted`` after Holm over the
     cells compared, ``mde`` the smallest relative change this run would have found with 80 %.
+    ``apart``: where either has had full passes that the metric feels.
     """
 
     metric: str
@@ -62,6 +90,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     p_adjusted: float
     mde: float
     rounds: int
+    apart: Apart | None = None
 
 
 class ReplayedWorkload(msgspec.Struct, frozen=True, kw_only=True):

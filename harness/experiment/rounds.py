@@ -78,23 +78,37 @@ class Rounds:
     def _take(self, turns: Iterable[Turn]) -> bool:
         """Run the turns that have no result yet; whether any cell still gives results."""
         turns = list(turns)
-        batch_size = self.plan.together if self.plan.slice_steps else self.batch
         due = [turn for turn in turns if self._is_due(turn)]
-        while due:
-            due = [turn for turn in due if not self._has_given_up(turn.cell)]
-            batch, due = due[:batch_size], due[batch_size:]
-            outcomes = self.measure([self._trial(turn) for turn in batch])
-            for turn, outcome in zip(batch, outcomes, strict=True):
-                self._keep(turn, self._retried(turn, outcome))
+        while due := [turn for turn in due if not self._has_given_up(turn)]:
+            batch = self._next(due, turns)
+            due = [turn for turn in due if turn not in batch]
+            self._measure(batch)
         return any(isinstance(self.outcomes.get(_key(turn)), TrialResult) for turn in turns)
 
-    def _has_given_up(self, cell: Cell) -> bool:
-        """Whether a cell, or one of those that it is only of use beside, gives no results."""
-        block = [cell]
-        if self.plan.together > 1:
-            begin = self.plan.cells.index(cell) // self.plan.together * self.plan.together
-            block = self.plan.cells[begin : begin + self.plan.together]
-        return any(self._failures[each] >= _GIVE_UP_AFTER for each in block)
+    def _next(self, due: Sequence[Turn], turns: Sequence[Turn]) -> list[Turn]:
+        """A batch; those that take turns do so all again, whichever of them is due."""
+        if self._takes_turns(due[0]):
+            return [turn for turn in turns if turn.block == due[0].block]
+        return [turn for turn in due if not self._takes_turns(turn)][: self.batch]
+
+    def _takes_turns(self, turn: Turn) -> bool:
+        return bool(self.plan.slice_steps) and len(self._block(turn)) > 1
+
+    def _block(self, turn: Turn) -> list[Cell]:
+        """The cells that it is measured beside, and its own."""
+        return [turn.cell] if turn.block < 0 else self.plan.timed[turn.block]
+
+    def _has_given_up(self, turn: Turn) -> bool:
+        """Whether its cell, or one that it is only of use beside, gives no results."""
+        return any(self._failures[each] >= _GIVE_UP_AFTER for each in self._block(turn))
+
+    def _measure(self, batch: Sequence[Turn]) -> None:
+        size = len(batch) if self._takes_turns(batch[0]) else 1
+        outcomes = iter(self.measure([self._trial(turn) for turn in batch]))
+        parts = [batch[n : n + size] for n in range(0, len(batch), size)]
+        for turns, found in zip(parts, zip(*[outcomes] * size, strict=True), strict=True):
+            for turn, outcome in zip(turns, self._retried(turns, found), strict=True):
+                self._keep(turn, outcome)
 
     def _keep(self, turn: Turn, outcome: Outcome) -> None:
         if isinstance(outcome, TrialFailure):
@@ -104,13 +118,13 @@ class Rounds:
         self.store.save_trial(_key(turn), outcome)
         self.on_trial(turn, outcome)
 
-    def _retried(self, turn: Turn, outcome: Outcome) -> Outcome:
+    def _retried(self, turns: Sequence[Turn], outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         for _ in range(_ATTEMPTS - 1):
-            if not (isinstance(outcome, TrialResult) and outcome.invalid):
+            if not any(isinstance(each, TrialResult) and each.invalid for each in outcomes):
                 break
-            self.repeated += 1
-            (outcome,) = self.measure([self._trial(turn)])
-        return outcome
+            self.repeated += len(turns)
+            outcomes = list(self.measure([self._trial(turn) for turn in turns]))
+        return outcomes
 
     def _trial(self, turn: Turn) -> Trial:
         schedule = self.plan.schedules[turn.cell.workload]
@@ -123,7 +137,7 @@ class Rounds:
             seed=turn.seed,
             max_steps=turn.max_steps,
             rows_path=str(rows),
-            slice_steps=self.plan.slice_steps if turn.mode == "timing" else 0,
+            slice_steps=self.plan.slice_steps if self._takes_turns(turn) else 0,
         )
 
 

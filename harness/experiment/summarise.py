@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 import numpy as np
 
 from harness.axes import Cell, values
+from harness.experiment.apart import Whole, ratio_in_parts
 from harness.experiment.comparisons import comparisons
 from harness.experiment.grid import groups, is_exact, varying
 from harness.experiment.outcomes import Samples, Trials
@@ -19,8 +21,8 @@ from harness.experiment.result import (
 )
 from harness.experiment.store import TrialKey
 from harness.machine.describe import Machine
-from harness.metrics import METRICS
-from harness.statistics.paired_ratio import FEWEST_PAIRS, Ratio, paired_ratio
+from harness.metrics import METRICS, Metric
+from harness.statistics.paired_ratio import FEWEST_PAIRS, paired_ratio
 from harness.trial.spec import TrialFailure, TrialResult
 
 
@@ -36,7 +38,7 @@ def summarise(
     """What the trials so far say. Cells without any usable trial are left out and noted."""
     trials = Trials(plan, outcomes)
     axes = varying(plan.cells)
-    ids = {cell: cell_id(cell, axes) for cell in plan.cells}
+    ids = {cell: cell_id(cell, axes) for cell in trials.timings}
     group_of = dict(zip(plan.cells, groups(plan.cells), strict=True))
     cells = [
         _cell(trials, cell, ids[cell], group_of[cell])
@@ -45,7 +47,7 @@ def summarise(
     ]
     more = list(notes)
     measured = {cell.id for cell in cells}
-    more += [f"No result of {name}." for name in ids.values() if name not in measured]
+    more += [f"No result of {ids[cell]}." for cell in plan.cells if ids[cell] not in measured]
     more += _repeated(trials, ids)
     more += _moved_by_the_probe(trials, ids)
     more += _not_as_scheduled(trials, ids)
@@ -221,7 +223,7 @@ def _comparisons(
     found: dict[Cell, Comparison] = {}
     missing: list[str] = []
     for metric in dict.fromkeys(plan.decide):
-        family: list[tuple[Cell, Cell, Ratio]] = []
+        family: list[tuple[Cell, Cell, Whole]] = []
         pairs = [
             (baseline, cell)
             for cell in plan.cells
@@ -229,27 +231,53 @@ def _comparisons(
             and cell != (baseline := plan.cells[plan.baselines[group_of[cell]]])
         ]
         for baseline, cell in pairs:
-            ratio = _ratio(trials, baseline, cell, metric, len(pairs))
-            if isinstance(ratio, str):
-                missing.append(f"No ratio of {ids[cell]} to {ids[baseline]}: {ratio}.")
+            whole = _ratio(plan, trials, baseline, cell, METRICS[metric], len(pairs))
+            if isinstance(whole, str):
+                missing.append(f"No ratio of {ids[cell]} to {ids[baseline]}: {whole}.")
             else:
-                family.append((baseline, cell, ratio))
-        ratios = [ratio for *_, ratio in family]
+                family.append((baseline, cell, whole))
+        ratios = [whole.ratio for *_, whole in family]
         direction = METRICS[metric].direction
         assert direction != "neither"
         names = [(ids[baseline], ids[cell]) for baseline, cell, _ in family]
         compared = comparisons(metric, names, ratios, direction, plan.tolerance)
-        found |= {cell: each for (_, cell, _), each in zip(family, compared, strict=True)}
+        found |= {
+            cell: msgspec.structs.replace(each, apart=whole.apart)
+            for (_, cell, whole), each in zip(family, compared, strict=True)
+        }
     return [found[cell] for cell in plan.cells if cell in found], missing
 
 
-def _ratio(trials: Trials, baseline: Cell, cell: Cell, metric: str, family: int) -> Ratio | str:
-    """The paired ratio, or why there is none."""
-    before = np.array(trials.samples(baseline, metric), dtype=np.float64)
-    after = np.array(trials.samples(cell, metric), dtype=np.float64)
-    both = ~np.isnan(before) & ~np.isnan(after)
-    if both.sum() < FEWEST_PAIRS:
-        return f"{both.sum()} rounds have both, an interval needs {FEWEST_PAIRS}"
-    if min(before[both].min(), after[both].min()) <= 0:
-        return f"{metric} is zero in some trials"
-    return paired_ratio(before, after, family)
+def _ratio(
+    plan: Plan, trials: Trials, baseline: Cell, cell: Cell, metric: Metric, family: int
+) -> Whole | str:
+    """The paired ratio, or why there is none.
+
+    Paired with the copy of the baseline that has taken turns with the cell, if one has.
+    """
+    block = next(block for block in plan.timed if cell in block)
+    copies = [
+        each
+        for each in trials.timings
+        if each == baseline or (each not in plan.cells and _is_copy(each, baseline))
+    ]
+    beside = next((each for each in copies if each in block), baseline)
+    before, after = trials.timings[beside], trials.timings[cell]
+    rounds = [
+        (before[n], after[n])
+        for n in sorted(before.keys() & after.keys())
+        if None not in (before[n].metrics.get(metric.name), after[n].metrics.get(metric.name))
+    ]
+    if len(rounds) < FEWEST_PAIRS:
+        return f"{len(rounds)} rounds have both, an interval needs {FEWEST_PAIRS}"
+    values = [result.metrics[metric.name] or 0.0 for both in rounds for result in both]
+    if min(values) <= 0:
+        return f"{metric.name} is zero in some trials"
+    if not metric.full_passes:
+        return Whole(paired_ratio(values[::2], values[1::2], family), None)
+    all_before = [result for each in copies for result in trials.timings[each].values()]
+    return ratio_in_parts(metric, rounds, all_before, list(after.values()), family)
+
+
+def _is_copy(cell: Cell, of: Cell) -> bool:
+    return msgspec.structs.replace(cell, copy=of.copy) == of

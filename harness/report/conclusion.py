@@ -22,6 +22,7 @@ def conclude(result: ExperimentResult) -> list[str]:
         enough = [c for c in ours if c.rounds >= MIN_ROUNDS]
         if enough:
             sentences += [_headline(enough), *_the_rest(enough, result.tolerance)]
+            sentences += _few_full_passes(enough, result.tolerance)
             sentences += _open_questions(enough, result.tolerance)
         sentences += _too_few_rounds([c for c in ours if c not in enough])
         if baseline in cells:
@@ -70,6 +71,24 @@ def _the_rest(comparisons: Sequence[Comparison], tolerance: float) -> list[str]:
         (f"The same within {_rough(tolerance)}", same),
     )
     return [f"{label}: {_names(found)}." for label, found in named if found]
+
+
+def _few_full_passes(comparisons: Sequence[Comparison], tolerance: float) -> list[str]:
+    """Which verdicts the code alone would not give, and rest on few full passes."""
+    sentences = []
+    for each in comparisons:
+        if each.verdict not in ("better", "worse") or each.apart is None:
+            continue
+        low, high = each.apart.code.ci95
+        seen = max(passes.count for passes in each.apart.full_passes)
+        is_like = low <= 1 + tolerance and high >= 1 - tolerance
+        if is_like and seen < FULL_PASSES_FOR_A_CLAIM:
+            passes = "one full pass" if seen == 1 else f"{seen} full passes"
+            sentences.append(
+                f"{each.candidate} is {each.verdict} by full passes alone, and this run has seen "
+                f"{passes} of theirs: more rounds would tell."
+            )
+    return sentences
 
 
 def _open_questions(comparisons: Sequence[Comparison], tolerance: float) -> list[str]:

@@ -5,14 +5,16 @@ from collections.abc import Sequence
 from harness.experiment.result import ExperimentResult
 from harness.metrics import METRICS, Metric
 from harness.report.header import header
-from harness.report.summary import cells_table, failure_lines, verdict_tables
+from harness.report.summary import apart_tables, cells_table, failure_lines, verdict_tables
 from harness.report.table import PlainTable, Row
 
 
 def experiment_markdown(result: ExperimentResult) -> str:
     """Header, cells, verdicts, failures and notes, for a README or a pull request."""
     parts = [pairs_markdown(header(result))]
-    parts += map(table_markdown, (cells_table(result), *verdict_tables(result)))
+    parts += map(
+        table_markdown, (cells_table(result), *verdict_tables(result), *apart_tables(result))
+    )
     for title, lines in (("Trials without a result", failure_lines(result)),
                          ("Notes", result.notes)):  # fmt: skip
         if lines:

@@ -5,7 +5,14 @@ from collections.abc import Iterable, Sequence
 
 from engines.protocol import PHASES
 from harness import format as fmt
-from harness.experiment.result import CellResult, Comparison, ExperimentResult, cell_id
+from harness.experiment.result import (
+    Apart,
+    CellResult,
+    Comparison,
+    ExperimentResult,
+    FullPasses,
+    cell_id,
+)
 from harness.metrics import METRICS
 from harness.report.header import varying_axes
 from harness.report.table import PlainTable, Row
@@ -99,6 +106,45 @@ def verdict_tables(result: ExperimentResult) -> list[PlainTable]:
         )
         for (metric, baseline), group in comparisons.items()
     ]
+
+
+def apart_tables(result: ExperimentResult) -> list[PlainTable]:
+    """Changes without full passes, and those passes, where any took part; a table a baseline."""
+    apart: defaultdict[tuple[str, str], list[tuple[str, Apart]]] = defaultdict(list)
+    for each in result.comparisons:
+        if each.apart:
+            apart[each.metric, each.baseline].append((each.candidate, each.apart))
+
+    def row(candidate: str, each: Apart) -> Row:
+        low, high = each.code.ci95
+        return (
+            candidate,
+            fmt.ratio(each.code.ratio),
+            f"{fmt.ratio(low)}–{fmt.ratio(high)}",
+            f"±{fmt.percent(each.code.mde)}",
+            passes_words(each.full_passes[1]),
+        )
+
+    return [
+        PlainTable(
+            f"{metric} without full passes, against {baseline}",
+            ("cell", "ratio", "95 % interval", "finds", "full passes"),
+            [[row(*each) for each in group]],
+            "full passes: how many in how many trials, how long one takes, what they add to the "
+            f"rest; {baseline}: {passes_words(group[0][1].full_passes[0])}",
+        )
+        for (metric, baseline), group in apart.items()
+    ]
+
+
+def passes_words(passes: FullPasses) -> str:
+    """Full passes of a cell: "35 in 35, 212 ms, +42 %"."""
+    if not passes.count:
+        return f"0 in {fmt.count(passes.trials)}"
+    return (
+        f"{fmt.count(passes.count)} in {fmt.count(passes.trials)}, {fmt.seconds(passes.seconds)}, "
+        f"{fmt.percent(passes.added, signed=True)}"
+    )
 
 
 def failure_lines(result: ExperimentResult) -> list[str]:

@@ -13,6 +13,7 @@ from harness.report.bars import bars_table
 from harness.report.header import header
 from harness.report.summary import (
     VERDICTS,
+    apart_tables,
     cells_table,
     failure_lines,
     phases_table,
@@ -50,7 +51,7 @@ def experiment_tables(
     bars = bars_table(result)
     if bars is not None:
         print_table(bars, console, left=2)
-    for table in verdict_tables(result):
+    for table in (*verdict_tables(result), *apart_tables(result)):
         print_table(table, console)
     print_lines("Trials without a result", failure_lines(result), console, style="red")
     print_lines("Notes", result.notes, console)

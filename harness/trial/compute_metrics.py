@@ -9,7 +9,7 @@ from engines.protocol import PHASES, Int64Array
 from harness.metrics import METRICS
 from harness.statistics.percentile import percentile_or_none
 from harness.trial.arrival_fidelity import check_delivered
-from harness.trial.observation import Observation, Values
+from harness.trial.observation import OLDEST, Observation, Values
 from harness.trial.steady_state import find_steady_state, steady_metrics
 from harness.trial.watch import full_steps
 
@@ -150,13 +150,16 @@ def _attributed(seen: Observation, length: Int64Array) -> float | None:
 
 
 def _pauses(seen: Observation) -> Values:
-    pauses = seen.events[seen.engine].duration_ns / 1e9
-    total = float(pauses.sum())
+    events = seen.events[seen.engine]
+    pauses = events.duration_ns / 1e9
+    total, window = float(pauses.sum()), seen.window_ns / 1e9
     return {
         "gc_pause_total": total,
         "gc_pause_max": float(pauses.max(initial=0.0)),
         "gc_pause_p99": percentile_or_none(pauses, 99),
-        "gc_pause_share": total / (seen.window_ns / 1e9),
+        "gc_pause_share": total / window,
+        "gc_full_pass_share": float(pauses[events.generation == OLDEST].sum()) / window,
+        "gc_full_pass_host_share": float(seen.full_pass_ns.sum() / max(1, seen.host_ns.sum())),
     }
 
 

@@ -14,6 +14,10 @@ Values = dict[str, float | None]
 """Metrics by name, in the units of `harness.metrics`; None where a trial cannot give one."""
 
 
+OLDEST = 2
+"""The generation whose collection is a full pass."""
+
+
 class Observation(NamedTuple):
     """Everything recorded in one trial's window; nanoseconds.
 
@@ -54,6 +58,15 @@ class Observation(NamedTuple):
         """Of that, the time in which neither the device nor a core was waited for."""
         at_work = self.length_ns - np.minimum(self.column("device_ns"), self.phase("wait"))
         return at_work - np.minimum(self.column("waited_ns"), at_work)
+
+    @property
+    def full_pass_ns(self) -> Int64Array:
+        """Full passes of the engine's own collector in each step."""
+        events, start = self.events[self.engine], self.column("start")
+        step = np.searchsorted(start, events.start_ns, side="right") - 1
+        counts = (events.generation == OLDEST) & (step >= 0)
+        passed = np.bincount(step[counts], events.duration_ns[counts], len(start))
+        return np.minimum(passed.astype(np.int64), self.host_ns)
 
     def phase(self, name: str) -> Int64Array:
         """Length of a phase in each step."""

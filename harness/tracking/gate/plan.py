@@ -6,13 +6,12 @@ from typing import NamedTuple
 import msgspec
 
 from harness.axes import Cell
-from harness.experiment.plan import Plan
+from harness.experiment.grid import can_pause
+from harness.experiment.plan import SLICE_STEPS, Plan
 from harness.trial.spec import Mode
 
 DECIDES = "host_time_per_step"
 EXACT_MODES: list[Mode] = ["counts", "tracked", "memory", "leaks", "opcodes"]
-SLICE_STEPS = 25
-"""Steps from one turn to the next."""
 
 
 class Pair(NamedTuple):
@@ -59,12 +58,9 @@ def timing_plan(
     tolerance: float,
     with_controls: bool = False,
 ) -> Plan:
-    """Times base beside head, or both beside their controls.
-
-    On a device that takes time in one go: while a trial waits for its turn the device would not.
-    """
-    blocks = [each[1:] if with_controls else (each.base, each.head) for each in pairs]
-    sliced = all(each.base.device == "null" for each in pairs)
+    """Times base beside head, or both beside their controls."""
+    blocks = [list(each[1:] if with_controls else each[1:3]) for each in pairs]
+    sliced = all(can_pause(each.base) for each in pairs)
     return Plan(
         name=f"{name}-{'cause' if with_controls else 'timing'}",
         cells=[cell for block in blocks for cell in block],
@@ -75,6 +71,6 @@ def timing_plan(
         seed=seed,
         tolerance=tolerance,
         extra_modes=[],
-        together=len(blocks[0]),
+        blocks=blocks,
         slice_steps=SLICE_STEPS if sliced else 0,
     )

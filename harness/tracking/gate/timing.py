@@ -8,7 +8,7 @@ import numpy as np
 from harness.axes import Cell
 from harness.experiment.comparisons import comparisons
 from harness.experiment.outcomes import Trials
-from harness.experiment.plan import Plan
+from harness.experiment.plan import SLICE_STEPS, Plan
 from harness.experiment.result import Comparison
 from harness.experiment.store import TrialKey
 from harness.statistics.mixture import FloatArray
@@ -20,7 +20,7 @@ from harness.statistics.paired_ratio import (
     paired_ratio,
 )
 from harness.statistics.stalls import Stalls, compare_stalls
-from harness.tracking.gate.plan import DECIDES, SLICE_STEPS, Pair
+from harness.tracking.gate.plan import DECIDES, Pair
 from harness.tracking.gate.result import Attribution, StallChange, TimingChange
 from harness.trial.spec import TrialFailure, TrialResult
 

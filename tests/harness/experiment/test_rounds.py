@@ -9,7 +9,7 @@ from small import CELL, MemoryStore, answer, plan, process, summary
 
 from harness.axes import Cell
 from harness.experiment.local_executor import LocalExecutor
-from harness.experiment.plan import timing_round
+from harness.experiment.plan import beside_baseline, timing_round
 from harness.experiment.rounds import Precision, Rounds
 from harness.experiment.store import RunStore, StoreError
 from harness.machine.describe import cores_usable
@@ -60,9 +60,59 @@ def test_who_is_only_of_use_beside_one_that_fails_is_not_measured_alone():
     machine = Machine()
     machine.broken = {CELLS[1]}
     cells = [*CELLS[:2], CELLS[2], msgspec.structs.replace(CELLS[2], copy=1)]
-    run(machine, plan(cells, together=2, slice_steps=25))
+    run(machine, plan(cells, blocks=[cells[:2], cells[2:]], slice_steps=25))
     asked = Counter(trial.cell for trial in machine.asked[1:])  # the first one wakes the machine
     assert asked == {cells[0]: 2, cells[1]: 2, cells[2]: 7, cells[3]: 7}
+
+
+def taking_turns(**changes):
+    """A plan of seven cells in two blocks, each with a copy of the baseline."""
+    cells = [msgspec.structs.replace(CELL, batch_size=size) for size in range(8, 15)]
+    of = plan(cells, **changes)
+    blocks = beside_baseline(cells, of.baselines, lambda cell: True)
+    return msgspec.structs.replace(of, blocks=blocks, slice_steps=25)
+
+
+def test_each_cell_takes_turns_with_a_copy_of_its_baseline():
+    of = taking_turns()
+    first = of.cells[0]
+    assert [len(block) for block in of.blocks] == [5, 3]
+    assert [cell for block in of.blocks for cell in block[1:]] == of.cells[1:]
+    assert {msgspec.structs.replace(block[0], copy=0) for block in of.blocks} == {first}
+    assert len({block[0] for block in of.blocks}) == 2
+    batches = []
+    machine = Machine()
+    under_way = rounds(lambda trials: batches.append(trials) or machine(trials), of)
+    under_way.run(lambda outcomes: summary(of, outcomes), NEVER)
+    assert [len(batch) for batch in batches[1:]].count(5) == 7
+    assert {len(batch) for batch in batches[1:]} == {3, 5}
+    assert all(trial.slice_steps == 25 for batch in batches[1:] for trial in batch)
+
+
+def test_none_takes_turns_where_one_cannot_or_there_is_nothing_beside_it():
+    cells = taking_turns().cells
+    assert beside_baseline(cells, [0], lambda cell: cell != cells[3]) == []
+    assert beside_baseline(cells[:1], [0], lambda cell: True) == []
+
+
+def test_a_block_is_measured_again_as_a_whole():
+    of = taking_turns(rounds=1)
+    machine = Machine()
+    machine.busy[of.cells[-1]] = 1
+    under_way = run(machine, of)
+    assert under_way.repeated == 3
+    assert len(machine.asked) == 1 + 8 + 3
+    assert not any(outcome.invalid for outcome in under_way.outcomes.values())
+
+
+def test_a_block_that_was_cut_short_is_run_again_as_a_whole():
+    of = taking_turns(rounds=1)
+    whole = run(Machine(), of).outcomes
+    lost = next(key for key in whole if key.round == 1)
+    machine = Machine()
+    run(machine, of, outcomes={key: each for key, each in whole.items() if key != lost})
+    (size,) = [len(block) for block in of.blocks if whole[lost].cell in block]
+    assert len(machine.asked) == 1 + size
 
 
 def cells_by_round(trials: list[Trial], size: int) -> list[tuple[Cell, ...]]:

@@ -16,10 +16,11 @@ from harness import format as fmt
 from harness.axes import Cell
 from harness.cli.main import main
 from harness.experiment.outcomes import Trials
+from harness.experiment.plan import SLICE_STEPS
 from harness.experiment.rounds import Precision, Rounds
 from harness.experiment.store import trial_key
 from harness.tracking.gate.exact_counts import judge_pairs, overall
-from harness.tracking.gate.plan import SLICE_STEPS, Pair, exact_plan, pair, timing_plan
+from harness.tracking.gate.plan import Pair, exact_plan, pair, timing_plan
 from harness.tracking.gate.result import GateCell, GateResult
 from harness.tracking.gate.timing import attribute, changed, compare_timings
 from harness.tracking.gate.words import conclude_gate

@@ -99,10 +99,9 @@ def stats(queries: int) -> dict[str, int]:
 
 def events(pauses: list[tuple[int, int]]) -> Events:
     starts, durations = zip(*pauses, strict=True) if pauses else ((), ())
+    generation = np.array([start % 3 for start in starts], np.int8)
     zeros = np.zeros(len(pauses), np.int64)
-    return Events(
-        zeros.astype(np.int8), np.array(starts, np.int64), np.array(durations, np.int64), zeros
-    )
+    return Events(generation, np.array(starts, np.int64), np.array(durations, np.int64), zeros)
 
 
 def by_hand(seen: Observation) -> dict[str, float | None]:
@@ -126,6 +125,12 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
         for s in slow
     ]
     lasting = sum(duration for _, duration in pauses) / S
+    full = [(start, lasted) for start, lasted in pauses if start % 3 == 2]
+    begun = [s["start"] for s in steps] + [10**18]
+    full_by_step = [
+        min(at_work, sum(lasted for start, lasted in full if begin <= start < after))
+        for at_work, (begin, after) in zip(host, pairwise(begun), strict=True)
+    ]
     modelled = sum(s["device_length_ns"] for s in steps)
     several = [i for i in done if tokens[i] > 1]
     out: dict[str, float | None] = {
@@ -146,6 +151,8 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
         "gc_pause_max": max((duration for _, duration in pauses), default=0) / S,
         "gc_pause_p99": None,
         "gc_pause_share": lasting / (seen.window_ns / S),
+        "gc_full_pass_share": sum(lasted for _, lasted in full) / seen.window_ns,
+        "gc_full_pass_host_share": sum(full_by_step) / max(1, sum(host)),
         "gc_attributed_gaps": mean(hit) if hit else None,
         "tracked_heap": 1000,
         "full_pass_per_object": 0.5 / 1000,
