@@ -1,6 +1,6 @@
 """From stored trials to an experiment's result: samples by round, pairs, verdicts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -19,6 +19,7 @@ from harness.experiment.result import (
     ReplayedWorkload,
     cell_id,
 )
+from harness.experiment.same_work import other_work
 from harness.experiment.store import TrialKey
 from harness.machine.describe import Machine
 from harness.metrics import METRICS, Metric
@@ -51,11 +52,11 @@ def summarise(
     more += _repeated(trials, ids)
     more += _moved_by_the_probe(trials, ids)
     more += _not_as_scheduled(trials, ids)
-    differing = _different_work(trials, ids)
-    more += differing
+    differing = other_work(plan, trials, ids)
+    more += differing.sentences
     if trials.invalid:
         more.append(f"{len(trials.invalid)} trials left out: {trials.invalid[0].invalid}.")
-    compared, missing = ([], []) if differing else _comparisons(plan, trials, ids, group_of)
+    compared, missing = _comparisons(plan, trials, ids, group_of, differing.cells)
     more += missing
     commits = {r.code_commit for rounds in trials.timings.values() for r in rounds.values()}
     return ExperimentResult(
@@ -173,49 +174,17 @@ def _not_as_scheduled(trials: Trials, ids: dict[Cell, str]) -> list[str]:
     return sentences
 
 
-def _different_work(trials: Trials, ids: dict[Cell, str]) -> list[str]:
-    """A sentence for each cell that did other work than the first of its workload.
-
-    Text is held against that of the first cell that has any.
-    """
-    first: dict[tuple[str, ...], tuple[Cell, TrialResult]] = {}
-    sentences = []
-    for cell, rounds in trials.timings.items():
-        for result in rounds.values():
-            other, expected = first.setdefault((cell.workload,), (cell, result))
-            if not (what := difference(result, expected)) and result.text_sha256:
-                of_text = cell.workload, cell.tokenizer, result.tokens_sha256
-                other, expected = first.setdefault(of_text, (cell, result))
-                what = difference(result, expected)
-            if what:
-                sentences.append(
-                    f"Not compared: {ids[cell]} produced other {what} than {ids[other]}; "
-                    "different work has no ratio."
-                )
-                break
-    return sentences
-
-
-def difference(result: TrialResult, expected: TrialResult) -> str:
-    """What two trials of a workload should have agreed in and do not, or ""."""
-    scripted = result.is_scripted and expected.is_scripted
-    if scripted and result.tokens_sha256 != expected.tokens_sha256:
-        return "tokens"
-    if result.lengths_sha256 != expected.lengths_sha256:
-        return "numbers of tokens"
-    if result.finish_sha256 != expected.finish_sha256:
-        return "finish reasons"
-    texts = {each.text_sha256 for each in (result, expected)}
-    tokens = {(each.tokens_sha256, each.cell.tokenizer) for each in (result, expected)}
-    return "text" if len(texts) > len(tokens) and "" not in texts else ""
-
-
 def _comparisons(
-    plan: Plan, trials: Trials, ids: dict[Cell, str], group_of: dict[Cell, int]
+    plan: Plan,
+    trials: Trials,
+    ids: dict[Cell, str],
+    group_of: dict[Cell, int],
+    without: Collection[Cell],
 ) -> tuple[list[Comparison], list[str]]:
     """Each cell against its group's baseline, and a sentence for each that cannot be.
 
-    Comparisons that are decided by the same metric are one family.
+    None has one of the cells ``without``. Comparisons that are decided by the same metric are one
+    family.
     """
     if len(plan.cells) > 1 and trials.num_rounds < FEWEST_PAIRS:
         rounds = "round" if trials.num_rounds == 1 else "rounds"
@@ -229,6 +198,7 @@ def _comparisons(
             for cell in plan.cells
             if plan.decide[group_of[cell]] == metric
             and cell != (baseline := plan.cells[plan.baselines[group_of[cell]]])
+            and not {baseline, cell}.intersection(without)
         ]
         for baseline, cell in pairs:
             whole = _ratio(plan, trials, baseline, cell, METRICS[metric], len(pairs))

@@ -10,7 +10,7 @@ from harness.collector.callers import CollectorCall
 from harness.experiment.grid import is_exact
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import BRIEF
-from harness.experiment.summarise import difference
+from harness.experiment.same_work import difference
 from harness.metrics import METRICS
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 from harness.tracking.gate.plan import DECIDES, EXACT_MODES, Pair
