@@ -120,7 +120,8 @@ class Rounds:
 
     def _retried(self, turns: Sequence[Turn], outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         for _ in range(_ATTEMPTS - 1):
-            if not any(isinstance(each, TrialResult) and each.invalid for each in outcomes):
+            spoiled = [each for each in outcomes if isinstance(each, TrialResult) and each.invalid]
+            if not spoiled or any(each.recurs for each in spoiled):
                 break
             self.repeated += len(turns)
             outcomes = list(self.measure([self._trial(turn) for turn in turns]))

@@ -54,8 +54,7 @@ def summarise(
     more += _not_as_scheduled(trials, ids)
     differing = other_work(plan, trials, ids)
     more += differing.sentences
-    if trials.invalid:
-        more.append(f"{len(trials.invalid)} trials left out: {trials.invalid[0].invalid}.")
+    more += _left_out(trials.invalid)
     compared, missing = _comparisons(plan, trials, ids, group_of, differing.cells)
     more += missing
     commits = {r.code_commit for rounds in trials.timings.values() for r in rounds.values()}
@@ -73,6 +72,16 @@ def summarise(
         command=command,
         code_commits=sorted(commits),
     )
+
+
+def _left_out(invalid: Sequence[TrialResult]) -> list[str]:
+    """How many trials are not used, with the first reason of either kind."""
+    kinds = [[each for each in invalid if each.recurs is recurs] for recurs in (False, True)]
+    return [
+        f"{len(found)} trial{'s' * (len(found) > 1)} left out: {found[0].invalid}."
+        for found in kinds
+        if found
+    ]
 
 
 def _cell(trials: Trials, cell: Cell, name: str, group: int) -> CellResult:

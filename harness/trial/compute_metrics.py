@@ -20,7 +20,8 @@ MAX_DEVICE_LATE = 0.01
 class TrialMetrics(NamedTuple):
     """``metrics`` in the table's order; the rest are sentences, "" where there is none to say.
 
-    ``invalid``: why the trial must not be used. ``steady_state`` and ``delivered``: see
+    ``invalid``: why the trial must not be used; ``recurs``: nor would another try be of use.
+    ``steady_state`` and ``delivered``: see
     `SteadyState.words` and `DeliveredArrivals.words`.
     """
 
@@ -28,6 +29,7 @@ class TrialMetrics(NamedTuple):
     invalid: str
     steady_state: str
     delivered: str
+    recurs: bool
 
 
 def compute_metrics(seen: Observation, mode: str) -> TrialMetrics:
@@ -51,16 +53,34 @@ def compute_metrics(seen: Observation, mode: str) -> TrialMetrics:
         values["peak_rss"] = seen.peak_rss
     if mode == "tracked":
         values |= _tracked(seen)
-    late = values.get("device_late")
-    invalid = ""
-    if late is not None and late > MAX_DEVICE_LATE:
-        invalid = (
-            f"modelled waits overran by {late:.1%} of the step time (at most "
-            f"{MAX_DEVICE_LATE:.0%}): the machine was too busy"
-        )
+    full_probe = _full_probe(seen)
     known = ((name, values[name]) for name in METRICS if name in values)
     metrics = {name: None if value is None else float(value) for name, value in known}
-    return TrialMetrics(metrics, invalid, steady_state, delivered)
+    invalid = full_probe or _late(values.get("device_late"))
+    return TrialMetrics(metrics, invalid, steady_state, delivered, bool(full_probe))
+
+
+def _full_probe(seen: Observation) -> str:
+    """The first process in which collections found no room, or ""."""
+    for process, events in zip(seen.processes, seen.events, strict=False):
+        if process.probe_dropped:
+            return (
+                f"the probe in the {process.role} process has room for "
+                f"{len(events.generation):,} collections and {process.probe_dropped:,} more came, "
+                "so pauses are missing: ask for fewer requests, shorter outputs or a higher "
+                "threshold"
+            )
+    return ""
+
+
+def _late(late: float | None) -> str:
+    """By how much modelled waits overran, or "" where they did not by too much."""
+    if late is None or late <= MAX_DEVICE_LATE:
+        return ""
+    return (
+        f"modelled waits overran by {late:.1%} of the step time (at most {MAX_DEVICE_LATE:.0%}): "
+        "the machine was too busy"
+    )
 
 
 def _median(values: NDArray[Any]) -> float | None:

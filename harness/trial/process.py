@@ -197,6 +197,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         engine_state=engine_state,
         collector_calls=list(watch.calls),
         invalid=measured.invalid,
+        recurs=measured.recurs,
     )
 
 

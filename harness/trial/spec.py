@@ -49,7 +49,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one trial measured. ``invalid`` says in one sentence why it must not be used.
+    """What one trial measured. ``invalid`` says in one sentence why it must not be used, and
+    ``recurs`` that another try would be invalid too.
 
     The hashes are over all requests' tokens, finish reasons, numbers of tokens and texts; that of
     texts is "" where there is no detokenizer. Where ``is_scripted``, tokens are the same in every
@@ -81,6 +82,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     engine_state: dict[str, Setting] = {}
     collector_calls: list[CollectorCall] = []
     invalid: str = ""
+    recurs: bool = False
     schema: str = RESULT_SCHEMA
 
 

@@ -1,0 +1,53 @@
+"""A probe without room for all collections makes a trial invalid, and no try is wasted on it."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+from small import CELL, MemoryStore, answer, plan, schedule, summary, trial
+
+from harness.experiment.rounds import Precision, Rounds
+from harness.trial.process import run_trial
+from harness.trial.spec import Trial, TrialResult
+
+MANY = msgspec.structs.replace(CELL, gc="threshold:1")
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> TrialResult:
+    """A real trial that collects at about each second object that it makes."""
+    folder: Path = tmp_path_factory.mktemp("full")
+    return run_trial(trial(schedule([4300] * 8), folder, MANY), lambda word: None)
+
+
+def test_a_trial_whose_probe_was_full_is_invalid_and_says_by_how_much(full: TrialResult) -> None:
+    (process,) = full.processes
+    lost = process.probe_dropped
+    assert 0 < lost == sum(process.collections) - 65_536
+    assert full.recurs
+    assert full.invalid == (
+        f"the probe in the engine process has room for 65,536 collections and {lost:,} more came, "
+        "so pauses are missing: ask for fewer requests, shorter outputs or a higher threshold"
+    )
+
+
+def test_another_try_would_be_full_too_so_there_is_none(full: TrialResult) -> None:
+    asked: list[Trial] = []
+
+    def measure(trials: Sequence[Trial]) -> Iterator[TrialResult]:
+        for each in trials:
+            asked.append(each)
+            is_full = each.cell == MANY
+            fields = {"invalid": full.invalid, "recurs": full.recurs} if is_full else {}
+            made = answer(each, {"host_time_per_step": 1.0 + each.seed % 97 / 1e4})
+            yield msgspec.structs.replace(made, **fields)
+
+    of = plan([CELL, MANY], rounds=3)
+    under_way = Rounds(of, MemoryStore(), measure, lambda turn, outcome: None)
+    under_way.run(lambda outcomes: summary(of, outcomes), Precision(0, 0))
+    assert len(asked) == 1 + 2 * of.rounds  # the first of all is thrown away
+    assert under_way.repeated == 0
+    result = summary(of, under_way.outcomes)
+    assert [cell.id for cell in result.cells] == ["default"]
+    assert f"3 trials left out: {full.invalid}." in result.notes
