@@ -5,6 +5,7 @@ each process of an engine.
 """
 
 import gc
+from array import array
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,8 +24,11 @@ from harness.collector.state import (
     snapshot,
 )
 
+_FIGURES = ("collections", "collected")
+_NUM_SETTINGS = 5
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class _Window:
     before: Snapshot
     policy_text: str
@@ -33,6 +37,11 @@ class _Window:
     full_pass_seconds: float
     probe: Probe | None
     stats: list[dict[str, int]]
+    # What `stop_counting` finds. Taken beforehand, so that who counts objects after it finds none.
+    end: "array[int]" = field(
+        default_factory=lambda: array("q", bytes(8 * (_NUM_SETTINGS + 3 * len(_FIGURES))))
+    )
+    is_counting: bool = True
 
 
 @dataclass(slots=True)
@@ -82,16 +91,39 @@ def open_window(
     return ""
 
 
+def stop_counting(role: str) -> None:
+    """Count nothing from here on; the policy stays in force until the window is closed.
+
+    A second call changes nothing. Raises RuntimeError where no window is open.
+    """
+    window = _opened(role)
+    if not window.is_counting:
+        return
+    window.is_counting = False
+    enabled = gc.isenabled()
+    gc.disable()
+    stats = gc.get_stats()
+    if window.probe:
+        window.probe.stop()
+    found = [enabled, *gc.get_threshold(), gc.get_freeze_count()]
+    found += [generation[figure] for figure in _FIGURES for generation in stats]
+    for place, number in enumerate(found):
+        window.end[place] = number
+    if enabled:
+        gc.enable()
+
+
 def collect_aside(role: str) -> None:
     """A full collection of the harness's own, which the open window does not count.
 
     Raises RuntimeError where no window is open.
     """
-    if _process.window is None:
-        raise RuntimeError(f"No window is open in the {role} process; open one first.")
+    window = _opened(role)
     before = gc.get_stats()
     gc.collect()
-    for counted, was, now in zip(_process.window.stats, before, gc.get_stats(), strict=True):
+    if not window.is_counting:
+        return
+    for counted, was, now in zip(window.stats, before, gc.get_stats(), strict=True):
         for figure in counted:
             counted[figure] += now[figure] - was[figure]
 
@@ -103,21 +135,17 @@ def close_window(role: str) -> ProcessResult:
     the probe's and zero without one. ``full_pass_seconds`` is of ``tracked_objects``, under
     ``as_is`` without the frozen ones. Raises RuntimeError where no window is open.
     """
-    window = _process.window
-    if window is None:
-        raise RuntimeError(f"No window is open in the {role} process; open one first.")
-    enabled = gc.isenabled()
+    stop_counting(role)
+    window = _opened(role)
     gc.disable()
-    stats = gc.get_stats()
-    if window.probe:
-        window.probe.stop()
-    events = window.probe.events() if window.probe else Probe(capacity=0).events()
+    enabled, gen0, gen1, gen2, freeze_count, *counts = window.end
     at_end = GcState(
-        enabled=enabled,
-        thresholds=gc.get_threshold(),
-        freeze_count=gc.get_freeze_count(),
+        enabled=bool(enabled),
+        thresholds=(gen0, gen1, gen2),
+        freeze_count=freeze_count,
         tracked_objects=window.state.tracked_objects,
     )
+    events = window.probe.events() if window.probe else Probe(capacity=0).events()
     refusal = check_state(role, window.policy_text, window.batch_size, at_end)
     _process.window, _process.events, _process.refusal = None, events, refusal
     release_held(role)
@@ -126,13 +154,19 @@ def close_window(role: str) -> ProcessResult:
         role=role,
         policy=str(parse_policy(window.policy_text).for_role(role)),
         state=window.state,
-        collections=_by_generation("collections", window.stats, stats),
-        collected=_by_generation("collected", window.stats, stats),
+        collections=_by_generation("collections", window.stats, counts),
+        collected=_by_generation("collected", window.stats, counts),
         pause_seconds=_pauses(events),
         max_pause_seconds=float(events.duration_ns.max(initial=0)) / 1e9,
         full_pass_seconds=window.full_pass_seconds,
         probe_dropped=window.probe.dropped if window.probe else 0,
     )
+
+
+def _opened(role: str) -> _Window:
+    if _process.window is None:
+        raise RuntimeError(f"No window is open in the {role} process; open one first.")
+    return _process.window
 
 
 def window_refusal(_role: str = "") -> str:
@@ -146,9 +180,12 @@ def window_events(_role: str = "") -> Events:
 
 
 def _by_generation(
-    figure: str, before: list[dict[str, int]], after: list[dict[str, int]]
+    figure: str, before: list[dict[str, int]], after: list[int]
 ) -> tuple[int, int, int]:
-    gen0, gen1, gen2 = (b[figure] - a[figure] for a, b in zip(before, after, strict=True))
+    begin = 3 * _FIGURES.index(figure)
+    gen0, gen1, gen2 = (
+        b - a[figure] for a, b in zip(before, after[begin : begin + 3], strict=True)
+    )
     return gen0, gen1, gen2
 
 

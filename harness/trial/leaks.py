@@ -32,9 +32,12 @@ class Leaks:
         self._before = _heap()
         self._log.start()
 
+    def steps_end(self) -> None:
+        """Who collects from here on does not do so for a step."""
+        self.calls = self._log.stop()
+
     def window_closes(self, let_go: Callable[[], object]) -> None:
         """Count again, once nothing is kept for the requests and no garbage is left."""
-        self.calls = self._log.stop()
         let_go()
         window.collect_aside(self._role)
         self._after = _heap()

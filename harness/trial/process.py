@@ -5,6 +5,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,14 @@ import msgspec
 import numpy as np
 
 import engines
-from engines.protocol import EngineClass, EngineDeadError, EngineProcess, ReadsBack, Setting
+from engines.protocol import (
+    EngineClass,
+    EngineDeadError,
+    EngineProcess,
+    ReadsBack,
+    Setting,
+    StepEngine,
+)
 from engines.registry import ENGINES
 from gcbench.die_with_parent import die_with_parent
 from harness.collector import heap, window
@@ -36,6 +44,7 @@ from harness.trial.request_costs import request_costs
 from harness.trial.run_queue import RunQueue
 from harness.trial.sender import Sender
 from harness.trial.spec import PAUSED, READY, REFUSED, Trial, TrialResult
+from harness.trial.watch import Watch
 from workloads.schedule import Schedule
 
 
@@ -50,6 +59,11 @@ def open_window(
     """Set the collector of a process for the window; why it must be refused, or ""."""
     process.while_device_busy = busy_hook(process.role, policy_text)
     return window.open_window(process.role, policy_text, batch_size, probe, phase_seed)
+
+
+def stop_counting(process: EngineProcess) -> None:
+    """Count nothing more in a process, whose window stays open."""
+    window.stop_counting(process.role)
 
 
 def close_window(process: EngineProcess) -> ProcessResult:
@@ -87,6 +101,16 @@ def _schedule(trial: Trial) -> Schedule:
     if schedule.sha256 != trial.schedule_sha256:
         raise ValueError(f"{trial.schedule_path} is not the schedule that was asked for")
     return schedule
+
+
+def _abandon(engine: StepEngine, client: Client, watch: Watch) -> None:
+    """End what is left unserved; from here on no process counts."""
+    # The built-in engine's worker process does not answer while a step is under way. That step is
+    # the window's, and the worker is asked for no other.
+    with suppress(RuntimeError):
+        engine.collective_rpc(stop_counting)
+    watch.steps_end()
+    client.abandon()
 
 
 def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResult:
@@ -145,7 +169,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
             engine.wire_bytes - wire_bytes,
             {name: count - stats[name] for name, count in engine.scheduler_stats().items()},
         )
-        client.abandon()  # a worker process answers nothing else while a step is under way
+        _abandon(engine, client, watch)
         # What was abandoned is not in the window, but has been computed.
         work = {} if trial.max_steps else device_work(work, engine.device_stats())
         watch.window_closes(answers.let_go)

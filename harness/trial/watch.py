@@ -29,8 +29,12 @@ class Watch(Protocol):
         """The engine is warm and its collector set: from here on it counts."""
         ...
 
+    def steps_end(self) -> None:
+        """The last step is over; what is left unserved will be aborted."""
+        ...
+
     def window_closes(self, let_go: Callable[[], object]) -> None:
-        """The last step is over; ``let_go`` drops what is held of the requests' answers."""
+        """All requests are gone; ``let_go`` drops what is held of the requests' answers."""
         ...
 
     def results(self, num_rows: Int64Array) -> dict[str, float | None]:
@@ -39,11 +43,14 @@ class Watch(Protocol):
 
 
 class Watching:
-    """A watch that does nothing at either end of the window."""
+    """A watch that does nothing before or after the steps."""
 
     calls: Sequence[CollectorCall] = ()
 
     def window_opens(self) -> None:
+        """Nothing."""
+
+    def steps_end(self) -> None:
         """Nothing."""
 
     def window_closes(self, let_go: Callable[[], object]) -> None:

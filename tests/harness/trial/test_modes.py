@@ -97,6 +97,7 @@ def metrics_of(mode: str, served, of, full_batch: int) -> dict[str, float | None
     client = Client(served, watch.step, of, VirtualClock())
     watch.window_opens()
     client.run()
+    watch.steps_end()
     watch.window_closes(Answers(client).let_go)
     recorder = client.recorder
     events = Probe(capacity=0).events()
