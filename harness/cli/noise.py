@@ -13,6 +13,7 @@ from harness.cli.session import Session
 from harness.report.lists import noise_table
 from harness.report.terminal import make_console
 from harness.statistics.noise_floor import noise_floor
+from harness.statistics.paired_ratio import FEWEST_PAIRS
 
 EXAMPLES = """
 \b
@@ -33,6 +34,10 @@ Examples:
 @click.pass_context
 def noise(ctx: click.Context, /, **flags: Any) -> None:
     """Measure this machine's noise floor and the smallest change it can find (A/A runs)."""
+    if flags["rounds"] < FEWEST_PAIRS:
+        raise ValueError(
+            f"--rounds {flags['rounds']}: must be at least {FEWEST_PAIRS}: fewer give no interval"
+        )
     session = Session(flags)
     cells = [msgspec.structs.replace(session.cell, copy=copy) for copy in (0, 1)]
     plan = session.plan(cells, **flags)

@@ -205,6 +205,21 @@ def test_nothing_measured_is_status_three(gcbench, monkeypatch):
     assert gcbench("noise", *TINY)[0] == 3
 
 
+@pytest.mark.parametrize("rounds", ["0", "1", "2"])
+def test_noise_of_too_few_rounds_is_refused_before_anything_runs(gcbench, tmp_path, rounds):
+    gcbench.machine = Machine()
+    status, _, err = gcbench("noise", *TINY, "--rounds", rounds)
+    assert status == 2
+    assert err == f"gcbench: --rounds {rounds}: must be at least 3: fewer give no interval\n"
+    assert gcbench.machine.asked == 0
+    assert not (tmp_path / "runs").exists()
+
+
+def test_noise_of_three_rounds_is_measured(gcbench):
+    gcbench.machine = Machine()
+    assert gcbench("noise", *TINY, "--rounds", "3")[0] == 0
+
+
 @pytest.mark.parametrize("moment", [1, 2, 3, 5, 8, 12, 20])
 def test_an_interrupted_comparison_goes_on_where_it_was(gcbench, monkeypatch, tmp_path, moment):
     gcbench.machine = Machine(0.2, interrupt_at=moment)
