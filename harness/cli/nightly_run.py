@@ -14,7 +14,7 @@ from harness.cli.progress import ProgressBar
 from harness.cli.session import command_line
 from harness.files import StoreError, write_json, write_whole
 from harness.report.nightly import nightly_markdown
-from harness.tracking.asv.config import read_config, results_folder
+from harness.tracking.asv.config import read_config, results_folder, unknown_keys
 from harness.tracking.nightly.alerts import Judgement, Where, judge_history
 from harness.tracking.nightly.commits import wanted
 from harness.tracking.nightly.hardware import Machine, tell_asv, this_machine
@@ -84,7 +84,7 @@ class Night:
             staging=staging / "commits",
             reruns=staging / "again",
         )
-        self._missing, self._notes = list[str](), list[str]()
+        self._missing, self._notes = list[str](), unknown_keys(self._config)
 
     def look(self) -> Looked:
         """Examine what is there. Raises ValueError where there is nothing."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from harness.tracking.asv.config import results_folder
+from harness.tracking.asv.config import results_folder, unknown_keys
 from harness.tracking.asv.result_files import read_figures
 from harness.tracking.figure import Figure
 from harness.tracking.folders import down_to, json_files, subfolders
@@ -36,6 +36,7 @@ def load(results: Path | str) -> History:
     root, problems = Path(results), list[str]()
     try:
         if root.is_file():
+            problems += unknown_keys(root)
             root = results_folder(root)
         is_folder = root.is_dir()
     except OSError as error:

@@ -501,5 +501,11 @@ def test_the_ways_in(tmp_path):
     for way in (tmp_path / "results" / "asv", tmp_path / "results", conf, str(conf)):
         assert len(history.load(way).figures) == 112
     conf.write_text('{"version": 1, "result_dir": "results/asv"}')
-    with pytest.raises(ValueError, match="nearest that it knows is 'results_dir'"):
+    found = history.load(conf)  # `results`, asv's own default
+    assert len(found.figures) == 112
+    problem = found.problems[0]
+    assert "'result_dir'" in problem
+    assert problem.endswith("the nearest that both know is 'results_dir'.")
+    conf.write_text('{"version": 1, "result_dir": "results/asv", "results_dir": "elsewhere"}')
+    with pytest.raises(ValueError, match="there is no folder"):
         history.load(conf)

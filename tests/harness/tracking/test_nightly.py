@@ -35,6 +35,30 @@ def regressed(tmp_path) -> Nights:
     return nights
 
 
+def test_keys_of_a_newer_asv_end_no_night(regressed, capsys):
+    """In its configuration, its results and its list of benchmarks; they are ignored and said."""
+    before = regressed.end(capsys).result.alerts
+    path = regressed.folder / "asv.conf.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"benchmark_shards": 4}))
+    for result in regressed.paths:
+        content = json.loads(result.read_text())
+        columns = [*content["result_columns"], "energy"]
+        rows = {name: row + [None] * (len(columns) - 1 - len(row)) + [[1.0]]
+                for name, row in content["results"].items()}  # fmt: skip
+        newer = {"result_columns": columns, "results": rows, "host": {"cores": 4}}
+        result.write_text(json.dumps(content | newer))
+    path = regressed.results / "benchmarks.json"
+    described = json.loads(path.read_text())
+    for name, entry in described.items():
+        described[name] = entry | {"shard": 3} if isinstance(entry, dict) else entry
+    path.write_text(json.dumps(described))
+    ended = regressed.end(capsys)
+    assert ended.status == 1
+    assert ended.result.alerts == before
+    (note,) = (note for note in ended.result.notes if "benchmark_shards" in note)
+    assert "gcbench ignores it" in note
+
+
 def test_one_alert_for_a_commit_says_all_there_is_to_know(regressed, capsys):
     before, after = regressed.hashes[15], regressed.hashes[16]
     with_params(regressed.paths[15], os="Linux 6.1", numpy="2.1")
