@@ -1,12 +1,13 @@
 """The same tables as GitHub Markdown, and the page that defines the metrics."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from harness.experiment.result import ExperimentResult
 from harness.metrics import METRICS, Metric
 from harness.report.header import header
+from harness.report.markdown_escape import escaped, escaped_inside
 from harness.report.summary import apart_tables, cells_table, failure_lines, verdict_tables
-from harness.report.table import PlainTable, Row
+from harness.report.table import PlainTable
 
 
 def experiment_markdown(result: ExperimentResult) -> str:
@@ -24,21 +25,30 @@ def experiment_markdown(result: ExperimentResult) -> str:
 
 def pairs_markdown(pairs: Sequence[tuple[str, str]]) -> str:
     """Labels and what belongs to them, as a list."""
-    return "\n".join(f"- **{label}**: {_escape(words)}" for label, words in pairs)
+    return "\n".join(f"- **{label}**: {escaped_inside(words)}" for label, words in pairs)
 
 
 def lines_markdown(title: str, lines: Sequence[str]) -> str:
     """A list, under its title if it has one."""
-    listed = "\n".join(f"- {_escape(line)}" for line in lines)
+    listed = "\n".join(f"- {escaped(line)}" for line in lines)
     return f"**{title}**\n\n{listed}" if title else listed
 
 
 def table_markdown(table: PlainTable) -> str:
     """A plain table as Markdown; groups of rows become tables of their own."""
-    head = _line(table.columns) + "\n" + "|---" + "|---:" * (len(table.columns) - 1) + "|"
-    bodies = ["\n".join((head, *map(_line, group))) for group in table.groups]
-    caption = [f"<sub>{_escape(table.caption)}</sub>"] if table.caption else []
-    return "\n\n".join((f"**{_escape(table.title)}**", *bodies, *caption))
+    head = (
+        _line(map(escaped_inside, table.columns))
+        + "\n"
+        + "|---"
+        + "|---:" * (len(table.columns) - 1)
+        + "|"
+    )
+    bodies = [
+        "\n".join((head, *(_line(map(escaped_inside, row)) for row in group)))
+        for group in table.groups
+    ]
+    caption = [f"<sub>{escaped_inside(table.caption)}</sub>"] if table.caption else []
+    return "\n\n".join((f"**{escaped_inside(table.title)}**", *bodies, *caption))
 
 
 def metrics_markdown() -> str:
@@ -49,7 +59,8 @@ def metrics_markdown() -> str:
         for m in METRICS.values()
     ]
     separator = "|---" * len(columns) + "|"
-    table = "\n".join((_line(columns), separator, *map(_line, rows)))
+    own_markup = ([text.replace("|", "\\|").replace("<", "&lt;") for text in row] for row in rows)
+    table = "\n".join((_line(columns), separator, *map(_line, own_markup)))
     return f"{_METRICS_HEAD}\n{table}\n"
 
 
@@ -58,12 +69,8 @@ def _floor(metric: Metric) -> str:
     return f"{relative}, {metric.least_change:g}" if metric.least_change else relative
 
 
-def _line(row: Row) -> str:
-    return "| " + " | ".join(_escape(text) for text in row) + " |"
-
-
-def _escape(text: str) -> str:
-    return text.replace("\n", " ").replace("|", "\\|").replace("<", "&lt;")
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
 
 
 _METRICS_HEAD = """\

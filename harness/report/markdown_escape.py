@@ -10,11 +10,14 @@ _WORD_JOINER = "\u2060"
 
 
 def escaped(text: str) -> str:
-    """``text`` as words of a sentence: no emphasis, link, mention or HTML comes of it."""
+    """``text`` as a paragraph or an item of a list: no markup, link, mention or HTML of it."""
     text = " ".join(text.split())
-    if _BEGINS_BLOCK.match(text):
-        text = _WORD_JOINER + text
-    escaped = _MARKUP.sub(lambda found: f"\\{found[0]}", text)
+    return (_WORD_JOINER if _BEGINS_BLOCK.match(text) else "") + escaped_inside(text)
+
+
+def escaped_inside(text: str) -> str:
+    """The same for ``text`` that cannot begin a line: a cell of a table, a title, a caption."""
+    escaped = _MARKUP.sub(lambda found: f"\\{found[0]}", " ".join(text.split()))
     return _LINKED.sub(lambda found: f"{found[0]}{_WORD_JOINER}", escaped)
 
 

@@ -273,7 +273,7 @@ def test_an_experiment_without_results_still_reports_its_failures(experiment):
 def test_markup_in_words_is_shown_as_it_stands(experiment):
     noted = msgspec.structs.replace(experiment, notes=["list[int] and [red]x[/red] | <b>"])
     assert "list[int] and [red]x[/red] | <b>" in printed(experiment_tables, noted)
-    assert "list[int] and [red]x[/red] \\| &lt;b>" in experiment_markdown(noted)
+    assert r"list\[int\] and \[red\]x\[/red\] \| \<b\>" in experiment_markdown(noted)
 
 
 def test_every_metric_has_a_subject():
