@@ -93,8 +93,9 @@ def gate_tables(result: GateResult) -> list[PlainTable]:
     if timed:
         tables[-1] = tables[-1]._replace(
             caption=f"{fmt.rounds(timing.steady.rounds for _, timing in timed)}; same: within "
-            f"±{fmt.percent(result.tolerance)}, stalls within half of that; stalls: steps of one "
-            "that take far longer than the same steps of the other, the longest, and the share of "
+            f"±{fmt.percent(result.tolerance)}, stalls within half of that; base: the median over "
+            "rounds, head: base and the change, which pairs the rounds; stalls: steps of one that "
+            "take far longer than the same steps of the other, the longest, and the share of "
             "host time"
         )
     return tables

@@ -100,7 +100,8 @@ def verdict_tables(result: ExperimentResult) -> list[PlainTable]:
             f"{metric} against {baseline}{on_device(cells.get(baseline, []))}",
             ("cell", "ratio", "95 % interval", "verdict", "finds"),
             [[_verdict_row(comparison) for comparison in group]],
-            f"{direction_words(metric)}; same: the interval lies within ±{tolerance}; finds: the "
+            f"{direction_words(metric)}; ratio: of paired rounds, so the medians of two "
+            f"cells may have another; same: the interval lies within ±{tolerance}; finds: the "
             f"least change that these {fmt.rounds(each.rounds for each in group)} would have "
             "found 8 times of 10",
         )

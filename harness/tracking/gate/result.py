@@ -11,7 +11,7 @@ from harness.statistics.verdict import Verdict
 from harness.tracking.gate.trees import Tree
 from harness.trial.spec import TrialFailure
 
-GATE_SCHEMA = "gcbench.gate/4"
+GATE_SCHEMA = "gcbench.gate/5"
 
 GateVerdict = Literal[Verdict, "incomplete"]
 """``incomplete``: nothing is known to be worse, and not everything was measured."""
@@ -63,6 +63,8 @@ class StallChange(msgspec.Struct, frozen=True, kw_only=True):
 class TimingChange(msgspec.Struct, frozen=True, kw_only=True):
     """Host time per step under both commits, seconds: of a usual step, of the mean; and stalls.
 
+    ``before`` and ``mean_before`` are medians over the rounds that both have. HEAD's are these
+    times the paired ratio: a median of its own may lie on the other side of the change.
     ``stalls`` is None where base and head took no turns. ``attribution`` is of the usual step
     where that has changed, else of the mean.
     """

@@ -73,14 +73,17 @@ def compare_timings(pairs: Sequence[Pair], plan: Plan, outcomes: Outcomes) -> Ti
         steady, mean = compared[n], compared[len(pairs) + n]
         stalled = stalls[n]
         change = _stall_change(stalled, adjusted[n], plan.tolerance) if stalled else None
-        before, after = (_median(trials, cell, _usual_seconds) for cell in each[1:3])
-        mean_before, mean_after = (_median(trials, cell, _mean_seconds) for cell in each[1:3])
+        of_base = [base for base, _ in _rounds(trials, each.base, each.head).values()]
+        before, mean_before = (
+            float(np.median([seconds(result) for result in of_base]))
+            for seconds in (_usual_seconds, _mean_seconds)
+        )
         timings.by_pair[each] = TimingChange(
             before=before,
-            after=after,
+            after=before * steady.ratio,
             steady=steady,
             mean_before=mean_before,
-            mean_after=mean_after,
+            mean_after=mean_before * mean.ratio,
             mean=mean,
             stalls=change,
         )
@@ -204,10 +207,6 @@ def _usual_seconds(result: TrialResult) -> float:
 def _mean_seconds(result: TrialResult) -> float:
     mean = result.metrics[DECIDES]
     return np.nan if mean is None else mean
-
-
-def _median(trials: Trials, cell: Cell, of: Callable[[TrialResult], float]) -> float:
-    return float(np.median([of(result) for result in trials.timings[cell].values()]))
 
 
 def _stalls(trials: Trials, each: Pair) -> Stalls | None:
