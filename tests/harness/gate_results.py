@@ -66,7 +66,7 @@ def timing(
     attribution = Attribution(
         control=_comparison(control, half_width, rounds),
         code=_comparison(0.8 * control, half_width, rounds),
-        collector=_comparison(change - 0.8 * control, half_width, rounds),
+        collector=_comparison(change + stalls - 0.8 * control, half_width, rounds),
         cause=cause,
     )
     return TimingChange(

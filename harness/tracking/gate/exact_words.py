@@ -27,10 +27,11 @@ _BYTES = (
 
 
 class _Figures(NamedTuple):
-    """``changed`` beyond the floor, by name; the names of those that are ``same``."""
+    """``changed`` beyond the floor, by name; ``same`` below it, ``equal`` to the digit."""
 
     changed: Mapping[str, ExactChange]
     same: Set[str]
+    equal: Set[str]
     batch: int
 
     def explained(self, name: str, by: str) -> bool:
@@ -43,7 +44,8 @@ def exact_sentences(cell: GateCell) -> list[str]:
     """A sentence for each thing that a cell's counts say; none where nothing changed."""
     changed = {change.metric: change for change in cell.exact if change.verdict != "same"}
     same = {change.metric for change in cell.exact} - changed.keys()
-    figures = _Figures(changed, same, int(cell.axes["batch_size"]))
+    equal = {change.metric for change in cell.exact if change.before == change.after}
+    figures = _Figures(changed, same, equal, int(cell.axes["batch_size"]))
     return list(
         chain(
             _objects(figures),
@@ -61,9 +63,10 @@ def _objects(figures: _Figures) -> Iterator[str]:
     """What feeds the collector, the first with how often it then runs."""
     found = list(_objects_alone(figures))
     if change := figures.changed.get(_COLLECTIONS):
-        after, before = (fmt.count(round(n)) for n in (change.after, change.before))
+        whole = round(change.after) != round(change.before)
+        after, before = (fmt.count(round(n) if whole else n) for n in (change.after, change.before))
         runs = f"the collector runs {after} times in 1,000 steps instead of {before}"
-        if not found and figures.same >= {_PEAK, _SURVIVORS} and _MADE not in figures.changed:
+        if not found and figures.equal >= {_PEAK, _SURVIVORS} and _MADE not in figures.changed:
             found = ["tracked objects are as many as before"]
         found[:1] = [f"{found[0]}, and {runs}" if found else runs]
     yield from (f"{each}." for each in found)
@@ -73,16 +76,16 @@ def _objects_alone(figures: _Figures) -> Iterator[str]:
     changed = figures.changed
     told: set[str] = set()
     if peak := changed.get(_PEAK):
-        objects = f"{_more(peak, 'tracked object')} alive ({_each(peak, figures.batch)} a request)"
+        objects = f"{_more(peak, 'tracked object')} alive{_each(peak, figures.batch)}"
         yield f"at its peak a step has {objects}"
         told.add(peak.verdict)
     if (left := changed.get(_SURVIVORS)) and not figures.explained(_SURVIVORS, by=_LEAKED):
-        objects = f"{_more(left, 'tracked object')} behind ({_each(left, figures.batch)} a request)"
+        objects = f"{_more(left, 'tracked object')} behind{_each(left, figures.batch)}"
         goes = ", which go when their requests do" if _LEAKED in figures.same else ""
         yield f"a step leaves {objects}{goes}"
         told.add(left.verdict)
     if (made := changed.get(_MADE)) and made.verdict not in told:
-        alive = ", with as many tracked ones alive" if figures.same >= {_PEAK, _SURVIVORS} else ""
+        alive = ", with as many tracked ones alive" if figures.equal >= {_PEAK, _SURVIVORS} else ""
         yield f"a step makes {_more(made, 'object')} that the collector counts{alive}"
 
 
@@ -131,7 +134,7 @@ def _callers(before: list[CollectorCall], after: list[CollectorCall]) -> Iterato
 def _bytecodes(figures: _Figures) -> Iterator[str]:
     if code := figures.changed.get(BYTECODES):
         counted = {_PEAK, _SURVIVORS, _MADE, _COLLECTIONS}
-        alone = "; what the collector counts is as before" if counted <= figures.same else ""
+        alone = "; what the collector counts is as before" if counted <= figures.equal else ""
         yield f"a request costs {_more(code, 'bytecode')} a step ({_from_to(code)}){alone}."
 
 
@@ -170,19 +173,27 @@ def _the_rest(figures: _Figures) -> Iterator[str]:
 
 
 def _more(change: ExactChange, noun: str) -> str:
-    one = _short(abs(change.after - change.before)) == "1"
+    one = _size(change.after - change.before) == "1"
     return f"{_by(change)} {noun}{'' if one else 's'}"
 
 
 def _by(change: ExactChange, noun: str = "") -> str:
     difference = change.after - change.before
-    words = (_short(abs(difference)), noun, "more" if difference > 0 else "fewer")
+    words = (_size(difference), noun, "more" if difference > 0 else "fewer")
     return " ".join(filter(None, words))
 
 
 def _each(change: ExactChange, batch: int) -> str:
+    """What it is for each request, where that is a number to speak of."""
     difference = (change.after - change.before) / batch
-    return f"{'+' if difference > 0 else '-'}{_short(abs(difference))}"
+    if abs(difference) < 0.005:
+        return ""
+    return f" ({'+' if difference > 0 else '-'}{_short(abs(difference))} a request)"
+
+
+def _size(difference: float) -> str:
+    """A difference, which is not 0."""
+    return fmt.count(abs(difference)) if abs(difference) < 0.005 else _short(abs(difference))
 
 
 def _short(value: float) -> str:

@@ -139,17 +139,25 @@ def attribute(kinds: Mapping[Pair, LogRatio], plan: Plan, outcomes: Outcomes) ->
             control=compared[1],
             code=compared[2],
             collector=compared[3],
-            cause=_cause(*compared[2:]),
+            cause=cause_of(compared[0], *compared[2:]),
         )
     return attributions
 
 
-def _cause(
-    code: Comparison, collector: Comparison
+def cause_of(
+    change: Comparison, code: Comparison, collector: Comparison
 ) -> Literal["collector", "code", "both", "untold"]:
-    if has_changed(code):
-        return "both" if has_changed(collector) else "code"
-    return "collector" if has_changed(collector) else "untold"
+    """Whose doing a change is: what has changed the same way, and both where both have changed.
+
+    A part that has changed the other way alone does not cause it.
+    """
+    if has_changed(code) and has_changed(collector):
+        return "both"
+    if has_changed(code) and (code.ratio > 1) == (change.ratio > 1):
+        return "code"
+    if has_changed(collector) and (collector.ratio > 1) == (change.ratio > 1):
+        return "collector"
+    return "untold"
 
 
 def _rounds(trials: Trials, base: Cell, head: Cell) -> dict[int, tuple[TrialResult, TrialResult]]:

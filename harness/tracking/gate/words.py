@@ -5,13 +5,9 @@ from collections.abc import Sequence
 from harness import format as fmt
 from harness.experiment.result import Comparison
 from harness.tracking.gate.exact_words import BYTECODES, exact_sentences
-from harness.tracking.gate.result import GateCell, StallChange, TimingChange
+from harness.tracking.gate.result import Attribution, GateCell, StallChange, TimingChange
 
-_CAUSES = {
-    "code": "the code's, not the collector's",
-    "collector": "the collector's, not the code's",
-    "untold": "too noisy to say whether the code's or the collector's",
-}
+_UNTOLD = "too noisy to say whether the code's or the collector's"
 
 
 def conclude_gate(cells: Sequence[GateCell]) -> list[str]:
@@ -37,39 +33,60 @@ def _cell_sentences(cell: GateCell) -> list[str]:
     if cell.timing is None:
         return exact
     is_counted = any(change.metric == BYTECODES for change in cell.exact)
-    is_changed = any(change.verdict != "same" for change in cell.exact)
+    is_changed = any(change.before != change.after for change in cell.exact)
     return exact + _timing(cell.timing, is_c_code=is_counted and not is_changed)
 
 
 def _timing(timing: TimingChange, is_c_code: bool) -> list[str]:
     steady, mean, stalls = timing.steady, timing.mean, timing.stalls
+    of_usual = of_mean = timing.attribution
+    if steady.verdict in ("better", "worse"):
+        of_mean = None  # the rounds that looked for the cause looked at the usual step
     said = []
     if steady.verdict != "same":
-        said.append(_host_time("host time per step", steady, timing, is_c_code=is_c_code))
+        said.append(_host_time("host time per step", steady, of_usual, is_c_code=is_c_code))
     # A usual step that costs more makes the mean more, too: said once.
     if mean.verdict not in ("same", steady.verdict):
         usual = "a usual step takes what it did; " if steady.verdict == "same" else ""
         what = f"{usual}the mean host time per step"
-        said.append(_host_time(what, mean, timing, is_c_code=is_c_code))
+        said.append(_host_time(what, mean, of_mean, is_c_code=is_c_code))
     if stalls is not None and stalls.verdict != "same":
         said.append(_stalls(stalls))
     return said
 
 
-def _host_time(what: str, found: Comparison, timing: TimingChange, *, is_c_code: bool) -> str:
+def _host_time(what: str, found: Comparison, by: Attribution | None, *, is_c_code: bool) -> str:
     if found.verdict == "inconclusive":
         return _undecided(what, found)
-    changed = f"{what} {_change(found)}"
-    if (by := timing.attribution) is None:
-        return f"{changed}."
-    control, code, collector = (
-        fmt.percent(part.ratio - 1, signed=True) for part in (by.control, by.code, by.collector)
+    cause = "" if by is None else f": {_cause(found, by, is_c_code=is_c_code)}"
+    return f"{what} {_change(found)}{cause}."
+
+
+def _cause(found: Comparison, by: Attribution, *, is_c_code: bool) -> str:
+    """Whose doing it is, with both parts; these are of rounds of their own."""
+    parts = {"code": by.code, "collector": by.collector}
+    shown = ", ".join(
+        f"{fmt.percent(part.ratio - 1, signed=True)} by the {name}" for name, part in parts.items()
     )
+    if by.cause == "untold" or not _add_up(found, by):
+        return f"{_UNTOLD} ({shown})"
     if by.cause == "both":
-        return f"{changed}: {code} by the code, {collector} by the collector."
+        return shown
+    if (parts[by.cause].ratio > 1) != (found.ratio > 1):
+        return f"{_UNTOLD} ({shown})"
+    (other,) = parts.keys() - {by.cause}
+    not_other = f", not the {other}'s" if parts[other].verdict == "same" else ""
+    is_c_code = is_c_code and by.cause == "code"
     where = "; bytecodes and objects are as before, so it is in C code" if is_c_code else ""
-    why = _CAUSES[by.cause] + f" ({control} with the collector disabled)"
-    return f"{changed}: {why}{where if by.cause == 'code' else ''}."
+    return f"the {by.cause}'s{not_other} ({shown}){where}"
+
+
+def _add_up(found: Comparison, by: Attribution) -> bool:
+    """Whether the parts come to the change: the same way, and as far as intervals can tell."""
+    code, collector = by.code, by.collector
+    low, high = (a + b - 1 for a, b in zip(code.ci95, collector.ci95, strict=True))
+    same_way = (code.ratio + collector.ratio - 2) * (found.ratio - 1) > 0
+    return same_way and low <= found.ci95[1] and found.ci95[0] <= high
 
 
 def _stalls(found: StallChange) -> str:
@@ -83,10 +100,11 @@ def _stalls(found: StallChange) -> str:
     of_base = "BASE", found.before, found.longest_before
     of_head = "HEAD", found.after, found.longest_after
     more, less = (of_head, of_base) if found.verdict == "worse" else (of_base, of_head)
-    (side, count, longest), (other, fewer, _) = more, less
+    (side, count, longest), (other, fewer, shorter) = more, less
+    against = f"{fewer} the other way round, by up to {fmt.seconds(shorter)}" if fewer else "none"
     return (
         f"{side} stalls: {count} steps of {steps} take far longer than {other}'s, by up to "
-        f"{fmt.seconds(longest)}, against {fewer} the other way round "
+        f"{fmt.seconds(longest)}, against {against} "
         f"({fmt.percent(found.ratio - 1, signed=True)} of the host time)."
     )
 
