@@ -11,11 +11,12 @@ from dashboards.releases import ReleaseStudy, release_study
 from dashboards.series import Series
 from harness import format as fmt
 from harness.experiment.result import CellResult, ExperimentResult
+from harness.experiment.store import INCOMPLETE as INCOMPLETE_FILE
 from harness.experiment.store import load_experiment
 from harness.files import StoreError
 from harness.machine.describe import Machine
 from harness.metrics import METRICS
-from harness.report.header import header, varying_axes
+from harness.report.header import INCOMPLETE, header, varying_axes
 from harness.tracking.folders import down_to, json_files
 
 ALWAYS = ("representation", "delivery")
@@ -31,7 +32,8 @@ _FIRST = (
 class Experiment(NamedTuple):
     """``grids``: one a metric, by name, those that are asked for most first.
 
-    ``releases``: what there is to show along them, where there are several.
+    ``releases``: what there is to show along them, where there are several. ``incomplete``: in a
+    sentence why this is not all that was to be measured, or "".
     """
 
     name: str
@@ -40,6 +42,12 @@ class Experiment(NamedTuple):
     machine: Machine | None
     releases: ReleaseStudy | None
     grids: dict[str, Grid]
+    incomplete: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name, with a word on what is incomplete."""
+        return f"{self.name} (incomplete)" if self.incomplete else self.name
 
 
 def read_experiments(root: Path, problems: list[str]) -> list[Experiment]:
@@ -51,15 +59,24 @@ def read_experiments(root: Path, problems: list[str]) -> list[Experiment]:
         except StoreError as problem:
             problems.append(f"{problem}; left out")
             continue
-        if result.cells:
+        if result.cells or not result.is_complete:
             name = path.parent.name if path.name == "experiment.json" else path.stem
-            found.append(_experiment(name, result))
+            is_whole = result.is_complete and not path.with_name(INCOMPLETE_FILE).exists()
+            found.append(_experiment(name, result)._replace(incomplete=_why(is_whole)))
     return found
 
 
-def unfinished(trials: pd.DataFrame, known: set[str]) -> list[Experiment]:
-    """Grids of raw trials whose experiment has no summary; medians over what there is."""
+def _why(is_whole: bool) -> str:
+    return "" if is_whole else f"Incomplete: {INCOMPLETE}."
+
+
+def without_summary(trials: pd.DataFrame, known: set[str], root: Path) -> list[Experiment]:
+    """Grids of raw trials whose experiment has no summary, medians over what there is.
+
+    One that says of itself that trials are missing is there even without any.
+    """
     found = []
+    marked = {folder.name for folder in down_to(root, 2, []) if (folder / INCOMPLETE_FILE).exists()}
     axes = ("workload", "engine", "release", *ALWAYS, COLUMN, "batch_size", "worker",
             "heap_objects")  # fmt: skip
     of_mode = {name: metric.mode for name, metric in METRICS.items()}
@@ -81,8 +98,12 @@ def unfinished(trials: pd.DataFrame, known: set[str]) -> list[Experiment]:
             if values:
                 grids[str(metric)] = _grid(values, unit, direction)
         if grids:
-            about = [("experiment", "not come to its end: medians over the trials there are")]
-            found.append(Experiment(str(name), about, [], None, None, _ordered(grids)))
+            about = [("figures", "medians over the trials there are; there is no summary")]
+            found.append(Experiment(
+                str(name), about, [], None, None, _ordered(grids), _why(name not in marked)
+            ))  # fmt: skip
+    empty = sorted(marked - known - {each.name for each in found})
+    found += [Experiment(name, [], [], None, None, {}, _why(is_whole=False)) for name in empty]
     return found
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dashboards.commits import Commit, commits, known_subjects, remote_address
-from dashboards.experiments import Experiment, read_experiments, unfinished
+from dashboards.experiments import Experiment, read_experiments, without_summary
 from dashboards.folder import replacing_folder
 from dashboards.recent_changes import recent_changes, steps
 from dashboards.series import Key, all_series
@@ -41,14 +41,15 @@ def build(
     repository: Path | None = None,
     commit_url: str = "",
     triage: Triage = NOTHING_SAID,
+    notice: str = "",
     most_timelines: int = TIMELINES,
     now: datetime | None = None,
 ) -> Built:
     """Make the site of ``results`` in ``output``, whole or not at all.
 
     ``repository``: whose commits' subjects are shown; the one that holds the results if None.
-    ``triage``: where levels begin by decree. Raises ValueError where nothing can be read,
-    StoreError where the site cannot be written.
+    ``triage``: where levels begin by decree. ``notice``: a sentence to stand first. Raises
+    ValueError where nothing can be read, StoreError where the site cannot be written.
     """
     found, experiments, root = _read(results)
     problems = found.problems
@@ -66,6 +67,7 @@ def build(
         root=root,
         found=found,
         now=now,
+        notice=notice,
     )
     with replacing_folder(output) as folder, writing(output):
         pages = Writer(folder, content).everything()
@@ -80,8 +82,10 @@ def _read(results: Path) -> tuple[History, list[Experiment], Path]:
         found = History(figures_frame([]), trials_frame([]), failures_frame([]), [])
         refused = error
     root = results_folder(results) if results.is_file() else results
-    experiments = read_experiments(root, found.problems) if root.is_dir() else []
-    experiments += unfinished(found.trials, {each.name for each in experiments})
+    experiments = []
+    if root.is_dir():
+        experiments = read_experiments(root, found.problems)
+        experiments += without_summary(found.trials, {each.name for each in experiments}, root)
     if refused and not experiments:
         raise refused
     found.problems[:] = dict.fromkeys(found.problems)  # two readers say the same of a folder

@@ -39,6 +39,7 @@ class Content(NamedTuple):
     root: Path
     found: History
     now: datetime
+    notice: str = ""
 
 
 class Writer:
@@ -124,6 +125,7 @@ class Writer:
                 changed = sum(each.key in verdicts for each in series)
                 shown.append((page, series[0], self._grid(series, verdicts), changed))
         return {
+            "notice": content.notice,
             "latest": content.latest,
             "suspicious": "suspicious" in verdicts.values(),
             "rows": [(change, series, self._sparkline(series)) for change, series in rows],
@@ -134,6 +136,7 @@ class Writer:
             "chosen": max(range(len(shown)), key=lambda place: shown[place][3], default=0),
             "hidden": len(self.by_page) - len(shown),
             "problems": len(content.found.problems),
+            "incomplete": [each.name for each in content.experiments if each.incomplete],
             "read": {"figures": len(content.found.figures), "commits": len(content.commits),
                      "series": len(content.series), "experiments": len(content.experiments),
                      "timelines": len(content.timelines[0])},

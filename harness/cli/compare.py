@@ -106,8 +106,8 @@ def compare(
             conclusions = [] if ran.is_interrupted else conclude(result)
             experiment_tables(result, make_console(), phases=phases, conclusions=conclusions)
     if ran.is_interrupted:
-        words = f"interrupted; go on with the same command and --resume {plan.name}"
-        Console(stderr=True).print(words, highlight=False)
+        words = f"interrupted, incomplete; go on with the same command and --resume {plan.name}"
+        Console(stderr=True).print(words, highlight=False, soft_wrap=True)
         ctx.exit(ExitCode.INTERRUPTED)
     if not any(cell.samples for cell in result.cells):
         ctx.exit(ExitCode.NOT_MEASURED)

@@ -119,7 +119,8 @@ def nightly(
 
     Each commit is kept whole once it is measured, so a run that was ended goes on where it was.
     Exit status: 0 no regression; 1 a regression that nobody has acknowledged; 2 wrong usage;
-    3 where something could not be measured or not be told, or another run is at work.
+    3 where something could not be measured or not be told, or another run is at work;
+    130 interrupted, whatever was found.
     """
     refuse_without_asv()
     checked(json_path, "--json")
@@ -182,6 +183,8 @@ def show(result: NightlyResult) -> None:
 
 
 def _status(result: NightlyResult) -> int:
+    if not result.is_complete:
+        return ExitCode.INTERRUPTED
     if result.has_regression:
         return ExitCode.WORSE
     incomplete = result.missing or any(each.reason for each in result.measured)

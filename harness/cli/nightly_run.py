@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -32,6 +32,8 @@ from harness.tracking.nightly.night import (
 from harness.tracking.nightly.result import MeasuredCommit, NightlyResult
 from harness.tracking.nightly.run_asv import Asv, repository
 from harness.tracking.triage import load
+
+INTERRUPTED = "The night was interrupted; what is left to measure waits for the next run."
 
 
 class NightProgress(ProgressBar):
@@ -85,6 +87,8 @@ class Night:
             reruns=staging / "again",
         )
         self._missing, self._notes = list[str](), unknown_keys(self._config)
+        self._tried, self._done = list[MeasuredCommit](), 0
+        self._is_interrupted = False
 
     def look(self) -> Looked:
         """Examine what is there. Raises ValueError where there is nothing."""
@@ -96,35 +100,50 @@ class Night:
         with only_run(self._output):
             machine = this_machine(self.place.results, self._machine)
             asv = Asv(self._config, self._output, machine.name)
-            tried = self._measure(asv, machine)
-            done, looked = self._measure_again(asv, self._look())
-            judgement = self._judge(looked)
-            result = NightlyResult(
-                machine=machine.name,
-                measured=tried,
-                alerts=judgement.alerts,
-                suspicious=judgement.suspicious,
-                states=judgement.states,
-                reruns=done,
-                dashboard=self._dashboard(),
-                missing=self._missing,
-                notes=self._notes,
-                problems=looked.problems if looked else [],
-                hardware=machine.hardware,
-                command=command_line(),
-                started=started,
-            )
+            looked: Looked | None = None
+            self._is_interrupted = True
+            with suppress(KeyboardInterrupt):
+                self._measure(asv, machine)
+                looked = self._measure_again(asv, self._look())
+                self._is_interrupted = False
+            if self._is_interrupted:
+                self._missing.append(INTERRUPTED)
+                # Now: the next interrupt may leave no time to judge what is there.
+                self._keep(self._result(machine, started, None, ""))
+                looked = self._look()
+            page = self._dashboard()
+            result = self._result(machine, started, looked, page)
             self._keep(result)
         return result
 
-    def _measure(self, asv: Asv, machine: Machine) -> list[MeasuredCommit]:
-        tried = list[MeasuredCommit]()
+    def _result(
+        self, machine: Machine, started: str, looked: Looked | None, page: str
+    ) -> NightlyResult:
+        judgement = self._judge(looked)
+        return NightlyResult(
+            machine=machine.name,
+            measured=self._tried,
+            alerts=judgement.alerts,
+            suspicious=judgement.suspicious,
+            states=judgement.states,
+            reruns=self._done,
+            dashboard=page,
+            missing=self._missing,
+            notes=self._notes,
+            problems=looked.problems if looked else [],
+            hardware=machine.hardware,
+            command=command_line(),
+            started=started,
+            is_complete=not self._is_interrupted,
+        )
+
+    def _measure(self, asv: Asv, machine: Machine) -> None:
         try:
             take_up(self.place)
             known = measured_commits(self.place.results, machine.name)
         except StoreError as error:
             self._missing.append(f"{error}. Nothing is measured before that is mended.")
-            return tried
+            return
         self._notes += [note for note in (machine.note, *known.notes) if note]
         commits = wanted(
             self.place.root, self.place.branches, self._commits, known.commits, known.lost
@@ -134,11 +153,10 @@ class Night:
             with NightProgress("measuring", len(commits), self._quiet) as bar:
                 for commit in commits:
                     bar.say(f"measuring {commit[:10]}")
-                    tried.append(measure_commit(asv, self.place, commit, self._bench))
-                    bar.on_commit(tried[-1])
+                    self._tried.append(measure_commit(asv, self.place, commit, self._bench))
+                    bar.on_commit(self._tried[-1])
         except StoreError as error:
             self._missing.append(f"{error}. What is left to measure waits for the next run.")
-        return tried
 
     def _doing(self, words: str) -> AbstractContextManager[object]:
         """Says on a terminal what takes its time and cannot tell how much."""
@@ -152,24 +170,24 @@ class Night:
             self._missing.append(str(error))
             return None
 
-    def _measure_again(self, asv: Asv, looked: Looked | None) -> tuple[int, Looked | None]:
-        """How many pairs, and what there is to see after them.
+    def _measure_again(self, asv: Asv, looked: Looked | None) -> Looked | None:
+        """What there is to see after the re-runs.
 
         What one pair says decides which is next: is there a change, and then, whose.
         """
-        done, tried = 0, list[tuple[str, str]]()
+        tried = list[tuple[str, str]]()
         while looked:
             again = self._measure_pair(asv, looked, tried)
             self._missing += again.missing
             tried += again.tried
-            done += again.done
+            self._done += again.done
             if again.done:
                 looked = self._look()
             if not again.tried:
                 if again.left:
                     self._notes.append(f"Waiting for a re-run (--reruns N): {again.left} more.")
                 break
-        return done, looked
+        return looked
 
     def _measure_pair(
         self, asv: Asv, looked: Looked, tried: list[tuple[str, str]]
@@ -205,7 +223,9 @@ class Night:
         try:
             with self._doing("writing the page"):
                 build(self._shown or self.place.results, self._output / "site",
-                      repository=self.place.root, triage=self._triage)  # fmt: skip
+                      repository=self.place.root, triage=self._triage,
+                      notice=f"Incomplete: {INTERRUPTED}" if self._is_interrupted else "",
+                      )  # fmt: skip
         except (ValueError, StoreError) as error:
             self._missing.append(f"no dashboard: {error}")
             return ""

@@ -10,6 +10,7 @@ from rich.console import Console
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session
+from harness.experiment.noise_result import NoiseResult, noise_result
 from harness.report.lists import noise_table
 from harness.report.terminal import make_console
 from harness.statistics.noise_floor import noise_floor
@@ -46,11 +47,20 @@ def noise(ctx: click.Context, /, **flags: Any) -> None:
     metric = plan.decide[0]
     samples = [cell.metrics[metric].samples for cell in result.cells if metric in cell.metrics]
     if len(samples) < len(cells) or ran.is_interrupted:
-        Console(stderr=True).print(
-            f"gcbench: not enough trials; go on with --resume {plan.name}", highlight=False
+        rounds = min((cell.samples for cell in result.cells), default=0)
+        session.write_json(
+            NoiseResult(
+                name=plan.name, metric=metric, cells=len(cells), rounds=rounds, is_complete=False
+            )
         )
+        why = "interrupted, incomplete" if ran.is_interrupted else "incomplete, not enough trials"
+        Console(stderr=True).print(
+            f"gcbench: {why}: {rounds} of {plan.rounds} rounds measured and no noise floor; "
+            f"go on with the same command and --resume {plan.name}",
+            highlight=False, soft_wrap=True,
+        )  # fmt: skip
         ctx.exit(ExitCode.INTERRUPTED if ran.is_interrupted else ExitCode.NOT_MEASURED)
     floor = noise_floor(np.array(samples, dtype=np.float64).T)
-    session.write_json(floor)
+    session.write_json(noise_result(plan.name, metric, floor))
     if session.shows_tables:
         noise_table(metric, floor, make_console())

@@ -171,7 +171,7 @@ def releases(
             show(result, tables)
     if interrupted:
         unwritten = f"; {image_path} is not written" if image_path else ""
-        stderr.print(f"interrupted; the trials are in {ran.store.folder}{unwritten}")
+        stderr.print(f"interrupted, incomplete; the trials are in {ran.store.folder}{unwritten}")
         ctx.exit(ExitCode.INTERRUPTED)
     if not any(cell.samples for cell in result.cells):
         ctx.exit(ExitCode.NOT_MEASURED)

@@ -14,6 +14,7 @@ from rich.console import Console
 from engines.nearest import nearest
 from engines.registry import ENGINES
 from harness.axes import Cell
+from harness.cli.interrupts import held_interrupts
 from harness.cli.options import take_axes, take_workloads
 from harness.cli.progress import TrialProgress
 from harness.experiment.grid import baselines, can_pause, cross, varying
@@ -28,7 +29,7 @@ from harness.experiment.plan import (
 from harness.experiment.result import ExperimentResult
 from harness.experiment.rounds import Compared, Outcomes, Precision
 from harness.experiment.run import Executor, PlanRun, Runner, TriedOut
-from harness.experiment.store import write_json
+from harness.experiment.store import INCOMPLETE, write_json
 from harness.metrics import METRICS
 from harness.trial.arrivals import comes_by_itself
 from harness.trial.spec import Mode
@@ -91,7 +92,8 @@ class Session:
             near = ", ".join(nearest(decide, known))
             raise ValueError(f"--decide {decide}: no metric that can decide; nearest: {near}")
         runner = self.runner
-        if resume and not (runner.output / resume / "plan.json").exists():
+        begun = (runner.output / resume / name for name in ("plan.json", INCOMPLETE))
+        if resume and not any(path.exists() for path in begun):
             raise ValueError(f"--resume {resume}: no experiment of this name in {runner.output}")
         chosen = baselines(cells, _parse_baseline(baseline))
         alone = {name for name, schedule in runner.schedules.items() if comes_by_itself(schedule)}
@@ -131,7 +133,8 @@ class Session:
 
     def summarise(self, ran: PlanRun) -> ExperimentResult:
         """What a run says, kept beside its trials."""
-        return self.runner.summarise(ran, command=command_line(), notes=self.notes)
+        with held_interrupts():
+            return self.runner.summarise(ran, command=command_line(), notes=self.notes)
 
     def write_json(self, value: Any) -> None:
         """Write what `--json` asked for, if it did."""

@@ -5,6 +5,7 @@ wants to see how far it is hands in a `Progress`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -114,32 +115,34 @@ class Runner:
         precise: Precision | None = None,
         progress: Progress | None = None,
     ) -> PlanRun:
-        """Run what is not stored yet; Ctrl-C leaves all that has ended.
+        """Run what is not stored yet; Ctrl-C leaves all that has ended, and a mark beside it.
 
         With ``precise`` it goes on past the plan's rounds until what ``compare`` gives is so, by
         default the plan's own comparisons. Raises StoreError where nothing can be kept.
         """
-        store = self._store(plan.name)
-        store.adopt_plan(plan)
+        store = RunStore(self.output, plan.name)
         progress = progress or _Unwatched()
-        stored = store.load_trials()
-        progress.skip(len(stored))
         rounds = Rounds(
             plan,
             store,
             self.executor.run,
             progress.on_trial,
             batch=self.executor.batch_size(plan.cells),
-            outcomes=stored,
         )
-        is_interrupted = False
-        try:
+        is_interrupted = True
+        with suppress(KeyboardInterrupt):
+            store.create()
+            store.adopt_plan(plan)
+            store.mark_incomplete()
+            self._keep_schedules(store)
+            rounds.outcomes |= store.load_trials()
+            progress.skip(len(rounds.outcomes))
             rounds.run(
                 compare or partial(summarise, plan, machine=Machine(), workloads=[], command=""),
                 precise or Precision(0.0, 0.0),
             )
-        except KeyboardInterrupt:
-            is_interrupted = True
+            store.mark_complete()
+            is_interrupted = False
         notes = list(store.warnings)
         if rounds.repeated:
             notes.append(f"{rounds.repeated} trials were repeated: the machine was too busy.")
@@ -159,12 +162,16 @@ class Runner:
             notes=said,
         )
         result = msgspec.structs.replace(result, is_complete=not ran.is_interrupted)
+        if ran.is_interrupted:
+            ran.store.mark_incomplete()  # it may have been interrupted before it could say so
         ran.store.save_experiment(result)
         return result
 
     def run_one(self, cell: Cell, mode: Mode, max_steps: int = 0) -> Outcome:
         """One trial by itself, kept like any other."""
-        store = self._store(self.new_name(f"run-{cell.workload}"))
+        store = RunStore(self.output, self.new_name(f"run-{cell.workload}"))
+        store.create()
+        self._keep_schedules(store)
         key = trial_key(1, 0, cell, mode)
         rows = str(store.rows_path(key)) if mode == "timing" else ""
         path = store.schedule_path(self.schedules[cell.workload].sha256)
@@ -194,12 +201,9 @@ class Runner:
                 return TriedOut(failures, is_interrupted=True)
         return TriedOut(failures, is_interrupted=False)
 
-    def _store(self, name: str) -> RunStore:
-        store = RunStore(self.output, name)
-        store.create()
+    def _keep_schedules(self, store: RunStore) -> None:
         for schedule in self.schedules.values():
             schedule.save(store.schedule_path(schedule.sha256))
-        return store
 
     def _trial(
         self, cell: Cell, schedule_path: Path, mode: Mode, max_steps: int, rows_path: str = ""

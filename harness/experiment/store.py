@@ -6,6 +6,7 @@ results/runs/<experiment>/plan.json             what was asked for, and its hash
                           rows/<key>-*.parquet  rows per request, step and collection
                           schedule-<hash>.npz   what was replayed
                           experiment.json       the summary, written last
+                          incomplete.txt        there as long as trials are missing
 ```
 """
 
@@ -38,6 +39,7 @@ from harness.files import (
 from harness.trial.spec import RESULT_SCHEMA, Mode, TrialFailure, TrialResult
 
 __all__ = [
+    "INCOMPLETE",
     "RunStore",
     "StoreError",
     "TrialKey",
@@ -48,6 +50,9 @@ __all__ = [
     "write_json",
     "write_rows",
 ]
+
+INCOMPLETE = "incomplete.txt"
+"""A file of this name stands in the folder of an experiment whose trials are not all there."""
 
 STORED_SCHEMA = f"gcbench.stored-trial/2 of {RESULT_SCHEMA}"
 PLAN_SCHEMA = "gcbench.plan/2"
@@ -135,6 +140,16 @@ class RunStore:
                 "give the options it was begun with, or begin a new one without its name"
             )
         return True
+
+    def mark_incomplete(self) -> None:
+        """Say in the folder that trials are missing, however the run may end. Raises StoreError."""
+        words = f"Trials are missing here; go on with the same command and --resume {self.name}\n"
+        write_whole(self.folder / INCOMPLETE, words.encode())
+
+    def mark_complete(self) -> None:
+        """Take that back: all trials have ended. Raises StoreError."""
+        with writing(self.folder):
+            (self.folder / INCOMPLETE).unlink(missing_ok=True)
 
     def schedule_path(self, schedule_sha256: str) -> Path:
         """Where the schedule with this hash is kept."""

@@ -5,6 +5,8 @@ from harness.axes import worth_mentioning
 from harness.experiment.result import ExperimentResult
 from harness.machine.describe import GIB, Machine
 
+INCOMPLETE = "interrupted before everything was measured: figures of the trials that had ended"
+
 _DEVICES = {
     "modelled": "modelled: a wait of modelled length stands for the accelerator; the host path is "
     "the real one",
@@ -24,6 +26,7 @@ def header(result: ExperimentResult) -> list[tuple[str, str]]:
     for said_elsewhere in ("device", "workload"):
         shared.pop(said_elsewhere, None)
     lines = [
+        ("incomplete", "" if result.is_complete else INCOMPLETE),
         ("experiment", result.name),
         ("machine", machine_words(result.machine)),
         ("interpreter", _interpreter_words(result)),

@@ -29,13 +29,25 @@ _MOST_ROWS = 12
 
 
 def nightly_headline(result: NightlyResult) -> str:
-    """The night in a line."""
+    """The night in a line; one that was interrupted is never called good."""
+    if not result.is_complete:
+        found = _found_words(result)
+        return f"✗ interrupted, incomplete{'; so far ' * bool(found)}{found}"
+    return _found_words(result) or _quiet_words(result)
+
+
+def _found_words(result: NightlyResult) -> str:
+    """What became worse, or ""."""
     open_ = [alert for alert in result.alerts if alert.is_regression]
     if open_:
         commits = "; ".join(fmt.one_of(_hashes(alert)) for alert in open_)
         if all(len(alert.plausible) == 1 for alert in open_):
             commits = commits.replace(";", ",")
         return f"▼ {_plural(len(open_), 'commit')} made something worse: {commits}"
+    return ""
+
+
+def _quiet_words(result: NightlyResult) -> str:
     if not result.is_judged:
         return "✗ no verdict: too few points yet to tell a change from none"
     if any(each.reason for each in result.measured):

@@ -70,7 +70,10 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NightlyResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a night knows at its end. ``states``: how many series stand in each."""
+    """Everything a night knows at its end. ``states``: how many series stand in each.
+
+    Not ``is_complete``: interrupted before all was measured.
+    """
 
     machine: str
     measured: list[MeasuredCommit]
@@ -85,6 +88,7 @@ class NightlyResult(msgspec.Struct, frozen=True, kw_only=True):
     hardware: dict[str, Any]
     command: str
     started: str
+    is_complete: bool = True
     schema: str = NIGHTLY_SCHEMA
 
     @property

@@ -260,6 +260,28 @@ def test_an_interrupted_comparison_says_so_wherever_it_is_read(gcbench, monkeypa
     assert "Interrupted" not in out
 
 
+def test_noise_that_was_interrupted_gives_no_floor(gcbench, tmp_path):
+    path = tmp_path / "answer.json"
+    gcbench.machine = Machine(interrupt_at=10)
+    status, out, err = gcbench("noise", *TINY, "--json", str(path))
+    assert (status, out) == (130, "")
+    assert "interrupted, incomplete: 4 of 14 rounds measured and no noise floor" in err
+    said = json.loads(path.read_text())
+    assert (said["schema"], said["is_complete"]) == ("gcbench.noise/1", False)
+    assert (said["rounds"], said["trial_cv"], said["sd_log_ratio"], said["mde"]) == (
+        4, None, None, {}
+    )  # fmt: skip
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert (folder / "incomplete.txt").read_text().endswith(f"--resume {folder.name}\n")
+    assert not json.loads((folder / "experiment.json").read_text())["is_complete"]
+    gcbench.machine = Machine()
+    status, *_ = gcbench("noise", *TINY, "--json", str(path), "--resume", folder.name)
+    said = json.loads(path.read_text())
+    assert (status, said["is_complete"], said["rounds"]) == (0, True, 14)
+    assert said["sd_log_ratio"] > 0
+    assert not (folder / "incomplete.txt").exists()
+
+
 @pytest.mark.parametrize("arguments", [PAIR, ["noise", *TINY], ["run", *TINY]])
 def test_files_are_complete_where_standard_output_is_full(
     gcbench, monkeypatch, tmp_path, arguments

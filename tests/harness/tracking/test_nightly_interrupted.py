@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 from examples import every
@@ -14,6 +15,7 @@ from planted_nights import EXACT, Nights
 
 from harness.files import StoreError
 from harness.tracking.nightly.lock import BusyError, marked, only_run
+from harness.tracking.nightly.result import NightlyResult
 from harness.tracking.nightly.staging import clear, land, stage, staged
 
 HERE = Path(__file__).parent
@@ -175,3 +177,25 @@ def test_a_full_disk_is_locked_too(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "(process unknown) is at work" in done.stdout
+
+
+def test_a_night_that_ctrl_c_ends_looks_incomplete_wherever_it_is_read(tmp_path):
+    nights = Nights(tmp_path / "toy", 3)
+    nights.plant([(EXACT, [[100, 0]] * 3)])
+    nights.paths[-1].unlink()
+    command = ["nightly", str(nights.folder / "asv.conf.json"), "--machine", "box",
+               "--json", str(tmp_path / "night.json"), "--output", str(nights.output)]  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, str(HERE.parent / "cli" / "interrupted_command.py"), "asv", *command],
+        env=os.environ | {"PYTHONPATH": PATH, "HOME": str(tmp_path)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 130, done.stderr
+    assert "✗ interrupted, incomplete" in done.stdout
+    for path in (tmp_path / "night.json", nights.output / "night.json"):
+        result = msgspec.json.decode(path.read_bytes(), type=NightlyResult)
+        assert not result.is_complete
+        assert any("interrupted" in sentence for sentence in result.missing)
+    assert "✗ interrupted, incomplete" in (nights.output / "night.md").read_text()
+    page = (nights.output / "site" / "index.html").read_text()
+    assert "Incomplete: The night was interrupted" in page

@@ -1,0 +1,124 @@
+"""Ctrl-C at any moment of a real experiment: nothing of it looks finished, and it can go on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from dashboards.site import build
+from harness.cli.interrupts import held_interrupts
+from harness.experiment.result import SCHEMA
+from harness.experiment.store import INCOMPLETE
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+TINY = ["--device", "null", "--num-requests", "4", "--output-lens", "4", "--batch-size", "4",
+        "--heap-objects", "0", "--representation", "list_of_lists"]  # fmt: skip
+COMPARE = ["compare", *TINY, "--gc", "default,disabled", "--delivery", "per_request"]
+MOMENTS = 20
+
+
+class Ended(NamedTuple):
+    """How a command has ended. ``operations``: how many there were that could be interrupted."""
+
+    status: int
+    out: str
+    err: str
+    operations: int
+
+
+def run(moment: int | str, folder: Path, *arguments: str) -> Ended:
+    """A command that is interrupted at one of its operations, or at none where that is below 0."""
+    words = [*arguments, "--json", f"{folder}.json", "--output", str(folder)]
+    done = subprocess.run(
+        [sys.executable, str(HERE / "interrupted_command.py"), str(moment), *words],
+        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    counted = int(folder.with_name(f"{folder.name}.operations").read_text())
+    return Ended(done.returncode, done.stdout, done.stderr, counted)
+
+
+def page(runs: Path) -> str:
+    """All that the overview and the heat map say of a folder of runs."""
+    site = runs.with_name(f"{runs.name}-site")
+    build(runs, site)
+    return "".join((site / name).read_text() for name in ("index.html", "heatmap.html"))
+
+
+def is_complete(path: Path) -> bool:
+    """What a result says of itself."""
+    result = json.loads(path.read_text())
+    assert result["schema"] == SCHEMA
+    return result["is_complete"]
+
+
+def interrupted_and_resumed(number: int, runs: Path, *arguments: str) -> bool:
+    """Interrupt a comparison and go on; whether trials were missing after the interruption."""
+    ended = run(number, runs, *arguments)
+    assert ended.status == 130
+    assert "interrupted" in ended.err
+    said = runs.with_name(f"{runs.name}.json")
+    experiment = next(runs.iterdir(), runs / "none yet") if runs.exists() else runs
+    are_missing = (experiment / INCOMPLETE).exists()
+    if are_missing:
+        assert not is_complete(said)
+        assert not is_complete(experiment / "experiment.json")
+        assert "incomplete" in page(runs)
+        assert "Interrupted before everything was measured." in ended.out
+        assert "Conclusions" not in ended.out
+        assert (
+            f"incomplete; go on with the same command and --resume {experiment.name}" in ended.err
+        )
+    else:
+        assert not said.exists()
+    again = ["--resume", experiment.name] if are_missing else []
+    assert run(-1, runs, *arguments, *again).status == 0
+    assert is_complete(said)
+    assert "incomplete" not in page(runs)
+    assert not list(runs.glob(f"*/{INCOMPLETE}"))
+    return are_missing
+
+
+@pytest.mark.parametrize("number", [6, 12])
+def test_an_interrupted_comparison_looks_so_and_goes_on(tmp_path, number):
+    few = [*COMPARE, "--rounds", "1", "--no-counting"]
+    assert interrupted_and_resumed(number, tmp_path / "runs", *few)
+
+
+@pytest.mark.slow
+def test_a_comparison_interrupted_at_twenty_moments_never_looks_finished(tmp_path):
+    all_modes = [*COMPARE, "--rounds", "3"]
+    whole = run(-1, tmp_path / "whole", *all_modes)
+    assert whole.status == 0
+    moments = np.linspace(0, whole.operations - 1, MOMENTS).astype(int).tolist()
+    missing = [
+        interrupted_and_resumed(number, tmp_path / f"runs-{number}", *all_modes)
+        for number in moments
+    ]
+    assert sum(missing) >= MOMENTS - 3, "only the first and the last operations miss no trial"
+
+
+def test_interrupts_wait_until_what_is_written_is_whole():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    reached = []
+
+    def write() -> None:
+        with held_interrupts():
+            os.kill(os.getpid(), signal.SIGINT)
+            reached.append("the end")
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            write()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert reached == ["the end"]
