@@ -36,6 +36,12 @@ class Trials:
             elif outcome.cell in self.timings:
                 self.timings[outcome.cell][key.round] = outcome
 
+    @property
+    def results(self) -> list[TrialResult]:
+        """All of them, timed and counted."""
+        timed = [result for rounds in self.timings.values() for result in rounds.values()]
+        return [*timed, *self.counted.values()]
+
     def samples(self, cell: Cell, metric: str) -> Samples:
         """A value per timing round, None where the round gave none."""
         rounds = self.timings[cell]

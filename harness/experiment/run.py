@@ -18,10 +18,11 @@ from harness.axes import Cell
 from harness.experiment.plan import Plan, Turn
 from harness.experiment.result import ExperimentResult, ReplayedWorkload
 from harness.experiment.rounds import Compared, Outcome, Outcomes, Precision, Rounds
-from harness.experiment.store import RunStore, new_name, trial_key
+from harness.experiment.same_origin import Launched, differences, launched
+from harness.experiment.store import RunStore, StoreError, new_name, trial_key
 from harness.experiment.summarise import summarise
 from harness.machine.describe import Machine, describe
-from harness.trial.spec import Mode, Trial, TrialFailure
+from harness.trial.spec import Mode, Trial, TrialFailure, TrialResult
 from workloads.schedule import Schedule
 
 INTERRUPTED = "Interrupted before everything was measured."
@@ -118,7 +119,8 @@ class Runner:
         """Run what is not stored yet; Ctrl-C leaves all that has ended, and a mark beside it.
 
         With ``precise`` it goes on past the plan's rounds until what ``compare`` gives is so, by
-        default the plan's own comparisons. Raises StoreError where nothing can be kept.
+        default the plan's own comparisons. Raises StoreError where nothing can be kept, or where
+        stored trials are of another machine, interpreter, code or dependency.
         """
         store = RunStore(self.output, plan.name)
         progress = progress or _Unwatched()
@@ -132,10 +134,12 @@ class Runner:
         is_interrupted = True
         with suppress(KeyboardInterrupt):
             store.create()
-            store.adopt_plan(plan)
+            if store.adopt_plan(plan):
+                rounds.outcomes |= store.load_trials()
+                self._keep_schedules(store)
+                self._refuse_others(store, rounds.outcomes)
             store.mark_incomplete()
             self._keep_schedules(store)
-            rounds.outcomes |= store.load_trials()
             progress.skip(len(rounds.outcomes))
             rounds.run(
                 compare or partial(summarise, plan, machine=Machine(), workloads=[], command=""),
@@ -204,6 +208,25 @@ class Runner:
     def _keep_schedules(self, store: RunStore) -> None:
         for schedule in self.schedules.values():
             schedule.save(store.schedule_path(schedule.sha256))
+
+    def _refuse_others(self, store: RunStore, outcomes: Outcomes) -> None:
+        """Raise StoreError where trials to come would be of another origin than those stored."""
+        stored: dict[Launched, list[TrialResult]] = {}
+        for outcome in outcomes.values():
+            if isinstance(outcome, TrialResult):
+                stored.setdefault(launched(outcome.cell), []).append(outcome)
+        for results in stored.values():
+            cell = msgspec.structs.replace(results[0].cell, heap_objects=0)
+            path = store.schedule_path(self.schedules[cell.workload].sha256)
+            (now,) = self.executor.run([self._trial(cell, path, "counts", _TRY_OUT_STEPS)])
+            if isinstance(now, TrialFailure):
+                continue  # it will fail again, and be said then
+            if found := next(filter(None, (differences(each, now) for each in results)), None):
+                raise StoreError(
+                    f"--resume {store.name}: its trials differ from what would be measured now in "
+                    f"{'; '.join(found)}; go back to what they were measured with, or begin a new "
+                    "experiment without --resume"
+                )
 
     def _trial(
         self, cell: Cell, schedule_path: Path, mode: Mode, max_steps: int, rows_path: str = ""

@@ -19,6 +19,7 @@ from harness.experiment.result import (
     ReplayedWorkload,
     cell_id,
 )
+from harness.experiment.same_origin import mixed
 from harness.experiment.same_work import other_work
 from harness.experiment.store import TrialKey
 from harness.machine.describe import Machine
@@ -53,9 +54,11 @@ def summarise(
     more += _moved_by_the_probe(trials, ids)
     more += _not_as_scheduled(trials, ids)
     differing = other_work(plan, trials, ids)
-    more += differing.sentences
-    more += _left_out(trials.invalid)
-    compared, missing = _comparisons(plan, trials, ids, group_of, differing.cells)
+    blended = mixed(trials.results)
+    more += [*differing.sentences, *blended, *_left_out(trials.invalid)]
+    compared, missing = [], list[str]()
+    if not blended:
+        compared, missing = _comparisons(plan, trials, ids, group_of, differing.cells)
     more += missing
     commits = {r.code_commit for rounds in trials.timings.values() for r in rounds.values()}
     return ExperimentResult(

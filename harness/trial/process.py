@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-import engines
 from engines.protocol import (
     EngineClass,
     EngineDeadError,
@@ -29,8 +28,6 @@ from harness.collector.on_wait import busy_hook
 from harness.collector.probe import Events
 from harness.collector.result import ProcessResult
 from harness.files import StoreError, writing
-from harness.machine.describe import code_identity
-from harness.machine.interpreter import this_interpreter
 from harness.trial.answers import Answers
 from harness.trial.arrivals import comes_by_itself
 from harness.trial.client import Client, warm_up
@@ -199,7 +196,9 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
     measured = compute_metrics(observation, trial.mode)
     if trial.rows_path:
         _write_rows(trial.rows_path, observation)
-    root, commit = code_identity(Path(engines.__file__).resolve().parents[1])
+    # Only now: what is imported before the window is part of the heap that is measured.
+    from harness.trial.origin import origin
+
     return TrialResult(
         cell=cell,
         mode=trial.mode,
@@ -211,9 +210,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         finish_sha256=answers.let_go().finish,
         lengths_sha256=answers.let_go().lengths,
         is_scripted=engine.is_scripted,
-        interpreter=str(this_interpreter()),
-        code_root=root,
-        code_commit=commit,
+        **origin(engine_class.package),
         wall_seconds=time.perf_counter() - began,
         step_host_ns=observation.host_ns.tolist() if trial.slice_steps else [],
         steady_state=measured.steady_state,

@@ -11,6 +11,7 @@ from engines.protocol import Setting
 from harness.axes import Cell
 from harness.collector.callers import CollectorCall
 from harness.collector.result import ProcessResult
+from harness.machine.describe import Machine
 
 TRIAL_SCHEMA = "gcbench.trial/1"
 RESULT_SCHEMA = "gcbench.trial-result/1"
@@ -55,6 +56,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     The hashes are over all requests' tokens, finish reasons, numbers of tokens and texts; that of
     texts is "" where there is no detokenizer. Where ``is_scripted``, tokens are the same in every
     engine; where not, lengths are what can agree.
+    ``code_sha256`` is over the files that decide figures, ``dependencies`` are versions by name;
+    with ``machine``, ``interpreter`` and ``code_commit`` they say what a figure is of.
     ``step_host_ns``: host time of each step, where the window had slices.
     ``steady_state``: its steps, or why there is none; ``delivered``: whether requests arrived as
     scheduled, "" where none came by themselves. ``engine_state``: the engine's switches as read
@@ -75,6 +78,9 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     interpreter: str
     code_root: str
     code_commit: str
+    code_sha256: str = ""
+    dependencies: dict[str, str] = {}
+    machine: Machine | None = None
     wall_seconds: float
     step_host_ns: list[int] = []
     steady_state: str = ""
