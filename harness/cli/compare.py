@@ -6,7 +6,7 @@ import click
 from rich.console import Console
 
 from harness.cli.exit_codes import ExitCode
-from harness.cli.options import axis_options, run_options, workload_options
+from harness.cli.options import axis_options, run_options, wait_quiet_option, workload_options
 from harness.cli.session import Session
 from harness.experiment.plan import counting_modes
 from harness.experiment.rounds import Precision
@@ -74,6 +74,7 @@ _COUNTING: tuple[Mode, ...] = (
 )
 @click.option("--fail-on", type=click.Choice(["worse"]), help="Exit 1 if any cell is.")
 @click.option("--resume", default="", metavar="NAME", help="Go on with an experiment.")
+@wait_quiet_option
 @run_options
 @click.pass_context
 def compare(

@@ -16,7 +16,7 @@ from engines.registry import ENGINES
 from harness.axes import AXES, Cell
 from harness.cli.exit_codes import ExitCode
 from harness.cli.gate_run import GateRun
-from harness.cli.options import axis_options, run_options, workload_options
+from harness.cli.options import axis_options, run_options, wait_quiet_option, workload_options
 from harness.cli.session import Session, checked, command_line
 from harness.collector.policy import parse_policy
 from harness.experiment.grid import varying
@@ -104,6 +104,7 @@ Examples:
     metavar="FILE",
     help="Figures of HEAD for that action: FILE.smaller.json and FILE.bigger.json.",
 )
+@wait_quiet_option
 @run_options
 @click.pass_context
 def gate(
@@ -139,6 +140,7 @@ def gate(
     cells = _cells(session, not_meant)
     for commit in (base, head):
         find_commit(repo, commit, engine.package)  # refused before a folder is made
+    session.look_around()
     name = session.runner.new_name("gate")
     code = (output / name / "code").resolve()
     trees = [
@@ -168,6 +170,8 @@ def gate(
         conclusions=conclude_gate(found.judged.cells),
         notes=[*notes, *found.judged.notes],
         command=command_line(),
+        surroundings=session.surroundings,
+        timed_seconds=found.timed_seconds,
     )
     write_json(output / name / "gate.json", result)
     try:

@@ -19,11 +19,12 @@ from harness.trial.spec import TrialFailure
 
 
 class Found(NamedTuple):
-    """What came of the trials."""
+    """What came of the trials. ``timed_seconds``: how long the timed rounds took."""
 
     judged: Judged
     failures: list[TrialFailure]
     is_interrupted: bool
+    timed_seconds: float = 0.0
 
 
 class GateRun(NamedTuple):
@@ -87,7 +88,8 @@ class GateRun(NamedTuple):
         if measured[-1].is_interrupted:
             judged.missing.append(INTERRUPTED)
         failures = [failure for each in trials for failure in each.failures]
-        return Found(judged, failures, measured[-1].is_interrupted)
+        seconds = measured[1].seconds if timed is not None and len(measured) > 1 else 0.0
+        return Found(judged, failures, measured[-1].is_interrupted, seconds)
 
     def _plan(
         self, session: Session, name: str, pairs: Sequence[Pair], with_controls: bool = False

@@ -142,9 +142,10 @@ def _explanation(error: Exception) -> tuple[str, ExitCode]:
         return (sentence, ExitCode.WRONG_USAGE) if sentence else _internal_error(error)
     # Imported only now: with too little memory these imports would be the next to fail.
     from engines.protocol import EngineDeadError
+    from harness.cli.quiet import BusyMachineError
     from harness.files import StoreError
 
-    if isinstance(error, EngineDeadError):
+    if isinstance(error, (EngineDeadError, BusyMachineError)):
         return str(error), ExitCode.NOT_MEASURED
     if isinstance(error, (ValueError, StoreError)):
         return str(error), ExitCode.WRONG_USAGE

@@ -8,11 +8,11 @@ import numpy as np
 from rich.console import Console
 
 from harness.cli.exit_codes import ExitCode
-from harness.cli.options import axis_options, run_options, workload_options
+from harness.cli.options import axis_options, run_options, wait_quiet_option, workload_options
 from harness.cli.session import Session
 from harness.experiment.noise_result import NoiseResult, noise_result
-from harness.report.lists import noise_table
-from harness.report.terminal import make_console
+from harness.report.lists import noise_pairs, noise_table
+from harness.report.terminal import make_console, print_pairs
 from harness.statistics.noise_floor import noise_floor
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 
@@ -31,6 +31,7 @@ Examples:
 @click.option("--rounds", default=14, show_default=True, help="Interleaved rounds.")
 @click.option("--decide", default="", metavar="METRIC", help="Metric to look at.")
 @click.option("--resume", default="", metavar="NAME", help="Go on with an experiment.")
+@wait_quiet_option
 @run_options
 @click.pass_context
 def noise(ctx: click.Context, /, **flags: Any) -> None:
@@ -61,6 +62,10 @@ def noise(ctx: click.Context, /, **flags: Any) -> None:
         )  # fmt: skip
         ctx.exit(ExitCode.INTERRUPTED if ran.is_interrupted else ExitCode.NOT_MEASURED)
     floor = noise_floor(np.array(samples, dtype=np.float64).T)
-    session.write_json(noise_result(plan.name, metric, floor))
+    session.write_json(noise_result(plan.name, metric, floor, result.surroundings))
     if session.shows_tables:
-        noise_table(metric, floor, make_console())
+        console = make_console()
+        print_pairs(noise_pairs(result.surroundings), console)
+        # What an earlier run has measured has not been waited for now.
+        per_round = 0.0 if flags["resume"] else ran.seconds / plan.rounds
+        noise_table(metric, floor, console, per_round)

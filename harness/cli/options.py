@@ -105,6 +105,12 @@ def run_options(command: Command) -> Command:
     return command
 
 
+def wait_quiet_option(command: Command) -> Command:
+    """Adds the flag of the commands whose figures another program's work would spoil."""
+    words = "Wait until nobody else works here, as long as that at most: 90s, 10m, 1h."
+    return click.option("--wait-quiet", default="", metavar="TIME", help=words)(command)
+
+
 def take_axes(flags: dict[str, Any]) -> dict[str, list[Value]]:
     """Take the axes out of a command's flags, in the order of the grid."""
     return {axis: flags.pop(axis) for axis in AXES}

@@ -19,7 +19,7 @@ from engines.vllm.releases import (
     within,
 )
 from harness.cli.exit_codes import ExitCode
-from harness.cli.options import axis_options, run_options, workload_options
+from harness.cli.options import axis_options, run_options, wait_quiet_option, workload_options
 from harness.cli.session import Session, checked
 from harness.experiment.plan import counting_modes
 from harness.experiment.result import ExperimentResult
@@ -102,6 +102,7 @@ Examples:
     gc=["as_is", "freeze", "default"],
 )  # fmt: skip
 @workload_options
+@wait_quiet_option
 @run_options
 @click.pass_context
 def releases(

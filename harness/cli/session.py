@@ -17,6 +17,7 @@ from harness.axes import Cell
 from harness.cli.interrupts import held_interrupts
 from harness.cli.options import take_axes, take_workloads
 from harness.cli.progress import TrialProgress
+from harness.cli.quiet import parse_limit, wait_and_say
 from harness.experiment.grid import baselines, can_pause, cross, varying
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.plan import (
@@ -30,6 +31,8 @@ from harness.experiment.result import ExperimentResult
 from harness.experiment.rounds import Compared, Outcomes, Precision
 from harness.experiment.run import Executor, PlanRun, Runner, TriedOut
 from harness.experiment.store import INCOMPLETE, write_json
+from harness.experiment.watch import Watch
+from harness.machine.other_work import Surroundings
 from harness.metrics import METRICS
 from harness.trial.arrivals import comes_by_itself
 from harness.trial.spec import Mode
@@ -44,8 +47,10 @@ class Session:
         self._json_path = checked(flags.pop("json_path"), "--json")
         self._quiet: bool = flags.pop("quiet")
         self.shows_tables = not self._quiet and self._json_path != "-"
+        self._wait_seconds = parse_limit(flags.pop("wait_quiet", ""))
         seed, output = flags.pop("seed"), flags.pop("output")
         executor = _executor(flags.pop("trial_timeout"))
+        self._watch = Watch() if isinstance(executor, LocalExecutor) else None
         axes = take_axes(flags)
         workloads = take_workloads(axes, flags)
         schedules = {each.name: each.realise(seed) for each in workloads}
@@ -82,7 +87,10 @@ class Session:
         counting: Sequence[Mode] = (),
         repeats: int = 1,
     ) -> Plan:
-        """A plan over the cells. Raises ValueError where the flags contradict them."""
+        """A plan over the cells, made once the machine is quiet where that was asked for.
+
+        Raises ValueError where the flags contradict the cells, BusyMachineError as `look_around`.
+        """
         if rounds < 1:
             raise ValueError(f"--rounds {rounds}: must be at least 1")
         if repeats < 1:
@@ -100,6 +108,7 @@ class Session:
         blocks = beside_baseline(
             cells, chosen, lambda cell: cell.workload not in alone and can_pause(cell)
         )
+        self.look_around()
         return Plan(
             name=resume or runner.new_name(next(iter(runner.schedules))),
             cells=cells,
@@ -115,6 +124,20 @@ class Session:
             slice_steps=SLICE_STEPS if blocks else 0,
         )
 
+    def look_around(self) -> None:
+        """See how busy the machine is before the first trial, and wait where that was asked for.
+
+        Raises BusyMachineError where it does not become quiet.
+        """
+        if self._watch is not None and not self._watch.has_looked:
+            seconds = self._wait_seconds
+            self._watch.look(wait_and_say(seconds, quiet=self._quiet) if seconds else None)
+
+    @property
+    def surroundings(self) -> Surroundings | None:
+        """What else this machine did; None where trials run elsewhere."""
+        return self._watch.surroundings() if self._watch is not None else None
+
     def try_out(self, cells: Sequence[Cell]) -> TriedOut:
         """Which of the cells cannot be run at all."""
         with Console(stderr=True, quiet=self._quiet).status("trying each cell"):
@@ -127,14 +150,21 @@ class Session:
         compare: Callable[[Outcomes], Compared] | None = None,
     ) -> PlanRun:
         """Run what is not stored yet, while somebody looks on."""
+        if self._watch is not None:
+            self._watch.begin()
         total = plan.rounds * sum(map(len, plan.timed)) + len(exact_turns(plan))
         with TrialProgress(total, varying(plan.cells), self._quiet) as progress:
-            return self.runner.run(plan, compare, precise, progress)
+            ran = self.runner.run(plan, compare, precise, progress)
+        if self._watch is not None:
+            self._watch.add(ran.outcomes.values())
+        return ran
 
     def summarise(self, ran: PlanRun) -> ExperimentResult:
         """What a run says, kept beside its trials."""
         with held_interrupts():
-            return self.runner.summarise(ran, command=command_line(), notes=self.notes)
+            return self.runner.summarise(
+                ran, command=command_line(), notes=self.notes, surroundings=self.surroundings
+            )
 
     def write_json(self, value: Any) -> None:
         """Write what `--json` asked for, if it did."""

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from harness.machine.other_work import Surroundings
 from harness.statistics.noise_floor import NoiseFloor
 
 NOISE_SCHEMA = "gcbench.noise/1"
@@ -21,9 +22,13 @@ class NoiseResult(msgspec.Struct, frozen=True, kw_only=True):
     sd_log_ratio: float | None = None
     mde: dict[int, float] = {}
     is_complete: bool = True
+    surroundings: Surroundings | None = None
     schema: str = NOISE_SCHEMA
 
 
-def noise_result(name: str, metric: str, floor: NoiseFloor) -> NoiseResult:
+def noise_result(
+    name: str, metric: str, floor: NoiseFloor, surroundings: Surroundings | None
+) -> NoiseResult:
     """A floor with what it is of."""
-    return NoiseResult(name=name, metric=metric, **msgspec.structs.asdict(floor))
+    of = msgspec.structs.asdict(floor)
+    return NoiseResult(name=name, metric=metric, surroundings=surroundings, **of)

@@ -8,6 +8,7 @@ from engines.protocol import Setting
 from harness.axes import Cell
 from harness.collector.result import ProcessResult
 from harness.machine.describe import Machine
+from harness.machine.other_work import Surroundings
 from harness.statistics.verdict import Verdict
 from harness.trial.spec import TrialFailure
 
@@ -108,6 +109,7 @@ class ExperimentResult(msgspec.Struct, frozen=True, kw_only=True):
     ``decide``: the metrics that decide, one for each kind of group. ``code_commits``: those that
     the engines came from.
     Not ``is_complete``: interrupted, and of the trials that had ended by then.
+    ``surroundings``: what else the machine did, where it was this one.
     """
 
     name: str
@@ -123,6 +125,7 @@ class ExperimentResult(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     code_commits: list[str]
     is_complete: bool = True
+    surroundings: Surroundings | None = None
     schema: str = SCHEMA
 
 

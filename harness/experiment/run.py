@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -22,6 +23,7 @@ from harness.experiment.same_origin import Launched, differences, launched
 from harness.experiment.store import RunStore, StoreError, new_name, trial_key
 from harness.experiment.summarise import summarise
 from harness.machine.describe import Machine, describe
+from harness.machine.other_work import Surroundings
 from harness.trial.spec import Mode, Trial, TrialFailure, TrialResult
 from workloads.schedule import Schedule
 
@@ -54,13 +56,17 @@ class Progress(Protocol):
 
 
 class PlanRun(NamedTuple):
-    """What a plan's trials gave, what there is to say of how, and where they are kept."""
+    """What a plan's trials gave, what there is to say of how, and where they are kept.
+
+    ``seconds``: how long it took.
+    """
 
     plan: Plan
     outcomes: Outcomes
     notes: list[str]
     store: RunStore
     is_interrupted: bool
+    seconds: float = 0.0
 
 
 class TriedOut(NamedTuple):
@@ -131,7 +137,7 @@ class Runner:
             progress.on_trial,
             batch=self.executor.batch_size(plan.cells),
         )
-        is_interrupted = True
+        is_interrupted, began = True, monotonic()
         with suppress(KeyboardInterrupt):
             store.create()
             if store.adopt_plan(plan):
@@ -150,10 +156,16 @@ class Runner:
         notes = list(store.warnings)
         if rounds.repeated:
             notes.append(f"{rounds.repeated} trials were repeated: the machine was too busy.")
-        return PlanRun(plan, rounds.outcomes, notes, store, is_interrupted)
+        seconds = monotonic() - began
+        return PlanRun(plan, rounds.outcomes, notes, store, is_interrupted, seconds)
 
     def summarise(
-        self, ran: PlanRun, *, command: str, notes: Sequence[str] = ()
+        self,
+        ran: PlanRun,
+        *,
+        command: str,
+        notes: Sequence[str] = (),
+        surroundings: Surroundings | None = None,
     ) -> ExperimentResult:
         """What a run says, kept beside its trials; ``notes`` are said besides its own."""
         said = [INTERRUPTED] * ran.is_interrupted + [*ran.notes, *notes]
@@ -165,7 +177,9 @@ class Runner:
             command=command,
             notes=said,
         )
-        result = msgspec.structs.replace(result, is_complete=not ran.is_interrupted)
+        result = msgspec.structs.replace(
+            result, is_complete=not ran.is_interrupted, surroundings=surroundings
+        )
         if ran.is_interrupted:
             ran.store.mark_incomplete()  # it may have been interrupted before it could say so
         ran.store.save_experiment(result)

@@ -1,12 +1,12 @@
 """What a comparison says, in a few sentences."""
 
-import math
 from collections.abc import Sequence
 
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.format import count, percent
 from harness.machine.interpreter import VERSIONS, dotted
 from harness.metrics import METRICS
+from harness.report.power import what_it_takes
 from harness.report.summary import median
 from harness.statistics.paired_ratio import MIN_ROUNDS
 
@@ -53,6 +53,8 @@ def _best_first(comparison: Comparison) -> float:
 def _headline(comparisons: Sequence[Comparison]) -> str:
     best = next((c for c in comparisons if c.verdict == "better"), None)
     if best is None:
+        if all(c.verdict == "inconclusive" for c in comparisons):
+            return f"This run does not tell whether anything beats {comparisons[0].baseline}."
         return f"Nothing was found to beat {comparisons[0].baseline}."
     low, high = (percent(bound - 1, signed=True) for bound in best.ci95)
     return (
@@ -97,17 +99,8 @@ def _open_questions(comparisons: Sequence[Comparison], tolerance: float) -> list
     if not unresolved:
         return []
     hardest = max(unresolved, key=lambda c: c.mde)
-    return [f"Not resolved: {_names(unresolved)}; {_what_it_takes(hardest, tolerance)}."]
-
-
-def _what_it_takes(comparison: Comparison, tolerance: float) -> str:
-    """The detectable effect falls with the root of the rounds, or a little faster."""
-    found = f"{comparison.rounds} rounds find a change of {percent(comparison.mde)}"
-    if comparison.mde <= tolerance:
-        return f"{found}, and this one lies at the edge of the tolerance; more rounds narrow it"
-    fewer = math.log1p(comparison.mde) / math.log1p(tolerance)
-    needed = math.ceil(comparison.rounds * fewer**2)
-    return f"{found}, one of {_rough(tolerance)} takes about {needed:,}"
+    takes = what_it_takes(hardest.rounds, hardest.mde, tolerance)
+    return [f"Not resolved: {_names(unresolved)}; {takes}."]
 
 
 def _too_few_rounds(comparisons: Sequence[Comparison]) -> list[str]:

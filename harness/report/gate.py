@@ -4,9 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from harness import format as fmt
 from harness.experiment.result import Comparison
+from harness.report.gate_power import power_words, settles_no_times
 from harness.report.header import machine_words
 from harness.report.markdown import table_markdown
 from harness.report.markdown_escape import code_block, code_span, escaped
+from harness.report.power import surroundings_words
 from harness.report.summary import VERDICTS, trial_failure_lines
 from harness.report.table import PlainTable, Row
 from harness.tracking.gate.result import (
@@ -33,8 +35,14 @@ _VARYING = ["representation", "delivery", "gc", "release"]
 def gate_header(result: GateResult) -> list[tuple[str, str]]:
     """What the figures are of, as (label, words)."""
     trees = [("base", result.base), ("head", result.head)]
-    lines = [(label, f"{tree.label}  {tree.subject}") for label, tree in trees]
+    surroundings = result.surroundings
+    lines = [
+        ("attention", settles_no_times(result)),
+        ("surroundings", "" if surroundings is None else surroundings_words(surroundings)),
+    ]
+    lines += [(label, f"{tree.label}  {tree.subject}") for label, tree in trees]
     lines += [
+        ("power", power_words(result)),
         ("machine", machine_words(result.machine)),
         ("workload", ", ".join(each.name for each in result.workloads)),
         ("command", result.command),
@@ -107,6 +115,8 @@ def gate_markdown(result: GateResult) -> str:
     What commits and their code say is shown as it stands: no markup comes of it.
     """
     parts = [f"### gcbench gate: {headline(result)}"]
+    if attention := settles_no_times(result):
+        parts.append(f"**Attention**: {escaped(attention)}")
     titled = (
         ("", findings(result)),
         ("Trials without a result", gate_failure_lines(result)),

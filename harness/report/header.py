@@ -4,6 +4,7 @@ from harness import format as fmt
 from harness.axes import worth_mentioning
 from harness.experiment.result import ExperimentResult
 from harness.machine.describe import GIB, Machine
+from harness.report.power import settles_nothing, surroundings_words
 
 INCOMPLETE = "interrupted before everything was measured: figures of the trials that had ended"
 
@@ -25,8 +26,11 @@ def header(result: ExperimentResult) -> list[tuple[str, str]]:
     devices = dict.fromkeys(str(cell.axes.get("device", "")) for cell in result.cells)
     for said_elsewhere in ("device", "workload"):
         shared.pop(said_elsewhere, None)
+    surroundings = result.surroundings
     lines = [
         ("incomplete", "" if result.is_complete else INCOMPLETE),
+        ("attention", settles_nothing(result)),
+        ("surroundings", "" if surroundings is None else surroundings_words(surroundings)),
         ("experiment", result.name),
         ("machine", machine_words(result.machine)),
         ("interpreter", _interpreter_words(result)),

@@ -8,6 +8,8 @@ from rich.text import Text
 
 from harness import format as fmt
 from harness.machine.doctor.finding import Finding
+from harness.machine.other_work import Surroundings
+from harness.report.power import detects, surroundings_words
 from harness.report.table import PlainTable
 from harness.report.terminal import WIDTH, print_table
 from harness.statistics.noise_floor import NoiseFloor
@@ -30,8 +32,24 @@ def doctor_table(findings: Iterable[Finding], console: Console) -> None:
     console.print(Text(f"{levels.count('bad')} bad, {levels.count('warn')} to watch"))
 
 
-def noise_table(metric: str, floor: NoiseFloor, console: Console) -> None:
-    """Print what equal cells differ by on this machine, and what change it can thus find."""
+def noise_pairs(surroundings: Surroundings | None) -> list[tuple[str, str]]:
+    """How busy the machine was, as (label, words); nothing where that is not known."""
+    if surroundings is None:
+        return []
+    lines = [("surroundings", surroundings_words(surroundings))]
+    if surroundings.is_busy:
+        words = "this run settles nothing about a quiet machine: this is the noise of a busy one"
+        lines.insert(0, ("attention", f"{words} (--wait-quiet 10m waits for a quiet one)"))
+    return lines
+
+
+def noise_table(
+    metric: str, floor: NoiseFloor, console: Console, seconds_per_round: float = 0.0
+) -> None:
+    """Print what equal cells differ by on this machine, and what change it can thus find.
+
+    ``seconds_per_round``: how long a round of the two takes, 0 where that is not known.
+    """
     rows = [
         ("single trials, coefficient of variation", fmt.percent(floor.trial_cv)),
         (
@@ -39,7 +57,12 @@ def noise_table(metric: str, floor: NoiseFloor, console: Console) -> None:
             f"{floor.sd_log_ratio:.4f}",
         ),
     ]
-    found = [(f"change found 8 times of 10 in {n} rounds", f"±{fmt.percent(mde)}")
+
+    def rounds(number: int) -> str:
+        minutes = number * seconds_per_round / 60
+        return f"{number} rounds" + (f", {minutes:.1f} min" if minutes else "")
+
+    found = [(f"change found 8 times of 10 in {rounds(n)}", detects(mde))
              for n, mde in sorted(floor.mde.items())]  # fmt: skip
     title = f"Noise of {metric} over {floor.rounds} rounds of {floor.cells} equal cells"
     print_table(PlainTable(title, ("", ""), [rows, found]), console)

@@ -174,14 +174,20 @@ def self_test_table(rows: Sequence[SelfTest]) -> PlainTable:
     """What the detector is worth at the noise of each series; of rows that could be tested."""
     columns = ("series", "points", "noise", "false", *(
         f"{fmt.percent(step)[:-4]} % found\nwithin {'/'.join(map(str, WITHIN))}" for step in STEPS
-    ))  # fmt: skip
+    ), "nights to\nhalf of them")  # fmt: skip
     return PlainTable(
         "The detector at this history's own noise (simulated)",
         columns,
         [[_self_test_row(row) for row in rows]],
         "false: histories of 60 nights without a change in which there is an alert; found: steps "
-        "with an alert within so many nights, by the nights alone",
+        "with an alert within so many nights, by the nights alone; nights to half of them: after "
+        f"how many half of the steps of {_steps_words()} % are found (– : not within "
+        f"{max(WITHIN)})",
     )
+
+
+def _steps_words() -> str:
+    return "/".join(f"{100 * step:g}" for step in STEPS)
 
 
 def _self_test_row(row: SelfTest) -> Row:
@@ -189,7 +195,9 @@ def _self_test_row(row: SelfTest) -> Row:
     found = ("/".join(f"{100 * share:.0f}" for share in shares[step]) + " %" for step in STEPS)
     label = _label(row.metric, row.series)
     figures = (fmt.percent(row.noise), fmt.percent(row.false_alerts))
-    return (label, str(row.points), *figures, *found)
+    delays = row.nights or {}
+    nights = "/".join(str(delays.get(step) or fmt.MISSING) for step in STEPS)
+    return (label, str(row.points), *figures, *found, nights)
 
 
 def _row(each: ChangedSeries) -> Row:

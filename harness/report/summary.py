@@ -15,6 +15,7 @@ from harness.experiment.result import (
 )
 from harness.metrics import METRICS
 from harness.report.header import varying_axes
+from harness.report.power import detects
 from harness.report.table import PlainTable, Row
 from harness.statistics.verdict import Verdict
 from harness.trial.spec import TrialFailure
@@ -215,5 +216,5 @@ def _verdict_row(comparison: Comparison) -> Row:
         fmt.ratio(comparison.ratio),
         f"{fmt.ratio(low)}–{fmt.ratio(high)}",
         VERDICTS[comparison.verdict],
-        f"±{fmt.percent(comparison.mde)}",
+        detects(comparison.mde),
     )

@@ -68,6 +68,11 @@ class Observation(NamedTuple):
         passed = np.bincount(step[counts], events.duration_ns[counts], len(start))
         return np.minimum(passed.astype(np.int64), self.host_ns)
 
+    @property
+    def waited_share(self) -> float:
+        """Of the window, the time in which others had the core of a step under way."""
+        return float(self.column("waited_ns").sum() / self.window_ns) if self.window_ns else 0.0
+
     def phase(self, name: str) -> Int64Array:
         """Length of a phase in each step."""
         end = 1 + PHASES.index(name)

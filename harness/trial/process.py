@@ -212,6 +212,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         is_scripted=engine.is_scripted,
         **origin(engine_class.package),
         wall_seconds=time.perf_counter() - began,
+        waited_share=observation.waited_share if run_queue.tells else None,
         step_host_ns=observation.host_ns.tolist() if trial.slice_steps else [],
         steady_state=measured.steady_state,
         delivered=measured.delivered,

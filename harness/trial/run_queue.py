@@ -11,12 +11,13 @@ class RunQueue:
     """Of the thread that enters it, if ``is_told``; what it sleeps by itself is not counted.
 
     The second figure of ``/proc/thread-self/schedstat`` (Linux, Documentation/scheduler/
-    sched-stats). Another guest of the same host is not seen.
+    sched-stats). Another guest of the same host is not seen. ``tells``: whether it has counted.
     """
 
     def __init__(self, *, is_told: bool = True) -> None:
         self._is_told = is_told
         self._file = -1
+        self.tells = False
 
     def __enter__(self) -> Self:
         if not self._is_told:
@@ -25,6 +26,7 @@ class RunQueue:
             self._file = os.open(PATH, os.O_RDONLY | os.O_CLOEXEC)
             if not os.pread(self._file, 64, 0).strip():
                 self.__exit__()
+        self.tells = self._file >= 0
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -58,7 +58,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     engine; where not, lengths are what can agree.
     ``code_sha256`` is over the files that decide figures, ``dependencies`` are versions by name;
     with ``machine``, ``interpreter`` and ``code_commit`` they say what a figure is of.
-    ``step_host_ns``: host time of each step, where the window had slices.
+    ``waited_share``: of the window, while the trial was ready and another had its core; None where
+    nobody tells. ``step_host_ns``: host time of each step, where the window had slices.
     ``steady_state``: its steps, or why there is none; ``delivered``: whether requests arrived as
     scheduled, "" where none came by themselves. ``engine_state``: the engine's switches as read
     back from it, where it can be asked. ``collector_calls``: in mode ``leaks``, the lines that
@@ -82,6 +83,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     dependencies: dict[str, str] = {}
     machine: Machine | None = None
     wall_seconds: float
+    waited_share: float | None = None
     step_host_ns: list[int] = []
     steady_state: str = ""
     delivered: str = ""

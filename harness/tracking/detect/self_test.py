@@ -25,8 +25,10 @@ _BEFORE = 30
 class SelfTest(NamedTuple):
     """``false_alerts``: share of 60-night histories without a change in which there is an alert.
 
-    ``found[step][n]``: share of steps found within ``WITHIN[n]`` nights. None where ``why`` says
-    why not: too few points, values that are not above 0, or an exact metric, which needs none.
+    ``found[step][n]``: share of steps found within ``WITHIN[n]`` nights; ``nights[step]``: nights
+    after which half of them are found, None where half are not within ``WITHIN[-1]``. None where
+    ``why`` says why not: too few points, values that are not above 0, or an exact metric, which
+    needs none.
     """
 
     series: str
@@ -37,6 +39,7 @@ class SelfTest(NamedTuple):
     false_alerts: float | None
     found: dict[float, tuple[float, ...]] | None
     why: str = ""
+    nights: dict[float, int | None] | None = None
 
 
 def self_test(
@@ -63,7 +66,8 @@ def _test(series: Series, repetitions: int, rng: np.random.Generator) -> SelfTes
         bool(_alerts(series, rng.choice(left, NIGHTS), level, NIGHTS, 0.0))
         for _ in range(repetitions)
     )
-    found = {}
+    found = dict[float, tuple[float, ...]]()
+    nights = dict[float, int | None]()
     for step in STEPS:
         delays = [
             min(_alerts(series, rng.choice(left, _BEFORE + max(WITHIN)), level, _BEFORE, step),
@@ -71,7 +75,9 @@ def _test(series: Series, repetitions: int, rng: np.random.Generator) -> SelfTes
             for _ in range(repetitions)
         ]  # fmt: skip
         found[step] = tuple(sum(d <= n for d in delays) / repetitions for n in WITHIN)
-    return row._replace(false_alerts=false / repetitions, found=found)
+        middle = sorted(delays)[(repetitions - 1) // 2]
+        nights[step] = int(middle) if middle <= max(WITHIN) else None
+    return row._replace(false_alerts=false / repetitions, found=found, nights=nights)
 
 
 def _alerts(series: Series, logs: Array, level: float, place: int, step: float) -> list[int]:

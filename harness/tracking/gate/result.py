@@ -7,6 +7,7 @@ import msgspec
 from harness.collector.callers import CollectorCall
 from harness.experiment.result import Comparison, ReplayedWorkload
 from harness.machine.describe import Machine
+from harness.machine.other_work import Surroundings
 from harness.statistics.verdict import Verdict
 from harness.tracking.gate.trees import Tree
 from harness.trial.spec import TrialFailure
@@ -105,7 +106,10 @@ class GateCell(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GateResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything `gate` knows at its end; ``missing`` names cells that measured nothing."""
+    """Everything `gate` knows at its end; ``missing`` names cells that measured nothing.
+
+    ``surroundings``: what else the machine did; ``timed_seconds``: how long timed rounds took.
+    """
 
     name: str
     base: Tree
@@ -120,4 +124,6 @@ class GateResult(msgspec.Struct, frozen=True, kw_only=True):
     conclusions: list[str]
     notes: list[str]
     command: str
+    surroundings: Surroundings | None = None
+    timed_seconds: float = 0.0
     schema: str = GATE_SCHEMA

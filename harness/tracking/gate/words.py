@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from harness import format as fmt
 from harness.experiment.result import Comparison
+from harness.statistics.power import MOST_DETECTED
 from harness.tracking.gate.exact_words import BYTECODES, exact_sentences
 from harness.tracking.gate.result import Attribution, GateCell, StallChange, TimingChange
 
@@ -110,10 +111,13 @@ def _stalls(found: StallChange) -> str:
 
 
 def _undecided(what: str, comparison: Comparison) -> str:
-    return (
-        f"{what} {_change(comparison)} is undecided after {comparison.rounds} rounds, "
-        f"which find a change of {fmt.percent(comparison.mde)}; a larger --budget finds less."
+    finds = (
+        f"find a change of {fmt.percent(comparison.mde)}; a larger --budget finds less"
+        if comparison.mde <= MOST_DETECTED
+        else f"find no change below {fmt.percent(MOST_DETECTED)}: measure on a quieter machine"
     )
+    rounds = f"{comparison.rounds} rounds, which {finds}"
+    return f"{what} {_change(comparison)} is undecided after {rounds}."
 
 
 def _change(comparison: Comparison) -> str:

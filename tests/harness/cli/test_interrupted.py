@@ -95,7 +95,7 @@ def test_an_interrupted_comparison_looks_so_and_goes_on(tmp_path, number):
 
 @pytest.mark.slow
 def test_a_comparison_interrupted_at_twenty_moments_never_looks_finished(tmp_path):
-    all_modes = [*COMPARE, "--rounds", "3"]
+    all_modes = [*COMPARE, "--rounds", "1"]
     whole = run(-1, tmp_path / "whole", *all_modes)
     assert whole.status == 0
     moments = np.linspace(0, whole.operations - 1, MOMENTS).astype(int).tolist()
