@@ -56,7 +56,7 @@ def summarise(
     differing = other_work(plan, trials, ids)
     blended = mixed(trials.results)
     more += [*differing.sentences, *blended, *_left_out(trials.invalid)]
-    compared, missing = [], list[str]()
+    compared, missing = list[Comparison](), list[str]()
     if not blended:
         compared, missing = _comparisons(plan, trials, ids, group_of, differing.cells)
     more += missing
