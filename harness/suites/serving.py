@@ -26,6 +26,7 @@ _SPEED = [
         "request_throughput",
         "tpot_median",
         "itl_p99",
+        "itl_max",
         "host_time_per_step",
     )
 ]
