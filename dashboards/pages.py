@@ -5,17 +5,10 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from harness.report.verdict_words import LABELS
+
 HERE = Path(__file__).parent
 ASSETS = HERE / "assets"
-
-VERDICTS = {
-    "worse": "▼ worse",
-    "better": "▲ better",
-    "changed": "~ changed",
-    "suspicious": "? suspicious",
-    "same": "= same",
-    "missing": "– missing",
-}
 
 
 def environment(**everywhere: Any) -> Environment:
@@ -27,5 +20,5 @@ def environment(**everywhere: Any) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"verdicts": VERDICTS, **everywhere}
+    made.globals |= {"verdicts": LABELS, **everywhere}
     return made

@@ -1,27 +1,28 @@
 """What changed of late, in one sentence and a list of it; and what is marked in the histories."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from math import isfinite, log
 from typing import NamedTuple
 
 import pandas as pd
 
-from dashboards.series import Key
+from harness.report.verdict_words import LABELS, counts, counts_sentence, triaged
 from harness.tracking.detect.change import Change as Found
-from harness.tracking.examine_history import RECENT_POINTS, Examined
+from harness.tracking.triage import Status
+from harness.tracking.verdict import RECENT_POINTS, Key, SeriesVerdict, Word, word_of
 
 RECENT = timedelta(hours=36)
 """What was measured so long ago was measured last night."""
 
-_ORDER = ("worse", "better", "changed", "suspicious")
+_ORDER = list(LABELS)
 
 
 class Change(NamedTuple):
     """A step in a series: the last commit before it, those that may have made it and the likeliest
     of them. ``named``: what was said when it was found, empty where that is the same. ``ago``: so
-    many points of the series were there since it was seen.
+    many points with a value of the series were there since it was seen. ``stands``: the verdict on
+    the series today. ``reason``: the triage file's, or which entry of it has run out.
     """
 
     key: Key
@@ -31,8 +32,11 @@ class Change(NamedTuple):
     named: tuple[str, ...]
     before: float
     after: float
-    verdict: str
+    verdict: Word
     ago: int
+    stands: Word
+    status: Status = "open"
+    reason: str = ""
 
     @property
     def ratio(self) -> float | None:
@@ -42,61 +46,50 @@ class Change(NamedTuple):
 
 
 class RecentChanges(NamedTuple):
-    """``changes``: those of the last `RECENT_POINTS` points of series that were measured at the
-    newest commit of their machine and environment, the worst first. ``stale``: how many were not.
+    """``changes``: the news and suspicions of all series, the worst first. ``stale``: how many
+    series were not measured at the newest commit of their machine and environment.
     """
 
     sentence: str
     changes: list[Change]
     stale: int
 
-    @property
-    def verdicts(self) -> dict[Key, str]:
-        """The gravest for each series."""
-        return {change.key: change.verdict for change in reversed(self.changes)}
 
-
-def steps(examined: Mapping[Key, Examined]) -> dict[Key, list[Change]]:
+def steps(verdicts: Mapping[Key, SeriesVerdict]) -> dict[Key, list[Change]]:
     """Every change that is certain or suspected, by series."""
     return {
-        key: [
-            _change(key, found, len(series.points))
-            for found in findings.changes
-            if found.certainty != "machine"
-        ]
-        for key, (series, findings) in examined.items()
-    }
+        key: [_change(each, found) for found in each.findings.changes
+              if found.certainty != "machine"]
+        for key, each in verdicts.items()
+    }  # fmt: skip
 
 
 def recent_changes(
-    examined: Mapping[Key, Examined], figures: pd.DataFrame, now: datetime
+    verdicts: Mapping[Key, SeriesVerdict], figures: pd.DataFrame, now: datetime
 ) -> RecentChanges:
     """What there is to say of all series this morning."""
     current = figures[figures["is_current"]] if len(figures) else figures
     if current.empty:
         return RecentChanges("No commits have been measured here yet.", [], 0)
-    places = current.groupby(["machine", "environment"], observed=True)
-    newest = {key: str(rows.sort_values(["date", "measured"], kind="stable")["commit"].iloc[-1])
-              for key, rows in places}  # fmt: skip
-    fresh = {key: each for key, each in examined.items()
-             if each.series.points[-1].commit == newest[key[:2]]}  # fmt: skip
-    of_late = [change for changes in steps(fresh).values() for change in changes
-               if change.ago < RECENT_POINTS]  # fmt: skip
+    of_late = [
+        _change(each, judged.change)._replace(
+            status=judged.status, reason=judged.reason or judged.note
+        )
+        for each in verdicts.values()
+        for judged in (*each.news, *([each.suspicion] if each.suspicion else []))
+    ]
     of_late.sort(key=lambda change: (_ORDER.index(change.verdict), -_size(change)))
-    states = Counter(str(each.findings.state) for each in fresh.values())
+    stale = sum(each.is_stale for each in verdicts.values())
     return RecentChanges(
-        sentence=sentence_about(_when(current, now, of_late), states),
-        changes=of_late,
-        stale=len(examined) - len(fresh),
+        sentence_about(_when(current, now, of_late, stale), verdicts.values()), of_late, stale
     )
 
 
-def _change(key: Key, found: Found, points: int) -> Change:
-    verdict = "suspicious" if found.certainty == "suspected" else found.verdict
+def _change(of: SeriesVerdict, found: Found) -> Change:
+    named = () if found.named == found.plausible else found.named
     return Change(
-        key, found.last_before, found.first_after, found.plausible,
-        () if found.named == found.plausible else found.named, found.before, found.after, verdict,
-        points - 1 - found.found,
+        of.key, found.last_before, found.first_after, found.plausible, named, found.before,
+        found.after, word_of(found), of.ago(found), of.word,
     )  # fmt: skip
 
 
@@ -105,34 +98,20 @@ def _size(change: Change) -> float:
     return abs(log(ratio)) if ratio is not None and ratio > 0 else float("inf")
 
 
-def _when(current: pd.DataFrame, now: datetime, of_late: Iterable[Change]) -> str:
+def _when(current: pd.DataFrame, now: datetime, of_late: Iterable[Change], stale: int) -> str:
     measured = current["measured"].max()
     if pd.isna(measured):
         measured = current["date"].max()
     is_recent = now - RECENT <= measured <= now
     day = f"{measured.day} {measured:%B %Y}"
-    if any(change.ago for change in of_late):
+    if stale or any(change.ago for change in of_late):
         return f"Last {RECENT_POINTS} commits" + ("" if is_recent else f", to {day}")
     return "Last night" if is_recent else f"Measured on {day}"
 
 
-def sentence_about(when: str, states: Counter[str]) -> str:
-    """How many series are in which of `Examined`'s states, beginning with ``when``."""
-    total = sum(states.values())
-    if not total or states["insufficient"] == total:
+def sentence_about(when: str, verdicts: Collection[SeriesVerdict]) -> str:
+    """How many series stand how, beginning with ``when``."""
+    number = counts(verdicts)
+    if not number or set(number) == {"insufficient"}:
         return f"{when}: too few commits yet to tell a change from none."
-    if states["ok"] == total:
-        return f"{when}: no changes in {total:,} series."
-    words = [
-        _plural(states["regression"], "regression"),
-        _plural(states["improvement"], "improvement"),
-        f"{states['changed']:,} changed either way" if states["changed"] else "",
-        f"{states['suspicious']:,} suspicious" if states["suspicious"] else "",
-        f"{states['ok']:,} unchanged",
-        f"{states['insufficient']:,} with too few points" if states["insufficient"] else "",
-    ]
-    return f"{when}: {', '.join(word for word in words if word)}."
-
-
-def _plural(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}" if number else f"no {word}s"
+    return f"{when}: {counts_sentence(number, triaged(verdicts))}."

@@ -1,15 +1,17 @@
 """Data as JavaScript files: a page opened from a disk may load scripts, and nothing else."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from sys import float_info
 from typing import Any
 
 from dashboards.commits import Commit
 from dashboards.recent_changes import Change
-from dashboards.series import Point, Series
+from dashboards.series import Series
 from harness.format import one_of, short_unit
+from harness.report.verdict_words import LABELS
+from harness.tracking.verdict import Between, Key, SeriesVerdict
 
 
 def assigned(name: str, value: Any) -> str:
@@ -26,17 +28,15 @@ def commits_value(commits: Iterable[Commit]) -> list[list[str]]:
 
 
 def series_value(series: Iterable[Series]) -> list[list[Any]]:
-    """What the pages need of each series to name and to judge it."""
+    """What the pages need of each series to name it."""
     return [
-        [each.page, each.title, each.suite, *each.key[:2], short_unit(each.unit), each.direction,
-         each.kind, each.noise_floor, each.least_change]
-        for each in series
-    ]  # fmt: skip
+        [each.page, each.title, each.suite, *each.key[:2], short_unit(each.unit)] for each in series
+    ]
 
 
 def benchmark_value(
     series: Sequence[Series],
-    marks: dict[tuple[str, str, str], list[Change]],
+    marks: Mapping[Key, list[Change]],
     places: dict[str, int],
 ) -> dict[str, Any]:
     """A benchmark's page: the commits that it knows, and each series along them."""
@@ -74,16 +74,54 @@ def benchmark_value(
     }  # fmt: skip
 
 
-def commit_values(series: Iterable[Series], number: int) -> list[list[list[Any]]]:
-    """For each commit its figures: series, value, interval, then the same of the commit before."""
-    rows: list[list[list[Any]]] = [[] for _ in range(number)]
+def commit_values(
+    series: Iterable[Series], verdicts: Mapping[Key, SeriesVerdict], commits: Sequence[Commit]
+) -> list[list[list[Any]]]:
+    """For each commit its figures: series, value, level, then of the commit before in its series
+    place and value, the verdict on this one against that, and who may have made a change.
+
+    Level: that of `verdicts_value`; None where there is no value.
+    """
+    rows: list[list[list[Any]]] = [[] for _ in commits]
+    places = {commit.hash: place for place, commit in enumerate(commits)}
     for each in series:
-        before: Point | None = None
+        judged = verdicts[each.key]
+        levels, _ = judged.levels()
+        values = {point.commit: point.value for point in each.points}
         for point in each.points:
-            earlier = list(before) if before else [-1, None, None, None]
-            rows[point.commit].append([each.number, *map(_json, (*point[1:], *earlier))])
-            before = point
+            commit = commits[point.commit].hash
+            earlier = judged.before(commit)
+            place = places[earlier] if earlier else -1
+            word, suspects = judged.between(earlier, commit) if earlier else Between("missing")
+            rows[point.commit].append([
+                each.number, _json(point.value), levels.get(commit), place,
+                _json(values.get(place)), word,
+                f"may be {one_of(suspects, 8)}" if len(suspects) > 1 else "",
+            ])  # fmt: skip
     return rows
+
+
+def verdicts_value(
+    series: Iterable[Series], verdicts: Mapping[Key, SeriesVerdict]
+) -> dict[str, Any]:
+    """What is said of each series: today, and between two of its levels, as numbers of words.
+
+    Many series have the same table, so each stands there once.
+    """
+    words = list(LABELS)
+    tables: dict[str, int] = {}
+    rows = []
+    for each in series:
+        judged = verdicts[each.key]
+        _, table = judged.levels()
+        text = " ".join("".join(str(words.index(word)) for word in row) for row in table)
+        rows.append([words.index(judged.word), tables.setdefault(text, len(tables))])
+    return {
+        "words": words,
+        "labels": list(LABELS.values()),
+        "tables": [text.split(" ") for text in tables],
+        "series": rows,
+    }
 
 
 def _json(value: float | None) -> float | None:

@@ -9,12 +9,10 @@ import pandas as pd
 from dashboards.commits import Commit
 from dashboards.names import Names
 from harness import format as fmt
-from harness.tracking.changes import SERIES
-from harness.tracking.frames import parameter_columns
+from harness.tracking.frames import SERIES, parameter_columns
+from harness.tracking.verdict import Key
 
 Number = float | None
-Key = tuple[str, str, str]
-"""Machine, environment, series: what tells one line from another."""
 
 
 class Point(NamedTuple):

@@ -1,5 +1,6 @@
 """The whole site: reads results, works out each page's content, writes a folder."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -7,21 +8,20 @@ from typing import NamedTuple
 from dashboards.commits import Commit, commits, known_subjects, remote_address
 from dashboards.experiments import Experiment, read_experiments, without_summary
 from dashboards.folder import replacing_folder
-from dashboards.recent_changes import recent_changes, steps
-from dashboards.series import Key, all_series
+from dashboards.recent_changes import recent_changes
+from dashboards.series import all_series
 from dashboards.timelines import timelines
 from dashboards.writer import Content, Writer
-from harness.files import StoreError, writing
+from harness.files import writing
 from harness.machine.git import GitError
 from harness.tracking.asv.config import results_folder
-from harness.tracking.detect.change import Rerun
-from harness.tracking.examine_history import examine_all
-from harness.tracking.folders import down_to
 from harness.tracking.frames import figures_frame
 from harness.tracking.history import History, load
 from harness.tracking.raw_trials import failures_frame, trials_frame
-from harness.tracking.reruns import StoredRerun, by_series, load_reruns
+from harness.tracking.reruns import by_series
 from harness.tracking.triage import NOTHING_SAID, Triage
+from harness.tracking.triage import load as load_triage
+from harness.tracking.verdict import judge_all
 
 TIMELINES = 60
 
@@ -40,7 +40,8 @@ def build(
     *,
     repository: Path | None = None,
     commit_url: str = "",
-    triage: Triage = NOTHING_SAID,
+    triage: Triage | None = None,
+    rewritten: Collection[str] = (),
     notice: str = "",
     most_timelines: int = TIMELINES,
     now: datetime | None = None,
@@ -48,20 +49,26 @@ def build(
     """Make the site of ``results`` in ``output``, whole or not at all.
 
     ``repository``: whose commits' subjects are shown; the one that holds the results if None.
-    ``triage``: where levels begin by decree. ``notice``: a sentence to stand first. Raises
-    ValueError where nothing can be read, StoreError where the site cannot be written.
+    ``triage``: what is known of changes; else what stands beside asv's configuration, where that is
+    found. ``rewritten``: commits that are left out beside those that the results' checkout no
+    longer has in its history. ``notice``: a sentence to stand first. Raises ValueError where
+    nothing can be read, StoreError where the site cannot be written.
     """
     found, experiments, root = _read(results)
+    found = found.without(rewritten)
     problems = found.problems
     now = now or datetime.now(UTC)
     known = _commits(found, root, repository, commit_url, problems)
     series = all_series(found.figures, known)
-    examined = examine_all(found.figures, _reruns(root, problems), triage)
+    if triage is None:
+        beside = found.config
+        triage = load_triage(beside.parent / "triage.toml") if beside else NOTHING_SAID
+    verdicts = judge_all(found.figures, by_series(found.reruns), triage, now.date())
     content = Content(
         commits=known,
         series=series,
-        marks=steps(examined),
-        latest=recent_changes(examined, found.figures, now),
+        verdicts=verdicts,
+        latest=recent_changes(verdicts, found.figures, now),
         experiments=experiments,
         timelines=timelines(root, most_timelines, problems),
         root=root,
@@ -104,14 +111,3 @@ def _commits(
             problems.append(f"{error}; commits are shown without their messages")
     address = commit_url or (remote_address(repository or root) if subjects else "")
     return commits(found.figures, subjects, address)
-
-
-def _reruns(root: Path, problems: list[str]) -> dict[Key, list[Rerun]]:
-    """Those that lie beside the results, of whichever folder these were found in."""
-    found = list[StoredRerun]()
-    for folder in down_to(root, 1, problems):
-        try:
-            found += load_reruns(folder)
-        except StoreError as problem:
-            problems.append(str(problem))
-    return by_series(found)

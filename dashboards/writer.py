@@ -1,7 +1,7 @@
 """Writes the pages of a site from what was worked out for them."""
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,25 +14,26 @@ from dashboards.experiments import Experiment, latest_figures
 from dashboards.grid import Grid, GridCell, layout, sparkline
 from dashboards.machines import machines, of_experiments
 from dashboards.pages import ASSETS, environment
-from dashboards.recent_changes import Change, RecentChanges
+from dashboards.recent_changes import RecentChanges, steps
 from dashboards.releases import COLUMNS
-from dashboards.series import Key, Series
+from dashboards.series import Series
 from dashboards.timelines import Timeline
 from harness.format import one_of
 from harness.tracking.history import History
+from harness.tracking.verdict import Key, SeriesVerdict
 
 MOST_GRID_SERIES = 2000
 """More series than these, and the overview names the rest instead of drawing them."""
 
 
 class Content(NamedTuple):
-    """All that the pages show. ``marks``: by series. ``timelines``: those drawn, and how many not.
+    """All that the pages show. ``timelines``: those drawn, and how many not.
     ``root``: where the results are.
     """
 
     commits: list[Commit]
     series: list[Series]
-    marks: dict[Key, list[Change]]
+    verdicts: Mapping[Key, SeriesVerdict]
     latest: RecentChanges
     experiments: list[Experiment]
     timelines: tuple[list[Timeline], int]
@@ -63,7 +64,7 @@ class Writer:
         if content.series:
             self._metrics()
             self._commits()
-            self._page("compare.html", "compare.html", data=["commits", "series"])
+            self._page("compare.html", "compare.html", data=["commits", "series", "verdicts"])
         if content.experiments or self.by_page:
             self._page("heatmap.html", "heatmap.html", sources=self._heat_maps())
         self._releases()
@@ -114,20 +115,20 @@ class Writer:
     def _overview(self) -> dict[str, Any]:
         content = self.content
         by_key = {series.key: series for series in content.series}
-        rows = [(change, by_key[change.key]) for change in content.latest.changes
-                if change.key in by_key]  # fmt: skip
+        rows = [(change, by_key[change.key]) for change in content.latest.changes]
         commit = content.commits[-1] if content.commits else None
-        verdicts = content.latest.verdicts
+        verdicts = content.verdicts
         shown, drawn = [], 0
         for page, series in self.by_page.items():
             drawn += len(series)
             if drawn <= MOST_GRID_SERIES:
-                changed = sum(each.key in verdicts for each in series)
-                shown.append((page, series[0], self._grid(series, verdicts), changed))
+                changed = sum(bool(verdicts[each.key].news) for each in series)
+                shown.append((page, series[0], self._grid(series), changed))
         return {
             "notice": content.notice,
             "latest": content.latest,
-            "suspicious": "suspicious" in verdicts.values(),
+            "suspicious": any(each.suspicion for each in verdicts.values()),
+            "left_out": content.found.rewritten,
             "rows": [(change, series, self._sparkline(series)) for change, series in rows],
             "commit": commit,
             "commits": {each.hash: each for each in content.commits},
@@ -149,13 +150,13 @@ class Writer:
         where = {"machine": series.key[0], "environment": series.key[1]} if self.several else {}
         return {**series.params, **where}
 
-    def _grid(self, series: list[Series], verdicts: dict[Key, str]) -> Grid:
+    def _grid(self, series: list[Series]) -> Grid:
         cells = []
         for place, each in enumerate(series):
             values = each.values
             text = each.bare(values[-1]) if values else "–"
             cells.append((self._axes(each), GridCell(
-                text, verdict=verdicts.get(each.key, ""), sparkline=self._sparkline(each),
+                text, verdict=self.content.verdicts[each.key].word, sparkline=self._sparkline(each),
                 href=f"metric/{each.page}.html#s={place}",
             )))  # fmt: skip
         return layout(cells)
@@ -175,17 +176,20 @@ class Writer:
                        columns=COLUMNS)  # fmt: skip
 
     def _metrics(self) -> None:
+        verdicts = self.content.verdicts
         self._data("commits", "commits", script.commits_value(self.content.commits))
         self._data("series", "series", script.series_value(self.content.series))
         self._page("metrics.html", "metrics.html", benchmarks=[
             (page, series[0], len(series), self._sparkline(series[0]))
             for page, series in self.by_page.items()
         ])  # fmt: skip
-        verdicts = self.content.latest.verdicts
+        self._data("verdicts", "verdicts",
+                   script.verdicts_value(self.content.series, verdicts))  # fmt: skip
+        marks = steps(verdicts)
         for page, series in self.by_page.items():
-            value = script.benchmark_value(series, self.content.marks, self.places)
+            value = script.benchmark_value(series, marks, self.places)
             self._data(f"metric/{page}", "benchmark", value)
-            shown = [(each, self._sparkline(each), verdicts.get(each.key, "")) for each in series]
+            shown = [(each, self._sparkline(each), verdicts[each.key].word) for each in series]
             self._page(
                 f"metric/{page}.html", "metric.html", data=["commits", f"metric/{page}"],
                 first=series[0], series=shown,
@@ -193,7 +197,7 @@ class Writer:
 
     def _commits(self) -> None:
         known = self.content.commits
-        values = script.commit_values(self.content.series, len(known))
+        values = script.commit_values(self.content.series, self.content.verdicts, known)
         self._page("commits.html", "commits.html", rows=[
             (commit, len(rows)) for commit, rows in zip(known, values, strict=True)
         ][::-1])  # fmt: skip
@@ -201,7 +205,8 @@ class Writer:
             self._data(f"commit/{commit.page}", f"commit {place}", rows)
             self._page(
                 f"commit/{commit.page}.html", "commit.html",
-                data=["commits", "series", f"commit/{commit.page}"], commit=commit, place=place,
+                data=["commits", "series", "verdicts", f"commit/{commit.page}"],
+                commit=commit, place=place,
                 older=known[place - 1] if place else None,
                 newer=known[place + 1] if place + 1 < len(known) else None,
             )  # fmt: skip

@@ -18,18 +18,19 @@
   }
   function figures(i) {
     var found = {};
-    window.gcbench["commit " + i].forEach(function (row) { found[row[0]] = row.slice(1, 4); });
+    window.gcbench["commit " + i].forEach(function (row) { found[row[0]] = row.slice(1, 3); });
     return found;
   }
   function show() {
     var one = Number(base.value), other = Number(head.value), mine = ++turn;
     history.replaceState(null, "", "#" + commits[one][0] + ".." + commits[other][0]);
+    if (one === other) { place.replaceChildren(); say.textContent = "This is one commit: choose two."; return; }
     load(one, function () { load(other, function () {
       if (mine !== turn) return;
       var before = figures(one), after = figures(other);
-      var rows = window.gcbench.series.map(function (_, n) { return { number: n, before: before[n], after: after[n] }; })
+      var rows = window.gcbench.series.map(function (_, n) { return { number: n, before: before[n], after: after[n], verdict: gcbenchVerdicts.verdict(n, before[n], after[n]) }; })
         .filter(function (row) { return row.before || row.after; });
-      say.textContent = gcbenchJudge.table(place, rows, "", differing.checked);
+      say.textContent = gcbenchVerdicts.table(place, rows, "", differing.checked);
     }); });
   }
   function find(hash) { return commits.findIndex(function (c) { return hash && c[0].indexOf(hash.toLowerCase()) === 0; }); }

@@ -18,7 +18,7 @@
   function usual() {
     var all = boxes.map(function (_, i) { return i; });
     if (all.length <= 6) return all;
-    var changed = all.filter(function (i) { return boxes[i].closest("tr").querySelector(".verdict"); });
+    var changed = all.filter(function (i) { return boxes[i].closest("tr").querySelector(".verdict:not(.no_change_shown):not(.insufficient)"); });
     return changed.concat(all.filter(function (i) { return changed.indexOf(i) < 0; })).slice(0, Math.max(5, Math.min(MOST, changed.length))).sort(function (a, b) { return a - b; });
   }
   function paint() {

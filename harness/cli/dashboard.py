@@ -28,7 +28,8 @@ _COMMIT_URL = click.option(
 )  # fmt: skip
 _TRIAGE = click.option(
     "--triage", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Where a level begins by decree (docs/detection.md).",
+    help="What is known of changes (docs/detection.md).  [default: triage.toml beside the results' "
+    "asv.conf.json, where there is one]",
 )  # fmt: skip
 _TIMELINES = click.option(
     "--timelines", "most_timelines", type=click.IntRange(min=0), default=60, show_default=True,
@@ -94,13 +95,13 @@ def _build(
 ) -> tuple[int, str]:  # fmt: skip
     from dashboards.commits import checked_address
     from dashboards.site import build as build_site
-    from harness.tracking.triage import NOTHING_SAID, load
+    from harness.tracking.triage import load
 
     if commit_url:
         commit_url = checked_address(commit_url)
     built = build_site(
         results, output, repository=repository, commit_url=commit_url,
-        triage=load(triage) if triage else NOTHING_SAID, most_timelines=most_timelines,
+        triage=load(triage) if triage else None, most_timelines=most_timelines,
     )  # fmt: skip
     for problem in built.problems:
         print(f"gcbench: {problem}", file=sys.stderr)

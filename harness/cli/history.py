@@ -1,6 +1,7 @@
 """``gcbench history``: what was measured before, and what changed between two commits."""
 
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,12 @@ from harness.report.history import changes_tables, history_pairs, not_compared
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
 from harness.tracking.changes import changes, latest_changes
 from harness.tracking.history import History, load
+from harness.tracking.reruns import by_series
+from harness.tracking.triage import NOTHING_SAID
+from harness.tracking.triage import load as load_triage
+from harness.tracking.verdict import judge_all
 
-SCHEMA = "gcbench.history/1"
+SCHEMA = "gcbench.history/2"
 
 EXAMPLES = """
 \b
@@ -47,8 +52,8 @@ def history(
     """Read asv's results and raw trials from RESULTS and say what changed, metric by metric.
 
     RESULTS is an asv results folder, an asv.conf.json, a folder of raw trials, or a folder with
-    these below it. Each metric is judged by its own direction and noise floor; without --between
-    each series' last two commits are compared. Nothing is written or moved there.
+    these below it. Each series is judged by its whole history; without --between its last two
+    commits are compared. Nothing is written or moved there.
     """
     found = load(results)
     for problem in found.problems:
@@ -56,8 +61,20 @@ def history(
     figures = found.figures
     if metrics and len(figures):
         figures = figures[figures["metric"].isin(_known(metrics, figures))]
-    between_two = changes(figures, *between) if between and len(figures) else None
-    table = latest_changes(figures) if between_two is None else between_two
+    beside = found.config
+    triage = load_triage(beside.parent / "triage.toml") if beside else NOTHING_SAID
+    today = datetime.now(UTC).date()
+    verdicts = judge_all(figures, by_series(found.reruns), triage, today)
+    for prefix in between or ():
+        if gone := [each for each in found.rewritten if each.startswith(prefix.lower() or "-")]:
+            raise ValueError(
+                f"{gone[0][:12]} is no longer in the history of a branch of {found.config}; "
+                "name commits that are"
+            )
+    if between and len(figures):
+        table = changes(figures, verdicts, *between)
+    else:
+        table = latest_changes(figures, verdicts)
     if json_path:
         write_json(json_path, _document(found, table))
     if json_path != "-":

@@ -148,7 +148,7 @@ def nightly(
 
 def _self_test(night: Night, quiet: bool) -> int:
     """Try the detector on each timing of the history, by simulation."""
-    series = [each.series for each in night.look().examined.values()
+    series = [each.series for each in night.look().verdicts.values()
               if each.series.kind == "timing"]  # fmt: skip
     rows = []
     with NightProgress("testing", len(series), quiet) as bar:
@@ -188,5 +188,5 @@ def _status(result: NightlyResult) -> int:
     if result.has_regression:
         return ExitCode.WORSE
     incomplete = result.missing or any(each.reason for each in result.measured)
-    is_whole = result.is_judged and not incomplete
-    return ExitCode.MEASURED if is_whole else ExitCode.NOT_MEASURED
+    is_told = result.is_judged and not incomplete and not result.unsettled
+    return ExitCode.MEASURED if is_told else ExitCode.NOT_MEASURED

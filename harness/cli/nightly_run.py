@@ -14,8 +14,10 @@ from harness.cli.progress import ProgressBar
 from harness.cli.session import command_line
 from harness.files import StoreError, write_json, write_whole
 from harness.report.nightly import nightly_markdown
-from harness.tracking.asv.config import read_config, results_folder, unknown_keys
-from harness.tracking.nightly.alerts import Judgement, Where, judge_history
+from harness.report.verdict_words import counts, triaged
+from harness.tracking.asv.checkout import branches, repository
+from harness.tracking.asv.config import results_folder, unknown_keys
+from harness.tracking.nightly.alerts import Alerts, Where, alerts_of
 from harness.tracking.nightly.commits import wanted
 from harness.tracking.nightly.hardware import Machine, tell_asv, this_machine
 from harness.tracking.nightly.lock import only_run
@@ -30,7 +32,7 @@ from harness.tracking.nightly.night import (
     take_up,
 )
 from harness.tracking.nightly.result import MeasuredCommit, NightlyResult
-from harness.tracking.nightly.run_asv import Asv, repository
+from harness.tracking.nightly.run_asv import Asv
 from harness.tracking.triage import load
 
 INTERRUPTED = "The night was interrupted; what is left to measure waits for the next run."
@@ -80,19 +82,22 @@ class Night:
         self._shown, self._quiet = shown, quiet
         staging = self._output / "staging"
         self.place = Place(
+            config=self._config,
             results=results_folder(self._config),
             root=repository(self._config),
-            branches=read_config(self._config).get("branches", ["HEAD"]),
+            branches=branches(self._config),
             staging=staging / "commits",
             reruns=staging / "again",
         )
         self._missing, self._notes = list[str](), unknown_keys(self._config)
         self._tried, self._done = list[MeasuredCommit](), 0
         self._is_interrupted = False
+        self._looked_at: datetime | None = None
 
     def look(self) -> Looked:
-        """Examine what is there. Raises ValueError where there is nothing."""
-        return look(self.place, self._triage)
+        """Judge what is there. Raises ValueError where there is nothing."""
+        self._looked_at = datetime.now(UTC)
+        return look(self.place, self._triage, self._looked_at.date())
 
     def run(self) -> NightlyResult:
         """Measure, judge and write it down. Raises BusyError where another run is at work."""
@@ -111,7 +116,7 @@ class Night:
                 # Now: the next interrupt may leave no time to judge what is there.
                 self._keep(self._result(machine, started, None, ""))
                 looked = self._look()
-            page = self._dashboard()
+            page = self._dashboard(looked)
             result = self._result(machine, started, looked, page)
             self._keep(result)
         return result
@@ -119,18 +124,21 @@ class Night:
     def _result(
         self, machine: Machine, started: str, looked: Looked | None, page: str
     ) -> NightlyResult:
-        judgement = self._judge(looked)
+        verdicts = looked.verdicts.values() if looked else []
+        told = self._tell(looked)
         return NightlyResult(
             machine=machine.name,
             measured=self._tried,
-            alerts=judgement.alerts,
-            suspicious=judgement.suspicious,
-            states=judgement.states,
+            alerts=told.alerts,
+            suspicious=told.suspicious,
+            verdicts=counts(verdicts),
+            triaged=triaged(verdicts),
+            unsettled=sum(each.is_unsettled for each in verdicts),
             reruns=self._done,
             dashboard=page,
             missing=self._missing,
             notes=self._notes,
-            problems=looked.problems if looked else [],
+            problems=looked.found.problems if looked else [],
             hardware=machine.hardware,
             command=command_line(),
             started=started,
@@ -196,7 +204,7 @@ class Night:
         try:
             with NightProgress("measuring again", 1, self._quiet) as bar:
                 return measure_suspicions(
-                    asv, self.place, looked.examined, most=int(len(tried) < self._reruns),
+                    asv, self.place, looked.verdicts, most=int(len(tried) < self._reruns),
                     rounds=self._rounds, but=tried,
                     on_turn=lambda total: bar.advance("measuring again", total),
                 )  # fmt: skip
@@ -204,17 +212,16 @@ class Night:
             self._missing.append(f"{error}. Suspicions are measured again by the next run.")
             return MeasuredAgain(0, [], 0, [])
 
-    def _judge(self, looked: Looked | None) -> Judgement:
+    def _tell(self, looked: Looked | None) -> Alerts:
         if looked is None:
-            return Judgement([], [], {}, [])
+            return Alerts([], [], [])
         self._notes += looked.notes
-        today = datetime.now(UTC).date()
         where = Where(self.place.results, self.place.root, self._config)
-        judged = judge_history(looked.examined, looked.figures, self._triage, today, where)
-        self._notes += judged.notes
-        return judged
+        told = alerts_of(looked.verdicts, looked.found.figures, where)
+        self._notes += told.notes
+        return told
 
-    def _dashboard(self) -> str:
+    def _dashboard(self, looked: Looked | None) -> str:
         """Where the page is, "" where it could not be made."""
         from dashboards.site import build
 
@@ -222,10 +229,11 @@ class Night:
             shutil.rmtree(left, ignore_errors=True)
         try:
             with self._doing("writing the page"):
-                build(self._shown or self.place.results, self._output / "site",
+                build(self._shown or self._config, self._output / "site",
                       repository=self.place.root, triage=self._triage,
+                      rewritten=looked.found.rewritten if looked else (),
                       notice=f"Incomplete: {INTERRUPTED}" if self._is_interrupted else "",
-                      )  # fmt: skip
+                      now=self._looked_at)  # fmt: skip
         except (ValueError, StoreError) as error:
             self._missing.append(f"no dashboard: {error}")
             return ""

@@ -6,17 +6,19 @@ from typing import Any
 import pandas as pd
 
 from harness import format as fmt
-from harness.report.summary import VERDICTS
 from harness.report.table import PlainTable, Row
+from harness.report.verdict_words import LABELS
 from harness.tracking.frames import parameter_columns
 from harness.tracking.history import History
 
-WORDS = dict[str, str](VERDICTS.items()) | {"changed": "~ changed", "missing": "– missing"}
 _CAPTION = (
-    "each metric by its own direction; same: within its noise floor, or the two 99 % intervals "
-    "meet; changed: the metric says no direction"
+    "before, after and ratio are the figures of these two commits; the verdict is that of the "
+    "whole history between them, by the metric's own direction"
 )
-_GROUPS = (("worse", "better", "changed"), ("same",), ("missing",))
+_GROUPS = (
+    ("worse", "better", "changed"), ("suspicious", "inconclusive"), ("same", "no_change_shown"),
+    ("insufficient", "reset"), ("missing",),
+)  # fmt: skip
 
 
 def history_pairs(history: History) -> list[tuple[str, str]]:
@@ -86,7 +88,7 @@ def _measured(rows: pd.DataFrame, side: str) -> str:
 
 def parameter_columns_of(changes: pd.DataFrame) -> list[str]:
     """The columns of a frame of changes that are parameters."""
-    own = {"base", "head", "before", "after", "ratio", "verdict"}
+    own = {"base", "head", "before", "after", "ratio", "verdict", "suspects"}
     return [name for name in parameter_columns(changes) if name not in own]
 
 
@@ -98,5 +100,5 @@ def _row(change: dict[Any, Any], parameters: list[str]) -> Row:
         fmt.with_unit(change["before"], unit).strip(),
         fmt.with_unit(change["after"], unit).strip(),
         fmt.ratio(change["ratio"]),
-        WORDS[change["verdict"]],
+        LABELS[change["verdict"]],
     )

@@ -86,7 +86,7 @@ from it. JSON carries the units below, tables choose the readable one (`1.32 ms`
   clock) and are compared as they stand; `timing` figures get intervals, and so do exact ones
   wherever the cell is not exact.
 - **floor**: a change up to it, relative and where a second number stands also in the unit, is one
-  that no one would act upon; `gcbench gate` and `gcbench history` call it `same`.
+  that no one would act upon; `gcbench gate` calls it `same`.
 - **trials**: the mode of the trials that measure it. `timing` has the probe on and varies the
   phase of the collector's counters by seed; `counts` reads `gc.get_stats()` without a probe and
   in a fixed phase; the others turn the collector off. `tracked` counts tracked objects after

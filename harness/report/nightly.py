@@ -3,22 +3,14 @@
 from collections.abc import Sequence
 
 from harness import format as fmt
-from harness.report.history import WORDS
 from harness.report.markdown import table_markdown
 from harness.report.markdown_escape import code_block, code_span, escaped
 from harness.report.summary import first_names
 from harness.report.table import PlainTable, Row
+from harness.report.verdict_words import LABELS, counts_sentence
 from harness.tracking.detect.self_test import STEPS, WITHIN, SelfTest
 from harness.tracking.nightly.result import Alert, ChangedSeries, NightlyResult, Suspect
 
-_STATES = {
-    "regression": ("regression", "regressions"),
-    "improvement": ("improvement", "improvements"),
-    "changed": ("changed either way", "changed either way"),
-    "suspicious": ("suspicious", "suspicious"),
-    "ok": ("unchanged", "unchanged"),
-    "insufficient": ("with too few points", "with too few points"),
-}
 _CERTAINTY = {
     "found": "by the nights",
     "confirmed": "measured again",
@@ -50,11 +42,14 @@ def _found_words(result: NightlyResult) -> str:
 def _quiet_words(result: NightlyResult) -> str:
     if not result.is_judged:
         return "✗ no verdict: too few points yet to tell a change from none"
+    if result.unsettled:
+        series = _plural(result.unsettled, "series", "series")
+        return f"✗ inconclusive: {series} became worse, and may be as before again"
     if any(each.reason for each in result.measured):
         return "✗ not all could be measured; no regression in what could"
     if result.alerts:
-        return "= no new regression; what has changed is listed below"
-    return "= no regression"
+        return "· no new regression; what has changed is listed below"
+    return "· no regression shown"
 
 
 def nightly_pairs(result: NightlyResult) -> list[tuple[str, str]]:
@@ -66,20 +61,11 @@ def nightly_pairs(result: NightlyResult) -> list[tuple[str, str]]:
     pairs = [
         ("machine", result.machine),
         ("measured", words + again),
-        ("series", states_words(result) or "none"),
+        ("series", counts_sentence(result.verdicts, result.triaged) or "none"),
         ("dashboard", result.dashboard),
         ("command", result.command),
     ]
     return [(label, words) for label, words in pairs if words]
-
-
-def states_words(result: NightlyResult) -> str:
-    """How many series stand in each state."""
-    return ", ".join(
-        f"{fmt.count(number)} {words[number != 1]}"
-        for state, words in _STATES.items()
-        if (number := result.states.get(state, 0))  # type: ignore[call-overload]
-    )
 
 
 def alert_title(alert: Alert) -> str:
@@ -114,6 +100,11 @@ def alert_lines(alert: Alert) -> list[str]:
     if alert.first_named:
         lines.append(f"said when it was found: {fmt.one_of(alert.first_named)}")
     lines += [f"also different: {each}" for each in alert.environment]
+    lines += [
+        f"with later changes, {_label(each.metric, each.series)}: {LABELS[each.stands]}"
+        for each in alert.changes
+        if each.verdict != each.stands
+    ][:_MOST_ROWS]
     said = dict.fromkeys((each.status, each.reason) for each in alert.changes if each.reason)
     lines += [
         f"{status}: {reason}" if status != "open" else f"no longer {reason}"
@@ -153,7 +144,8 @@ def failed_lines(result: NightlyResult) -> list[str]:
 def nightly_markdown(result: NightlyResult) -> str:
     """The night for a page or a chat: what commits say is shown as it stands."""
     parts = [f"### gcbench nightly: {nightly_headline(result)}"]
-    parts.append(f"{escaped(states_words(result))}." if result.states else "")
+    series = counts_sentence(result.verdicts, result.triaged)
+    parts.append(f"{escaped(series)}." if series else "")
     for alert in result.alerts:
         parts.append(f"#### {code_span(alert_title(alert))}")
         parts.append(table_markdown(alert_table(alert)._replace(title="")).removeprefix("****\n\n"))
@@ -203,7 +195,7 @@ def _self_test_row(row: SelfTest) -> Row:
 def _row(each: ChangedSeries) -> Row:
     unit = fmt.short_unit(each.unit)
     change = fmt.MISSING if each.ratio is None else fmt.percent(each.ratio - 1, signed=True)
-    verdict = WORDS[each.verdict] if each.status == "open" else each.status
+    verdict = LABELS[each.verdict] if each.status == "open" else each.status
     sure = "exact" if each.kind == "exact" else _CERTAINTY[each.certainty]
     levels = (fmt.with_unit(value, unit).strip() for value in (each.before, each.after))
     return (_label(each.metric, each.series), *levels, change, verdict, sure)

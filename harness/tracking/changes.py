@@ -1,48 +1,43 @@
-"""What changed between two commits, judged by each metric's own direction and noise floor.
+"""What changed between two commits: the verdict on each series, and the two figures beside it."""
 
-asv takes every rise for a loss; here a metric says itself which way is better, and one that does
-not is said to have changed and no more.
-"""
-
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
-from harness.metrics import differs
-from harness.tracking.frames import parameter_columns
-
-SERIES = ["machine", "environment", "series"]
-"""What tells one line of values across commits from another."""
-
-VERDICTS = ("worse", "better", "changed", "same", "missing")
+from harness.tracking.frames import SERIES, parameter_columns
+from harness.tracking.verdict import Between, Key, SeriesVerdict, Word
 
 _OWN = ["suite", "benchmark", "metric", "unit", "direction", "kind", "noise_floor", "least_change"]
 
+Verdicts = Mapping[Key, SeriesVerdict]
 
-def changes(figures: pd.DataFrame, base: str, head: str) -> pd.DataFrame:
-    """Compare two commits, named by prefixes of their hashes; one row a series.
 
-    Only current figures count. Raises ValueError where a prefix is of no commit or of several, or
-    both are of the same.
+def changes(figures: pd.DataFrame, verdicts: Verdicts, base: str, head: str) -> pd.DataFrame:
+    """Two commits, named by prefixes of their hashes; one row a series.
+
+    Only current figures count. ``suspects`` holds the commits one of which made a change, where
+    that is not known. Raises ValueError where a prefix is of no commit or of several, or both are
+    of the same.
     """
     before, after = find_commit(figures, base), find_commit(figures, head)
     if before == after:
         raise ValueError(f"{base!r} and {head!r} are the same commit {before[:12]}; name two")
     current = figures[figures["is_current"]]
-    judged = _judged(current[current["commit"] == before], current[current["commit"] == after])
-    return judged.assign(base=before, head=after)
+    one, other = current[current["commit"] == before], current[current["commit"] == after]
+    return _judged(one, other, verdicts).assign(base=before, head=after)
 
 
-def latest_changes(figures: pd.DataFrame) -> pd.DataFrame:
-    """Compare the last two commits of each series: by their dates and, where these are equal, by
-    when they were measured. A series with one commit is left out.
-    """
+def latest_changes(figures: pd.DataFrame, verdicts: Verdicts) -> pd.DataFrame:
+    """The last two commits with a value of each series; one with fewer is left out."""
     current = figures[figures["is_current"]].sort_values(["date", "measured"], kind="stable")
-    current = current.drop_duplicates([*SERIES, "commit"], keep="last")
-    back = current.groupby(SERIES, observed=True).cumcount(ascending=False)
-    before, after = current[back == 1], current[back == 0]
-    return _judged(before, after[_keys(after).isin(_keys(before))])
+    commits = {key: list(each.places) for key, each in verdicts.items() if len(each.places) > 1}
+    at = pd.MultiIndex.from_frame(current[[*SERIES, "commit"]].astype(str))
+    one, other = (
+        current[at.isin([(*key, of[back]) for key, of in commits.items()])] for back in (-2, -1)
+    )
+    return _judged(one, other, verdicts)
 
 
 def find_commit(figures: pd.DataFrame, prefix: str) -> str:
@@ -68,11 +63,11 @@ def _keys(frame: pd.DataFrame) -> pd.MultiIndex:
     return pd.MultiIndex.from_frame(frame[SERIES].astype(str))
 
 
-def _judged(base: pd.DataFrame, head: pd.DataFrame) -> pd.DataFrame:
+def _judged(base: pd.DataFrame, head: pd.DataFrame, verdicts: Verdicts) -> pd.DataFrame:
     """One row for each series of either side, in their order."""
     sides = [side.set_index(_keys(side)) for side in (base, head)]
     sides = [side[~side.index.duplicated(keep="last")] for side in sides]
-    # The head first: where a metric was defined anew, its newest definition judges.
+    # The head first: where a metric was defined anew, its newest definition is shown.
     all_rows = pd.concat(sides[::-1])
     rows = all_rows[~all_rows.index.duplicated()]
     one, other = (side.reindex(rows.index) for side in sides)
@@ -82,35 +77,11 @@ def _judged(base: pd.DataFrame, head: pd.DataFrame) -> pd.DataFrame:
     table |= {"base": one["commit"], "head": other["commit"], "before": before, "after": after}
     with np.errstate(all="ignore"):  # by zero, or beyond the largest float: infinite
         table["ratio"] = np.where((before == 0) & (after == 0), 1.0, after / before)
-        verdicts = verdicts_of(rows, one, other)
-    table["verdict"] = pd.Categorical(verdicts, categories=VERDICTS)
+    found = [
+        Between("missing") if pd.isna(first) or pd.isna(second)
+        else verdicts[key].between(str(first), str(second))
+        for key, first, second in zip(rows.index, one["commit"], other["commit"], strict=True)
+    ]  # fmt: skip
+    table["verdict"] = pd.Categorical([each.word for each in found], categories=get_args(Word))
+    table["suspects"] = pd.Series([list(each.suspects) for each in found], rows.index, object)
     return pd.DataFrame(table).reset_index(drop=True)
-
-
-def verdicts_of(rows: pd.DataFrame, one: pd.DataFrame, other: pd.DataFrame) -> Any:
-    """The verdict on each row, one of `VERDICTS`: ``one`` is the base, ``other`` the head."""
-    before, after = one["value"].to_numpy(), other["value"].to_numpy()
-    change = after - before
-    floors = (rows[name].to_numpy() for name in ("noise_floor", "least_change"))
-    apart = (_low(other) > _high(one)) | (_high(other) < _low(one))
-    has_changed = differs(before, after, *floors) & (apart | (rows["kind"] == "exact").to_numpy())
-    higher, lower = ((rows["direction"] == way).to_numpy() for way in ("higher", "lower"))
-    return np.select(
-        [
-            np.isnan(change),
-            ~has_changed,
-            (higher & (change > 0)) | (lower & (change < 0)),
-            higher | lower,
-        ],
-        ["missing", "same", "better", "worse"],
-        "changed",
-    )
-
-
-def _low(side: pd.DataFrame) -> Any:
-    """The interval's lower end; the value itself where asv kept no interval."""
-    return side["ci_low"].fillna(side["value"]).to_numpy()
-
-
-def _high(side: pd.DataFrame) -> Any:
-    return side["ci_high"].fillna(side["value"]).to_numpy()

@@ -11,6 +11,9 @@ from harness.tracking.figure import Figure
 
 COLUMNS = tuple(field for field in Figure._fields if field != "params")
 
+SERIES = ["machine", "environment", "series"]
+"""What tells one line of values across commits from another."""
+
 _TEXTS = (
     "commit", "machine", "environment", "suite", "benchmark", "metric", "series", "outcome",
     "unit", "direction", "kind", "version", "result_version",

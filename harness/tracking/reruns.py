@@ -1,12 +1,13 @@
 """What measuring two commits side by side once more has given, kept beside asv's results."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 from harness.files import StoreError, decode_versioned, indented, set_aside, write_whole
 from harness.tracking.detect.change import Rerun
-from harness.tracking.examine_history import Key
+from harness.tracking.verdict import Key
 
 SCHEMA = "gcbench.reruns/1"
 _NAME = "gcbench-reruns.json"
@@ -50,8 +51,8 @@ def add_reruns(results: Path, new: list[StoredRerun]) -> None:
     write_whole(results / _NAME, indented(_File(reruns=[*known, *new])))
 
 
-def by_series(stored: list[StoredRerun]) -> dict[Key, list[Rerun]]:
-    """As `harness.tracking.examine_history.examine_all` takes them."""
+def by_series(stored: Iterable[StoredRerun]) -> dict[Key, list[Rerun]]:
+    """As `harness.tracking.verdict.judge_all` takes them."""
     found: dict[Key, list[Rerun]] = {}
     for each in stored:
         run = Rerun(each.before, each.after, each.ratio, each.ci95, each.newest)

@@ -51,7 +51,7 @@ BENCHMARKS = (
               1800, ((6, 3, 1.25), (1, 75, 0.9))),
 )  # fmt: skip
 POINTS = tuple(product(HANDOFFS, POLICIES))
-SENTENCE = "Last night: 2 regressions, 1 improvement, 1 suspicious, 56 unchanged."
+SENTENCE = "Last night: 2 regressions, 1 improvement, 1 suspicious, 56 with no change shown."
 
 
 class Planted(NamedTuple):

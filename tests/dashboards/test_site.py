@@ -9,8 +9,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections import Counter
-from datetime import timedelta
+from datetime import date, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -34,17 +33,18 @@ from dashboards import script
 from dashboards.commits import checked_address, commits, remote_address
 from dashboards.grid import against, layout, sparkline
 from dashboards.names import Names
-from dashboards.recent_changes import recent_changes, sentence_about, steps
+from dashboards.recent_changes import recent_changes, steps
 from dashboards.series import all_series
 from dashboards.site import build
 from harness.axes import Cell
 from harness.cli.main import main
 from harness.collector.result import GcState, ProcessResult
 from harness.experiment.store import RunStore, trial_key
+from harness.report.verdict_words import counts_sentence
 from harness.tracking.changes import latest_changes
-from harness.tracking.examine_history import examine_all
 from harness.tracking.history import load
 from harness.tracking.triage import NOTHING_SAID
+from harness.tracking.verdict import judge_all
 from harness.trial.spec import TrialFailure, TrialResult
 
 ROOT = Path(__file__).parents[2]
@@ -145,41 +145,48 @@ def test_the_overview_says_what_changed_in_one_sentence(site, small):
     assert "×1.400 1,521 collections 2,129 collections" in words
 
 
+def judged(figures, today=date(2026, 1, 30)):
+    return judge_all(figures, {}, NOTHING_SAID, today)
+
+
 def test_two_days_later_it_does_not_speak_of_last_night(small):
     figures, now = load(small.results).figures, morning(small)
-    examined = examine_all(figures, {}, NOTHING_SAID)
-    assert recent_changes(examined, figures, now).sentence == SENTENCE
-    late = recent_changes(examined, figures, now + timedelta(days=2)).sentence
+    verdicts = judged(figures)
+    assert recent_changes(verdicts, figures, now).sentence == SENTENCE
+    late = recent_changes(verdicts, figures, now + timedelta(days=2)).sentence
     assert late == SENTENCE.replace("Last night", "Measured on 8 January 2026")
 
 
 @pytest.mark.parametrize(
-    ("states", "sentence"),
+    ("number", "triaged", "sentence"),
     [
-        ({"ok": 60}, "N: no changes in 60 series."),
-        ({}, "N: too few commits yet to tell a change from none."),
-        ({"insufficient": 9}, "N: too few commits yet to tell a change from none."),
-        ({"regression": 1, "ok": 1200}, "N: 1 regression, no improvements, 1,200 unchanged."),
-        ({"improvement": 2, "changed": 1, "ok": 0, "insufficient": 3, "suspicious": 4},
-         "N: no regressions, 2 improvements, 1 changed either way, 4 suspicious, 0 unchanged, "
-         "3 with too few points."),
+        ({"no_change_shown": 60}, 0, "60 with no change shown"),
+        ({}, 0, ""),
+        ({"worse": 1, "no_change_shown": 1200}, 0, "1 regression, 1,200 with no change shown"),
+        ({"worse": 2, "inconclusive": 1, "same": 3}, 1,
+         "2 regressions (1 of them triaged), 1 inconclusive, 3 the same"),
+        ({"better": 2, "changed": 1, "insufficient": 3, "suspicious": 4}, 0,
+         "2 improvements, 1 changed either way, 4 suspicious, 3 with too few points"),
     ],
 )  # fmt: skip
-def test_sentences(states, sentence):
-    assert sentence_about("N", Counter(states)) == sentence
+def test_sentences(number, triaged, sentence):
+    assert counts_sentence(number, triaged) == sentence
 
 
-def test_series_not_measured_at_the_newest_commit_are_left_out_and_said(small):
+def test_series_not_measured_at_the_newest_commit_stand_as_last_measured(small, tmp_path):
     figures = load(small.results).figures
     last = figures["commit"] == small.hashes[-1]
     some = figures[~(last & figures["benchmark"].str.endswith("request_throughput"))]
-    found = recent_changes(examine_all(some, {}, NOTHING_SAID), some, morning(small))
-    assert found.sentence == SENTENCE.replace("1 improvement", "no improvements").replace(
-        "56", "37"
-    )
+    found = recent_changes(judged(some), some, morning(small))
     assert found.stale == 20
+    whole = recent_changes(judged(figures), figures, morning(small))
+    throughput = {change.key for change in whole.changes if "throughput" in change.key[2]}
+    # It had two nights of its step left, which are no three.
+    assert {change.key for change in whole.changes} - {change.key for change in found.changes} <= (
+        throughput
+    )
     first = figures[figures["commit"] == small.hashes[0]]
-    said = recent_changes(examine_all(first, {}, NOTHING_SAID), first, morning(small)).sentence
+    said = recent_changes(judged(first), first, morning(small)).sentence
     assert "too few commits yet" in said
 
 
@@ -354,7 +361,7 @@ def test_of_an_experiment_without_a_summary_medians_are_shown(tmp_path):
 def test_changes_are_marked_where_they_were_planted(tmp_path):
     planted = plant(tmp_path, commits=100)
     figures = load(planted.results).figures
-    found = steps(examine_all(figures, {}, NOTHING_SAID))
+    found = steps(judged(figures))
     series = all_series(figures, commits(figures, {}, ""))
     for benchmark in BENCHMARKS:
         rows = [each for each in series if benchmark.name.endswith(each.metric)]
@@ -377,14 +384,15 @@ def test_changes_are_marked_where_they_were_planted(tmp_path):
 
 
 def test_data_of_a_commit_is_what_the_frame_has(site, small):
-    table = latest_changes(load(small.results).figures).set_index("series")
+    figures = load(small.results).figures
+    table = latest_changes(figures, judged(figures)).set_index("series")
     rows = value_of(next(path for path in (site / "data" / "commit").iterdir()
                          if path.stem == small.hashes[-1][:12]))  # fmt: skip
     series = value_of(site / "data" / "series.js")
     assert len(rows) == len(series) == 60
-    for number, value, _, _, before_commit, before, _, _ in rows:
+    for number, value, _, before_commit, before, word, _ in rows:
         row = table.iloc[number]
-        assert (value, before) == (row["after"], row["before"])
+        assert (value, before, word) == (row["after"], row["before"], row["verdict"])
         assert before_commit == len(small.hashes) - 2
         assert series[number][0].endswith(row["metric"])
 

@@ -10,8 +10,6 @@ Verdict = Literal["worse", "better", "changed"]
 Certainty = Literal["found", "confirmed", "suspected", "machine"]
 """found: by the nights alone. confirmed: with the help of a re-run. suspected: neither yet.
 machine: the nights differ, but the same commits side by side do not."""
-State = Literal["regression", "improvement", "changed", "suspicious", "ok", "insufficient"]
-"""changed: a change of what has no direction."""
 
 
 class Rerun(NamedTuple):
@@ -79,14 +77,17 @@ class Change:
 class Findings:
     """Everything about one series. ``level`` and ``noise`` (relative) are those of today.
 
-    ``drift``: how far it has drifted where that is no one commit's doing, else "".
+    ``is_enough``: whether there are points enough to tell a change from none. ``resets``: points
+    at which a level began by decree. ``drift``: how far it has drifted where that is no one
+    commit's doing, else "".
     """
 
-    state: State
+    is_enough: bool
     changes: tuple[Change, ...]
     level: float
     noise: float
     notes: tuple[str, ...]
+    resets: tuple[int, ...] = ()
     drift: str = ""
 
 

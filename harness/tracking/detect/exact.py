@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from harness.tracking.detect.change import Change, Findings, State, verdict
+from harness.tracking.detect.change import Change, Findings, verdict
 from harness.tracking.detect.series import Point, Series
 
 
@@ -26,10 +26,10 @@ def examine_exact(
     })  # fmt: skip
     if odd:
         notes.append(f"called exact, and yet {', '.join(odd)} gave different values")
-    state: State = "ok" if len(points) > 1 else "insufficient"
-    if state != "ok":
+    is_enough = len(points) > 1
+    if not is_enough:
         notes.append("1 point, and a change needs 2")
-    return Findings(state, tuple(changes), points[-1].value, 0.0, tuple(notes))
+    return Findings(is_enough, tuple(changes), points[-1].value, 0.0, tuple(notes))
 
 
 def _change(series: Series, one: Point, other: Point, place: int, before: float) -> Change:

@@ -1,28 +1,25 @@
-"""One series, from its points to its changes and how it stands today."""
+"""One series, from its points to its changes."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.tracking.detect.change import Change, Findings, Rerun, State
+from harness.tracking.detect.change import Change, Findings, Rerun
 from harness.tracking.detect.exact import examine_exact
 from harness.tracking.detect.series import Series
 from harness.tracking.detect.timing import AskRerun, examine_timing
 
-_STATES: dict[str, State] = {"worse": "regression", "better": "improvement", "changed": "changed"}
-
 
 def examine(
     series: Series, reruns: Sequence[Rerun] = (), resets: Sequence[str] = (),
-    ask: AskRerun | None = None, recent_points: int = 1,
+    ask: AskRerun | None = None,
 ) -> Findings:  # fmt: skip
-    """All changes of a series, and its state at its newest point.
+    """All changes of a series, as known at its newest point.
 
     ``reruns`` are two commits measured side by side; ``resets`` are commits (or their beginnings)
     at which a new level begins by decree; ``ask`` is called for a re-run on each night there would
-    have been a suspicion (in simulations). A change stays the state for ``recent_points`` points.
-    Points without a finite value are left out, with a note. Places are indices of
-    ``series.points``.
+    have been a suspicion (in simulations). Points without a finite value are left out, with a
+    note. Places are indices of ``series.points``.
     """
     notes = list[str]()
     usable = [n for n, point in enumerate(series.points) if math.isfinite(point.value)]
@@ -33,22 +30,18 @@ def examine(
     if missing:
         notes.append(f"{missing} points without a value, left out")
     if not usable:
-        return Findings("insufficient", (), math.nan, math.nan, (*notes, "no point has a value"))
+        return Findings(False, (), math.nan, math.nan, (*notes, "no point has a value"))
     points = [series.points[n] for n in usable]
     began = _places(series, usable, resets, notes)
     if series.kind == "exact":
         found = examine_exact(series, points, notes, began)
     else:
         found = examine_timing(series, points, notes, reruns=reruns, resets=began, ask=ask)
-    state = found.state
-    certain = [change for change in found.changes if change.is_alert]
-    if certain and certain[-1].found > len(points) - 1 - recent_points:
-        state = _STATES[certain[-1].verdict]
     changes = tuple(
         replace(change, place=usable[change.place], found=usable[change.found])
         for change in found.changes
     )
-    return replace(found, state=state, changes=changes)
+    return replace(found, changes=changes, resets=tuple(usable[place] for place in began))
 
 
 def detect(

@@ -4,16 +4,15 @@ from typing import Any
 
 import pandas as pd
 
-from harness.tracking.changes import SERIES
 from harness.tracking.detect.series import Point, Series
+from harness.tracking.frames import SERIES
 
 
 def series_of(figures: pd.DataFrame) -> dict[tuple[str, str, str], Series]:
     """By (machine, environment, series); the last is the `Series`' name, too.
 
     Current figures alone, ordered by the commits' dates and then by when they were measured. The
-    newest point's definition judges, as in `harness.tracking.changes`. A commit that was measured
-    again stands once for each time.
+    newest point's definition judges. A commit that was measured again stands once for each time.
     """
     current = figures[figures["is_current"]].sort_values(["date", "measured"], kind="stable")
     return {

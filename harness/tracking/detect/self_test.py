@@ -56,7 +56,7 @@ def _test(series: Series, repetitions: int, rng: np.random.Generator) -> SelfTes
     row = SelfTest(series.name, series.metric, series.kind, len(values), findings.noise, None, None)
     if series.kind == "exact":
         return row._replace(why="exact: each change is seen at its first commit")
-    if findings.state == "insufficient":
+    if not findings.is_enough:
         return row._replace(why="too few points")
     if min(values) <= 0:
         return row._replace(why="values that are not above 0")

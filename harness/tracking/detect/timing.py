@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from harness.tracking.detect.change import Certainty, Change, Findings, Rerun, State, verdict
+from harness.tracking.detect.change import Certainty, Change, Findings, Rerun, verdict
 from harness.tracking.detect.evidence import Evidence, Line
 from harness.tracking.detect.locate import PairRerun, Range
 from harness.tracking.detect.scale import Scale
@@ -56,13 +56,10 @@ def examine_timing(
         notes.append(f"drifts slowly: a straight line says it as well as a step ({drift})")
     now = fit_level(evidence.rows(walk.starts, np.array([last])), evidence.least_scale)
     level, noise = scale.back(float(now.level[0])), float(now.scale[0])
-    state: State = "ok"
-    if last + 1 < LEAST_NIGHTS:
-        state = "insufficient"
+    is_enough = last + 1 >= LEAST_NIGHTS
+    if not is_enough:
         notes.append(f"{last + 1} points, and a timing needs {LEAST_NIGHTS}")
-    elif changes and changes[-1].certainty == "suspected":
-        state = "suspicious"
-    return Findings(state, changes, level, noise, tuple(notes), drift)
+    return Findings(is_enough, changes, level, noise, tuple(notes), drift=drift)
 
 
 def _drift(line: Line, scale: Scale) -> str:

@@ -1,9 +1,7 @@
 """From changes of series to one alert a commit."""
 
 import shlex
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import date
 from functools import partial
 from math import isfinite
 from pathlib import Path
@@ -14,26 +12,26 @@ import pandas as pd
 from engines.registry import ENGINES
 from harness.files import StoreError
 from harness.tracking.asv.result_files import read_result
-from harness.tracking.detect.change import Change, State
-from harness.tracking.examine_history import Examined, Key, recent_alerts
+from harness.tracking.detect.change import Change
 from harness.tracking.folders import subfolders
 from harness.tracking.gate.trees import find_commit
 from harness.tracking.nightly.commits import subject
 from harness.tracking.nightly.result import Alert, ChangedSeries, Suspect
-from harness.tracking.triage import Triage, apply
+from harness.tracking.triage import Judged
+from harness.tracking.verdict import Key, SeriesVerdict
 
 _SHOWN_IN_A_COMMAND = 4
 _SHOWN_DRIFTS = 5
 
-Told = Callable[[Key, Examined, Change], ChangedSeries]
+Told = Callable[[SeriesVerdict, Judged], ChangedSeries]
+Verdicts = Mapping[Key, SeriesVerdict]
 
 
-class Judgement(NamedTuple):
-    """``states``: how many series stand in each. ``notes``: sentences on what has no commit."""
+class Alerts(NamedTuple):
+    """``notes``: sentences on what has no commit."""
 
     alerts: list[Alert]
     suspicious: list[ChangedSeries]
-    states: dict[State, int]
     notes: list[str]
 
 
@@ -45,55 +43,50 @@ class Where(NamedTuple):
     config: Path
 
 
-def judge_history(
-    examined: Mapping[Key, Examined], figures: pd.DataFrame, triage: Triage, today: date,
-    where: Where,
-) -> Judgement:  # fmt: skip
-    """What there is to say of a history today."""
+def alerts_of(verdicts: Verdicts, figures: pd.DataFrame, where: Where) -> Alerts:
+    """What there is to tell of these verdicts."""
     rows = figures.drop_duplicates("series", keep="last")
     units = {str(s): str(u) for s, u in zip(rows["series"], rows["unit"], strict=True)}
-    told = partial(_told, triage=triage, today=today, units=units)
+    told = partial(_told, units=units)
     suspicious = [
-        told(key, each, each.findings.changes[-1])
-        for key, each in examined.items()
-        if each.findings.state == "suspicious"
+        told(each, each.suspicion) for each in verdicts.values() if each.suspicion is not None
     ]
     dates = figures.groupby("commit", observed=True)["date"].max()
-    found = sorted(_alerts(examined, told, where), key=lambda alert: dates[alert.commit])
-    states = Counter(each.findings.state for each in examined.values())
-    return Judgement(found[::-1], suspicious, states, _drifting(examined))
+    found = sorted(_alerts(verdicts, told, where), key=lambda alert: dates[alert.commit])
+    return Alerts(found[::-1], suspicious, _drifting(verdicts))
 
 
-def _drifting(examined: Mapping[Key, Examined]) -> list[str]:
+def _drifting(verdicts: Verdicts) -> list[str]:
     """What changes slowly; steps are alerts and a drift is none, so nobody else says it."""
     found = [
-        f"{key[2]} ({findings.drift})" for key, (_, findings) in examined.items() if findings.drift
+        f"{key[2]} ({each.findings.drift})" for key, each in verdicts.items() if each.findings.drift
     ]
     some = ", ".join(found[:_SHOWN_DRIFTS]) + (", …" if len(found) > _SHOWN_DRIFTS else "")
     series = "1 series drifts" if len(found) == 1 else f"{len(found)} series drift"
     return [f"{series} slowly, so no one commit is named: {some}."] if found else []
 
 
-def _alerts(examined: Mapping[Key, Examined], told: Told, where: Where) -> Iterator[Alert]:
-    """What became certain in the last `RECENT_POINTS` points of its series, by commit.
+def _alerts(verdicts: Verdicts, told: Told, where: Where) -> Iterator[Alert]:
+    """The news of all series, by commit.
 
     A timing says within a few commits where it changed. Of series whose ranges meet, the one that
     is surest says which commit it was; an exact metric always is.
     """
-    recent = [(key, change) for key, each in examined.items() for change in recent_alerts(*each)]
-    recent.sort(key=lambda each: (
-        examined[each[0]].series.kind != "exact", len(each[1].plausible), each[1].place
+    news = [(each, judged) for each in verdicts.values() for judged in each.news]
+    news.sort(key=lambda each: (
+        each[0].series.kind != "exact", len(each[1].change.plausible), each[1].change.place
     ))  # fmt: skip
-    groups = list[list[tuple[Key, Change]]]()
-    for key, change in recent:
-        near = [of for of in groups if set(of[0][1].plausible) & set(change.plausible)]
+    groups = list[list[tuple[SeriesVerdict, Judged]]]()
+    for each, judged in news:
+        plausible = set(judged.change.plausible)
+        near = [of for of in groups if plausible.intersection(of[0][1].change.plausible)]
         if near:
-            near[0].append((key, change))
+            near[0].append((each, judged))
         else:
-            groups.append([(key, change)])
+            groups.append([(each, judged)])
     for members in groups:
-        leader = members[0][1]
-        changes = sorted((told(key, examined[key], each) for key, each in members), key=_by_size)
+        leader = members[0][1].change
+        changes = sorted((told(each, judged) for each, judged in members), key=_by_size)
         suspects = [
             Suspect(commit=commit, subject=subject(where.root, commit))
             for commit in leader.plausible
@@ -106,17 +99,14 @@ def _alerts(examined: Mapping[Key, Examined], told: Told, where: Where) -> Itera
             plausible=suspects,
             first_named=[] if leader.named == leader.plausible else list(leader.named),
             changes=changes,
-            environment=_differences(where.results, {key[:2] for key, _ in members}, leader),
+            environment=_differences(where.results, {each.key[:2] for each, _ in members}, leader),
             command=_commands(where, leader, changes),
         )  # fmt: skip
 
 
-def _told(
-    key: Key, of: Examined, change: Change, *, triage: Triage, today: date,
-    units: Mapping[str, str],
-) -> ChangedSeries:  # fmt: skip
+def _told(of: SeriesVerdict, judged: Judged, *, units: Mapping[str, str]) -> ChangedSeries:
     """A change with what a team has said of it."""
-    (judged,) = apply([change], triage, today)
+    key, change = of.key, judged.change
     is_number = all(map(isfinite, (change.ratio, *change.ci95)))
     return ChangedSeries(
         machine=key[0], environment=key[1], series=key[2], metric=change.metric,
@@ -124,6 +114,7 @@ def _told(
         certainty=change.certainty, before=change.before, after=change.after,
         ratio=change.ratio if is_number else None, ci95=change.ci95 if is_number else None,
         status=judged.status, reason=judged.reason or judged.note,
+        stands=of.word, is_regression=of.is_regression(judged),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Which commits a night has to measure, and which measured ones are history no more."""
+"""Which commits a night has to measure."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -27,11 +27,6 @@ def wanted(
     else:
         found = [each for branch in branches for each in _new(root, branch, measured, lost)]
     return [each for each in dict.fromkeys(found) if each not in measured]
-
-
-def gone(root: Path, branches: Sequence[str], commits: Collection[str]) -> set[str]:
-    """Those of ``commits`` that are an ancestor of no branch: their history was rewritten."""
-    return set(commits) - set(_listed(root, "rev-list", *branches))
 
 
 def subject(root: Path, commit: str) -> str:

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from harness.files import writing
 from harness.statistics.paired_ratio import paired_ratio
 from harness.tracking.asv.result_files import read_figures
-from harness.tracking.examine_history import Examined, Key, recent_alerts
 from harness.tracking.nightly.run_asv import RESULTS, Asv
 from harness.tracking.nightly.staging import stage, staged
 from harness.tracking.reruns import StoredRerun
+from harness.tracking.verdict import Key, SeriesVerdict
 
 
 class Suspicion(NamedTuple):
@@ -32,7 +32,7 @@ class Suspicion(NamedTuple):
 
 
 def suspicions(
-    examined: Mapping[Key, Examined], machine: str, known: Iterable[StoredRerun]
+    verdicts: Mapping[Key, SeriesVerdict], machine: str, known: Iterable[StoredRerun]
 ) -> list[Suspicion]:
     """What a machine should measure again: is there a change, and then, which commit made it.
 
@@ -43,24 +43,21 @@ def suspicions(
     done = {(each.machine, each.environment, each.series, each.before, each.after)
             for each in known}  # fmt: skip
     exact = {
-        change.first_after
-        for series, findings in examined.values()
-        if series.kind == "exact"
-        for change in recent_alerts(series, findings)
+        judged.change.first_after
+        for each in verdicts.values()
+        if each.series.kind == "exact"
+        for judged in each.news
     }
     pairs: dict[tuple[int, str, str, str], set[Key]] = {}
-    for key, (series, findings) in examined.items():
-        usable = [n for n, point in enumerate(series.points) if math.isfinite(point.value)]
-        changes = recent_alerts(series, findings)
-        if findings.state == "suspicious":
-            changes.append(findings.changes[-1])
-        for change in changes if key[0] == machine else ():
+    for key, each in verdicts.items():
+        told = [*each.news, *([each.suspicion] if each.suspicion else [])]
+        for change in [judged.change for judged in told] if key[0] == machine else ():
             pair = change.next_pair
             is_open = change.certainty == "suspected"
             if not pair or (*key, *pair) in done or exact.intersection(change.plausible):
                 continue
-            rank = 1 if is_open else 0 if change.found == usable[-1] else 2
-            newest = series.points[usable[-1]].commit
+            rank = 1 if is_open else 2 if each.ago(change) else 0
+            newest = list(each.places)[-1]
             pairs.setdefault((rank, *pair, newest), set()).add(key)
     ordered = sorted(pairs.items(), key=lambda each: (each[0][0], -len(each[1])))
     return [Suspicion(*pair[1:], frozenset(keys)) for pair, keys in ordered]

@@ -1,28 +1,30 @@
 """The parts of a night that measure and judge, in their order."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import date
 from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
-import pandas as pd
-
 from harness.files import StoreError
-from harness.tracking.examine_history import Examined, Key, examine_all
-from harness.tracking.history import load
-from harness.tracking.nightly.commits import gone, subject
+from harness.tracking.history import History, load
+from harness.tracking.nightly.commits import subject
 from harness.tracking.nightly.measure_again import forget, measure_again, suspicions
 from harness.tracking.nightly.result import MeasuredCommit
 from harness.tracking.nightly.run_asv import RESULTS, Asv
 from harness.tracking.nightly.staging import clear, land, stage
 from harness.tracking.reruns import add_reruns, by_series, load_reruns
 from harness.tracking.triage import Triage
+from harness.tracking.verdict import Key, SeriesVerdict, judge_all
 
 
 class Place(NamedTuple):
-    """Where all of it is: asv's results, the checkout and its branches, what is being measured."""
+    """Where all of it is: asv's configuration and results, the checkout and its branches, what is
+    being measured.
+    """
 
+    config: Path
     results: Path
     root: Path
     branches: Sequence[str]
@@ -51,33 +53,25 @@ def measure_commit(asv: Asv, place: Place, commit: str, bench: str) -> MeasuredC
 
 
 class Looked(NamedTuple):
-    """``figures``: those of commits that are in the history."""
+    """What there is to see, and the verdict on each series of it."""
 
-    figures: pd.DataFrame
-    examined: Mapping[Key, Examined]
+    found: History
+    verdicts: Mapping[Key, SeriesVerdict]
     notes: list[str]
-    problems: list[str]
 
 
-def look(place: Place, triage: Triage) -> Looked:
-    """Examine all series of the history. Raises ValueError where nothing was ever measured."""
-    found, notes = load(place.results), list[str]()
-    commits = {str(commit) for commit in found.figures["commit"].unique()}
-    left = gone(place.root, place.branches, commits)
-    if left:
-        some = ", ".join(sorted(commit[:10] for commit in left)[:3])
+def look(place: Place, triage: Triage, today: date) -> Looked:
+    """Judge all series of the history. Raises ValueError where nothing was ever measured."""
+    found, notes = load(place.config), list[str]()
+    if left := found.rewritten:
+        some = ", ".join(commit[:10] for commit in left[:3])
         notes.append(
             f"No longer in the history of {', '.join(place.branches)}, so kept and not looked at: "
             f"{len(left)} measured commit{'s' * (len(left) > 1)} ({some}"
             f"{', …' if len(left) > 3 else ''})."
         )
-    try:
-        reruns = by_series(load_reruns(place.results))
-    except StoreError as problem:
-        notes.append(f"{problem}; re-runs before this one are not known")
-        reruns = {}
-    figures = found.figures[~found.figures["commit"].isin(left)]
-    return Looked(figures, examine_all(figures, reruns, triage), notes, found.problems)
+    verdicts = judge_all(found.figures, by_series(found.reruns), triage, today)
+    return Looked(found, verdicts, notes)
 
 
 class MeasuredAgain(NamedTuple):
@@ -90,7 +84,7 @@ class MeasuredAgain(NamedTuple):
 
 
 def measure_suspicions(
-    asv: Asv, place: Place, examined: Mapping[Key, Examined], *, most: int, rounds: int,
+    asv: Asv, place: Place, verdicts: Mapping[Key, SeriesVerdict], *, most: int, rounds: int,
     on_turn: Callable[[int], None], but: Collection[tuple[str, str]] = (),
 ) -> MeasuredAgain:  # fmt: skip
     """Measure up to ``most`` suspected pairs of commits again, ``but`` some; keep the ratios.
@@ -101,7 +95,7 @@ def measure_suspicions(
         known = load_reruns(place.results)
     except StoreError:
         known = []
-    found = [of for of in suspicions(examined, asv.machine, known) if of[:2] not in but]
+    found = [of for of in suspicions(verdicts, asv.machine, known) if of[:2] not in but]
     chosen, missing, done = found[:most], list[str](), 0
     forget(place.reruns, but=chosen)  # a suspicion that a killed run was at may be none by now
     total = 2 * rounds * len(chosen)

@@ -4,10 +4,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.tracking.detect.change import Certainty, State, Verdict
+from harness.tracking.detect.change import Certainty, Verdict
 from harness.tracking.triage import Status
+from harness.tracking.verdict import Word
 
-NIGHTLY_SCHEMA = "gcbench.nightly/3"
+NIGHTLY_SCHEMA = "gcbench.nightly/4"
 
 
 class MeasuredCommit(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,7 +21,11 @@ class MeasuredCommit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangedSeries(msgspec.Struct, frozen=True, kw_only=True):
-    """One series that has changed. Levels in the metric's unit; ``ratio`` None where none is."""
+    """One series that has changed. Levels in the metric's unit; ``ratio`` None where none is.
+
+    ``stands``: the verdict on the series today, all its news taken together. ``is_regression``:
+    whether this change has made it worse, and nobody has said a word of it.
+    """
 
     machine: str
     environment: str
@@ -36,6 +41,8 @@ class ChangedSeries(msgspec.Struct, frozen=True, kw_only=True):
     ci95: tuple[float, float] | None
     status: Status
     reason: str
+    stands: Word
+    is_regression: bool
 
 
 class Suspect(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,12 +73,14 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_regression(self) -> bool:
         """Whether something became worse, and nobody has said a word of it yet."""
-        return any(each.verdict == "worse" and each.status == "open" for each in self.changes)
+        return any(each.is_regression for each in self.changes)
 
 
 class NightlyResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a night knows at its end. ``states``: how many series stand in each.
+    """Everything a night knows at its end.
 
+    ``verdicts``: how many series have each. ``triaged``: how many that are worse the triage file
+    speaks of. ``unsettled``: how many have become worse and, it may be, better again.
     Not ``is_complete``: interrupted before all was measured.
     """
 
@@ -79,7 +88,9 @@ class NightlyResult(msgspec.Struct, frozen=True, kw_only=True):
     measured: list[MeasuredCommit]
     alerts: list[Alert]
     suspicious: list[ChangedSeries]
-    states: dict[State, int]
+    verdicts: dict[Word, int]
+    triaged: int
+    unsettled: int
     reruns: int
     dashboard: str
     missing: list[str]
@@ -99,4 +110,4 @@ class NightlyResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_judged(self) -> bool:
         """Whether there is a series with points enough to tell a change from none."""
-        return any(number for state, number in self.states.items() if state != "insufficient")
+        return any(number for word, number in self.verdicts.items() if word != "insufficient")

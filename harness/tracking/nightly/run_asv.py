@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from gcbench.die_with_parent import die_with_parent
 from harness.files import indented, write_whole, writing
+from harness.tracking.asv.checkout import repository
 from harness.tracking.asv.config import read_config
 from harness.tracking.asv.result_files import read_figures
 from harness.tracking.nightly.lock import marked
@@ -68,18 +69,6 @@ def absolute(config: Path) -> dict[str, Any]:
     settings, here = read_config(config), config.resolve().parent
     settings |= {name: str(here / settings.get(name, usual)) for name, usual in _PATHS.items()}
     return settings | {"repo": str(repository(config))}
-
-
-def repository(config: Path) -> Path:
-    """The checkout that a configuration names. Raises ValueError where it is none here."""
-    named = str(read_config(config).get("repo", "."))
-    folder = config.resolve().parent / named
-    if not folder.is_dir():
-        raise ValueError(
-            f"{config}: repo is {named!r}, and nightly needs a clone on this machine; make one and "
-            "give its path there"
-        )
-    return folder
 
 
 def refuse_without_asv() -> None:

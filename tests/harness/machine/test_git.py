@@ -10,8 +10,9 @@ from dashboards.commits import known_subjects, remote_address
 from harness.machine.describe import code_identity
 from harness.machine.git import GitError, changed_files, git
 from harness.report.release_label import release_label
+from harness.tracking.asv.checkout import rewritten
 from harness.tracking.gate.trees import WORK_TREE, differences, take_tree
-from harness.tracking.nightly.commits import gone, subject, wanted
+from harness.tracking.nightly.commits import subject, wanted
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ def read_for_the_gate(root: Path, scratch: Path) -> None:
 def read_for_a_night(root: Path, scratch: Path) -> None:
     (newest,) = wanted(root, ["main"], "", set(), set())
     assert subject(root, newest) == SUBJECTS[-1]
-    assert gone(root, ["main"], {newest, "0" * 40}) == {"0" * 40}
+    assert rewritten(root, ["main"], {newest, "0" * 40}) == {"0" * 40}
     assert len(wanted(root, ["main"], "HEAD~3..HEAD", set(), set())) == 3
 
 

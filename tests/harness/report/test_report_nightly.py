@@ -28,6 +28,8 @@ def changed(series: str, **other) -> ChangedSeries:
         "certainty": "found", "before": 1.1e-6, "after": 1.32e-6, "ratio": 1.2,
         "ci95": (1.17, 1.23), "status": "open", "reason": "",
     }  # fmt: skip
+    about = usual | other
+    usual |= {"stands": about["verdict"], "is_regression": about["verdict"] == "worse"}
     return ChangedSeries(series=series, **usual | other)
 
 
@@ -61,7 +63,11 @@ ONE_OF_MANY = msgspec.structs.replace(
     plausible=[*ONE_OF_TWO.plausible, Suspect(commit=FOURTH, subject="Fuse two loops")],
 )
 KNOWN = msgspec.structs.replace(ALERT, changes=[
-    msgspec.structs.replace(ITL, status="acknowledged", reason="issue 12"), FASTER,
+    msgspec.structs.replace(ITL, status="acknowledged", reason="issue 12", is_regression=False),
+    FASTER,
+])  # fmt: skip
+UNDONE = msgspec.structs.replace(ALERT, changes=[
+    msgspec.structs.replace(GEN0, stands="same", is_regression=False),
 ])  # fmt: skip
 MEASURED = MeasuredCommit(commit=THIRD, subject="Type a local", seconds=91.4)
 FAILED = MeasuredCommit(
@@ -72,7 +78,8 @@ FAILED = MeasuredCommit(
 
 def night(**other) -> NightlyResult:
     usual = {
-        "machine": "box", "measured": [], "alerts": [], "suspicious": [], "states": {"ok": 57},
+        "machine": "box", "measured": [], "alerts": [], "suspicious": [],
+        "verdicts": {"no_change_shown": 57}, "triaged": 0, "unsettled": 0,
         "reruns": 0, "dashboard": "results/nightly/site/index.html", "missing": [], "notes": [],
         "problems": [], "hardware": {}, "command": "gcbench nightly", "started": "2026-01-02",
     }  # fmt: skip
@@ -81,20 +88,28 @@ def night(**other) -> NightlyResult:
 
 NIGHTS = {
     "regression": night(alerts=[ALERT], measured=[MEASURED], reruns=1,
-                        states={"regression": 3, "improvement": 1, "ok": 1057}),
-    "one of two": night(alerts=[ONE_OF_TWO], states={"regression": 1}, reruns=2),
-    "one of many, and another": night(alerts=[ONE_OF_MANY, ALERT], states={"regression": 4}),
-    "known": night(alerts=[KNOWN], states={"regression": 1, "improvement": 1, "ok": 57}),
+                        verdicts={"worse": 3, "better": 1, "no_change_shown": 1057}),
+    "one of two": night(alerts=[ONE_OF_TWO], verdicts={"worse": 1}, reruns=2),
+    "one of many, and another": night(alerts=[ONE_OF_MANY, ALERT], verdicts={"worse": 4}),
+    "known": night(alerts=[KNOWN], triaged=1,
+                   verdicts={"worse": 1, "better": 1, "no_change_shown": 57}),
     "many series": night(
-        alerts=[msgspec.structs.replace(ALERT, changes=[GEN0] * 14)], states={"regression": 14}
+        alerts=[msgspec.structs.replace(ALERT, changes=[GEN0] * 14)], verdicts={"worse": 14}
+    ),
+    "undone": night(alerts=[UNDONE], verdicts={"same": 1, "no_change_shown": 57}),
+    "unsettled": night(
+        alerts=[msgspec.structs.replace(ALERT, changes=[
+            msgspec.structs.replace(ITL, stands="inconclusive", is_regression=False)
+        ])],
+        verdicts={"inconclusive": 1}, unsettled=1,
     ),
     "quiet": night(),
-    "suspicious": night(suspicious=[ITL], states={"suspicious": 1, "ok": 56},
+    "suspicious": night(suspicious=[ITL], verdicts={"suspicious": 1, "no_change_shown": 56},
                         notes=["2 more suspicions wait for a re-run (--reruns N)."]),
-    "young": night(states={"insufficient": 2}, measured=[MEASURED]),
+    "young": night(verdicts={"insufficient": 2}, measured=[MEASURED]),
     "failed": night(measured=[FAILED, MEASURED], missing=["the disk is full"],
                     problems=["results/box/1c3260f8-py3.11.json is cut short"]),
-    "nothing": night(states={}, dashboard="", missing=["there is no folder results"]),
+    "nothing": night(verdicts={}, dashboard="", missing=["there is no folder results"]),
 }  # fmt: skip
 
 
@@ -120,8 +135,8 @@ def test_the_verdict_comes_first_and_the_json_says_it_all(name):
     assert terminal(of).rstrip().endswith(words)
     assert words[0] == {
         "regression": "▼", "many series": "▼", "one of two": "▼", "one of many, and another": "▼",
-        "young": "✗", "failed": "✗", "nothing": "✗",
-    }.get(name, "=")  # fmt: skip
+        "young": "✗", "failed": "✗", "nothing": "✗", "unsettled": "✗",
+    }.get(name, "·")  # fmt: skip
     assert msgspec.json.decode(msgspec.json.encode(of), type=NightlyResult) == of
 
 

@@ -54,7 +54,14 @@ class Measuring:
 
 def night(folder: Path, log: int) -> None:
     """All that there is to measure."""
-    place = Place(folder / "results", folder, ["main"], folder / "commits", folder / "again")
+    place = Place(
+        folder / "asv.conf.json",
+        folder / "results",
+        folder,
+        ["main"],
+        folder / "commits",
+        folder / "again",
+    )
     take_up(place)
     known = measured_commits(place.results, MACHINE)
     left = [commit for commit in COMMITS if commit not in known.commits]

@@ -3,8 +3,9 @@
 import json
 import os
 import random
+import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,29 +75,49 @@ def fast_import(folder: Path, graph: Sequence[tuple[str, Sequence[int]]]) -> lis
 
 
 class Nights:
-    """``count`` commits in a line at ``folder`` and what was measured of them."""
+    """``count`` commits in a line at ``folder`` and what was measured of them.
 
-    def __init__(self, folder: Path, count: int, messages: Mapping[int, str] = {}) -> None:
+    Those ``aside`` follow the line and are on no branch.
+    """
+
+    def __init__(
+        self, folder: Path, count: int, messages: Mapping[int, str] = {},
+        aside: Collection[int] = (),
+    ) -> None:  # fmt: skip
         self.folder, self.results = folder, folder / "results"
         self.output = folder / "nightly"
         names = [messages.get(number, f"Change {number}") for number in range(count)]
-        graph = [(name, [number - 1] if number else []) for number, name in enumerate(names)]
-        self.hashes = fast_import(folder, graph)
+        line = [number for number in range(count) if number not in aside]
+        parents = [[each for each in line if each < number][-1:] for number in range(count)]
+        self.hashes = fast_import(folder, list(zip(names, parents, strict=True)))
+        git(folder, "update-ref", "refs/heads/main", self.hashes[line[-1]])
         self.paths: list[Path] = []
         (folder / "asv.conf.json").write_text(json.dumps(
             {"version": 1, "project": "toy", "repo": ".", "branches": ["main"]}
         ))  # fmt: skip
 
+    def clear(self) -> None:
+        """Forget what was measured and said."""
+        for folder in (self.results, self.output):
+            shutil.rmtree(folder, ignore_errors=True)
+
     def plant(
-        self, values: Sequence[tuple[Benchmark, Sequence[Any]]], machine: str = MACHINE
-    ) -> None:
-        """Write the value of each benchmark and commit; a list where it has parameters."""
+        self, values: Sequence[tuple[Benchmark, Sequence[Any]]], machine: str = MACHINE,
+        only: Collection[int] | None = None, ended: Mapping[str, int] = {},
+    ) -> None:  # fmt: skip
+        """Write the value of each benchmark and commit; a list where it has parameters.
+
+        ``only``: commits that are measured. ``ended``: from which on a benchmark is not.
+        """
         write_benchmarks(self.results, [benchmark for benchmark, _ in values])
         self.paths = []
         for number, commit in enumerate(self.hashes):
+            if only is not None and number not in only:
+                continue
             rows = [
                 (each, of[number] if isinstance(of[number], list) else [of[number]])
                 for each, of in values
+                if number < ended.get(each.name, len(self.hashes))
             ]
             self.paths.append(write_commit(
                 self.results, commit, FIRST_DAY + number, rows, machine=machine
@@ -106,7 +127,10 @@ class Nights:
     def place(self) -> Place:
         """As `harness.tracking.nightly.night` takes it."""
         staging = self.output / "staging"
-        return Place(self.results, self.folder, ["main"], staging / "commits", staging / "again")
+        return Place(
+            self.folder / "asv.conf.json", self.results, self.folder, ["main"],
+            staging / "commits", staging / "again",
+        )  # fmt: skip
 
     def run(self, *arguments: str, machine: str = MACHINE) -> int:
         """``gcbench nightly``; its status."""

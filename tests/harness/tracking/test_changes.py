@@ -1,6 +1,7 @@
-"""Verdicts between two commits: by the metric's direction, its floor and asv's intervals."""
+"""Verdicts between two commits, taken from the judgement of each whole history."""
 
 import math
+from datetime import date
 from pathlib import Path
 
 import pandas as pd
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from harness.metrics import Metric
 from harness.tracking import history
 from harness.tracking.changes import changes, find_commit, latest_changes
+from harness.tracking.triage import NOTHING_SAID
+from harness.tracking.verdict import judge_all
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "asv"
 NAN = math.nan
@@ -25,15 +28,31 @@ def figures(*rows: dict) -> pd.DataFrame:
         "environment": "py", "suite": "s", "benchmark": "s.track_it", "metric": "it",
         "series": "s.track_it", "value": 1.0, "unit": "s", "direction": "lower",
         "kind": "timing", "noise_floor": 0.02, "least_change": 0.0, "ci_low": NAN,
-        "ci_high": NAN, "measured": pd.Timestamp("2026-02-01", tz="UTC"), "is_current": True,
+        "ci_high": NAN, "samples": None, "measured": pd.Timestamp("2026-02-01", tz="UTC"),
+        "is_current": True,
     }  # fmt: skip
     return pd.DataFrame([usual | row for row in rows])
 
 
+def judged(of: pd.DataFrame) -> dict:
+    return judge_all(of, {}, NOTHING_SAID, date(2026, 2, 2))
+
+
+def between(of: pd.DataFrame, base: str, head: str) -> pd.DataFrame:
+    return changes(of, judged(of), base, head)
+
+
 def verdict(before: dict, after: dict) -> str:
-    both = figures(before, after | {"commit": "b" * 40})
-    (row,) = changes(both, "a", "b").to_dict("records")
+    (row,) = between(figures(before, after | {"commit": "b" * 40}), "a", "b").to_dict("records")
     return row["verdict"]
+
+
+def nights(values: list[float], **about) -> pd.DataFrame:
+    """A series of nights, of commits 00…, 01…, and so on."""
+    return figures(*(
+        {"commit": f"{n:02}" * 20, "value": value} | day(n) | about
+        for n, value in enumerate(values)
+    ))  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -45,10 +64,10 @@ def verdict(before: dict, after: dict) -> str:
         ("higher", 100.0, 90.0, "worse"),
         ("neither", 100.0, 110.0, "changed"),
         ("neither", 100.0, 90.0, "changed"),
-        ("lower", 100.0, 101.9, "same"),
-        ("higher", 100.0, 98.1, "same"),
-        ("neither", 100.0, 100.0, "same"),
-        ("lower", 0.0, 0.0, "same"),
+        ("lower", 100.0, 101.9, "no_change_shown"),
+        ("higher", 100.0, 98.1, "no_change_shown"),
+        ("neither", 100.0, 100.0, "no_change_shown"),
+        ("lower", 0.0, 0.0, "no_change_shown"),
         ("lower", 0.0, 1.0, "worse"),
         ("higher", -100.0, -90.0, "better"),
         ("lower", NAN, 1.0, "missing"),
@@ -58,25 +77,13 @@ def verdict(before: dict, after: dict) -> str:
 )
 @pytest.mark.parametrize("kind", ["exact", "timing"])
 def test_each_direction_has_its_verdict(kind, direction, before, after, expected):
-    about = {"kind": kind, "direction": direction}
-    assert verdict(about | {"value": before}, about | {"value": after}) == expected
+    found = nights([before] * 10 + [after] * 5, kind=kind, direction=direction)
+    (row,) = between(found, "09", "10").to_dict("records")
+    assert row["verdict"] == expected
 
 
-@pytest.mark.parametrize(
-    ("kind", "first", "second", "expected"),
-    [
-        ("timing", (95, 105), (106, 116), "worse"),
-        ("timing", (95, 106), (106, 116), "same"),
-        ("timing", (-math.inf, math.inf), (110, 112), "same"),
-        ("timing", (NAN, NAN), (105, 115), "worse"),
-        ("timing", (NAN, NAN), (99, 115), "same"),
-        ("exact", (50, 150), (50, 150), "worse"),
-    ],
-)
-def test_timings_that_meet_are_the_same_and_exact_counts_never_meet(kind, first, second, expected):
-    one = {"kind": kind, "value": 100.0, "ci_low": first[0], "ci_high": first[1]}
-    other = {"kind": kind, "value": 111.0, "ci_low": second[0], "ci_high": second[1]}
-    assert verdict(one, other) == expected
+def test_too_few_nights_tell_nothing_of_a_timing():
+    assert verdict({"value": 1.0}, {"value": 2.0}) == "insufficient"
 
 
 VALUES = st.floats(-1e9, 1e9) | st.integers(-1000, 1000).map(float)
@@ -92,7 +99,7 @@ def test_exact_figures_differ_where_the_metrics_own_rule_says_so(
     about = {"kind": "exact", "direction": direction, "noise_floor": floor, "least_change": least}
     found = verdict(about | {"value": before}, about | {"value": after})
     if not metric.differs(before, after):
-        assert found == "same"
+        assert found == "no_change_shown"
     elif direction == "neither":
         assert found == "changed"
     else:
@@ -105,7 +112,7 @@ def test_exact_figures_differ_where_the_metrics_own_rule_says_so(
 )
 def test_a_ratio_is_of_after_to_before(before, after, expected):
     both = figures({"value": before}, {"value": after, "commit": "b" * 40})
-    assert changes(both, "a", "b")["ratio"].tolist() == [expected]
+    assert between(both, "a", "b")["ratio"].tolist() == [expected]
 
 
 def test_what_is_not_current_or_not_there_is_missing():
@@ -114,35 +121,41 @@ def test_what_is_not_current_or_not_there_is_missing():
         {"series": "new", "commit": "b" * 40},
         {"series": "both"}, {"series": "both", "commit": "b" * 40},
     )  # fmt: skip
-    found = changes(both, "aaaa", "bbbb")
+    found = between(both, "aaaa", "bbbb")
     verdicts = dict(zip(found["series"], found["verdict"], strict=True))
-    assert verdicts == {"old": "missing", "new": "missing", "both": "same"}
+    assert verdicts == {"old": "missing", "new": "missing", "both": "insufficient"}
     assert set(found["base"]) == {"a" * 40}
     assert set(found["head"]) == {"b" * 40}
 
 
 def test_series_are_told_apart_by_machine_and_environment():
     both = figures(*(
-        {"machine": machine, "environment": environment, "commit": commit * 40, "value": value}
+        {"machine": machine, "environment": environment, "commit": commit * 40, "value": value,
+         "kind": "exact"}
         for machine, environment, values in [
             ("box", "py", (1.0, 2.0)), ("box", "py2", (2.0, 1.0)), ("other", "py", (1.0, 1.0)),
         ]
         for commit, value in zip("ab", values, strict=True)
     ))  # fmt: skip
-    found = changes(both, "a", "b")
-    assert list(found["verdict"]) == ["worse", "better", "same"]
+    found = between(both, "a", "b")
+    assert list(found["verdict"]) == ["worse", "better", "no_change_shown"]
     assert list(found["ratio"]) == [2.0, 0.5, 1.0]
 
 
 def test_a_throughput_gain_is_no_regression():
     """What asv itself calls one: see docs/history.md."""
+    found = nights([100.0] * 10 + [130.0] * 5, direction="higher")
+    assert list(between(found, "00", "14")["verdict"]) == ["better"]
+    assert list(between(found, "14", "00")["verdict"]) == ["worse"]
+
+
+def test_real_results_are_judged_both_ways():
     found = history.load(GOLDEN).figures
-    up, down = (changes(found, *pair).set_index("series") for pair in (("07", "1c"), ("1c", "07")))
+    up, down = (between(found, *pair).set_index("series") for pair in (("07", "1c"), ("1c", "07")))
     for table, expected in ((up, "better"), (down, "worse")):
         on_box_a = table[table["machine"] == "box-a"]
-        assert set(on_box_a[on_box_a["metric"] == "throughput"]["verdict"]) == {expected}
         assert set(on_box_a.loc["suite.Collections.track_gen0('default')"]["verdict"]) == {expected}
-        assert set(on_box_a.loc["suite.track_bare"]["verdict"]) == {"changed"}
+        assert set(on_box_a[on_box_a["metric"] == "throughput"]["verdict"]) == {"insufficient"}
 
 
 def day(n: int) -> dict:
@@ -154,7 +167,7 @@ def at(n: int) -> dict:
 
 
 def test_each_series_last_two_commits():
-    found = latest_changes(figures(
+    made = figures(
         {"series": "x", "commit": "c" * 40, "value": 3.0} | day(3),
         {"series": "x", "commit": "a" * 40, "value": 1.0} | day(1),
         {"series": "x", "commit": "b" * 40, "value": 2.0} | day(2),
@@ -164,10 +177,14 @@ def test_each_series_last_two_commits():
         {"series": "once"} | day(1),
         {"series": "z", "commit": "d" * 40, "value": 5.0} | day(4) | at(9),
         {"series": "z", "commit": "e" * 40, "value": 4.0} | day(4) | at(8),
-    ))  # fmt: skip
+        {"series": "n", "commit": "b" * 40, "value": 2.0} | day(2),
+        {"series": "n", "commit": "c" * 40, "value": 3.0} | day(3),
+        {"series": "n", "commit": "d" * 40, "value": NAN} | day(4),
+    )  # fmt: skip
+    found = latest_changes(made, judged(made))
     rows = {row["series"]: row for row in found.to_dict("records")}
     ends = {series: (row["base"][0], row["head"][0]) for series, row in rows.items()}
-    assert ends == {"x": ("b", "c"), "y": ("a", "b"), "z": ("e", "d")}
+    assert ends == {"x": ("b", "c"), "y": ("a", "b"), "z": ("e", "d"), "n": ("b", "c")}
     assert (rows["x"]["before"], rows["x"]["after"]) == (2.0, 3.0)
 
 
@@ -175,7 +192,8 @@ def test_one_commit_leaves_nothing_to_compare(tmp_path):
     benchmark = Benchmark("track_it")
     write_benchmarks(tmp_path, [benchmark])
     write_commit(tmp_path, "aaaaaaaa", 1, [(benchmark, [1.0])])
-    found = latest_changes(history.load(tmp_path).figures)
+    made = history.load(tmp_path).figures
+    found = latest_changes(made, judged(made))
     assert len(found) == 0
     assert {"base", "head", "before", "after", "ratio", "verdict"} <= set(found.columns)
 
@@ -201,7 +219,7 @@ def test_commits_by_their_beginnings():
 def test_commits_that_are_not_one_each_are_refused(base, head, says):
     some = figures({"commit": "ab" * 20}, {"commit": "ac" * 20}, {"commit": "b" * 40})
     with pytest.raises(ValueError, match=says) as caught:
-        changes(some, base, head)
+        between(some, base, head)
     assert "\n" not in str(caught.value)
 
 
@@ -211,11 +229,12 @@ def test_swapping_the_commits_turns_every_verdict(made):
     rows = {(commit, series): value for commit, series, value in made}
     all_rows = figures(
         {"commit": "a" * 40, "series": "s0"}, {"commit": "b" * 40, "series": "s0"},
-        *({"commit": commit * 40, "series": series, "value": value, "noise_floor": 0.0}
+        *({"commit": commit * 40, "series": series, "value": value, "noise_floor": 0.0,
+           "kind": "exact"}
           for (commit, series), value in rows.items()),
     )  # fmt: skip
-    turned = {"better": "worse", "worse": "better", "same": "same", "missing": "missing"}
-    there, back = (changes(all_rows, *pair).set_index("series")["verdict"].to_dict()
+    turned = {"better": "worse", "worse": "better"}
+    there, back = (between(all_rows, *pair).set_index("series")["verdict"].to_dict()
                    for pair in (("a", "b"), ("b", "a")))  # fmt: skip
-    assert {series: turned[found] for series, found in there.items()} == back
+    assert {series: turned.get(found, found) for series, found in there.items()} == back
     assert there.keys() == {series for _, series in rows} | {"s0"}

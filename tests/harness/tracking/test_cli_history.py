@@ -48,7 +48,7 @@ def test_json_holds_every_digit_and_no_nan(gcbench, tmp_path):
         raise AssertionError(f"{token} is not JSON")
 
     found = json.loads(out, parse_constant=refuse)
-    assert found["schema"] == "gcbench.history/1"
+    assert found["schema"] == "gcbench.history/2"
     assert found["read"] == {"figures": 112, "trials": 0, "failures": 0}
     assert len(found["problems"]) == 8
     rows = {(row["machine"], row["environment"][-4:], row["series"]): row

@@ -5,7 +5,7 @@ import re
 import typing
 from pathlib import Path
 
-from harness.tracking import triage
+from harness.tracking import triage, verdict
 from harness.tracking.detect import change, evidence, search, weigh
 
 PAGE = Path(__file__).parents[3] / "docs" / "detection.md"
@@ -39,5 +39,5 @@ def test_the_page_says_what_the_code_does():
         f"with {evidence.LEAST_BEFORE} nights", f"over {evidence.WINDOW} nights",
     ):  # fmt: skip
         assert words in text
-    for named in (*typing.get_args(change.State), *typing.get_args(change.Certainty)):
+    for named in (*typing.get_args(verdict.Word), *typing.get_args(change.Certainty)):
         assert f"`{named}`" in text

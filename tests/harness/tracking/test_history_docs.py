@@ -4,11 +4,12 @@ import doctest
 import re
 import shutil
 from pathlib import Path
+from typing import get_args
 
 from harness.tracking import history
-from harness.tracking.changes import VERDICTS
 from harness.tracking.frames import COLUMNS
 from harness.tracking.raw_trials import FAILURE_COLUMNS, TRIAL_COLUMNS
+from harness.tracking.verdict import Word
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "history.md"
@@ -37,5 +38,5 @@ def test_the_page_names_every_column_and_verdict():
            "experiment", "round", "place", "mode", "seed"}  # fmt: skip
     assert own == (set(TRIAL_COLUMNS) | set(FAILURE_COLUMNS)) & own
     assert all(f"`{name}`" in trials for name in own)
-    assert all(f"`{verdict}`" in verdicts for verdict in VERDICTS)
-    assert set(history.History._fields) == {"figures", "trials", "failures", "problems"}
+    assert all(f"`{verdict}`" in verdicts for verdict in get_args(Word))
+    assert all(f"**`{name}`**" in text for name in history.History._fields)

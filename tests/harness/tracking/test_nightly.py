@@ -80,7 +80,7 @@ def test_one_alert_for_a_commit_says_all_there_is_to_know(regressed, capsys):
     assert (timing.unit, timing.certainty, timing.status) == ("s", "found", "open")
     low, high = timing.ci95
     assert low < 1.2 < high
-    assert ended.result.states == {"regression": 2, "ok": 1}
+    assert ended.result.verdicts == {"worse": 2, "no_change_shown": 1}
     assert ended.result.measured == []
     for words in (after[:10], before[:10], "Linux 6.12", "asv --config"):
         assert words in ended.markdown
@@ -159,7 +159,7 @@ def test_the_same_every_night_is_zero(tmp_path, capsys):
     stepped(nights, 20)
     ended = nights.end(capsys)
     assert (ended.status, ended.result.alerts, ended.result.missing) == (0, [], [])
-    assert ended.result.states == {"ok": 3}
+    assert ended.result.verdicts == {"no_change_shown": 3}
 
 
 def test_too_few_points_are_no_success(tmp_path, capsys):
@@ -167,7 +167,7 @@ def test_too_few_points_are_no_success(tmp_path, capsys):
     nights.plant([(TIMING, noisy([1.0] * 7))])
     ended = nights.end(capsys)
     assert ended.status == 3
-    assert ended.result.states == {"insufficient": 1}
+    assert ended.result.verdicts == {"insufficient": 1}
     assert "too few points" in ended.markdown
 
 
@@ -229,7 +229,8 @@ def test_a_reset_begins_a_level_without_a_word(regressed, capsys):
         f'[[reset]]\nmetric = "*"\ncommit = "{regressed.hashes[16][:8]}"\nreason = "new runner"\n'
     )
     ended = regressed.end(capsys)
-    assert (ended.status, ended.result.alerts, ended.result.states) == (0, [], {"ok": 3})
+    assert (ended.status, ended.result.alerts) == (0, [])
+    assert ended.result.verdicts == {"no_change_shown": 3}
 
 
 def test_nan_and_infinity_are_left_out_with_a_word(tmp_path, capsys):
@@ -245,7 +246,7 @@ def test_nan_and_infinity_are_left_out_with_a_word(tmp_path, capsys):
     (alert,) = ended.result.alerts
     (change,) = alert.changes
     assert (change.before, change.after, change.ratio, change.ci95) == (0, 9, None, None)
-    assert ended.result.states == {"ok": 2, "regression": 1}
+    assert ended.result.verdicts == {"no_change_shown": 2, "worse": 1}
 
 
 def test_a_file_cut_short_is_put_aside_and_said(regressed, capsys, monkeypatch):
@@ -314,7 +315,7 @@ def test_json_and_markdown_go_where_they_are_asked_for(regressed, capsys, tmp_pa
     out = capsys.readouterr().out
     assert status == 1
     assert json.loads(out) == json.loads((regressed.output / "night.json").read_text())
-    assert json.loads(out)["schema"] == "gcbench.nightly/3"
+    assert json.loads(out)["schema"] == "gcbench.nightly/4"
     assert (tmp_path / "n.md").read_text() == (regressed.output / "night.md").read_text()
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from harness.tracking.nightly.night import look, measure_suspicions
 from harness.tracking.reruns import StoredRerun, add_reruns, by_series, load_reruns
 from harness.tracking.triage import Triage
 
+TODAY = date(2026, 1, 30)
 ITL = (MACHINE, "py3.11", "suite.track_itl")
 SLOW = TIMING._replace(name="suite.track_ttft")
 
@@ -51,7 +53,7 @@ def jumped(tmp_path) -> Nights:
 
 def suspected(nights: Nights, machine: str = MACHINE):
     known = load_reruns(nights.results)
-    return suspicions(look(nights.place, Triage()).examined, machine, known)
+    return suspicions(look(nights.place, Triage(), TODAY).verdicts, machine, known)
 
 
 def stored(nights: Nights, ratio: float = 1.3, series: str = ITL[2]) -> StoredRerun:
@@ -156,22 +158,22 @@ def test_what_gives_no_ratio_is_said(jumped, bad):
 
 
 def measured_again(nights: Nights, asv: Measuring, most: int = 2):
-    examined = look(nights.place, Triage()).examined
+    verdicts = look(nights.place, Triage(), TODAY).verdicts
     return measure_suspicions(
-        asv, nights.place, examined, most=most, rounds=5, on_turn=lambda total: None
+        asv, nights.place, verdicts, most=most, rounds=5, on_turn=lambda total: None
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("ratio", "state"), [(1.3, "regression"), (1.0, "ok")])
-def test_a_re_run_settles_a_suspicion_on_its_first_night(jumped, ratio, state):
+@pytest.mark.parametrize(("ratio", "word"), [(1.3, "worse"), (1.0, "no_change_shown")])
+def test_a_re_run_settles_a_suspicion_on_its_first_night(jumped, ratio, word):
     before, after = jumped.hashes[18:]
     asv = Measuring({before: noisy([1.0] * 5), after: noisy([ratio] * 5, seed=3)}, [])
-    assert look(jumped.place, Triage()).examined[ITL].findings.state == "suspicious"
+    assert look(jumped.place, Triage(), TODAY).verdicts[ITL].word == "suspicious"
     assert measured_again(jumped, asv) == (1, [(before, after)], 0, [])
-    findings = look(jumped.place, Triage()).examined[ITL].findings
-    assert findings.state == state
-    if state == "regression":
-        assert findings.changes[-1].certainty == "confirmed"
+    verdict = look(jumped.place, Triage(), TODAY).verdicts[ITL]
+    assert verdict.word == word
+    if word == "worse":
+        assert verdict.findings.changes[-1].certainty == "confirmed"
     assert measured_again(jumped, asv) == (0, [], 0, [])
     assert len(asv.asked) == 10
 
@@ -246,7 +248,9 @@ def test_re_runs_are_read_as_they_were_kept(jumped):
     assert (run.before, run.after, run.ratio, run.ci95) == (
         one.before, one.after, one.ratio, one.ci95,
     )  # fmt: skip
-    assert look(jumped.place, Triage()).problems == [], "asv's reader takes it for a result"
+    assert look(jumped.place, Triage(), TODAY).found.problems == [], (
+        "asv's reader takes it for a result"
+    )
 
 
 @pytest.mark.parametrize("damage", [lambda text: text[:-20], lambda text: text.replace("/1", "/9")])
@@ -256,9 +260,9 @@ def test_a_file_of_re_runs_that_cannot_be_read_is_said_and_put_aside(jumped, dam
     path.write_text(damage(path.read_text()))
     with pytest.raises(StoreError, match=r"gcbench-reruns\.json"):
         load_reruns(jumped.results)
-    looked = look(jumped.place, Triage())
-    assert any("gcbench-reruns.json" in note for note in looked.notes)
-    assert looked.examined[ITL].findings.state == "suspicious"
+    looked = look(jumped.place, Triage(), TODAY)
+    assert any("gcbench-reruns.json" in problem for problem in looked.found.problems)
+    assert looked.verdicts[ITL].word == "suspicious"
     before, after = jumped.hashes[18:]
     assert measured_again(jumped, Measuring({before: [1.0] * 5, after: [1.2] * 5}, [])).done == 1
     assert len(load_reruns(jumped.results)) == 2
@@ -271,4 +275,4 @@ def test_a_re_run_that_is_none_is_a_note_and_no_end(jumped):
     content = json.loads(path.read_text())
     content["reruns"][0] |= {"ratio": 0.0, "after": "f" * 40}
     path.write_text(json.dumps(content))
-    assert look(jumped.place, Triage()).examined[ITL].findings.state == "suspicious"
+    assert look(jumped.place, Triage(), TODAY).verdicts[ITL].word == "suspicious"

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planted_nights import fast_import, git
 
-from harness.tracking.nightly.commits import gone, subject, wanted
+from harness.tracking.asv.checkout import rewritten
+from harness.tracking.nightly.commits import subject, wanted
 
 GRAPHS, COMMITS = 6, 10
 
@@ -79,7 +80,7 @@ def test_what_is_new_is_what_a_model_says(worlds, which, heads, measured, lost):
         {world.hashes[each] for each in measured}, {world.hashes[each][:8] for each in lost},
     )  # fmt: skip
     assert found == [world.hashes[each] for each in world.new(heads, measured, lost)]
-    left = gone(world.folder, [world.hashes[head] for head in heads], world.hashes)
+    left = rewritten(world.folder, [world.hashes[head] for head in heads], world.hashes)
     assert left == set(world.hashes) - {world.hashes[each] for each in world.ancestors(heads)}
 
 

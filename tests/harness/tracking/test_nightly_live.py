@@ -187,4 +187,4 @@ def test_other_hardware_begins_results_of_its_own(project):
     assert any("arch pdp11 → " in note for note in result.notes)
     assert stored(project, result.machine) == {project.hashes[-1][:8]}
     assert {path.name: path.read_bytes() for path in record.parent.iterdir()} == before
-    assert result.states == {"ok": 1, "insufficient": 2}
+    assert result.verdicts == {"no_change_shown": 1, "insufficient": 2}
