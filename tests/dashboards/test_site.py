@@ -266,6 +266,26 @@ def test_a_file_that_is_cut_short_is_a_line_and_the_rest_goes_on(asv, tmp_path, 
     assert not (tmp_path / "site" / "timelines.html").exists()
 
 
+def test_an_experiment_that_lacks_trials_is_marked_with_figures_and_without(tmp_path):
+    runs = tmp_path / "runs"
+    store = raw_trial(runs)
+    store.mark_incomplete()
+    empty = RunStore(runs, "just-begun")
+    empty.create()
+    empty.mark_incomplete()
+    build(runs, tmp_path / "site", most_timelines=0)
+    heat_map = " ".join(Page(tmp_path / "site" / "heatmap.html").text.split())
+    overview = " ".join(Page(tmp_path / "site" / "index.html").text.split())
+    for name in (store.name, "just-begun"):
+        assert f"{name} (incomplete)" in heat_map
+        assert name in overview.partition("Incomplete, interrupted before")[2]
+    assert "list_of_lists per_request 2.00 ms baseline" in heat_map
+    for each in (store, empty):
+        each.mark_complete()
+    build(runs, tmp_path / "site", most_timelines=0)
+    assert "ncomplete" not in (tmp_path / "site" / "heatmap.html").read_text()
+
+
 def test_published_results_alone_make_a_site(tmp_path):
     built = build(PUBLISHED, tmp_path / "site")
     assert built.problems == []
@@ -355,6 +375,7 @@ def test_of_an_experiment_without_a_summary_medians_are_shown(tmp_path):
     build(tmp_path / "runs", tmp_path / "site", most_timelines=0)
     words = " ".join(Page(tmp_path / "site" / "heatmap.html").text.split())
     assert "list_of_lists per_request 2.00 ms baseline" in words
+    assert "ncomplete" not in words, "the trials of a gate have no summary and lack nothing"
     assert not (tmp_path / "site" / "timelines.html").exists()
 
 

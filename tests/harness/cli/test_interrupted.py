@@ -82,6 +82,7 @@ def interrupted_and_resumed(number: int, runs: Path, *arguments: str) -> bool:
     again = ["--resume", experiment.name] if are_missing else []
     assert run(-1, runs, *arguments, *again).status == 0
     assert is_complete(said)
+    assert json.loads(said.read_text())["surroundings"]["during"]["cores"] >= 1
     assert "incomplete" not in page(runs)
     assert not list(runs.glob(f"*/{INCOMPLETE}"))
     return are_missing

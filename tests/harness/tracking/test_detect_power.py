@@ -1,11 +1,13 @@
 """How often the detector is wrong and how soon it is right, in seeded simulation."""
 
+import math
+
 import numpy as np
 import pytest
 
 from harness.tracking.detect.change import Rerun
 from harness.tracking.detect.examine import examine
-from harness.tracking.detect.self_test import self_test
+from harness.tracking.detect.self_test import WITHIN, self_test
 from harness.tracking.detect.series import Series
 from harness.tracking.detect.simulate import Noise, history, planted, rerun_of
 
@@ -83,6 +85,14 @@ def test_the_self_test_knows_a_quiet_series_from_a_noisy_one():
     assert one.found[0.08][1] >= 0.9
     assert other.found[0.08][1] <= 0.5
     assert one.false_alerts == 0
+    for row in (one, other):
+        assert row.found is not None
+        assert row.nights is not None
+        for step, shares in row.found.items():
+            # Half of them within so many nights is what the time to detection says, and no more.
+            nights = row.nights[step] or math.inf
+            within = dict(zip(WITHIN, shares, strict=True))
+            assert all((share >= 0.5) == (nights <= n) for n, share in within.items())
     assert self_test([quiet, loud], repetitions=10) == [one, other]
 
 
