@@ -12,6 +12,7 @@ from rich.text import Text
 
 from harness.cli.progress import ProgressBar
 from harness.cli.session import command_line
+from harness.experiment.store import INCOMPLETE
 from harness.files import StoreError, write_json, write_whole
 from harness.report.nightly import nightly_markdown
 from harness.report.verdict_words import counts, triaged
@@ -103,6 +104,8 @@ class Night:
         """Measure, judge and write it down. Raises BusyError where another run is at work."""
         started = datetime.now(UTC).isoformat(timespec="seconds")
         with only_run(self._output):
+            mark = self._output / INCOMPLETE
+            write_whole(mark, b"This night has not come to its end; the next run goes on with it\n")
             machine = this_machine(self.place.results, self._machine)
             asv = Asv(self._config, self._output, machine.name)
             looked: Looked | None = None
@@ -119,6 +122,8 @@ class Night:
             page = self._dashboard(looked)
             result = self._result(machine, started, looked, page)
             self._keep(result)
+            if not self._is_interrupted:
+                mark.unlink()
         return result
 
     def _result(

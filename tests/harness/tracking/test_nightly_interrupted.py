@@ -199,3 +199,14 @@ def test_a_night_that_ctrl_c_ends_looks_incomplete_wherever_it_is_read(tmp_path)
     assert "✗ interrupted, incomplete" in (nights.output / "night.md").read_text()
     page = (nights.output / "site" / "index.html").read_text()
     assert "Incomplete: The night was interrupted" in page
+    assert (nights.output / "incomplete.txt").exists()
+
+
+def test_a_night_at_its_end_takes_its_mark_away(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    nights = Nights(tmp_path / "toy", 3)
+    nights.plant([(EXACT, [[100, 0]] * 3)])
+    nights.output.mkdir()
+    (nights.output / "incomplete.txt").write_text("A night that was killed.\n")
+    assert nights.run() == 0
+    assert not (nights.output / "incomplete.txt").exists()
