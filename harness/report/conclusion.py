@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
-from harness.format import count, percent
+from harness.format import count, interval, percent
 from harness.machine.interpreter import VERSIONS, dotted
 from harness.metrics import METRICS
 from harness.report.power import what_it_takes
@@ -100,6 +100,11 @@ def _open_questions(comparisons: Sequence[Comparison], tolerance: float) -> list
         return []
     hardest = max(unresolved, key=lambda c: c.mde)
     takes = what_it_takes(hardest.rounds, hardest.mde, tolerance)
+    if hardest.mde <= tolerance < abs(hardest.ratio - 1):
+        takes = (
+            f"{hardest.rounds} rounds find a change of {percent(hardest.mde)}, but its interval "
+            f"({interval(hardest.ci95)}) leaves no verdict; more rounds narrow it"
+        )
     return [f"Not resolved: {_names(unresolved)}; {takes}."]
 
 
@@ -157,7 +162,7 @@ def _version(baseline: CellResult, tolerance: float) -> list[str]:
 def _tracked(baseline: CellResult, other: CellResult) -> list[str]:
     """What feeds the collector, where the two differ in it."""
     ours, theirs = (median(cell, "tracked_peak_per_step") for cell in (baseline, other))
-    if ours is None or theirs is None or ours == theirs:
+    if ours is None or theirs is None or f"{ours:,.0f}" == f"{theirs:,.0f}":
         return []
     return [
         f"At its peak a step of {baseline.id} has {ours:,.0f} new tracked objects alive, "
@@ -180,7 +185,8 @@ def _left(baseline: CellResult, other: CellResult) -> list[str]:
         ours, theirs = (median(cell, name) for cell in (baseline, other))
         if ours is not None and theirs is not None and METRICS[name].differs(ours, theirs):
             sentences.append(
-                f"{sentence.format(other.id, count(theirs))}, {baseline.id} {count(ours)}."
+                f"{sentence.format(other.id, count(max(theirs, 0)))}, {baseline.id} "
+                f"{count(max(ours, 0))}."
             )
     return sentences
 

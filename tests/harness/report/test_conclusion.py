@@ -235,3 +235,27 @@ def test_a_leak_and_collections_by_hand_are_said_of_the_cell_that_has_them():
     assert not [
         sentence for sentence in said if sentence.startswith(("A step of others", "others"))
     ]
+
+
+def test_two_figures_that_read_alike_are_no_difference() -> None:
+    peaks = {name: cell(name, tracked_peak_per_step=samples(value))
+             for name, value in (("lists", 2061.2), ("flat", 2061.4))}  # fmt: skip
+    said = conclude(experiment([*peaks.values()], comparison("flat", "same", 1.0)))
+    assert not [sentence for sentence in said if "tracked objects alive" in sentence]
+
+
+def test_a_large_change_that_stays_open_does_not_lie_at_the_edge_of_the_tolerance() -> None:
+    """An outlier may widen the interval of a change whose ordinary samples are steady."""
+    cells = [cell("lists"), cell("flat")]
+    far = comparison("flat", "inconclusive", 1.2, ci95=(0.99, 1.3), mde=0.012)
+    assert conclude(experiment(cells, far))[1] == (
+        "Not resolved: flat (+20.0 %); 14 rounds find a change of 1.2 %, but its interval (-1.0 to "
+        "+30.0 %) leaves no verdict; more rounds narrow it."
+    )
+
+
+def test_nothing_that_is_left_is_less_than_nothing() -> None:
+    leaks = {"lists": -0.004, "flat": 1.5}
+    cells = [cell(name, leaked_objects_per_step=samples(value)) for name, value in leaks.items()]
+    said = conclude(experiment(cells, comparison("flat", "same", 1.0)))
+    assert "A step of flat leaves 1.50 tracked objects behind for good, lists 0." in said
