@@ -53,7 +53,7 @@ def one_trial() -> TrialResult:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "schedule.npz"
         schedule.save(path)
-        cell = Cell(workload=workload.name, device="null")
+        cell = Cell(workload=workload.name, device="null", representation="list_of_lists")
         trial = Trial(cell=cell, schedule_path=str(path), schedule_sha256=schedule.sha256)
         executor = LocalExecutor(300)
         outcomes = [*executor.run([trial]), *executor.run([trial])]  # the first one warms up

@@ -141,6 +141,9 @@ _TABLE = (
            "time inside full passes there / wall time of the window", "gc.callbacks"),
     Metric("gc_full_pass_host_share", "share of host time", "lower", "timing", "timing",
            "time inside full passes there, within steps / host time of all steps", "gc.callbacks"),
+    Metric("gc_pause_preempted", "share of pauses", "neither", "timing", "timing",
+           "of gc_pause_total, the share in which the collecting thread had no core; null without "
+           "pauses", "time.thread_time"),
     Metric("gc_attributed_gaps", "share of gaps", "neither", "timing", "timing",
            "of the steps longer than twice the median, the share that overlaps a collection",
            "docs/method.md"),

@@ -13,7 +13,10 @@ class GcState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What the collector did in one process of the trial; generations 0, 1, 2."""
+    """What the collector did in one process of the trial; generations 0, 1, 2.
+
+    ``pause_cpu_seconds``: of the pauses, the time for which the collecting thread had a core.
+    """
 
     role: str
     policy: str
@@ -24,3 +27,4 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     max_pause_seconds: float
     full_pass_seconds: float
     probe_dropped: int = 0
+    pause_cpu_seconds: tuple[float, float, float] = (0.0, 0.0, 0.0)

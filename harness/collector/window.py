@@ -9,6 +9,7 @@ from array import array
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.collector.heap import full_pass_seconds
 from harness.collector.phase import release_held, set_counter_phase
@@ -156,7 +157,8 @@ def close_window(role: str) -> ProcessResult:
         state=window.state,
         collections=_by_generation("collections", window.stats, counts),
         collected=_by_generation("collected", window.stats, counts),
-        pause_seconds=_pauses(events),
+        pause_seconds=_seconds(events, events.duration_ns),
+        pause_cpu_seconds=_seconds(events, events.cpu_ns),
         max_pause_seconds=float(events.duration_ns.max(initial=0)) / 1e9,
         full_pass_seconds=window.full_pass_seconds,
         probe_dropped=window.probe.dropped if window.probe else 0,
@@ -189,6 +191,6 @@ def _by_generation(
     return gen0, gen1, gen2
 
 
-def _pauses(events: Events) -> tuple[float, float, float]:
-    gen0, gen1, gen2 = np.bincount(events.generation, events.duration_ns, minlength=3) / 1e9
+def _seconds(events: Events, nanoseconds: NDArray[np.int64]) -> tuple[float, float, float]:
+    gen0, gen1, gen2 = np.bincount(events.generation, nanoseconds, minlength=3) / 1e9
     return float(gen0), float(gen1), float(gen2)

@@ -22,6 +22,7 @@ from harness.experiment.result import (
 from harness.experiment.same_origin import mixed
 from harness.experiment.same_work import other_work
 from harness.experiment.store import TrialKey
+from harness.format import percent
 from harness.machine.describe import Machine
 from harness.metrics import METRICS, Metric
 from harness.statistics.paired_ratio import FEWEST_PAIRS, paired_ratio
@@ -53,6 +54,7 @@ def summarise(
     more += _repeated(trials, ids)
     more += _moved_by_the_probe(trials, ids)
     more += _not_as_scheduled(trials, ids)
+    more += _preempted(trials, ids)
     differing = other_work(plan, trials, ids)
     blended = mixed(trials.results)
     more += [*differing.sentences, *blended, *_left_out(trials.invalid)]
@@ -182,6 +184,24 @@ def _not_as_scheduled(trials: Trials, ids: dict[Cell, str]) -> list[str]:
         if wrong:
             sentences.append(
                 f"{ids[cell]}: requests came {wrong[0]} ({len(wrong)} of {len(rounds)} trials)."
+            )
+    return sentences
+
+
+_PREEMPTED = 0.1
+"""Share of the pauses' time without a core from which on pauses are not the collector's alone."""
+
+
+def _preempted(trials: Trials, ids: dict[Cell, str]) -> list[str]:
+    """A sentence for each cell whose pauses other programs have made longer."""
+    sentences = []
+    for cell in trials.timings:
+        samples = trials.samples(cell, "gc_pause_preempted")
+        known = [sample for sample in samples if sample is not None]
+        if known and (share := float(np.median(known))) > _PREEMPTED:
+            sentences.append(
+                f"{ids[cell]}: in {percent(share)} of the time of its pauses the thread that "
+                "collected had no core, so other programs have made them longer."
             )
     return sentences
 

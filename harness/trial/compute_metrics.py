@@ -173,6 +173,7 @@ def _pauses(seen: Observation) -> Values:
     events = seen.events[seen.engine]
     pauses = events.duration_ns / 1e9
     total, window = float(pauses.sum()), seen.window_ns / 1e9
+    on_core = float(events.cpu_ns.sum()) / 1e9
     return {
         "gc_pause_total": total,
         "gc_pause_max": float(pauses.max(initial=0.0)),
@@ -180,6 +181,7 @@ def _pauses(seen: Observation) -> Values:
         "gc_pause_share": total / window,
         "gc_full_pass_share": float(pauses[events.generation == OLDEST].sum()) / window,
         "gc_full_pass_host_share": float(seen.full_pass_ns.sum() / max(1, seen.host_ns.sum())),
+        "gc_pause_preempted": max(0.0, 1 - on_core / total) if total else None,
     }
 
 

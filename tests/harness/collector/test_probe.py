@@ -2,6 +2,7 @@
 
 import gc
 import time
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,63 @@ def test_times_are_those_of_the_collection_and_collected_what_it_freed() -> None
         stamps, events.start_ns.tolist(), events.duration_ns.tolist(), strict=True
     ):
         assert began <= start <= start + duration <= ended
-    assert [column.dtype for column in events] == [np.int8, np.int64, np.int64, np.int64]
+    assert [column.dtype for column in events] == [np.int8, *[np.int64] * 4]
+
+
+def test_what_other_callbacks_take_is_in_no_pause() -> None:
+    """Those that were there before, at either end of a collection."""
+    starts: list[int] = []
+    stops: list[int] = []
+
+    def other(phase: str, info: dict[str, Any]) -> None:
+        began = time.perf_counter_ns()
+        while time.perf_counter_ns() < began + 50_000:
+            pass
+        starts.append(time.perf_counter_ns()) if phase == "start" else stops.append(began)
+
+    before = list(gc.callbacks)
+    gc.callbacks.append(other)
+    try:
+        with Probe() as probe:
+            for generation in (0, 1, 2, 0):
+                gc.collect(generation)
+            assert gc.callbacks.index(other) == len(before) + 1
+    finally:
+        gc.callbacks.remove(other)
+    assert list(gc.callbacks) == before
+    events = probe.events()
+    assert len(events.start_ns) == 4
+    assert (events.start_ns >= starts).all()
+    assert (events.start_ns + events.duration_ns <= stops).all()
+
+
+class Waiting:
+    """Garbage whose end waits for work on another thread."""
+
+    def __init__(self) -> None:
+        self.itself = self
+        self.worked_ns: list[int] = []
+
+    def __del__(self) -> None:
+        def work(worked_ns: list[int] = self.worked_ns) -> None:
+            began = time.thread_time_ns()
+            sum(range(200_000))
+            worked_ns.append(time.thread_time_ns() - began)
+
+        thread = Thread(target=work)
+        thread.start()
+        thread.join()
+
+
+def test_a_pause_in_which_the_thread_had_no_core_is_told_from_work() -> None:
+    waiting = Waiting()
+    worked_ns = waiting.worked_ns
+    del waiting
+    with Probe() as probe:
+        gc.collect()
+    ((duration, cpu),) = zip(probe.events().duration_ns, probe.events().cpu_ns, strict=True)
+    assert cpu > 0
+    assert duration - cpu >= worked_ns[0]
 
 
 def test_a_full_probe_counts_what_it_drops() -> None:
@@ -122,14 +179,16 @@ gc.collect()
 gc.disable()
 probe = Probe()
 probe.start()
-record = gc.callbacks[-1]
+end, *_, begin = gc.callbacks
 probe.stop()
 infos = [{"generation": g, "collected": 10**6, "uncollectable": 0} for g in (0, 1, 2)]
 before, before = gc.get_count()[0], gc.get_count()[0]  # the first makes a tuple to be reused
 for _ in range(3000):
     for info in infos:
-        record("start", info)
-        record("stop", info)
+        end("start", info)
+        begin("start", info)
+        end("stop", info)
+        begin("stop", info)
 after = gc.get_count()[0]
 print(after - before)
 """

@@ -100,8 +100,9 @@ def stats(queries: int) -> dict[str, int]:
 def events(pauses: list[tuple[int, int]]) -> Events:
     starts, durations = zip(*pauses, strict=True) if pauses else ((), ())
     generation = np.array([start % 3 for start in starts], np.int8)
-    zeros = np.zeros(len(pauses), np.int64)
-    return Events(generation, np.array(starts, np.int64), np.array(durations, np.int64), zeros)
+    zeros, lengths = np.zeros(len(pauses), np.int64), np.array(durations, np.int64)
+    # The thread had its core for three quarters of each.
+    return Events(generation, np.array(starts, np.int64), lengths, zeros, lengths * 3 // 4)
 
 
 def by_hand(seen: Observation) -> dict[str, float | None]:
@@ -153,6 +154,8 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
         "gc_pause_share": lasting / (seen.window_ns / S),
         "gc_full_pass_share": sum(lasted for _, lasted in full) / seen.window_ns,
         "gc_full_pass_host_share": sum(full_by_step) / max(1, sum(host)),
+        "gc_pause_preempted": 1 - sum(duration * 3 // 4 for _, duration in pauses) / S / lasting
+        if lasting else None,
         "gc_attributed_gaps": mean(hit) if hit else None,
         "tracked_heap": 1000,
         "full_pass_per_object": 0.5 / 1000,
