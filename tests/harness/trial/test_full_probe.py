@@ -1,5 +1,6 @@
 """A probe without room for all collections makes a trial invalid, and no try is wasted on it."""
 
+import gc
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -7,18 +8,29 @@ import msgspec
 import pytest
 from small import CELL, MemoryStore, answer, plan, schedule, summary, trial
 
+from engines.builtin.engine import Engine
+from engines.protocol import StepOutput
 from harness.experiment.rounds import Precision, Rounds
 from harness.trial.process import run_trial
 from harness.trial.spec import Trial, TrialResult
 
-MANY = msgspec.structs.replace(CELL, gc="threshold:1")
+MANY = msgspec.structs.replace(CELL, gc="disabled")
 
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> TrialResult:
-    """A real trial that collects at about each second object that it makes."""
+    """A real trial of an engine that collects a hundred times in each step."""
     folder: Path = tmp_path_factory.mktemp("full")
-    return run_trial(trial(schedule([4300] * 8), folder, MANY), lambda word: None)
+    healthy = Engine.step
+
+    def step(engine: Engine) -> StepOutput:
+        for _ in range(100):
+            gc.collect(0)
+        return healthy(engine)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Engine, "step", step)
+        return run_trial(trial(schedule([700] * 8), folder, MANY), lambda word: None)
 
 
 def test_a_trial_whose_probe_was_full_is_invalid_and_says_by_how_much(full: TrialResult) -> None:
@@ -49,5 +61,5 @@ def test_another_try_would_be_full_too_so_there_is_none(full: TrialResult) -> No
     assert len(asked) == 1 + 2 * of.rounds  # the first of all is thrown away
     assert under_way.repeated == 0
     result = summary(of, under_way.outcomes)
-    assert [cell.id for cell in result.cells] == ["default"]
+    assert [cell.id for cell in result.cells] == [CELL.gc]
     assert f"3 trials left out: {full.invalid}." in result.notes
