@@ -6,6 +6,7 @@ ratio as it is, so its distribution depends on the sample size alone, and one pa
 serves all data of that size.
 """
 
+import math
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ from harness.statistics.mixture import FloatArray, Spread, climb, log_density
 _EM_STEPS = 25
 _DRAWS = 20_000
 _LARGEST_SIZE = 64  # from here on the distribution hardly moves, and drawing takes seconds
+_TAIL = 100
+_LEAST_P = 1e-9  # a smaller one would be the model's word alone
 _SCALE_FLOOR = 1e-9  # exact metrics repeat to the digit and have no scale
 
 
@@ -28,16 +31,30 @@ class Fit(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """What standard normal samples give: likelihood ratios ``[draws]``, ascending; mean scale."""
+    """What standard normal samples of ``size`` give: likelihood ratios ``[draws]``, ascending;
+    mean scale.
+    """
 
     likelihood_ratios: FloatArray
     scale: float
+    size: int
 
     def p_value(self, likelihood_ratio: float) -> float:
-        """Two-sided share of the draws at least as far out; never below 1 / (draws + 1)."""
+        """Two-sided share of samples at least as far out; never below 1e-9.
+
+        Counted among the draws. Beyond them the tail is followed from the last hundred: samples
+        so far from 0 for their spread that the ratio is x have a spread of exp(-x / (2 size)) of
+        that distance, and of ``size`` samples that is as likely as its power ``size`` - 1. Twice
+        as much is said, for what a hundred draws leave open.
+        """
         draws = len(self.likelihood_ratios)
         beyond = draws - int(np.searchsorted(self.likelihood_ratios, likelihood_ratio))
-        return (1 + beyond) / (1 + draws)
+        counted = (1 + beyond) / (1 + draws)
+        if beyond >= _TAIL:
+            return counted
+        further = likelihood_ratio - float(self.likelihood_ratios[-_TAIL])
+        fall = math.exp(-further * (self.size - 1) / (2 * self.size))
+        return max(min(counted, 2 * (1 + _TAIL) / (1 + draws) * fall), _LEAST_P)
 
 
 def fit(x: FloatArray, location: FloatArray | float | None = None) -> Fit:
@@ -76,7 +93,7 @@ def reference(size: int) -> Reference:
 def _draw(size: int) -> Reference:
     draws = np.random.default_rng(size).standard_normal((_DRAWS, size))
     free = fit(draws)
-    return Reference(np.sort(_ratio(free, fit(draws, 0.0))), float(free.scale.mean()))
+    return Reference(np.sort(_ratio(free, fit(draws, 0.0))), float(free.scale.mean()), size)
 
 
 def interval(x: FloatArray, confidence: float = 0.95) -> tuple[float, float]:

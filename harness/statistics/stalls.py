@@ -19,6 +19,7 @@ LEAST_SECONDS = 5e-4
 """A step that is longer by less stalls nobody; it is longer by half a median step at least."""
 _PART_OF_A_STEP = 0.5
 _DRAWS = 20_000
+_FEW = 20
 _Z_95 = 1.96
 
 
@@ -103,11 +104,18 @@ def _by_turn(seconds: FloatArray, turn: int) -> FloatArray:
 
 
 def _p_value(differences: FloatArray) -> float:
-    """Share of coin throws, one a turn, that give a sum at least as far from 0."""
+    """Share of coin throws, one a turn, that give a sum at least as far from 0.
+
+    Where hardly one of those thrown does, at most what Hoeffding (1963) leaves of all throws.
+    """
     sizes = np.abs(differences[differences != 0])
     if not len(sizes):
         return 1.0
     coins = np.random.default_rng(len(sizes)).integers(0, 2, (_DRAWS, len(sizes)), np.int8)
     sums = np.abs((2.0 * coins - 1.0) @ sizes)
-    beyond = int(np.count_nonzero(sums >= abs(float(differences.sum())) * (1 - 1e-12)))
-    return (1 + beyond) / (1 + _DRAWS)
+    total = abs(float(differences.sum()))
+    beyond = int(np.count_nonzero(sums >= total * (1 - 1e-12)))
+    counted = (1 + beyond) / (1 + _DRAWS)
+    if beyond >= _FEW:
+        return counted
+    return min(counted, 2 * math.exp(-(total**2) / (2 * float(np.square(sizes).sum()))))

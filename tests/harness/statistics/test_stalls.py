@@ -81,6 +81,16 @@ def test_the_other_way_round_all_signs_turn(seed: int) -> None:
     assert one.share * total[0] == pytest.approx(-other.share * total[1])
 
 
+def test_many_stalls_are_rarer_than_throws_can_tell() -> None:
+    """Sixty of one size on one side: two of 2^60 throws are as far out, so 1e-12 is too much."""
+    rounds = []
+    for _ in range(6):
+        before, after = np.full((2, STEPS), STEP)
+        after[::50] += 4e-3
+        rounds.append((before, after))
+    assert 2**-59 <= compared(rounds).p < 1e-8
+
+
 def test_a_busy_machine_makes_no_stalls() -> None:
     rng = np.random.default_rng(1)
     found = [compared([busy_round(rng) for _ in range(7)]).p for _ in range(200 // every())]

@@ -48,6 +48,49 @@ def test_8_equal_candidates_are_one_family() -> None:
     )
 
 
+# P-values beyond what resampling can tell.
+
+
+@pytest.mark.parametrize("rounds", [7, 9])
+def test_a_doubling_is_found_among_320_equal_cells(rounds: int) -> None:
+    rng = np.random.default_rng(rounds)
+    before = np.exp(0.015 * rng.standard_normal(rounds))
+    others = [paired_ratio(before, before * np.exp(0.02 * rng.standard_normal(rounds)))
+              for _ in range(320)]  # fmt: skip
+    doubled = paired_ratio(before, 2 * before * np.exp(0.02 * rng.standard_normal(rounds)))
+    verdicts = decide([doubled, *others], "lower")
+    assert verdicts[0] == "worse"
+    assert not {"better", "worse"} & set(verdicts[1:])
+
+
+@pytest.mark.parametrize("size", [3, 7, 64])
+def test_p_values_fall_with_the_ratio_and_have_no_step(size: int) -> None:
+    of = reference(size)
+    ratios = np.linspace(0, 4 * float(of.likelihood_ratios[-1]), 4_000)
+    p = np.array([of.p_value(float(each)) for each in ratios])
+    assert (np.diff(p) <= 0).all()
+    assert p[0] == 1
+    assert 1e-9 <= p[-1] < 1e-7
+    # Where few draws are left to count, no neighbour is less than half of the one before.
+    few = p < 20 / 20_001
+    assert (p[1:][few[1:]] >= 0.45 * p[:-1][few[1:]]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "draws"), [(3, 2_000_000), (7, 1_000_000)])
+def test_equal_samples_are_as_far_out_no_more_often_than_their_p_values_say(size, draws):
+    """Down to a tenth of what counting alone could tell."""
+    of, found = reference(size), []
+    for part in range(draws // 20_000):
+        x = np.random.default_rng([size, part]).standard_normal((20_000, size))
+        found.append(np.sort(likelihood_ratio(x))[-2_000:])
+    ratios = np.sort(np.concatenate(found))[::-1]
+    for share in (1e-3, 1e-4, 5e-5, 2e-5):
+        rank = int(share * draws)
+        sure = 1 - 3 / math.sqrt(rank)  # of a count of so many
+        assert of.p_value(float(ratios[rank])) >= share * sure, share
+
+
 # Location and interval.
 
 
