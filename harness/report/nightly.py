@@ -8,7 +8,7 @@ from harness.report.markdown_escape import code_block, code_span, escaped
 from harness.report.summary import first_names
 from harness.report.table import PlainTable, Row
 from harness.report.verdict_words import LABELS, counts_sentence
-from harness.tracking.detect.self_test import STEPS, WITHIN, SelfTest
+from harness.tracking.detect.self_test import FEW_POINTS, STEPS, WITHIN, SelfTest
 from harness.tracking.nightly.result import Alert, ChangedSeries, NightlyResult, Suspect
 
 _CERTAINTY = {
@@ -162,11 +162,22 @@ def nightly_markdown(result: NightlyResult) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+_SHORT_HISTORY = (
+    f"; *: fewer than {FEW_POINTS} points, too few to know the noise: one bad night among them "
+    "comes back again and again in the simulation, so take the shares for a guess and ask again "
+    "with more nights"
+)
+
+
 def self_test_table(rows: Sequence[SelfTest]) -> PlainTable:
     """What the detector is worth at the noise of each series; of rows that could be tested."""
     columns = ("series", "points", "noise", "false", *(
         f"{fmt.percent(step)[:-4]} % found\nwithin {'/'.join(map(str, WITHIN))}" for step in STEPS
     ), "nights to\nhalf of them")  # fmt: skip
+    few = any(row.points < FEW_POINTS for row in rows)
+    numbers = " to ".join(dict.fromkeys(
+        f"{end(row.repetitions for row in rows)}" for end in (min, max)
+    ))  # fmt: skip
     return PlainTable(
         "The detector at this history's own noise (simulated)",
         columns,
@@ -174,7 +185,7 @@ def self_test_table(rows: Sequence[SelfTest]) -> PlainTable:
         "false: histories of 60 nights without a change in which there is an alert; found: steps "
         "with an alert within so many nights, by the nights alone; nights to half of them: after "
         f"how many half of the steps of {_steps_words()} % are found (– : not within "
-        f"{max(WITHIN)})",
+        f"{max(WITHIN)}); each share is of {numbers} simulated histories" + _SHORT_HISTORY * few,
     )
 
 
@@ -186,7 +197,8 @@ def _self_test_row(row: SelfTest) -> Row:
     shares = row.found or {}
     found = ("/".join(f"{100 * share:.0f}" for share in shares[step]) + " %" for step in STEPS)
     label = _label(row.metric, row.series)
-    figures = (fmt.percent(row.noise), fmt.percent(row.false_alerts))
+    caution = "*" * (row.points < FEW_POINTS)
+    figures = (fmt.percent(row.noise), fmt.percent(row.false_alerts) + caution)
     delays = row.nights or {}
     nights = "/".join(str(delays.get(step) or fmt.MISSING) for step in STEPS)
     return (label, str(row.points), *figures, *found, nights)

@@ -19,11 +19,15 @@ from harness.tracking.detect.simulate import planted
 STEPS = (0.04, 0.08, 0.15)
 WITHIN = (3, 5, 10)
 NIGHTS = 60
+FEW_POINTS = 30
+"""Below these the noise that is drawn from says little of the nights to come: an accident among 13
+comes back once in 13 nights."""
 _BEFORE = 30
 
 
 class SelfTest(NamedTuple):
-    """``false_alerts``: share of 60-night histories without a change in which there is an alert.
+    """``false_alerts``: share of ``repetitions`` histories of 60 nights without a change in which
+    there is an alert.
 
     ``found[step][n]``: share of steps found within ``WITHIN[n]`` nights; ``nights[step]``: nights
     after which half of them are found, None where half are not within ``WITHIN[-1]``. None where
@@ -40,6 +44,7 @@ class SelfTest(NamedTuple):
     found: dict[float, tuple[float, ...]] | None
     why: str = ""
     nights: dict[float, int | None] | None = None
+    repetitions: int = 0
 
 
 def self_test(
@@ -77,7 +82,9 @@ def _test(series: Series, repetitions: int, rng: np.random.Generator) -> SelfTes
         found[step] = tuple(sum(d <= n for d in delays) / repetitions for n in WITHIN)
         middle = sorted(delays)[(repetitions - 1) // 2]
         nights[step] = int(middle) if middle <= max(WITHIN) else None
-    return row._replace(false_alerts=false / repetitions, found=found, nights=nights)
+    return row._replace(
+        false_alerts=false / repetitions, found=found, nights=nights, repetitions=repetitions
+    )
 
 
 def _alerts(series: Series, logs: Array, level: float, place: int, step: float) -> list[int]:

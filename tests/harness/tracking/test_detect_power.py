@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from harness.report.nightly import self_test_table
 from harness.tracking.detect.change import Rerun
 from harness.tracking.detect.examine import examine
 from harness.tracking.detect.self_test import WITHIN, self_test
@@ -102,6 +103,22 @@ def test_the_self_test_takes_levels_off():
     (row,) = self_test([Series.of(values)], repetitions=5)
     assert row.found is not None
     assert row.found[0.08][1] >= 0.8
+
+
+@pytest.mark.parametrize(("points", "is_short"), [(13, True), (29, True), (30, False)])
+def test_the_self_test_cautions_where_the_history_is_short(points, is_short):
+    """A night's accident among 13 comes back once in 13 nights of each simulated history."""
+    noise = 0.01 * np.random.default_rng(3).standard_normal(points)
+    (row,) = self_test([Series.of(np.exp(noise).tolist(), name="itl")], repetitions=4)
+    assert row.found is not None
+    assert row.repetitions == 4
+    table = self_test_table([row])
+    (cells,) = table.groups[0]
+    shown = f"{row.false_alerts:.0%}".replace("%", " %")
+    assert cells[3].startswith(shown.split()[0])
+    assert cells[3].endswith("*") == is_short
+    assert ("fewer than 30 points" in table.caption) == is_short
+    assert "4 simulated histories" in table.caption
 
 
 def test_the_self_test_says_why_it_says_nothing():
