@@ -16,13 +16,17 @@ SCHEMA = "gcbench.experiment/2"
 
 
 class MetricSamples(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric of one cell, a sample per round (None where a round gave none)."""
+    """One metric of one cell, a sample per round (None where a round gave none).
+
+    ``ci95``: of ``gc_effect``, which pairs two cells by round; from 3 rounds on.
+    """
 
     unit: str
     direction: Literal["higher", "lower", "neither"]
     kind: Literal["exact", "timing"]
     median: float | None
     samples: list[float | None]
+    ci95: tuple[float, float] | None = None
 
 
 class CellResult(msgspec.Struct, frozen=True, kw_only=True):

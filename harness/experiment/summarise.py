@@ -106,6 +106,7 @@ def _cell(trials: Trials, cell: Cell, name: str, group: int) -> CellResult:
                 kind="exact" if exact else "timing",
                 median=float(np.median(known)),
                 samples=samples,
+                ci95=_effect_interval(known) if metric.name == "gc_effect" else None,
             )
     shown = rounds[len(rounds) // 2] if rounds else trials.counted["counts", cell]
     return CellResult(
@@ -141,6 +142,15 @@ def _gc_effect(trials: Trials, cell: Cell) -> Samples:
     mine = trials.samples(cell, "host_time_per_step")
     theirs = trials.samples(partner, "host_time_per_step")
     return [a / b - 1 if a and b else None for a, b in zip(mine, theirs, strict=True)]
+
+
+def _effect_interval(effects: Sequence[float]) -> tuple[float, float] | None:
+    """That of the paired ratio, with the median in it; None where there are too few rounds."""
+    if len(effects) < FEWEST_PAIRS:
+        return None
+    ratio = paired_ratio(np.ones(len(effects)), np.add(effects, 1))
+    middle = float(np.median(effects))
+    return min(ratio.ci95[0] - 1, middle), max(ratio.ci95[1] - 1, middle)
 
 
 def _repeated(trials: Trials, ids: dict[Cell, str]) -> list[str]:

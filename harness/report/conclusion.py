@@ -26,7 +26,7 @@ def conclude(result: ExperimentResult) -> list[str]:
             sentences += _open_questions(enough, result.tolerance)
         sentences += _too_few_rounds([c for c in ours if c not in enough])
         if baseline in cells:
-            sentences += _collector(cells[baseline])
+            sentences += _collector(cells[baseline], result.tolerance)
             sentences += _version(cells[baseline], result.tolerance)
             sentences += _tracked(cells[baseline], cells[ours[0].candidate])
             for comparison in ours:
@@ -117,21 +117,41 @@ def _too_few_rounds(comparisons: Sequence[Comparison]) -> list[str]:
     return [f"No verdict on {which}: it takes {MIN_ROUNDS} rounds, this run has {have}."]
 
 
-def _collector(baseline: CellResult) -> list[str]:
+def _collector(baseline: CellResult, tolerance: float) -> list[str]:
     """What the baseline would gain with no collector: the most that sparing it can explain."""
     effect = median(baseline, "gc_effect")
     if effect is None:
         return []
+    ci95 = baseline.metrics["gc_effect"].ci95
+    if ci95 is not None and ci95[0] <= 0:
+        return [_no_cost_shown(baseline.id, ci95, tolerance)]
     if effect <= 0:
         return [
             f"Without the collector {baseline.id} spends no less host time: it is not to blame."
         ]
+    found = ""
+    if ci95 is not None:
+        low, high = (percent(end / (1 + end)) for end in ci95)
+        found = f" (95 % interval {low} to {high})"
     share = median(baseline, "gc_pause_share")
     pauses = "" if share is None else f"; its pauses take {percent(share)} of the wall time"
     return [
         f"Without the collector {baseline.id} spends {percent(effect / (1 + effect))} less host "
-        f"time{pauses}."
+        f"time{found}{pauses}."
     ]
+
+
+def _no_cost_shown(name: str, ci95: tuple[float, float], tolerance: float) -> str:
+    low, high = (percent(end, signed=True) for end in ci95)
+    if ci95[1] > tolerance:
+        return (
+            f"What the collector costs {name} stays open: between {low} and {high} of the host "
+            "time that it has without (95 %)."
+        )
+    return (
+        f"The collector costs {name} at most {percent(max(ci95[1], 0.0))} of the host time that it "
+        f"has without (95 % interval {low} to {high}): it is not to blame."
+    )
 
 
 def _version(baseline: CellResult, tolerance: float) -> list[str]:

@@ -43,7 +43,7 @@ def cells_table(result: ExperimentResult) -> PlainTable:
             fmt.number(median(cell, "host_time_per_request_step", 1e6)),
             collections_words(median(cell, f"gc_collections_gen{gen}") for gen in range(3)),
             fmt.percent(median(cell, "gc_pause_share")),
-            fmt.percent(median(cell, "gc_effect"), signed=True),
+            _effect_words(cell),
         )
 
     groups = by_group(result)
@@ -52,8 +52,23 @@ def cells_table(result: ExperimentResult) -> PlainTable:
         "Cells" + on_device(result.cells),
         columns,
         [[row(cell) for cell in group] for group in groups],
-        f"medians over rounds{apart}{_steady_words(result.cells)}",
+        f"medians over rounds{apart}{_interval_words(result.cells)}{_steady_words(result.cells)}",
     )
+
+
+def _effect_words(cell: CellResult) -> str:
+    """What the collector costs, with how far its 95 % interval reaches where there is one."""
+    found = cell.metrics.get("gc_effect")
+    if found is None or found.median is None or found.ci95 is None:
+        return fmt.percent(median(cell, "gc_effect"), signed=True)
+    reach = max(found.ci95[1] - found.median, found.median - found.ci95[0])
+    shown = fmt.percent(found.median, signed=True)
+    return f"{shown} ±{fmt.percent(reach).removesuffix(' %')}"
+
+
+def _interval_words(cells: list[CellResult]) -> str:
+    effects = [cell.metrics["gc_effect"] for cell in cells if "gc_effect" in cell.metrics]
+    return "; gc effect: ± its 95 % interval" if any(each.ci95 for each in effects) else ""
 
 
 def _steady_words(cells: list[CellResult]) -> str:

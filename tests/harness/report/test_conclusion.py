@@ -148,6 +148,24 @@ def test_a_collector_that_costs_nothing_explains_nothing() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("middle", "ci95", "says"),
+    [
+        (0.25, (0.2, 0.3), "Without the collector lists spends 20.0 % less host time (95 % "
+                           "interval 16.7 % to 23.1 %)."),
+        (0.002, (-0.01, 0.012), "The collector costs lists at most 1.2 % of the host time that it "
+                                "has without (95 % interval -1.0 % to +1.2 %): it is not to "
+                                "blame."),
+        (0.01, (-0.03, 0.07), "What the collector costs lists stays open: between -3.0 % and "
+                              "+7.0 % of the host time that it has without (95 %)."),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_the_collector_follows_from_the_interval(middle, ci95, says) -> None:
+    effect = replace(samples(middle, middle, middle), ci95=ci95)
+    cells = [changed(cell("lists", gc_effect=effect), policy="threshold:700"), cell("flat")]
+    assert conclude(experiment(cells, comparison("flat", "better", 0.9)))[1:] == [says]
+
+
 def changed(one: CellResult, **state: Any) -> CellResult:
     """A cell whose process had another collector."""
     (ours,) = one.processes
