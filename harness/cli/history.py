@@ -11,11 +11,13 @@ import pandas as pd
 from engines.nearest import nearest
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import CommaList
-from harness.files import write_json
+from harness.cli.session import checked
+from harness.files import write_json, write_whole, writing
 from harness.report.history import changes_tables, history_pairs, not_compared
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
 from harness.tracking.changes import changes, latest_changes
 from harness.tracking.history import History, load
+from harness.tracking.otava import otava_files
 from harness.tracking.reruns import by_series
 from harness.tracking.triage import NOTHING_SAID
 from harness.tracking.triage import load as load_triage
@@ -32,6 +34,8 @@ Examples:
       two commits, from the results of any project that asv measures
   gcbench history --metric gc_collections_gen0,tpot_median --json changes.json
       two metrics only, for programs
+  gcbench history --csv figures.csv --otava otava
+      every value as a table, and for Apache Otava
 """
 
 
@@ -40,6 +44,8 @@ Examples:
 @click.option("--between", nargs=2, metavar="BASE HEAD", help="Beginnings of two commits' hashes.")
 @click.option("--metric", "metrics", type=CommaList(), help="These metrics only.")
 @click.option("--json", "json_path", metavar="FILE|-", help="Write the changes there.")
+@click.option("--csv", "csv_path", metavar="FILE|-", help="Write the figures there, one a row.")
+@click.option("--otava", metavar="FOLDER", help="Write the figures there for Apache Otava.")
 @click.pass_context
 def history(
     ctx: click.Context,
@@ -48,6 +54,8 @@ def history(
     between: tuple[str, str] | None,
     metrics: list[str] | None,
     json_path: str | None,
+    csv_path: str | None,
+    otava: str | None,
 ) -> None:
     """Read asv's results and raw trials from RESULTS and say what changed, metric by metric.
 
@@ -55,6 +63,9 @@ def history(
     these below it. Each series is judged by its whole history; without --between its last two
     commits are compared. Nothing is written or moved there.
     """
+    if json_path == csv_path == "-":
+        raise ValueError("--json - and --csv - both go to standard output; name a file for one")
+    checked(csv_path, "--csv")
     found = load(results)
     for problem in found.problems:
         print(f"gcbench: {problem}", file=sys.stderr)
@@ -77,7 +88,11 @@ def history(
         table = latest_changes(figures, verdicts)
     if json_path:
         write_json(json_path, _document(found, table))
-    if json_path != "-":
+    if csv_path:
+        _write_csv(figures, csv_path)
+    if otava:
+        _write_otava(figures, Path(otava))
+    if "-" not in (json_path, csv_path):
         console = make_console()
         print_pairs(history_pairs(found), console)
         for part in changes_tables(table):
@@ -86,6 +101,26 @@ def history(
     if (table["verdict"] == "missing").all():
         print(f"gcbench: nothing to compare: {_why(found, between)}", file=sys.stderr)
         ctx.exit(ExitCode.NOT_MEASURED)
+
+
+def _write_csv(figures: pd.DataFrame, path: str) -> None:
+    """All figures, a row each; samples, which are lists, are left out. Raises StoreError."""
+    text = figures.drop(columns="samples").to_csv(index=False, lineterminator="\n")
+    if path == "-":
+        sys.stdout.write(text)
+    else:
+        write_whole(Path(path).resolve(), text.encode(), "--csv FILE")
+
+
+def _write_otava(figures: pd.DataFrame, folder: Path) -> None:
+    """One file a test, and the configuration that names them. Raises StoreError, ValueError."""
+    files = otava_files(figures)
+    if not files:
+        raise ValueError("--otava: these results hold no current figure of asv's to export")
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        write_whole(folder.resolve() / name, text.encode(), "--otava FOLDER")
 
 
 def _known(metrics: list[str], figures: pd.DataFrame) -> list[str]:
