@@ -72,20 +72,7 @@ def history(
     figures = found.figures
     if metrics and len(figures):
         figures = figures[figures["metric"].isin(_known(metrics, figures))]
-    beside = found.config
-    triage = load_triage(beside.parent / "triage.toml") if beside else NOTHING_SAID
-    today = datetime.now(UTC).date()
-    verdicts = judge_all(figures, by_series(found.reruns), triage, today)
-    for prefix in between or ():
-        if gone := [each for each in found.rewritten if each.startswith(prefix.lower() or "-")]:
-            raise ValueError(
-                f"{gone[0][:12]} is no longer in the history of a branch of {found.config}; "
-                "name commits that are"
-            )
-    if between and len(figures):
-        table = changes(figures, verdicts, *between)
-    else:
-        table = latest_changes(figures, verdicts)
+    table = _compared(found, figures, between)
     if json_path:
         write_json(json_path, _document(found, table))
     if csv_path:
@@ -101,6 +88,25 @@ def history(
     if (table["verdict"] == "missing").all():
         print(f"gcbench: nothing to compare: {_why(found, between)}", file=sys.stderr)
         ctx.exit(ExitCode.NOT_MEASURED)
+
+
+def _compared(
+    found: History, figures: pd.DataFrame, between: tuple[str, str] | None
+) -> pd.DataFrame:
+    """Two commits, or each series' last two. Raises ValueError for a commit that is rewritten."""
+    beside = found.config
+    triage = load_triage(beside.parent / "triage.toml") if beside else NOTHING_SAID
+    today = datetime.now(UTC).date()
+    verdicts = judge_all(figures, by_series(found.reruns), triage, today)
+    for prefix in between or ():
+        if gone := [each for each in found.rewritten if each.startswith(prefix.lower() or "-")]:
+            raise ValueError(
+                f"{gone[0][:12]} is no longer in the history of a branch of {beside}; "
+                "name commits that are"
+            )
+    if between and len(figures):
+        return changes(figures, verdicts, *between)
+    return latest_changes(figures, verdicts)
 
 
 def _write_csv(figures: pd.DataFrame, path: str) -> None:
