@@ -22,7 +22,7 @@ BRIEF: tuple[Mode, ...] = ("tracked", "memory", "opcodes")
 SLICE_STEPS = 25
 """Steps from one turn to the next."""
 
-_BESIDE = 4
+_BESIDE = 7
 """Cells that share a copy of their baseline: each waits for its turn in an interpreter, which holds
 torch and a heap, and the more there are the longer ago its baseline's turn was."""
 

@@ -85,10 +85,11 @@ class Client:
             waited_ns = self._waited_ns()
             called = clock.now()
             output = self._step()
-            clock.step_done()
+            took = clock.now() - called
+            clock.step_done(output.late_ns)
             now = clock.now()
             waited_ns = self._waited_ns() - waited_ns
-            recorder.step(engine, output, now, self._in_flight, now - called, waited_ns)
+            recorder.step(engine, output, now, self._in_flight, took, waited_ns)
             self._read(output, now)
             # Held on to, a step's objects would live until the next step has made its own.
             del output

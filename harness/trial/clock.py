@@ -17,8 +17,8 @@ class Clock(Protocol):
         """Nanoseconds since an arbitrary zero."""
         ...
 
-    def step_done(self) -> None:
-        """A step has ended."""
+    def step_done(self, late_ns: int = 0) -> None:
+        """A step has ended, so long after its modelled end."""
         ...
 
     def wait_until(self, moment_ns: int) -> None:
@@ -31,7 +31,7 @@ class RealClock:
 
     now = staticmethod(time.perf_counter_ns)
 
-    def step_done(self) -> None:
+    def step_done(self, late_ns: int = 0) -> None:
         """Nothing: time passes by itself."""
 
     def wait_until(self, moment_ns: int) -> None:
@@ -40,10 +40,18 @@ class RealClock:
 
 
 class PausedClock(RealClock):
-    """The real one, less the time for which it was stopped."""
+    """The real one, less the time for which it was stopped, and by which modelled waits overran.
+
+    On one core with another program a sleep ends late. Who pauses has no step under way, so all
+    that comes after is late by as much, and nothing is gained by it.
+    """
 
     def __init__(self) -> None:
         self.away_ns = 0
+
+    def step_done(self, late_ns: int = 0) -> None:
+        """What it was late is nobody's time."""
+        self.away_ns += late_ns
 
     def now(self) -> int:
         """Nanoseconds of `time.perf_counter_ns` that were not away."""
@@ -70,7 +78,7 @@ class VirtualClock:
         """Nanoseconds of the steps so far and of the jumps between them."""
         return self._now
 
-    def step_done(self) -> None:
+    def step_done(self, late_ns: int = 0) -> None:
         """A step's time is over."""
         self._now += VIRTUAL_STEP_NS
 

@@ -56,7 +56,8 @@ def compute_metrics(seen: Observation, mode: str) -> TrialMetrics:
     full_probe = _full_probe(seen)
     known = ((name, values[name]) for name in METRICS if name in values)
     metrics = {name: None if value is None else float(value) for name, value in known}
-    invalid = full_probe or _late(values.get("device_late"))
+    late = _late(values.get("device_late")) if seen.counts_lateness else ""
+    invalid = full_probe or late
     return TrialMetrics(metrics, invalid, steady_state, delivered, bool(full_probe))
 
 

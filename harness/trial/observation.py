@@ -23,7 +23,8 @@ class Observation(NamedTuple):
 
     ``events`` and ``processes`` in the same order, one a process of the engine;
     ``scheduler_stats`` as `StepEngine.scheduler_stats` names them, ``device_work`` as
-    `StepEngine.device_stats` does: the work of the window, and the ceilings.
+    `StepEngine.device_stats` does: the work of the window, and the ceilings. ``counts_lateness``:
+    whether the time by which modelled waits overran is in the stamps.
     """
 
     schedule: Schedule
@@ -38,6 +39,7 @@ class Observation(NamedTuple):
     device_work: dict[str, float]
     watched: Values
     peak_rss: int
+    counts_lateness: bool = True
 
     @property
     def engine(self) -> int:

@@ -191,6 +191,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         scheduler_stats=stats,
         device_work=work,
         watched=watch.results(client.recorder.num_rows) | per_request,
+        counts_lateness=not trial.slice_steps,
         peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
     measured = compute_metrics(observation, trial.mode)
