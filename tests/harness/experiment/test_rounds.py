@@ -66,8 +66,8 @@ def test_who_is_only_of_use_beside_one_that_fails_is_not_measured_alone():
 
 
 def taking_turns(**changes):
-    """A plan of seven cells in two blocks, each with a copy of the baseline."""
-    cells = [msgspec.structs.replace(CELL, batch_size=size) for size in range(8, 15)]
+    """A plan of ten cells in two blocks, each with a copy of the baseline."""
+    cells = [msgspec.structs.replace(CELL, batch_size=size) for size in range(8, 18)]
     of = plan(cells, **changes)
     blocks = beside_baseline(cells, of.baselines, lambda cell: True)
     return msgspec.structs.replace(of, blocks=blocks, slice_steps=25)
@@ -76,7 +76,7 @@ def taking_turns(**changes):
 def test_each_cell_takes_turns_with_a_copy_of_its_baseline():
     of = taking_turns()
     first = of.cells[0]
-    assert [len(block) for block in of.blocks] == [5, 3]
+    assert [len(block) for block in of.blocks] == [8, 3]
     assert [cell for block in of.blocks for cell in block[1:]] == of.cells[1:]
     assert {msgspec.structs.replace(block[0], copy=0) for block in of.blocks} == {first}
     assert len({block[0] for block in of.blocks}) == 2
@@ -84,8 +84,8 @@ def test_each_cell_takes_turns_with_a_copy_of_its_baseline():
     machine = Machine()
     under_way = rounds(lambda trials: batches.append(trials) or machine(trials), of)
     under_way.run(lambda outcomes: summary(of, outcomes), NEVER)
-    assert [len(batch) for batch in batches[1:]].count(5) == 7
-    assert {len(batch) for batch in batches[1:]} == {3, 5}
+    assert [len(batch) for batch in batches[1:]].count(8) == 7
+    assert {len(batch) for batch in batches[1:]} == {3, 8}
     assert all(trial.slice_steps == 25 for batch in batches[1:] for trial in batch)
 
 
@@ -101,7 +101,7 @@ def test_a_block_is_measured_again_as_a_whole():
     machine.busy[of.cells[-1]] = 1
     under_way = run(machine, of)
     assert under_way.repeated == 3
-    assert len(machine.asked) == 1 + 8 + 3
+    assert len(machine.asked) == 1 + 11 + 3
     assert not any(outcome.invalid for outcome in under_way.outcomes.values())
 
 

@@ -363,6 +363,17 @@ def test_a_clock_that_was_stopped_waits_by_its_own_time(monkeypatch):
     assert clock.now() < moment + 1_000, "what is over is not waited for"
 
 
+def test_what_a_modelled_wait_overran_is_nobodys_time(monkeypatch):
+    moments = iter([100, 200, 300])
+    monkeypatch.setattr("time.perf_counter_ns", lambda: next(moments))
+    clock = PausedClock()
+    assert clock.now() == 100
+    clock.step_done(late_ns=30)
+    assert clock.now() == 200 - 30
+    clock.step_done()
+    assert clock.now() == 300 - 30
+
+
 @pytest.mark.parametrize(("slice_steps", "pauses"), [(0, 0), (1, 5), (2, 2), (5, 1), (6, 0)])
 def test_a_client_pauses_after_each_slice_and_does_the_same_work(slice_steps, pauses):
     seen, asked = Onlooker(schedule([5, 3]), CELL), []
