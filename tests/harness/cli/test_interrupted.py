@@ -91,7 +91,7 @@ def is_resumed(experiment: str, runs: Path, *arguments: str) -> None:
     assert not list(runs.glob(f"*/{INCOMPLETE}"))
 
 
-@pytest.mark.parametrize("number", [6, 12])
+@pytest.mark.parametrize("number", [12, pytest.param(6, marks=pytest.mark.slow)])
 def test_an_interrupted_comparison_looks_so_and_goes_on(tmp_path, number):
     few = [*COMPARE, "--rounds", "1", "--no-counting"]
     experiment = is_interrupted(number, tmp_path / "runs", *few)
