@@ -195,8 +195,8 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
     measured = compute_metrics(observation, trial.mode)
-    if trial.rows_path:
-        _write_rows(trial.rows_path, observation)
+    _write_rows(trial.rows_path, observation)
+    _leave_the_core()
     # Only now: what is imported before the window is part of the heap that is measured.
     from harness.trial.origin import origin
 
@@ -224,8 +224,20 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
     )
 
 
+_CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+"""Those that this process began with: while trials take turns they are kept on one."""
+
+
+def _leave_the_core() -> None:
+    """Describe the machine as it is for whoever takes no turns."""
+    if _CORES is not None:
+        os.sched_setaffinity(0, _CORES)
+
+
 def _write_rows(path: str, seen: Observation) -> None:
-    """Leave the rows to the parent, raw: it has the time to make Parquet of them, this has not."""
+    """Leave the rows, if it wants them, to the parent, raw: it has the time to make Parquet."""
+    if not path:
+        return
     tables = {
         "requests": seen.requests._asdict(),
         "steps": dict(zip(STEP_COLUMNS, seen.steps.T, strict=True)),

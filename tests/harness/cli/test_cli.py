@@ -358,7 +358,7 @@ def test_a_real_comparison_from_end_to_end(tmp_path):
         assert {"id", "axes", "samples", "metrics", "processes", "tokens_sha256"} <= cell.keys()
         assert cell["samples"] == 7
         for metric in cell["metrics"].values():
-            assert metric.keys() == {"unit", "direction", "kind", "median", "samples"}
+            assert {"unit", "direction", "kind", "median", "samples"} <= metric.keys()
             assert metric["kind"] in ("exact", "timing")
         for process in cell["processes"]:
             assert {"role", "policy", "collections", "pause_seconds", "state"} <= process.keys()
