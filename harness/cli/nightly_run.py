@@ -36,6 +36,7 @@ from harness.tracking.nightly.result import MeasuredCommit, NightlyResult
 from harness.tracking.nightly.run_asv import Asv
 from harness.tracking.triage import load
 
+_UNFINISHED = b"This night has not come to its end; the next run goes on with it\n"
 INTERRUPTED = "The night was interrupted; what is left to measure waits for the next run."
 
 
@@ -105,7 +106,8 @@ class Night:
         started = datetime.now(UTC).isoformat(timespec="seconds")
         with only_run(self._output):
             mark = self._output / INCOMPLETE
-            write_whole(mark, b"This night has not come to its end; the next run goes on with it\n")
+            with suppress(StoreError):  # a full disk leaves the judgement, which says so
+                write_whole(mark, _UNFINISHED)
             machine = this_machine(self.place.results, self._machine)
             asv = Asv(self._config, self._output, machine.name)
             looked: Looked | None = None
@@ -123,7 +125,7 @@ class Night:
             result = self._result(machine, started, looked, page)
             self._keep(result)
             if not self._is_interrupted:
-                mark.unlink()
+                mark.unlink(missing_ok=True)
         return result
 
     def _result(
