@@ -51,6 +51,11 @@ def setting(value: str | int | bool) -> str:
     return count(value) if isinstance(value, int) else value.rpartition(".")[2]
 
 
+def rough_percent(share: float) -> str:
+    """A share that somebody has chosen, with no digit more than it has: "2 %"."""
+    return f"{100 * share:g} %"
+
+
 def percent(share: float | None, *, signed: bool = False) -> str:
     """A share of one in percent: "12.3 %", "0.04 %"; with its sign where ``signed``."""
     if not _known(share):

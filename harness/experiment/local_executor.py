@@ -25,7 +25,8 @@ from harness.machine.describe import cores_usable
 from harness.trial.spec import GO, PAUSED, READY, REFUSED, Trial, TrialFailure, TrialResult
 
 _PREPARED_AT_ONCE = 4
-"""Interpreters that get ready side by side at most: each holds torch and a heap."""
+"""Of interpreters that take no turns, so many get ready side by side at most: each holds torch and
+a heap. How many take turns the plan says."""
 
 _KEPT_VARIABLES = frozenset({"PYTHONPATH", "PYTHONHOME"})
 

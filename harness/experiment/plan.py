@@ -112,10 +112,9 @@ def beside_baseline(
                   if its == group and cell != baseline]  # fmt: skip
         parts = [others[n : n + _BESIDE] for n in range(0, len(others), _BESIDE)] or [[]]
         for number, part in enumerate(parts):
-            # A cell that is itself a copy, as in a run against itself, keeps its number.
-            copy = number and len(cells) + number
-            same = baseline if not copy else msgspec.structs.replace(baseline, copy=copy)
-            blocks.append([same, *part])
+            # Cells of a run against itself are copies already, with lower numbers.
+            copy = len(cells) + number if number else baseline.copy
+            blocks.append([msgspec.structs.replace(baseline, copy=copy), *part])
     return blocks
 
 

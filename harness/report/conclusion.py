@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
-from harness.format import count, interval, percent
+from harness.format import count, interval, percent, rough_percent
 from harness.machine.interpreter import VERSIONS, dotted
 from harness.metrics import METRICS
 from harness.report.power import what_it_takes
@@ -70,7 +70,7 @@ def _the_rest(comparisons: Sequence[Comparison], tolerance: float) -> list[str]:
     named = (
         ("Better too", better),
         ("Worse", worse),
-        (f"The same within {_rough(tolerance)}", same),
+        (f"The same within {rough_percent(tolerance)}", same),
     )
     return [f"{label}: {_names(found)}." for label, found in named if found]
 
@@ -246,7 +246,3 @@ def _change(comparison: Comparison) -> str:
 
 def _words(metric: str) -> str:
     return metric.replace("_", " ")
-
-
-def _rough(share: float) -> str:
-    return f"{100 * share:g} %"

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from harness.experiment.result import ExperimentResult
+from harness.format import rough_percent
 from harness.metrics import METRICS, Metric
 from harness.report.header import header
 from harness.report.markdown_escape import escaped, escaped_inside
@@ -65,7 +66,7 @@ def metrics_markdown() -> str:
 
 
 def _floor(metric: Metric) -> str:
-    relative = f"{100 * metric.noise_floor:g} %"
+    relative = rough_percent(metric.noise_floor)
     return f"{relative}, {metric.least_change:g}" if metric.least_change else relative
 
 

@@ -13,7 +13,9 @@ from harness.statistics.power import MOST_DETECTED, MOST_ROUNDS, rounds_needed
 
 def detects(mde: float) -> str:
     """A minimum detectable effect as tables have it: "±1.2 %", "> ±50 %"."""
-    return f"±{fmt.percent(mde)}" if mde <= MOST_DETECTED else f"> ±{_rough(MOST_DETECTED)}"
+    return (
+        f"±{fmt.percent(mde)}" if mde <= MOST_DETECTED else f"> ±{fmt.rough_percent(MOST_DETECTED)}"
+    )
 
 
 def what_it_takes(rounds: int, mde: float, tolerance: float) -> str:
@@ -26,15 +28,15 @@ def what_it_takes(rounds: int, mde: float, tolerance: float) -> str:
     found = (
         f"{rounds} rounds find a change of {fmt.percent(mde)}"
         if mde <= MOST_DETECTED
-        else f"{rounds} rounds find no change below {_rough(MOST_DETECTED)}"
+        else f"{rounds} rounds find no change below {fmt.rough_percent(MOST_DETECTED)}"
     )
     needed = rounds_needed(tolerance, rounds, mde)
     if needed > MOST_ROUNDS:
         return (
-            f"{found}, and one of {_rough(tolerance)} takes more than {MOST_ROUNDS}: a quieter "
-            "machine helps, more rounds do not"
+            f"{found}, and one of {fmt.rough_percent(tolerance)} takes more than {MOST_ROUNDS}: "
+            "a quieter machine helps, more rounds do not"
         )
-    return f"{found}, one of {_rough(tolerance)} takes about {needed:,}"
+    return f"{found}, one of {fmt.rough_percent(tolerance)} takes about {needed:,}"
 
 
 def settles_nothing(result: ExperimentResult) -> str:
@@ -85,7 +87,3 @@ def _spread(cells: Iterable[CellResult], decide: Iterable[str]) -> float | None:
         if len(known) > 1 and known.mean() > 0:
             found.append(float(known.std(ddof=1) / known.mean()))
     return float(np.median(found)) if found else None
-
-
-def _rough(share: float) -> str:
-    return f"{100 * share:g} %"
