@@ -15,16 +15,20 @@ from harness.calibrate.roofline import Roofline
 
 UNIT = msgspec.structs.replace(OPT, **dict.fromkeys(RATES[:2], 1.0), launch_overhead_seconds=0.0)
 shares = st.floats(0, 1)
-corners = st.builds(
-    lambda a, b, c, d, e: Corners(
+
+
+def corner_at(a, b, c, d, e) -> Corners:
+    """A point of the space of devices, each coordinate from 0 to 1."""
+    return Corners(
         bandwidth=between(1e9, 5e12, a),
         tokens=between(4, 200, b),
         launch=between(0.1, 2, c),
         attention=between(0.3, 3, d),
         ratio=between(0.004, 0.8, e),
-    ),
-    *[shares] * 5,
-)
+    )
+
+
+corners = st.builds(corner_at, *[shares] * 5)
 
 
 def fitted(true, loads=LOADS, ceilings=None, **noise):
@@ -58,30 +62,32 @@ def check_without_noise(where):
             assert figure.value == pytest.approx(rates(true)[figure.name], rel=0.02), figure
 
 
-@examples(4)
-@given(corners, st.integers(0, 99))
-def test_what_is_told_of_a_device_with_3_percent_noise_is_near(where, seed):
-    check_with_noise(where, seed)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_device_with_3_percent_noise_is_found_again(seed):
+    near = near_with_noise(device(MIDDLE), seed)
+    assert len(near) >= 5
+    assert all(near)
 
 
 @pytest.mark.slow
-@examples(25)
-@given(corners, st.integers(0, 99))
-def test_what_is_told_of_many_devices_with_3_percent_noise_is_near(where, seed):
-    check_with_noise(where, seed)
+def test_most_devices_with_3_percent_noise_are_found_again():
+    """Not all: noise can put a figure anywhere, so what is asked is how often it does."""
+    draws = np.random.default_rng(1).random((25, 5))
+    near = [each for seed, where in enumerate(draws.tolist())
+            for each in near_with_noise(device(corner_at(*where)), seed)]  # fmt: skip
+    assert len(near) > 100
+    assert np.mean(near) > 0.96
 
 
-def check_with_noise(where, seed):
-    true = device(where)
+def near_with_noise(true, seed) -> list[bool]:
+    """Whether step times as a whole, the worst of them and each figure that is told are near."""
     found = fitted(true, noise=0.03, seed=seed)
     exact = times(true, LOADS)
     errors = [abs(found.profile.seconds(*load) / seconds - 1)
               for load, seconds in zip(LOADS, exact, strict=True)]  # fmt: skip
-    assert np.median(errors) < 0.04, "the noise is averaged out"
-    assert max(errors) < 0.15
-    for figure in found.figures:
-        if figure.is_told:
-            assert figure.value == pytest.approx(rates(true)[figure.name], rel=0.35), figure
+    told = [figure for figure in found.figures if figure.is_told]
+    figures = [each.value == pytest.approx(rates(true)[each.name], rel=0.35) for each in told]
+    return [np.median(errors) < 0.04, max(errors) < 0.15, *figures]
 
 
 def test_all_five_figures_are_told_where_every_branch_is_taken():
