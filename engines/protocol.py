@@ -145,16 +145,15 @@ class EngineClass(Protocol):
         ...
 
 
-class StepOutput(NamedTuple):
-    """What one step brought the consumer. Arrays are the engine's own until the next step.
+class Delivered(NamedTuple):
+    """What the consumer gets of one step's tokens. Arrays are the engine's own until the next step.
 
     ``request_index`` int64 ``[num_rows]``: the caller's number of each request that got tokens.
     ``num_tokens`` int32 ``[num_rows]``: how many. ``outputs``: one object a row, or empty
     when the delivery makes none. ``finished`` int64 ``[num_finished]`` and ``finish_reasons``
-    int8 ``[num_finished]`` name those that ended with this step. ``sampled``: the step's tokens
-    in the representation at hand, valid until the next step. ``device_ns``: time the runner was
-    blocked on its device, of which ``late_ns`` after a modelled deadline; ``device_seconds``:
-    how long the device says that the step took, a modelled one that it was to take.
+    int8 ``[num_finished]`` name those that ended with it. ``processing_ns``: how long output
+    processing took; 0: nobody says. ``ready_ns``: when that was done, by `time.perf_counter_ns`,
+    where it was not in this call; else 0.
     """
 
     request_index: Int64Array
@@ -162,10 +161,30 @@ class StepOutput(NamedTuple):
     outputs: Sequence[Any]
     finished: Int64Array
     finish_reasons: NDArray[np.int8]
+    processing_ns: int = 0
+    ready_ns: int = 0
+
+
+class StepOutput(NamedTuple):
+    """What one call of `StepEngine.step` has done.
+
+    ``delivered``: the steps whose outputs it brought, the oldest first; none, where outputs come
+    later. ``sampled``: tokens of the step that came from the device, in the representation at
+    hand, valid until the next step. ``device_ns``: time the runner was blocked on its device, of
+    which ``late_ns`` after a modelled deadline; ``device_seconds``: how long the device says that
+    the step took, a modelled one that it was to take.
+    """
+
+    delivered: Sequence[Delivered]
     sampled: Any = None
     device_ns: int = 0
     late_ns: int = 0
     device_seconds: float = 0.0
+
+    @property
+    def num_rows(self) -> int:
+        """Outputs that it brought: a request counts once a step."""
+        return sum(len(each.request_index) for each in self.delivered)
 
 
 class EngineProcess(Protocol):

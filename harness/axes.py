@@ -134,7 +134,11 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = "none"  # fmt: skip
     output_processing: Annotated[
         str,
-        Axis("inline, or overlapped with the next step.", "output_processing", is_silent=False),
+        Axis(
+            "inline; overlapped with the next step; in a thread of its own.",
+            "output_processing",
+            is_silent=False,
+        ),
     ] = "inline"
     worker: Annotated[
         str, Axis("Where the runner lives: in-process or process.", "worker", is_silent=False)

@@ -92,6 +92,9 @@ _TABLE = (
     Metric("phase_process", "s", "lower", "timing", "timing",
            "time in output processing: delivery, stop checks, output objects, mean per step",
            "docs/engines.md"),
+    Metric("output_processing_per_step", "s", "lower", "timing", "timing",
+           "time to make the outputs, find stop strings and end requests, wherever that is done, "
+           "mean per step", "docs/output-processing.md"),
     Metric("host_time_per_step", "s", "lower", "timing", "timing",
            "time that a step takes its caller, less the time blocked on the device and, on an "
            "exact cell, the time in which another program had the core, mean per step",
@@ -118,6 +121,9 @@ _TABLE = (
     Metric("num_preemptions", "preemptions", "lower", "exact", "counts",
            "running requests that gave up their KV blocks and were computed again",
            "vLLM num_preemptions"),
+    Metric("surplus_tokens", "tokens", "lower", "exact", "counts",
+           "tokens that were sampled and given to nobody: behind a stop, or of a request that had "
+           "ended, been aborted or preempted by then", "docs/output-processing.md"),
     Metric("prefix_cache_hit_rate", "share of tokens", "higher", "exact", "counts",
            "tokens of admitted requests that a cached prefix held / all their tokens to compute; "
            "with prefix caching alone", "vLLM prefix_cache_hits / prefix_cache_queries"),
@@ -194,8 +200,8 @@ _TABLE = (
            "bytecodes executed in add_request, mean per request", "sys.settrace, sys.monitoring",
            0.002, 2),
     Metric("bytecodes_per_finish", "bytecodes", "lower", "exact", "opcodes",
-           "bytecodes to admit a request, compute its prompt, end it and take its tokens: what "
-           "lives of 2 and of 18 tokens cost beside their steps, mean per request",
+           "bytecodes to admit one request more, compute its prompt, end it and take its tokens: "
+           "what lives of 2 and of 18 tokens cost beside their steps, mean per request",
            "docs/method.md", 0.002, 2),
     Metric("bytecodes_per_abort", "bytecodes", "lower", "exact", "opcodes",
            "bytecodes to abort a running request, and those that the next 3 steps execute more "
@@ -221,6 +227,9 @@ _TABLE = (
     Metric("device_late", "share", "lower", "timing", "timing",
            "modelled waits: sum of overrun / sum of modelled step time; over 1 % the trial is "
            "invalid", "docs/method.md"),
+    Metric("device_idle_share", "share of wall", "lower", "timing", "timing",
+           "1 - time that the device was at a step, as it says or is modelled, / wall time of the "
+           "window; of devices whose steps take time", "docs/output-processing.md"),
     Metric("device_time_per_step", "s", "neither", "timing", "timing",
            "time that the device was at a step, mean per step; of real devices alone, as the next "
            "four", "docs/engines.md"),

@@ -2,49 +2,56 @@
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from engines.builtin.block_pool import check_room, num_gpu_blocks
-from engines.builtin.delivery import Delivery
-from engines.builtin.delivery.choice import build_delivery, check_delivery, check_params
+from engines.builtin.delivery.choice import check_delivery, check_params, load_delivery
 from engines.builtin.delivery.choice import contradiction as delivery_contradiction
-from engines.builtin.delivery.collector import RequestOutputCollector
-from engines.builtin.delivery.outputs import RequestOutput
+from engines.builtin.delivery.stage import Ended, Processed, StepTokens
 from engines.builtin.device.choice import complete_device, device_class, prompt_vocab_size
-from engines.builtin.logprobs import RequestLogprobs
+from engines.builtin.logprobs import RequestLogprobs, parse_logprobs
+from engines.builtin.output_processing import OutputProcessing
 from engines.builtin.registries import (
-    DELIVERIES,
+    DETOKENIZERS,
+    LOGPROBS,
     OUTPUT_PROCESSING,
     REPRESENTATIONS,
+    REQUEST_STREAMS,
     SCHEDULING_POLICIES,
     WIRES,
     WORKERS,
 )
 from engines.builtin.release import launch
-from engines.builtin.request_table import Request, RequestTable
+from engines.builtin.request_table import Request, RequestTable, Slots
 from engines.builtin.scheduler import ScheduledStep, Scheduler
-from engines.builtin.worker import Worker
+from engines.builtin.token_store import TokenStore
+from engines.builtin.worker import ModelRunnerOutput, Worker
 from engines.protocol import (
     PHASES,
     BoolArray,
+    Delivered,
     EngineConfig,
-    EngineDeadError,
+    EngineState,
     Int32Array,
     Launch,
     SamplingParams,
     StepOutput,
 )
 
-_NOTHING = StepOutput(np.empty(0, np.int64), np.empty(0, np.int32), (), np.empty(0, np.int64),
-                      np.empty(0, np.int8))  # fmt: skip
+if TYPE_CHECKING:
+    from engines.builtin.delivery.collector import RequestOutputCollector
+    from engines.builtin.delivery.streams import RequestStreams
+
+_NOTHING = StepOutput(())
 
 
 class Engine:
-    """A `StepEngine` in this process, its runner here or in a worker process.
+    """A `StepEngine` in this process, its runner and its output processor here or elsewhere.
 
     Raises ValueError for a configuration that contradicts itself, EngineDeadError where a
     worker process has ended.
@@ -89,8 +96,9 @@ class Engine:
 
     @staticmethod
     def is_exact(config: EngineConfig) -> bool:
-        """Whether counts repeat to the digit: no clock, no second process."""
-        return config.device == "null" and config.worker == "in-process"
+        """Whether counts repeat to the digit: no clock, no second thread, no second process."""
+        mode: type[OutputProcessing] = OUTPUT_PROCESSING.load(config.output_processing)
+        return config.device == "null" and config.worker == "in-process" and mode.is_exact
 
     @staticmethod
     def is_alone(config: EngineConfig) -> bool:
@@ -102,7 +110,10 @@ class Engine:
         """Whether no step is under way between two steps, or none takes any time."""
         device = device_class(config)
         takes_time = device.needs_profile
-        return not device.has_model and (not takes_time or config.output_processing == "inline")
+        mode: type[OutputProcessing] = OUTPUT_PROCESSING.load(config.output_processing)
+        if device.has_model or not mode.is_exact:
+            return False
+        return not takes_time or not mode.num_under_way
 
     @staticmethod
     def launch(python: str, release: str) -> Launch:
@@ -112,7 +123,7 @@ class Engine:
     @staticmethod
     def contradiction(config: EngineConfig) -> str:
         """Why parts that are each known do not go together, in one sentence, or ""."""
-        columnar = DELIVERIES.load(config.delivery).needs_columns
+        columnar = load_delivery(config).needs_columns
         if columnar and not REPRESENTATIONS.load(config.representation).columnar:
             return (
                 f"{config.delivery} delivery of {config.representation}: it has no columns; use "
@@ -141,21 +152,30 @@ class Engine:
         self.phase_stamps = [0] * (len(PHASES) + 1)
         self.while_device_busy: Callable[[], object] | None = None
         table = RequestTable(config)
-        self._delivery: Delivery = build_delivery(config, table)
+        delivery = load_delivery(config)
+        self._tokens: TokenStore = delivery.token_store(config, table)
+        mode = OUTPUT_PROCESSING.load(config.output_processing)
+        self._slots = Slots()
+        self._slot_of: dict[int, int] = {}
+        streams = REQUEST_STREAMS.load(config.request_streams)
+        self._streams: RequestStreams | None = None if streams is None else streams()
         self.config = config
         self.is_scripted = not device_class(config).has_model
         self.vocab_size = prompt_vocab_size(config)
         self._handoff_bytes = REPRESENTATIONS.load(config.representation)().nbytes
-        self._left_under_way: int = OUTPUT_PROCESSING.load(config.output_processing)
         self._under_way: deque[ScheduledStep] = deque()
+        self._retired: dict[int, Int32Array | list[int]] = {}
         self._finished: dict[int, Int32Array | list[int]] = {}
-        self._worker: Worker = WORKERS.load(config.worker)(config)
-        try:
+        self._ended: dict[int, Ended] = {}
+        self._num_surplus = 0
+        with ExitStack() as undo:
+            self._processing: OutputProcessing = mode(config)
+            undo.callback(self._processing.shutdown)
+            self._worker: Worker = WORKERS.load(config.worker)(config)
+            undo.callback(self._worker.shutdown)
             num_blocks = self._lay_out_cache()
-        except (EngineDeadError, ValueError):
-            self._worker.shutdown()
-            raise
-        self._scheduler = Scheduler(config, num_blocks, table, self._delivery.token_ids)
+            undo.pop_all()
+        self._scheduler = Scheduler(config, num_blocks, table, self._tokens.token_ids)
 
     def _lay_out_cache(self) -> int:
         """Blocks of the KV cache, there from now on."""
@@ -187,15 +207,28 @@ class Engine:
         """End a request now and forget it; unknown or finished ones are left alone, as in vLLM."""
         row = self._scheduler.table.row_of.get(request_index)
         if row is not None:
-            self._delivery.retire(row)
+            self._tokens.retire(row)
             self._scheduler.finish(np.array([row], np.int32))
-        elif not self._scheduler.abort_waiting(request_index):
+        else:
+            self._scheduler.abort_waiting(request_index)
+        slot = self._slot_of.pop(request_index, None)
+        if slot is None:
             return
-        self._delivery.forget(request_index)
+        self._retired.pop(slot, None)  # all of its tokens may be there, and its output be late
+        self._processing.remove(slot)
+        self._slots.give_back(slot)
+        if self._streams is not None:
+            self._streams.close(request_index)
 
     def has_unfinished_requests(self) -> bool:
         """Whether another step has anything to do."""
-        return bool(self._scheduler.num_running or self._scheduler.waiting or self._under_way)
+        scheduler = self._scheduler
+        return bool(
+            scheduler.num_running
+            or scheduler.waiting
+            or self._under_way
+            or self._processing.num_pending
+        )
 
     def step(self) -> StepOutput:
         """Schedule and launch a step, then process the oldest one that is due."""
@@ -203,18 +236,20 @@ class Engine:
         stamps[0] = clock()
         scheduled, admitted, preempted = self._scheduler.schedule()
         for row, request in preempted:
-            request.output_token_ids = self._delivery.token_ids(row, 0)
-            request.suspended = self._delivery.suspend(row)
+            request.output_token_ids = self._tokens.token_ids(row, 0)
+            self._tokens.retire(row)
         for each in admitted:
-            self._delivery.admit(each.row, each.request)
+            self._admit(each.row, each.request)
         stamps[1] = clock()
         if scheduled is not None:
             self._worker.launch(scheduled.output)
             self._under_way.append(scheduled)
         stamps[2] = clock()
-        enough = self._left_under_way if scheduled is not None else 0
+        enough = self._processing.num_under_way if scheduled is not None else 0
         if len(self._under_way) <= enough:
             stamps[3:] = [stamps[2]] * 3
+            if scheduled is None and (late := self._processing.wait()):
+                return StepOutput([self._deliver(processed) for processed in late])
             return _NOTHING
         if self.while_device_busy is not None:
             self.while_device_busy()
@@ -223,54 +258,112 @@ class Engine:
         output = self._worker.handoff()
         stamps[4] = clock()
         step_output = self._process(self._under_way.popleft(), output)
+        # The clock may count what is alive: from here on that is what the consumer gets.
+        del scheduled, output
         stamps[5] = clock()
         return step_output
 
-    def _process(self, step: ScheduledStep, output: Any) -> StepOutput:
-        table = self._scheduler.table
-        rows = step.output.rows
-        unchanged: BoolArray = table.epoch[rows] == step.epochs
-        valid = None if unchanged.all() else unchanged
-        if valid is not None:
-            rows = rows[valid]
-        delivered = self._delivery.process(rows, output.sampled, valid, output.logprobs)
-        decodes = step.decodes if valid is None or step.decodes is None else step.decodes[valid]
-        self._scheduler.update(rows, delivered.num_sampled, decodes)
-        request_index = table.request_index[rows]
-        finished = request_index[delivered.finished]
-        if len(finished):
-            ended = rows[delivered.finished]
-            table.num_output_tokens[ended] += (delivered.num_tokens - delivered.num_sampled)[
-                delivered.finished
-            ]
-            self._retire(ended)
-        num_tokens = delivered.num_tokens
-        if not num_tokens.all():
-            request_index, num_tokens = request_index[num_tokens > 0], num_tokens[num_tokens > 0]
+    def _admit(self, row: int, request: Request) -> None:
+        if request.slot < 0:
+            request.slot = self._slots.take()
+            self._slot_of[request.request_index] = request.slot
+            self._processing.add(request)
+            if self._streams is not None:
+                self._streams.open(request.request_index)
+        self._scheduler.table.slot[row] = request.slot
+        self._tokens.admit(row, request)
+
+    def _process(self, step: ScheduledStep, output: ModelRunnerOutput) -> StepOutput:
+        tokens = self._take(step, output)
         return StepOutput(
-            request_index,
-            num_tokens,
-            delivered.outputs,
-            finished,
-            delivered.reasons,
+            [self._deliver(processed) for processed in self._processing.process(tokens)],
             output.sampled,
             output.device_ns,
             output.late_ns,
             output.device_seconds,
         )
 
-    def _retire(self, rows: Int32Array) -> None:
-        for row, index in zip(
-            rows.tolist(), self._scheduler.table.request_index[rows].tolist(), strict=True
-        ):
-            self._finished[index] = self._delivery.retire(row)
-        self._scheduler.finish(rows)
+    def _take(self, step: ScheduledStep, output: ModelRunnerOutput) -> StepTokens:
+        """Give a step's tokens to their requests; those that have all of theirs lose their rows."""
+        table = self._scheduler.table
+        rows = step.output.rows
+        unchanged: BoolArray = table.epoch[rows] == step.epochs
+        valid = None if unchanged.all() else unchanged
+        if valid is not None:
+            rows = rows[valid]
+        taken = self._tokens.append(rows, output.sampled, valid)
+        decodes = step.decodes if valid is None or step.decodes is None else step.decodes[valid]
+        self._scheduler.update(rows, taken.num_sampled, decodes)
+        self._num_surplus += taken.num_dropped
+        tokens = StepTokens(
+            table.slot[rows],
+            table.request_index[rows],
+            taken.num_tokens,
+            taken.finished,
+            taken.reasons,
+            taken.tokens,
+            valid,
+            output.logprobs,
+        )
+        if len(taken.finished):
+            ended, slots = rows[taken.finished], tokens.slots[taken.finished]
+            cut = (taken.num_sampled - taken.num_tokens)[taken.finished]
+            table.num_output_tokens[ended] -= cut
+            self._num_surplus += int(cut.sum())
+            retired = map(self._tokens.retire, ended.tolist())
+            self._retired.update(zip(slots.tolist(), retired, strict=True))
+            self._scheduler.finish(ended)
+        return tokens
+
+    def _deliver(self, processed: Processed) -> Delivered:
+        """What the consumer gets of a step; those whose output has ended are let go of."""
+        step, num_tokens, ended, reasons, outputs, left, took_ns, ready_ns = processed
+        request_index = step.request_index
+        finished = request_index[ended]
+        if len(finished):
+            self._finish(step.slots[ended].tolist(), finished.tolist(), left)
+        if not num_tokens.all():
+            request_index, num_tokens = request_index[num_tokens > 0], num_tokens[num_tokens > 0]
+        if self._streams is not None:
+            self._streams.put(outputs)
+            outputs = ()
+        return Delivered(request_index, num_tokens, outputs, finished, reasons, took_ns, ready_ns)
+
+    def _finish(self, slots: list[int], indices: list[int], left: Sequence[Ended]) -> None:
+        if left:
+            self._stop(slots, indices)
+        for nth, (slot, index) in enumerate(zip(slots, indices, strict=True)):
+            tokens = self._retired.pop(slot)
+            if left:
+                self._ended[index] = left[nth]
+                num_taken = len(tokens)
+                tokens = tokens[: left[nth].num_tokens]
+                self._num_surplus += num_taken - len(tokens)
+            self._finished[index] = tokens
+            del self._slot_of[index]
+            self._slots.give_back(slot)
+
+    def _stop(self, slots: list[int], indices: list[int]) -> None:
+        """End those that a stop string has ended: as far as the scheduler knows they go on."""
+        rows: list[int] = []
+        for slot, index in zip(slots, indices, strict=True):
+            if slot in self._retired:
+                continue
+            row = self._scheduler.table.row_of.get(index)
+            if row is not None:
+                rows.append(row)
+                self._retired[slot] = self._tokens.retire(row)
+            elif (request := self._scheduler.abort_waiting(index)) is not None:
+                self._retired[slot] = request.output_token_ids
+        if rows:
+            self._scheduler.finish(np.array(rows, np.int32))
 
     def scheduler_stats(self) -> dict[str, int]:
         """What scheduling came to so far, with vLLM's names; cached prefixes in tokens."""
         cache = self._scheduler.kv_cache.prefix_cache
         return {
             "num_preemptions": self._scheduler.num_preemptions,
+            "num_surplus_tokens": self._num_surplus,
             "prefix_cache_queries": cache.num_queries if cache else 0,
             "prefix_cache_hits": cache.num_hits if cache else 0,
         }
@@ -279,35 +372,43 @@ class Engine:
         """What the device has done so far and could do at best; between steps only."""
         return self._worker.device_stats()
 
-    def request_output(self, request_index: int) -> RequestOutput:
-        """A running request's output so far. Raises KeyError for one that is not running."""
-        return self._delivery.request_output(self._scheduler.table.row_of[request_index])
-
     def output_token_ids(self, request_index: int) -> Int32Array:
         """A finished request's tokens, int32 ``[num_output]``; the engine then forgets it."""
-        self._delivery.forget(request_index)
+        self._ended.pop(request_index, None)
+        if self._streams is not None:
+            self._streams.close(request_index)
         return np.asarray(self._finished.pop(request_index), np.int32)
 
     def output_text(self, request_index: int) -> str:
         """A finished request's text, until its tokens are taken.
 
-        Raises ValueError where there is no detokenizer.
+        Raises ValueError where there is no detokenizer, KeyError for a request that goes on.
         """
-        return self._delivery.output_text(request_index)
+        if DETOKENIZERS.load(self.config.detokenizer) is None:
+            raise ValueError("no text: the engine runs with --detokenizer none")
+        text = self._ended[request_index].text
+        assert text is not None
+        return text.decode(errors="replace") if isinstance(text, bytes) else text
 
     def output_logprobs(self, request_index: int) -> RequestLogprobs:
         """A finished request's log-probabilities, until its tokens are taken.
 
-        Raises ValueError where none were asked for.
+        Raises ValueError where none were asked for, KeyError for a request that goes on.
         """
-        return self._delivery.output_logprobs(request_index)
+        if LOGPROBS.load(parse_logprobs(self.config.logprobs).shape) is None:
+            raise ValueError("no log-probabilities: the engine runs with --logprobs none")
+        logprobs = self._ended[request_index].logprobs
+        assert logprobs is not None
+        return logprobs
 
-    def request_stream(self, request_index: int) -> RequestOutputCollector:
+    def request_stream(self, request_index: int) -> "RequestOutputCollector":
         """The stream of a request that runs, or whose tokens have not been taken yet.
 
         Raises KeyError for any other, ValueError where requests have none.
         """
-        return self._delivery.request_stream(request_index)
+        if self._streams is None:
+            raise ValueError("no streams: the engine runs with --request-streams none")
+        return self._streams[request_index]
 
     def handoff_bytes(self, sampled: Any) -> int:
         """Memory of `StepOutput.sampled`, padding and Python objects included."""
@@ -316,8 +417,17 @@ class Engine:
 
     def collective_rpc(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """Call ``function(process, *args)`` here, then in the worker process if there is one."""
-        return [function(self, *args), *self._worker.rpc(function, args)]
+        return [
+            function(self, *args),
+            *self._worker.rpc(function, args),
+            *self._processing.rpc(function, args),
+        ]
+
+    def read_back(self) -> EngineState:
+        """What output processing has set in the interpreter."""
+        return EngineState(self._processing.settings(), {})
 
     def shutdown(self) -> None:
-        """End the worker process; safe to call twice."""
+        """End the engine's other threads and processes; safe to call twice."""
+        self._processing.shutdown()
         self._worker.shutdown()

@@ -20,19 +20,10 @@ REPRESENTATIONS = Registry(
 DELIVERIES = Registry(
     "delivery",
     {
-        "per_request": f"{_HERE}.delivery.per_request:PerRequest",
-        "columnar": f"{_HERE}.delivery.columnar:Columnar",
+        "per_request": f"{_HERE}.delivery.per_request:PER_REQUEST",
+        "columnar": f"{_HERE}.delivery.columnar:COLUMNAR",
     },
 )
-
-DELIVERY_STAGES = Registry(
-    "delivery",
-    {
-        "per_request": f"{_HERE}.delivery.per_request_stages:per_request_stages",
-        "columnar": f"{_HERE}.delivery.columnar_stages:columnar_stages",
-    },
-)
-"""What follows the delivery of the tokens, loaded where more than tokens is asked for."""
 
 DETOKENIZERS = Registry(
     "detokenizer",
@@ -89,8 +80,9 @@ SCHEDULING_POLICIES = Registry(
 OUTPUT_PROCESSING = Registry(
     "output processing",
     {
-        "inline": f"{_HERE}.output_processing:INLINE",
-        "overlapped": f"{_HERE}.output_processing:OVERLAPPED",
+        "inline": f"{_HERE}.output_processing.same_thread:Inline",
+        "overlapped": f"{_HERE}.output_processing.same_thread:Overlapped",
+        "thread": f"{_HERE}.output_processing.thread:Threaded",
     },
 )
 

@@ -1,7 +1,6 @@
 """The running requests as columns: a row a request, so that a step touches arrays, not objects."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -14,9 +13,9 @@ _NO_TOKENS = np.empty(0, np.int32)
 class Request:
     """A request as it waits for a row; ``arrival`` counts them as they come.
 
-    After a preemption ``output_token_ids`` int32 are what it had sampled, to be computed again,
-    and ``suspended`` is the delivery's own, to go on from. ``block_hashes``: of its full blocks,
-    where prefixes are cached.
+    After a preemption ``output_token_ids`` int32 are what it had sampled, to be computed again.
+    ``slot``: where the output processor has it, from its first row to its end; -1 before.
+    ``block_hashes``: of its full blocks, where prefixes are cached.
     """
 
     request_index: int
@@ -25,7 +24,7 @@ class Request:
     priority: int = 0
     arrival: int = 0
     output_token_ids: Int32Array = field(default_factory=lambda: _NO_TOKENS)
-    suspended: Any = None
+    slot: int = -1
     block_hashes: tuple[bytes, ...] = ()
 
     @property
@@ -50,6 +49,7 @@ class RequestTable:
     def __init__(self, config: EngineConfig) -> None:
         rows = config.max_num_seqs
         self.request_index = np.full(rows, -1, np.int64)
+        self.slot = np.full(rows, -1, np.int32)
         self.num_prefill_tokens = np.zeros(rows, np.int32)
         self.num_computed_tokens = np.zeros(rows, np.int32)
         self.num_prompt_tokens = np.zeros(rows, np.int32)
@@ -97,3 +97,22 @@ class RequestTable:
         for row in rows.tolist():
             self.requests[row] = None
             self.free_rows.append(row)
+
+
+class Slots:
+    """Small numbers for the requests that the output processor knows; a preemption keeps them."""
+
+    def __init__(self) -> None:
+        self._free: list[int] = []
+        self._count = 0
+
+    def take(self) -> int:
+        """One that nobody has."""
+        if self._free:
+            return self._free.pop()
+        self._count += 1
+        return self._count - 1
+
+    def give_back(self, slot: int) -> None:
+        """Its request has ended."""
+        self._free.append(slot)

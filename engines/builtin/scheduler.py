@@ -225,14 +225,13 @@ class Scheduler:
         self._running = self._running[~gone[self._running]]
         table.give_up(rows)
 
-    def abort_waiting(self, request_index: int) -> bool:
-        """Take a request out of the queue; whether it was there."""
+    def abort_waiting(self, request_index: int) -> Request | None:
+        """Take a request out of the queue, if it is there."""
         found = (each for each in self.waiting if each.request_index == request_index)
         request = next(found, None)
-        if request is None:
-            return False
-        self.waiting.remove_request(request)
-        return True
+        if request is not None:
+            self.waiting.remove_request(request)
+        return request
 
 
 def _new_requests(admitted: Sequence[Admitted]) -> NewRequests:

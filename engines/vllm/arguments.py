@@ -9,6 +9,7 @@ from engines.vllm.model_folder import model_folder
 
 _ASYNC_SCHEDULER = "vllm.v1.core.sched.async_scheduler.AsyncScheduler"
 _ENGINE_CORES = ("in-process", "process")
+_MODES = ("inline", "overlapped")
 _SCHEDULER = "vllm.v1.core.sched.scheduler.Scheduler"
 
 
@@ -30,6 +31,11 @@ def contradiction(config: EngineConfig) -> str:
     """What no vLLM can do, in one sentence, or ""."""
     if config.num_accepted != (1,):
         return "several tokens a step: vLLM takes them from a draft model, and here is none"
+    if config.output_processing not in _MODES:
+        return (
+            f"--output-processing {config.output_processing}: vLLM has {' and '.join(_MODES)}; "
+            "--engine-core process puts its front end and its engine core apart"
+        )
     return ""
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from engines.protocol import FinishReason, Int32Array, StepOutput
+from engines.protocol import Delivered, FinishReason, Int32Array, StepOutput
 
 _REASONS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH, "abort": FinishReason.ABORT}
 
@@ -35,14 +35,14 @@ class Outputs:
             if output.finished:
                 finished.append(index)
                 reasons.append(_reason(index, completion.finish_reason))
-        return StepOutput(
+        delivered = Delivered(
             np.array(request_index, np.int64),
             np.array(num_tokens, np.int32),
             request_outputs,
             np.array(finished, np.int64),
             np.array(reasons, np.int8),
-            **device,
         )
+        return StepOutput((delivered,), **device)
 
     def pop(self, request_index: int) -> Int32Array:
         """A request's tokens, int32 ``[num_output]``; forgotten here."""

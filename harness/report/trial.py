@@ -17,7 +17,7 @@ _SUBJECTS = {
     "Requests": (
         "request_",
         "seconds_",
-        "output_",
+        "output_throughput",
         "ttft",
         "tpot",
         "itl",
@@ -29,9 +29,16 @@ _SUBJECTS = {
         "bytecodes_per_abort",
         "allocations_per_",
     ),
-    "Steps": ("num_steps", "step_", "phase_", "host_", "bytecodes_per_request_step"),
+    "Steps": (
+        "num_steps",
+        "step_",
+        "phase_",
+        "output_processing_",
+        "host_",
+        "bytecodes_per_request_step",
+    ),
     "Steady state": ("steady_",),
-    "Scheduler": ("num_preemptions", "prefix_cache_"),
+    "Scheduler": ("num_preemptions", "surplus_", "prefix_cache_"),
     "Collector": ("gc_", "full_pass", "cyclic_", "explicit_"),
     "Objects and bytes": (
         "tracked_",
@@ -44,7 +51,7 @@ _SUBJECTS = {
     ),
     "Device": ("device_", "achieved_"),
 }
-_COUNTED = ("steps", "preemptions", "collections", "objects", "blocks", "bytecodes")
+_COUNTED = ("steps", "preemptions", "tokens", "collections", "objects", "blocks", "bytecodes")
 _LEFT = ("Requests", "Steps")
 
 

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from engines.protocol import Int32Array, SamplingParams, StepEngine, StepOutput
+from engines.protocol import Delivered, Int32Array, SamplingParams, StepEngine, StepOutput
 from harness.trial.arrivals import Arrivals, BetweenSteps, nanoseconds
 from harness.trial.clock import Clock, VirtualClock
 from harness.trial.conversations import Turns
@@ -90,8 +90,12 @@ class Client:
             now = clock.now()
             waited_ns = self._waited_ns() - waited_ns
             recorder.step(engine, output, now, self._in_flight, took, waited_ns)
-            self._read(output, now)
-            # Held on to, a step's objects would live until the next step has made its own.
+            for delivered in output.delivered:
+                at = clock.stamp(delivered.ready_ns) if delivered.ready_ns else now
+                recorder.delivery(delivered, at)
+                self._read(delivered, now)
+                # Held on to, a step's objects would live until the next step has made its own.
+                del delivered
             del output
             if max_steps and recorder.num_steps >= max_steps:
                 return
@@ -141,16 +145,16 @@ class Client:
             self._held[index] = []
         self._in_flight += 1
 
-    def _read(self, output: StepOutput, now_ns: int) -> None:
-        outputs = take(output, self._streams)
+    def _read(self, delivered: Delivered, now_ns: int) -> None:
+        outputs = take(delivered, self._streams)
         if self._retain:
             held = self._held
             # Not strict: a delivery may make no objects at all.
-            for index, item in zip(output.request_index.tolist(), outputs, strict=False):
+            for index, item in zip(delivered.request_index.tolist(), outputs, strict=False):
                 mine = held[index]
                 assert mine is not None
                 mine.append(item)
-        for index in output.finished.tolist():
+        for index in delivered.finished.tolist():
             self._held[index] = None
             self.tokens[index] = self._take_tokens(index)
             self._in_flight -= 1
@@ -164,11 +168,11 @@ class Client:
         return self._engine.output_token_ids(index)
 
 
-def take(output: StepOutput, streams: Streams | None) -> Sequence[Any]:
+def take(delivered: Delivered, streams: Streams | None) -> Sequence[Any]:
     """A step's outputs: its own, or from the stream of each request that got tokens."""
     if streams is None:
-        return output.outputs
-    return [streams(index).get_nowait() for index in output.request_index.tolist()]
+        return delivered.outputs
+    return [streams(index).get_nowait() for index in delivered.request_index.tolist()]
 
 
 def sampling_params(schedule: Schedule, most: int = 2**31 - 1) -> list[SamplingParams]:
@@ -211,9 +215,9 @@ def warm_up(
         prompt = np.ascontiguousarray(schedule.prompt_token_ids(i, engine.vocab_size)[::-1])
         engine.add_request(first + i, prompt, params[i])
     while engine.has_unfinished_requests():
-        output = engine.step()
-        take(output, streams)
-        for index in output.finished.tolist():
-            engine.output_token_ids(index)
+        for delivered in engine.step().delivered:
+            take(delivered, streams)
+            for index in delivered.finished.tolist():
+                engine.output_token_ids(index)
     if rehearse:
         Client(engine, engine.step, schedule, VirtualClock(), streams=streams).run()

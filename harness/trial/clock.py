@@ -21,6 +21,10 @@ class Clock(Protocol):
         """A step has ended, so long after its modelled end."""
         ...
 
+    def stamp(self, moment_ns: int) -> int:
+        """What it said or would have said at that moment of `time.perf_counter_ns`."""
+        ...
+
     def wait_until(self, moment_ns: int) -> None:
         """Return no earlier than that."""
         ...
@@ -33,6 +37,10 @@ class RealClock:
 
     def step_done(self, late_ns: int = 0) -> None:
         """Nothing: time passes by itself."""
+
+    def stamp(self, moment_ns: int) -> int:
+        """The same."""
+        return moment_ns
 
     def wait_until(self, moment_ns: int) -> None:
         """Sleep until then."""
@@ -56,6 +64,10 @@ class PausedClock(RealClock):
     def now(self) -> int:
         """Nanoseconds of `time.perf_counter_ns` that were not away."""
         return time.perf_counter_ns() - self.away_ns
+
+    def stamp(self, moment_ns: int) -> int:
+        """Less what it was away by now: who pauses has nothing under way."""
+        return moment_ns - self.away_ns
 
     def wait_until(self, moment_ns: int) -> None:
         """Sleep until then, by this clock."""
@@ -81,6 +93,10 @@ class VirtualClock:
     def step_done(self, late_ns: int = 0) -> None:
         """A step's time is over."""
         self._now += VIRTUAL_STEP_NS
+
+    def stamp(self, moment_ns: int) -> int:
+        """Now: no time passes within a step."""
+        return self._now
 
     def wait_until(self, moment_ns: int) -> None:
         """Jump there."""

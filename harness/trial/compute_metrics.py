@@ -40,6 +40,8 @@ def compute_metrics(seen: Observation, mode: str) -> TrialMetrics:
     stats = seen.scheduler_stats
     if "num_preemptions" in stats:
         values["num_preemptions"] = stats["num_preemptions"]
+    if "num_surplus_tokens" in stats:
+        values["surplus_tokens"] = stats["num_surplus_tokens"]
     if queries := stats.get("prefix_cache_queries"):
         values["prefix_cache_hit_rate"] = stats["prefix_cache_hits"] / queries
     if seen.wire_bytes:
@@ -103,9 +105,9 @@ def _requests(seen: Observation) -> Values:
     open_loop = not seen.schedule.max_concurrency and not len(seen.schedule.previous_turn)
     from_schedule = first - requests.scheduled_ns[done] / 1e9
     return {
-        "request_throughput": int(done.sum()) / wall,
-        "seconds_per_request": wall / int(done.sum()),
-        "output_throughput": int(tokens.sum()) / wall,
+        "request_throughput": int(done.sum()) / wall if wall else None,
+        "seconds_per_request": wall / int(done.sum()) if wall else None,
+        "output_throughput": int(tokens.sum()) / wall if wall else None,
         "ttft_median": _median(ttft),
         "ttft_p99": percentile_or_none(ttft, 99),
         "ttft_from_schedule_median": _median(from_schedule) if open_loop else None,
@@ -121,6 +123,7 @@ def _steps(seen: Observation) -> Values:
     length = seen.length_ns
     rows = seen.column("num_rows")
     host = seen.host_ns.sum() / 1e9
+    processing = float(seen.column("processing_ns").sum()) / 1e9
     phases = {f"phase_{name}": float(seen.phase(name).mean()) / 1e9 for name in PHASES}
     return phases | {
         "itl_median": _median(gaps),
@@ -130,6 +133,7 @@ def _steps(seen: Observation) -> Values:
         "host_time_per_step": host / len(length),
         "host_time_per_request_step": host / max(1, int(rows.sum())),
         "gc_attributed_gaps": _attributed(seen, length),
+        "output_processing_per_step": processing / len(length) if processing else None,
     }
 
 
@@ -137,12 +141,13 @@ def _device(seen: Observation) -> Values:
     seconds = float(seen.column("device_length_ns").sum()) / 1e9
     if not seconds:
         return {"device_late": None}
+    idle: Values = {"device_idle_share": max(0.0, 1 - seconds / (seen.window_ns / 1e9))}
     work = seen.device_work
     if not work:
-        return {"device_late": float(seen.column("late_ns").sum()) / 1e9 / seconds}
+        return idle | {"device_late": float(seen.column("late_ns").sum()) / 1e9 / seconds}
     bandwidth, flops = work["bytes"] / seconds, work["flops"] / seconds
     copy, matmul = work.get("copy_bytes_per_second"), work.get("matmul_flops_per_second")
-    return {
+    return idle | {
         "device_late": None,
         "device_time_per_step": seconds / len(seen.steps),
         "achieved_bandwidth": bandwidth,

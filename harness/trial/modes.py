@@ -47,12 +47,12 @@ class Opcodes(Watching):
         """A step of the engine, traced if the one before it was full."""
         if not self._is_full or self._num_steps >= _TRACED_STEPS:
             output = self._engine.step()
-            self._is_full = len(output.request_index) >= self._full_batch
+            self._is_full = output.num_rows >= self._full_batch
             return output
         with self._counter:
             output = self._engine.step()
         self._num_steps += 1
-        self._num_rows += len(output.request_index)
+        self._num_rows += output.num_rows
         return output
 
     def results(self, num_rows: Int64Array) -> dict[str, float | None]:

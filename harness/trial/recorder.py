@@ -5,14 +5,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.protocol import PHASES, Int64Array, StepEngine, StepOutput
+from engines.protocol import PHASES, Delivered, Int64Array, StepEngine, StepOutput
 
 _STAMPS = len(PHASES) + 1
 STEP_COLUMNS = (
     "start", *PHASES, "delivered", "num_rows", "device_ns", "late_ns", "device_length_ns",
-    "worst_gap_ns", "num_tokens", "in_flight", "took_ns", "waited_ns",
+    "worst_gap_ns", "num_tokens", "in_flight", "took_ns", "waited_ns", "processing_ns",
 )  # fmt: skip
 _WIDTH = len(STEP_COLUMNS)
+_WORST_GAP, _NUM_TOKENS, _PROCESSING = map(
+    STEP_COLUMNS.index, ("worst_gap_ns", "num_tokens", "processing_ns")
+)
 
 
 class Requests(NamedTuple):
@@ -36,9 +39,9 @@ class Recorder:
 
     ``steps`` int64 ``[num_steps, len(STEP_COLUMNS)]``: the engine's stamps, the moment of
     delivery, rows, device times, the step's worst gap, its tokens, and the requests that the
-    engine had been given and not finished when it began, how long the step took its caller, and
-    how long another program had the core. ``gaps`` int64: every gap between two
-    deliveries to a request.
+    engine had been given and not finished when it began, how long the step took its caller,
+    how long another program had the core, and how long the outputs that it brought took to make.
+    ``gaps`` int64: every gap between two deliveries to a request.
     """
 
     def __init__(self, num_requests: int, max_gaps: int) -> None:
@@ -89,26 +92,31 @@ class Recorder:
         row = self._steps[self.num_steps]
         row[:_STAMPS] = engine.phase_stamps
         row[_STAMPS] = now_ns
-        row[_STAMPS + 1] = len(output.request_index)
+        row[_STAMPS + 1] = output.num_rows
         row[_STAMPS + 2] = output.device_ns
         row[_STAMPS + 3] = output.late_ns
         row[_STAMPS + 4] = int(output.device_seconds * 1e9)
-        row[_STAMPS + 5] = self._deliveries(output, now_ns)
-        row[_STAMPS + 6] = np.add.reduce(output.num_tokens)
         row[_STAMPS + 7] = in_flight
         row[_STAMPS + 8] = took_ns
         row[_STAMPS + 9] = waited_ns
         self.num_steps += 1
 
-    def _deliveries(self, output: StepOutput, now_ns: int) -> int:
-        """Stamp the step's requests; the worst gap of the step, 0 where all were first tokens."""
-        requests, index = self.requests, output.request_index
-        requests.finish_reason[output.finished] = output.finish_reasons
+    def delivery(self, delivered: Delivered, at_ns: int) -> None:
+        """Stamp what the last step has brought, for each of the steps that it brought."""
+        row = self._steps[self.num_steps - 1]
+        row[_WORST_GAP] = max(row[_WORST_GAP], self._deliver(delivered, at_ns))
+        row[_NUM_TOKENS] += np.add.reduce(delivered.num_tokens)
+        row[_PROCESSING] += delivered.processing_ns
+
+    def _deliver(self, delivered: Delivered, now_ns: int) -> int:
+        """Stamp the requests; the worst gap, 0 where all were first tokens."""
+        requests, index = self.requests, delivered.request_index
+        requests.finish_reason[delivered.finished] = delivered.finish_reasons
         if not len(index):
             return 0
         last = requests.last_ns[index]
         requests.last_ns[index] = now_ns
-        requests.num_tokens[index] += output.num_tokens
+        requests.num_tokens[index] += delivered.num_tokens
         fresh = last == 0
         if fresh.any():
             requests.first_ns[index[fresh]] = now_ns

@@ -31,6 +31,10 @@ class Cost(NamedTuple):
     bytecodes: int
     allocations: int
 
+    def without(self, other: "Cost") -> "Cost":
+        """What it is more."""
+        return Cost(self.bytecodes - other.bytecodes, self.allocations - other.allocations)
+
 
 class Meter:
     """Counts what calls execute and allocate, each from empty free lists on; the collector is off.
@@ -71,6 +75,12 @@ class _Served(NamedTuple):
     rest: Cost
     rows: int
 
+    def without(self, fewer: "_Served") -> "_Served":
+        """What the others have cost: not what a step costs whoever is in it."""
+        return _Served(
+            self.add.without(fewer.add), self.rest.without(fewer.rest), self.rows - fewer.rows
+        )
+
 
 _Call = Callable[..., Any]
 """Calls its first argument with the others."""
@@ -94,10 +104,11 @@ class _Visitors:
         rows = 0
         while engine.has_unfinished_requests():
             output = serving.call(engine.step)
-            take(output, self._streams)
-            rows += len(output.request_index)
-            for index in output.finished.tolist():
-                serving.call(engine.output_token_ids, index)
+            rows += output.num_rows
+            for delivered in output.delivered:
+                take(delivered, self._streams)
+                for index in delivered.finished.tolist():
+                    serving.call(engine.output_token_ids, index)
         return _Served(adding.cost(), serving.cost(), rows)
 
     def abort(self, count: int, num_aborted: int) -> Cost:
@@ -135,10 +146,10 @@ class _Visitors:
     def _step(self, call: _Call) -> None:
         engine = self._engine
         if engine.has_unfinished_requests():
-            output = call(engine.step)
-            take(output, self._streams)
-            for index in output.finished.tolist():
-                engine.output_token_ids(index)
+            for delivered in call(engine.step).delivered:
+                take(delivered, self._streams)
+                for index in delivered.finished.tolist():
+                    engine.output_token_ids(index)
 
 
 def request_costs(
@@ -147,7 +158,9 @@ def request_costs(
     """Bytecodes and allocations per request that is added, served and aborted.
 
     The engine must be idle. Lives of two lengths tell what a step costs, and what is left is the
-    request's: to be scheduled first, to compute its prompt, to end. An abort is counted with the
+    request's: to be scheduled first, to compute its prompt, to end. Each life is had by two crowds,
+    of which one is larger: what a step costs whoever is in it is in neither's difference, also
+    where not all steps cost it. An abort is counted with the
     steps after it, less those of as many other requests without one. Nothing where the longest
     request of the schedule has no more than 18 tokens.
     """
@@ -155,6 +168,7 @@ def request_costs(
         return {}
     count = min(_MOST_REQUESTS, batch_size, schedule.num_requests)
     num_aborted = (count + 1) // 2
+    fewer = count // 2
     before, callbacks = snapshot(), gc.callbacks[:]
     gc.disable()
     gc.freeze()  # a full pass then visits what these requests make, and no more
@@ -162,9 +176,12 @@ def request_costs(
     try:
         visitors = _Visitors(engine, schedule, streams)
         visitors.abort(count, num_aborted)
-        # What an engine tidies up in the step after an end, each life finds of the one before.
-        visitors.serve(count, _SHORT)
-        short, long = visitors.serve(count, _SHORT), visitors.serve(count, _LONG)
+        lives: list[tuple[_Served, _Served]] = []
+        for crowd in (count, fewer):
+            # What an engine tidies up in the step after an end, a life finds of the one before.
+            visitors.serve(crowd, _SHORT)
+            lives.append((visitors.serve(crowd, _SHORT), visitors.serve(crowd, _LONG)))
+        short, long = (more.without(less) for more, less in zip(*lives, strict=True))
         others = count - num_aborted
         aborted, undisturbed = visitors.abort(count, num_aborted), visitors.abort(others, 0)
     finally:
@@ -174,9 +191,9 @@ def request_costs(
     for place, name in enumerate(Cost._fields):
         added = short.add[place] + long.add[place]
         steps, more_rows = long.rest[place] - short.rest[place], long.rows - short.rows
-        costs[f"{name}_per_add"] = added / (2 * count)
+        costs[f"{name}_per_add"] = added / (2 * (count - fewer))
         if more_rows:
             ended = short.rest[place] - steps * short.rows / more_rows
-            costs[f"{name}_per_finish"] = ended / count
+            costs[f"{name}_per_finish"] = ended / (count - fewer)
         costs[f"{name}_per_abort"] = (aborted[place] - undisturbed[place]) / num_aborted
     return costs

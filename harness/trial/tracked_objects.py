@@ -35,7 +35,7 @@ class TrackedObjects(Watching):
             self._tracked.write(self._num_steps, gc.get_freeze_count())
         self._num_steps += 1
         output = self._engine.step()
-        if len(output.request_index):
+        if output.num_rows:
             size = self._engine.handoff_bytes(output.sampled)
             if size is not None:
                 self._num_handoffs += 1

@@ -14,7 +14,10 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from engines.builtin.delivery.choice import build_delivery, contradiction
+from engines.builtin.delivery.choice import contradiction, load_delivery
+from engines.builtin.delivery.processor import OutputProcessor
+from engines.builtin.delivery.stage import Ended, Processed, StepTokens
+from engines.builtin.delivery.streams import RequestStreams
 from engines.builtin.logprobs import DeviceLogprobs, load_logprobs, parse_logprobs
 from engines.builtin.registries import DELIVERIES, DETOKENIZERS, REPRESENTATIONS
 from engines.builtin.representations import PLACEHOLDER_TOKEN_ID
@@ -104,23 +107,66 @@ def _cut(text: str, shown: int, params: SamplingParams) -> int | None:
     return None
 
 
+class Way:
+    """A delivery alone: the table of rows, a token store, and an output processor."""
+
+    def __init__(self, config: EngineConfig) -> None:
+        delivery = load_delivery(config)
+        self.table = RequestTable(config)
+        self.tokens = delivery.token_store(config, self.table)
+        self.processor = OutputProcessor(delivery.stages(config))
+        self.representation = REPRESENTATIONS.load(config.representation)()
+
+    def admit(self, request: Request) -> int:
+        """Give a request a row, and the first time a slot: its number."""
+        row = self.table.take(request, 0)
+        if request.slot < 0:
+            request.slot = request.request_index
+            self.processor.add(request)
+        self.table.slot[row] = request.slot
+        self.tokens.admit(row, request)
+        return row
+
+    def preempt(self, row: int, request: Request) -> None:
+        request.output_token_ids = self.tokens.token_ids(row, 0)
+        self.tokens.retire(row)
+        self.table.give_up(np.array([row], np.int32))
+
+    def step(self, rows, sampled, valid=None, logprobs=None) -> Processed:
+        table = self.table
+        taken = self.tokens.append(rows, sampled, valid)
+        processed = self.processor.process(
+            StepTokens(
+                table.slot[rows], table.request_index[rows], taken.num_tokens, taken.finished,
+                taken.reasons, taken.tokens, valid, logprobs,
+            )
+        )  # fmt: skip
+        table.num_output_tokens[rows] += taken.num_tokens
+        return processed
+
+    def retire(self, row: int, num_tokens: int | None = None) -> list[int]:
+        """A request's tokens, or the first of them; its row is somebody else's from now on."""
+        tokens = np.asarray(self.tokens.retire(row), np.int32).tolist()
+        self.table.give_up(np.array([row], np.int32))
+        return tokens[:num_tokens]
+
+
 class Loop:
     """A scheduler that decides by chance."""
 
     def __init__(self, config: EngineConfig, asked: Sequence[Asked], random: Random) -> None:
         self.asked = {each.index: each for each in asked}
         self.random = random
-        self.table = RequestTable(config)
-        self.delivery = build_delivery(config, self.table)
+        self.way = Way(config)
+        self.table = self.way.table
         self.waiting = [
             Request(each.index, np.arange(3, dtype=np.int32), each.params) for each in asked
         ]
         self.running: dict[int, Request] = {}
-        self.representation = REPRESENTATIONS.load(config.representation)()
+        self.streams = RequestStreams()
         self.has_streams = config.request_streams != "none"
         self.num_logprobs = parse_logprobs(config.logprobs).num_logprobs
         self.shape = load_logprobs(config.logprobs)
-        self.has_text = config.detokenizer != "none"
         self.pieces: dict[int, list[Any]] = defaultdict(list)
         self.outcomes: dict[int, Outcome] = {}
 
@@ -135,16 +181,14 @@ class Loop:
             self._abort()
             while self.waiting and self.table.free_rows and self.random.random() < 0.9:
                 request = self.waiting.pop(self.random.randrange(len(self.waiting)))
-                row = self.table.take(request, 0)
-                self.running[row] = request
-                self.delivery.admit(row, request)
+                if request.slot < 0:
+                    self.streams.open(request.request_index)
+                self.running[self.way.admit(request)] = request
             self.step()
         raise AssertionError("no end")
 
     def _preempt(self, row: int, request: Request) -> None:
-        request.output_token_ids = self.delivery.token_ids(row, 0)
-        request.suspended = self.delivery.suspend(row)
-        self.table.give_up(np.array([row], np.int32))
+        self.way.preempt(row, request)
         del self.running[row]
         self.waiting.append(request)
 
@@ -152,13 +196,17 @@ class Loop:
         for row, request in list(self.running.items()):
             abort_at = self.asked[request.request_index].abort_at
             if abort_at is not None and self.table.num_output_tokens[row] >= abort_at:
-                self._retire(row, FinishReason.ABORT)
+                self.way.processor.remove(request.slot)
+                self._retire(row, FinishReason.ABORT, Ended(None, None, None))
         for request in list(self.waiting):
             abort_at = self.asked[request.request_index].abort_at
             if abort_at is not None and len(request.output_token_ids) >= abort_at:
                 self.waiting.remove(request)
+                if request.slot >= 0:
+                    self.way.processor.remove(request.slot)
                 tokens = request.output_token_ids.tolist()
-                self._end(request.request_index, tokens, FinishReason.ABORT)
+                left = Ended(None, None, None)
+                self._end(request.request_index, tokens, FinishReason.ABORT, left)
 
     def step(self) -> None:
         rows = self.random.sample(list(self.running), self.random.randint(0, len(self.running)))
@@ -180,24 +228,28 @@ class Loop:
 
     def _process(self, order, host, num_tokens, valid) -> None:
         rows = np.array([row for row in order if row in self.running], np.int32)
-        sampled = self.representation.from_device(host, num_tokens)
+        sampled = self.way.representation.from_device(host, num_tokens)
         logprobs = None
         if self.shape is not None:
             logprobs = self.shape.from_device(self._drawn(order, host), num_tokens)
-        delivered = self.delivery.process(rows, sampled, valid, logprobs)
-        self.table.num_output_tokens[rows] += delivered.num_tokens
+        delivered = self.way.step(rows, sampled, valid, logprobs)
         with_tokens = rows[delivered.num_tokens > 0].tolist()
         indices = [self.running[row].request_index for row in with_tokens]
         if delivered.outputs:
             assert [output.request_index for output in delivered.outputs] == indices
         for index, output in zip(indices, delivered.outputs, strict=False):
-            self.pieces[index].append(output)
+            if not self.has_streams:
+                self.pieces[index].append(output)
+        if self.has_streams:
+            self.streams.put(delivered.outputs)
         for row in self.running if self.has_streams else ():
             if self.random.random() < 0.4:
                 self._take(self.running[row].request_index)
         assert (np.diff(delivered.finished) > 0).all(), "ended in the order of their rows"
-        for position, reason in zip(delivered.finished, delivered.reasons, strict=True):
-            self._retire(int(rows[position]), FinishReason(reason))
+        left = delivered.ended or [Ended(None, None, None)] * len(delivered.finished)
+        ended = zip(delivered.finished, delivered.reasons, left, strict=True)
+        for position, reason, each in ended:
+            self._retire(int(rows[position]), FinishReason(reason), each)
 
     def _drawn(self, order, host) -> DeviceLogprobs:
         """Values that name the request and the position they are of."""
@@ -215,24 +267,21 @@ class Loop:
         return DeviceLogprobs(token_ids, logprobs, token_ids[:, :, 0] + 1)
 
     def _take(self, index: int) -> None:
-        output = self.delivery.request_stream(index).get_nowait()
+        output = self.streams[index].get_nowait()
         if output is not None:
             self.pieces[index].append(output)
 
-    def _retire(self, row: int, reason: FinishReason) -> None:
+    def _retire(self, row: int, reason: FinishReason, left: Ended) -> None:
         index = self.running.pop(row).request_index
-        tokens = np.asarray(self.delivery.retire(row), np.int32).tolist()
-        self.table.give_up(np.array([row], np.int32))
-        self._end(index, tokens, reason)
+        self._end(index, self.way.retire(row, left.num_tokens), reason, left)
 
-    def _end(self, index: int, tokens: list[int], reason: FinishReason) -> None:
+    def _end(self, index: int, tokens: list[int], reason: FinishReason, left: Ended) -> None:
         if self.has_streams and tokens:
             self._take(index)
-            assert self.delivery.request_stream(index).get_nowait() is None
-        text = self.delivery.output_text(index) if self.has_text else None
-        logprobs = None if self.shape is None else list(self.delivery.output_logprobs(index))
+            assert self.streams[index].get_nowait() is None
+        text = left.text.decode(errors="replace") if isinstance(left.text, bytes) else left.text
+        logprobs = None if left.logprobs is None else list(left.logprobs)
         self.outcomes[index] = Outcome(tokens, reason, text, logprobs)
-        self.delivery.forget(index)
 
 
 def _joined(outputs: list[Any]) -> Outcome:

@@ -51,20 +51,21 @@ def run(config: EngineConfig, asked: Sequence[Asked]) -> dict[int, tuple[Any, ..
         engine.add_request(each.index, np.arange(9, dtype=np.int32), each.params)
     try:
         while engine.has_unfinished_requests():
-            output = engine.step()
-            made = output.outputs
-            if config.request_streams != "none":
-                assert not made
-                made = [engine.request_stream(i).get_nowait() for i in output.request_index]
-            for each in made:
-                streamed[each.request_index] += getattr(each.outputs[0], "text", "")
-            for index, reason in zip(output.finished.tolist(), output.finish_reasons, strict=True):
-                text = engine.output_text(index) if config.detokenizer != "none" else None
-                logprobs = engine.output_logprobs(index) if config.logprobs != "none" else ()
-                tokens = engine.output_token_ids(index).tolist()
-                outcomes[index] = tokens, FinishReason(reason), text, list(logprobs)
-                assert len(logprobs) in (0, len(tokens))
-                assert config.delivery == "columnar" or streamed[index] == (text or "")
+            for delivered in engine.step().delivered:
+                made = delivered.outputs
+                if config.request_streams != "none":
+                    assert not made
+                    made = [engine.request_stream(i).get_nowait() for i in delivered.request_index]
+                for each in made:
+                    streamed[each.request_index] += getattr(each.outputs[0], "text", "")
+                ended = zip(delivered.finished.tolist(), delivered.finish_reasons, strict=True)
+                for index, reason in ended:
+                    text = engine.output_text(index) if config.detokenizer != "none" else None
+                    logprobs = engine.output_logprobs(index) if config.logprobs != "none" else ()
+                    tokens = engine.output_token_ids(index).tolist()
+                    outcomes[index] = tokens, FinishReason(reason), text, list(logprobs)
+                    assert len(logprobs) in (0, len(tokens))
+                    assert config.delivery == "columnar" or streamed[index] == (text or "")
         if config.num_gpu_blocks_override:
             assert engine.scheduler_stats()["num_preemptions"] > 0
     finally:

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from delivery_runs import config_of
+from delivery_runs import Way, config_of
 
-from engines.builtin.delivery.choice import build_delivery
-from engines.builtin.registries import REPRESENTATIONS
+from engines.builtin.delivery.stage import Processed
 from engines.builtin.representations import PLACEHOLDER_TOKEN_ID
-from engines.builtin.request_table import Request, RequestTable
+from engines.builtin.request_table import Request
 from engines.builtin.text.byte_table import ByteTable
 from engines.protocol import FinishReason, SamplingParams
 
@@ -37,69 +36,56 @@ class One:
             delivery=delivery, representation=representation, detokenizer=detokenizer,
             vocab_size=8192, eos_token_id=EOS, max_num_seqs=16,
         )  # fmt: skip
-        self.table = RequestTable(config)
-        self.delivery = build_delivery(config, self.table)
-        self.representation = REPRESENTATIONS.load(representation)()
+        self.way = Way(config)
         asked = SamplingParams(max_tokens, stop=stop, **params)
         self.request = Request(4, np.zeros(2, np.int32), asked)
         self.shown = ""
         self.reason: FinishReason | None = None
         self.tokens: list[int] = []
-        self._admit()
-
-    def _admit(self) -> None:
-        self.row = self.table.take(self.request, 0)
-        self.delivery.admit(self.row, self.request)
+        self.text = ""
+        self.row = self.way.admit(self.request)
+        self._others = 5
 
     def give(self, data: str | bytes | list[int]) -> FinishReason | None:
         """One step with these tokens; why the request ended, if it did."""
         tokens = data if isinstance(data, list) else tokens_of(data)
         host = torch.full((1, max(len(tokens), 1)), PLACEHOLDER_TOKEN_ID, dtype=torch.int32)
         host[0, : len(tokens)] = torch.tensor(tokens, dtype=torch.int32)
-        sampled = self.representation.from_device(host, np.array([len(tokens)], np.int32))
-        rows = np.array([self.row], np.int32)
-        delivered = self.delivery.process(rows, sampled, None)
-        self.table.num_output_tokens[rows] += delivered.num_tokens
-        self.shown += "".join(output.outputs[0].text for output in delivered.outputs)
-        if len(delivered.finished):
-            self.reason = FinishReason(delivered.reasons[0])
-            self.end()
+        self.step(host, len(tokens))
         return self.reason
+
+    def step(self, host: torch.Tensor, count: int) -> Processed:
+        """As many tokens as that."""
+        sampled = self.way.representation.from_device(host, np.array([count], np.int32))
+        processed = self.way.step(np.array([self.row], np.int32), sampled)
+        self.shown += "".join(output.outputs[0].text for output in processed.outputs)
+        if len(processed.finished):
+            (ended,) = processed.ended
+            self.reason = FinishReason(processed.reasons[0])
+            self.tokens = self.way.retire(self.row, ended.num_tokens)
+            text = ended.text
+            self.text = text.decode(errors="replace") if isinstance(text, bytes) else text
+        return processed
 
     def preempt(self) -> None:
         """Another request has the row for a while, and writes over it."""
-        self.request.output_token_ids = self.delivery.token_ids(self.row, 0)
-        self.request.suspended = self.delivery.suspend(self.row)
-        self.table.give_up(np.array([self.row], np.int32))
-        index = 5 + len(self.table.row_of)
-        other = Request(index, np.zeros(2, np.int32), SamplingParams(50, stop=("x",)))
-        row = self.table.take(other, 0)
-        assert row == self.row
-        self.delivery.admit(row, other)
-        rows = np.array([row], np.int32)
+        self.way.preempt(self.row, self.request)
+        asked = SamplingParams(50, stop=("x",))
+        other = Request(self._others, np.zeros(2, np.int32), asked)
+        self._others += 1
+        assert self.way.admit(other) == self.row
+        rows = np.array([self.row], np.int32)
         host = torch.tensor([tokens_of("äöü")], dtype=torch.int32)
-        self.delivery.process(
-            rows, self.representation.from_device(host, np.array([6], np.int32)), None
-        )
-        self.table.num_output_tokens[rows] += 6
-        self._admit()
+        self.way.step(rows, self.way.representation.from_device(host, np.array([6], np.int32)))
+        row, self.row = self.row, self.way.admit(self.request)
         assert self.row != row
-
-    def end(self) -> str:
-        """The whole text."""
-        self.tokens = np.asarray(self.delivery.retire(self.row)).tolist()
-        return self.text
-
-    @property
-    def text(self) -> str:
-        return self.delivery.output_text(4)
 
 
 @every_way
-def test_aborted_within_a_character(way):
-    one = One(way)
-    one.give(b"a\xc3")
-    assert one.end() == "a�"
+def test_ended_within_a_character(way):
+    one = One(way, max_tokens=2)
+    assert one.give(b"a\xc3") is FinishReason.LENGTH
+    assert one.text == "a�"
     assert one.tokens == tokens_of(b"a\xc3")
 
 
@@ -112,17 +98,6 @@ def test_preempted_within_a_character(way):
             one.preempt()
     assert (one.reason, one.text) == (FinishReason.LENGTH, "é日x")
     assert one.shown in ("é日x", "")
-
-
-@every_way
-def test_aborted_while_preempted(way):
-    one = One(way)
-    one.give(b"ab\xc3")
-    one.request.output_token_ids = one.delivery.token_ids(one.row, 0)
-    one.request.suspended = one.delivery.suspend(one.row)
-    assert one.text == "ab�"
-    one.delivery.forget(4)
-    assert one.text == ""
 
 
 @every_way
@@ -234,9 +209,6 @@ def test_outputs_can_be_cut_and_cleared_and_the_text_still_ends_right():
     """What a consumer does to its lists is nothing to the text that is decoded at the end."""
     one = One(WAYS[0], max_tokens=4)
     host = torch.tensor([tokens_of(b"ab\xc3")], dtype=torch.int32)
-    sampled = one.representation.from_device(host, np.array([3], np.int32))
-    delivered = one.delivery.process(np.array([one.row], np.int32), sampled, None)
-    one.table.num_output_tokens[one.row] += 3
-    delivered.outputs[0].outputs[0].token_ids.clear()
+    one.step(host, 3).outputs[0].outputs[0].token_ids.clear()
     assert one.give(b"\xff") is FinishReason.LENGTH
     assert one.text == "ab��"

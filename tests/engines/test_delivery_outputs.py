@@ -8,7 +8,6 @@ import pytest
 from delivery_runs import (
     MOST_TOKENS,
     Asked,
-    Loop,
     Outcome,
     config_of,
     drive,
@@ -20,11 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from engines.builtin.delivery.choice import build_delivery, check_delivery, check_params
+from engines.builtin.delivery.choice import check_delivery, check_params, load_delivery
 from engines.builtin.delivery.choice import contradiction as contradiction_of
-from engines.builtin.delivery.columnar import Columnar
-from engines.builtin.delivery.per_request import PerRequest
-from engines.builtin.request_table import RequestTable
+from engines.builtin.delivery.per_request import EachOutput
+from engines.builtin.engine import Engine
 from engines.builtin.text.byte_table import ByteTable
 from engines.protocol import FinishReason, SamplingParams
 from engines.vocabulary import SHIPPED
@@ -85,13 +83,14 @@ def check(run, asked: list[Asked], has_text: bool) -> None:
         got = run.outcomes[each.index]
         if got.reason is FinishReason.ABORT:
             assert got.tokens == each.token_ids[: len(got.tokens)]
-            assert not has_text or got.text == LIBRARY.decode(got.tokens)
+            assert got.text is None
         else:
             assert got[:3] == whole[:3]
         streamed = run.streamed.get(each.index)
         if streamed is not None:
             assert streamed.tokens == got.tokens
-            assert not has_text or got.text.startswith(streamed.text)
+            text = LIBRARY.decode(got.tokens) if got.text is None else got.text
+            assert not has_text or text.startswith(streamed.text)
             if got.reason is not FinishReason.ABORT:
                 assert streamed.reason is got.reason
                 assert not has_text or streamed.text == got.text
@@ -129,6 +128,8 @@ def test_log_probabilities_follow_their_tokens_in_either_shape(random, detokeniz
             run = drive(config, asked, 3)
             check(run, asked, has_text=detokenizer != "none")
             for index, got in run.outcomes.items():
+                if got.reason is FinishReason.ABORT:
+                    continue
                 assert got.logprobs is not None
                 check_logprobs(index, got, num_logprobs)
                 if config.delivery == "per_request" and got.tokens:
@@ -157,7 +158,7 @@ def test_streams_lose_nothing_however_late_they_are_read(random, detokenizer, lo
         check(run, asked, has_text=detokenizer != "none")
         for index, got in run.outcomes.items():
             assert index in run.streamed or not got.tokens
-            if logprobs != "none" and got.tokens:
+            if got.logprobs is not None and got.tokens:
                 assert run.streamed[index].logprobs == got.logprobs
 
 
@@ -212,44 +213,17 @@ def test_what_is_drawn_meets_every_end_in_every_delivery():
     assert sum(len(each) for (reason, _), each in reasons.items() if reason == 2) > 5
 
 
-class Looking(Loop):
-    """Asks for the output so far of whoever runs, after each step."""
-
-    def step(self) -> None:
-        super().step()
-        self.seen = getattr(self, "seen", {})
-        for row, request in self.running.items():
-            output = self.delivery.request_output(row)
-            assert output.request_index == request.request_index
-            self.seen.setdefault(request.request_index, []).append(output.outputs[0])
-
-
-@pytest.mark.parametrize("delivery", ["per_request", "columnar"])
-def test_an_output_so_far_is_the_beginning_of_what_it_becomes(delivery):
-    config = config_of(
-        delivery=delivery, representation="flat_arrays", detokenizer="byte_table",
-        logprobs="arrays:1", vocab_size=8192,
-    )  # fmt: skip
-    for seed in range(20):
-        asked = draw(Random(seed))
-        looking = Looking(config, asked, Random(seed))
-        run = looking.run()
-        for index, outputs in looking.seen.items():
-            got = run.outcomes[index]
-            for output in outputs:
-                assert output.token_ids == got.tokens[: len(output.token_ids)]
-                assert got.text.startswith(output.text)
-                assert list(output.logprobs) == got.logprobs[: len(output.token_ids)]
-
-
-def test_asking_for_nothing_gives_the_delivery_of_the_tokens_itself():
-    """The ordinary loop has no stage behind it, and its outputs no room for text."""
-    for delivery, kind in (("per_request", PerRequest), ("columnar", Columnar)):
-        config = config_of(delivery=delivery, representation="flat_arrays")
-        assert type(build_delivery(config, RequestTable(config))) is kind
+def test_the_ordinary_loop_makes_outputs_with_no_room_for_text():
     run = drive(config_of(), [Asked(0, [1] * 9, SamplingParams(5))], 1)
     assert run.outcomes[0].tokens == [1] * 5
-    plain = build_delivery(config_of(), RequestTable(config_of()))
+    (stage,) = filter(None, load_delivery(config_of()).stages(config_of()))
+    assert type(stage) is EachOutput
+    config = config_of(delivery="columnar", representation="flat_arrays")
+    assert not any(load_delivery(config).stages(config))
+
+
+def test_what_was_not_asked_for_is_refused_when_it_is_wanted():
+    plain = Engine(config_of())
     with pytest.raises(ValueError, match="--detokenizer none"):
         plain.output_text(0)
     with pytest.raises(ValueError, match="--logprobs none"):

@@ -65,5 +65,6 @@ def test_modes_take_as_many_steps_to_the_longest_request(mode):
     engine.add_request(0, np.zeros(4, np.int32), SamplingParams(60))
     counts = []
     while engine.has_unfinished_requests():
-        counts += engine.step().num_tokens.tolist()
+        for delivered in engine.step().delivered:
+            counts += delivered.num_tokens.tolist()
     assert counts == [1, *[6] * 9, 5]

@@ -95,8 +95,9 @@ class Watched:
         self.running = dict(self.scheduler.table.row_of)
         self.queued = [request.request_index for request in self.scheduler.waiting]
         self.steps.clear()
-        for index in self.engine.step().finished.tolist():
-            self.engine.output_token_ids(index)
+        for delivered in self.engine.step().delivered:
+            for index in delivered.finished.tolist():
+                self.engine.output_token_ids(index)
         self._check_blocks()
 
     def check_step(self, step) -> None:

@@ -71,14 +71,12 @@ def split(random, items: list[int]) -> list[list[int]]:
 
 def stream(detokenizer, steps: list[list[int]], reason=FinishReason.LENGTH) -> tuple[str, str]:
     """What was shown, piece by piece, and the text in the end."""
-    kept: list[int] = []
-    text = RunningText(detokenizer, PARAMS, kept)
+    text = RunningText(detokenizer, PARAMS)
     shown = ""
     for nth, tokens in enumerate(steps, 1):
-        kept += tokens
         given_as = tokens[0] if len(tokens) == 1 and nth % 2 else tokens
         shown += text.take(given_as, reason if nth == len(steps) else None)
-    return shown, text.whole()
+    return shown, text.text
 
 
 @every_bytewise
@@ -161,20 +159,6 @@ def test_a_stop_token_has_no_part_in_the_text(cases, name, kind):
         steps = [[token_id] for token_id in token_ids]
         _, whole = stream(case.detokenizer(kind), steps, FinishReason.STOP)
         assert whole == (case.decode(token_ids[:-1]) if count > 1 else "")
-
-
-@every_bytewise
-@both
-def test_text_that_is_still_withheld_is_there_for_who_asks(cases, name, kind):
-    case = cases[name]
-    random = Random(6)
-    detokenizer = case.detokenizer(kind)
-    for count in range(1, 30):
-        kept = case.ids(random, count)
-        text = RunningText(detokenizer, PARAMS, kept)
-        text.take(kept, None)
-        assert text.whole() == case.decode(kept)
-        assert text.so_far() == text.text
 
 
 @every_bytewise

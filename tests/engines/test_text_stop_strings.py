@@ -79,36 +79,32 @@ def test_a_text_ends_at_its_first_stop_string_and_shows_none_of_it(
             expected, num_expected = text[: found[includes_stop]], count
             reason = FinishReason.STOP
             break
-    kept: list[int] = []
-    running = TextUntilStop(Letters(), params, kept)
+    running = TextUntilStop(Letters(), params)
     shown, pieces = "", []
     for nth, tokens in enumerate(steps, 1):
-        kept += tokens
         last = FinishReason.LENGTH if nth == len(steps) else None
         pieces.append(running.take(list(tokens), last))
         shown += pieces[-1]
-        assert running.so_far() == shown
         assert expected.startswith(shown), "part of a stop string was shown"
         if running.num_kept:
             break
     assert bool(running.num_kept) == (reason is not None)
-    assert len(kept) == num_expected
-    assert running.whole() == expected
+    assert len(running.token_ids) == num_expected
+    assert running.text == expected
     assert shown == expected or not steps
 
 
 def test_a_stop_string_that_is_the_whole_output_leaves_no_text():
-    running = TextUntilStop(Letters(), SamplingParams(9, stop=("ab",)), kept := [])
+    running = TextUntilStop(Letters(), SamplingParams(9, stop=("ab",)))
     for token in (0, 1):
-        kept.append(token)
         assert running.take(token, None) == ""
-    assert (running.num_kept, running.whole(), kept) == (1, "", [0, 1])
+    assert (running.num_kept, running.text, running.token_ids) == (1, "", [0, 1])
 
 
 def test_tokens_of_the_step_behind_the_one_that_completed_it_are_dropped():
-    running = TextUntilStop(Letters(), SamplingParams(9, stop=("ba",)), kept := [0, 1, 4, 5])
+    running = TextUntilStop(Letters(), SamplingParams(9, stop=("ba",)))
     assert running.take([0, 1, 4, 5], FinishReason.LENGTH) == "a"
-    assert (running.num_kept, running.text, kept) == (3, "a", [0, 1, 4])
+    assert (running.num_kept, running.text, running.token_ids) == (3, "a", [0, 1, 4])
 
 
 @pytest.mark.parametrize(

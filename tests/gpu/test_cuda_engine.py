@@ -46,8 +46,9 @@ def serve(config: EngineConfig) -> list[list[int]]:
         for index, (prompt, max_tokens) in enumerate(requests()):
             engine.add_request(index, np.array(prompt, np.int32), SamplingParams(max_tokens))
         while engine.has_unfinished_requests():
-            for index in engine.step().finished.tolist():
-                found[index] = engine.output_token_ids(index).tolist()
+            for delivered in engine.step().delivered:
+                for index in delivered.finished.tolist():
+                    found[index] = engine.output_token_ids(index).tolist()
     finally:
         engine.shutdown()
     return [found[index] for index in range(len(found))]

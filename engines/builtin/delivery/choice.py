@@ -1,37 +1,16 @@
 """Which delivery a configuration means, and what it must not ask for."""
 
 from engines.builtin.delivery import Delivery
-from engines.builtin.delivery.output_processor import OutputProcessor
-from engines.builtin.delivery.outputs import DetailedOutput
 from engines.builtin.logprobs import parse_logprobs
-from engines.builtin.registries import (
-    DELIVERIES,
-    DELIVERY_STAGES,
-    DETOKENIZERS,
-    LOGPROBS,
-    REQUEST_STREAMS,
-)
-from engines.builtin.request_table import RequestTable
+from engines.builtin.registries import DELIVERIES, DETOKENIZERS, LOGPROBS, REQUEST_STREAMS
 from engines.builtin.text.stop_strings import check_stop
 from engines.protocol import EngineConfig, SamplingParams
 
 
-def build_delivery(config: EngineConfig, table: RequestTable) -> Delivery:
-    """The delivery, followed by what is asked for beside tokens.
-
-    Raises ValueError for a tokenizer that cannot be read.
-    """
-    kind = DELIVERIES.load(config.delivery)
-    asked_for = (
-        DETOKENIZERS.load(config.detokenizer),
-        LOGPROBS.load(parse_logprobs(config.logprobs).shape),
-        REQUEST_STREAMS.load(config.request_streams),
-    )
-    if not any(asked_for):
-        tokens: Delivery = kind(config, table)
-        return tokens
-    detailed = kind(config, table, DetailedOutput)
-    return OutputProcessor(detailed, DELIVERY_STAGES.load(config.delivery)(config, detailed, table))
+def load_delivery(config: EngineConfig) -> Delivery:
+    """The delivery of a configuration. Raises ValueError for an unknown one."""
+    delivery: Delivery = DELIVERIES.load(config.delivery)
+    return delivery
 
 
 def check_delivery(config: EngineConfig) -> None:
@@ -56,7 +35,7 @@ def check_params(request_index: int, params: SamplingParams, config: EngineConfi
 
 def contradiction(config: EngineConfig) -> str:
     """Why what is asked for beside tokens does not go with the delivery, or ""."""
-    if not DELIVERIES.load(config.delivery).needs_columns:
+    if not load_delivery(config).needs_columns:
         return ""
     for flag, value, name, registry in (
         ("--detokenizer", config.detokenizer, config.detokenizer, DETOKENIZERS),

@@ -1,140 +1,102 @@
-"""The whole batch at once: tokens as columns, no object until somebody asks for one."""
+"""The whole batch at once: tokens, bytes and log-probabilities as columns, and no object."""
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.builtin.delivery import Delivered, TokensOnly, stop_token_ids
-from engines.builtin.delivery.outputs import CompletionOutput, RequestOutput
-from engines.builtin.device.choice import eos_token_ids
-from engines.builtin.registries import REPRESENTATIONS
-from engines.builtin.representations import Representation
-from engines.builtin.request_table import Request, RequestTable
-from engines.protocol import BoolArray, EngineConfig, FinishReason, Int32Array
+from engines.builtin.columns import nth_in_row, with_rows
+from engines.builtin.delivery import Delivery
+from engines.builtin.delivery.stage import (
+    LogprobsStage,
+    Processed,
+    Stages,
+    StepTokens,
+)
+from engines.builtin.logprobs import RequestLogprobs, first_positions, parse_logprobs
+from engines.builtin.logprobs.arrays import FlatLogprobs
+from engines.builtin.request_table import Request
+from engines.builtin.text import load_detokenizer
+from engines.builtin.token_store.matrix import TokenMatrix
+from engines.protocol import EngineConfig, Int32Array
 
-_NO_STOP_TOKEN = -1
+_FIRST_WIDTH = 64
 
 
-class Columnar(TokensOnly):
-    """Output tokens in one matrix, int32 ``[max_num_seqs, max_model_len]``."""
+def columnar_stages(config: EngineConfig) -> Stages:
+    """What a configuration asks for; `choice.contradiction` has ruled out what makes objects."""
+    text = None
+    if (detokenizer := load_detokenizer(config)) is not None:
+        from engines.builtin.delivery.columnar_text import ColumnarText
+        from engines.builtin.text.byte_table import ByteTable
 
-    needs_columns = True
+        assert isinstance(detokenizer, ByteTable)
+        text = ColumnarText(config, detokenizer)
+    shape, num_logprobs = parse_logprobs(config.logprobs)
+    logprobs = None if shape == "none" else ColumnarLogprobs(config, num_logprobs)
+    return Stages(None, text, logprobs)
 
-    def __init__(
-        self,
-        config: EngineConfig,
-        table: RequestTable,
-        completion: type[CompletionOutput] = CompletionOutput,
-    ) -> None:
-        self._representation: Representation = REPRESENTATIONS.load(config.representation)()
-        self._table = table
-        self._tokens = np.zeros((config.max_num_seqs, config.max_model_len), np.int32)
-        self._prompts: list[Int32Array | None] = [None] * config.max_num_seqs
-        self._stop_token_ids = np.full((config.max_num_seqs, 0), _NO_STOP_TOKEN, np.int32)
-        self._eos_token_ids = eos_token_ids(config)
-        self._completion = completion
-        self.min_tokens = np.zeros(config.max_num_seqs, np.int32)
 
-    def admit(self, row: int, request: Request) -> None:
-        """Note the stop tokens, widening their matrix where a request has more than any before."""
-        self._prompts[row] = request.prompt_token_ids
-        self.min_tokens[row] = request.params.min_tokens
-        stops = stop_token_ids(request.params, self._eos_token_ids)
-        if (missing := len(stops) - self._stop_token_ids.shape[1]) > 0:
-            padding = ((0, 0), (0, missing))
-            self._stop_token_ids = np.pad(
-                self._stop_token_ids, padding, constant_values=_NO_STOP_TOKEN
-            )
-        self._stop_token_ids[row] = _NO_STOP_TOKEN
-        self._stop_token_ids[row, : len(stops)] = stops
-        if request.suspended is not None:
-            self._tokens[row, : len(request.suspended)] = request.suspended
+class _Columns(NamedTuple):
+    token_ids: Int32Array
+    logprobs: NDArray[np.float32]
+    ranks: Int32Array
 
-    def process(
-        self, rows: Int32Array, sampled: Any, valid: BoolArray | None, logprobs: Any = None
-    ) -> Delivered:
-        """Find stops and lengths for all rows at once."""
-        values, num_sampled = self._representation.columns(sampled)
-        if valid is not None:
-            values, num_sampled = values[np.repeat(valid, num_sampled)], num_sampled[valid]
-        before = self._table.num_output_tokens[rows]
-        room = self._table.max_tokens[rows] - before
-        num_tokens = np.minimum(num_sampled, room)
-        reasons = np.full(len(rows), FinishReason.LENGTH, np.int8)
-        ended = num_sampled >= room
-        if self._stop_token_ids.shape[1]:
-            until_stop = self._tokens_until_stop(rows, values, num_sampled, before)
-            stopped = until_stop <= num_tokens
-            num_tokens = np.where(stopped, until_stop, num_tokens)
-            reasons[stopped] = FinishReason.STOP
-            ended |= stopped
-        self._store(rows, values, num_sampled, num_tokens, before)
-        finished = np.flatnonzero(ended).astype(np.int32)
-        return Delivered(num_sampled, num_tokens, [], finished, reasons[finished])
+    def widened(self, width: int) -> "_Columns":
+        more = (0, 0), (0, width - self.ranks.shape[1])
+        return _Columns(
+            np.pad(self.token_ids, (*more, (0, 0))),
+            np.pad(self.logprobs, (*more, (0, 0))),
+            np.pad(self.ranks, more),
+        )
 
-    def _tokens_until_stop(
-        self, rows: Int32Array, values: Int32Array, num_sampled: Int32Array, before: Int32Array
-    ) -> Int32Array:
-        """Tokens up to and with each row's first stop token; more than it sampled where none is."""
-        owner = np.repeat(np.arange(len(rows)), num_sampled)
-        nth = nth_in_row(num_sampled)
-        hit = (values[:, None] == self._stop_token_ids[rows[owner]]).any(axis=1)
-        hit &= (before + 1 - self.min_tokens[rows])[owner] + nth > 0
-        first = num_sampled + 1
-        np.minimum.at(first, owner[hit], (nth[hit] + 1).astype(np.int32))
-        return first
 
-    def _store(
-        self,
-        rows: Int32Array,
-        values: Int32Array,
-        num_sampled: Int32Array,
-        num_tokens: Int32Array,
-        before: Int32Array,
-    ) -> None:
-        if len(values) == len(rows) and num_tokens.all():
-            self._tokens[rows, before] = values
-            return
-        nth = nth_in_row(num_sampled)
-        kept = nth < np.repeat(num_tokens, num_sampled)
-        owner = np.repeat(rows, num_sampled)[kept]
-        self._tokens[owner, (np.repeat(before, num_sampled) + nth)[kept]] = values[kept]
+class ColumnarLogprobs(LogprobsStage):
+    """``[slots, output tokens, num_logprobs + 1]``, wider as outputs grow."""
 
-    def delivered(self, rows: Int32Array, num_tokens: Int32Array) -> Int32Array:
-        """The tokens that `process` has just given to ``rows``, int32 ``[num_tokens.sum()]``."""
-        places: NDArray[np.integer[Any]] = self._table.num_output_tokens[rows]
+    def __init__(self, config: EngineConfig, num_logprobs: int) -> None:
+        shape = (config.max_num_seqs, _FIRST_WIDTH)
+        self._width = num_logprobs + 1
+        self._columns = _Columns(
+            np.zeros((*shape, self._width), np.int32),
+            np.zeros((*shape, self._width), np.float32),
+            np.zeros(shape, np.int32),
+        )
+        self._num_tokens = np.zeros(config.max_num_seqs, np.int32)
+
+    def add(self, request: Request) -> None:
+        """Begin with none."""
+        slot = request.slot
+        self._columns = _Columns(*(with_rows(each, slot + 1) for each in self._columns))
+        self._num_tokens = with_rows(self._num_tokens, slot + 1)
+        self._num_tokens[slot] = 0
+
+    def process(self, step: StepTokens, processed: Processed) -> Processed:
+        """Store each row's positions behind those it has."""
+        slots, num_tokens = step.slots, processed.num_tokens
+        firsts = first_positions(step.logprobs.offsets, len(slots), step.valid)
+        places = self._num_tokens[slots].astype(np.intp)
+        self._num_tokens[slots] += num_tokens
         if not (num_tokens == 1).all():
-            places = np.repeat(places, num_tokens) + nth_in_row(num_tokens)
-            rows = np.repeat(rows, num_tokens)
-        tokens: Int32Array = self._tokens[rows, places]
-        return tokens
+            nth = nth_in_row(num_tokens)
+            slots = np.repeat(slots, num_tokens)
+            firsts, places = (np.repeat(each, num_tokens) + nth for each in (firsts, places))
+        self._widen(int(places.max(initial=0)) + 1)
+        for column, new in zip(self._columns, step.logprobs[:3], strict=True):
+            column[slots, places] = new[firsts]
+        return processed
 
-    def first_tokens(self, row: int, count: int) -> Int32Array:
-        """A row's first tokens, those of the step at hand included."""
-        return self._tokens[row, :count]
+    def _widen(self, most: int) -> None:
+        width = self._columns.ranks.shape[1]
+        if most > width:
+            while width < most:
+                width *= 2
+            self._columns = self._columns.widened(width)
 
-    def token_ids(self, row: int, start: int) -> Int32Array:
-        """Copied from the row."""
-        return self._tokens[row, start : self._table.num_output_tokens[row]].copy()
-
-    def suspend(self, row: int) -> Int32Array:
-        """A copy of the row: the next owner writes over it."""
-        self._prompts[row] = None
-        return self.token_ids(row, 0)
-
-    def retire(self, row: int) -> Int32Array:
-        """A copy, as of a row that is suspended."""
-        return self.suspend(row)
-
-    def request_output(self, row: int) -> RequestOutput:
-        """Made from the row's tokens so far."""
-        prompt = self._prompts[row]
-        assert prompt is not None
-        completion = self._completion(0, self.token_ids(row, 0).tolist(), None)
-        return RequestOutput(int(self._table.request_index[row]), prompt, [completion], False)
+    def logprobs(self, slot: int) -> RequestLogprobs:
+        """A copy: the next owner writes over the slot."""
+        count = self._num_tokens[slot]
+        return FlatLogprobs(self._width, *(each[slot, :count].tobytes() for each in self._columns))
 
 
-def nth_in_row(counts: Int32Array) -> NDArray[np.int64]:
-    """0, 1, … for each of ``counts[i]`` items of row ``i``, row after row."""
-    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+COLUMNAR = Delivery(True, TokenMatrix, columnar_stages)

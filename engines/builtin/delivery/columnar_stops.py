@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engines.builtin.columns import with_rows
 from engines.builtin.text import REPLACEMENT
 from engines.builtin.text.byte_columns import Columns
 from engines.builtin.text.row_bytes import RowBytes
@@ -55,27 +56,26 @@ class ColumnarStops:
         self._raw = raw
         self._patterns = StopPatterns(num_rows)
         self._has_stop = np.zeros(num_rows, np.bool_)
-        self._params: list[SamplingParams | None] = [None] * num_rows
-        self._stop: list[tuple[bytes, ...]] = [()] * num_rows
+        self._params: dict[int, SamplingParams] = {}
+        self._stop: dict[int, tuple[bytes, ...]] = {}
         self._is_pending = np.zeros(num_rows, np.bool_)
-        self.num_searched = np.zeros(num_rows, np.int64)
+        self._num_searched = np.zeros(num_rows, np.int64)
 
-    def put(self, row: int, params: SamplingParams, num_searched: int) -> None:
-        """A request takes a row; its first ``num_searched`` bytes hold no stop string."""
+    def reserve(self, num_rows: int) -> None:
+        """Have at least so many rows."""
+        self._patterns.reserve(num_rows)
+        self._has_stop = with_rows(self._has_stop, num_rows)
+        self._is_pending = with_rows(self._is_pending, num_rows)
+        self._num_searched = with_rows(self._num_searched, num_rows)
+
+    def put(self, row: int, params: SamplingParams) -> None:
+        """A request takes a row, which has no bytes yet."""
         self._stop[row] = tuple(each.encode() for each in params.stop)
         self._params[row] = params
         self._has_stop[row] = bool(params.stop)
         self._patterns.put(row, self._stop[row])
-        self.num_searched[row] = num_searched
-        # What a preemption has left withheld may not have been looked at.
-        self._is_pending[row] = self._text.used[row] > num_searched
-
-    def num_withheld(self, row: int) -> int:
-        """Characters at a row's end that could be the beginning of a stop string."""
-        params = self._params[row]
-        if params is None or params.include_stop_str_in_output:
-            return 0
-        return max(map(len, params.stop), default=1) - 1
+        self._num_searched[row] = 0
+        self._is_pending[row] = False
 
     def find(
         self, added: Appended, finished: Collection[int], wholes: Mapping[int, bytes]
@@ -107,8 +107,7 @@ class ColumnarStops:
     ) -> Stop | None:
         row = int(added.rows[position])
         params, stop, text = self._params[row], self._stop[row], self._text.read(row)
-        assert params is not None
-        shown = int(self.num_searched[row])
+        shown = int(self._num_searched[row])
         before = int(added.num_before[position])
         for nth, end in enumerate(added.token_ends(position), 1):
             if end == shown or not self._is_complete(text[:end]):
@@ -137,7 +136,7 @@ class ColumnarStops:
         complete = np.ones(len(rows), np.bool_)
         if self._raw:
             complete = ends_complete(self._text.tails(rows))
-        self.num_searched[rows[complete]] = used[complete]
+        self._num_searched[rows[complete]] = used[complete]
         self._is_pending[rows[complete]] = False
         several = added.decoded[positions] > 1
         for position in positions[several & ~complete].tolist():
@@ -145,5 +144,5 @@ class ColumnarStops:
             text = self._text.read(row)
             for end in reversed(added.token_ends(position)):
                 if self._is_complete(text[:end]):
-                    self.num_searched[row] = end
+                    self._num_searched[row] = end
                     break

@@ -1,158 +1,166 @@
 """A loop that gives each request its own tokens and an output object, as vLLM does."""
 
-from collections.abc import Iterable
-from itertools import compress
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from engines.builtin.delivery import Delivered, TokensOnly, stop_token_ids
-from engines.builtin.delivery.outputs import CompletionOutput, RequestOutput
-from engines.builtin.device.choice import eos_token_ids
-from engines.builtin.registries import REPRESENTATIONS
-from engines.builtin.representations import Representation
-from engines.builtin.request_table import Request, RequestTable
-from engines.protocol import BoolArray, EngineConfig, FinishReason, Int32Array
+from engines.builtin.delivery import Delivery
+from engines.builtin.delivery.outputs import CompletionOutput, DetailedOutput, RequestOutput
+from engines.builtin.delivery.stage import (
+    LogprobsStage,
+    Processed,
+    Stage,
+    Stages,
+    StepTokens,
+    TextStage,
+    end_early,
+)
+from engines.builtin.logprobs import (
+    LogprobsShape,
+    RequestLogprobs,
+    first_positions,
+    load_logprobs,
+)
+from engines.builtin.registries import REQUEST_STREAMS
+from engines.builtin.request_table import Request
+from engines.builtin.text import Detokenizer, load_detokenizer
+from engines.builtin.text.running_text import RunningText, TextUntilStop
+from engines.builtin.token_store.lists import TokenLists
+from engines.protocol import EngineConfig, FinishReason, Int32Array
 
 
-class _Running:
-    """A running request as the scheduler's loop sees it."""
-
-    __slots__ = (
-        "index", "max_tokens", "min_tokens", "output_token_ids", "prompt_token_ids",
-        "stop_token_ids",
-    )  # fmt: skip
-
-    def __init__(self, request: Request, eos_token_ids: tuple[int, ...]) -> None:
-        params = request.params
-        self.index = request.request_index
-        self.prompt_token_ids = request.prompt_token_ids
-        self.max_tokens = params.max_tokens
-        self.min_tokens = params.min_tokens
-        self.stop_token_ids = frozenset(stop_token_ids(params, eos_token_ids))
-        self.output_token_ids: list[int] = []
-
-    def take(self, tokens: list[int]) -> FinishReason | None:
-        """Append a step's tokens up to the first stop; why the request ended, if it did."""
-        output, stops, max_tokens = self.output_token_ids, self.stop_token_ids, self.max_tokens
-        for token in tokens:
-            output.append(token)
-            if token in stops and len(output) > self.min_tokens:
-                return FinishReason.STOP
-            if len(output) >= max_tokens:
-                return FinishReason.LENGTH
-        return None
+def per_request_stages(config: EngineConfig) -> Stages:
+    """An object a request and step, then a pass over them for each thing asked for."""
+    detokenizer = load_detokenizer(config)
+    logprobs = load_logprobs(config.logprobs)
+    streams = REQUEST_STREAMS.load(config.request_streams)
+    is_plain = detokenizer is None and logprobs is None and streams is None
+    return Stages(
+        EachOutput(CompletionOutput if is_plain else DetailedOutput),
+        None if detokenizer is None else EachText(detokenizer),
+        None if logprobs is None else EachLogprobs(logprobs),
+    )
 
 
-def _ones_but(length: int, positions: list[int], values: list[int]) -> Int32Array:
-    ones = np.ones(length, np.int32)
-    ones[positions] = values
-    return ones
+class EachOutput(Stage):
+    """Makes the objects. ``completion`` is called with index, tokens and reason."""
 
-
-class PerRequest(TokensOnly):
-    """Requests as objects, their tokens as lists, an output object a request and step.
-
-    ``completion`` is what that object is made of, called with index, tokens and reason.
-    """
-
-    needs_columns = False
-
-    def __init__(
-        self,
-        config: EngineConfig,
-        table: RequestTable,
-        completion: type[CompletionOutput] = CompletionOutput,
-    ) -> None:
-        self._representation: Representation = REPRESENTATIONS.load(config.representation)()
-        self._requests: list[_Running | None] = [None] * config.max_num_seqs
-        self._eos_token_ids = eos_token_ids(config)
+    def __init__(self, completion: type[CompletionOutput]) -> None:
         self._completion = completion
+        self._prompts: dict[int, Int32Array] = {}
 
-    def _running(self, row: int) -> _Running:
-        request = self._requests[row]
-        assert request is not None
-        return request
+    def add(self, request: Request) -> None:
+        """Each output names its prompt."""
+        self._prompts[request.slot] = request.prompt_token_ids
 
-    def admit(self, row: int, request: Request) -> None:
-        """Make the request's object, or take up the one that `suspend` gave away."""
-        self._requests[row] = request.suspended or _Running(request, self._eos_token_ids)
-
-    def process(
-        self, rows: Int32Array, sampled: Any, valid: BoolArray | None, logprobs: Any = None
-    ) -> Delivered:
-        """Go through the rows one by one."""
-        outputs: list[RequestOutput] = []
-        ragged: list[int] = []
-        num_sampled: list[int] = []
-        num_kept: list[int] = []
-        finished: list[int] = []
-        reasons: list[FinishReason] = []
-        each: Iterable[int | list[int]] = self._representation.per_request(sampled)
-        if valid is not None:
-            each = compress(each, valid.tolist())
-        requests = cast("list[_Running]", self._requests)  # a scheduled row has its request
+    def process(self, step: StepTokens, processed: Processed) -> Processed:
+        """An object a row that got tokens, in a loop."""
         make_completion = self._completion
-        for position, (row, tokens) in enumerate(zip(rows.tolist(), each, strict=True)):
-            request = requests[row]
-            output = request.output_token_ids
-            reason: FinishReason | None = None
-            kept = tokens
-            # The ordinary case stands in the loop: a call would cost as much as what it does.
-            if isinstance(tokens, int) or len(tokens) == 1:
-                token = tokens if isinstance(tokens, int) else tokens[0]
-                output.append(token)
-                if token in request.stop_token_ids and len(output) > request.min_tokens:
-                    reason = FinishReason.STOP
-                elif len(output) >= request.max_tokens:
-                    reason = FinishReason.LENGTH
-            else:
-                before = len(output)
-                reason = request.take(tokens)
-                ragged.append(position)
-                num_sampled.append(len(tokens))
-                num_kept.append(len(output) - before)
-                if not tokens:
-                    continue
-                if reason is not None:
-                    kept = tokens[: num_kept[-1]]
-            if reason is not None:
-                finished.append(position)
-                reasons.append(reason)
-            completion = make_completion(0, kept, reason)
-            outputs.append(
-                RequestOutput(
-                    request.index, request.prompt_token_ids, [completion], reason is not None
-                )
-            )
-        return Delivered(
-            _ones_but(len(rows), ragged, num_sampled),
-            _ones_but(len(rows), ragged, num_kept),
-            outputs,
-            np.array(finished, np.int32),
-            np.array(reasons, np.int8),
+        slots, indices, tokens, places = step.slots, step.request_index, step.tokens, step.finished
+        if not step.num_tokens.all():
+            has_tokens = step.num_tokens > 0
+            slots, indices = slots[has_tokens], indices[has_tokens]
+            tokens = [tokens[place] for place in np.flatnonzero(has_tokens).tolist()]
+            places = (np.cumsum(has_tokens) - 1)[places]
+        prompts = map(self._prompts.__getitem__, slots.tolist())
+        outputs = [
+            RequestOutput(index, prompt, [make_completion(0, new, None)], False)
+            for index, prompt, new in zip(indices.tolist(), prompts, tokens, strict=True)
+        ]
+        for place, reason in zip(places.tolist(), step.reasons.tolist(), strict=True):
+            _finish(outputs[place], FinishReason(reason))
+        return processed._replace(outputs=outputs)
+
+    def remove(self, slot: int) -> None:
+        """Drop the prompt."""
+        del self._prompts[slot]
+
+
+def _finish(output: RequestOutput, reason: FinishReason) -> None:
+    output.finished = True
+    output.outputs[0].finish_reason = reason
+
+
+class EachText(TextStage):
+    """A `RunningText` a request."""
+
+    def __init__(self, detokenizer: Detokenizer) -> None:
+        self._detokenizer = detokenizer
+        self._texts: dict[int, RunningText] = {}
+
+    def add(self, request: Request) -> None:
+        """Begin with no text."""
+        make = TextUntilStop if request.params.stop else RunningText
+        self._texts[request.slot] = make(self._detokenizer, request.params)
+
+    def process(self, step: StepTokens, processed: Processed) -> Processed:
+        """Decode each output's tokens; a stop string ends its request."""
+        slots = step.slots[step.num_tokens > 0].tolist()
+        stopped: list[int] = []
+        num_kept: list[int] = []
+        for nth, (text, output) in enumerate(
+            zip(map(self._texts.__getitem__, slots), processed.outputs, strict=True)
+        ):
+            completion: Any = output.outputs[0]
+            completion.text = text.take(completion.token_ids, completion.finish_reason)
+            if text.num_kept:
+                stopped.append(nth)
+                num_kept.append(text.num_kept)
+                _finish(output, FinishReason.STOP)
+                if isinstance(completion.token_ids, list):
+                    completion.token_ids = completion.token_ids[: text.num_kept]
+        if not stopped:
+            return processed
+        positions = np.flatnonzero(step.num_tokens)[stopped]
+        return end_early(processed, positions.tolist(), num_kept)
+
+    def text(self, slot: int) -> str:
+        """A request's whole text."""
+        return self._texts[slot].text
+
+    def num_tokens(self, slot: int) -> int:
+        """As many as it has decoded."""
+        return len(self._texts[slot].token_ids)
+
+    def remove(self, slot: int) -> None:
+        """Drop the text."""
+        del self._texts[slot]
+
+
+class EachLogprobs(LogprobsStage):
+    """Each request's own, added to with each of its outputs."""
+
+    def __init__(self, shape: LogprobsShape) -> None:
+        self._shape = shape
+        self._kept: dict[int, Any] = {}
+
+    def add(self, request: Request) -> None:
+        """Begin with none."""
+        self._kept[request.slot] = self._shape.empty()
+
+    def process(self, step: StepTokens, processed: Processed) -> Processed:
+        """Give each output the log-probabilities of its tokens."""
+        num_tokens = processed.num_tokens
+        has_tokens = num_tokens > 0
+        firsts = first_positions(step.logprobs.offsets, len(num_tokens), step.valid)[has_tokens]
+        each = self._shape.per_request(
+            step.logprobs, firsts.tolist(), num_tokens[has_tokens].tolist()
         )
+        slots = step.slots[has_tokens].tolist()
+        for slot, output, new in zip(slots, processed.outputs, each, strict=True):
+            completion: Any = output.outputs[0]
+            completion.logprobs = new
+            self._kept[slot].extend(new)
+        return processed
 
-    def token_list(self, row: int) -> list[int]:
-        """The list to which a running request's tokens are appended."""
-        return self._running(row).output_token_ids
+    def logprobs(self, slot: int) -> RequestLogprobs:
+        """All of a request's."""
+        kept: RequestLogprobs = self._kept[slot]
+        return kept
 
-    def token_ids(self, row: int, start: int) -> Int32Array:
-        """Copied from the list."""
-        return np.array(self._running(row).output_token_ids[start:], np.int32)
+    def remove(self, slot: int) -> None:
+        """Drop them."""
+        del self._kept[slot]
 
-    def suspend(self, row: int) -> _Running:
-        """The request's object."""
-        request = self._running(row)
-        self._requests[row] = None
-        return request
 
-    def retire(self, row: int) -> list[int]:
-        """The list itself."""
-        return self.suspend(row).output_token_ids
-
-    def request_output(self, row: int) -> RequestOutput:
-        """All tokens so far, in a list of their own."""
-        request = self._running(row)
-        completion = self._completion(0, list(request.output_token_ids), None)
-        return RequestOutput(request.index, request.prompt_token_ids, [completion], False)
+PER_REQUEST = Delivery(False, TokenLists, per_request_stages)

@@ -1,95 +1,116 @@
-"""What is done to a step's outputs once their tokens are known, one thing a stage."""
+"""What is done to a step's tokens once the scheduler's side has taken them; one thing a stage."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from engines.builtin.delivery import Delivered
 from engines.builtin.delivery.outputs import RequestOutput
 from engines.builtin.request_table import Request
-from engines.protocol import BoolArray, FinishReason, Int32Array
+from engines.protocol import BoolArray, FinishReason, Int32Array, Int64Array
 
 if TYPE_CHECKING:
-    from engines.builtin.delivery.collector import RequestOutputCollector
     from engines.builtin.logprobs import RequestLogprobs
 
 
-class Step(NamedTuple):
-    """A step as a stage sees it; ``rows`` are those that ``valid`` leaves, ``logprobs`` are all."""
+class StepTokens(NamedTuple):
+    """A step's tokens as the token store has taken them, a row a request.
 
-    rows: Int32Array
-    delivered: Delivered
+    ``slots`` int32 ``[num_rows]`` and ``request_index`` int64 ``[num_rows]``: whose;
+    ``num_tokens`` int32 ``[num_rows]``; ``finished`` int32 positions and ``reasons`` int8: who has
+    ended with it, and why. ``tokens`` as `Taken.tokens`. ``logprobs`` are those of all rows that
+    the runner had, of which ``valid`` bool leaves these.
+    """
+
+    slots: Int32Array
+    request_index: Int64Array
+    num_tokens: Int32Array
+    finished: Int32Array
+    reasons: NDArray[np.int8]
+    tokens: Any
     valid: BoolArray | None
     logprobs: Any
+
+
+class Ended(NamedTuple):
+    """What is left of a request's output beside its tokens, None where nothing was asked for.
+
+    ``num_tokens``: those before a stop string's end included; None: all that were taken.
+    """
+
+    num_tokens: int | None
+    text: str | bytes | None
+    logprobs: "RequestLogprobs | None"
+
+
+class Processed(NamedTuple):
+    """What the stages have made of a step; a stop string may have changed what it said.
+
+    ``outputs``: one a row with tokens, or none at all. ``ended``: of each in ``finished``, or none
+    at all. ``processing_ns`` and ``ready_ns`` as in `Delivered`.
+    """
+
+    step: StepTokens
+    num_tokens: Int32Array
+    finished: Int32Array
+    reasons: NDArray[np.int8]
+    outputs: Sequence[RequestOutput] = ()
+    ended: Sequence[Ended] = ()
+    processing_ns: int = 0
+    ready_ns: int = 0
 
 
 class Stage:
     """One thing that is done to each step. What is not overridden needs nothing done."""
 
-    def admit(self, row: int, request: Request) -> None:
-        """Start a request."""
+    def add(self, request: Request) -> None:
+        """Start a request's output; nobody else has its slot."""
 
-    def process(self, step: Step) -> Delivered:
-        """Do it; what is delivered may come out changed."""
-        return step.delivered
+    def process(self, step: StepTokens, processed: Processed) -> Processed:
+        """Do it; what is processed may come out changed."""
+        raise NotImplementedError
 
-    def suspend(self, row: int) -> Any:
-        """Take what is kept by row off it."""
-
-    def resume(self, row: int, request: Request, suspended: Any) -> None:
-        """Put it on another row."""
-
-    def retire(self, row: int) -> None:
-        """The row's request has ended; keep what may be asked for until it is forgotten."""
-
-    def describe(self, row: int, output: RequestOutput) -> None:
-        """Fill in a running request's output so far."""
-
-    def forget(self, request_index: int) -> None:
-        """Let go of a request that has ended."""
+    def remove(self, slot: int) -> None:
+        """Let go of a request that has ended or was aborted."""
 
 
 class TextStage(Stage):
     """Makes text."""
 
-    def output_text(self, request_index: int) -> str:
-        """A request's whole text."""
+    def text(self, slot: int) -> str | bytes:
+        """The whole text of a request that has ended with this step; bytes are UTF-8."""
+        raise NotImplementedError
+
+    def num_tokens(self, slot: int) -> int:
+        """How many tokens it has, those of this step up to its end included."""
         raise NotImplementedError
 
 
 class LogprobsStage(Stage):
     """Keeps log-probabilities."""
 
-    def output_logprobs(self, request_index: int) -> "RequestLogprobs":
+    def logprobs(self, slot: int) -> "RequestLogprobs":
         """All of a request's."""
-        raise NotImplementedError
-
-
-class StreamStage(Stage):
-    """Hands outputs to streams."""
-
-    def request_stream(self, request_index: int) -> "RequestOutputCollector":
-        """A request's."""
         raise NotImplementedError
 
 
 class Stages(NamedTuple):
     """Those that a configuration asks for, in the order of their work."""
 
+    outputs: Stage | None
     text: TextStage | None
     logprobs: LogprobsStage | None
-    streams: StreamStage | None
 
 
-def end_early(delivered: Delivered, positions: Sequence[int], num_kept: Sequence[int]) -> Delivered:
+def end_early(processed: Processed, positions: Sequence[int], num_kept: Sequence[int]) -> Processed:
     """The rows at ``positions`` have ended by `FinishReason.STOP`, with so many tokens."""
     if not positions:
-        return delivered
-    num_tokens = delivered.num_tokens.copy()
+        return processed
+    num_tokens = processed.num_tokens.copy()
     num_tokens[positions] = num_kept
     reasons = np.full(len(num_tokens), -1, np.int8)
-    reasons[delivered.finished] = delivered.reasons
+    reasons[processed.finished] = processed.reasons
     reasons[positions] = FinishReason.STOP
     finished = np.flatnonzero(reasons >= 0).astype(np.int32)
-    return delivered._replace(num_tokens=num_tokens, finished=finished, reasons=reasons[finished])
+    return processed._replace(num_tokens=num_tokens, finished=finished, reasons=reasons[finished])

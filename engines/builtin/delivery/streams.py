@@ -1,12 +1,12 @@
 """A stream a request; each of a step's outputs goes into its own."""
 
-from engines.builtin.delivery import Delivered
+from collections.abc import Sequence
+
 from engines.builtin.delivery.collector import RequestOutputCollector
-from engines.builtin.delivery.stage import Step, StreamStage
-from engines.builtin.request_table import Request
+from engines.builtin.delivery.outputs import RequestOutput
 
 
-class RequestStreams(StreamStage):
+class RequestStreams:
     """A collector a request. A step then has no outputs of its own, as vLLM's has none."""
 
     needs_objects = True
@@ -14,21 +14,20 @@ class RequestStreams(StreamStage):
     def __init__(self) -> None:
         self._streams: dict[int, RequestOutputCollector] = {}
 
-    def admit(self, row: int, request: Request) -> None:
-        """Open one."""
-        self._streams[request.request_index] = RequestOutputCollector()
+    def open(self, request_index: int) -> None:
+        """Begin a request's."""
+        self._streams[request_index] = RequestOutputCollector()
 
-    def process(self, step: Step) -> Delivered:
+    def put(self, outputs: Sequence[RequestOutput]) -> None:
         """Put each output in its stream."""
         streams = self._streams
-        for output in step.delivered.outputs:
+        for output in outputs:
             streams[output.request_index].put(output)
-        return step.delivered._replace(outputs=[])
 
-    def request_stream(self, request_index: int) -> RequestOutputCollector:
+    def __getitem__(self, request_index: int) -> RequestOutputCollector:
         """A request's. Raises KeyError where it has none."""
         return self._streams[request_index]
 
-    def forget(self, request_index: int) -> None:
+    def close(self, request_index: int) -> None:
         """Drop it."""
         self._streams.pop(request_index, None)

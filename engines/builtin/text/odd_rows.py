@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engines.builtin.columns import with_rows
 from engines.builtin.text.byte_fallback import ByteFallbackStream
 from engines.builtin.text.token_pieces import TokenPieces
 from engines.protocol import Int32Array, Int64Array
@@ -28,6 +29,10 @@ class OddRows:
         self._incomplete = table.incomplete()
         self._is_odd = np.zeros(num_rows, np.bool_)
         self._streams: dict[int, ByteFallbackStream] = {}
+
+    def reserve(self, num_rows: int) -> None:
+        """Have at least so many rows."""
+        self._is_odd = with_rows(self._is_odd, num_rows)
 
     def start(self, row: int) -> None:
         """A new request."""

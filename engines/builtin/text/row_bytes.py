@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from engines.builtin.columns import with_rows
 from engines.protocol import Int32Array, Int64Array
 
 _FIRST_WIDTH = 256
@@ -14,6 +15,11 @@ class RowBytes:
     def __init__(self, num_rows: int) -> None:
         self._bytes = np.zeros((num_rows, _FIRST_WIDTH), np.uint8)
         self.used = np.zeros(num_rows, np.int64)
+
+    def reserve(self, num_rows: int) -> None:
+        """Have at least so many rows."""
+        self._bytes = with_rows(self._bytes, num_rows)
+        self.used = with_rows(self.used, num_rows)
 
     def append(self, rows: Int32Array, data: NDArray[np.uint8], counts: Int64Array) -> None:
         """Put ``counts`` int64 ``[num_rows]`` bytes each of ``data`` behind what ``rows`` have."""

@@ -8,25 +8,22 @@ Tokens = int | list[int]
 
 
 class RunningText:
-    """``token_ids`` are all tokens of the request, kept by the delivery; ``text`` what was shown.
+    """``token_ids`` are all tokens of the request, kept here again as vLLM's detokenizer does.
 
     The token that stops a request has no part in the text unless
     ``include_stop_str_in_output``, as in vLLM.
     """
 
-    __slots__ = ("_detokenizer", "_has_ended", "_includes_stop", "_stream", "text", "token_ids")
+    __slots__ = ("_detokenizer", "_includes_stop", "_stream", "text", "token_ids")
 
     num_kept = 0
     """Tokens of the last step up to the one that completed a stop string; 0: none did."""
 
-    def __init__(
-        self, detokenizer: Detokenizer, params: SamplingParams, token_ids: list[int]
-    ) -> None:
+    def __init__(self, detokenizer: Detokenizer, params: SamplingParams) -> None:
         self._detokenizer = detokenizer
         self._stream = detokenizer.stream()
         self._includes_stop = params.include_stop_str_in_output
-        self._has_ended = False
-        self.token_ids = token_ids
+        self.token_ids: list[int] = []
         self.text = ""
 
     def take(self, tokens: Tokens, reason: FinishReason | None) -> str:
@@ -35,15 +32,16 @@ class RunningText:
             return self._take_last(tokens, reason)
         step = self._stream.step
         if isinstance(tokens, int):
+            self.token_ids.append(tokens)
             text = step(tokens)
-        elif len(tokens) == 1:
-            text = step(tokens[0])
         else:
-            text = "".join(map(step, tokens))
+            self.token_ids += tokens
+            text = step(tokens[0]) if len(tokens) == 1 else "".join(map(step, tokens))
         self.text += text
         return text
 
     def _take_last(self, tokens: Tokens, reason: FinishReason) -> str:
+        self.token_ids += [tokens] if isinstance(tokens, int) else tokens
         num_shown = len(self.text)
         text = "".join(map(self._stream.step, self._without_stop(tokens, reason)))
         self.text += text
@@ -56,22 +54,11 @@ class RunningText:
 
     def _end(self, reason: FinishReason) -> bool:
         """Make the text whole; whether what was shown is its beginning."""
-        self._has_ended = True
         if self._stream.exact:
             return True
         shown = self.text
         self.text = self._detokenizer.decode(self._without_stop(self.token_ids, reason))
         return self.text.startswith(shown)
-
-    def so_far(self) -> str:
-        """What of the text has been shown."""
-        return self.text
-
-    def whole(self) -> str:
-        """The text of all tokens so far, what is withheld included."""
-        if self._has_ended or self._stream.exact:
-            return self.text
-        return self._detokenizer.decode(self.token_ids)
 
 
 class TextUntilStop(RunningText):
@@ -81,38 +68,36 @@ class TextUntilStop(RunningText):
     cut after the token that completed one.
     """
 
-    __slots__ = ("_min_tokens", "_num_shown", "_num_tokens", "_num_withheld", "_stop", "num_kept")
+    __slots__ = ("_min_tokens", "_num_shown", "_num_withheld", "_stop", "num_kept")
 
-    def __init__(
-        self, detokenizer: Detokenizer, params: SamplingParams, token_ids: list[int]
-    ) -> None:
-        super().__init__(detokenizer, params, token_ids)
+    def __init__(self, detokenizer: Detokenizer, params: SamplingParams) -> None:
+        super().__init__(detokenizer, params)
         self._stop = params.stop
         self._min_tokens = params.min_tokens
         longest = max(map(len, params.stop))
         self._num_withheld = 0 if self._includes_stop else longest - 1
         self._num_shown = 0
-        self._num_tokens = 0
         self.num_kept = 0
 
     def take(self, tokens: Tokens, reason: FinishReason | None) -> str:
         """The text to show; with a stop string in it all that is left, and `num_kept` is set."""
-        num_new = 1 if isinstance(tokens, int) else len(tokens)
+        num_before = len(self.token_ids)
+        self.token_ids += [tokens] if isinstance(tokens, int) else tokens
         for nth, token in enumerate(self._without_stop(tokens, reason), 1):
             text = self._stream.step(token)
             self.text += text
-            if text and self._stops(self._num_tokens + nth, len(text)):
+            if text and self._stops(num_before + nth, len(text)):
                 self.num_kept = nth
-                del self.token_ids[self._num_tokens + nth :]
+                del self.token_ids[num_before + nth :]
                 return self._show(len(self.text))
-        self._num_tokens += num_new
+        num_tokens = len(self.token_ids)
         if reason is None:
             return self._show(len(self.text) - self._num_withheld)
-        num_before = len(self.text)
+        length = len(self.text)
         if not self._end(reason):
             return ""
-        if self._stops(self._num_tokens, len(self.text) - num_before):
-            self.num_kept = num_new
+        if self._stops(num_tokens, len(self.text) - length):
+            self.num_kept = num_tokens - num_before
         return self._show(len(self.text))
 
     def _stops(self, num_tokens: int, num_new: int) -> bool:
@@ -121,7 +106,6 @@ class TextUntilStop(RunningText):
         found = find_stop(self.text, num_new, self._stop)
         if found is None:
             return False
-        self._has_ended = True
         self.text = self.text[: found[1] if self._includes_stop else found[0]]
         return True
 
@@ -131,7 +115,3 @@ class TextUntilStop(RunningText):
             return ""
         self._num_shown = until
         return self.text[begin:until]
-
-    def so_far(self) -> str:
-        """What of the text has been shown."""
-        return self.text[: self._num_shown]

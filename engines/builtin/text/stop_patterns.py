@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from engines.builtin.columns import with_rows
 from engines.builtin.text.row_bytes import RowBytes
 from engines.protocol import BoolArray, Int32Array, Int64Array
 
@@ -15,6 +16,10 @@ class StopPatterns:
 
     def __init__(self, num_rows: int) -> None:
         self._patterns = np.full((num_rows, 0, 0), _NO_BYTE, np.uint8)
+
+    def reserve(self, num_rows: int) -> None:
+        """Have at least so many rows."""
+        self._patterns = with_rows(self._patterns, num_rows, fill=_NO_BYTE)
 
     def put(self, row: int, stop: tuple[bytes, ...]) -> None:
         """Give a row its stop strings, in place of any it had."""

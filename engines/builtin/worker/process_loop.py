@@ -34,7 +34,7 @@ class WorkerProcess:
         self.runner = Runner(self.config, _join(setup))
         self._wire = WIRES.load(self.config.wire)()
         self._waiter: DeviceWaiter | None = None
-        if OUTPUT_PROCESSING.load(self.config.output_processing):
+        if OUTPUT_PROCESSING.load(self.config.output_processing).num_under_way:
             self._waiter = DeviceWaiter(self.runner)
         channel.send(RPC)
 

@@ -44,7 +44,8 @@ def serve(
     engine.add_request(0, np.array(PROMPT, np.int32), SamplingParams(MOST_TOKENS, **params))
     reasons: list[int] = []
     while engine.has_unfinished_requests():
-        reasons += engine.step().finish_reasons.tolist()
+        for delivered in engine.step().delivered:
+            reasons += delivered.finish_reasons.tolist()
     (reason,) = reasons
     return engine.output_token_ids(0).tolist(), FinishReason(reason)
 

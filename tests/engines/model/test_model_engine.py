@@ -67,8 +67,9 @@ def serve(engine: Engine, requests: Sequence[Asked]) -> list[list[int]]:
                 if asked.add_at == step:
                     prompt = np.array(asked.prompt, np.int32)
                     engine.add_request(index, prompt, SamplingParams(asked.max_tokens))
-            for index in engine.step().finished.tolist():
-                found[index] = engine.output_token_ids(index).tolist()
+            for delivered in engine.step().delivered:
+                for index in delivered.finished.tolist():
+                    found[index] = engine.output_token_ids(index).tolist()
             step += 1
     finally:
         engine.shutdown()
@@ -137,7 +138,7 @@ def test_accepted_drafts_are_counted_as_for_scripted_tokens(opt):
             prompt = np.array(asked.prompt, np.int32)
             engine.add_request(index, prompt, SamplingParams(asked.max_tokens))
         while engine.has_unfinished_requests():
-            seen.append(engine.step().num_tokens.tolist())
+            seen += [each.num_tokens.tolist() for each in engine.step().delivered]
     assert counts[model] == counts[scripted]
     for index, asked in enumerate(requests):
         got = model.output_token_ids(index)

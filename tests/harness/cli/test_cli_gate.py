@@ -26,7 +26,7 @@ from harness.trial.spec import Trial, TrialFailure
 ROOT = Path(__file__).parents[3]
 TINY = ["--num-requests", "64", "--batch-size", "64", "--output-lens", "60"]
 ENGINE = "engines/builtin/engine.py"
-PROCESS = "    def _process(self, step: ScheduledStep, output: Any) -> StepOutput:\n"
+PROCESS = "    def _process(self, step: ScheduledStep, output: ModelRunnerOutput) -> StepOutput:\n"
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[3]
 ENGINE = "engines/builtin/engine.py"
 SCHEDULER = "engines/builtin/scheduler.py"
 
-PROCESS = "    def _process(self, step: ScheduledStep, output: Any) -> StepOutput:\n"
+PROCESS = "    def _process(self, step: ScheduledStep, output: ModelRunnerOutput) -> StepOutput:\n"
 INIT = "        table = RequestTable(config)\n"
 
 STEP = "        clock, stamps = self.clock, self.phase_stamps\n"

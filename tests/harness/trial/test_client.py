@@ -46,9 +46,10 @@ class Onlooker:
     def step(self) -> StepOutput:
         self.in_flight.append(self._running)
         output = self.engine.step()
-        self._running -= len(output.finished)
         now = (self.clock.now() + VIRTUAL_STEP_NS - self.opened) / 1e9
-        self.ended |= dict.fromkeys(output.finished.tolist(), now)
+        for each in output.delivered:
+            self._running -= len(each.finished)
+            self.ended |= dict.fromkeys(each.finished.tolist(), now)
         return output
 
 
@@ -175,7 +176,7 @@ def test_the_collected_tokens_are_those_that_the_steps_delivered():
 
     def step() -> StepOutput:
         output = seen.engine.step()
-        for item in output.outputs:
+        for item in [item for each in output.delivered for item in each.outputs]:
             tokens = item.outputs[0].token_ids
             delivered[item.request_index] += [tokens] if isinstance(tokens, int) else tokens
         return output
@@ -276,7 +277,7 @@ def test_warming_up_fills_the_batch():
     seen = Onlooker(of)
     rows = []
     step = seen.engine.step
-    seen.engine.step = lambda: rows.append(len((output := step()).request_index)) or output
+    seen.engine.step = lambda: rows.append((output := step()).num_rows) or output
     warm_up(seen.engine, of, 8)
     assert rows == [8] * 8
 

@@ -12,7 +12,7 @@ import pytest
 from small import CELL, engine, process, schedule
 
 from engines.builtin.registries import REPRESENTATIONS
-from engines.protocol import StepOutput
+from engines.protocol import Delivered, StepOutput
 from gcbench.opcodes import OpcodeCounter
 from harness.collector import window
 from harness.collector.probe import Probe
@@ -82,7 +82,8 @@ class Toy:
         stamps[5] = self.clock()
         index, one = self._row
         done = index if not self._left else NOTHING
-        return StepOutput(index, one, (), done, np.full(len(done), 1, np.int8), b"1234")
+        delivered = Delivered(index, one, (), done, np.full(len(done), 1, np.int8))
+        return StepOutput((delivered,), b"1234")
 
     def output_token_ids(self, index: int) -> np.ndarray:
         return np.zeros(1, np.int32)
@@ -271,7 +272,7 @@ def test_the_hand_off_is_as_large_as_the_representation_says(name, accepted):
 
     def step() -> StepOutput:
         output = served.step()
-        if len(output.request_index):
+        if output.num_rows:
             sizes.append(nbytes(output.sampled))
         return output
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small import CELL, engine, schedule
 
-from engines.protocol import PHASES, SamplingParams, StepOutput
+from engines.protocol import PHASES, Delivered, SamplingParams, StepOutput
 from harness.trial.recorder import STEP_COLUMNS, Recorder
 
 NUM_REQUESTS = 5
@@ -32,16 +32,25 @@ class Stamped:
 
 def output_of(rows: dict[int, tuple[int, bool]]) -> StepOutput:
     finished = [index for index, (_, ends) in rows.items() if ends]
-    return StepOutput(
+    delivered = Delivered(
         np.array(list(rows), np.int64),
         np.array([count for count, _ in rows.values()], np.int32),
         (),
         np.array(finished, np.int64),
         np.full(len(finished), 1, np.int8),
+    )
+    return StepOutput(
+        (delivered,),
         device_ns=len(rows),
         late_ns=3 * len(rows),
         device_seconds=2e-9 * len(rows),
     )
+
+
+def record(recorder: Recorder, engine, output: StepOutput, now: int, in_flight: int) -> None:
+    recorder.step(engine, output, now, in_flight)
+    for delivered in output.delivered:
+        recorder.delivery(delivered, now)
 
 
 @given(steps)
@@ -54,7 +63,7 @@ def test_it_keeps_what_a_plain_list_would(script):
     for number, (stamps, rows, later) in enumerate(script):
         now += later
         stamped.phase_stamps = stamps
-        recorder.step(stamped, output_of(rows), now, 2 * len(rows))
+        record(recorder, stamped, output_of(rows), now, 2 * len(rows))
         of_step = [now - deliveries[index][-1] for index in rows if deliveries[index]]
         for index, (count, ends) in rows.items():
             deliveries[index].append(now)
@@ -83,7 +92,7 @@ def test_there_is_room_for_any_number_of_steps():
     recorder, stamped = Recorder(1, 20_000), Stamped()
     for number in range(10_000):
         stamped.phase_stamps = [number] * 6
-        recorder.step(stamped, output_of({0: (1, False)}), number + 1, 1)
+        record(recorder, stamped, output_of({0: (1, False)}), number + 1, 1)
     assert recorder.steps[:, 0].tolist() == list(range(10_000))
     assert recorder.gaps.tolist() == [1] * 9_999
 
@@ -101,7 +110,7 @@ def test_the_engine_s_own_stamps_are_those_of_its_clock(representation):
         params = SamplingParams(int(of.output_lens[index]))
         served.add_request(index, of.prompt_token_ids(index), params)
     while served.has_unfinished_requests():
-        recorder.step(served, served.step(), next(ticks), 2)
+        record(recorder, served, served.step(), next(ticks), 2)
     stamps = recorder.steps[:, : len(PHASES) + 1]
     assert (np.diff(stamps, axis=1) > 0).all(), "each phase is stamped after the one before"
     assert (recorder.steps[:, len(PHASES) + 1] > stamps[:, -1]).all()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from small import CELL, engine, schedule
 
-from engines.protocol import SamplingParams, StepOutput
+from engines.protocol import Delivered, SamplingParams, StepOutput
 from harness.trial.client import warm_up
 from harness.trial.request_costs import request_costs
 
@@ -40,8 +40,9 @@ def made(kind: str) -> Callable[[int], object]:
 class Toy:
     """Does ``work`` for each request that is added, finished or aborted, and keeps the results.
 
-    ``lag``: a step brings what the one before computed. ``tidies_later``: the work of an end is
-    done in the step after it, if there is one.
+    "step" is done for each request in a step, "usual step" once in most of them. ``lag``: a step
+    brings what the one before computed. ``tidies_later``: the work of an end is done in the step
+    after it, if there is one.
     """
 
     vocab_size = 100
@@ -49,7 +50,7 @@ class Toy:
     def __init__(
         self, work: dict[str, Callable[[int], object]], lag: int = 0, tidies_later: bool = False
     ) -> None:
-        self._work = {call: work.get(call, less) for call in (*CALLS, "step")}
+        self._work = {call: work.get(call, less) for call in (*CALLS, "step", "usual step")}
         self._lag = lag
         self._tidies_later = tidies_later
         self._left: dict[int, int] = {}
@@ -86,6 +87,8 @@ class Toy:
         while self._ended:
             self._do(self._ended.pop())
         self._num_steps += 1
+        if self._num_steps % 16 != 1:
+            self._do(self._work["usual step"])
         rows, finished = [], []
         if self._num_steps > self._lag:
             for index in list(self._left):
@@ -97,9 +100,10 @@ class Toy:
                     self._end(index, "finish")
         counts = np.ones(len(rows), np.int32)
         reasons = np.ones(len(finished), np.int8)
-        return StepOutput(
+        delivered = Delivered(
             np.array(rows, np.int64), counts, (), np.array(finished, np.int64), reasons
         )
+        return StepOutput((delivered,))
 
     def output_token_ids(self, index: int) -> np.ndarray:
         return np.zeros(1, np.int32)
@@ -136,9 +140,11 @@ def test_bytecodes_are_those_that_dis_shows_and_of_the_call_that_executes_them(c
     assert rises({call: more}, shift, "bytecodes") == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.parametrize("work", ["step", "usual step"])
 @pytest.mark.parametrize("shift", ["plain", "lag"])
-def test_what_a_step_costs_is_in_no_request_s_figure(shift):
-    found = request_costs(Toy({"step": more}, *SHIFTS[shift]), OF, 64)
+def test_what_a_step_costs_is_in_no_request_s_figure(shift, work):
+    """Neither what it costs each request in it, nor what most steps cost but those with a start."""
+    found = request_costs(Toy({work: more}, *SHIFTS[shift]), OF, 64)
     assert found == pytest.approx(plain(shift), abs=1e-9)
 
 
