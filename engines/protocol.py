@@ -55,7 +55,8 @@ class EngineConfig:
     model that runs ends a text by its own config instead. ``logprobs``: "none", or a shape and how
     many, such as "lists:5". Of a device with a model: ``dtype``, ``enforce_eager`` and
     ``tensor_parallel_size`` as in vLLM; ``sampling``: "greedy", or a temperature and perhaps top-k
-    and top-p, "0.8:50:0.9".
+    and top-p, "0.8:50:0.9". ``retain_outputs``: of outputs that no client gets, because they stay
+    in a process of the engine: whether a request's are kept there until it ends.
     """
 
     max_num_seqs: int
@@ -86,6 +87,7 @@ class EngineConfig:
     tokenizer: str = ""
     logprobs: str = "none"
     request_streams: str = "none"
+    retain_outputs: bool = False
 
 
 class Launch(NamedTuple):

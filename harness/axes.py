@@ -135,7 +135,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     output_processing: Annotated[
         str,
         Axis(
-            "inline; overlapped with the next step; in a thread of its own.",
+            "inline; overlapped with the next step; in a thread or process of its own.",
             "output_processing",
             is_silent=False,
         ),

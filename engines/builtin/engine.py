@@ -186,8 +186,8 @@ class Engine:
 
     @property
     def wire_bytes(self) -> int:
-        """Bytes that have crossed to and from the worker process so far."""
-        return self._worker.wire_bytes
+        """Bytes that have crossed to and from other processes so far."""
+        return self._worker.wire_bytes + self._processing.wire_bytes
 
     def add_request(
         self,

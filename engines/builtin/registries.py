@@ -83,6 +83,7 @@ OUTPUT_PROCESSING = Registry(
         "inline": f"{_HERE}.output_processing.same_thread:Inline",
         "overlapped": f"{_HERE}.output_processing.same_thread:Overlapped",
         "thread": f"{_HERE}.output_processing.thread:Threaded",
+        "process": f"{_HERE}.output_processing.process:OutputProcess",
     },
 )
 

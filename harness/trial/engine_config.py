@@ -25,6 +25,7 @@ def engine_config(cell: Cell, schedule: Schedule) -> EngineConfig:
         num_accepted=tuple(schedule.num_accepted.tolist()),
         vocab_size=vocabulary.size,
         eos_token_id=vocabulary.eos_token_id,
+        retain_outputs=schedule.retain == "finish",
     )
 
 

@@ -129,7 +129,8 @@ def variants(**fields: str) -> Iterator[tuple[str, str]]:
                 yield representation, delivery
 
 
-MODES = OUTPUT_PROCESSING.names()
+MODES = [each for each in OUTPUT_PROCESSING.names() if each != "process"]
+"""Those that start no process; `test_output_process` has the other."""
 EXACT_MODES = [mode for mode in MODES if OUTPUT_PROCESSING.load(mode).is_exact]
 
 

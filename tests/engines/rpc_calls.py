@@ -73,6 +73,11 @@ def seen_next(process):
     return process.runner.device.seen if process.role == "worker" else None
 
 
+def die(process, role: str) -> None:
+    if process.role == role:
+        signal.raise_signal(signal.SIGKILL)
+
+
 def fail(process, role):
     if process.role == role:
         raise LookupError("no such weight")

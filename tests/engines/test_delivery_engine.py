@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from delivery_runs import MOST_TOKENS, Asked, config_of, expected, variants
 from examples import examples
+from harness_free import MODES
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from engines.builtin.engine import Engine
-from engines.builtin.registries import OUTPUT_PROCESSING
 from engines.protocol import EngineConfig, FinishReason, SamplingParams
 from engines.vocabulary import SHIPPED, read_vocabulary
 
@@ -101,7 +101,7 @@ def test_every_representation_delivery_and_mode_comes_to_the_same(random, detoke
     asked = ask(random, config_of(**fields))
     outcomes = []
     for config in variants(**fields):
-        for mode in OUTPUT_PROCESSING.names():
+        for mode in MODES:
             outcomes.append(run(replace(config, output_processing=mode), asked))
     check(asked, outcomes[0])
     assert all(other == outcomes[0] for other in outcomes[1:])

@@ -2,7 +2,14 @@
 
 from engines.builtin.delivery import Delivery
 from engines.builtin.logprobs import parse_logprobs
-from engines.builtin.registries import DELIVERIES, DETOKENIZERS, LOGPROBS, REQUEST_STREAMS
+from engines.builtin.output_processing import OutputProcessing
+from engines.builtin.registries import (
+    DELIVERIES,
+    DETOKENIZERS,
+    LOGPROBS,
+    OUTPUT_PROCESSING,
+    REQUEST_STREAMS,
+)
 from engines.builtin.text.stop_strings import check_stop
 from engines.protocol import EngineConfig, SamplingParams
 
@@ -34,7 +41,17 @@ def check_params(request_index: int, params: SamplingParams, config: EngineConfi
 
 
 def contradiction(config: EngineConfig) -> str:
-    """Why what is asked for beside tokens does not go with the delivery, or ""."""
+    """Why what is asked for beside tokens does not go with the rest, or ""."""
+    mode: type[OutputProcessing] = OUTPUT_PROCESSING.load(config.output_processing)
+    streams = REQUEST_STREAMS.load(config.request_streams)
+    if streams is not None and not mode.makes_objects_here:
+        modes = OUTPUT_PROCESSING.names()
+        others = [each for each in modes if OUTPUT_PROCESSING.load(each).makes_objects_here]
+        return (
+            f"--request-streams {config.request_streams} with --output-processing "
+            f"{config.output_processing}: streams are read where the engine is; use "
+            f"{', '.join(others)}, or --request-streams none"
+        )
     if not load_delivery(config).needs_columns:
         return ""
     for flag, value, name, registry in (

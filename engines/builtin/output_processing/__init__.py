@@ -15,10 +15,14 @@ class OutputProcessing(Protocol):
     is given from then on is dropped.
     """
 
+    makes_objects_here: bool
+    """Whether a client in the engine's process is given the objects that it makes."""
     num_under_way: int
     """How many steps are still on the device when `Engine.step` returns."""
     is_exact: bool
     """Whether what it does depends on no other thread or process."""
+    wire_bytes: int
+    """Bytes that have crossed to and from a process of its own so far."""
     num_pending: int
     """How many steps it has been given and not given back."""
 

@@ -1,10 +1,12 @@
 """Both ends of output processing that is behind the scheduler.
 
-The near end, `Pending`, knows which requests the scheduler's side has taken back meanwhile; the far
+The near end, `Beside`, knows which requests the scheduler's side has taken back meanwhile; the far
 end, `LateProcessor`, which ones have ended by their text while the scheduler went on with them.
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Sequence
 from time import perf_counter_ns
 
 import numpy as np
@@ -14,6 +16,9 @@ from engines.builtin.delivery.processor import OutputProcessor
 from engines.builtin.delivery.stage import Processed, Stages, StepTokens
 from engines.builtin.request_table import Request
 from engines.protocol import BoolArray, Int64Array
+
+MOST_PENDING = 4
+"""Steps. Who is further behind makes the scheduler wait."""
 
 
 class LateProcessor:
@@ -117,3 +122,46 @@ class Pending:
             outputs=[each for each, own in zip(processed.outputs, has_tokens, strict=False) if own],
             ended=[each for each, own in zip(processed.ended, ends, strict=False) if own],
         )
+
+
+class Beside(ABC):
+    """The near end of a mode that runs beside the scheduler, which goes on meanwhile."""
+
+    is_exact = False
+    num_under_way = 1
+
+    def __init__(self) -> None:
+        self._pending = Pending()
+
+    @property
+    def num_pending(self) -> int:
+        """Steps that have not come back."""
+        return len(self._pending)
+
+    def process(self, step: StepTokens) -> Sequence[Processed]:
+        """Those that are ready. With `MOST_PENDING` others waits for the oldest."""
+        self._pending.append(step)
+        self.give(step)
+        return self.wait() if len(self._pending) > MOST_PENDING else self._ready()
+
+    def wait(self) -> Sequence[Processed]:
+        """Those that are ready, once the oldest is."""
+        if not len(self._pending):
+            return ()
+        oldest = self.take(wait=True)
+        assert oldest is not None
+        return [self._pending.returned(oldest), *self._ready()]
+
+    def _ready(self) -> Sequence[Processed]:
+        ready = []
+        while len(self._pending) and (processed := self.take(wait=False)) is not None:
+            ready.append(self._pending.returned(processed))
+        return ready
+
+    @abstractmethod
+    def give(self, step: StepTokens) -> None:
+        """Hand a step to the far end."""
+
+    @abstractmethod
+    def take(self, *, wait: bool) -> Processed | None:
+        """The oldest step that the far end has done, None where there is none and nobody waits."""

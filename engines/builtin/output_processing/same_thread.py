@@ -15,7 +15,9 @@ class Inline:
 
     num_under_way = 0
     is_exact = True
+    makes_objects_here = True
     num_pending = 0
+    wire_bytes = 0
 
     def __init__(self, config: EngineConfig) -> None:
         self._processor = OutputProcessor(load_delivery(config).stages(config))

@@ -2,19 +2,17 @@
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from queue import SimpleQueue
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
 from typing import Any
 from weakref import finalize
 
 from engines.builtin.delivery.choice import load_delivery
 from engines.builtin.delivery.stage import Processed, StepTokens
-from engines.builtin.output_processing.late import LateProcessor, Pending
+from engines.builtin.output_processing.late import Beside, LateProcessor
 from engines.builtin.request_table import Request
 from engines.protocol import EngineConfig, Setting
 
-MOST_PENDING = 4
-"""Steps. Who is further behind makes the scheduler wait."""
 SWITCH_INTERVAL_SECONDS = 0.0005
 """The interpreter's own is 5 ms, longer than a step of a small model."""
 
@@ -22,15 +20,15 @@ _Answer = Processed | Exception
 _Call = tuple[Callable[[Any], Processed | None], Any]
 
 
-class Threaded:
+class Threaded(Beside):
     """The scheduler goes on before the stop strings of a step are known."""
 
-    is_exact = False
-    num_under_way = 1
+    makes_objects_here = True
+    wire_bytes = 0
 
     def __init__(self, config: EngineConfig) -> None:
+        super().__init__()
         self._processor = LateProcessor(load_delivery(config).stages(config))
-        self._pending = Pending()
         self._inbox: SimpleQueue[_Call | None] = SimpleQueue()
         self._outbox: SimpleQueue[_Answer] = SimpleQueue()
         arguments = self._inbox, self._outbox
@@ -39,11 +37,6 @@ class Threaded:
         # Also where the engine is forgotten: a thread of its own would keep it alive.
         self._end = finalize(self, _end, self._inbox, self._thread, sys.getswitchinterval())
         sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
-
-    @property
-    def num_pending(self) -> int:
-        """Steps that have not come back."""
-        return len(self._pending)
 
     def add(self, request: Request) -> None:
         """In its turn."""
@@ -55,32 +48,19 @@ class Threaded:
         self._pending.remove(slot)
         self._inbox.put((self._processor.remove, slot))
 
-    def process(self, step: StepTokens) -> Sequence[Processed]:
-        """Those that are ready. With `MOST_PENDING` others waits for the oldest."""
-        self._pending.append(step)
+    def give(self, step: StepTokens) -> None:
+        """In its turn."""
         self._inbox.put((self._processor.process, step))
-        if len(self._pending) > MOST_PENDING:
-            return self.wait()
-        return self._ready()
 
-    def wait(self) -> Sequence[Processed]:
-        """Those that are ready, once the oldest is."""
-        if not len(self._pending):
-            return ()
-        return [self._returned(self._outbox.get()), *self._ready()]
-
-    def _ready(self) -> Sequence[Processed]:
-        if self._outbox.empty():
-            return ()
-        ready = []
-        while not self._outbox.empty():
-            ready.append(self._returned(self._outbox.get()))
-        return ready
-
-    def _returned(self, answer: _Answer) -> Processed:
+    def take(self, *, wait: bool) -> Processed | None:
+        """The oldest that is done. Raises what the thread raised."""
+        try:
+            answer = self._outbox.get(block=wait)
+        except Empty:
+            return None
         if isinstance(answer, Exception):
             raise answer
-        return self._pending.returned(answer)
+        return answer
 
     def settings(self) -> dict[str, Setting]:
         """The switch interval in microseconds, as it is now."""
