@@ -83,8 +83,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     representation: Annotated[str, Axis("Shapes of the sampled tokens.", "representation")] = ""
     delivery: Annotated[
         str,
-        Axis("per_request (a loop, as vLLM) or columnar (the batch at once).", "delivery",
-              _BUILTIN, is_silent=False),
+        Axis("per_request (a lean loop), columnar (the batch at once) or vllm_v1 (vLLM's objects "
+              "and loops).", "delivery", _BUILTIN, is_silent=False),
     ] = "per_request"  # fmt: skip
     gc: Annotated[
         str,

@@ -22,6 +22,7 @@ DELIVERIES = Registry(
     {
         "per_request": f"{_HERE}.delivery.per_request:PER_REQUEST",
         "columnar": f"{_HERE}.delivery.columnar:COLUMNAR",
+        "vllm_v1": f"{_HERE}.delivery.vllm_v1:VLLM_V1",
     },
 )
 

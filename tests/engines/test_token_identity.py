@@ -27,8 +27,9 @@ from engines.builtin.engine import Engine
 from engines.protocol import EngineConfig, FinishReason
 
 VARIANTS = list(variants())
-DETOKENIZERS = {"per_request": ["decode_stream", "byte_table"], "columnar": ["byte_table"]}
-STREAMS = {"per_request": ["none", "collector"], "columnar": ["none"]}
+DETOKENIZERS = {False: ["decode_stream", "byte_table"], True: ["byte_table"]}
+STREAMS = {False: ["none", "collector"], True: ["none"]}
+"""By whether a delivery makes no objects."""
 randoms = st.randoms(use_true_random=False)
 
 
@@ -44,8 +45,8 @@ def run_all(config: EngineConfig, requests: list[Request], choose=lambda deliver
 
 def choose_text_parts(random: Random, delivery: str) -> dict[str, str]:
     return {
-        "detokenizer": random.choice(DETOKENIZERS[delivery]),
-        "request_streams": random.choice(STREAMS[delivery]),
+        "detokenizer": random.choice(DETOKENIZERS[delivery == "columnar"]),
+        "request_streams": random.choice(STREAMS[delivery == "columnar"]),
     }
 
 

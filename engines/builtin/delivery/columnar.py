@@ -1,6 +1,6 @@
 """The whole batch at once: tokens, bytes and log-probabilities as columns, and no object."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,4 +99,4 @@ class ColumnarLogprobs(LogprobsStage):
         return FlatLogprobs(self._width, *(each[slot, :count].tobytes() for each in self._columns))
 
 
-COLUMNAR = Delivery(True, TokenMatrix, columnar_stages)
+COLUMNAR = Delivery(True, Any, TokenMatrix, columnar_stages)

@@ -1,4 +1,4 @@
-"""A loop that gives each request its own tokens and an output object, as vLLM does."""
+"""A lean loop over requests: each gets its own tokens and a small output object."""
 
 from typing import Any
 
@@ -163,4 +163,4 @@ class EachLogprobs(LogprobsStage):
         del self._kept[slot]
 
 
-PER_REQUEST = Delivery(False, TokenLists, per_request_stages)
+PER_REQUEST = Delivery(False, list[int | list[int]], TokenLists, per_request_stages)

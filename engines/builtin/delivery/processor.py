@@ -11,7 +11,8 @@ class OutputProcessor:
 
     def __init__(self, stages: Stages) -> None:
         self._text, self._logprobs = stages.text, stages.logprobs
-        self._stages: list[Stage] = [stage for stage in stages if stage is not None]
+        given: list[Stage] = [stage for stage in stages if stage is not None]
+        self._stages = list(dict.fromkeys(given))  # one can be two of them
         self._leaves_more = stages.text is not None or stages.logprobs is not None
 
     def add(self, request: Request) -> None:

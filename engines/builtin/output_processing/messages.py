@@ -13,6 +13,16 @@ from engines.protocol import SamplingParams
 _ARRAY = 1
 
 
+def encode(message: Any) -> bytes:
+    """Its bytes, or those of a part of one."""
+    return _ENCODER.encode(message)
+
+
+def decoder(kind: Any) -> "msgspec.msgpack.Decoder[Any]":
+    """For a part of this type."""
+    return msgspec.msgpack.Decoder(kind, ext_hook=_decode)
+
+
 class Message(msgspec.Struct, tag=True, array_like=True, gc=False):
     """Arrays keep their dtype and shape; what is not plain data is pickled into bytes."""
 
@@ -49,20 +59,21 @@ class Step(Message):
     num_tokens: Any
     finished: Any
     reasons: Any
-    tokens: Any
+    tokens: msgspec.Raw
     valid: Any
     logprobs: bytes
 
     @staticmethod
     def of(step: StepTokens) -> "Step":
         """All of it."""
-        return Step(*step[:-1], b"" if step.logprobs is None else pickle.dumps(step.logprobs, 5))
+        logprobs = b"" if step.logprobs is None else pickle.dumps(step.logprobs, 5)
+        return Step(*step[:5], msgspec.Raw(encode(step.tokens)), step.valid, logprobs)
 
-    def tokens_of_step(self) -> StepTokens:
-        """The same again."""
+    def step(self, tokens: Any) -> StepTokens:
+        """The same again, with its ``tokens`` decoded."""
         return StepTokens(
             self.slots, self.request_index, self.num_tokens, self.finished, self.reasons,
-            self.tokens, self.valid, pickle.loads(self.logprobs) if self.logprobs else None,
+            tokens, self.valid, pickle.loads(self.logprobs) if self.logprobs else None,
         )  # fmt: skip
 
 
@@ -141,6 +152,5 @@ _ENCODER = msgspec.msgpack.Encoder(enc_hook=_encode)
 _TO_PROCESS = msgspec.msgpack.Decoder(Begin | Remove | Step | Call, ext_hook=_decode)
 _TO_ENGINE = msgspec.msgpack.Decoder(Done | Answer | Refused | Failed, ext_hook=_decode)
 
-encode = _ENCODER.encode
 to_process = _TO_PROCESS.decode
 to_engine = _TO_ENGINE.decode

@@ -29,7 +29,9 @@ class OutputLoop:
     def __init__(self, config: EngineConfig) -> None:
         self.while_device_busy: Callable[[], object] | None = None
         self.config = config
-        self._processor = LateProcessor(load_delivery(config).stages(config))
+        delivery = load_delivery(config)
+        self._decode_tokens = messages.decoder(delivery.tokens_type).decode
+        self._processor = LateProcessor(delivery.stages(config))
         self._kept: dict[int, list[RequestOutput]] = {}
 
     def serve(self, message: object) -> messages.Message | None:
@@ -46,7 +48,7 @@ class OutputLoop:
         return None
 
     def _step(self, message: messages.Step) -> messages.Done:
-        step = message.tokens_of_step()
+        step = message.step(self._decode_tokens(message.tokens))
         processed = self._processor.process(step)
         if self.config.retain_outputs:
             for output in processed.outputs:

@@ -42,6 +42,8 @@ class TokenMatrix:
     def append(self, rows: Int32Array, sampled: object, valid: BoolArray | None) -> Taken:
         """Find stops and lengths for all rows at once."""
         values, num_sampled = self._representation.columns(sampled)
+        if not self._representation.owns_memory:
+            values = values.copy()  # who processes the outputs later would read the next step's
         num_dropped = 0
         if valid is not None:
             num_dropped = int(num_sampled[~valid].sum())

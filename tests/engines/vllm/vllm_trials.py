@@ -70,6 +70,6 @@ def outputs(of: Schedule) -> list[tuple[list[int], int]]:
         engine.add_request(index, of.prompt_token_ids(index), params)
     reasons: dict[int, int] = {}
     while engine.has_unfinished_requests():
-        step = engine.step()
-        reasons.update(zip(step.finished.tolist(), step.finish_reasons.tolist(), strict=True))
+        for each in engine.step().delivered:
+            reasons.update(zip(each.finished.tolist(), each.finish_reasons.tolist(), strict=True))
     return [(engine.output_token_ids(i).tolist(), reasons[i]) for i in range(of.num_requests)]
