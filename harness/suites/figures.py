@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypedDict
 
 import msgspec
@@ -36,20 +36,20 @@ Figures = dict[tuple[str, Point], Figure | str]
 def figures(table: Iterable[Tracked], measured: Sequence[SuiteRun]) -> Figures:
     """Each metric at each tuple of parameters, or the sentence that says why it has no figure.
 
-    Raises ValueError where no cell has given anything, or where cells of a workload have
-    produced different tokens.
+    Raises ValueError where no cell has given anything.
     """
     cells = {_of_no_commit(cell): cell for each in measured for cell in each.result.cells}
     reasons = dict(reason for each in measured for reason in _reasons(each))
     if not cells:
         raise ValueError(_nothing_measured(reasons, measured))
-    _check_work(cells.values())
+    reasons |= (other_work := _other_work(cells))
     found: Figures = {}
     for tracked in table:
         name = tracked.metric.name
         for point in tracked.points():
             cell = tracked.cell(point)
-            metric = cells[cell].metrics.get(name) if cell in cells else None
+            is_known = cell in cells and cell not in other_work
+            metric = cells[cell].metrics.get(name) if is_known else None
             value = figure(metric.samples) if metric else None
             reason = reasons.get(cell) or reasons.get(without_collector(cell))
             without = reason or f"no trial of this cell gave {name}"
@@ -112,21 +112,44 @@ def _nothing_measured(reasons: dict[Cell, str], measured: Sequence[SuiteRun]) ->
     return f"no cell could be measured: {next(iter(reasons.values()), 'there was none')}"
 
 
-def _check_work(cells: Iterable[CellResult]) -> None:
-    first: dict[tuple[str, ...], CellResult] = {}
-    for cell in cells:
-        workload, tokenizer = str(cell.axes["workload"]), str(cell.axes["tokenizer"])
-        other = first.setdefault((workload,), cell)
-        if cell.tokens_sha256 != other.tokens_sha256:
-            raise ValueError(_other_work(cell, "tokens", other))
-        if cell.text_sha256:
-            other = first.setdefault((workload, tokenizer), cell)
-            if cell.text_sha256 != other.text_sha256:
-                raise ValueError(_other_work(cell, "text", other))
+def _other_work(cells: Mapping[Cell, CellResult]) -> dict[Cell, str]:
+    """By cell why it has no figure: cells of its workload have done different work.
+
+    Nobody knows which of them is right, so none of these has one; those of other workloads do.
+    """
+    return {
+        cell: sentence
+        for what, of_work in (
+            ("tokens", lambda cell: (cell.workload,)),
+            ("text", lambda cell: (cell.workload, cell.tokenizer)),
+        )
+        for alike in _grouped(cells, what, of_work).values()
+        if (sentence := _disagreement(what, [cells[cell] for cell in alike]))
+        for cell in alike
+    }
 
 
-def _other_work(cell: CellResult, what: str, other: CellResult) -> str:
+def _grouped(
+    cells: Mapping[Cell, CellResult], what: str, of_work: Callable[[Cell], tuple[str, ...]]
+) -> dict[tuple[str, ...], list[Cell]]:
+    """Cells that should have produced the same, as far as they have produced any of it."""
+    groups: dict[tuple[str, ...], list[Cell]] = {}
+    for cell, result in cells.items():
+        if _hash(what, result):
+            groups.setdefault(of_work(cell), []).append(cell)
+    return groups
+
+
+def _hash(what: str, result: CellResult) -> str | list[str]:
+    return result.tokens_sha256 if what == "tokens" else result.text_sha256
+
+
+def _disagreement(what: str, results: Sequence[CellResult]) -> str:
+    first = results[0]
+    other = next((each for each in results if _hash(what, each) != _hash(what, first)), None)
+    if other is None:
+        return ""
     return (
-        f"{cell.id} produced other {what} than {other.id}: different work has no figures in "
-        "common, so none is taken of this commit"
+        f"{other.id} produced other {what} than {first.id}: different work has no figures in "
+        "common, so none is taken of this workload"
     )

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from harness.experiment.rounds import Outcomes
 from harness.experiment.run import PlanRun
 from harness.experiment.store import RunStore, trial_key, write_rows
 from harness.suites.figures import figure, figures, pooled_itl_p99
-from harness.suites.grid import DECODE, tracked
+from harness.suites.grid import CHURN, DECODE, tracked
 from harness.suites.measure import SuiteRun
 from harness.suites.track import look_ups, one_sentence
 from harness.trial.spec import Mode, Trial, TrialFailure, TrialResult
@@ -52,7 +53,9 @@ def planted(
             case _:
                 outcome = small.answer(asked, answer, tokens_sha256=tokens if index else "same")
         outcomes[trial_key(number, index, cell, mode)] = outcome
-    plan = small.plan(list(dict.fromkeys(cells)), decide=[], schedules={DECODE: "hash"})
+    plan = small.plan(
+        list(dict.fromkeys(cells)), decide=[], schedules={DECODE: "hash", CHURN: "hash"}
+    )
     store = RunStore(folder, "planted")
     store.create()
     ran = PlanRun(plan, outcomes, [], store, is_interrupted=False)
@@ -160,14 +163,25 @@ def test_nothing_measured_at_all_is_an_error(tmp_path: Path, answer: Answer, sen
     assert str(ended.value).startswith(sentence)
 
 
-def test_cells_that_did_other_work_give_no_figures(tmp_path: Path) -> None:
-    lists, flat = (GEN0.cell(point) for point in GEN0.points())
+def test_cells_that_did_other_work_give_no_figures_and_another_workload_does(
+    tmp_path: Path,
+) -> None:
+    """The first cell of the other workload is alone there, so that it agrees with all."""
+    table = tracked(
+        "gc_collections_gen0", ALONE, handoff=(LISTS, FLAT), workload=(DECODE, CHURN)
+    )  # fmt: skip
     counted: Answer = {"gc_collections_gen0": 1.0}
+    cells = {point: table.cell(point) for point in table.points()}
+    in_decode = [point for point, cell in cells.items() if cell.workload == DECODE]
+    (alone, _) = (point for point in cells if point not in in_decode)
     answers: list[tuple[Mode, int, Cell, Answer]] = [
-        ("counts", 0, lists, counted), ("counts", 0, flat, counted)
-    ]  # fmt: skip
-    with pytest.raises(ValueError, match=r"other tokens than .*list_of_lists"):
-        figures([GEN0], [planted(tmp_path, answers, tokens="others")])
+        ("counts", 0, cells[point], counted) for point in (*in_decode, alone)
+    ]
+    gave = figures([table], [planted(tmp_path, answers, tokens="others")])
+    for point in in_decode:
+        words = str(gave["gc_collections_gen0", point])
+        assert re.search(r"other tokens than .*list_of_lists.*none is taken of this work", words)
+    assert gave["gc_collections_gen0", alone] == 1.0
 
 
 def test_itl_p99_is_of_all_rounds_steps_and_none_below_662(tmp_path: Path) -> None:
