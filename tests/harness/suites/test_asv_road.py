@@ -20,6 +20,12 @@ SMALLER = {
     "grid.py": {"HANDOFFS": LISTS},
     "collections.py": {"_POLICIES": '("default",)', "_ACROSS_HANDOFFS": LISTS},
     # On null: there is no wait that a busy machine can spoil. Four rounds have the steps of a p99.
+    "output_processing.py": {
+        "_DEVICE": '"null"',
+        "_MODES": '("inline", "process")',
+        "_METRICS": '("seconds_per_request", "output_processing_per_step")',
+        "_ROUNDS": "4",
+    },
     "serving.py": {"_DEVICES": '("null",)', "_HANDOFFS": LISTS, "_ROUNDS": "4"},
 }
 
@@ -95,6 +101,7 @@ def trials(project: Project, name: str) -> list[Any]:
         "decode",
         "churn",
         "wire",
+        "output-processing",
         "serving",
     }
     return [outcome for store in stores for outcome in store.load_trials().values()]

@@ -14,12 +14,12 @@ import pytest
 
 from harness.experiment.grid import is_exact
 from harness.metrics import METRICS
-from harness.suites import collections, serving
+from harness.suites import collections, output_processing, serving
 from harness.suites.grid import Tracked
 from harness.suites.measure import measure
 from harness.suites.track import one_sentence
 
-SUITES = (collections, serving)
+SUITES = (collections, output_processing, serving)
 ALL = [(suite, each) for suite in SUITES for each in suite.TABLE]
 IDS = [each.metric.name for _, each in ALL]
 
