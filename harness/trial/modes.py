@@ -70,7 +70,8 @@ class Mode:
     """``policy`` overrides the cell's; "" leaves it. ``vary_phase``: of the counters, by seed.
 
     ``rehearse``: serve all requests once before the window opens. ``request_costs``: counted
-    after it.
+    after it. ``fills_heap``: with the cell's heap objects, where the collector runs; without it
+    they decide nothing, and take longer to make than the trial.
     """
 
     watch: Callable[[StepEngine, int], Watch]
@@ -80,12 +81,13 @@ class Mode:
     policy: str = ""
     request_costs: bool = False
     rehearse: bool = False
+    fills_heap: bool = False
 
 
 MODES = {
-    "timing": Mode(Unwatched, probe=True, vary_phase=True, virtual_time=False),
-    "counts": Mode(Unwatched),
-    "probed": Mode(Unwatched, probe=True),
+    "timing": Mode(Unwatched, probe=True, vary_phase=True, virtual_time=False, fills_heap=True),
+    "counts": Mode(Unwatched, fills_heap=True),
+    "probed": Mode(Unwatched, probe=True, fills_heap=True),
     "tracked": Mode(TrackedObjects, policy="disabled+freeze"),
     "memory": Mode(Memory, policy="disabled+freeze"),
     "leaks": Mode(Leaks, policy="disabled", rehearse=True),

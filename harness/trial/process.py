@@ -130,7 +130,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
     run_queue = RunQueue(is_told=trial.mode == "timing" and engine_class.is_exact(config))
     try:
         engine_state = read_back(engine, cell.engine)
-        engine.collective_rpc(prepare, cell.heap_objects, trial.seed)
+        engine.collective_rpc(prepare, cell.heap_objects if mode.fills_heap else 0, trial.seed)
         if is_real_time and comes_by_itself(schedule):
             sender = Sender(schedule.arrival_seconds)
         say_and_wait(READY)

@@ -384,4 +384,6 @@ def test_counting_modes_keep_the_collector_still_and_the_clock_virtual():
     }  # fmt: skip
     assert {name for name, mode in MODES.items() if not mode.virtual_time} == {"timing"}
     assert {name for name, mode in MODES.items() if mode.vary_phase} == {"timing"}
+    with_collector = {name for name, mode in MODES.items() if not mode.policy}
+    assert {name for name, mode in MODES.items() if mode.fills_heap} == with_collector
     assert not MODES["counts"].probe
