@@ -317,17 +317,26 @@ class Engine:
 
     def _deliver(self, processed: Processed) -> Delivered:
         """What the consumer gets of a step; those whose output has ended are let go of."""
-        step, num_tokens, ended, reasons, outputs, left, took_ns, ready_ns = processed
+        step, ended = processed.step, processed.finished
+        num_tokens, outputs = processed.num_tokens, processed.outputs
         request_index = step.request_index
         finished = request_index[ended]
         if len(finished):
-            self._finish(step.slots[ended].tolist(), finished.tolist(), left)
+            self._finish(step.slots[ended].tolist(), finished.tolist(), processed.ended)
         if not num_tokens.all():
             request_index, num_tokens = request_index[num_tokens > 0], num_tokens[num_tokens > 0]
         if self._streams is not None:
             self._streams.put(outputs)
             outputs = ()
-        return Delivered(request_index, num_tokens, outputs, finished, reasons, took_ns, ready_ns)
+        return Delivered(
+            request_index,
+            num_tokens,
+            outputs,
+            finished,
+            processed.reasons,
+            processed.processing_ns,
+            processed.ready_ns,
+        )
 
     def _finish(self, slots: list[int], indices: list[int], left: Sequence[Ended]) -> None:
         if left:

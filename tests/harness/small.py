@@ -64,13 +64,17 @@ def process(collections: tuple[int, int, int] = (0, 0, 0)) -> ProcessResult:
 
 
 def answer(
-    to: Trial, metrics: dict[str, float | None], invalid: str = "", tokens_sha256: str = "same"
+    to: Trial,
+    metrics: dict[str, float | None],
+    invalid: str = "",
+    tokens_sha256: str = "same",
+    text_sha256: str = "",
 ) -> TrialResult:
     """What a trial might have answered."""
     return TrialResult(
         cell=to.cell, mode=to.mode, seed=to.seed, metrics=metrics, processes=[process()],
-        tokens_sha256=tokens_sha256, finish_sha256="", interpreter="", code_root="",
-        code_commit="", wall_seconds=0.0, invalid=invalid,
+        tokens_sha256=tokens_sha256, text_sha256=text_sha256, finish_sha256="", interpreter="",
+        code_root="", code_commit="", wall_seconds=0.0, invalid=invalid,
     )  # fmt: skip
 
 

@@ -71,7 +71,7 @@ class ColumnarLogprobs(LogprobsStage):
         self._num_tokens = with_rows(self._num_tokens, slot + 1)
         self._num_tokens[slot] = 0
 
-    def process(self, step: StepTokens, processed: Processed) -> Processed:
+    def process(self, step: StepTokens, processed: Processed) -> None:
         """Store each row's positions behind those it has."""
         slots, num_tokens = step.slots, processed.num_tokens
         firsts = first_positions(step.logprobs.offsets, len(slots), step.valid)
@@ -84,7 +84,6 @@ class ColumnarLogprobs(LogprobsStage):
         self._widen(int(places.max(initial=0)) + 1)
         for column, new in zip(self._columns, step.logprobs[:3], strict=True):
             column[slots, places] = new[firsts]
-        return processed
 
     def _widen(self, most: int) -> None:
         width = self._columns.ranks.shape[1]

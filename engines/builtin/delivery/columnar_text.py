@@ -52,7 +52,7 @@ class ColumnarText(TextStage):
             self._token_bytes.reserve(num_rows)
             self._odd.reserve(num_rows)
 
-    def process(self, step: StepTokens, processed: Processed) -> Processed:
+    def process(self, step: StepTokens, processed: Processed) -> None:
         """Append the bytes of all tokens, then look for stop strings in what is new."""
         slots, num_tokens = step.slots, step.num_tokens
         num_before = self._num_tokens[slots]
@@ -71,11 +71,8 @@ class ColumnarText(TextStage):
         stopped = self._stops.find(added, step.finished.tolist(), wholes)
         for position, text in (wholes | {at: stop.text for at, stop in stopped.items()}).items():
             self._text.write(int(slots[position]), text)
-        processed = end_early(
-            processed, list(stopped), [stop.num_tokens for stop in stopped.values()]
-        )
+        end_early(processed, list(stopped), [stop.num_tokens for stop in stopped.values()])
         self._num_tokens[slots] += processed.num_tokens
-        return processed
 
     def _decoded(self, step: StepTokens) -> Int32Array:
         """Tokens of each row that have text: a token that stops its request has none."""

@@ -53,7 +53,7 @@ class EachOutput(Stage):
         """Each output names its prompt."""
         self._prompts[request.slot] = request.prompt_token_ids
 
-    def process(self, step: StepTokens, processed: Processed) -> Processed:
+    def process(self, step: StepTokens, processed: Processed) -> None:
         """An object a row that got tokens, in a loop."""
         make_completion = self._completion
         slots, indices, tokens, places = step.slots, step.request_index, step.tokens, step.finished
@@ -69,7 +69,7 @@ class EachOutput(Stage):
         ]
         for place, reason in zip(places.tolist(), step.reasons.tolist(), strict=True):
             _finish(outputs[place], FinishReason(reason))
-        return processed._replace(outputs=outputs)
+        processed.outputs = outputs
 
     def remove(self, slot: int) -> None:
         """Drop the prompt."""
@@ -93,7 +93,7 @@ class EachText(TextStage):
         make = TextUntilStop if request.params.stop else RunningText
         self._texts[request.slot] = make(self._detokenizer, request.params)
 
-    def process(self, step: StepTokens, processed: Processed) -> Processed:
+    def process(self, step: StepTokens, processed: Processed) -> None:
         """Decode each output's tokens; a stop string ends its request."""
         slots = step.slots[step.num_tokens > 0].tolist()
         stopped: list[int] = []
@@ -109,10 +109,9 @@ class EachText(TextStage):
                 _finish(output, FinishReason.STOP)
                 if isinstance(completion.token_ids, list):
                     completion.token_ids = completion.token_ids[: text.num_kept]
-        if not stopped:
-            return processed
-        positions = np.flatnonzero(step.num_tokens)[stopped]
-        return end_early(processed, positions.tolist(), num_kept)
+        if stopped:
+            positions = np.flatnonzero(step.num_tokens)[stopped]
+            end_early(processed, positions.tolist(), num_kept)
 
     def text(self, slot: int) -> str:
         """A request's whole text."""
@@ -138,7 +137,7 @@ class EachLogprobs(LogprobsStage):
         """Begin with none."""
         self._kept[request.slot] = self._shape.empty()
 
-    def process(self, step: StepTokens, processed: Processed) -> Processed:
+    def process(self, step: StepTokens, processed: Processed) -> None:
         """Give each output the log-probabilities of its tokens."""
         num_tokens = processed.num_tokens
         has_tokens = num_tokens > 0
@@ -151,7 +150,6 @@ class EachLogprobs(LogprobsStage):
             completion: Any = output.outputs[0]
             completion.logprobs = new
             self._kept[slot].extend(new)
-        return processed
 
     def logprobs(self, slot: int) -> RequestLogprobs:
         """All of a request's."""

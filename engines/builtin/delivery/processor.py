@@ -25,14 +25,15 @@ class OutputProcessor:
         began = perf_counter_ns()
         processed = Processed(step, step.num_tokens, step.finished, step.reasons)
         for stage in self._stages:
-            processed = stage.process(step, processed)
+            stage.process(step, processed)
         if len(processed.finished):
             slots = step.slots[processed.finished].tolist()
             if self._leaves_more:
-                processed = processed._replace(ended=[self._ended(slot) for slot in slots])
+                processed.ended = [self._ended(slot) for slot in slots]
             for slot in slots:
                 self.remove(slot)
-        return processed._replace(processing_ns=perf_counter_ns() - began)
+        processed.processing_ns = perf_counter_ns() - began
+        return processed
 
     def _ended(self, slot: int) -> Ended:
         text, logprobs = self._text, self._logprobs

@@ -1,6 +1,7 @@
 """What is done to a step's tokens once the scheduler's side has taken them; one thing a stage."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -44,8 +45,9 @@ class Ended(NamedTuple):
     logprobs: "RequestLogprobs | None"
 
 
-class Processed(NamedTuple):
-    """What the stages have made of a step; a stop string may have changed what it said.
+@dataclass(slots=True)
+class Processed:
+    """What the stages have made of a step; each changes it where it has something to add.
 
     ``outputs``: one a row with tokens, or none at all. ``ended``: of each in ``finished``, or none
     at all. ``processing_ns`` and ``ready_ns`` as in `Delivered`.
@@ -67,8 +69,8 @@ class Stage:
     def add(self, request: Request) -> None:
         """Start a request's output; nobody else has its slot."""
 
-    def process(self, step: StepTokens, processed: Processed) -> Processed:
-        """Do it; what is processed may come out changed."""
+    def process(self, step: StepTokens, processed: Processed) -> None:
+        """Do it, and change what is processed: a stop string ends a request earlier."""
         raise NotImplementedError
 
     def remove(self, slot: int) -> None:
@@ -103,14 +105,15 @@ class Stages(NamedTuple):
     logprobs: LogprobsStage | None
 
 
-def end_early(processed: Processed, positions: Sequence[int], num_kept: Sequence[int]) -> Processed:
+def end_early(processed: Processed, positions: Sequence[int], num_kept: Sequence[int]) -> None:
     """The rows at ``positions`` have ended by `FinishReason.STOP`, with so many tokens."""
     if not positions:
-        return processed
+        return
     num_tokens = processed.num_tokens.copy()
     num_tokens[positions] = num_kept
     reasons = np.full(len(num_tokens), -1, np.int8)
     reasons[processed.finished] = processed.reasons
     reasons[positions] = FinishReason.STOP
-    finished = np.flatnonzero(reasons >= 0).astype(np.int32)
-    return processed._replace(num_tokens=num_tokens, finished=finished, reasons=reasons[finished])
+    processed.num_tokens = num_tokens
+    processed.finished = np.flatnonzero(reasons >= 0).astype(np.int32)
+    processed.reasons = reasons[processed.finished]

@@ -256,7 +256,7 @@ class V1Outputs(TextStage):
         state = _State(request, text)
         self._in_slot[request.slot] = self._states[str(request.request_index)] = state
 
-    def process(self, step: StepTokens, processed: Processed) -> Processed:
+    def process(self, step: StepTokens, processed: Processed) -> None:
         """`OutputProcessor.process_outputs`."""
         request_outputs: list[Any] = []
         reqs_to_abort: list[int] = []
@@ -303,7 +303,8 @@ class V1Outputs(TextStage):
                 assert not is_chunk_boundary
                 assert state.queue is None
                 request_outputs.append(request_output)
-        return end_early(processed._replace(outputs=request_outputs), reqs_to_abort, num_kept)
+        processed.outputs = request_outputs
+        end_early(processed, reqs_to_abort, num_kept)
 
     def _update_stats_from_output(
         self,

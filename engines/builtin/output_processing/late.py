@@ -7,6 +7,7 @@ end, `LateProcessor`, which ones have ended by their text while the scheduler we
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter_ns
 
 import numpy as np
@@ -48,7 +49,8 @@ class LateProcessor:
         else:
             processed = _spread(step, goes_on, self._processor.process(_only(step, goes_on)))
         self._is_over[step.slots[processed.finished]] = True
-        return processed._replace(ready_ns=perf_counter_ns())
+        processed.ready_ns = perf_counter_ns()
+        return processed
 
 
 def _only(step: StepTokens, kept: BoolArray) -> StepTokens:
@@ -80,7 +82,7 @@ def _spread(step: StepTokens, kept: BoolArray, processed: Processed) -> Processe
     num_tokens = np.zeros(len(step.slots), np.int32)
     num_tokens[kept] = processed.num_tokens
     finished = np.flatnonzero(kept)[processed.finished].astype(np.int32)
-    return processed._replace(step=step, num_tokens=num_tokens, finished=finished)
+    return replace(processed, step=step, num_tokens=num_tokens, finished=finished)
 
 
 class Pending:
@@ -109,13 +111,14 @@ class Pending:
     def returned(self, processed: Processed) -> Processed:
         """The oldest is back: without those rows that were taken back meanwhile."""
         step, num_removed = self._steps.popleft()
-        processed = processed._replace(step=step)
+        processed.step = step
         kept = self._num_removed[step.slots] == num_removed
         if kept.all():
             return processed
         ends = kept[processed.finished]
         has_tokens = kept[processed.num_tokens > 0].tolist()
-        return processed._replace(
+        return replace(
+            processed,
             num_tokens=np.where(kept, processed.num_tokens, 0),
             finished=processed.finished[ends],
             reasons=processed.reasons[ends],

@@ -39,13 +39,14 @@ def test_columns_and_tokens_are_those_of_a_plain_loop(random):
             if reason:
                 ended.append((index, NAMES[reason]))
                 running.remove(index)
-        taken = outputs.take(made, device_ns=step, late_ns=1, device_seconds=0.5)
+        output = outputs.take(made, device_ns=step, late_ns=1, device_seconds=0.5)
+        (taken,) = output.delivered
         rows = [(int(each.request_id), len(each.outputs[0].token_ids)) for each in made]
         columns = zip(taken.request_index.tolist(), taken.num_tokens.tolist(), strict=True)
         assert list(columns) == rows
         assert list(zip(taken.finished.tolist(), taken.finish_reasons, strict=True)) == ended
         assert taken.outputs == made
-        assert (taken.device_ns, taken.late_ns, taken.device_seconds) == (step, 1, 0.5)
+        assert (output.device_ns, output.late_ns, output.device_seconds) == (step, 1, 0.5)
         dtypes = [
             column.dtype
             for column in (taken.request_index, taken.num_tokens, taken.finished,

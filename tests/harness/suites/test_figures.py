@@ -32,14 +32,18 @@ PEAK = tracked("tracked_peak_per_step", ALONE, handoff=(LISTS, FLAT), workload=(
 SECONDS = tracked("seconds_per_request", {}, handoff=(LISTS,), workload=(DECODE,))
 AT_LISTS, AT_FLAT = GEN0.points()
 SUITE = "harness.suites.collections"
+SAME = {"tokens_sha256": "same", "text_sha256": "same"}
 
 Answer = dict[str, float | None] | TrialFailure | str
 
 
 def planted(
-    folder: Path, answers: Sequence[tuple[Mode, int, Cell, Answer]], tokens: str = "same"
+    folder: Path, answers: Sequence[tuple[Mode, int, Cell, Answer]], **others: str
 ) -> SuiteRun:
-    """Trials of a commit in /commit: (mode, round, cell, metrics or why there are none)."""
+    """Trials of a commit in /commit: (mode, round, cell, metrics or why there are none).
+
+    ``others``: fields of all results but the first.
+    """
     outcomes: Outcomes = {}
     cells = [_of_a_commit(cell) for _, _, cell, _ in answers]
     for index, ((mode, number, _, answer), cell) in enumerate(zip(answers, cells, strict=True)):
@@ -51,7 +55,7 @@ def planted(
             case str():
                 outcome = small.answer(asked, {}, invalid=answer)
             case _:
-                outcome = small.answer(asked, answer, tokens_sha256=tokens if index else "same")
+                outcome = small.answer(asked, answer, **SAME | (others if index else {}))
         outcomes[trial_key(number, index, cell, mode)] = outcome
     plan = small.plan(
         list(dict.fromkeys(cells)), decide=[], schedules={DECODE: "hash", CHURN: "hash"}
@@ -163,8 +167,9 @@ def test_nothing_measured_at_all_is_an_error(tmp_path: Path, answer: Answer, sen
     assert str(ended.value).startswith(sentence)
 
 
+@pytest.mark.parametrize("what", ["tokens", "text"])
 def test_cells_that_did_other_work_give_no_figures_and_another_workload_does(
-    tmp_path: Path,
+    tmp_path: Path, what: str
 ) -> None:
     """The first cell of the other workload is alone there, so that it agrees with all."""
     table = tracked(
@@ -177,10 +182,10 @@ def test_cells_that_did_other_work_give_no_figures_and_another_workload_does(
     answers: list[tuple[Mode, int, Cell, Answer]] = [
         ("counts", 0, cells[point], counted) for point in (*in_decode, alone)
     ]
-    gave = figures([table], [planted(tmp_path, answers, tokens="others")])
+    gave = figures([table], [planted(tmp_path, answers, **{f"{what}_sha256": "others"})])
     for point in in_decode:
         words = str(gave["gc_collections_gen0", point])
-        assert re.search(r"other tokens than .*list_of_lists.*none is taken of this work", words)
+        assert re.search(rf"other {what} than .*list_of_lists.*none is taken of this work", words)
     assert gave["gc_collections_gen0", alone] == 1.0
 
 
