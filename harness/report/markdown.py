@@ -7,16 +7,23 @@ from harness.format import rough_percent
 from harness.metrics import METRICS, Metric
 from harness.report.header import header
 from harness.report.markdown_escape import escaped, escaped_inside
-from harness.report.summary import apart_tables, cells_table, failure_lines, verdict_tables
+from harness.report.summary import (
+    apart_tables,
+    cells_table,
+    failure_lines,
+    modes_tables,
+    verdict_tables,
+)
 from harness.report.table import PlainTable
 
 
 def experiment_markdown(result: ExperimentResult) -> str:
     """Header, cells, verdicts, failures and notes, for a README or a pull request."""
     parts = [pairs_markdown(header(result))]
-    parts += map(
-        table_markdown, (cells_table(result), *verdict_tables(result), *apart_tables(result))
-    )
+    tables = (
+        cells_table(result), *modes_tables(result), *verdict_tables(result), *apart_tables(result)
+    )  # fmt: skip
+    parts += map(table_markdown, tables)
     for title, lines in (("Trials without a result", failure_lines(result)),
                          ("Notes", result.notes)):  # fmt: skip
         if lines:

@@ -104,6 +104,34 @@ def phases_table(result: ExperimentResult) -> PlainTable:
     )
 
 
+def modes_tables(result: ExperimentResult) -> list[PlainTable]:
+    """What each mode of output processing does to users and device; none where one mode ran."""
+    if "output_processing" not in varying_axes(result):
+        return []
+
+    def row(cell: CellResult) -> Row:
+        return (
+            cell.id,
+            fmt.number(median(cell, "tpot_median", 1e3)),
+            fmt.number(median(cell, "ttft_median", 1e3)),
+            fmt.number(median(cell, "ttft_p99", 1e3)),
+            fmt.number(median(cell, "output_processing_per_step", 1e3)),
+            fmt.percent(median(cell, "device_idle_share")),
+            fmt.number(median(cell, "surplus_tokens")),
+        )
+
+    return [
+        PlainTable(
+            "Output processing" + on_device(result.cells),
+            ("cell", "TPOT\nms", "TTFT\nms", "TTFT\np99 ms", "outputs\nms·step", "device\nidle",
+             "surplus\ntokens"),
+            [[row(cell) for cell in group] for group in by_group(result)],
+            "medians over rounds; outputs: time to make them, wherever that is done; surplus: "
+            "sampled and given to nobody",
+        )
+    ]  # fmt: skip
+
+
 def verdict_tables(result: ExperimentResult) -> list[PlainTable]:
     """One table for each baseline and metric that decides."""
     cells = {cell.id: [cell] for cell in result.cells}

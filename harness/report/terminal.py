@@ -16,6 +16,7 @@ from harness.report.summary import (
     apart_tables,
     cells_table,
     failure_lines,
+    modes_tables,
     phases_table,
     verdict_tables,
 )
@@ -51,7 +52,7 @@ def experiment_tables(
     bars = bars_table(result)
     if bars is not None:
         print_table(bars, console, left=2)
-    for table in (*verdict_tables(result), *apart_tables(result)):
+    for table in (*modes_tables(result), *verdict_tables(result), *apart_tables(result)):
         print_table(table, console)
     print_lines("Trials without a result", failure_lines(result), console, style="red")
     print_lines("Notes", result.notes, console)

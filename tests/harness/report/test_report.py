@@ -29,7 +29,7 @@ from harness.report import (
 )
 from harness.report.bars import BAR_WIDTH, bar
 from harness.report.releases import releases_table, roles_table
-from harness.report.summary import cells_table
+from harness.report.summary import cells_table, modes_tables
 from harness.report.terminal import print_table
 from harness.report.trial import by_subject
 from harness.statistics.median_interval import median_interval
@@ -72,6 +72,20 @@ def comparison(candidate: str, baseline: str, ratio: float, verdict: str) -> Com
         metric="request_throughput", baseline=baseline, candidate=candidate, ratio=ratio,
         ci95=(ratio - 0.009, ratio + 0.009), verdict=verdict, p_adjusted=0.004, mde=0.012, rounds=7,
     )  # fmt: skip
+
+
+def test_modes_have_a_table_of_their_own_where_they_are_compared(experiment):
+    assert modes_tables(experiment) == []
+    cells = [cell_result(mode, 0, 1.0, output_processing=mode) for mode in ("inline", "thread")]
+    more = {"ttft_median": 0.020, "ttft_p99": 0.031, "output_processing_per_step": 0.0012,
+            "device_idle_share": 0.4, "surplus_tokens": 12.0}  # fmt: skip
+    cells[1].metrics.update({name: samples(name, value) for name, value in more.items()})
+    (table,) = modes_tables(msgspec.structs.replace(experiment, cells=cells))
+    assert table.groups == [
+        [("inline", "13.2", "–", "–", "–", "–", "–"),
+         ("thread", "13.2", "20.0", "31.0", "1.20", "40.0 %", "12.0")]
+    ]  # fmt: skip
+    assert "on a modelled device" in table.title
 
 
 @pytest.fixture
