@@ -5,7 +5,7 @@ import sys
 BENCH = frozenset(
     {
         "click", "jinja2", "matplotlib", "msgspec", "numpy", "pandas", "psutil", "pyarrow", "rich",
-        "safetensors", "scipy", "tokenizers", "torch", "unearth",
+        "safetensors", "scipy", "tokenizers", "torch", "unearth", "zmq",
     }
 )  # fmt: skip
 """The packages of the extra ``bench`` in pyproject.toml, as they are imported."""

@@ -8,9 +8,10 @@ from random import Random
 import numpy as np
 import pytest
 import rpc_calls
-from harness_free import MODES, null_config
+from harness_free import EXACT_MODES, MODES, null_config
 
 from engines.builtin.engine import Engine
+from engines.builtin.output_processing.late import MOST_PENDING
 from engines.protocol import SamplingParams
 
 SCARCE = {"num_gpu_blocks_override": 12, "block_size": 8, "max_num_seqs": 6}
@@ -90,7 +91,10 @@ def test_nothing_is_left_of_aborted_requests(monkeypatch, way, worker, mode):
         crowd.come_and_go(60)  # what is made once is there from now on
         held = engine.collective_rpc(rpc_calls.num_held)
         crowd.come_and_go(150)
-        assert engine.collective_rpc(rpc_calls.num_held) == held
+        # How many are known at once, and so how many slots there are, is a matter of time there.
+        more = 0 if mode in EXACT_MODES else MOST_PENDING
+        for now, before in zip(engine.collective_rpc(rpc_calls.num_held), held, strict=True):
+            assert now <= before + more
         gc.collect()
         assert [ref for ref in crowd.prompts if ref() is not None] == []
         assert {"running", "before its first token"} == crowd.aborted_when
