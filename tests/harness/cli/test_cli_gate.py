@@ -338,7 +338,7 @@ def test_a_commit_that_does_not_run_is_no_success(gate, repository, edit, words)
 def test_one_more_object_for_each_request_is_found_by_counting(gate, repository, tmp_path):
     notes = "        self._notes = [{row} for row in step.output.rows.tolist()]\n"
     change(repository, PROCESS, PROCESS + notes)
-    kept = "        self._left_under_way: int"
+    kept = "        self._num_surplus = 0\n"
     change(repository, kept, "        self._notes: list[set[int]] = []\n" + kept)
     repository.commit("Keep a note of each `request`")
     path = tmp_path / "gate.json"
