@@ -21,6 +21,7 @@ ROOT = HERE.parents[2]
 TINY = ["--device", "null", "--num-requests", "4", "--output-lens", "4", "--batch-size", "4",
         "--heap-objects", "0", "--representation", "list_of_lists"]  # fmt: skip
 COMPARE = ["compare", *TINY, "--gc", "default,disabled", "--delivery", "per_request"]
+FEW = [*COMPARE, "--rounds", "1", "--no-counting"]
 MOMENTS = 20
 RESUMED_EACH = 4
 """Of the moments, so many-th: a resume runs all that is left."""
@@ -91,27 +92,24 @@ def is_resumed(experiment: str, runs: Path, *arguments: str) -> None:
     assert not list(runs.glob(f"*/{INCOMPLETE}"))
 
 
-@pytest.mark.parametrize("number", [12, pytest.param(6, marks=pytest.mark.slow)])
-def test_an_interrupted_comparison_looks_so_and_goes_on(tmp_path, number):
-    few = [*COMPARE, "--rounds", "1", "--no-counting"]
-    experiment = is_interrupted(number, tmp_path / "runs", *few)
+def test_an_interrupted_comparison_looks_so_and_goes_on(tmp_path):
+    experiment = is_interrupted(12, tmp_path / "runs", *FEW)
     assert experiment
-    is_resumed(experiment, tmp_path / "runs", *few)
+    is_resumed(experiment, tmp_path / "runs", *FEW)
 
 
 @pytest.mark.slow
 def test_a_comparison_interrupted_at_twenty_moments_never_looks_finished(tmp_path):
-    all_modes = [*COMPARE, "--rounds", "1"]
-    whole = run(-1, tmp_path / "whole", *all_modes)
+    whole = run(-1, tmp_path / "whole", *FEW)
     assert whole.status == 0
     moments = np.linspace(0, whole.operations - 1, MOMENTS).astype(int).tolist()
     begun = 0
     for place, number in enumerate(moments):
         runs = tmp_path / f"runs-{number}"
-        experiment = is_interrupted(number, runs, *all_modes)
+        experiment = is_interrupted(number, runs, *FEW)
         begun += bool(experiment)
         if place % RESUMED_EACH == 0:
-            is_resumed(experiment, runs, *all_modes)
+            is_resumed(experiment, runs, *FEW)
     assert begun >= MOMENTS - 3, "only the first and the last operations miss no trial"
 
 

@@ -1,4 +1,4 @@
-"""Nights of real asv, killed at 50 random moments: all that is kept is whole, once, and enough."""
+"""Nights of real asv, killed at 20 random moments: all that is kept is whole, once, and enough."""
 
 import json
 import random
@@ -15,7 +15,7 @@ from harness.tracking.history import load
 pytest.importorskip("asv")
 pytest.importorskip("virtualenv")
 
-KILLS, SEED = 50, 7
+KILLS, SEED = 20, 7
 SERIES = {"suite.track_gen0", "suite.track_itl"}
 
 
@@ -68,7 +68,7 @@ def still_running(project: Project) -> list[int]:
 
 
 @pytest.mark.slow
-def test_killed_at_fifty_moments_nothing_is_lost_or_measured_twice(tmp_path):
+def test_killed_at_twenty_moments_nothing_is_lost_or_measured_twice(tmp_path):
     project, random_ = Project(tmp_path), random.Random(SEED)
     project.commit()
     seconds_of(project)  # makes asv's environment
