@@ -46,8 +46,9 @@ class EngineConfig:
     """How an in-process engine is built; every field is plain data, so it can cross a process.
 
     ``max_num_seqs``, ``max_num_batched_tokens``, ``max_model_len``, ``block_size``,
-    ``num_gpu_blocks_override`` (0: what memory holds), ``enable_prefix_caching`` and
-    ``scheduling_policy`` mean what they mean in vLLM. An empty ``device``, ``device_profile`` or
+    ``num_gpu_blocks_override`` (0: what memory holds), ``enable_prefix_caching``,
+    ``scheduling_policy`` and ``num_scheduler_steps`` mean what they mean in vLLM (the last in its
+    V0). An empty ``device``, ``device_profile`` or
     ``representation`` is the engine's to fill in; ``model`` is a name or a path, ``tokenizer``
     a ``tokenizer.json`` ("": the shipped one). ``num_accepted`` is the table of tokens a decode
     step yields; which entry a request takes depends on (seed, request, position) alone. ``seed``
@@ -66,6 +67,7 @@ class EngineConfig:
     num_gpu_blocks_override: int = 0
     enable_prefix_caching: bool = False
     scheduling_policy: str = "fcfs"
+    num_scheduler_steps: int = 1
     model: str = "opt-125m"
     dtype: str = "auto"
     sampling: str = "greedy"

@@ -140,6 +140,11 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             is_silent=False,
         ),
     ] = "inline"
+    num_scheduler_steps: Annotated[
+        int,
+        Axis("Forward passes from one scheduling to the next, as vLLM's V0 had it.",
+              "num_scheduler_steps", _BUILTIN, least=1),
+    ] = 1  # fmt: skip
     worker: Annotated[
         str, Axis("Where the runner lives: in-process or process.", "worker", is_silent=False)
     ] = "in-process"

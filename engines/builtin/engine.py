@@ -84,6 +84,9 @@ class Engine:
                 f"max_num_batched_tokens {config.max_num_batched_tokens}: a decode step of one "
                 f"request takes {most}; raise it to at least that"
             )
+        if config.num_scheduler_steps < 1:
+            steps = config.num_scheduler_steps
+            raise ValueError(f"--num-scheduler-steps {steps}: must be at least 1")
         if config.tensor_parallel_size < 1:
             raise ValueError(f"--tensor-parallel {config.tensor_parallel_size}: must be at least 1")
         device_class(config).check(config)
@@ -131,6 +134,11 @@ class Engine:
             )
         if why := delivery_contradiction(config):
             return why
+        if config.num_scheduler_steps > 1 and max(config.num_accepted) > 1:
+            return (
+                f"--num-scheduler-steps {config.num_scheduler_steps} and --tokens-per-step: a step "
+                "of several passes has no drafts to verify, as in vLLM; leave one of the two out"
+            )
         if config.tensor_parallel_size > 1:
             if config.worker == "in-process":
                 return (

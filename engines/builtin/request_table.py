@@ -82,7 +82,7 @@ class RequestTable:
     def awaits_its_last(self, rows: Int32Array) -> BoolArray:
         """bool ``[len(rows)]``: by length nothing is left to compute, the last token is under way.
 
-        A step under way brings one token at least.
+        ``num_under_way`` are those that steps under way bring at least.
         """
         least = self.num_output_tokens[rows] + self.num_under_way[rows]
         awaits: BoolArray = least >= self.max_tokens[rows]

@@ -57,6 +57,7 @@ class Scheduler:
     ) -> None:
         self._config = config
         self._tokens_per_step = max(config.num_accepted)
+        self._most_steps = config.num_scheduler_steps
         self._most_blocks_per_decode = 1 + (self._tokens_per_step - 1) // config.block_size
         self.table = table
         self.kv_cache = KVCacheManager(config, num_blocks, table, token_ids)
@@ -109,6 +110,8 @@ class Scheduler:
             num_scheduled = np.concatenate([num_scheduled, chunks])
         if not len(rows):
             return Scheduled(None, (), preempted)
+        if self._most_steps > 1 and not self.num_prefilling:
+            num_scheduled = self._look_ahead(rows)
         decodes = self._decodes(rows)
         samples = self._advance(rows, num_scheduled)
         sampling = rows if samples is None else rows[samples]
@@ -183,6 +186,18 @@ class Scheduler:
             admitted.append(Admitted(row, request, num_computed, chunk))
         return admitted
 
+    def _look_ahead(self, rows: Int32Array) -> Int32Array:
+        """The passes that each of ``rows``, which all decode, goes on for before the next step is
+        scheduled: to its last token at most. One, where blocks do not last for more.
+        """
+        table = self.table
+        left = table.max_tokens[rows] - table.num_output_tokens[rows] - table.num_under_way[rows]
+        passes: Int32Array = np.minimum(left, self._most_steps)
+        if self.kv_cache.num_short(rows, passes) > self.kv_cache.pool.num_free:
+            return np.ones_like(rows)
+        table.num_under_way[rows] += passes - 1  # the step itself is counted as one
+        return passes
+
     def _decodes(self, rows: Int32Array) -> BoolArray | None:
         if self._tokens_per_step == 1:
             return None
@@ -209,7 +224,7 @@ class Scheduler:
         the runner left out.
         """
         table = self.table
-        table.num_under_way[rows] -= num_tokens > 0
+        table.num_under_way[rows] -= np.minimum(num_tokens, self._most_steps)
         if decodes is not None:
             table.num_computed_tokens[rows] -= decodes * (self._tokens_per_step - num_tokens)
         table.num_output_tokens[rows] += num_tokens

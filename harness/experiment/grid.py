@@ -112,6 +112,11 @@ def can_pause(cell: Cell) -> bool:
     return engine.can_pause(unsized_config(cell))
 
 
+def steps_alike(cells: Sequence[Cell]) -> bool:
+    """Whether a step of each is as much work, so that times per step have a ratio."""
+    return len({cell.num_scheduler_steps for cell in cells}) <= 1
+
+
 def groups(cells: Sequence[Cell]) -> list[int]:
     """The group of each cell: equal workload, model, device and interpreter."""
     keys = [tuple(getattr(cell, axis) for axis in _GROUPED_BY) for cell in cells]

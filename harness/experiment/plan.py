@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from harness.axes import Cell
-from harness.experiment.grid import groups, is_exact
+from harness.experiment.grid import groups, is_exact, steps_alike
 from harness.trial.spec import Mode
 
 EXACT_ROUND = 0
@@ -98,11 +98,14 @@ def exact_turns(plan: Plan) -> list[Turn]:
 def beside_baseline(
     cells: Sequence[Cell], baselines: Sequence[int], can_take_turns: Callable[[Cell], bool]
 ) -> list[list[Cell]]:
-    """Blocks of a few cells, each with a copy of its group's baseline; none where one cannot.
+    """Blocks of a few cells, each with a copy of its group's baseline; none where one cannot, or
+    where turns of equally many steps would not be equal turns.
 
     What slows the machine for a moment then slows both sides of each ratio.
     """
     if len(cells) == len(baselines) or not all(map(can_take_turns, cells)):
+        return []
+    if not steps_alike(cells):
         return []
     group_of = groups(cells)
     blocks = []
@@ -144,9 +147,12 @@ def timing_round(plan: Plan, number: int) -> Iterator[Turn]:
 
 
 def default_decider(cells: list[Cell]) -> list[str]:
-    """What decides in each group: host time per step without a device, else throughput."""
+    """What decides in each group: without a device host time per step, where a step of each cell
+    is the same piece of work; else throughput.
+    """
+    alike = steps_alike(cells)
     metric = {
-        group: "host_time_per_step" if cell.device == "null" else "request_throughput"
+        group: "host_time_per_step" if cell.device == "null" and alike else "request_throughput"
         for group, cell in zip(groups(cells), cells, strict=True)
     }
     return [metric[group] for group in sorted(metric)]

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,6 +56,13 @@ class Run(NamedTuple):
     num_tokens: dict[int, int]
 
 
+SEVERAL_TOKENS: tuple[dict[str, Any], ...] = (
+    {"num_accepted": (1, 2, 4), "num_scheduler_steps": 1},
+    {"num_accepted": (1,), "num_scheduler_steps": 4},
+)
+"""The ways in which a step can bring a request more than one."""
+
+
 def null_config(**fields: object) -> EngineConfig:
     return EngineConfig(
         **{"max_num_seqs": 8, "max_model_len": MAX_MODEL_LEN, "device": "null"} | fields
@@ -64,6 +71,7 @@ def null_config(**fields: object) -> EngineConfig:
 
 def draw_config(random: Random) -> EngineConfig:
     num_accepted = random.choice([(1,), tuple(random.choices(range(1, 5), k=random.randint(1, 7)))])
+    several = num_accepted == (1,) and random.random() < 0.5
     block_size = random.choice([1, 4, 16])
     one_request = -(-(MAX_MODEL_LEN + 2 * max(num_accepted)) // block_size)
     return null_config(
@@ -75,6 +83,7 @@ def draw_config(random: Random) -> EngineConfig:
         scheduling_policy=random.choice(["fcfs", "priority"]),
         seed=random.randint(0, 2**32),
         num_accepted=num_accepted,
+        num_scheduler_steps=random.choice([2, 4, 8]) if several else 1,
         vocab_size=random.choice([3, 12, 60, 50272]),
     )
 

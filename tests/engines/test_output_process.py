@@ -16,6 +16,7 @@ import pytest
 import rpc_calls
 import zmq
 from harness_free import (
+    SEVERAL_TOKENS,
     Request,
     are_alike,
     check_against_oracle,
@@ -81,7 +82,7 @@ def test_an_output_process_changes_nothing(variant, nth, worker):
         with_text(random, draw_config(random)),
         max_num_seqs=5,
         max_num_batched_tokens=24,
-        num_accepted=(1, 2, 4),
+        **SEVERAL_TOKENS[nth % 2],
         block_size=4,
         num_gpu_blocks_override=18,
         enable_prefix_caching=True,

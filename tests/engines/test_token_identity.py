@@ -8,6 +8,7 @@ import pytest
 from examples import examples
 from harness_free import (
     MODES,
+    SEVERAL_TOKENS,
     Request,
     Run,
     are_alike,
@@ -85,7 +86,7 @@ def test_every_variant_gives_one_text_and_ends_alike(random):
 
 
 @pytest.mark.slow
-@examples(150)
+@examples(60)
 @given(randoms)
 def test_every_variant_gives_one_text_in_thousands_of_runs(random):
     check_texts(random)
@@ -125,23 +126,24 @@ def test_drawn_requests_end_in_every_way_wait_share_and_are_preempted():
 
 
 @pytest.mark.parametrize(
-    ("variant", "mode"),
+    ("variant", "nth", "mode"),
     [
         pytest.param(
             variant,
+            nth,
             MODES[nth % len(MODES)],
             marks=() if nth in (0, len(VARIANTS) - 1) else pytest.mark.slow,
         )
         for nth, variant in enumerate(VARIANTS)
     ],
 )
-def test_a_worker_process_changes_nothing(variant, mode):
+def test_a_worker_process_changes_nothing(variant, nth, mode):
     random = Random(7)
     config = replace(
         draw_config(random),
         max_num_seqs=5,
         max_num_batched_tokens=24,
-        num_accepted=(1, 2, 4),
+        **SEVERAL_TOKENS[nth % 2],
         block_size=4,
         num_gpu_blocks_override=30,
         enable_prefix_caching=True,

@@ -40,7 +40,7 @@ class StepHandle(Protocol):
     """int32 ``[num_reqs]``: tokens that each row will have sampled; None: one each."""
     tokens: "torch.Tensor"
     """int32 ``[num_reqs, max_tokens]``, on the host once waited for, -1 beyond what a row sampled.
-    Valid until the second launch after the step's own."""
+    Valid until two more steps have been launched, ``num_scheduler_steps`` passes each."""
     logprobs: "DeviceLogprobs | None"
     """Of the tokens, on the host once waited for; None where none were asked for."""
     step_seconds: float
@@ -93,5 +93,5 @@ class Device(Protocol):
         ...
 
     def stats(self) -> dict[str, float]:
-        """See `engines.protocol.StepEngine.device_stats`."""
+        """See `engines.protocol.WatchedEngine.device_stats`."""
         ...

@@ -32,7 +32,7 @@ _COPY_BYTES, _MATMUL_SIZE = 1 << 30, 8192
 
 
 class _Turn(NamedTuple):
-    """What a step under way holds until it has been read; there are two."""
+    """What a pass under way holds until it has been read: two steps can be."""
 
     tokens: Tensor
     begun: torch.cuda.Event
@@ -100,7 +100,7 @@ class CudaModel:
                 torch.cuda.Event(enable_timing=True),
                 torch.cuda.Event(),
             )
-            for _ in range(2)
+            for _ in range(2 * config.num_scheduler_steps)
         ]
         self._turn = 0
         self._graphs: DecodeGraphs | None = None
@@ -204,7 +204,7 @@ class CudaModel:
         stream = torch.cuda.current_stream()
         # The graphs' one buffer of tokens must be read before it is written again.
         stream.wait_event(self._turns[self._turn].copied)
-        self._turn ^= 1
+        self._turn = (self._turn + 1) % len(self._turns)
         turn = self._turns[self._turn]
         turn.begun.record(stream)
         blocks = (scheduled.block_rows, scheduled.block_positions, scheduled.block_ids)

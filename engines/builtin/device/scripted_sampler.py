@@ -36,7 +36,7 @@ class ScriptedSampler:
         self._vocab_size = np.uint64(config.vocab_size)
         self._columns = np.arange(self._width, dtype=np.uint64)
         # Two steps can be under way at once, so a step must not overwrite the one before it.
-        shape = (2, config.max_num_seqs, self._width)
+        shape = (2 * config.num_scheduler_steps, config.max_num_seqs, self._width)
         self._tensors = torch.empty(shape, dtype=torch.int32)
         self._arrays = self._tensors.numpy()
         self._turn = 0
@@ -44,7 +44,7 @@ class ScriptedSampler:
 
     def sample(self, batch: DeviceBatch) -> Sampled:
         """Draw a step's tokens."""
-        self._turn ^= 1
+        self._turn = (self._turn + 1) % len(self._arrays)
         num_reqs = len(batch.request_index)
         keys = self._acceptance.keys(batch)
         num_tokens = self._acceptance.num_tokens(batch, keys)

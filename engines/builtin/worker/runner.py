@@ -14,6 +14,7 @@ from engines.builtin.model.parallel import ONE_RANK
 from engines.builtin.registries import REPRESENTATIONS
 from engines.builtin.representations import Representation, count_tokens
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
+from engines.builtin.worker.multi_step import JoinedPasses, Pass, passes
 from engines.protocol import EngineConfig, Int32Array
 
 
@@ -43,10 +44,13 @@ class Runner:
         self._num_output = np.zeros(slots, np.int64)
         self._num_prefill = np.zeros(slots, np.int64)
         self._drafts = max(config.num_accepted) > 1
+        self._most_steps = config.num_scheduler_steps
         self._last_position = config.max_model_len - 1
         longest = blocks_for_longest(config.max_model_len, config)
         self._block_table = np.zeros((slots, longest), np.int32)
-        self._host_tokens = torch.empty((slots, max(config.num_accepted)), dtype=torch.int32)
+        # A step has drafts or several passes, never both.
+        width = max(config.num_scheduler_steps, *config.num_accepted)
+        self._host_tokens = torch.empty((slots, width), dtype=torch.int32)
 
     def launch(self, scheduled: SchedulerOutput) -> LaunchedStep:
         """Update the state by what changed and start the step on the device."""
@@ -58,6 +62,19 @@ class Runner:
             self._num_prefill[new.rows] = [len(token_ids) for token_ids in new.token_ids]
         if len(scheduled.block_ids):
             self._block_table[scheduled.block_rows, scheduled.block_positions] = scheduled.block_ids
+        launch = self._launch_pass if self._most_steps == 1 else self._launch_several
+        return LaunchedStep(launch(scheduled), scheduled.rows, scheduled.samples is None)
+
+    def _launch_several(self, scheduled: SchedulerOutput) -> JoinedPasses:
+        """Pass by pass, each with the tokens of the one before; one while a prompt runs."""
+        rows = scheduled.rows
+        if (self._num_computed[rows] >= self._num_prefill[rows]).all():
+            parts = [Pass(places, self._launch_pass(part)) for places, part in passes(scheduled)]
+        else:
+            parts = [Pass(np.arange(len(rows)), self._launch_pass(scheduled))]
+        return JoinedPasses(parts, len(rows), self._most_steps)
+
+    def _launch_pass(self, scheduled: SchedulerOutput) -> StepHandle:
         rows = scheduled.rows
         computed = self._num_computed[rows]
         num_scheduled, decodes = scheduled.num_scheduled, None
@@ -78,7 +95,7 @@ class Runner:
         )
         handle = self.device.launch(batch)
         self._advance(rows, batch, handle)
-        return LaunchedStep(handle, rows, batch.samples is None)
+        return handle
 
     def _advance(self, rows: Int32Array, batch: DeviceBatch, handle: StepHandle) -> None:
         if batch.samples is None and batch.decodes is None:

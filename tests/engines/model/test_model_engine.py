@@ -92,7 +92,9 @@ def check_greedy(saved: Saved, requests: Sequence[Asked], tokens: Sequence[list[
 
 @pytest.mark.parametrize("seed", range(12))
 def test_tokens_are_those_of_transformers(saved, seed):
-    """Chunked prefills, mixed steps, preemption, shared prefixes, one and two steps under way."""
+    """Chunked prefills, mixed steps, preemption, shared prefixes, one and two steps under way, of
+    one pass and of several.
+    """
     random = Random(seed)
     one_request = -(-(MAX_MODEL_LEN + 2) // 4)
     config = cpu_config(
@@ -102,6 +104,7 @@ def test_tokens_are_those_of_transformers(saved, seed):
         num_gpu_blocks_override=random.choice([0, one_request, 2 * one_request]),
         enable_prefix_caching=random.random() < 0.6,
         output_processing=random.choice(MODES),
+        num_scheduler_steps=random.choice([1, 3]),
     )
     requests = draw_requests(random, random.randint(2, 8))
     check_greedy(saved, requests, serve(Engine(config), requests))
