@@ -144,7 +144,7 @@ class EngineClass(Protocol):
         """Where its trials run. Raises ValueError where it cannot be run at all."""
         ...
 
-    def __call__(self, config: EngineConfig) -> "StepEngine":
+    def __call__(self, config: EngineConfig) -> "WatchedEngine":
         """Build it."""
         ...
 
@@ -202,12 +202,6 @@ class EngineProcess(Protocol):
 class StepEngine(EngineProcess, Protocol):
     """An engine that is stepped from this process, in vLLM's verbs."""
 
-    clock: Callable[[], int]
-    """Read between the phases of a step; `time.perf_counter_ns` unless set."""
-    phase_stamps: list[int]
-    """``clock()`` before the last step's first phase and after each, in the order of `PHASES`."""
-    wire_bytes: int
-    """Bytes that have crossed to and from worker processes so far."""
     vocab_size: int
     """Token ids of a prompt are below it."""
     is_scripted: bool
@@ -242,6 +236,25 @@ class StepEngine(EngineProcess, Protocol):
         """A finished request's tokens, int32 ``[num_output]``; the engine then forgets it."""
         ...
 
+    def collective_rpc(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """Call ``function(process, *args)`` in each process of the engine, its own first."""
+        ...
+
+    def shutdown(self) -> None:
+        """End the engine's processes; safe to call twice."""
+        ...
+
+
+class WatchedEngine(StepEngine, Protocol):
+    """One that says of itself what a trial measures beside its answers."""
+
+    clock: Callable[[], int]
+    """Read between the phases of a step; `time.perf_counter_ns` unless set."""
+    phase_stamps: list[int]
+    """``clock()`` before the last step's first phase and after each, in the order of `PHASES`."""
+    wire_bytes: int
+    """Bytes that have crossed to and from worker processes so far."""
+
     def handoff_bytes(self, sampled: Any) -> int | None:
         """Memory of `StepOutput.sampled`, padding and Python objects included; None: unknown."""
         ...
@@ -259,12 +272,30 @@ class StepEngine(EngineProcess, Protocol):
         """
         ...
 
-    def collective_rpc(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """Call ``function(process, *args)`` in each process of the engine, its own first."""
+
+@runtime_checkable
+class MakesText(Protocol):
+    """An engine that can be asked for a finished request's text."""
+
+    def output_text(self, request_index: int) -> str:
+        """It, until the request's tokens are taken. Raises ValueError where there is none."""
         ...
 
-    def shutdown(self) -> None:
-        """End the engine's processes; safe to call twice."""
+
+class RequestStream(Protocol):
+    """A request's own stream of outputs, as vLLM's `RequestOutputCollector`."""
+
+    def get_nowait(self) -> Any:
+        """What has come since it was last asked, or None."""
+        ...
+
+
+@runtime_checkable
+class HasStreams(Protocol):
+    """An engine whose outputs can be taken from a stream for each request."""
+
+    def request_stream(self, request_index: int) -> RequestStream:
+        """That of a request that runs. Raises ValueError where requests have none."""
         ...
 
 

@@ -51,7 +51,7 @@ _NOTHING = StepOutput(())
 
 
 class Engine:
-    """A `StepEngine` in this process, its runner and its output processor here or elsewhere.
+    """A `WatchedEngine` in this process, its runner and its output processor here or elsewhere.
 
     Raises ValueError for a configuration that contradicts itself, EngineDeadError where a
     worker process has ended.

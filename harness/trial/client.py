@@ -1,25 +1,23 @@
 """Replays a schedule against an engine: sends who has arrived, steps, stamps, reads."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from engines.protocol import Delivered, Int32Array, SamplingParams, StepEngine, StepOutput
+from engines.protocol import (
+    Delivered,
+    Int32Array,
+    RequestStream,
+    SamplingParams,
+    StepOutput,
+    WatchedEngine,
+)
 from harness.trial.arrivals import Arrivals, BetweenSteps, nanoseconds
 from harness.trial.clock import Clock, VirtualClock
 from harness.trial.conversations import Turns
 from harness.trial.recorder import Recorder
 from workloads.schedule import Schedule
-
-
-class RequestStream(Protocol):
-    """A request's own stream of outputs, as vLLM's `RequestOutputCollector`."""
-
-    def get_nowait(self) -> Any:
-        """What has come since it was last asked, or None."""
-        ...
-
 
 Streams = Callable[[int], RequestStream]
 """The stream of a request, by its number."""
@@ -36,7 +34,7 @@ class Client:
 
     def __init__(
         self,
-        engine: StepEngine,
+        engine: WatchedEngine,
         step: Callable[[], StepOutput],
         schedule: Schedule,
         clock: Clock,
@@ -195,7 +193,7 @@ def sampling_params(schedule: Schedule, most: int = 2**31 - 1) -> list[SamplingP
 
 
 def warm_up(
-    engine: StepEngine,
+    engine: WatchedEngine,
     schedule: Schedule,
     batch_size: int,
     num_steps: int = 8,

@@ -4,7 +4,7 @@ import gc
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from engines.protocol import Int64Array, StepEngine
+from engines.protocol import Int64Array, WatchedEngine
 from harness.collector import window
 from harness.collector.callers import CallerLog, CollectorCall
 from harness.collector.state import read_state
@@ -20,7 +20,7 @@ class _Heap(NamedTuple):
 class Leaks:
     """Leaves the steps alone and counts at both ends of the window, in this process."""
 
-    def __init__(self, engine: StepEngine, full_batch: int) -> None:
+    def __init__(self, engine: WatchedEngine, full_batch: int) -> None:
         self.step = engine.step
         self.calls: Sequence[CollectorCall] = ()
         self._role = engine.role

@@ -5,7 +5,7 @@ import tracemalloc
 
 import numpy as np
 
-from engines.protocol import Int64Array, StepEngine, StepOutput
+from engines.protocol import Int64Array, StepOutput, WatchedEngine
 from harness.trial.allocated_blocks import allocated_blocks
 from harness.trial.watch import StepLog, Watching
 
@@ -17,7 +17,7 @@ class Memory(Watching):
     the allocator is then what it needs. Raises ValueError where `tracemalloc` runs already.
     """
 
-    def __init__(self, engine: StepEngine, full_batch: int) -> None:
+    def __init__(self, engine: WatchedEngine, full_batch: int) -> None:
         if tracemalloc.is_tracing():
             raise ValueError(
                 "tracemalloc traces the engine's process already, so its memory cannot be "

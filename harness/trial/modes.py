@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engines.protocol import Int64Array, StepEngine, StepOutput
+from engines.protocol import Int64Array, StepOutput, WatchedEngine
 from gcbench.opcodes import OpcodeCounter, tracers
 from harness.trial.leaks import Leaks
 from harness.trial.memory import Memory
@@ -16,7 +16,7 @@ _TRACED_STEPS = 8
 class Unwatched(Watching):
     """The engine's own step: nothing between it and the client."""
 
-    def __init__(self, engine: StepEngine, full_batch: int) -> None:
+    def __init__(self, engine: WatchedEngine, full_batch: int) -> None:
         self.step = engine.step
 
     def results(self, num_rows: Int64Array) -> dict[str, float | None]:
@@ -30,7 +30,7 @@ class Opcodes(Watching):
     Raises ValueError where something else traces this process: counts would be wrong.
     """
 
-    def __init__(self, engine: StepEngine, full_batch: int) -> None:
+    def __init__(self, engine: WatchedEngine, full_batch: int) -> None:
         if others := tracers():
             raise ValueError(
                 f"{others[0]!r} traces the engine's process, so its bytecodes cannot be counted; "
@@ -74,7 +74,7 @@ class Mode:
     they decide nothing, and take longer to make than the trial.
     """
 
-    watch: Callable[[StepEngine, int], Watch]
+    watch: Callable[[WatchedEngine, int], Watch]
     probe: bool = False
     vary_phase: bool = False
     virtual_time: bool = True

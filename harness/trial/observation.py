@@ -22,9 +22,9 @@ class Observation(NamedTuple):
     """Everything recorded in one trial's window; nanoseconds.
 
     ``events`` and ``processes`` in the same order, one a process of the engine;
-    ``scheduler_stats`` as `StepEngine.scheduler_stats` names them, ``device_work`` as
-    `StepEngine.device_stats` does: the work of the window, and the ceilings. ``counts_lateness``:
-    whether the time by which modelled waits overran is in the stamps.
+    ``scheduler_stats`` as `WatchedEngine.scheduler_stats` names them, ``device_work`` as
+    `WatchedEngine.device_stats` does: the work of the window, and the ceilings.
+    ``counts_lateness``: whether the time by which modelled waits overran is in the stamps.
     """
 
     schedule: Schedule
@@ -82,6 +82,6 @@ class Observation(NamedTuple):
 
 
 def device_work(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
-    """What a device did between two answers of `StepEngine.device_stats`, and its ceilings."""
+    """What a device did between two answers of `WatchedEngine.device_stats`, and its ceilings."""
     done = ("bytes", "flops")
     return {name: value - before[name] if name in done else value for name, value in after.items()}

@@ -17,12 +17,15 @@ from engines.protocol import (
     EngineClass,
     EngineDeadError,
     EngineProcess,
+    HasStreams,
+    MakesText,
     ReadsBack,
     Setting,
-    StepEngine,
+    WatchedEngine,
 )
 from engines.registry import ENGINES
 from gcbench.die_with_parent import die_with_parent
+from harness.axes import Cell
 from harness.collector import heap, window
 from harness.collector.on_wait import busy_hook
 from harness.collector.probe import Events
@@ -30,7 +33,7 @@ from harness.collector.result import ProcessResult
 from harness.files import StoreError, writing
 from harness.trial.answers import Answers
 from harness.trial.arrivals import comes_by_itself
-from harness.trial.client import Client, warm_up
+from harness.trial.client import Client, Streams, warm_up
 from harness.trial.clock import PausedClock, RealClock, VirtualClock
 from harness.trial.compute_metrics import compute_metrics
 from harness.trial.engine_config import engine_config
@@ -100,7 +103,18 @@ def _schedule(trial: Trial) -> Schedule:
     return schedule
 
 
-def _abandon(engine: StepEngine, client: Client, watch: Watch) -> None:
+def _readers(
+    engine: WatchedEngine, cell: Cell
+) -> tuple[Streams | None, Callable[[int], str] | None]:
+    """Where outputs and texts are read; an engine that has none of them refuses the axis."""
+    has_streams, has_text = cell.request_streams != "none", cell.detokenizer != "none"
+    return (
+        engine.request_stream if has_streams and isinstance(engine, HasStreams) else None,
+        engine.output_text if has_text and isinstance(engine, MakesText) else None,
+    )
+
+
+def _abandon(engine: WatchedEngine, client: Client, watch: Watch) -> None:
     """End what is left unserved; from here on no process counts."""
     # The built-in engine's worker process does not answer while a step is under way. That step is
     # the window's, and the worker is asked for no other.
@@ -121,8 +135,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
     cell, mode = trial.cell, MODES[trial.mode]
     engine_class: EngineClass = ENGINES.load(cell.engine)
     engine = engine_class(config := engine_config(cell, schedule))
-    answering: Any = engine  # an engine that has no streams, or no text, refuses the axis
-    streams = answering.request_stream if cell.request_streams != "none" else None
+    streams, output_text = _readers(engine, cell)
     # Between slices time stands still, and no other process would know.
     is_real_time = not mode.virtual_time and not trial.slice_steps
     sender: Sender | None = None
@@ -142,7 +155,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         client = Client(
             engine, watch.step, schedule, clock,
             arrivals=sender, streams=streams,
-            output_text=None if cell.detokenizer == "none" else answering.output_text,
+            output_text=output_text,
             waited_ns=run_queue.waited_ns,
         )  # fmt: skip
         answers = Answers(client)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.protocol import PHASES, Delivered, Int64Array, StepEngine, StepOutput
+from engines.protocol import PHASES, Delivered, Int64Array, StepOutput, WatchedEngine
 
 _STAMPS = len(PHASES) + 1
 STEP_COLUMNS = (
@@ -79,7 +79,7 @@ class Recorder:
 
     def step(
         self,
-        engine: StepEngine,
+        engine: WatchedEngine,
         output: StepOutput,
         now_ns: int,
         in_flight: int,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engines.protocol import StepEngine
+from engines.protocol import WatchedEngine
 from gcbench.opcodes import OpcodeCounter
 from harness.collector.state import restore, snapshot
 from harness.trial.client import Streams, sampling_params, take
@@ -89,7 +89,7 @@ _Call = Callable[..., Any]
 class _Visitors:
     """Requests of no one's, a few at a time on an engine that has no others."""
 
-    def __init__(self, engine: StepEngine, schedule: Schedule, streams: Streams | None) -> None:
+    def __init__(self, engine: WatchedEngine, schedule: Schedule, streams: Streams | None) -> None:
         self._engine = engine
         self._schedule = schedule
         self._streams = streams
@@ -153,7 +153,7 @@ class _Visitors:
 
 
 def request_costs(
-    engine: StepEngine, schedule: Schedule, batch_size: int, streams: Streams | None = None
+    engine: WatchedEngine, schedule: Schedule, batch_size: int, streams: Streams | None = None
 ) -> dict[str, float | None]:
     """Bytecodes and allocations per request that is added, served and aborted.
 
