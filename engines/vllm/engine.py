@@ -51,12 +51,14 @@ class VllmEngine:
         self._control = Control(self._folder)
         self._outputs = Outputs()
         self._device = self._device_log.read()
+        self._processing_ns = 0
         self._is_remote = config.engine_core == "process"
         HERE.role = "frontend" if self._is_remote else "engine"
         HERE.clock = time.perf_counter_ns
         HERE.while_device_busy = None
         try:
             self._engine = self._start(config)
+            self._time_output_processing()
             self._control.wait_for(self._other_roles(config))
             if self._is_remote:
                 self._control.when_ended("engine", self._wake())
@@ -88,6 +90,19 @@ class VllmEngine:
                 return LLMEngine.from_engine_args(EngineArgs(**arguments))
         except ValueError as error:
             raise ValueError(f"vLLM refuses: {_in_a_line(error)}") from None
+
+    def _time_output_processing(self) -> None:
+        """Have the front end's output processor say how long it took; vLLM calls it by itself."""
+        processor = self._engine.output_processor
+        process_outputs = processor.process_outputs
+
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            began = time.perf_counter_ns()
+            processed = process_outputs(*args, **kwargs)
+            self._processing_ns += time.perf_counter_ns() - began
+            return processed
+
+        processor.process_outputs = timed
 
     def _wake(self) -> Callable[[], object]:
         """What ends the wait for an engine core that was killed: vLLM's client waits on."""
@@ -177,6 +192,7 @@ class VllmEngine:
         """One step of vLLM; what its front end makes of it."""
         stamps = HERE.phase_stamps
         stamps[:] = [HERE.clock()] * len(stamps)
+        self._processing_ns = 0
         try:
             request_outputs = self._engine.step()
         except Exception as error:
@@ -187,6 +203,7 @@ class VllmEngine:
         now = self._device
         return self._outputs.take(
             request_outputs,
+            self._processing_ns,
             device_ns=now.device_ns - before.device_ns,
             late_ns=now.late_ns - before.late_ns,
             device_seconds=(now.modelled_ns - before.modelled_ns) / 1e9,

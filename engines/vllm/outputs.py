@@ -19,8 +19,10 @@ class Outputs:
         """Start a request's output."""
         self._tokens[request_index] = []
 
-    def take(self, request_outputs: list[Any], **device: Any) -> StepOutput:
-        """A step's outputs as columns; ``device`` are the fields that its device fills."""
+    def take(self, request_outputs: list[Any], processing_ns: int, **device: Any) -> StepOutput:
+        """A step's outputs as columns; ``processing_ns``: how long vLLM's output processor took;
+        ``device`` are the fields that its device fills.
+        """
         request_index: list[int] = []
         num_tokens: list[int] = []
         finished: list[int] = []
@@ -41,6 +43,7 @@ class Outputs:
             request_outputs,
             np.array(finished, np.int64),
             np.array(reasons, np.int8),
+            processing_ns,
         )
         return StepOutput((delivered,), **device)
 

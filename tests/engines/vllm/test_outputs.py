@@ -39,7 +39,7 @@ def test_columns_and_tokens_are_those_of_a_plain_loop(random):
             if reason:
                 ended.append((index, NAMES[reason]))
                 running.remove(index)
-        output = outputs.take(made, device_ns=step, late_ns=1, device_seconds=0.5)
+        output = outputs.take(made, 7, device_ns=step, late_ns=1, device_seconds=0.5)
         (taken,) = output.delivered
         rows = [(int(each.request_id), len(each.outputs[0].token_ids)) for each in made]
         columns = zip(taken.request_index.tolist(), taken.num_tokens.tolist(), strict=True)
@@ -62,7 +62,7 @@ def test_columns_and_tokens_are_those_of_a_plain_loop(random):
 def test_what_was_read_is_forgotten():
     outputs = Outputs()
     outputs.admit(3)
-    outputs.take([request_output(3, [7, 8], "length")])
+    outputs.take([request_output(3, [7, 8], "length")], 0)
     assert outputs.pop(3).tolist() == [7, 8]
     with pytest.raises(KeyError):
         outputs.pop(3)
@@ -72,4 +72,4 @@ def test_a_reason_that_is_not_known_is_named_with_its_request():
     outputs = Outputs()
     outputs.admit(3)
     with pytest.raises(ValueError, match="request 3 with 'error'; expected stop, length, abort"):
-        outputs.take([request_output(3, [7], "error")])
+        outputs.take([request_output(3, [7], "error")], 0)
