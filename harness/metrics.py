@@ -95,6 +95,9 @@ _TABLE = (
     Metric("output_processing_per_step", "s", "lower", "timing", "timing",
            "time to make the outputs, find stop strings and end requests, wherever that is done, "
            "mean per step", "docs/output-processing.md"),
+    Metric("output_processing_share", "share of wall", "lower", "timing", "timing",
+           "the same time / the measured window: what could be gained where all of it were done "
+           "while the device works", "docs/output-processing.md"),
     Metric("host_time_per_step", "s", "lower", "timing", "timing",
            "time that a step takes its caller, less the time blocked on the device and, on an "
            "exact cell, the time in which another program had the core, mean per step",

@@ -3,11 +3,11 @@
 from typing import Any
 
 import click
-from rich.console import Console
 
-from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, wait_quiet_option, workload_options
+from harness.cli.parts import Compared, compare_parts, exit_code, say_how_to_go_on
 from harness.cli.session import Session
+from harness.experiment.experiment_file import load
 from harness.experiment.plan import counting_modes
 from harness.experiment.rounds import Precision
 from harness.report.conclusion import conclude
@@ -25,6 +25,8 @@ Examples:
       until each interval is within 1 %, or the budget is spent
   gcbench compare --representation list_of_lists,flat_arrays --worker process --phases
       across a process boundary, each step broken down
+  gcbench compare --experiment output-processing --rounds 3
+      an experiment that comes as a file: several grids, one table, published figures beside it
 """
 
 _COUNTING: tuple[Mode, ...] = (
@@ -40,6 +42,12 @@ _COUNTING: tuple[Mode, ...] = (
     heap_objects=[700_000],
 )
 @workload_options
+@click.option(
+    "--experiment",
+    default="",
+    metavar="NAME|FILE",
+    help="Run the parts of a file, see `gcbench list experiments`; other flags replace its own.",
+)
 @click.option("--rounds", default=7, show_default=True, help="Interleaved rounds; 7 for a verdict.")
 @click.option("--baseline", default="", metavar="AXIS=VALUE", help="Baseline; the first cell else.")
 @click.option(
@@ -77,40 +85,36 @@ _COUNTING: tuple[Mode, ...] = (
 @wait_quiet_option
 @run_options
 @click.pass_context
-def compare(
-    ctx: click.Context,
-    /,
-    *,
-    phases: bool,
-    fail_on: str | None,
-    until_precise: float,
-    budget: float,
-    tolerance: float,
-    counting: bool,
-    **flags: Any,
-) -> None:
+def compare(ctx: click.Context, /, *, experiment: str, **flags: Any) -> None:
     """Compare cells of a grid: every axis takes a comma-separated list, and lists cross.
 
     The first cell is the baseline. Each trial runs in a fresh interpreter; rounds interleave the
     cells, so that a drift of the machine meets all of them.
     """
-    session = Session(flags)
-    cells = session.grid.cells
-    modes = counting_modes(cells, _COUNTING) if counting else []
-    plan = session.plan(cells, counting=modes, tolerance=tolerance / 100, **flags)
-    ran = session.run(plan, Precision(until_precise / 100, budget))
-    result = session.summarise(ran)
+    if experiment:
+        ctx.exit(compare_parts(ctx, load(experiment), _measure))
+    fail_on, phases = flags["fail_on"], flags.pop("phases")
+    compared = _measure(flags)
+    session, result = compared.session, compared.result
     try:
         session.write_json(result)
     finally:
         if session.shows_tables:
-            conclusions = [] if ran.is_interrupted else conclude(result)
+            conclusions = conclude(result) if result.is_complete else []
             experiment_tables(result, make_console(), phases=phases, conclusions=conclusions)
-    if ran.is_interrupted:
-        words = f"interrupted, incomplete; go on with the same command and --resume {plan.name}"
-        Console(stderr=True).print(words, highlight=False, soft_wrap=True)
-        ctx.exit(ExitCode.INTERRUPTED)
-    if not any(cell.samples for cell in result.cells):
-        ctx.exit(ExitCode.NOT_MEASURED)
-    if fail_on and any(comparison.verdict == fail_on for comparison in result.comparisons):
-        ctx.exit(ExitCode.WORSE)
+    if not result.is_complete:
+        say_how_to_go_on(result.name)
+    ctx.exit(exit_code([result], fail_on))
+
+
+def _measure(flags: dict[str, Any], name: str = "") -> Compared:
+    """Run a comparison as the flags have it, and sum it up."""
+    flags = dict(flags)
+    precise = Precision(flags.pop("until_precise") / 100, flags.pop("budget"))
+    counting, tolerance = flags.pop("counting"), flags.pop("tolerance") / 100
+    del flags["fail_on"]
+    session = Session(flags)
+    cells = session.grid.cells
+    modes = counting_modes(cells, _COUNTING) if counting else []
+    plan = session.plan(cells, counting=modes, tolerance=tolerance, name=name, **flags)
+    return Compared(session, session.summarise(session.run(plan, precise)))

@@ -10,6 +10,7 @@ from engines.builtin.device.profile import load_profile, shipped_profiles
 from engines.model_configs import shipped_models
 from engines.registry import ENGINES, Registry
 from harness.collector.policy import DESCRIPTIONS
+from harness.experiment import experiment_file
 from harness.metrics import METRICS
 from harness.report.lists import list_table
 from harness.report.terminal import make_console
@@ -42,6 +43,11 @@ def _workloads() -> Rows:
     return [("workload", name, catalog.load(name).reason) for name in catalog.names()]
 
 
+def _experiments() -> Rows:
+    names = experiment_file.names()
+    return [("experiment", name, experiment_file.load(name).question) for name in names]
+
+
 def _profiles() -> Rows:
     return [("device profile", name, load_profile(name).source) for name in shipped_profiles()]
 
@@ -60,6 +66,7 @@ def _metrics() -> Rows:
 
 _KINDS: dict[str, Callable[[], Rows]] = {
     "workloads": _workloads,
+    "experiments": _experiments,
     "engines": _registered(ENGINES),
     "devices": _registered(registries.DEVICES),
     "models": _models,

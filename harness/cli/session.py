@@ -84,12 +84,14 @@ class Session:
         baseline: str = "",
         tolerance: float = 0.02,
         resume: str = "",
+        name: str = "",
         counting: Sequence[Mode] = (),
         repeats: int = 1,
     ) -> Plan:
         """A plan over the cells, made once the machine is quiet where that was asked for.
 
-        Raises ValueError where the flags contradict the cells, BusyMachineError as `look_around`.
+        ``name``: of a new experiment, where it is not made of the time and the workload. Raises
+        ValueError where the flags contradict the cells, BusyMachineError as `look_around`.
         """
         if rounds < 1:
             raise ValueError(f"--rounds {rounds}: must be at least 1")
@@ -110,7 +112,7 @@ class Session:
         )
         self.look_around()
         return Plan(
-            name=resume or runner.new_name(next(iter(runner.schedules))),
+            name=resume or name or runner.new_name(next(iter(runner.schedules))),
             cells=cells,
             schedules=runner.schedule_hashes,
             baselines=chosen,

@@ -134,6 +134,7 @@ def _steps(seen: Observation) -> Values:
         "host_time_per_request_step": host / max(1, int(rows.sum())),
         "gc_attributed_gaps": _attributed(seen, length),
         "output_processing_per_step": processing / len(length) if processing else None,
+        "output_processing_share": processing / (seen.window_ns / 1e9) if processing else None,
     }
 
 

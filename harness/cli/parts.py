@@ -1,0 +1,138 @@
+"""``gcbench compare --experiment``: the parts of a file, one comparison after the other."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import click
+from click.core import ParameterSource
+from rich.console import Console
+
+from engines.nearest import nearest
+from harness.cli.exit_codes import ExitCode
+from harness.cli.session import Session, checked
+from harness.experiment.experiment_file import ExperimentFile, FilePart, PartResult, PartsResult
+from harness.experiment.result import ExperimentResult
+from harness.experiment.store import new_name, write_json
+from harness.report.conclusion import conclude
+from harness.report.header import header
+from harness.report.parts import parts_table
+from harness.report.summary import failure_lines
+from harness.report.terminal import make_console, print_lines, print_pairs, print_table
+
+_OF_THE_WHOLE = ("experiment", "json_path", "output", "resume", "phases", "fail_on", "quiet")
+"""What the command line says of a file's run, and no part by itself."""
+
+
+_OF_ALL_PARTS = ("machine", "interpreter", "command")
+"""What the reports of the parts have in common, by its label."""
+
+
+class Compared(NamedTuple):
+    """A comparison that has been run."""
+
+    session: Session
+    result: ExperimentResult
+
+
+class Measure(Protocol):
+    """Runs the comparison that flags describe, as an experiment of a ``name``."""
+
+    def __call__(self, flags: dict[str, Any], name: str) -> Compared:
+        """Raises ValueError for what cannot be run."""
+        ...
+
+
+def exit_code(results: Sequence[ExperimentResult], fail_on: str | None) -> ExitCode:
+    """What comparisons come to."""
+    if not all(result.is_complete for result in results):
+        return ExitCode.INTERRUPTED
+    if not any(cell.samples for result in results for cell in result.cells):
+        return ExitCode.NOT_MEASURED
+    verdicts = (each.verdict for result in results for each in result.comparisons)
+    return ExitCode.WORSE if fail_on in verdicts else ExitCode.MEASURED
+
+
+def say_how_to_go_on(name: str) -> None:
+    """What to do after Ctrl-C."""
+    words = f"interrupted, incomplete; go on with the same command and --resume {name}"
+    Console(stderr=True).print(words, highlight=False, soft_wrap=True)
+
+
+def compare_parts(ctx: click.Context, file: ExperimentFile, measure: Measure) -> ExitCode:
+    """Run every part, as far as they go, and print the table of them all.
+
+    Raises ValueError for a part that cannot be run, before the first is.
+    """
+    of_parts = [_flags(ctx, file, part) for part in file.parts]
+    whole = {name: ctx.params[name] for name in _OF_THE_WHOLE}
+    json_path = checked(whole["json_path"], "--json")
+    output: Path = whole["output"]
+    for flags in of_parts:
+        Session(_grid_alone(flags))
+    name = whole["resume"] or new_name(output, file.name)
+    done: list[PartResult] = []
+    for number, (part, flags) in enumerate(zip(file.parts, of_parts, strict=True), 1):
+        own = f"{name}.{number}"
+        if (output / own / "plan.json").exists():
+            flags["resume"] = own
+        if not whole["quiet"]:
+            Console(stderr=True).print(f"part {number} of {len(of_parts)}: {part.title}")
+        result = measure(flags, own).result
+        done.append(PartResult(title=part.title, published=part.published, result=result))
+        if not result.is_complete:
+            break
+    results = [part.result for part in done]
+    is_complete = len(done) == len(of_parts) and results[-1].is_complete
+    if json_path:
+        write_json(json_path, PartsResult(
+            name=name, question=file.question, parts=done, is_complete=is_complete
+        ))  # fmt: skip
+    if not whole["quiet"] and json_path != "-":
+        _show(file, done)
+    if not is_complete:
+        say_how_to_go_on(name)
+    return exit_code(results, whole["fail_on"])
+
+
+def _flags(ctx: click.Context, file: ExperimentFile, part: FilePart) -> dict[str, Any]:
+    """Those of a part: the file's, its own, and before both what the command line gives."""
+    asked = file.flags | part.flags
+    known = {param.name: param for param in ctx.command.params}
+    defaults: dict[str, Any] = {}
+    for flag, value in asked.items():
+        name = flag.replace("-", "_")
+        if name not in known or name in _OF_THE_WHOLE:
+            near = ", ".join(nearest(flag, [each for each in known if each]))
+            raise ValueError(f"{file.name}, {part.title}: no flag {flag!r}; nearest: {near}")
+        is_list = isinstance(value, list) and not known[name].multiple
+        defaults[name] = ",".join(map(str, value)) if is_list else value
+    try:
+        own = ctx.command.make_context(ctx.info_name, [], ctx.parent, default_map=defaults)
+    except click.UsageError as error:
+        raise ValueError(f"{file.name}, {part.title}: {error.format_message()}") from None
+    given = {
+        name: value
+        for name, value in ctx.params.items()
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    flags = own.params | given | {"json_path": None, "resume": ""}
+    return {name: value for name, value in flags.items() if name not in ("experiment", "phases")}
+
+
+def _grid_alone(flags: dict[str, Any]) -> dict[str, Any]:
+    """What `Session` takes of them, a copy."""
+    others = {"rounds", "baseline", "decide", "tolerance", "until_precise", "budget", "counting",
+              "resume", "fail_on"}  # fmt: skip
+    return {name: value for name, value in flags.items() if name not in others}
+
+
+def _show(file: ExperimentFile, done: Sequence[PartResult]) -> None:
+    console = make_console()
+    said = [dict(header(part.result)) for part in done]
+    print_pairs([(label, said[0][label]) for label in _OF_ALL_PARTS if label in said[0]], console)
+    print_table(parts_table(file, done), console)
+    for part, words in zip(done, said, strict=True):
+        attention = [words["attention"]] if "attention" in words else []
+        lines = [*attention, *failure_lines(part.result), *part.result.notes]
+        print_lines(part.title, [*lines, *conclude(part.result)], console)

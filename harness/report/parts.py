@@ -1,0 +1,76 @@
+"""The table of an experiment's file: part below part, with what others have published."""
+
+from collections.abc import Sequence
+
+from harness import format as fmt
+from harness.experiment.experiment_file import Column, ExperimentFile, PartResult
+from harness.experiment.result import CellResult, Comparison, ExperimentResult
+from harness.metrics import METRICS
+from harness.report.summary import VERDICTS, median, on_device
+from harness.report.table import PlainTable, Row
+
+_SCALE = {"s": 1.0, "ms": 1e3, "µs": 1e6}
+
+
+def parts_table(file: ExperimentFile, parts: Sequence[PartResult]) -> PlainTable:
+    """A group of rows a part: its title, its cells, what others have published."""
+    units = (_heading(column) for column in file.columns)
+    return PlainTable(file.question, ("", *units), [_rows(file, part) for part in parts], file.note)
+
+
+def _heading(column: Column) -> str:
+    is_time = METRICS[column.metric].unit == "s" and column.shows != "change"
+    return f"{column.title}\n{column.unit}" if is_time else column.title
+
+
+def _rows(file: ExperimentFile, part: PartResult) -> list[Row]:
+    cells, result = part.result.cells, part.result
+    nothing = ("",) * len(file.columns)
+    modelled = " (modelled)" if on_device(cells) else ""
+    title: Row = (part.title + modelled, *nothing)
+    own = [
+        (f"  {cell.id}", *(_figure(column, cell, result) for column in file.columns))
+        for cell in cells
+    ]
+    others = [
+        (f"  {each.source}", *(each.figures.get(column.title, "") for column in file.columns))
+        for each in part.published
+    ]
+    return [title, *own, *others]
+
+
+def _figure(column: Column, cell: CellResult, result: ExperimentResult) -> str:
+    match column.shows:
+        case "value":
+            return _with_unit(column, median(cell, column.metric))
+        case "baseline":
+            cells = {each.id: each for each in result.cells}
+            found = _comparison(column, cell, result)
+            value = median(cells[found.baseline], column.metric) if found else None
+            return fmt.MISSING if value is None else _with_unit(column, -value)
+        case "change":
+            found = _comparison(column, cell, result)
+            return fmt.MISSING if found is None else _change(found)
+
+
+def _comparison(column: Column, cell: CellResult, result: ExperimentResult) -> Comparison | None:
+    """With the baseline; None of a baseline itself, and of a metric that does not decide."""
+    of_cell = (each for each in result.comparisons if each.candidate == cell.id)
+    metrics = {column.metric} if column.shows == "change" else set(METRICS)
+    return next((each for each in of_cell if each.metric in metrics), None)
+
+
+def _change(comparison: Comparison) -> str:
+    low, high = comparison.ci95
+    reach = fmt.percent((high - low) / 2).removesuffix(" %")
+    sign = VERDICTS[comparison.verdict][0]
+    return f"{sign} {fmt.percent(comparison.ratio - 1, signed=True)} ±{reach}"
+
+
+def _with_unit(column: Column, value: float | None) -> str:
+    unit = METRICS[column.metric].unit
+    if unit == "s":
+        return fmt.number(None if value is None else value * _SCALE[column.unit])
+    if unit.startswith("share"):
+        return fmt.percent(value, signed=column.shows == "baseline")
+    return fmt.number(value)

@@ -1,0 +1,170 @@
+"""`gcbench compare --experiment`: parts of a file, one table, published figures beside it."""
+
+import json
+import re
+from textwrap import dedent
+
+import pytest
+from small import answer
+
+from harness.cli.main import main
+from harness.experiment import experiment_file
+from harness.experiment.experiment_file import SCHEMA
+
+FILE = """
+    question = "Does it cost anything?"
+    note = "change: of the host time"
+
+    [flags]
+    device = "null"
+    num-requests = 8
+    output-lens = "12"
+    representation = "list_of_lists"
+    delivery = "per_request"
+    gc = ["default", "disabled"]
+    heap-objects = 0
+    counting = false
+    rounds = 3
+
+    [[columns]]
+    title = "host"
+    metric = "host_time_per_step"
+
+    [[columns]]
+    title = "expected"
+    metric = "gc_pause_share"
+    shows = "baseline"
+
+    [[columns]]
+    title = "change"
+    metric = "host_time_per_step"
+    shows = "change"
+
+    [[parts]]
+    title = "two at a time"
+    flags = { batch-size = 2 }
+    published = [{ source = "somebody", figures = { host = "7", change = "-3 %" } }]
+
+    [[parts]]
+    title = "four at a time"
+    flags = { batch-size = 4 }
+"""
+
+
+class Machine:
+    """Without its collector a cell takes 0.8 of the time; ``interrupt_at``: at which trial."""
+
+    def __init__(self, interrupt_at: int = 0) -> None:
+        self.interrupt_at, self.asked = interrupt_at, []
+
+    def batch_size(self, cells):
+        return 1
+
+    def run(self, trials):
+        for trial in trials:
+            self.asked.append(trial)
+            if len(self.asked) == self.interrupt_at:
+                raise KeyboardInterrupt
+            seconds = trial.cell.batch_size * (1e-3 if trial.cell.gc == "default" else 0.8e-3)
+            yield answer(trial, {"host_time_per_step": seconds, "gc_pause_share": 0.25})
+
+
+@pytest.fixture
+def compare(tmp_path, capsys):
+    """Run a file's experiment: status, what it printed, what it said of errors."""
+    path = tmp_path / "mine.toml"
+    path.write_text(dedent(FILE))
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        words = ["compare", "--experiment", str(path), "--output", str(tmp_path / "runs")]
+        status = main([*words, *arguments], lambda _timeout: call.machine)
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    call.machine, call.path = Machine(), path
+    return call
+
+
+def test_parts_stand_in_one_table_beside_what_others_have_published(compare, tmp_path):
+    status, out, err = compare("--json", str(tmp_path / "answer.json"))
+    assert status == 0
+    rows = [line.split() for line in out.splitlines()]
+    assert ["two", "at", "a", "time"] in rows
+    assert ["default", "2.00", "–", "–"] in rows
+    assert ["disabled", "1.60", "-25.0", "%", "▲", "-20.0", "%", "±0.0"] in rows
+    assert ["somebody", "7", "-3", "%"] in rows
+    assert ["default", "4.00", "–", "–"] in rows
+    assert "part 2 of 2: four at a time" in err
+    assert max(map(len, out.splitlines())) <= 100
+    said = json.loads((tmp_path / "answer.json").read_text())
+    assert (said["schema"], said["is_complete"]) == (SCHEMA, True)
+    assert [part["title"] for part in said["parts"]] == ["two at a time", "four at a time"]
+    assert [part["result"]["tolerance"] for part in said["parts"]] == [0.02, 0.02]
+    names = {part["result"]["name"] for part in said["parts"]}
+    assert names == {f"{said['name']}.1", f"{said['name']}.2"}
+    assert names < {folder.name for folder in (tmp_path / "runs").iterdir()}
+
+
+def test_the_command_line_goes_before_the_file(compare):
+    assert compare("--gc", "default,freeze", "--rounds", "4", "--quiet")[0] == 0
+    assert {trial.cell.gc for trial in compare.machine.asked} == {"default", "freeze"}
+    assert {trial.cell.batch_size for trial in compare.machine.asked} == {2, 4}
+    assert len({trial.seed for trial in compare.machine.asked if trial.mode == "timing"}) >= 4
+
+
+@pytest.mark.parametrize("moment", [2, 5, 10, 13])
+def test_an_interrupted_experiment_goes_on_in_its_part(compare, tmp_path, moment):
+    compare.machine = Machine(interrupt_at=moment)
+    status, out, err = compare("--json", str(tmp_path / "answer.json"))
+    assert status == 130
+    assert not json.loads((tmp_path / "answer.json").read_text())["is_complete"]
+    (name,) = re.findall(r"--resume\s+(\S+)", err)
+    compare.machine = Machine()
+    status, out, _ = compare("--resume", name, "--json", str(tmp_path / "answer.json"))
+    assert status == 0
+    assert json.loads((tmp_path / "answer.json").read_text())["is_complete"]
+    assert "▲ -20.0 %" in out
+    whole = len(list((tmp_path / "runs").glob("*/trials/*.json")))
+    assert whole == 12
+    assert len(compare.machine.asked) < 16, "what had ended was not run again"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("gc = [", "gcc = [", "no flag 'gcc'; nearest: gc"),
+        ('"two at a time"', '"four at a time"', "two are called 'four at a time'"),
+        ("host_time_per_step", "host_time_per_stp", "nearest: host_time_per_step"),
+        ('host = "7"', 'hots = "7"', "no column 'hots'; nearest: host"),
+        ("batch-size = 2", 'batch-size = "many"', "'many' must be whole numbers"),
+        ("batch-size = 4", "batch-size = 0", "--batch-size 0: must be 1 or more"),
+        ('shows = "change"', 'shows = "chance"', "Invalid enum value 'chance'"),
+        ("question =", "queston =", "unknown field `queston`"),
+        ("[[parts]]", "[[parts", "not TOML"),
+        ("rounds = 3", 'output = "x"', "no flag 'output'"),
+    ],
+)
+def test_a_mistake_in_a_file_is_said_in_a_sentence_before_anything_runs(
+    compare, before, after, words
+):
+    compare.path.write_text(compare.path.read_text().replace(before, after, 1))
+    status, out, err = compare()
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
+    assert words in line
+    assert "mine" in line
+    assert compare.machine.asked == []
+
+
+def test_an_unknown_experiment_is_named_with_its_nearest(capsys):
+    assert main(["compare", "--experiment", "output-procesing"]) == 2
+    assert "nearest: output-processing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", experiment_file.names())
+def test_what_comes_with_the_package_can_be_run(name, tmp_path, capsys):
+    """By the parts' grids; a machine that answers nothing is enough."""
+    machine = Machine(interrupt_at=1)
+    words = ["compare", "--experiment", name, "--output", str(tmp_path), "--quiet"]
+    assert main(words, lambda _timeout: machine) == 130
+    assert "Invalid" not in capsys.readouterr().err
