@@ -49,8 +49,8 @@ def exit_code(results: Sequence[ExperimentResult], fail_on: str | None) -> ExitC
         return ExitCode.INTERRUPTED
     if not any(cell.samples for result in results for cell in result.cells):
         return ExitCode.NOT_MEASURED
-    verdicts = (each.verdict for result in results for each in result.comparisons)
-    return ExitCode.WORSE if fail_on in verdicts else ExitCode.MEASURED
+    verdicts = [each.verdict for result in results for each in result.comparisons]
+    return ExitCode.WORSE if fail_on and fail_on in verdicts else ExitCode.MEASURED
 
 
 def say_how_to_go_on(name: str) -> None:
@@ -68,8 +68,11 @@ def compare_parts(ctx: click.Context, file: ExperimentFile, measure: Measure) ->
     whole = {name: ctx.params[name] for name in _OF_THE_WHOLE}
     json_path = checked(whole["json_path"], "--json")
     output: Path = whole["output"]
-    for flags in of_parts:
-        Session(_grid_alone(flags))
+    for part, flags in zip(file.parts, of_parts, strict=True):
+        try:
+            Session(_grid_alone(flags))
+        except ValueError as error:
+            raise ValueError(f"{file.name}, {part.title}: {error}") from None
     name = whole["resume"] or new_name(output, file.name)
     done: list[PartResult] = []
     for number, (part, flags) in enumerate(zip(file.parts, of_parts, strict=True), 1):

@@ -71,6 +71,7 @@ def test_what_is_sampled_behind_a_stop_is_surplus_and_given_to_nobody(mode):
     )
     for engine in (one, many):
         serve(engine, 40, 40, 40, 40, stop_token_ids=stops)
+        engine.shutdown()
     tokens = [[engine.output_token_ids(i).tolist() for i in range(4)] for engine in (one, many)]
     assert tokens[0] == tokens[1]
     surplus = [engine.scheduler_stats()["num_surplus_tokens"] for engine in (one, many)]

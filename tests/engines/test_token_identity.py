@@ -109,7 +109,7 @@ def test_modes_agree_on_the_order_where_nobody_waits(random):
 
 def test_drawn_requests_end_in_every_way_wait_share_and_are_preempted():
     reasons, waits, preemptions, hits = set(), 0, 0, 0
-    for seed in range(60):
+    for seed in range(150):
         random = Random(seed)
         config = draw_config(random)
         requests = draw_requests(random, config)

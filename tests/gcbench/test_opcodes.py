@@ -290,10 +290,10 @@ def figures(statements: list[str]) -> tuple[int, int]:
     body = ["def step():", " kept = []", " kept.append({1})", *[f" {each}" for each in statements]]
     namespace: dict[str, Any] = {"made": made, "started": started}
     exec("\n".join([*body, " return kept"]), namespace)
-    cost = measure_call(namespace["step"], 1)
-    assert cost.allocations is not None
-    assert cost.peak is not None
-    return cost.allocations, cost.peak
+    # A thread that pytest-xdist keeps in this process allocates now and then.
+    costs = [measure_call(namespace["step"], 1) for _ in range(3)]
+    allocations, peaks = zip(*((cost.allocations, cost.peak) for cost in costs), strict=True)
+    return min(filter(None, allocations)), min(filter(None, peaks))
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from engines.builtin.device import StepHandle
 from engines.builtin.logprobs import DeviceLogprobs
 from engines.builtin.representations import PLACEHOLDER_TOKEN_ID
 from engines.builtin.worker import NOBODY, SchedulerOutput
-from engines.protocol import Int64Array
+from engines.protocol import Int32Array, Int64Array
 
 _NO_BLOCKS = np.empty(0, np.int32)
 
@@ -41,7 +41,7 @@ def passes(scheduled: SchedulerOutput) -> Iterator[tuple[Int64Array, SchedulerOu
 class JoinedPasses:
     """A `StepHandle` of several: a column of its tokens is a pass."""
 
-    num_tokens = None  # nobody asks: every pass has told the runner its own
+    num_tokens: Int32Array | None = None  # nobody asks: each pass has told the runner its own
 
     def __init__(self, parts: Sequence[Pass], num_reqs: int, width: int) -> None:
         self._parts = parts

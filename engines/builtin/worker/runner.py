@@ -1,5 +1,6 @@
 """The model runner: keeps each request's state, runs the device, hands the tokens over."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -62,7 +63,9 @@ class Runner:
             self._num_prefill[new.rows] = [len(token_ids) for token_ids in new.token_ids]
         if len(scheduled.block_ids):
             self._block_table[scheduled.block_rows, scheduled.block_positions] = scheduled.block_ids
-        launch = self._launch_pass if self._most_steps == 1 else self._launch_several
+        launch: Callable[[SchedulerOutput], StepHandle] = self._launch_pass
+        if self._most_steps > 1:
+            launch = self._launch_several
         return LaunchedStep(launch(scheduled), scheduled.rows, scheduled.samples is None)
 
     def _launch_several(self, scheduled: SchedulerOutput) -> JoinedPasses:

@@ -24,7 +24,7 @@ FILE = """
     gc = ["default", "disabled"]
     heap-objects = 0
     counting = false
-    rounds = 3
+    rounds = 7
 
     [[columns]]
     title = "host"
@@ -91,7 +91,7 @@ def test_parts_stand_in_one_table_beside_what_others_have_published(compare, tmp
     rows = [line.split() for line in out.splitlines()]
     assert ["two", "at", "a", "time"] in rows
     assert ["default", "2.00", "–", "–"] in rows
-    assert ["disabled", "1.60", "-25.0", "%", "▲", "-20.0", "%", "±0.0"] in rows
+    assert ["disabled", "1.60", "-25.0", "%", "▲", "-20.0", "%", "±0.00"] in rows
     assert ["somebody", "7", "-3", "%"] in rows
     assert ["default", "4.00", "–", "–"] in rows
     assert "part 2 of 2: four at a time" in err
@@ -106,27 +106,28 @@ def test_parts_stand_in_one_table_beside_what_others_have_published(compare, tmp
 
 
 def test_the_command_line_goes_before_the_file(compare):
-    assert compare("--gc", "default,freeze", "--rounds", "4", "--quiet")[0] == 0
+    assert compare("--gc", "default,freeze", "--rounds", "3", "--quiet")[0] == 0
     assert {trial.cell.gc for trial in compare.machine.asked} == {"default", "freeze"}
     assert {trial.cell.batch_size for trial in compare.machine.asked} == {2, 4}
-    assert len({trial.seed for trial in compare.machine.asked if trial.mode == "timing"}) >= 4
+    assert len({trial.seed for trial in compare.machine.asked}) == 3
 
 
-@pytest.mark.parametrize("moment", [2, 5, 10, 13])
+@pytest.mark.parametrize("moment", [2, 5, 17, 30])
 def test_an_interrupted_experiment_goes_on_in_its_part(compare, tmp_path, moment):
     compare.machine = Machine(interrupt_at=moment)
     status, out, err = compare("--json", str(tmp_path / "answer.json"))
     assert status == 130
     assert not json.loads((tmp_path / "answer.json").read_text())["is_complete"]
     (name,) = re.findall(r"--resume\s+(\S+)", err)
+    kept = len(list((tmp_path / "runs").glob("*/trials/*.json")))
     compare.machine = Machine()
     status, out, _ = compare("--resume", name, "--json", str(tmp_path / "answer.json"))
     assert status == 0
     assert json.loads((tmp_path / "answer.json").read_text())["is_complete"]
     assert "▲ -20.0 %" in out
     whole = len(list((tmp_path / "runs").glob("*/trials/*.json")))
-    assert whole == 12
-    assert len(compare.machine.asked) < 16, "what had ended was not run again"
+    assert whole == 28
+    assert whole - kept <= len(compare.machine.asked) <= whole - kept + 4, "four warm up or look"
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_an_interrupted_experiment_goes_on_in_its_part(compare, tmp_path, moment
         ('shows = "change"', 'shows = "chance"', "Invalid enum value 'chance'"),
         ("question =", "queston =", "unknown field `queston`"),
         ("[[parts]]", "[[parts", "not TOML"),
-        ("rounds = 3", 'output = "x"', "no flag 'output'"),
+        ("rounds = 7", 'output = "x"', "no flag 'output'"),
     ],
 )
 def test_a_mistake_in_a_file_is_said_in_a_sentence_before_anything_runs(

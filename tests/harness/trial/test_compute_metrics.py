@@ -168,6 +168,7 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
         "full_pass_per_object": 0.5 / 1000,
         "device_late": sum(s["late_ns"] for s in steps) / modelled if modelled else None,
         "output_processing_per_step": processing / S / len(steps) if processing else None,
+        "output_processing_share": processing / seen.window_ns if processing else None,
         "peak_rss": 4096,
         "send_late_p99": None,
         "arrival_gap_cv": None,
