@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from hypothesis import HealthCheck, settings
 
 FULL = 100  # what hypothesis itself tries
-PROFILES = {"full": FULL, "quick": 14}
+PROFILES = {"full": FULL, "quick": 10}
 
 
 def register() -> None:
