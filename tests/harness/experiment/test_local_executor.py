@@ -287,7 +287,7 @@ def test_an_overlapped_worker_can_be_left_after_some_steps(tmp_path):
     assert outcome.metrics["num_steps"] == 5
 
 
-def test_trials_with_slices_take_turns_there_and_back(play, tmp_path):
+def test_trials_with_slices_take_turns_and_each_waits_as_long_for_its_next(play, tmp_path):
     log = tmp_path / "log"
 
     def slices(name: str, count: int) -> Trial:
@@ -295,9 +295,9 @@ def test_trials_with_slices_take_turns_there_and_back(play, tmp_path):
         script = f"read trial; echo ready; {one * count} read go; cat {{answer}}"
         return msgspec.structs.replace(play(script, name), slice_steps=1)
 
-    outcomes = list(LocalExecutor(30).run([slices("a", 3), slices("b", 3)]))
-    assert [type(outcome) for outcome in outcomes] == [TrialResult] * 2
-    assert log.read_text().split() == ["a", "b", "b", "a", "a", "b"]
+    outcomes = list(LocalExecutor(30).run([slices(name, 3) for name in "abc"]))
+    assert [type(outcome) for outcome in outcomes] == [TrialResult] * 3
+    assert log.read_text().split() == ["a", "b", "c"] * 3
 
 
 def test_one_that_ends_or_hangs_between_slices_does_not_stop_the_other(play, tmp_path):
