@@ -295,7 +295,7 @@ class Engine:
         """Give a step's tokens to their requests; those that have all of theirs lose their rows."""
         table = self._scheduler.table
         rows = step.output.rows
-        unchanged: BoolArray = table.epoch[rows] == step.epochs
+        unchanged: BoolArray = table.epoch.take(rows) == step.epochs
         valid = None if unchanged.all() else unchanged
         if valid is not None:
             rows = rows[valid]
@@ -304,8 +304,8 @@ class Engine:
         self._scheduler.update(rows, taken.num_sampled, decodes)
         self._num_surplus += taken.num_dropped
         tokens = StepTokens(
-            table.slot[rows],
-            table.request_index[rows],
+            table.slot.take(rows),
+            table.request_index.take(rows),
             taken.num_tokens,
             taken.finished,
             taken.reasons,

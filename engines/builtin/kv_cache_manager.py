@@ -58,8 +58,8 @@ class KVCacheManager:
     def num_short(self, rows: Int32Array, num_scheduled: Int32Array) -> int:
         """Blocks that ``rows`` lack to compute ``num_scheduled`` int32 tokens each."""
         size = self._block_size
-        end = self._table.num_computed_tokens[rows] + num_scheduled
-        short = (end + (size - 1)) // size - self.num_blocks[rows]
+        end = self._table.num_computed_tokens.take(rows) + num_scheduled
+        short = (end + (size - 1)) // size - self.num_blocks.take(rows)
         return int(np.maximum(short, 0).sum())
 
     def get_computed_blocks(self, request: Request) -> Int32Array:
@@ -109,8 +109,8 @@ class KVCacheManager:
     def allocate_slots(self, rows: Int32Array) -> NewBlocks:
         """Blocks for the tokens that are counted as computed in each row."""
         size = self._block_size
-        held = self.num_blocks[rows]
-        short = (self._table.num_computed_tokens[rows] + (size - 1)) // size - held
+        held = self.num_blocks.take(rows)
+        short = (self._table.num_computed_tokens.take(rows) + (size - 1)) // size - held
         growing = np.flatnonzero(short > 0)
         new = _NO_NEW_BLOCKS
         if len(growing):

@@ -115,11 +115,12 @@ class Scheduler:
         decodes = self._decodes(rows)
         samples = self._advance(rows, num_scheduled)
         sampling = rows if samples is None else rows[samples]
-        self.table.num_under_way[sampling] += 1
+        under_way = self.table.num_under_way
+        under_way[sampling] = under_way.take(sampling) + 1
         blocks = self.kv_cache.allocate_slots(rows)
         news = _new_requests(admitted) if admitted else NOBODY
         output = SchedulerOutput(rows, num_scheduled, samples, news, *blocks)
-        step = ScheduledStep(output, self.table.epoch[rows], decodes)
+        step = ScheduledStep(output, self.table.epoch.take(rows), decodes)
         return Scheduled(step, admitted, preempted)
 
     def _schedule_running(self) -> tuple[Int32Array, Int32Array]:
@@ -209,7 +210,7 @@ class Scheduler:
         """Count the tokens as computed; bool mask of the rows that sample, or None for all."""
         table = self.table
         if not self.num_prefilling:
-            table.num_computed_tokens[rows] += num_scheduled
+            table.num_computed_tokens[rows] = table.num_computed_tokens.take(rows) + num_scheduled
             return None
         prefilling = table.num_computed_tokens[rows] < table.num_prefill_tokens[rows]
         table.num_computed_tokens[rows] += num_scheduled
@@ -224,10 +225,11 @@ class Scheduler:
         the runner left out.
         """
         table = self.table
-        table.num_under_way[rows] -= np.minimum(num_tokens, self._most_steps)
+        arrived = np.minimum(num_tokens, self._most_steps)
+        table.num_under_way[rows] = table.num_under_way.take(rows) - arrived
         if decodes is not None:
             table.num_computed_tokens[rows] -= decodes * (self._tokens_per_step - num_tokens)
-        table.num_output_tokens[rows] += num_tokens
+        table.num_output_tokens[rows] = table.num_output_tokens.take(rows) + num_tokens
 
     def finish(self, rows: Int32Array) -> None:
         """Take back the rows and blocks of requests that have ended."""

@@ -48,8 +48,8 @@ class TokenMatrix:
         if valid is not None:
             num_dropped = int(num_sampled[~valid].sum())
             values, num_sampled = values[np.repeat(valid, num_sampled)], num_sampled[valid]
-        before = self._table.num_output_tokens[rows]
-        room = self._table.max_tokens[rows] - before
+        before = self._table.num_output_tokens.take(rows)
+        room = self._table.max_tokens.take(rows) - before
         num_tokens = np.minimum(num_sampled, room)
         reasons = np.full(len(rows), FinishReason.LENGTH, np.int8)
         ended = num_sampled >= room

@@ -79,7 +79,7 @@ class Runner:
 
     def _launch_pass(self, scheduled: SchedulerOutput) -> StepHandle:
         rows = scheduled.rows
-        computed = self._num_computed[rows]
+        computed = self._num_computed.take(rows)
         num_scheduled, decodes = scheduled.num_scheduled, None
         if self._drafts:
             decodes = computed >= self._num_prefill[rows]
@@ -87,8 +87,8 @@ class Runner:
             room = np.maximum(self._last_position - computed, 1)
             num_scheduled = np.minimum(num_scheduled, room).astype(np.int32)
         batch = DeviceBatch(
-            self._request_index[rows],
-            self._num_output[rows],
+            self._request_index.take(rows),
+            self._num_output.take(rows),
             num_scheduled,
             computed + num_scheduled,
             scheduled.samples,
@@ -103,7 +103,7 @@ class Runner:
     def _advance(self, rows: Int32Array, batch: DeviceBatch, handle: StepHandle) -> None:
         if batch.samples is None and batch.decodes is None:
             self._num_computed[rows] = batch.context
-            self._num_output[rows] += 1
+            self._num_output[rows] = batch.position + 1
             return
         sampled = 1 if handle.num_tokens is None else handle.num_tokens
         context = batch.context
