@@ -1,5 +1,6 @@
 """Output processing beside the scheduler: one outcome, whoever dies, lags or is aborted."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -184,8 +185,12 @@ def test_what_the_thread_raises_is_raised_where_it_is_waited_for(monkeypatch):
 def test_the_switch_interval_is_set_said_and_put_back(engine):
     assert engine.read_back().found == {"switch_interval_us": 500}
     assert sys.getswitchinterval() == pytest.approx(0.0005)
+    other = Engine(null_config(output_processing="thread"))
     engine.shutdown()
     engine.shutdown()
+    assert sys.getswitchinterval() == pytest.approx(0.0005)
+    other.shutdown()
+    gc.collect()  # engines that other tests have left
     assert sys.getswitchinterval() == pytest.approx(0.005)
 
 

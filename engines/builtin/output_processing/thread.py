@@ -35,8 +35,8 @@ class Threaded(Beside):
         self._thread = threading.Thread(target=_run, args=arguments, daemon=True)
         self._thread.start()
         # Also where the engine is forgotten: a thread of its own would keep it alive.
-        self._end = finalize(self, _end, self._inbox, self._thread, sys.getswitchinterval())
-        sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+        self._end = finalize(self, _end, self._inbox, self._thread)
+        _SWITCH_INTERVAL.shorten()
 
     def add(self, request: Request) -> None:
         """In its turn."""
@@ -91,9 +91,30 @@ def _run(inbox: "SimpleQueue[_Call | None]", outbox: "SimpleQueue[_Answer]") -> 
             outbox.put(answer)
 
 
-def _end(
-    inbox: "SimpleQueue[_Call | None]", thread: threading.Thread, switch_interval: float
-) -> None:
+def _end(inbox: "SimpleQueue[_Call | None]", thread: threading.Thread) -> None:
     inbox.put(None)
     thread.join()
-    sys.setswitchinterval(switch_interval)
+    _SWITCH_INTERVAL.put_back()
+
+
+class _SwitchInterval:
+    """The interpreter's: short as long as an engine has a thread, then what it was before them."""
+
+    def __init__(self) -> None:
+        self._num_engines, self._before = 0, 0.0
+
+    def shorten(self) -> None:
+        """One engine more."""
+        if not self._num_engines:
+            self._before = sys.getswitchinterval()
+            sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+        self._num_engines += 1
+
+    def put_back(self) -> None:
+        """One less."""
+        self._num_engines -= 1
+        if not self._num_engines:
+            sys.setswitchinterval(self._before)
+
+
+_SWITCH_INTERVAL = _SwitchInterval()
