@@ -96,4 +96,13 @@ WORKERS = Registry(
     },
 )
 
-WIRES = Registry("wire", {"pickle": f"{_HERE}.wire.pickled:Pickled"})
+WIRES = Registry(
+    "wire",
+    {
+        "full": f"{_HERE}.wire.full:Full",
+        "pickle": f"{_HERE}.wire.pickled:Pickled",
+        "pickle5": f"{_HERE}.wire.out_of_band:OutOfBand",
+        "msgpack-delta": f"{_HERE}.wire.msgpack_delta:MsgpackDelta",
+        "columns": f"{_HERE}.wire.columns:Columns",
+    },
+)

@@ -25,6 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.builtin.engine import Engine
+from engines.builtin.registries import WIRES
 from engines.protocol import EngineConfig, FinishReason
 
 VARIANTS = list(variants())
@@ -152,7 +153,8 @@ def test_a_worker_process_changes_nothing(variant, nth, mode):
         delivery=variant[1],
         output_processing=mode,
     )
-    here, there = Engine(config), Engine(replace(config, worker="process"))
+    wire = WIRES.names()[nth % len(WIRES.names())]
+    here, there = Engine(config), Engine(replace(config, worker="process", wire=wire))
     try:
         for first_index in range(0, 400, 100):
             requests = draw_requests(random, config, first_index)

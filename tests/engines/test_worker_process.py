@@ -116,19 +116,19 @@ class CountingWire(Pickled):
     def __init__(self) -> None:
         self.sent, self.received = 0, 0
 
-    def encode(self, message):
-        data = super().encode(message)
-        self.sent += len(data) + 9
-        return data
+    def encode_step(self, step):
+        buffers = super().encode_step(step)
+        self.sent += sum(map(len, buffers)) + 9
+        return buffers
 
-    def decode(self, data):
+    def decode_tokens(self, data):
         self.received += len(data) + 9
-        return super().decode(data)
+        return super().decode_tokens(data)
 
 
 def test_rpc_hook_and_bytes(start, monkeypatch):
     wire = CountingWire()
-    monkeypatch.setattr(pickled, "Pickled", lambda: wire)
+    monkeypatch.setattr(pickled, "Pickled", lambda config: wire)
     others = children()
     engine = start(output_processing="overlapped")
     (engine_role, here), (worker_role, there) = engine.collective_rpc(rpc_calls.describe)
@@ -158,6 +158,22 @@ def test_the_device_has_its_next_step_before_the_last_is_waited_for(start):
     add_requests(engine)
     drain(engine)
     assert engine.collective_rpc(rpc_calls.seen_next) == [None, [True] * 20]
+
+
+@pytest.mark.parametrize("mode", ["inline", "overlapped"])
+def test_a_worker_that_has_lost_its_state_is_sent_a_whole_step(start, mode):
+    forgetful, other = (
+        start(output_processing=mode, wire="msgpack-delta", max_num_seqs=3) for _ in "12"
+    )
+    forgetful.collective_rpc(rpc_calls.forget_now_and_then)
+    for engine in (forgetful, other):
+        add_requests(engine, 9)
+        drain(engine)
+    _, lost = forgetful.collective_rpc(rpc_calls.num_lost)
+    assert lost > 5
+    for index in range(9):
+        ours, theirs = (engine.output_token_ids(index) for engine in (forgetful, other))
+        assert ours.tolist() == theirs.tolist()
 
 
 def test_in_process_has_no_other_process():

@@ -1,6 +1,6 @@
 """Values and offsets, as in Arrow and CSR: int32 ``[total]`` and int32 ``[num_reqs + 1]``."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,6 +44,14 @@ class FlatArrays:
     def columns(self, sampled: FlatTokens) -> tuple[Int32Array, Int32Array]:
         """The values as they are, the counts from the offsets."""
         return sampled.values, np.diff(sampled.offsets)
+
+    def to_buffers(self, sampled: FlatTokens) -> Sequence[Int32Array]:
+        """The two."""
+        return sampled
+
+    def from_buffers(self, arrays: Sequence[Int32Array]) -> FlatTokens:
+        """The two again."""
+        return FlatTokens(*arrays)
 
     def nbytes(self, sampled: FlatTokens) -> int:
         """Both arrays."""

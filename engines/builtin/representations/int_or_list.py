@@ -1,8 +1,11 @@
 """``list[int | list[int]]``: a bare int where a request has one token (vLLM #26369)."""
 
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain, pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from engines.protocol import Int32Array
 
@@ -35,6 +38,23 @@ class IntOrList:
     def columns(self, sampled: list[int | list[int]]) -> tuple[Int32Array, Int32Array]:
         """Raises NotImplementedError: Python objects have none."""
         raise NotImplementedError("a list of ints and lists has no columns")
+
+    def to_buffers(self, sampled: list[int | list[int]]) -> list[Int32Array]:
+        """All tokens, and how many each row has."""
+        rows = [[item] if isinstance(item, int) else item for item in sampled]
+        counts = np.fromiter(map(len, rows), np.int32, len(rows))
+        return [np.fromiter(chain.from_iterable(rows), np.int32), counts]
+
+    def from_buffers(self, arrays: Sequence[Int32Array]) -> list[int | list[int]]:
+        """A bare int for a row of one token, a list for any other."""
+        values, counts = arrays
+        tokens: list[Any] = values.tolist()
+        if len(values) == len(counts) and counts.all():
+            return tokens
+        return [
+            tokens[a] if b - a == 1 else tokens[a:b]
+            for a, b in pairwise(accumulate(counts.tolist(), initial=0))
+        ]
 
     def nbytes(self, sampled: list[int | list[int]]) -> int:
         """The list, the lists in it and every int."""

@@ -1,7 +1,8 @@
 """``list[np.ndarray]``: vLLM #26368, shipped in 0.11.1 and 0.11.2, then reverted (#29121)."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,6 +38,16 @@ class ListOfArrays:
             return np.empty(0, np.int32), np.empty(0, np.int32)
         num_tokens = np.fromiter(map(len, sampled), dtype=np.int32, count=len(sampled))
         return np.concatenate(sampled), num_tokens
+
+    def to_buffers(self, sampled: list[Int32Array]) -> list[Int32Array]:
+        """The rows joined, and how many tokens each has."""
+        return list(self.columns(sampled))
+
+    def from_buffers(self, arrays: Sequence[Int32Array]) -> list[Int32Array]:
+        """A view a row again."""
+        values, counts = arrays
+        ends = accumulate(counts.tolist(), initial=0)
+        return [values[a:b] for a, b in pairwise(ends)]
 
     def nbytes(self, sampled: list[Int32Array]) -> int:
         """The list, the array objects and what they show of the copy."""

@@ -1,8 +1,11 @@
 """``list[list[int]]``: vLLM up to 0.11.0, and again since 0.12."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from engines.protocol import Int32Array
 
@@ -31,6 +34,20 @@ class ListOfLists:
     def columns(self, sampled: list[list[int]]) -> tuple[Int32Array, Int32Array]:
         """Raises NotImplementedError: Python objects have none."""
         raise NotImplementedError("a list of lists has no columns")
+
+    def to_buffers(self, sampled: list[list[int]]) -> list[Int32Array]:
+        """All tokens, and how many each row has."""
+        counts = np.fromiter(map(len, sampled), np.int32, len(sampled))
+        return [np.fromiter(chain.from_iterable(sampled), np.int32), counts]
+
+    def from_buffers(self, arrays: Sequence[Int32Array]) -> list[list[int]]:
+        """A list a row again."""
+        values, counts = arrays
+        if len(values) == len(counts) and counts.all():
+            rows: list[list[int]] = values[:, None].tolist()
+            return rows
+        tokens = values.tolist()
+        return [tokens[a:b] for a, b in pairwise(accumulate(counts.tolist(), initial=0))]
 
     def nbytes(self, sampled: list[list[int]]) -> int:
         """The list, the lists in it and every int."""

@@ -1,6 +1,6 @@
 """A matrix and its counts: int32 ``[num_reqs, max_tokens]`` and ``[num_reqs]`` (on vLLM #26368)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -42,6 +42,14 @@ class PaddedArrays:
         if width == 1 and sampled.num_tokens.all():
             return sampled.token_ids[:, 0], sampled.num_tokens
         return sampled.token_ids[ragged_mask(sampled.num_tokens, width)], sampled.num_tokens
+
+    def to_buffers(self, sampled: PaddedTokens) -> Sequence[Int32Array]:
+        """The two, padding included."""
+        return sampled
+
+    def from_buffers(self, arrays: Sequence[Int32Array]) -> PaddedTokens:
+        """The two again."""
+        return PaddedTokens(*arrays)
 
     def nbytes(self, sampled: PaddedTokens) -> int:
         """Both arrays, padding included."""

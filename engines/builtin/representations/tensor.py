@@ -1,6 +1,6 @@
 """The host tensor itself, unshaped: int32 ``[num_reqs, max_tokens]``, -1 beyond each count."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,6 +37,16 @@ class TensorItself:
         if num_tokens is None:
             return array[:, 0], np.ones(len(array), np.int32)
         return array[ragged_mask(num_tokens, array.shape[1])], num_tokens
+
+    def to_buffers(self, sampled: "torch.Tensor") -> list[Int32Array]:
+        """Its memory, as an array."""
+        return [sampled.numpy()]
+
+    def from_buffers(self, arrays: Sequence[Int32Array]) -> "torch.Tensor":
+        """A tensor over a copy: what has crossed may not be written to."""
+        import torch
+
+        return torch.from_numpy(arrays[0].copy())
 
     def nbytes(self, sampled: "torch.Tensor") -> int:
         """The part of the buffer that the step fills."""

@@ -1,16 +1,32 @@
 """Pickle, protocol 5: what vLLM's executor puts in its shared-memory ring."""
 
 import pickle
-from typing import Any
+
+from engines.builtin.wire import Buffer, Stateless
+from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
+from engines.protocol import EngineConfig
 
 
-class Pickled:
+class Pickled(Stateless):
     """Each message whole, whatever changed since the last."""
 
-    def encode(self, message: Any) -> bytes:
-        """`pickle.dumps`."""
-        return pickle.dumps(message, protocol=5)
+    def __init__(self, config: EngineConfig) -> None:
+        pass
 
-    def decode(self, data: bytes) -> Any:
+    def encode_step(self, step: SchedulerOutput) -> list[Buffer]:
+        """`pickle.dumps`."""
+        return [pickle.dumps(step, protocol=5)]
+
+    def decode_step(self, data: memoryview) -> SchedulerOutput:
         """`pickle.loads`."""
-        return pickle.loads(data)
+        step: SchedulerOutput = pickle.loads(data)
+        return step
+
+    def encode_tokens(self, output: ModelRunnerOutput) -> list[Buffer]:
+        """`pickle.dumps`."""
+        return [pickle.dumps(output, protocol=5)]
+
+    def decode_tokens(self, data: memoryview) -> ModelRunnerOutput:
+        """`pickle.loads`."""
+        output: ModelRunnerOutput = pickle.loads(data)
+        return output

@@ -4,9 +4,14 @@ import select
 import socket
 import struct
 from collections import deque
+from itertools import islice
 
 _HEADER = struct.Struct("<Q")
 _CHUNK = 1 << 18
+_MOST_BUFFERS = 1024
+"""Of one `sendmsg`: Linux's limit."""
+
+Buffer = bytes | bytearray | memoryview
 
 
 class ChannelClosedError(ConnectionError):
@@ -46,13 +51,21 @@ class Channel:
         """The socket's descriptor."""
         return self._socket.fileno()
 
-    def send(self, message: bytes) -> None:
-        """Send one message. Raises ChannelClosedError where the other end is gone."""
-        self.num_bytes += len(message) + _HEADER.size
-        left = memoryview(_HEADER.pack(len(message)) + message)
+    def send(self, *buffers: Buffer) -> None:
+        """Send one message, which the buffers make together; none is copied on this side.
+
+        Raises ChannelClosedError where the other end is gone.
+        """
+        num_bytes = sum(map(len, buffers))
+        self.num_bytes += num_bytes + _HEADER.size
+        left = deque(memoryview(each) for each in (_HEADER.pack(num_bytes), *buffers) if len(each))
         while left:
             try:
-                left = left[self._socket.send(left) :]
+                sent = self._socket.sendmsg(islice(left, _MOST_BUFFERS))
+                while left and sent >= len(left[0]):
+                    sent -= len(left.popleft())
+                if sent:
+                    left[0] = left[0][sent:]
             except BlockingIOError:
                 readable, _, _ = select.select([self._socket], [self._socket], [])
                 if readable:

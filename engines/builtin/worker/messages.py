@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 from engines.protocol import EngineConfig
 
-STEP, RPC, ERROR, REFUSED = b"S", b"R", b"E", b"V"
+STEP, RPC, ERROR, REFUSED, LOST = b"S", b"R", b"E", b"V", b"L"
 """A step or its tokens; a call or its answer; the sentence of an error that ends the process, and
-of a ValueError that does not."""
+of a ValueError that does not; how many steps a rank has read that needs the next one whole."""
 
 
 class Setup(NamedTuple):

@@ -6,15 +6,17 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
 from engines.builtin.registries import WIRES
+from engines.builtin.wire import Buffer, Wire
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput, device_calls
 from engines.builtin.worker.channel import Channel, ChannelClosedError
-from engines.builtin.worker.messages import ERROR, REFUSED, RPC, STEP, Setup
+from engines.builtin.worker.messages import ERROR, LOST, REFUSED, RPC, STEP, Setup
 from engines.protocol import EngineConfig, EngineDeadError
 
 _LOOP = "engines.builtin.worker.process_loop"
@@ -29,9 +31,10 @@ class ProcessWorker:
     def __init__(self, config: EngineConfig) -> None:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._channels: list[Channel] = []
-        self._wire = WIRES.load(config.wire)()
-        self._outputs: list[bytes] = []
-        self._launched = 0
+        self._wire: Wire = WIRES.load(config.wire)(config)
+        self._outputs: list[memoryview] = []
+        self._under_way: deque[tuple[SchedulerOutput, Sequence[Buffer]]] = deque()
+        self._num_sent = 0
         self._folder = Path(mkdtemp(prefix="gcbench-ranks-"))
         try:
             for rank in range(config.tensor_parallel_size):
@@ -72,27 +75,27 @@ class ProcessWorker:
 
     def launch(self, scheduler_output: SchedulerOutput) -> None:
         """Encode and send a step; the socket may take it before the worker does."""
-        message = STEP + self._wire.encode(scheduler_output)
+        buffers = self._wire.encode_step(scheduler_output)
         for channel in self._channels:
-            self._send(channel, message)
-        self._launched += 1
+            self._send(channel, STEP, *buffers)
+        self._under_way.append((scheduler_output, buffers))
+        self._num_sent += 1
 
     def wait(self) -> None:
         """Block until the oldest step's bytes are here."""
         self._outputs.append(self._receive(self._channels[0]))
-        self._launched -= 1
+        self._under_way.popleft()
 
     def handoff(self) -> ModelRunnerOutput:
         """Decode the oldest step's bytes."""
-        output: ModelRunnerOutput = self._wire.decode(self._outputs.pop())
-        return output
+        return self._wire.decode_tokens(self._outputs.pop())
 
     def rpc(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
         """Call in each worker process, whose ValueErrors are raised here.
 
         Raises RuntimeError while a step is under way.
         """
-        if self._launched:
+        if self._under_way:
             raise RuntimeError("rpc while a step is under way")
         message = RPC + pickle.dumps((function, args))
         for channel in self._channels:
@@ -111,24 +114,38 @@ class ProcessWorker:
                 process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _send(self, channel: Channel, message: bytes) -> None:
+    def _send(self, channel: Channel, *buffers: Buffer) -> None:
         try:
-            channel.send(message)
+            channel.send(*buffers)
         except ChannelClosedError:
             raise self._death(channel) from None
 
-    def _receive(self, channel: Channel) -> bytes:
-        if len(self._channels) > 1:
-            self._watch_all_until(channel)
-        try:
-            message = channel.recv()
-        except ChannelClosedError:
-            raise self._death(channel) from None
+    def _receive(self, channel: Channel) -> memoryview:
+        while (message := self._next(channel))[:1] == LOST:
+            self._restore(channel, int(message[1:]))
         if message[:1] == ERROR:
             raise self._failure(message)
         if message[:1] == REFUSED:
             raise ValueError(message[1:].decode())
-        return message[1:]
+        return memoryview(message)[1:]
+
+    def _next(self, channel: Channel) -> bytes:
+        if len(self._channels) > 1:
+            self._watch_all_until(channel)
+        try:
+            return channel.recv()
+        except ChannelClosedError:
+            raise self._death(channel) from None
+
+    def _restore(self, channel: Channel, num_read: int) -> None:
+        """Send a rank again what came after its last step, the first of it whole.
+
+        All of that is under way: no rank gets through a step without the others.
+        """
+        (first, _), *others = list(self._under_way)[num_read - self._num_sent :]
+        self._send(channel, STEP, *self._wire.encode_whole(first, len(others)))
+        for _, buffers in others:
+            self._send(channel, STEP, *buffers)
 
     def _watch_all_until(self, awaited: Channel) -> None:
         """A rank that ends leaves the others waiting for it in a collective, for ever."""
@@ -141,6 +158,8 @@ class ProcessWorker:
                     raise self._death(channel) from None
                 if channel.has_message and channel.peek(1) == ERROR:
                     raise self._failure(channel.recv())
+                if channel is not awaited and channel.has_message and channel.peek(1) == LOST:
+                    self._restore(channel, int(channel.recv()[1:]))
 
     def _failure(self, message: bytes) -> EngineDeadError:
         """What to raise for an error that a rank reports."""

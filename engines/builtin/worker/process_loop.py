@@ -13,9 +13,10 @@ from contextlib import suppress
 from engines.builtin.device.choice import device_class
 from engines.builtin.model import Parallel
 from engines.builtin.registries import OUTPUT_PROCESSING, WIRES
+from engines.builtin.wire import LostStateError, Wire
 from engines.builtin.worker.channel import Channel, ChannelClosedError
 from engines.builtin.worker.device_waiter import DeviceWaiter
-from engines.builtin.worker.messages import ERROR, REFUSED, RPC, STEP, Setup
+from engines.builtin.worker.messages import ERROR, LOST, REFUSED, RPC, STEP, Setup
 from engines.builtin.worker.runner import LaunchedStep, Runner
 from engines.die_with_parent import die_with_parent
 
@@ -32,7 +33,9 @@ class WorkerProcess:
         self.config = setup.config
         self._answers = setup.rank == 0
         self.runner = Runner(self.config, _join(setup))
-        self._wire = WIRES.load(self.config.wire)()
+        self.wire: Wire = WIRES.load(self.config.wire)(self.config)
+        self._is_lost = False
+        self._num_steps = 0
         self._waiter: DeviceWaiter | None = None
         if OUTPUT_PROCESSING.load(self.config.output_processing).num_under_way:
             self._waiter = DeviceWaiter(self.runner)
@@ -43,14 +46,23 @@ class WorkerProcess:
         while True:
             if self._waiter is not None:
                 self._hand_over_until_message(self._waiter)
-            message = self._channel.recv()
+            message = memoryview(self._channel.recv())
             if message[:1] == STEP:
                 self._step(message[1:])
             else:
                 self._call(message[1:])
 
-    def _step(self, data: bytes) -> None:
-        step = self.runner.launch(self._wire.decode(data))
+    def _step(self, data: memoryview) -> None:
+        try:
+            scheduled = self.wire.decode_step(data)
+        except LostStateError:
+            if not self._is_lost:
+                self._is_lost = True
+                self._channel.send(LOST, str(self._num_steps).encode())
+            return
+        self._is_lost = False
+        self._num_steps += 1
+        step = self.runner.launch(scheduled)
         if self.while_device_busy is not None:
             self.while_device_busy()
         if self._waiter is not None:
@@ -70,10 +82,9 @@ class WorkerProcess:
 
     def _hand_over(self, step: LaunchedStep, waited: tuple[int, int]) -> None:
         if self._answers:
-            output: bytes = self._wire.encode(self.runner.handoff(step, waited))
-            self._channel.send(STEP + output)
+            self._channel.send(STEP, *self.wire.encode_tokens(self.runner.handoff(step, waited)))
 
-    def _call(self, data: bytes) -> None:
+    def _call(self, data: memoryview) -> None:
         function, args = pickle.loads(data)
         try:
             answer = RPC + pickle.dumps(function(self, *args))
