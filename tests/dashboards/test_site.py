@@ -28,6 +28,7 @@ from planted import (
     morning,
     plant,
 )
+from processes import HEARS_CTRL_C
 
 from dashboards import script
 from dashboards.commits import checked_address, commits, remote_address
@@ -501,6 +502,7 @@ def test_serving_listens_on_this_machine_until_interrupted(small):
         [sys.executable, "-m", "harness", "dashboard", "serve", str(small.results), "--port", "0"],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
+        **HEARS_CTRL_C,
     )  # fmt: skip
     try:
         assert "regressions" in process.stdout.readline()

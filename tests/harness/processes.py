@@ -1,4 +1,6 @@
-"""Whether a process of a test's has ended."""
+"""Processes that tests start: how they are to begin, and whether they have ended."""
+
+import signal
 
 import psutil
 
@@ -9,3 +11,8 @@ def is_alive(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+HEARS_CTRL_C = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+"""For `Popen`: a test run that a script has put in the background has Ctrl-C ignored, and hands
+that down."""

@@ -12,7 +12,7 @@ import msgspec
 import psutil
 import pytest
 from full_output import full_standard_output
-from processes import is_alive
+from processes import HEARS_CTRL_C, is_alive
 from small import answer
 
 from harness.cli.main import main
@@ -324,9 +324,7 @@ def test_a_real_run_prints_a_result_that_decodes(tmp_path):
 @pytest.mark.slow
 def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(tmp_path):
     output = ["--output", str(tmp_path), "--rounds", "50"]
-    # A test run that a script has put in the background has Ctrl-C ignored, and hands that down.
-    listening = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
-    with python_m_harness(*PAIR, *output, start_new_session=True, **listening) as comparing:
+    with python_m_harness(*PAIR, *output, start_new_session=True, **HEARS_CTRL_C) as comparing:
         for line in comparing.stderr:
             if "10 of" in line:
                 break

@@ -14,7 +14,7 @@ import msgspec
 import psutil
 import pytest
 from full_output import full_standard_output
-from processes import is_alive
+from processes import HEARS_CTRL_C, is_alive
 from scratch_repository import Repository, leave_git_alone
 from small import answer
 
@@ -304,11 +304,9 @@ def test_help_reads_well_at_80_and_100_columns(capsys, monkeypatch):
 def gate_process(repository, tmp_path, *arguments: str) -> subprocess.Popen:
     command = [sys.executable, "-m", "harness", "gate", *arguments, *TINY,
                "--repo", str(repository.root), "--output", str(tmp_path / "runs")]  # fmt: skip
-    # A test run that a script has put in the background has Ctrl-C ignored, and hands that down.
-    listening = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
     return subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True, **listening,
+        start_new_session=True, **HEARS_CTRL_C,
     )  # fmt: skip
 
 
