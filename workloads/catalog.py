@@ -1,12 +1,11 @@
 """The workloads that have a name, and reading one from a file of one's own."""
 
 import difflib
-import tomllib
 from pathlib import Path
 
 import msgspec
 
-from workloads.spec import reason
+from workloads.spec import read_toml
 from workloads.traces.trace import Trace
 from workloads.workload import Workload
 
@@ -40,17 +39,7 @@ def load(name_or_path: str) -> Workload:
 
 def _read_toml(path: Path) -> Workload:
     """A file's workload, named after the file unless it names itself."""
-    try:
-        table = {"name": path.stem} | tomllib.loads(path.read_text(encoding="utf-8"))
-        workload = msgspec.convert(table, Workload)
-    except OSError as error:
-        raise ValueError(f"{path}: the workload cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: the file is not text; give a workload in TOML") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ValueError(f"{path}: not TOML: {error}") from None
-    except msgspec.ValidationError as error:
-        raise ValueError(f"{path}: {reason(error)}; docs/workloads.md shows the format") from None
+    workload = read_toml(path, Workload, "workload")
     if workload.trace is None:
         return workload
     beside = str(path.parent / workload.trace.path)

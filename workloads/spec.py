@@ -1,8 +1,12 @@
-"""Reading the tagged records of this package from a flag's text and naming what was wrong."""
+"""Reading records from a flag's text or a file, and naming what was wrong."""
 
-from typing import Any
+import tomllib
+from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
+
+Record = TypeVar("Record")
 
 
 def parse_spec(text: str, types: tuple[type[msgspec.Struct], ...], what: str, forms: str) -> Any:
@@ -23,6 +27,29 @@ def parse_spec(text: str, types: tuple[type[msgspec.Struct], ...], what: str, fo
         return msgspec.convert(named | {"kind": kind}, by_tag[kind], strict=False)
     except (ValueError, msgspec.ValidationError) as error:
         raise ValueError(f"{what} {text!r} cannot be used, {reason(error)}; give {forms}") from None
+
+
+def read_toml(path: Path, kind: type[Record], what: str) -> Record:
+    """A file's record, with the file's name in ``name`` unless it names itself.
+
+    ``what`` it holds, in one word: docs/<what>s.md shows the format. Raises ValueError with one
+    sentence that names the file and the place in it.
+    """
+    try:
+        table = {"name": path.stem} | tomllib.loads(path.read_text(encoding="utf-8"))
+        return msgspec.convert(table, kind)
+    except OSError as error:
+        raise ValueError(f"{path}: the {what} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: the file is not text; give {_a(what)} in TOML") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ValueError(f"{path}: not TOML: {error}") from None
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{path}: {reason(error)}; docs/{what}s.md shows the format") from None
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 def reason(error: Exception) -> str:

@@ -1,6 +1,5 @@
 """Experiments as files: parts to compare one after the other, and one table of them all."""
 
-import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,7 +8,7 @@ import msgspec
 from engines.nearest import nearest
 from harness.experiment.result import ExperimentResult
 from harness.metrics import METRICS
-from workloads.spec import reason
+from workloads.spec import read_toml
 
 _FOLDER = Path(__file__).parent / "catalog"
 
@@ -93,17 +92,7 @@ def load(name_or_path: str) -> ExperimentFile:
                 "experiments` lists them, and a file of your own ends in .toml)"
             )
         path = _FOLDER / f"{name_or_path}.toml"
-    try:
-        table = {"name": path.stem} | tomllib.loads(path.read_text(encoding="utf-8"))
-        file = msgspec.convert(table, ExperimentFile)
-    except OSError as error:
-        raise ValueError(f"{path}: the experiment cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: the file is not text; give an experiment in TOML") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ValueError(f"{path}: not TOML: {error}") from None
-    except msgspec.ValidationError as error:
-        raise ValueError(f"{path}: {reason(error)}; docs/experiments.md shows the format") from None
+    file = read_toml(path, ExperimentFile, "experiment")
     if why := _mistake(file):
         raise ValueError(f"{path}: {why}")
     return file
