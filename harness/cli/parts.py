@@ -23,7 +23,6 @@ from harness.report.terminal import make_console, print_lines, print_pairs, prin
 _OF_THE_WHOLE = ("experiment", "json_path", "output", "resume", "phases", "fail_on", "quiet")
 """What the command line says of a file's run, and no part by itself."""
 
-
 _OF_ALL_PARTS = ("machine", "interpreter", "command")
 """What the reports of the parts have in common, by its label."""
 
@@ -70,7 +69,7 @@ def compare_parts(ctx: click.Context, file: ExperimentFile, measure: Measure) ->
     output: Path = whole["output"]
     for part, flags in zip(file.parts, of_parts, strict=True):
         try:
-            Session(_grid_alone(flags))
+            Session(dict(flags))
         except ValueError as error:
             raise ValueError(f"{file.name}, {part.title}: {error}") from None
     name = whole["resume"] or new_name(output, file.name)
@@ -121,13 +120,6 @@ def _flags(ctx: click.Context, file: ExperimentFile, part: FilePart) -> dict[str
     }
     flags = own.params | given | {"json_path": None, "resume": ""}
     return {name: value for name, value in flags.items() if name not in ("experiment", "phases")}
-
-
-def _grid_alone(flags: dict[str, Any]) -> dict[str, Any]:
-    """What `Session` takes of them, a copy."""
-    others = {"rounds", "baseline", "decide", "tolerance", "until_precise", "budget", "counting",
-              "resume", "fail_on"}  # fmt: skip
-    return {name: value for name, value in flags.items() if name not in others}
 
 
 def _show(file: ExperimentFile, done: Sequence[PartResult]) -> None:

@@ -103,9 +103,8 @@ def beside_baseline(
 
     What slows the machine for a moment then slows both sides of each ratio.
     """
-    if len(cells) == len(baselines) or not all(map(can_take_turns, cells)):
-        return []
-    if not steps_alike(cells):
+    takes_turns = steps_alike(cells) and all(map(can_take_turns, cells))
+    if len(cells) == len(baselines) or not takes_turns:
         return []
     group_of = groups(cells)
     blocks = []

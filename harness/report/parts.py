@@ -40,24 +40,16 @@ def _rows(file: ExperimentFile, part: PartResult) -> list[Row]:
 
 
 def _figure(column: Column, cell: CellResult, result: ExperimentResult) -> str:
-    match column.shows:
-        case "value":
-            return _with_unit(column, median(cell, column.metric))
-        case "baseline":
-            cells = {each.id: each for each in result.cells}
-            found = _comparison(column, cell, result)
-            value = median(cells[found.baseline], column.metric) if found else None
-            return fmt.MISSING if value is None else _with_unit(column, -value)
-        case "change":
-            found = _comparison(column, cell, result)
-            return fmt.MISSING if found is None else _change(found)
-
-
-def _comparison(column: Column, cell: CellResult, result: ExperimentResult) -> Comparison | None:
-    """With the baseline; None of a baseline itself, and of a metric that does not decide."""
-    of_cell = (each for each in result.comparisons if each.candidate == cell.id)
-    metrics = {column.metric} if column.shows == "change" else set(METRICS)
-    return next((each for each in of_cell if each.metric in metrics), None)
+    if column.shows == "value":
+        return _with_unit(column, median(cell, column.metric))
+    compared = next((each for each in result.comparisons if each.candidate == cell.id), None)
+    if compared is None:  # a baseline, or too few rounds
+        return fmt.MISSING
+    if column.shows == "change":
+        return _change(compared) if compared.metric == column.metric else fmt.MISSING
+    baseline = next(each for each in result.cells if each.id == compared.baseline)
+    value = median(baseline, column.metric)
+    return fmt.MISSING if value is None else _with_unit(column, -value)
 
 
 def _change(comparison: Comparison) -> str:

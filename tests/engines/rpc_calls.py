@@ -107,15 +107,15 @@ def num_held(process) -> int:
 class Forgetful:
     """A worker's end of a wire that loses its state before every seventh step."""
 
-    def __init__(self, wire) -> None:
-        self._wire, self._count = wire, 0
+    def __init__(self, wire, config) -> None:
+        self._wire, self._config, self._count = wire, config, 0
         self.num_lost = 0
         self.encode_tokens = wire.encode_tokens
 
     def decode_step(self, data):
         self._count += 1
         if self._count % 7 == 0:
-            self._wire.forget()
+            self._wire = type(self._wire)(self._config)
         try:
             return self._wire.decode_step(data)
         except LostStateError:
@@ -125,7 +125,7 @@ class Forgetful:
 
 def forget_now_and_then(process):
     if process.role == "worker":
-        process.wire = Forgetful(process.wire)
+        process.wire = Forgetful(process.wire, process.config)
 
 
 def num_lost(process):

@@ -49,7 +49,7 @@ class _Sequence:
         )
 
     def send(self, num_scheduled: int, samples: bool, is_new: bool) -> SequenceGroupMetadata:
-        """It as this step sends it; then counted as computed."""
+        """It as this step sends it; what it computes is counted once that has been encoded."""
         data, metadata = self.data, self.metadata
         metadata.is_prompt = data._num_computed_tokens < self.num_prefill
         data._stage = SequenceStage.PREFILL if metadata.is_prompt else SequenceStage.DECODE

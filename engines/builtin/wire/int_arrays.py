@@ -1,9 +1,6 @@
 """int32 arrays in few bytes: a progression by three numbers, others as narrow as they go."""
 
-from typing import Any, TypeVar
-
 import numpy as np
-from numpy.typing import NDArray
 
 from engines.protocol import Int32Array
 
@@ -12,9 +9,6 @@ Packed = tuple[int, int, int] | bytes
 value, then the values, little-endian."""
 
 _WIDTHS: dict[int, str] = {1: "<u1", 2: "<u2", 4: "<i4"}
-_I32 = np.dtype("<i4")
-
-Array = TypeVar("Array", bound=NDArray[Any])
 
 
 def pack(array: Int32Array) -> Packed:

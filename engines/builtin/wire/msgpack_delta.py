@@ -5,7 +5,7 @@ and is sent that step whole.
 """
 
 import pickle
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -18,6 +18,8 @@ from engines.protocol import BoolArray, EngineConfig, Int32Array
 
 VERSION = 1
 """Of the messages below; both ends must speak the same."""
+
+Message = TypeVar("Message")
 
 _ALL_SAMPLE = b""
 _EMPTY = np.empty(0, np.int32)
@@ -57,10 +59,6 @@ class MsgpackDelta:
         self._steps = msgspec.msgpack.Decoder(_Step)
         self._tokens = msgspec.msgpack.Decoder(_Tokens)
 
-    def forget(self) -> None:
-        """Have seen no step, as after a restart."""
-        self._number, self._rows, self._num_scheduled = -1, _EMPTY, _EMPTY
-
     def encode_step(self, step: SchedulerOutput) -> list[Buffer]:
         """Its difference to the last one."""
         self._number += 1
@@ -95,10 +93,7 @@ class MsgpackDelta:
 
     def decode_step(self, data: memoryview) -> SchedulerOutput:
         """The step. Raises LostStateError where the one before it has not been seen."""
-        try:
-            message = self._steps.decode(data)
-        except msgspec.MsgspecError as error:
-            raise WireError(f"a step that cannot be read: {error}") from None
+        message = _read(self._steps, data, "a step")
         if message.version != VERSION:
             raise WireError(f"messages of version {message.version}, not {VERSION}")
         if not message.is_whole and message.number != self._number + 1:
@@ -129,10 +124,7 @@ class MsgpackDelta:
 
     def decode_tokens(self, data: memoryview) -> ModelRunnerOutput:
         """In their representation."""
-        try:
-            message = self._tokens.decode(data)
-        except msgspec.MsgspecError as error:
-            raise WireError(f"tokens that cannot be read: {error}") from None
+        message = _read(self._tokens, data, "tokens")
         arrays: Any = message.arrays
         if not isinstance(arrays, bytes):
             arrays = [_shaped(unpack(packed), width) for width, packed in arrays]
@@ -143,6 +135,13 @@ class MsgpackDelta:
             message.device_seconds,
             pickle.loads(message.logprobs) if message.logprobs else None,
         )
+
+
+def _read(decoder: "msgspec.msgpack.Decoder[Message]", data: memoryview, what: str) -> Message:
+    try:
+        return decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise WireError(f"{what} that cannot be read: {error}") from None
 
 
 def _shaped(values: Int32Array, width: int) -> Int32Array:

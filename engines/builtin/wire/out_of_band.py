@@ -8,7 +8,7 @@ from engines.builtin.wire import Buffer, Stateless, WireError
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
 from engines.protocol import EngineConfig
 
-_LENGTH = struct.Struct("<I")
+_LENGTH_BYTES = 4
 
 
 class OutOfBand(Stateless):
@@ -47,8 +47,8 @@ def _encode(message: Any) -> list[Buffer]:
 def _decode(data: memoryview) -> Any:
     try:
         length, count = struct.unpack_from("<2I", data)
-        lengths = struct.unpack_from(f"<{count}I", data, 2 * _LENGTH.size)
-        begin = (2 + count) * _LENGTH.size
+        lengths = struct.unpack_from(f"<{count}I", data, 2 * _LENGTH_BYTES)
+        begin = (2 + count) * _LENGTH_BYTES
         if begin + length + sum(lengths) != len(data):
             raise WireError("a message whose parts do not add up to its length")
     except struct.error as error:

@@ -6,12 +6,12 @@ import struct
 from collections import deque
 from itertools import islice
 
+from engines.builtin.wire import Buffer
+
 _HEADER = struct.Struct("<Q")
 _CHUNK = 1 << 18
 _MOST_BUFFERS = 1024
 """Of one `sendmsg`: Linux's limit."""
-
-Buffer = bytes | bytearray | memoryview
 
 
 class ChannelClosedError(ConnectionError):
