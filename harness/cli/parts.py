@@ -72,7 +72,10 @@ def compare_parts(ctx: click.Context, file: ExperimentFile, measure: Measure) ->
             Session(dict(flags))
         except ValueError as error:
             raise ValueError(f"{file.name}, {part.title}: {error}") from None
-    name = whole["resume"] or new_name(output, file.name)
+    resume = whole["resume"]
+    if resume and (not (output / resume).is_dir() or (output / resume / "plan.json").exists()):
+        raise ValueError(f"--resume {resume}: no run of an experiment's file in {output}")
+    name = resume or new_name(output, file.name)
     done: list[PartResult] = []
     for number, (part, flags) in enumerate(zip(file.parts, of_parts, strict=True), 1):
         own = f"{name}.{number}"

@@ -157,6 +157,17 @@ def test_a_mistake_in_a_file_is_said_in_a_sentence_before_anything_runs(
     assert compare.machine.asked == []
 
 
+def test_what_never_began_or_is_no_files_run_is_not_gone_on_with(compare, tmp_path):
+    assert compare("--quiet")[0] == 0
+    part = next((tmp_path / "runs").glob("*.1")).name
+    for name in ("nothing", part):
+        compare.machine = Machine()
+        status, out, err = compare("--resume", name)
+        assert (status, out) == (2, "")
+        assert f"--resume {name}: no run of an experiment's file in " in err
+        assert compare.machine.asked == []
+
+
 def test_an_unknown_experiment_is_named_with_its_nearest(capsys):
     assert main(["compare", "--experiment", "output-procesing"]) == 2
     assert "nearest: output-processing" in capsys.readouterr().err
