@@ -5,22 +5,28 @@ from collections.abc import Iterable
 from hypothesis import HealthCheck, settings
 
 FULL = 100  # what hypothesis itself tries
-PROFILES = {"full": FULL, "quick": 10}
+PROFILES = {"search": 1000, "full": FULL, "quick": 10}
 
 
 def register() -> None:
-    """Make both profiles known; quick is in force unless --hypothesis-profile names another."""
+    """Make the profiles known; quick is in force unless --hypothesis-profile names another.
+
+    search draws anew each time, for a person who looks for what the drawn cases do not show. The
+    others draw the same each time: a test that fails says something of the change it was run for.
+    """
     for name, most in PROFILES.items():
-        # Of the default, since a variable CI would have hypothesis draw the same examples each
-        # time; without a deadline, since no test fails because a machine is busy.
-        default = settings.get_profile("default")
-        settings.register_profile(name, default, max_examples=most, deadline=None)
+        # Of the default, which a variable CI does not alter; without a deadline, since no test
+        # fails because a machine is busy.
+        settings.register_profile(
+            name, settings.get_profile("default"), max_examples=most, deadline=None,
+            derandomize=name != "search",
+        )  # fmt: skip
     settings.load_profile("quick")
 
 
 def every() -> int:
     """Of what is gone through in order, and all of it by the full profile, each so many-th."""
-    return FULL // settings().max_examples
+    return max(1, FULL // settings().max_examples)
 
 
 def examples(full: int, unchecked: Iterable[HealthCheck] = ()) -> settings:
