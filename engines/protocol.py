@@ -56,7 +56,9 @@ class EngineConfig:
     model that runs ends a text by its own config instead. ``logprobs``: "none", or a shape and how
     many, such as "lists:5". Of a device with a model: ``dtype``, ``enforce_eager`` and
     ``tensor_parallel_size`` as in vLLM; ``sampling``: "greedy", or a temperature and perhaps top-k
-    and top-p, "0.8:50:0.9". ``retain_outputs``: of outputs that no client gets, because they stay
+    and top-p, "0.8:50:0.9". ``wire``: a format, perhaps "+" and how it gets there; ``wire_spin``:
+    seconds that an end may look for a message before it parks, or "auto".
+    ``retain_outputs``: of outputs that no client gets, because they stay
     in a process of the engine: whether a request's are kept there until it ends.
     """
 
@@ -80,6 +82,7 @@ class EngineConfig:
     output_processing: str = "inline"
     worker: str = "in-process"
     wire: str = "pickle"
+    wire_spin: str = "auto"
     engine_core: str = "in-process"
     seed: int = 0
     num_accepted: tuple[int, ...] = (1,)
@@ -262,6 +265,13 @@ class WatchedEngine(StepEngine, Protocol):
     def scheduler_stats(self) -> dict[str, int]:
         """``num_preemptions``, ``prefix_cache_queries`` and ``prefix_cache_hits`` (tokens) so far;
         what the engine does not say is not there.
+        """
+        ...
+
+    def wire_seconds(self) -> dict[str, float]:
+        """What the wire between scheduler and ranks has taken so far, in seconds: ``encode`` (of
+        steps) and ``decode`` (of tokens) in the scheduler's process, ``rank_decode`` and
+        ``rank_encode`` in the ranks' together, ``spin`` of CPU time; empty where none is timed.
         """
         ...
 

@@ -71,7 +71,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = "off"
     tensor_parallel: Annotated[
         int,
-        Axis("Ranks of cpu and cuda, a worker process each.", "tensor_parallel_size",
+        Axis("Ranks, a worker process each.", "tensor_parallel_size",
               _BUILTIN, least=1),
     ] = 1  # fmt: skip
     device: Annotated[
@@ -146,11 +146,20 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
               "num_scheduler_steps", _BUILTIN, least=1),
     ] = 1  # fmt: skip
     worker: Annotated[
-        str, Axis("Where the runner lives: in-process or process.", "worker", is_silent=False)
-    ] = "in-process"
+        str,
+        Axis("Where the runner lives: in-process; a process a rank; or driver, rank 0 with the "
+              "scheduler and the others in processes.", "worker", is_silent=False),
+    ] = "in-process"  # fmt: skip
     wire: Annotated[
-        str, Axis("What crosses to a worker process.", "wire", _BUILTIN, is_silent=False)
-    ] = "pickle"
+        str,
+        Axis("What crosses to worker processes: a format, or FORMAT+TRANSPORT.", "wire", _BUILTIN,
+              is_silent=False),
+    ] = "pickle"  # fmt: skip
+    wire_spin: Annotated[
+        str,
+        Axis("Seconds an end looks at shared memory before it parks, or auto.", "wire_spin",
+              _BUILTIN),
+    ] = "auto"  # fmt: skip
     engine_core: Annotated[
         str,
         Axis("vLLM's engine core: in-process with its front end, or process.", "engine_core",

@@ -35,7 +35,7 @@ ENTRY = ("gcbench.__main__", "harness.__main__")
 HEAVY = {"torch", "triton", "vllm", "aiohttp"}
 MAY_LOAD_HEAVY = (
     "engines.builtin.device", "engines.builtin.model", "engines.builtin.worker",
-    "engines.builtin.representations",
+    "engines.builtin.representations", "engines.builtin.transport.gloo",
     "engines.vllm.dialect", "engines.vllm.empty_model", "engines.vllm.executor",
     "engines.vllm.platform", "engines.vllm.runner", "engines.vllm.worker",
 )  # fmt: skip

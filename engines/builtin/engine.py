@@ -23,13 +23,13 @@ from engines.builtin.registries import (
     REPRESENTATIONS,
     REQUEST_STREAMS,
     SCHEDULING_POLICIES,
-    WIRES,
     WORKERS,
 )
 from engines.builtin.release import launch
 from engines.builtin.request_table import Request, RequestTable, Slots
 from engines.builtin.scheduler import ScheduledStep, Scheduler
 from engines.builtin.token_store import TokenStore
+from engines.builtin.wire.names import asked_seconds, parse_wire
 from engines.builtin.worker import ModelRunnerOutput, Worker
 from engines.protocol import (
     PHASES,
@@ -69,7 +69,8 @@ class Engine:
         check_delivery(config)
         OUTPUT_PROCESSING.check(config.output_processing)
         WORKERS.check(config.worker)
-        WIRES.check(config.wire)
+        parse_wire(config.wire)
+        asked_seconds(config)
         SCHEDULING_POLICIES.check(config.scheduling_policy)
         if config.max_num_seqs < 1:
             raise ValueError(f"batch size {config.max_num_seqs}: must be at least 1")
@@ -139,17 +140,9 @@ class Engine:
                 f"--num-scheduler-steps {config.num_scheduler_steps} and --tokens-per-step: a step "
                 "of several passes has no drafts to verify, as in vLLM; leave one of the two out"
             )
-        if config.tensor_parallel_size > 1:
-            if config.worker == "in-process":
-                return (
-                    f"--tensor-parallel {config.tensor_parallel_size} in one process: each rank "
-                    "has its own; use --worker process"
-                )
-            if not device_class(config).backend:
-                return (
-                    f"--tensor-parallel {config.tensor_parallel_size}: device {config.device} has "
-                    "no model to divide; use cpu or cuda"
-                )
+        worker: type[Worker] = WORKERS.load(config.worker)
+        if why := worker.contradiction(config):
+            return why
         return ""
 
     def __init__(self, config: EngineConfig) -> None:
@@ -384,6 +377,10 @@ class Engine:
             "prefix_cache_queries": cache.num_queries if cache else 0,
             "prefix_cache_hits": cache.num_hits if cache else 0,
         }
+
+    def wire_seconds(self) -> dict[str, float]:
+        """What the wire to worker processes has taken so far; between steps only."""
+        return self._worker.wire_seconds()
 
     def device_stats(self) -> dict[str, float]:
         """What the device has done so far and could do at best; between steps only."""

@@ -92,6 +92,7 @@ WORKERS = Registry(
     "worker",
     {
         "in-process": f"{_HERE}.worker.in_process:InProcessWorker",
+        "driver": f"{_HERE}.worker.driver:DriverWorker",
         "process": f"{_HERE}.worker.process:ProcessWorker",
     },
 )
@@ -102,7 +103,17 @@ WIRES = Registry(
         "full": f"{_HERE}.wire.full:Full",
         "pickle": f"{_HERE}.wire.pickled:Pickled",
         "pickle5": f"{_HERE}.wire.out_of_band:OutOfBand",
+        "msgpack": f"{_HERE}.wire.msgpack:Msgpack",
         "msgpack-delta": f"{_HERE}.wire.msgpack_delta:MsgpackDelta",
         "columns": f"{_HERE}.wire.columns:Columns",
+    },
+)
+
+TRANSPORTS = Registry(
+    "transport of a wire",
+    {
+        "sockets": f"{_HERE}.transport.sockets:Sockets",
+        "shared-memory": f"{_HERE}.transport.shared_memory:SharedMemory",
+        "gloo": f"{_HERE}.transport.gloo:Gloo",
     },
 )

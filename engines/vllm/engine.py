@@ -228,6 +228,10 @@ class VllmEngine:
         """Not asked for: vLLM's statistics are switched off."""
         return {}
 
+    def wire_seconds(self) -> dict[str, float]:
+        """Not timed: encoding and decoding are inside vLLM's queue."""
+        return {}
+
     def device_stats(self) -> dict[str, float]:
         """Nothing: vLLM does not say what its model has done."""
         return {}

@@ -80,6 +80,7 @@ _KINDS: dict[str, Callable[[], Rows]] = {
     "request-streams": _registered(registries.REQUEST_STREAMS),
     "workers": _registered(registries.WORKERS),
     "wires": _registered(registries.WIRES),
+    "transports": _registered(registries.TRANSPORTS),
     "metrics": _metrics,
 }
 

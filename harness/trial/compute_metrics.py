@@ -50,6 +50,7 @@ def compute_metrics(seen: Observation, mode: str) -> TrialMetrics:
         steady = find_steady_state(seen.column("in_flight"), seen.length_ns)
         arrivals = check_delivered(seen.schedule, seen.requests)
         steady_state, delivered = steady.words, arrivals.words
+        values |= _wire_times(seen)
         values |= _requests(seen) | _steps(seen) | _pauses(seen) | _device(seen)
         values |= steady_metrics(seen, steady) | arrivals.metrics
         values["peak_rss"] = seen.peak_rss
@@ -61,6 +62,12 @@ def compute_metrics(seen: Observation, mode: str) -> TrialMetrics:
     late = _late(values.get("device_late")) if seen.counts_lateness else ""
     invalid = full_probe or late
     return TrialMetrics(metrics, invalid, steady_state, delivered, bool(full_probe))
+
+
+def _wire_times(seen: Observation) -> Values:
+    per_step = {name: seconds / max(1, len(seen.steps))
+                for name, seconds in seen.wire_seconds.items()}  # fmt: skip
+    return {f"wire_{name}_per_step": seconds for name, seconds in per_step.items()}
 
 
 def _full_probe(seen: Observation) -> str:

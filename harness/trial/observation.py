@@ -1,6 +1,6 @@
 """Everything recorded in one trial's window, before any metric is made of it."""
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from harness.trial.recorder import STEP_COLUMNS, Requests
 from workloads.schedule import Schedule
 
 Values = dict[str, float | None]
+Number = TypeVar("Number", int, float)
 """Metrics by name, in the units of `harness.metrics`; None where a trial cannot give one."""
 
 
@@ -22,7 +23,7 @@ class Observation(NamedTuple):
     """Everything recorded in one trial's window; nanoseconds.
 
     ``events`` and ``processes`` in the same order, one a process of the engine;
-    ``scheduler_stats`` as `WatchedEngine.scheduler_stats` names them, ``device_work`` as
+    ``scheduler_stats`` and ``wire_seconds`` as `WatchedEngine` names them, ``device_work`` as
     `WatchedEngine.device_stats` does: the work of the window, and the ceilings.
     ``counts_lateness``: whether the time by which modelled waits overran is in the stamps.
     """
@@ -35,6 +36,7 @@ class Observation(NamedTuple):
     events: list[Events]
     processes: list[ProcessResult]
     wire_bytes: int
+    wire_seconds: dict[str, float]
     scheduler_stats: dict[str, int]
     device_work: dict[str, float]
     watched: Values
@@ -85,3 +87,8 @@ def device_work(before: dict[str, float], after: dict[str, float]) -> dict[str, 
     """What a device did between two answers of `WatchedEngine.device_stats`, and its ceilings."""
     done = ("bytes", "flops")
     return {name: value - before[name] if name in done else value for name, value in after.items()}
+
+
+def since(before: dict[str, Number], after: dict[str, Number]) -> dict[str, Number]:
+    """How far counters have come."""
+    return {name: count - before[name] for name, count in after.items()}

@@ -37,8 +37,9 @@ from harness.trial.client import Client, Streams, warm_up
 from harness.trial.clock import PausedClock, RealClock, VirtualClock
 from harness.trial.compute_metrics import compute_metrics
 from harness.trial.engine_config import engine_config
+from harness.trial.engine_counters import EngineCounters
 from harness.trial.modes import MODES
-from harness.trial.observation import Observation, device_work
+from harness.trial.observation import Observation
 from harness.trial.recorder import STEP_COLUMNS
 from harness.trial.request_costs import request_costs
 from harness.trial.run_queue import RunQueue
@@ -163,9 +164,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
                   trial.seed if mode.vary_phase else None)  # fmt: skip
         if refusals := [text for text in engine.collective_rpc(open_window, *opened) if text]:
             raise ValueError(refusals[0])
-        wire_bytes, stats, work = (
-            engine.wire_bytes, engine.scheduler_stats(), engine.device_stats()
-        )  # fmt: skip
+        counters = EngineCounters(engine)
         watch.window_opens()
         window_ns = -time.perf_counter_ns()
         with run_queue:
@@ -175,13 +174,9 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
                 partial(paused.stop_during, partial(say_and_wait, PAUSED)),
             )
         window_ns += time.perf_counter_ns() - paused.away_ns
-        wire_bytes, stats = (
-            engine.wire_bytes - wire_bytes,
-            {name: count - stats[name] for name, count in engine.scheduler_stats().items()},
-        )
+        counters.window_closes()
         _abandon(engine, client, watch)
-        # What was abandoned is not in the window, but has been computed.
-        work = {} if trial.max_steps else device_work(work, engine.device_stats())
+        counters.engine_is_idle(is_whole=not trial.max_steps)
         watch.window_closes(answers.let_go)
         processes: list[ProcessResult] = engine.collective_rpc(close_window)
         events: list[Events] = engine.collective_rpc(window_events)
@@ -200,9 +195,10 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         window_ns=window_ns,
         events=events,
         processes=processes,
-        wire_bytes=wire_bytes,
-        scheduler_stats=stats,
-        device_work=work,
+        wire_bytes=counters.wire_bytes,
+        wire_seconds=counters.wire_seconds,
+        scheduler_stats=counters.scheduler_stats,
+        device_work=counters.device_work,
         watched=watch.results(client.recorder.num_rows) | per_request,
         counts_lateness=not trial.slice_steps,
         peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,

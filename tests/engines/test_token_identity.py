@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from random import Random
+from typing import Any
 
 import pytest
 from examples import examples
@@ -15,6 +17,7 @@ from harness_free import (
     check_against_oracle,
     draw_config,
     draw_requests,
+    null_config,
     oracle,
     run,
     variants,
@@ -25,7 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.builtin.engine import Engine
-from engines.builtin.registries import WIRES
+from engines.builtin.registries import TRANSPORTS, WIRES
 from engines.protocol import EngineConfig, FinishReason
 
 VARIANTS = list(variants())
@@ -126,6 +129,19 @@ def test_drawn_requests_end_in_every_way_wait_share_and_are_preempted():
     assert hits > 100
 
 
+WAYS = [
+    {"worker": worker, "tensor_parallel_size": ranks, "wire": f"{wire}+{transport}"}
+    for nth, (wire, transport) in enumerate(product(WIRES.names(), TRANSPORTS.names()))
+    for worker, ranks in [[("process", 1), ("driver", 2), ("process", 2)][nth % 3]]
+]
+"""Each wire by each transport, in turn to a rank, to two, and from the driver to its other."""
+
+
+def way_goes_with(way: dict[str, Any], mode: str) -> bool:
+    config = null_config(output_processing=mode, **way)
+    return not Engine.contradiction(config)
+
+
 @pytest.mark.parametrize(
     ("variant", "nth", "mode"),
     [
@@ -153,8 +169,8 @@ def test_a_worker_process_changes_nothing(variant, nth, mode):
         delivery=variant[1],
         output_processing=mode,
     )
-    wire = WIRES.names()[nth % len(WIRES.names())]
-    here, there = Engine(config), Engine(replace(config, worker="process", wire=wire))
+    ways = [way for way in WAYS if way_goes_with(way, mode)]
+    here, there = Engine(config), Engine(replace(config, **ways[nth % len(ways)]))
     try:
         for first_index in range(0, 400, 100):
             requests = draw_requests(random, config, first_index)

@@ -160,17 +160,27 @@ def test_the_device_has_its_next_step_before_the_last_is_waited_for(start):
     assert engine.collective_rpc(rpc_calls.seen_next) == [None, [True] * 20]
 
 
-@pytest.mark.parametrize("mode", ["inline", "overlapped"])
-def test_a_worker_that_has_lost_its_state_is_sent_a_whole_step(start, mode):
-    forgetful, other = (
-        start(output_processing=mode, wire="msgpack-delta", max_num_seqs=3) for _ in "12"
-    )
+@pytest.mark.parametrize(
+    ("mode", "transport", "ranks"),
+    [
+        ("inline", "sockets", 1),
+        ("overlapped", "shared-memory", 1),
+        pytest.param("overlapped", "sockets", 2, marks=pytest.mark.slow),
+        pytest.param("inline", "shared-memory", 2, marks=pytest.mark.slow),
+    ],
+)
+def test_a_worker_that_has_lost_its_state_is_sent_a_whole_step(start, mode, transport, ranks):
+    """Though others are ahead of it, or it has been sent more since."""
+    fields = {"output_processing": mode, "max_num_seqs": 3}
+    wire = f"msgpack-delta+{transport}"
+    forgetful = start(**fields, wire=wire, tensor_parallel_size=ranks)
+    other = Engine(null_config(**fields))
     forgetful.collective_rpc(rpc_calls.forget_now_and_then)
     for engine in (forgetful, other):
         add_requests(engine, 9)
         drain(engine)
-    _, lost = forgetful.collective_rpc(rpc_calls.num_lost)
-    assert lost > 5
+    _, *lost = forgetful.collective_rpc(rpc_calls.num_lost)
+    assert min(lost) > 5
     for index in range(9):
         ours, theirs = (engine.output_token_ids(index) for engine in (forgetful, other))
         assert ours.tolist() == theirs.tolist()

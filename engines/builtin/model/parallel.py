@@ -1,10 +1,10 @@
 """The ranks of tensor parallelism: one alone, or those of a torch.distributed group."""
 
+from datetime import timedelta
+from typing import Any
+
 import torch.distributed as dist
 from torch import Tensor
-
-# torch 2.13 warns of its older name.
-_all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 
 
 class OneRank:
@@ -26,20 +26,32 @@ ONE_RANK = OneRank()
 
 
 class DistributedRanks:
-    """The processes of a group that is ready; None: the default one."""
+    """The processes of a group that is ready, of torch.distributed or of one of its backends."""
 
-    def __init__(self, group: dist.ProcessGroup | None = None) -> None:
+    def __init__(self, group: Any) -> None:
         self._group = group
-        self.rank = dist.get_rank(group)
-        self.size = dist.get_world_size(group)
+        self.rank: int = group.rank()
+        self.size: int = group.size()
 
     def all_reduce(self, x: Tensor) -> Tensor:
         """The sum, in place: ``x`` itself."""
-        dist.all_reduce(x, group=self._group)
+        self._group.allreduce([x]).wait()
         return x
 
     def all_gather(self, x: Tensor) -> Tensor:
         """The ranks' ``x`` side by side in their last dimension, a new tensor."""
         gathered = x.new_empty(self.size * x.shape[0], *x.shape[1:])  # gloo takes no other shape
-        _all_gather(gathered, x.contiguous(), group=self._group)
+        self._group._allgather_base(gathered, x.contiguous()).wait()
         return gathered.view(self.size, *x.shape).movedim(0, -2).flatten(-2)
+
+
+def join(backend: str, folder: str, rank: int, size: int) -> DistributedRanks:
+    """The ranks that meet in ``folder``.
+
+    Of gloo there can be several groups in a process; of other backends it has one.
+    """
+    store = dist.FileStore(f"{folder}/ranks", size)  # type: ignore[attr-defined]
+    if backend == "gloo":
+        return DistributedRanks(dist.ProcessGroupGloo(store, rank, size, timedelta(minutes=30)))
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size)
+    return DistributedRanks(dist.group.WORLD)

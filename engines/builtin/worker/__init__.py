@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from engines.protocol import BoolArray, Int32Array
+from engines.protocol import BoolArray, EngineConfig, Int32Array
 
 
 class NewRequests(NamedTuple):
@@ -59,6 +59,15 @@ class Worker(Protocol):
     """Runs steps in the order of their launch; two may be under way at once."""
 
     wire_bytes: int
+
+    @staticmethod
+    def contradiction(config: EngineConfig) -> str:
+        """Why it does not go with the rest, in one sentence, or ""."""
+        ...
+
+    def wire_seconds(self) -> dict[str, float]:
+        """See `engines.protocol.WatchedEngine.wire_seconds`; between steps only."""
+        ...
 
     def num_kv_tokens(self) -> int:
         """How many tokens its device's KV cache can hold."""

@@ -4,12 +4,14 @@ import select
 import socket
 import struct
 from collections import deque
+from collections.abc import Callable
 from itertools import islice
 
 from engines.builtin.wire import Buffer
 
 _HEADER = struct.Struct("<Q")
 _CHUNK = 1 << 18
+_LOOK_SECONDS = 0.2
 _MOST_BUFFERS = 1024
 """Of one `sendmsg`: Linux's limit."""
 
@@ -31,6 +33,8 @@ class Channel:
         self._inbox: deque[bytes] = deque()
         self._buffer = bytearray()
         self.num_bytes = 0
+        self.while_blocked: Callable[[], None] = _nothing
+        """Called now and then while the other end takes nothing in."""
 
     @staticmethod
     def pair() -> "tuple[Channel, Channel]":
@@ -67,9 +71,13 @@ class Channel:
                 if sent:
                     left[0] = left[0][sent:]
             except BlockingIOError:
-                readable, _, _ = select.select([self._socket], [self._socket], [])
+                readable, writable, _ = select.select(
+                    [self._socket], [self._socket], [], _LOOK_SECONDS
+                )
                 if readable:
                     self.receive()
+                elif not writable:
+                    self.while_blocked()
             except OSError as error:
                 raise ChannelClosedError(str(error)) from error
 
@@ -103,3 +111,7 @@ class Channel:
             self._inbox.append(bytes(memoryview(buffer)[_HEADER.size : end]))
             self.num_bytes += end
             del buffer[:end]
+
+
+def _nothing() -> None:
+    """Where nobody wants to know."""

@@ -1,5 +1,6 @@
-"""What the scheduler asks of the device in a worker process, called there by `rpc`."""
+"""What the scheduler asks of worker processes, called there by `rpc`."""
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -18,3 +19,17 @@ def device_stats(process: Any) -> dict[str, float]:
     """See `engines.protocol.WatchedEngine.device_stats`."""
     stats: dict[str, float] = process.runner.device.stats()
     return stats
+
+
+def wire_ns(process: Any) -> tuple[int, int, int]:
+    """Spent so far on decoding steps, on encoding tokens and, of CPU time, on spinning."""
+    found: tuple[int, int, int] = process.wire_ns()
+    return found
+
+
+def added(each: Sequence[dict[str, float]]) -> dict[str, float]:
+    """The sum over processes. Without what one does not say: a GPU without room for the
+    measurement has no ceilings.
+    """
+    said = [name for name in each[0] if all(name in stats for stats in each)]
+    return {name: sum(stats[name] for stats in each) for name in said}

@@ -34,6 +34,11 @@ class DeviceWaiter:
         """The descriptor to select on."""
         return self._done_here.fileno()
 
+    @property
+    def has_done(self) -> bool:
+        """Whether `take` need not wait."""
+        return bool(self._done)
+
     def add(self, step: LaunchedStep) -> None:
         """Wait for one more."""
         self._steps.put(step)

@@ -4,6 +4,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from engines.builtin.model import Parallel
+from engines.builtin.model.parallel import ONE_RANK
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
 from engines.builtin.worker.runner import Runner
 from engines.protocol import EngineConfig
@@ -14,11 +16,25 @@ class InProcessWorker:
 
     wire_bytes = 0
 
-    def __init__(self, config: EngineConfig) -> None:
+    @staticmethod
+    def contradiction(config: EngineConfig) -> str:
+        """It is one rank."""
+        if config.tensor_parallel_size == 1:
+            return ""
+        return (
+            f"--tensor-parallel {config.tensor_parallel_size} in one process: each rank has its "
+            "own; use --worker process"
+        )
+
+    def __init__(self, config: EngineConfig, parallel: Parallel = ONE_RANK) -> None:
         self._config = config
-        self._runner = Runner(config)
+        self._runner = Runner(config, parallel)
         self._launched: deque[Any] = deque()
         self._waited = (0, 0)
+
+    def wire_seconds(self) -> dict[str, float]:
+        """Nothing crosses."""
+        return {}
 
     def num_kv_tokens(self) -> int:
         """The device says."""

@@ -2,16 +2,21 @@
 
 from typing import NamedTuple
 
-from engines.protocol import EngineConfig
+from engines.builtin.transport import Plan
 
-STEP, RPC, ERROR, REFUSED, LOST = b"S", b"R", b"E", b"V", b"L"
+STEP, RPC, ERROR, REFUSED, LOST, RESTORED, BELL = b"S", b"R", b"E", b"V", b"L", b"W", b"B"
 """A step or its tokens; a call or its answer; the sentence of an error that ends the process, and
-of a ValueError that does not; how many steps a rank has read that needs the next one whole."""
+of a ValueError that does not; how many steps a rank has read that needs the next one whole; up to
+which number the steps that follow make it good; a look at the memory that is shared.
+"""
 
 
 class Setup(NamedTuple):
-    """A worker process's first message. ``rendezvous``: a file by which the ranks find together."""
+    """A rank's first message. ``place``: its number among those that are reached; ``rank``: among
+    all; ``descriptors``: what it has inherited.
+    """
 
-    config: EngineConfig
+    plan: Plan
+    place: int
     rank: int
-    rendezvous: str
+    descriptors: tuple[int, ...]

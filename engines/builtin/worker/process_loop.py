@@ -6,17 +6,18 @@ import select
 import signal
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
 
-from engines.builtin.device.choice import device_class
-from engines.builtin.model import Parallel
-from engines.builtin.registries import OUTPUT_PROCESSING, WIRES
+from engines.builtin.registries import OUTPUT_PROCESSING
 from engines.builtin.wire import LostStateError, Wire
+from engines.builtin.wire.choice import load_transport, load_wire
 from engines.builtin.worker.channel import Channel, ChannelClosedError
 from engines.builtin.worker.device_waiter import DeviceWaiter
-from engines.builtin.worker.messages import ERROR, LOST, REFUSED, RPC, STEP, Setup
+from engines.builtin.worker.join import ranks_of
+from engines.builtin.worker.messages import ERROR, LOST, REFUSED, RESTORED, RPC, STEP, Setup
 from engines.builtin.worker.runner import LaunchedStep, Runner
 from engines.die_with_parent import die_with_parent
 
@@ -30,37 +31,82 @@ class WorkerProcess:
         self.while_device_busy: Callable[[], object] | None = None
         self._channel = channel
         setup: Setup = pickle.loads(channel.recv()[1:])
-        self.config = setup.config
+        self.config = setup.plan.config
         self._answers = setup.rank == 0
-        self.runner = Runner(self.config, _join(setup))
-        self.wire: Wire = WIRES.load(self.config.wire)(self.config)
+        self.runner = Runner(self.config, ranks_of(setup.plan, setup.rank))
+        self.wire: Wire = load_wire(self.config)(self.config)
+        self._decode_ns = self._encode_ns = 0
         self._is_lost = False
-        self._num_steps = 0
+        self._num_steps = self._num_taken = self._num_made_good = 0
         self._waiter: DeviceWaiter | None = None
         if OUTPUT_PROCESSING.load(self.config.output_processing).num_under_way:
             self._waiter = DeviceWaiter(self.runner)
         channel.send(RPC)
+        rank_end = load_transport(self.config).rank_end
+        self._transport = rank_end(setup.plan, setup.place, setup.descriptors, channel)
+
+    def wire_ns(self) -> tuple[int, int, int]:
+        """Spent so far on decoding steps, on encoding tokens and, of CPU time, on spinning."""
+        return self._decode_ns, self._encode_ns, self._transport.broadcasts.spun_ns
 
     def run(self) -> None:
         """Serve steps and calls until the other end closes."""
         while True:
-            if self._waiter is not None:
-                self._hand_over_until_message(self._waiter)
-            message = memoryview(self._channel.recv())
-            if message[:1] == STEP:
-                self._step(message[1:])
-            else:
-                self._call(message[1:])
+            message = memoryview(self._next())
+            kind, data = message[:1], message[1:]
+            if kind == STEP:
+                self._broadcast_step(data)
+            elif kind == RESTORED:
+                self._make_good(int(bytes(data)))
+            elif kind == RPC:
+                self._call(data)
+
+    def _next(self) -> bytes:
+        """The next broadcast; of a rank that has lost its state, what it is sent alone."""
+        if self._is_lost:
+            return self._channel.recv()
+        broadcasts = self._transport.broadcasts
+        while (message := broadcasts.take()) is None:
+            if not broadcasts.spin(self._has_tokens) and broadcasts.park():
+                self._hear()
+        return message
+
+    def _has_tokens(self) -> bool:
+        return self._waiter is not None and self._waiter.has_done
+
+    def _hear(self) -> None:
+        """The next step goes to the device before the tokens of the last come from it."""
+        ends: list[Channel | DeviceWaiter] = [self._channel]
+        if self._waiter is not None:
+            ends.append(self._waiter)
+        readable, _, _ = select.select(ends, [], [])
+        if self._channel in readable:
+            self._channel.receive()
+        elif self._waiter is not None:
+            self._hand_over(*self._waiter.take())
+
+    def _broadcast_step(self, data: memoryview) -> None:
+        """Unless it has come alone already, or will."""
+        self._num_taken += 1
+        if self._num_taken > self._num_made_good and not self._is_lost:
+            self._step(data)
+
+    def _make_good(self, up_to: int) -> None:
+        self._is_lost, self._num_made_good = False, up_to
+        for _ in range(up_to - self._num_steps):
+            message = self._channel.recv()
+            if not self._is_lost:  # once more
+                self._step(memoryview(message)[1:])
 
     def _step(self, data: memoryview) -> None:
+        began = time.perf_counter_ns()
         try:
             scheduled = self.wire.decode_step(data)
         except LostStateError:
-            if not self._is_lost:
-                self._is_lost = True
-                self._channel.send(LOST, str(self._num_steps).encode())
+            self._is_lost = True
+            self._channel.send(LOST, str(self._num_steps).encode())
             return
-        self._is_lost = False
+        self._decode_ns += time.perf_counter_ns() - began
         self._num_steps += 1
         step = self.runner.launch(scheduled)
         if self.while_device_busy is not None:
@@ -70,19 +116,14 @@ class WorkerProcess:
         else:
             self._hand_over(step, self.runner.wait(step))
 
-    def _hand_over_until_message(self, waiter: DeviceWaiter) -> None:
-        """The next step goes to the device before the tokens of the last come from it."""
-        ends: list[Channel | DeviceWaiter] = [self._channel, waiter]
-        while not self._channel.has_message:
-            readable, _, _ = select.select(ends, [], [])
-            if self._channel in readable:
-                self._channel.receive()
-            else:
-                self._hand_over(*waiter.take())
-
     def _hand_over(self, step: LaunchedStep, waited: tuple[int, int]) -> None:
-        if self._answers:
-            self._channel.send(STEP, *self.wire.encode_tokens(self.runner.handoff(step, waited)))
+        if not self._answers:
+            return
+        output = self.runner.handoff(step, waited)
+        began = time.perf_counter_ns()
+        buffers = self.wire.encode_tokens(output)
+        self._encode_ns += time.perf_counter_ns() - began
+        self._transport.answer(STEP, *buffers)
 
     def _call(self, data: memoryview) -> None:
         function, args = pickle.loads(data)
@@ -91,22 +132,6 @@ class WorkerProcess:
         except ValueError as error:
             answer = REFUSED + str(error).encode()
         self._channel.send(answer)
-
-
-def _join(setup: Setup) -> Parallel:
-    """The ranks of the device, found by way of a file, or this one alone."""
-    from engines.builtin.model.parallel import ONE_RANK, DistributedRanks
-
-    size = setup.config.tensor_parallel_size
-    backend = device_class(setup.config).backend
-    if size == 1 or not backend:
-        return ONE_RANK
-    import torch.distributed as dist
-
-    dist.init_process_group(
-        backend, init_method=f"file://{setup.rendezvous}", rank=setup.rank, world_size=size
-    )
-    return DistributedRanks()
 
 
 def main(descriptor: int) -> None:
