@@ -227,6 +227,9 @@ _TABLE = (
     Metric("wire_bytes_per_step", "B", "lower", "exact", "timing",
            "bytes across the worker boundary, both ways, mean per step", "docs/engines.md",
            0.005, 64),
+    Metric("wire_codec_per_step", "s", "lower", "timing", "timing",
+           "time to encode and decode a step and its tokens, at the scheduler's end and at that of "
+           "a rank, mean per step", "docs/wires.md"),
     Metric("wire_encode_per_step", "s", "lower", "timing", "timing",
            "time to encode the step in the scheduler's process, once for all ranks, mean per step",
            "docs/wires.md"),

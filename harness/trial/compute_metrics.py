@@ -65,9 +65,13 @@ def compute_metrics(seen: Observation, mode: str) -> TrialMetrics:
 
 
 def _wire_times(seen: Observation) -> Values:
-    per_step = {name: seconds / max(1, len(seen.steps))
-                for name, seconds in seen.wire_seconds.items()}  # fmt: skip
-    return {f"wire_{name}_per_step": seconds for name, seconds in per_step.items()}
+    if not seen.wire_seconds:
+        return {}
+    steps = max(1, len(seen.steps))
+    took = {name: seconds / steps for name, seconds in seen.wire_seconds.items()}
+    num_ranks = sum(process.role == "worker" for process in seen.processes)
+    codec = took["encode"] + took["decode"] + took["rank_encode"] + took["rank_decode"] / num_ranks
+    return {f"wire_{name}_per_step": seconds for name, seconds in (took | {"codec": codec}).items()}
 
 
 def _full_probe(seen: Observation) -> str:
