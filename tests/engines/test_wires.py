@@ -1,5 +1,6 @@
 """What crosses the worker boundary comes out as it went in, and takes as few bytes as it should."""
 
+from itertools import islice
 from random import Random
 
 import numpy as np
@@ -16,8 +17,8 @@ from engines.builtin.wire.int_arrays import pack, unpack
 from engines.builtin.worker import NOBODY, ModelRunnerOutput, NewRequests, SchedulerOutput
 
 ROWS, BLOCK = 12, 4
-STATELESS = ["pickle", "pickle5", "columns"]
-CHECKED = ["pickle5", "msgpack-delta", "columns"]
+CHECKED = ["pickle5", "msgpack", "msgpack-delta", "columns"]
+"""Of a pickle what follows it is not looked at."""
 every_wire = pytest.mark.parametrize("name", WIRES.names())
 
 
@@ -153,17 +154,35 @@ def test_a_packed_array_is_as_narrow_as_it_can_be(array, most):
     assert len(pack(array.astype(np.int32))) == most
 
 
-@pytest.mark.parametrize("name", CHECKED)
-def test_data_that_was_not_sent_like_that_is_refused(name):
+@every_wire
+def test_data_that_was_cut_short_is_refused(name):
     random = Random(5)
     crowd = Crowd(random)
-    scheduler, _ = ends(name)
-    step = next(step for step in iter(crowd.step, None) if len(step.rows) > 2)
-    data = bytes(joined(scheduler.encode_step(step)))
-    for cut in (data[:-1], data[: len(data) // 2], data + b"\0", b""):
-        _, worker = ends(name)
-        with pytest.raises(WireError):
-            worker.decode_step(memoryview(cut))
+    scheduler, worker = ends(name)
+    for step in islice((step for step in iter(crowd.step, None) if len(step.rows)), 8):
+        sent = bytes(joined(scheduler.encode_step(step)))
+        back = bytes(joined(worker.encode_tokens(crowd.tokens(step, "flat_arrays"))))
+        for cut in (1, len(sent) // 2, len(sent)):
+            with pytest.raises(WireError):
+                ends(name)[1].decode_step(memoryview(sent)[:-cut])
+        for cut in (1, len(back) // 2, len(back)):
+            with pytest.raises(WireError):
+                scheduler.decode_tokens(memoryview(back)[:-cut])
+        worker.decode_step(memoryview(sent))
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_data_with_more_behind_it_is_refused(name):
+    scheduler, worker = ends(name)
+    data = bytes(joined(scheduler.encode_step(Crowd(Random(5)).step())))
+    with pytest.raises(WireError):
+        worker.decode_step(memoryview(data + b"\0"))
+
+
+@pytest.mark.parametrize("packed", [b"", b"\3abc", b"\2a", b"\4abcde"])
+def test_an_array_without_a_width_is_refused(packed):
+    with pytest.raises(WireError):
+        unpack(packed)
 
 
 def test_a_difference_to_a_state_that_is_not_there_is_told_and_mended():

@@ -226,6 +226,14 @@ def test_an_exception_in_the_worker(start):
         engine.collective_rpc(rpc_calls.describe)
 
 
+def test_tokens_that_cannot_be_read_end_the_run(start):
+    engine = start(wire="columns")
+    engine.collective_rpc(rpc_calls.cut_tokens)
+    add_requests(engine)
+    with pytest.raises(EngineDeadError, match=r"^a worker process sent what cannot be read: a mes"):
+        drain(engine)
+
+
 def test_a_worker_that_cannot_start(start, monkeypatch, tmp_path):
     """A name that only this process knows; the failed worker is not left behind."""
     info = tmp_path / "here_only-1.0.dist-info"

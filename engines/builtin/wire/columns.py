@@ -13,6 +13,7 @@ import numpy as np
 
 from engines.builtin.wire import Buffer, Stateless, WireError
 from engines.builtin.wire.sampled import SampledTokens
+from engines.builtin.wire.unpickle import unpickle
 from engines.builtin.worker import NOBODY, ModelRunnerOutput, NewRequests, SchedulerOutput
 from engines.protocol import EngineConfig
 
@@ -109,7 +110,7 @@ class Columns(Stateless):
             device_ns,
             late_ns,
             device_seconds,
-            pickle.loads(logprobs) if num_logprobs else None,
+            unpickle(logprobs) if num_logprobs else None,
         )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from engines.builtin.registries import REPRESENTATIONS
 from engines.builtin.representations import PLACEHOLDER_TOKEN_ID, Representation, ragged_mask
 from engines.builtin.wire import Buffer, Stateless
+from engines.builtin.wire.unpickle import unpickle
 from engines.builtin.wire.v0_messages import (
     CompletionSequenceGroupOutput,
     ExecuteModelRequest,
@@ -92,7 +93,7 @@ class Full(Stateless):
 
     def decode_step(self, data: memoryview) -> SchedulerOutput:
         """Of the whole block tables all entries again."""
-        groups = pickle.loads(data).seq_group_metadata_list
+        groups = unpickle(data).seq_group_metadata_list
         rows, tables, news = [], [], []
         for group in groups:
             ((row, sequence),) = group.seq_data.items()
@@ -132,7 +133,7 @@ class Full(Stateless):
         """The tokens, in the engine's representation."""
         import torch
 
-        sampler_output, timing, logprobs = pickle.loads(data)
+        sampler_output, timing, logprobs = unpickle(data)
         tokens = [
             [sample.output_token for sample in output.samples] for output in sampler_output.outputs
         ]

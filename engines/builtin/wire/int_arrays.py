@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from engines.builtin.wire import WireError
 from engines.protocol import Int32Array
 
 Packed = tuple[int, int, int] | bytes
@@ -31,13 +32,13 @@ def pack(array: Int32Array) -> Packed:
 
 
 def unpack(packed: Packed) -> Int32Array:
-    """It again, int32, memory of its own. Raises ValueError for what `pack` does not make."""
+    """It again, int32, memory of its own. Raises WireError for what `pack` does not make."""
     if isinstance(packed, tuple):
         count, first, step = packed
         if step == 0:
             return np.full(count, first, np.int32)
         return (first + step * np.arange(count)).astype(np.int32)
     dtype = _WIDTHS.get(packed[0]) if packed else None
-    if dtype is None:
-        raise ValueError("no width of integers at the beginning of an array")
+    if dtype is None or (len(packed) - 1) % packed[0]:
+        raise WireError("an array that does not begin with the width of its integers")
     return np.frombuffer(packed, dtype, offset=1).astype(np.int32)

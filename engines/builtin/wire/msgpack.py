@@ -9,6 +9,7 @@ import numpy as np
 from engines.builtin.wire import Buffer, Stateless, WireError
 from engines.builtin.wire.int_arrays import Packed, pack, unpack
 from engines.builtin.wire.sampled import SampledTokens
+from engines.builtin.wire.unpickle import unpickle
 from engines.builtin.worker import NOBODY, ModelRunnerOutput, NewRequests, SchedulerOutput
 from engines.protocol import BoolArray, EngineConfig, Int32Array
 
@@ -116,7 +117,7 @@ class Msgpack(Stateless):
             message.device_ns,
             message.late_ns,
             message.device_seconds,
-            pickle.loads(message.logprobs) if message.logprobs else None,
+            unpickle(message.logprobs) if message.logprobs else None,
         )
 
 

@@ -5,6 +5,7 @@ import struct
 from typing import Any
 
 from engines.builtin.wire import Buffer, Stateless, WireError
+from engines.builtin.wire.unpickle import unpickle
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
 from engines.protocol import EngineConfig
 
@@ -59,4 +60,4 @@ def _decode(data: memoryview) -> Any:
     for each in lengths:
         buffers.append(data[begin : begin + each])
         begin += each
-    return pickle.loads(pickled, buffers=buffers)
+    return unpickle(pickled, buffers)

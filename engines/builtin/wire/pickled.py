@@ -3,6 +3,7 @@
 import pickle
 
 from engines.builtin.wire import Buffer, Stateless
+from engines.builtin.wire.unpickle import unpickle
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
 from engines.protocol import EngineConfig
 
@@ -19,7 +20,7 @@ class Pickled(Stateless):
 
     def decode_step(self, data: memoryview) -> SchedulerOutput:
         """`pickle.loads`."""
-        step: SchedulerOutput = pickle.loads(data)
+        step: SchedulerOutput = unpickle(data)
         return step
 
     def encode_tokens(self, output: ModelRunnerOutput) -> list[Buffer]:
@@ -28,5 +29,5 @@ class Pickled(Stateless):
 
     def decode_tokens(self, data: memoryview) -> ModelRunnerOutput:
         """`pickle.loads`."""
-        output: ModelRunnerOutput = pickle.loads(data)
+        output: ModelRunnerOutput = unpickle(data)
         return output

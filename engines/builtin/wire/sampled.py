@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from engines.builtin.registries import REPRESENTATIONS
+from engines.builtin.wire.unpickle import unpickle
 from engines.protocol import EngineConfig, Int32Array
 
 
@@ -43,6 +44,6 @@ class SampledTokens:
         """The same again."""
         if self._known is None:
             assert isinstance(parts, (bytes, memoryview))
-            return pickle.loads(parts)
+            return unpickle(parts)
         assert not isinstance(parts, (bytes, memoryview))
         return self._known.from_buffers(parts)

@@ -4,10 +4,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from engines.builtin.wire import WireError
 from engines.builtin.wire.choice import contradiction as wire_contradiction
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput, device_calls
 from engines.builtin.worker.ranks import Ranks
-from engines.protocol import EngineConfig
+from engines.protocol import EngineConfig, EngineDeadError
 
 
 class ProcessWorker:
@@ -68,7 +69,10 @@ class ProcessWorker:
     def handoff(self) -> ModelRunnerOutput:
         """Decode the oldest step's bytes."""
         began = time.perf_counter_ns()
-        output = self._ranks.wire.decode_tokens(self._outputs.pop())
+        try:
+            output = self._ranks.wire.decode_tokens(self._outputs.pop())
+        except WireError as error:
+            raise EngineDeadError(f"a worker process sent what cannot be read: {error}") from None
         self._decode_ns += time.perf_counter_ns() - began
         return output
 
