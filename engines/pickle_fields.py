@@ -18,7 +18,7 @@ _Placed = tuple[PickledValue, str, Sequence[str] | None]
 """A value, its path and, where what it is made of are fields, the names of the places."""
 
 
-def pickle_fields(data: Any, buffer_bytes: Sequence[int] = ()) -> dict[str, int]:
+def pickle_fields(data: bytes, buffer_bytes: Sequence[int] = ()) -> dict[str, int]:
     """Bytes by the path of the field whose value they are, such as "new.token_ids".
 
     What lies in a list, a dictionary or a tuple has the path of that. Fields are the attributes

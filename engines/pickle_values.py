@@ -36,7 +36,7 @@ class PickledValue:
             yield self.made_by
 
 
-def read_pickle(data: Any, buffer_bytes: Iterable[int] = ()) -> tuple[PickledValue, int]:
+def read_pickle(data: bytes, buffer_bytes: Iterable[int] = ()) -> tuple[PickledValue, int]:
     """The value that a pickle makes, and the bytes that belong to none: frames, memo, its end.
 
     Together they are all bytes, and those of each buffer out of band, which are ``buffer_bytes``.
@@ -48,7 +48,7 @@ def read_pickle(data: Any, buffer_bytes: Iterable[int] = ()) -> tuple[PickledVal
     return stack.values[0], stack.num_rest
 
 
-def _with_lengths(data: Any) -> Iterator[tuple[OpcodeInfo, Any, int]]:
+def _with_lengths(data: bytes) -> Iterator[tuple[OpcodeInfo, Any, int]]:
     """Each opcode, its argument, and the bytes of both."""
     ops = genops(data)
     opcode, argument, begin = next(ops)

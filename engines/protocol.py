@@ -143,6 +143,11 @@ class EngineClass(Protocol):
         ...
 
     @staticmethod
+    def has_messages(config: EngineConfig) -> bool:
+        """Whether anything crosses to workers that the trial's process can see."""
+        ...
+
+    @staticmethod
     def launch(python: str, release: str) -> Launch:
         """Where its trials run. Raises ValueError where it cannot be run at all."""
         ...
@@ -289,6 +294,26 @@ class MakesText(Protocol):
 
     def output_text(self, request_index: int) -> str:
         """It, until the request's tokens are taken. Raises ValueError where there is none."""
+        ...
+
+
+DIRECTIONS = ("scheduler_output", "model_runner_output")
+"""What crosses between scheduler and workers, by vLLM's names: there, and back."""
+
+
+@runtime_checkable
+class ShowsMessages(Protocol):
+    """An engine that lets others see what crosses between its scheduler and its workers."""
+
+    def show_messages(self, to: Callable[[str, bytes], object] | None) -> None:
+        """Call ``to(direction, message)`` for each from now on; None: no more.
+
+        Raises ValueError where nothing crosses, or not in this process.
+        """
+        ...
+
+    def message_fields(self, direction: str, message: bytes) -> dict[str, int]:
+        """Bytes of one by the path of the field that they are for; all of them together."""
         ...
 
 

@@ -30,7 +30,7 @@ from engines.builtin.request_table import Request, RequestTable, Slots
 from engines.builtin.scheduler import ScheduledStep, Scheduler
 from engines.builtin.token_store import TokenStore
 from engines.builtin.wire.names import asked_seconds, parse_wire
-from engines.builtin.worker import ModelRunnerOutput, Worker
+from engines.builtin.worker import ModelRunnerOutput, SendsMessages, Worker
 from engines.protocol import (
     PHASES,
     BoolArray,
@@ -120,6 +120,11 @@ class Engine:
         return not takes_time or not mode.num_under_way
 
     @staticmethod
+    def has_messages(config: EngineConfig) -> bool:
+        """Whether the runner is behind a wire."""
+        return config.worker != "in-process"
+
+    @staticmethod
     def launch(python: str, release: str) -> Launch:
         """In this interpreter or the one asked for; ``release`` is a tree of gcbench's."""
         return launch(python, release)
@@ -189,6 +194,25 @@ class Engine:
     def wire_bytes(self) -> int:
         """Bytes that have crossed to and from other processes so far."""
         return self._worker.wire_bytes + self._processing.wire_bytes
+
+    def show_messages(self, to: Callable[[str, bytes], object] | None) -> None:
+        """Each that crosses to the worker processes and back, without what frames it.
+
+        Raises ValueError where there are none.
+        """
+        self._sender.show_messages(to)
+
+    def message_fields(self, direction: str, message: bytes) -> dict[str, int]:
+        """What the bytes of one are for, as its wire says."""
+        return self._sender.message_fields(direction, message)
+
+    @property
+    def _sender(self) -> SendsMessages:
+        if isinstance(self._worker, SendsMessages):
+            return self._worker
+        raise ValueError(
+            f"--worker {self.config.worker}: nothing crosses to a worker; use --worker process"
+        )
 
     def add_request(
         self,

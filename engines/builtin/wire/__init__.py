@@ -1,7 +1,7 @@
 """What crosses the worker boundary: one format a file, found by name in `registries.WIRES`."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
 from engines.protocol import EngineConfig
@@ -41,6 +41,22 @@ class Wire(Protocol):
 
     def decode_tokens(self, data: memoryview) -> ModelRunnerOutput:
         """The scheduler's side of it. Raises WireError as `decode_step`."""
+        ...
+
+
+@runtime_checkable
+class TellsFields(Protocol):
+    """A wire that can say what the bytes of its messages are for, by the path of the field.
+
+    Of `engines.pickle_fields.NAMES` and `REST` are those that are for none.
+    """
+
+    def step_fields(self, message: bytes) -> dict[str, int]:
+        """Of what `Wire.encode_step` made."""
+        ...
+
+    def tokens_fields(self, message: bytes) -> dict[str, int]:
+        """Of what `Wire.encode_tokens` made."""
         ...
 
 

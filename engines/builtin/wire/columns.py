@@ -15,6 +15,7 @@ from engines.builtin.wire import Buffer, Stateless, WireError
 from engines.builtin.wire.sampled import SampledTokens
 from engines.builtin.wire.unpickle import unpickle
 from engines.builtin.worker import NOBODY, ModelRunnerOutput, NewRequests, SchedulerOutput
+from engines.pickle_fields import REST
 from engines.protocol import EngineConfig
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -112,6 +113,23 @@ class Columns(Stateless):
             device_seconds,
             unpickle(logprobs) if num_logprobs else None,
         )
+
+    def step_fields(self, message: bytes) -> dict[str, int]:
+        """Of each array; the header is the rest."""
+        num_reqs, num_new, num_tokens, num_blocks, has_samples = _STEP.unpack_from(message)
+        new = {"new": num_new * (4 * _I32.itemsize + _I64.itemsize),
+               "new.token_ids": num_tokens * _I32.itemsize}  # fmt: skip
+        rows = dict.fromkeys(("rows", "num_scheduled"), num_reqs * _I32.itemsize)
+        blocks = dict.fromkeys(("block_rows", "block_positions", "block_ids"),
+                               num_blocks * _I32.itemsize)  # fmt: skip
+        return {REST: _STEP.size, "samples": num_reqs * has_samples, **rows, **blocks, **new}
+
+    def tokens_fields(self, message: bytes) -> dict[str, int]:
+        """Of tokens and log-probabilities; header and shapes are the rest."""
+        *_, count, num_logprobs = _TOKENS.unpack_from(message)
+        rest = _TOKENS.size + count * _SHAPE.size
+        sampled = len(message) - rest - num_logprobs
+        return {REST: rest, "sampled": sampled, "logprobs": num_logprobs}
 
 
 class _Reader:

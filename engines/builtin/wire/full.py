@@ -26,6 +26,7 @@ from engines.builtin.wire.v0_messages import (
     SequenceStage,
 )
 from engines.builtin.worker import NOBODY, ModelRunnerOutput, NewRequests, SchedulerOutput
+from engines.pickle_fields import pickle_fields
 from engines.protocol import EngineConfig, Int32Array
 
 
@@ -63,6 +64,8 @@ class Full(Stateless):
     """The scheduler's end has what vLLM's scheduler had; the worker's end keeps nothing but who is
     new, which its runner must be told.
     """
+
+    step_fields = tokens_fields = staticmethod(pickle_fields)
 
     def __init__(self, config: EngineConfig) -> None:
         self._sequences: list[_Sequence | None] = [None] * config.max_num_seqs

@@ -1,6 +1,7 @@
 """Arrays as narrow as they go in msgpack, version and number in each step; every step is whole."""
 
 import pickle
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,6 +12,7 @@ from engines.builtin.wire.int_arrays import Packed, pack, unpack
 from engines.builtin.wire.sampled import SampledTokens
 from engines.builtin.wire.unpickle import unpickle
 from engines.builtin.worker import NOBODY, ModelRunnerOutput, NewRequests, SchedulerOutput
+from engines.pickle_fields import REST
 from engines.protocol import BoolArray, EngineConfig, Int32Array
 
 VERSION = 1
@@ -119,6 +121,29 @@ class Msgpack(Stateless):
             message.device_seconds,
             unpickle(message.logprobs) if message.logprobs else None,
         )
+
+    def step_fields(self, message: bytes) -> dict[str, int]:
+        """Of each field of the message, those of new requests apart."""
+        found = _sizes(Step.__struct_fields__, message)
+        if found["new"] > 1:  # more than a nil
+            *_, new = msgspec.msgpack.decode(message, type=list[msgspec.Raw])
+            within = _sizes(NewRequests._fields, new)
+            del found["new"]
+            found[REST] += within.pop(REST)
+            found |= {f"new.{name}": num_bytes for name, num_bytes in within.items()}
+        return found
+
+    def tokens_fields(self, message: bytes) -> dict[str, int]:
+        """Of each field of the message."""
+        found = _sizes(_Tokens.__struct_fields__, message)
+        found["sampled"] = found.pop("arrays")
+        return found
+
+
+def _sizes(names: Sequence[str], array: Buffer | msgspec.Raw) -> dict[str, int]:
+    """Bytes of an array's elements by their names; what holds them together is the rest."""
+    each = [len(bytes(part)) for part in msgspec.msgpack.decode(array, type=list[msgspec.Raw])]
+    return {REST: memoryview(array).nbytes - sum(each), **dict(zip(names, each, strict=True))}
 
 
 def unpacked(message: Step, rows: Int32Array, num_scheduled: Int32Array) -> SchedulerOutput:

@@ -23,6 +23,8 @@ class MsgpackDelta:
         self._rows, self._num_scheduled = _EMPTY, _EMPTY
         self.encode_tokens = self._whole.encode_tokens
         self.decode_tokens = self._whole.decode_tokens
+        self.step_fields = self._whole.step_fields
+        self.tokens_fields = self._whole.tokens_fields
 
     def encode_step(self, step: SchedulerOutput) -> list[Buffer]:
         """Its difference to the last one."""

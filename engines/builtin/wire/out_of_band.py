@@ -7,6 +7,7 @@ from typing import Any
 from engines.builtin.wire import Buffer, Stateless, WireError
 from engines.builtin.wire.unpickle import unpickle
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
+from engines.pickle_fields import REST, pickle_fields
 from engines.protocol import EngineConfig
 
 _LENGTH_BYTES = 4
@@ -36,6 +37,15 @@ class OutOfBand(Stateless):
         output: ModelRunnerOutput = _decode(data)
         return output
 
+    def step_fields(self, message: bytes) -> dict[str, int]:
+        """Of pickle and buffers; the lengths are the rest."""
+        pickled, buffers = _split(memoryview(message))
+        found = pickle_fields(bytes(pickled), list(map(len, buffers)))
+        found[REST] += len(message) - sum(found.values())
+        return found
+
+    tokens_fields = step_fields
+
 
 def _encode(message: Any) -> list[Buffer]:
     out_of_band: list[pickle.PickleBuffer] = []
@@ -46,6 +56,12 @@ def _encode(message: Any) -> list[Buffer]:
 
 
 def _decode(data: memoryview) -> Any:
+    pickled, buffers = _split(data)
+    return unpickle(pickled, buffers)
+
+
+def _split(data: memoryview) -> tuple[memoryview, list[memoryview]]:
+    """The pickle, and the buffers beside it."""
     try:
         length, count = struct.unpack_from("<2I", data)
         lengths = struct.unpack_from(f"<{count}I", data, 2 * _LENGTH_BYTES)
@@ -60,4 +76,4 @@ def _decode(data: memoryview) -> Any:
     for each in lengths:
         buffers.append(data[begin : begin + each])
         begin += each
-    return unpickle(pickled, buffers)
+    return pickled, buffers

@@ -5,11 +5,14 @@ import pickle
 from engines.builtin.wire import Buffer, Stateless
 from engines.builtin.wire.unpickle import unpickle
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
+from engines.pickle_fields import pickle_fields
 from engines.protocol import EngineConfig
 
 
 class Pickled(Stateless):
     """Each message whole, whatever changed since the last."""
+
+    step_fields = tokens_fields = staticmethod(pickle_fields)
 
     def __init__(self, config: EngineConfig) -> None:
         pass

@@ -1,7 +1,7 @@
 """Where the runner lives, and what crosses to it and back; one worker a file."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from engines.protocol import BoolArray, EngineConfig, Int32Array
 
@@ -99,4 +99,17 @@ class Worker(Protocol):
 
     def shutdown(self) -> None:
         """End the worker; safe to call twice."""
+        ...
+
+
+@runtime_checkable
+class SendsMessages(Protocol):
+    """A worker with ranks in processes of their own, whose messages can be looked at."""
+
+    def show_messages(self, to: Callable[[str, bytes], object] | None) -> None:
+        """See `engines.protocol.ShowsMessages.show_messages`."""
+        ...
+
+    def message_fields(self, direction: str, message: bytes) -> dict[str, int]:
+        """See `engines.protocol.ShowsMessages.message_fields`."""
         ...

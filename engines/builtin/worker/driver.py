@@ -45,6 +45,14 @@ class DriverWorker:
         """Of steps: there are no tokens to decode."""
         return self._ranks.wire_seconds(0)
 
+    def show_messages(self, to: Callable[[str, bytes], object] | None) -> None:
+        """What the other ranks are sent; they answer nothing."""
+        self._ranks.on_message = to
+
+    def message_fields(self, direction: str, message: bytes) -> dict[str, int]:
+        """As the wire says."""
+        return self._ranks.message_fields(direction, message)
+
     def num_kv_tokens(self) -> int:
         """What the rank with the least room says."""
         each: list[int] = self._ranks.rpc(device_calls.num_kv_tokens, ())

@@ -43,6 +43,14 @@ class ProcessWorker:
         """Here and, of each kind together, in the ranks."""
         return self._ranks.wire_seconds(self._decode_ns)
 
+    def show_messages(self, to: Callable[[str, bytes], object] | None) -> None:
+        """Those of all ranks, which are the same, and the answers of the first."""
+        self._ranks.on_message = to
+
+    def message_fields(self, direction: str, message: bytes) -> dict[str, int]:
+        """As the wire says."""
+        return self._ranks.message_fields(direction, message)
+
     def num_kv_tokens(self) -> int:
         """What the rank with the least room says."""
         each: list[int] = self.rpc(device_calls.num_kv_tokens, ())

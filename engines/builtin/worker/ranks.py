@@ -16,11 +16,12 @@ from typing import Any
 import psutil
 
 from engines.builtin.transport import Plan, SchedulerEnd
-from engines.builtin.wire import Buffer, Wire
+from engines.builtin.wire import Buffer, TellsFields, Wire
 from engines.builtin.wire.choice import load_transport, load_wire
 from engines.builtin.worker import SchedulerOutput, device_calls
 from engines.builtin.worker.channel import Channel, ChannelClosedError
 from engines.builtin.worker.messages import BELL, ERROR, LOST, REFUSED, RESTORED, RPC, STEP, Setup
+from engines.pickle_fields import REST
 from engines.protocol import EngineConfig, EngineDeadError
 
 _LOOP = "engines.builtin.worker.process_loop"
@@ -41,6 +42,7 @@ class Ranks:
     """
 
     def __init__(self, config: EngineConfig, numbers: range) -> None:
+        self.on_message: Callable[[str, bytes], object] | None = None
         self._encode_ns = 0
         self.wire: Wire = load_wire(config)(config)
         self._numbers = numbers
@@ -92,6 +94,8 @@ class Ranks:
         began = time.perf_counter_ns()
         buffers = self.wire.encode_step(step)
         self._encode_ns += time.perf_counter_ns() - began
+        if self.on_message is not None:
+            self.on_message("scheduler_output", b"".join(buffers))
         self._broadcast(STEP, *buffers)
         self._kept.append((step, buffers))
         self._num_sent += 1
@@ -102,7 +106,18 @@ class Ranks:
         while (message := answers.take()) is None:
             if not answers.spin(_never) and answers.park():
                 self.hear(_LOOK_SECONDS)
-        return memoryview(message)[1:]
+        tokens = memoryview(message)[1:]
+        if self.on_message is not None:
+            self.on_message("model_runner_output", bytes(tokens))
+        return tokens
+
+    def message_fields(self, direction: str, message: bytes) -> dict[str, int]:
+        """As the wire says, of what `on_message` was given; all is the rest where it does not."""
+        wire = self.wire
+        if not isinstance(wire, TellsFields):
+            return {REST: len(message)}
+        tell = wire.step_fields if direction == "scheduler_output" else wire.tokens_fields
+        return tell(message)
 
     def rpc(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
         """Call in each of them, behind all that was sent; their ValueErrors are raised here."""

@@ -103,7 +103,7 @@ def metrics_of(mode: str, served, of, full_batch: int) -> dict[str, float | None
     recorder = client.recorder
     events = Probe(capacity=0).events()
     seen = Observation(of, recorder.requests, recorder.steps, recorder.gaps, 1, [events],
-                       [process()], 0, {}, {}, watch.results(recorder.num_rows), 0)  # fmt: skip
+                       [process()], 0, {}, {}, {}, watch.results(recorder.num_rows), 0)  # fmt: skip
     return compute_metrics(seen, mode)[0]
 
 
