@@ -2,6 +2,18 @@
 
 from typing import Any, Literal, NamedTuple
 
+_CROSSING = (
+    ("scheduler_output", "to the workers", ", of one rank where there are several"),
+    ("model_runner_output", "back from them", ", of the rank that answers"),
+)
+_PARTS = {
+    "parameters": "requests' sampling parameters",
+    "prompt": "prompts",
+    "output_ids": "ids of sampled tokens",
+    "names": "names of classes, modules and fields, and references to such names",
+    "rest": "all else",
+}
+
 
 def differs(before: Any, after: Any, noise_floor: Any, least_change: Any) -> Any:
     """Whether changes are large enough to speak of: above both floors. Floats, or equal arrays."""
@@ -244,6 +256,26 @@ _TABLE = (
     Metric("wire_spin_per_step", "s", "lower", "timing", "timing",
            "CPU time of all processes spent looking for messages that had not come yet, mean per "
            "step", "docs/wires.md"),
+    *(each for name, where, whose in _CROSSING for each in (
+        Metric(f"{name}_bytes_per_step", "B", "lower", "exact", "wire",
+               f"message of a step {where}, without what frames it{whose}, median over steps (of "
+               "two, the smaller)", "vLLM #6241", 0.005, 16),
+        Metric(f"{name}_bytes_first", "B", "lower", "exact", "wire",
+               f"the same of the first step {where}", "vLLM #6241", 0.005, 16),
+        Metric(f"{name}_bytes_last", "B", "lower", "exact", "wire",
+               f"the same of the last step {where}", "vLLM #6241", 0.005, 16),
+        *(Metric(f"{name}_bytes_{part}", "B", "lower", "exact", "wire",
+                 f"of {name}_bytes_per_step, bytes of {whole}; the parts add up to it",
+                 "pickletools, or the wire itself", 0.005, 16) for part, whole in _PARTS.items()),
+        Metric(f"{name}_edit_distance", "B", "lower", "exact", "wire",
+               f"fewest bytes to insert, delete or replace that make of a step's message {where} "
+               "the next one, median over pairs but the first; one pair in 7 where messages are "
+               "longer than 64 KiB, none above 1 MiB", "Levenshtein distance, by rapidfuzz",
+               0.005, 4),
+        Metric(f"{name}_edit_distance_first", "B", "lower", "exact", "wire",
+               f"the same of the first two messages {where}", "Levenshtein distance, by rapidfuzz",
+               0.005, 4),
+    )),
     Metric("device_late", "share", "lower", "timing", "timing",
            "modelled waits: sum of overrun / sum of modelled step time; over 1 % the trial is "
            "invalid", "docs/method.md"),

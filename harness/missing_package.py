@@ -4,8 +4,8 @@ import sys
 
 BENCH = frozenset(
     {
-        "click", "jinja2", "matplotlib", "msgspec", "numpy", "pandas", "psutil", "pyarrow", "rich",
-        "safetensors", "scipy", "tokenizers", "torch", "unearth", "zmq",
+        "click", "jinja2", "matplotlib", "msgspec", "numpy", "pandas", "psutil", "pyarrow",
+        "rapidfuzz", "rich", "safetensors", "scipy", "tokenizers", "torch", "unearth", "zmq",
     }
 )  # fmt: skip
 """The packages of the extra ``bench`` in pyproject.toml, as they are imported."""

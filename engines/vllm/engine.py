@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
+from engines.pickle_fields import pickle_fields
 from engines.protocol import (
     PHASES,
     EngineConfig,
@@ -55,7 +56,7 @@ class VllmEngine:
         self._is_remote = config.engine_core == "process"
         HERE.role = "frontend" if self._is_remote else "engine"
         HERE.clock = time.perf_counter_ns
-        HERE.while_device_busy = None
+        HERE.while_device_busy = HERE.on_message = None
         try:
             self._engine = self._start(config)
             self._time_output_processing()
@@ -70,6 +71,11 @@ class VllmEngine:
     def is_alone(config: EngineConfig) -> bool:
         """vLLM takes nine tenths of a GPU's memory."""
         return config.device == "cuda"
+
+    @staticmethod
+    def has_messages(config: EngineConfig) -> bool:
+        """Whether workers are processes of their own, and the engine core is not."""
+        return config.worker == "process" and config.engine_core == "in-process"
 
     def _start(self, config: EngineConfig) -> Any:
         from vllm.engine.arg_utils import EngineArgs
@@ -127,7 +133,8 @@ class VllmEngine:
 
     def _other_roles(self, config: EngineConfig) -> list[str]:
         roles = ["engine"] if self._is_remote else []
-        return [*roles, "worker"] if config.worker == "process" else roles
+        workers = config.tensor_parallel_size if config.worker == "process" else 0
+        return roles + ["worker"] * workers
 
     @property
     def role(self) -> str:
@@ -215,6 +222,21 @@ class VllmEngine:
 
     def handoff_bytes(self, sampled: Any) -> None:
         """Not known: vLLM lets go of a step's tokens within the step."""
+
+    def show_messages(self, to: Callable[[str, bytes], object] | None) -> None:
+        """Scheduler outputs and model runner outputs, pickled; not what vLLM's queue puts around
+        them. Raises ValueError where none pass through this process.
+        """
+        if not self.has_messages(self._config):
+            raise ValueError(
+                "what crosses to vLLM's workers can be seen with --worker process and "
+                "--engine-core in-process"
+            )
+        HERE.on_message = to
+
+    def message_fields(self, direction: str, message: bytes) -> dict[str, int]:
+        """What the bytes of one are for."""
+        return pickle_fields(message)
 
     def read_back(self) -> EngineState:
         """What scheduler, engine core, executor and front end turned out to be."""

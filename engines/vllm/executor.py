@@ -31,7 +31,7 @@ class _Future:
 
 
 class _Watched:
-    """Stamps the phases that only an executor sees.
+    """Stamps the phases that only an executor sees, and shows what passes through it.
 
     A release may ask for the tokens with `execute_model` or, after it has answered None, with
     `sample_tokens`, and may want to wait for them or not; all four come by here.
@@ -40,6 +40,7 @@ class _Watched:
     def execute_model(self, scheduler_output: Any, *args: Any, **kwargs: Any) -> Any:
         """As vLLM's, with the end of scheduling stamped."""
         HERE.ended("schedule")
+        HERE.crosses("scheduler_output", scheduler_output)
         execute_model: Callable[..., Any] = super().execute_model  # type: ignore[misc]
         return self._watch(self.call(execute_model, scheduler_output, *args, **kwargs))
 
@@ -61,6 +62,7 @@ class _Watched:
     def came(self, output: Any) -> Any:
         """What an executor answers, None where the tokens are still to be asked for."""
         if output is not None:
+            HERE.crosses("model_runner_output", output)
             self._arrived(output)
             HERE.ended("handoff")
         return output

@@ -30,7 +30,7 @@ Examples:
 """
 
 _COUNTING: tuple[Mode, ...] = (
-    "counts", "probed", "tracked", "memory", "leaks", "opcodes",
+    "counts", "probed", "tracked", "memory", "leaks", "opcodes", "wire",
 )  # fmt: skip
 
 

@@ -27,9 +27,10 @@ from harness.experiment.run import INTERRUPTED
 from harness.files import write_whole
 from harness.report.header import header
 from harness.report.markdown import table_markdown
+from harness.report.messages import messages_tables
 from harness.report.release_label import release_label
 from harness.report.release_lines import in_order
-from harness.report.releases import releases_table, roles_table
+from harness.report.releases import release_row, releases_table, roles_table
 from harness.report.releases_image import releases_image
 from harness.report.summary import failure_lines
 from harness.report.table import PlainTable
@@ -37,7 +38,7 @@ from harness.report.terminal import make_console, print_lines, print_pairs, prin
 from harness.report.workload_image import image_suffix
 from harness.trial.spec import Mode
 
-_COUNTING: tuple[Mode, ...] = ("counts", "tracked")
+_COUNTING: tuple[Mode, ...] = ("counts", "tracked", "wire")
 
 EXAMPLES = f"""
 \b
@@ -158,6 +159,7 @@ def releases(
     result = msgspec.structs.replace(result, notes=[*left_out, *result.notes])
     labels = {release: release_label(release) for release in prepared}
     tables = [releases_table(result, labels)]
+    tables += messages_tables(result, lambda cell: release_row(result, cell, labels))
     if (roles := roles_table(result, labels)) is not None:
         tables.append(roles)
     try:

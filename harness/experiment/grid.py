@@ -100,6 +100,12 @@ def is_exact(cell: Cell) -> bool:
     return engine.is_exact(unsized_config(cell))
 
 
+def has_messages(cell: Cell) -> bool:
+    """Whether anything crosses to workers of a cell that its trial can see."""
+    engine: EngineClass = ENGINES.load(cell.engine)
+    return engine.has_messages(unsized_config(cell))
+
+
 def is_alone(cell: Cell) -> bool:
     """Whether no other trial can be prepared beside one of this cell."""
     engine: EngineClass = ENGINES.load(cell.engine)

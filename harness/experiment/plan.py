@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from harness.axes import Cell
-from harness.experiment.grid import groups, is_exact, steps_alike
+from harness.experiment.grid import groups, has_messages, is_exact, steps_alike
 from harness.trial.spec import Mode
 
 EXACT_ROUND = 0
@@ -18,6 +18,9 @@ COLLECTING: tuple[Mode, ...] = ("counts", "probed")
 
 BRIEF: tuple[Mode, ...] = ("tracked", "memory", "opcodes")
 """Modes that watch some steps of a full batch; the others run to the end."""
+
+CROSSING: tuple[Mode, ...] = ("wire",)
+"""Modes that look at what crosses to workers, where anything does."""
 
 SLICE_STEPS = 25
 """Steps from one turn to the next."""
@@ -84,7 +87,7 @@ def exact_turns(plan: Plan) -> list[Turn]:
     turns: dict[tuple[Mode, Cell, int], Turn] = {}
     first: dict[Cell, Cell] = {}
     for mode in plan.extra_modes:
-        for cell in plan.cells:
+        for cell in filter(has_messages, plan.cells) if mode in CROSSING else plan.cells:
             collects = mode in COLLECTING
             counted = cell if collects else without_collector(cell)
             max_steps = _FEW_STEPS if mode in BRIEF else 0
@@ -123,9 +126,11 @@ def beside_baseline(
 def counting_modes(cells: Iterable[Cell], modes: Sequence[Mode]) -> list[Mode]:
     """Of ``modes`` those that are worth a trial: all where counts repeat to the digit.
 
-    Where they do not, what a step keeps alive is still nearly exact.
+    Where they do not, what a step keeps alive is still nearly exact, and so is what crosses.
     """
-    return list(modes) if all(map(is_exact, cells)) else [m for m in modes if m == "tracked"]
+    if all(map(is_exact, cells)):
+        return list(modes)
+    return [mode for mode in modes if mode == "tracked" or mode in CROSSING]
 
 
 def without_collector(cell: Cell) -> Cell:

@@ -7,6 +7,7 @@ from harness.format import rough_percent
 from harness.metrics import METRICS, Metric
 from harness.report.header import header
 from harness.report.markdown_escape import escaped, escaped_inside
+from harness.report.messages import messages_tables
 from harness.report.summary import (
     apart_tables,
     cells_table,
@@ -21,7 +22,8 @@ def experiment_markdown(result: ExperimentResult) -> str:
     """Header, cells, verdicts, failures and notes, for a README or a pull request."""
     parts = [pairs_markdown(header(result))]
     tables = (
-        cells_table(result), *modes_tables(result), *verdict_tables(result), *apart_tables(result)
+        cells_table(result), *modes_tables(result), *messages_tables(result),
+        *verdict_tables(result), *apart_tables(result),
     )  # fmt: skip
     parts += map(table_markdown, tables)
     for title, lines in (("Trials without a result", failure_lines(result)),
@@ -99,7 +101,7 @@ from it. JSON carries the units below, tables choose the readable one (`1.32 ms`
   phase of the collector's counters by seed; `counts` reads `gc.get_stats()` without a probe and
   in a fixed phase; the others turn the collector off. `tracked` counts tracked objects after
   each phase; `memory` traces every allocation; `leaks` counts what is left at the end; `opcodes`
-  traces every bytecode.
+  traces every bytecode; `wire` keeps every message between scheduler and workers.
 - A metric that a trial cannot give is `null`, never zero. A 99th percentile is given from 662
   samples, a 99.9th from 6,636.
 """

@@ -23,7 +23,7 @@ def releases_table(result: ExperimentResult, labels: Labels) -> PlainTable:
     def row(cell: CellResult) -> Row:
         state = _engine(cell).state
         return (
-            _name(result, cell, labels),
+            release_row(result, cell, labels),
             collections_words(median(cell, f"gc_collections_gen{gen}") for gen in range(3)),
             fmt.percent(median(cell, "gc_pause_share")),
             fmt.number(median(cell, "gc_pause_max", 1e3)),
@@ -54,7 +54,7 @@ def roles_table(result: ExperimentResult, labels: Labels) -> PlainTable | None:
         [
             [
                 (
-                    _name(result, cell, labels),
+                    release_row(result, cell, labels),
                     process.role,
                     collections_words(process.collections),
                     "/".join(fmt.number(pause * 1e3) for pause in process.pause_seconds),
@@ -68,7 +68,8 @@ def roles_table(result: ExperimentResult, labels: Labels) -> PlainTable | None:
     )
 
 
-def _name(result: ExperimentResult, cell: CellResult, labels: Labels) -> str:
+def release_row(result: ExperimentResult, cell: CellResult, labels: Labels) -> str:
+    """What a cell's row is called: the release, and what else varies."""
     axes = [axis for axis in varying_axes(result) if axis not in ("release", "copy")]
     release = str(cell.axes["release"])
     words = [labels.get(release, release), *(str(cell.axes[axis]) for axis in axes)]

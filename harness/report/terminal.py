@@ -11,6 +11,7 @@ from rich.text import Text
 from harness.experiment.result import ExperimentResult
 from harness.report.bars import bars_table
 from harness.report.header import header
+from harness.report.messages import messages_tables
 from harness.report.summary import (
     VERDICTS,
     apart_tables,
@@ -52,7 +53,12 @@ def experiment_tables(
     bars = bars_table(result)
     if bars is not None:
         print_table(bars, console, left=2)
-    for table in (*modes_tables(result), *verdict_tables(result), *apart_tables(result)):
+    for table in (
+        *modes_tables(result),
+        *messages_tables(result),
+        *verdict_tables(result),
+        *apart_tables(result),
+    ):
         print_table(table, console)
     print_lines("Trials without a result", failure_lines(result), console, style="red")
     print_lines("Notes", result.notes, console)

@@ -11,6 +11,7 @@ from harness.metrics import METRICS
 from harness.report.summary import collections_words
 from harness.report.table import PlainTable, Row
 from harness.report.terminal import WIDTH, print_pairs, print_table
+from harness.trial.messages import Messages
 from harness.trial.spec import TrialResult
 
 _SUBJECTS = {
@@ -46,12 +47,13 @@ _SUBJECTS = {
         "allocated_",
         "leaked_",
         "handoff_",
-        "wire_",
         "peak_",
     ),
+    "Across the worker boundary": ("wire_", "scheduler_output_", "model_runner_output_"),
     "Device": ("device_", "achieved_"),
 }
 _COUNTED = ("steps", "preemptions", "tokens", "collections", "objects", "blocks", "bytecodes")
+_MOST_FIELDS = 12
 _LEFT = ("Requests", "Steps")
 
 
@@ -66,6 +68,8 @@ def trial_table(trial: TrialResult, console: Console) -> None:
     )
     console.print()
     console.print(sides, width=min(console.width, WIDTH))
+    for each in trial.messages:
+        print_table(_fields(each), console)
     print_table(_collections(trial.processes), console)
     console.print()
     console.print(Text("Collectors as read back while their policy was in force", style="bold"))
@@ -123,6 +127,26 @@ def _header(trial: TrialResult) -> list[tuple[str, str]]:
         ("text", trial.text_sha256[:12]),
     ]  # fmt: skip
     return [(label, words) for label, words in pairs if words]
+
+
+def _fields(messages: Messages) -> PlainTable:
+    """The median step's fields that take most, with the rest of them together."""
+    total = sum(messages.fields.values())
+    shown = list(messages.fields.items())[:_MOST_FIELDS]
+    left = total - sum(num_bytes for _, num_bytes in shown)
+    if left:
+        shown.append((f"{len(messages.fields) - _MOST_FIELDS} others", left))
+    rows: list[Row] = [
+        (field, fmt.count(num_bytes), fmt.percent(num_bytes / total)) for field, num_bytes in shown
+    ]
+    pairs = f"of {fmt.count(messages.count)} messages {fmt.count(messages.num_compared)} pairs"
+    too_long = f", {fmt.count(messages.num_too_long)} too long" if messages.num_too_long else ""
+    return PlainTable(
+        f"{messages.direction}: the median step's fields",
+        ("field", "bytes", "share"),
+        [rows],
+        f"{pairs} of neighbours compared, 1 in {messages.every} looked at{too_long}",
+    )
 
 
 def _collections(processes: list[ProcessResult]) -> PlainTable:

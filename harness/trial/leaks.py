@@ -9,6 +9,7 @@ from harness.collector import window
 from harness.collector.callers import CallerLog, CollectorCall
 from harness.collector.state import read_state
 from harness.trial.allocated_blocks import allocated_blocks
+from harness.trial.watch import Watching
 
 
 class _Heap(NamedTuple):
@@ -17,7 +18,7 @@ class _Heap(NamedTuple):
     freed: int
 
 
-class Leaks:
+class Leaks(Watching):
     """Leaves the steps alone and counts at both ends of the window, in this process."""
 
     def __init__(self, engine: WatchedEngine, full_batch: int) -> None:

@@ -65,6 +65,12 @@ class Opcodes(Watching):
         }
 
 
+def _message_watch(engine: WatchedEngine, full_batch: int) -> Watch:
+    from harness.trial.message_watch import MessageWatch  # no part of other trials' heap
+
+    return MessageWatch(engine)
+
+
 @dataclass(frozen=True, slots=True)
 class Mode:
     """``policy`` overrides the cell's; "" leaves it. ``vary_phase``: of the counters, by seed.
@@ -92,4 +98,5 @@ MODES = {
     "memory": Mode(Memory, policy="disabled+freeze"),
     "leaks": Mode(Leaks, policy="disabled", rehearse=True),
     "opcodes": Mode(Opcodes, policy="disabled", request_costs=True),
+    "wire": Mode(_message_watch, policy="disabled"),
 }

@@ -228,6 +228,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         delivered=measured.delivered,
         engine_state=engine_state,
         collector_calls=list(watch.calls),
+        messages=list(watch.messages),
         invalid=measured.invalid,
         recurs=measured.recurs,
     )

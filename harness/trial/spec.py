@@ -12,6 +12,7 @@ from harness.axes import Cell
 from harness.collector.callers import CollectorCall
 from harness.collector.result import ProcessResult
 from harness.machine.describe import Machine
+from harness.trial.messages import Messages
 
 TRIAL_SCHEMA = "gcbench.trial/1"
 RESULT_SCHEMA = "gcbench.trial-result/1"
@@ -23,11 +24,12 @@ READY, PAUSED, GO = b"ready\n", b"paused\n", b"go\n"
 """A trial's process says the first when it is prepared and the second when a slice of its window
 is over; it measures when it is told the third."""
 
-Mode = Literal["timing", "counts", "probed", "tracked", "memory", "leaks", "opcodes"]
+Mode = Literal["timing", "counts", "probed", "tracked", "memory", "leaks", "opcodes", "wire"]
 """timing: probe on, counter phase varied by seed. counts: collections by `gc.get_stats()`, no
 probe, fixed phase. probed: the same with the probe, to see what watching changes. The others have
 the collector off. tracked: tracked objects counted after each phase. memory: every allocation
-traced. leaks: nothing watched, what is left counted at the end. opcodes: every bytecode traced."""
+traced. leaks: nothing watched, what is left counted at the end. opcodes: every bytecode traced.
+wire: every message between scheduler and workers kept."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,7 +65,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     ``steady_state``: its steps, or why there is none; ``delivered``: whether requests arrived as
     scheduled, "" where none came by themselves. ``engine_state``: the engine's switches as read
     back from it, where it can be asked. ``collector_calls``: in mode ``leaks``, the lines that
-    called the collector.
+    called the collector; ``messages``: in mode ``wire``, what crossed, a record a direction.
     """
 
     cell: Cell
@@ -89,6 +91,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     delivered: str = ""
     engine_state: dict[str, Setting] = {}
     collector_calls: list[CollectorCall] = []
+    messages: list[Messages] = []
     invalid: str = ""
     recurs: bool = False
     schema: str = RESULT_SCHEMA

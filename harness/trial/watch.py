@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from engines.protocol import Int64Array, StepOutput
 from harness.collector.callers import CollectorCall
+from harness.trial.messages import Messages
 
 _FULL = 0.95
 
@@ -23,6 +24,11 @@ class Watch(Protocol):
     @property
     def calls(self) -> Sequence[CollectorCall]:
         """Who called the collector by hand in the window, where that is watched."""
+        ...
+
+    @property
+    def messages(self) -> Sequence[Messages]:
+        """What crossed to workers and back in the window, where that is watched."""
         ...
 
     def window_opens(self) -> None:
@@ -46,6 +52,7 @@ class Watching:
     """A watch that does nothing before or after the steps."""
 
     calls: Sequence[CollectorCall] = ()
+    messages: Sequence[Messages] = ()
 
     def window_opens(self) -> None:
         """Nothing."""

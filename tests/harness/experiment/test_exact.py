@@ -9,6 +9,7 @@ from small import schedule, trial
 
 from harness.axes import Cell
 from harness.experiment.local_executor import LocalExecutor
+from harness.trial.message_parts import PARTS
 from harness.trial.spec import Mode, TrialFailure, TrialResult
 
 BATCH = 1024
@@ -84,9 +85,24 @@ def test_counts_repeat_in_eight_interpreters(folder, cell, mode):
 
 @pytest.mark.slow
 def test_bytes_across_a_worker_s_wire_repeat(folder):
-    cell = msgspec.structs.replace(LISTS, worker="process")
-    results = run(folder, [(cell, "counts", 0)] * 3)
+    cell = msgspec.structs.replace(LISTS, worker="process", wire="full")
+    results = run(folder, [(cell, "wire", 0)] * 3)
     assert len({result.metrics["wire_bytes_per_step"] for result in results}) == 1
+    crossing = ("scheduler_output", "model_runner_output")
+    first, *others = (
+        {name: value for name, value in result.metrics.items() if name.startswith(crossing)}
+        for result in results
+    )
+    assert others == [first, first]
+    assert len(first) == 20
+    for direction in crossing:
+        parts = (first[f"{direction}_bytes_{part}"] for part in PARTS)
+        assert sum(parts) == first[f"{direction}_bytes_per_step"]
+    assert [each.direction for each in results[0].messages] == list(crossing)
+    assert (
+        0 < first["scheduler_output_edit_distance"] < first["scheduler_output_bytes_per_step"] / 4
+    )
+    assert first["scheduler_output_bytes_last"] > first["scheduler_output_bytes_first"]
 
 
 def test_lists_make_the_collector_run_and_columns_do_not(results):

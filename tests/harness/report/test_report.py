@@ -28,12 +28,14 @@ from harness.report import (
     trial_table,
 )
 from harness.report.bars import BAR_WIDTH, bar
+from harness.report.messages import messages_tables
 from harness.report.releases import releases_table, roles_table
 from harness.report.summary import cells_table, modes_tables
 from harness.report.terminal import print_table
 from harness.report.trial import by_subject
 from harness.statistics.median_interval import median_interval
 from harness.statistics.noise_floor import NoiseFloor
+from harness.trial.messages import Messages
 from harness.trial.spec import TrialFailure, TrialResult
 
 
@@ -86,6 +88,28 @@ def test_modes_have_a_table_of_their_own_where_they_are_compared(experiment):
          ("thread", "13.2", "20.0", "31.0", "1.20", "40.0 %", "12.0")]
     ]  # fmt: skip
     assert "on a modelled device" in table.title
+
+
+def test_messages_have_a_table_a_direction_of_the_cells_that_send_any(experiment):
+    assert messages_tables(experiment) == []
+    cells = [cell_result(name, 0, 1.0, device="null") for name in ("alone", "full", "pickle")]
+    sent = {"bytes_per_step": 2_664, "bytes_first": 2_616, "bytes_last": 2_930,
+            "bytes_parameters": 396, "bytes_prompt": 60, "bytes_output_ids": 90,
+            "bytes_names": 1_372, "bytes_rest": 746, "edit_distance": 46,
+            "edit_distance_first": 93}  # fmt: skip
+    both = {f"{direction}_{name}": samples(f"{direction}_{name}", value)
+            for direction in ("scheduler_output", "model_runner_output")
+            for name, value in sent.items()}  # fmt: skip
+    cells[1].metrics.update(both)
+    few = {"scheduler_output_bytes_per_step": samples("scheduler_output_bytes_per_step", 7)}
+    cells[2].metrics.update(few)
+    there, back = messages_tables(msgspec.structs.replace(experiment, cells=cells))
+    figures = ("2,664", "2,616", "2,930", "396", "60", "90", "1,372", "746", "46", "93")
+    assert there.groups == [[("full", *figures), ("pickle", "7", *["–"] * 9)]]
+    assert back.groups == [[("full", *figures)]]
+    assert there.title.startswith("To the workers")
+    (named, _), (named_back,) = there.groups[0], back.groups[0]
+    assert named == named_back
 
 
 @pytest.fixture
@@ -160,6 +184,16 @@ def trial() -> TrialResult:
         delivered="as scheduled: gaps' CV 1.01, lag-1 correlation 0.01, dispersion 0.98; 12.0 µs "
         "late at the median, 310 µs at most",
         wall_seconds=4.2, invalid="modelled waits ran 1.7 % late, more than 1 %",
+        messages=[
+            Messages(
+                direction="scheduler_output", count=300, every=7, num_compared=38, num_too_long=5,
+                fields={f"requests.field_{n}": 900 - 50 * n for n in range(14)},
+            ),
+            Messages(
+                direction="model_runner_output", count=300, every=1, num_compared=299,
+                num_too_long=0, fields={"(names)": 355, "sampled_token_ids": 4_096},
+            ),
+        ],
     )  # fmt: skip
 
 

@@ -232,7 +232,7 @@ def test_every_metric_is_what_its_definition_says(seen):
 @given(observations())
 def test_metrics_are_known_ordered_and_of_their_mode(seen):
     order = list(METRICS)
-    for mode in ("timing", "counts", "tracked", "memory", "leaks", "opcodes"):
+    for mode in ("timing", "counts", "tracked", "memory", "leaks", "opcodes", "wire"):
         values = compute_metrics(seen, mode).metrics
         assert list(values) == [name for name in order if name in values]
     counts = compute_metrics(seen, "counts").metrics

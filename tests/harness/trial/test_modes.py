@@ -12,7 +12,7 @@ import pytest
 from small import CELL, engine, process, schedule
 
 from engines.builtin.registries import REPRESENTATIONS
-from engines.protocol import Delivered, StepOutput
+from engines.protocol import DIRECTIONS, Delivered, StepOutput
 from gcbench.opcodes import OpcodeCounter
 from harness.collector import window
 from harness.collector.probe import Probe
@@ -377,7 +377,7 @@ def test_a_longer_delivery_shows_in_bytecodes():
 
 def test_counting_modes_keep_the_collector_still_and_the_clock_virtual():
     assert {name for name, mode in MODES.items() if mode.policy == "disabled"} == {
-        "leaks", "opcodes"
+        "leaks", "opcodes", "wire"
     }  # fmt: skip
     assert {name for name, mode in MODES.items() if mode.policy == "disabled+freeze"} == {
         "tracked", "memory"
@@ -387,3 +387,48 @@ def test_counting_modes_keep_the_collector_still_and_the_clock_virtual():
     with_collector = {name for name, mode in MODES.items() if not mode.policy}
     assert {name for name, mode in MODES.items() if mode.fills_heap} == with_collector
     assert not MODES["counts"].probe
+
+
+class Talker(Toy):
+    """Sends a message each way in a step, as long as it says."""
+
+    def __init__(self, sent: list[bytes], received: list[bytes]) -> None:
+        super().__init__(0, 0, len(sent))
+        self._messages = list(zip(sent, received, strict=True))[::-1]
+        self._to: Callable[[str, bytes], object] | None = None
+
+    def show_messages(self, to: Callable[[str, bytes], object] | None) -> None:
+        self._to = to
+
+    def message_fields(self, direction: str, message: bytes) -> dict[str, int]:
+        return {"sampling_params.stop": message.count(b"s"), "rest": message.count(b"r")}
+
+    def step(self) -> StepOutput:
+        assert self._to is not None, "the window is open"
+        for direction, message in zip(DIRECTIONS, self._messages.pop(), strict=True):
+            self._to(direction, message)
+        return super().step()
+
+
+def test_messages_by_step_by_part_and_how_alike():
+    sent = [b"ssssrrrr", b"sr", b"srr", b"srrrr", b"srrrr"]
+    values = metrics_of("wire", Talker(sent, [b"rs"] * 5), schedule([5]), 1)
+    assert {name: value for name, value in values.items() if name.startswith("scheduler_")} == {
+        "scheduler_output_bytes_per_step": 5,
+        "scheduler_output_bytes_first": 8,
+        "scheduler_output_bytes_last": 5,
+        "scheduler_output_bytes_parameters": 1,
+        "scheduler_output_bytes_prompt": 0,
+        "scheduler_output_bytes_output_ids": 0,
+        "scheduler_output_bytes_names": 0,
+        "scheduler_output_bytes_rest": 4,
+        "scheduler_output_edit_distance": 1,  # the median of 1, 2, 0
+        "scheduler_output_edit_distance_first": 6,
+    }
+    assert values["model_runner_output_bytes_per_step"] == 2
+    assert values["model_runner_output_edit_distance"] == 0
+
+
+def test_an_engine_without_messages_is_refused():
+    with pytest.raises(ValueError, match="does not show what crosses"):
+        MODES["wire"].watch(Toy(1, 1, 1), 1)
