@@ -72,7 +72,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     tensor_parallel: Annotated[
         int,
         Axis("Ranks, a worker process each.", "tensor_parallel_size",
-              _BUILTIN, least=1),
+              ("builtin", "vllm-hostpath"), least=1),
     ] = 1  # fmt: skip
     device: Annotated[
         str, Axis("modelled (a wait is the accelerator), null (no time), cpu, cuda.", "device")

@@ -31,6 +31,11 @@ def contradiction(config: EngineConfig) -> str:
     """What no vLLM can do, in one sentence, or ""."""
     if config.num_accepted != (1,):
         return "several tokens a step: vLLM takes them from a draft model, and here is none"
+    if config.tensor_parallel_size > 1 and config.worker != "process":
+        return (
+            f"--tensor-parallel {config.tensor_parallel_size} in one process: each rank has its "
+            "own; use --worker process"
+        )
     if config.output_processing not in _MODES:
         return (
             f"--output-processing {config.output_processing}: vLLM has {' and '.join(_MODES)}; "
@@ -52,6 +57,7 @@ def common_arguments(config: EngineConfig, engine_args_class: Any) -> dict[str, 
         "max_model_len": config.max_model_len,
         "max_num_seqs": config.max_num_seqs,
         "max_num_batched_tokens": config.max_num_batched_tokens,
+        "tensor_parallel_size": config.tensor_parallel_size,
         "distributed_executor_backend": "mp" if config.worker == "process" else "uni",
         **scheduling(config, engine_args_class),
     }

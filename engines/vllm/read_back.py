@@ -22,7 +22,8 @@ def engine_state(config: EngineConfig, llm_engine: Any, core: dict[str, Setting]
     }
     names = (
         "output_processing", "enable_prefix_caching", "scheduling_policy", "worker", "engine_core",
-        "detokenizer", "max_num_seqs", "max_num_batched_tokens", "max_model_len",
+        "detokenizer", "tensor_parallel_size", "max_num_seqs", "max_num_batched_tokens",
+        "max_model_len",
     )  # fmt: skip
     asked = {name: getattr(config, name) for name in names}
     return EngineState(found, asked | {"enable_chunked_prefill": True, "log_stats": False})
@@ -41,6 +42,7 @@ def core_settings(core: Any) -> dict[str, Setting]:
         "enable_chunked_prefill": bool(config.enable_chunked_prefill),
         "scheduling_policy": str(scheduler.policy.value),
         "worker": "in-process" if hasattr(core.model_executor, "driver_worker") else "process",
+        "tensor_parallel_size": int(core.vllm_config.parallel_config.tensor_parallel_size),
         "max_num_seqs": int(scheduler.max_num_running_reqs),
         "max_num_batched_tokens": int(scheduler.max_num_scheduled_tokens),
         "max_model_len": int(scheduler.max_model_len),

@@ -40,6 +40,8 @@ def set_environment(*, engine_core: str, host_path: bool) -> None:
         os.environ.setdefault(name, value)
     if host_path:
         os.environ[HOST_PATH_VARIABLE] = "1"
+        # Our workers compute nothing, and vLLM wants a NUMA node for each that it binds.
+        os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
 
 
 def additional_config(config: EngineConfig, device_log: str) -> dict[str, Any]:

@@ -40,10 +40,11 @@ class HostPathWorker(WorkerBase):  # type: ignore[misc]  # vLLM is not there for
             init_distributed_environment,
         )
 
+        ranks = self.parallel_config.tensor_parallel_size
         init_distributed_environment(
-            1, self.rank, self.distributed_init_method, self.local_rank, backend="gloo"
+            ranks, self.rank, self.distributed_init_method, self.local_rank, backend="gloo"
         )
-        ensure_model_parallel_initialized(1, 1)
+        ensure_model_parallel_initialized(ranks, 1)
 
     def load_model(self, **_: Any) -> None:
         """There is none."""
@@ -124,7 +125,8 @@ class HostPathWorker(WorkerBase):  # type: ignore[misc]  # vLLM is not there for
         if HERE.while_device_busy is not None:
             HERE.while_device_busy()
         device_ns, late_ns = step.handle.wait()
-        self._device_log.add(device_ns, late_ns, step.handle.step_seconds)
+        if self.rank == 0:  # the ranks are one device
+            self._device_log.add(device_ns, late_ns, step.handle.step_seconds)
         HERE.ended("wait")
         sampled = self._runner.handoff(step)
         HERE.ended("handoff")
