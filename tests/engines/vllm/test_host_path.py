@@ -14,7 +14,7 @@ from engines.vllm.host_path import HostPathEngine, num_blocks
 from engines.vllm.in_process import InProcessEngine
 from engines.vllm.settings import NATIVE
 from harness.cli.main import main
-from harness.experiment.grid import Grid, cross, is_exact
+from harness.experiment.grid import Grid, cross, has_messages, is_exact
 
 SCHEDULE = schedule([4, 9], [3, 5])
 CONFIG = EngineConfig(max_num_seqs=8, max_model_len=64, device="null", representation=NATIVE)
@@ -112,12 +112,21 @@ def test_several_tokens_a_step_are_left_out(engine):
         ({"engine": ["vllm"], "device": ["cpu"], "model": ["opt-tin"]}, "opt-tiny"),
         ({"engine": ["builtin"], "engine_core": ["process"]}, "--engine-core process"),
         ({"engine_core": ["proces"]}, "'proces'"),
+        ({"device": ["null"], "tensor_parallel": [2]}, "each rank has its own; use --worker"),
+        ({"engine": ["vllm"], "device": ["cpu"], "tensor_parallel": [2]}, "--tensor-parallel 2"),
         ({"engine": ["vllm"], "device": ["cpu"], "worker": ["proces"]}, "'proces'"),
         ({"engine": ["vllm"], "device": ["cpu"], "engine_core": ["proces"]}, "'proces'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_run_is_a_sentence(axes, words):
     assert words in left_out(**axes)
+
+
+def test_messages_are_seen_where_the_engine_core_is_here_and_the_workers_are_not():
+    for engine, device in (("vllm-hostpath", "null"), ("vllm", "cpu")):
+        for worker, core in product(("in-process", "process"), repeat=2):
+            asked = cell(engine, device=device, worker=worker, engine_core=core)
+            assert has_messages(asked) == ((worker, core) == ("process", "in-process"))
 
 
 def test_on_wait_goes_with_the_host_path():

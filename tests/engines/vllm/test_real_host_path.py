@@ -17,6 +17,7 @@ from engines.vllm.releases import layer
 from harness.collector.policy import DEFAULT_THRESHOLDS
 from harness.collector.result import ProcessResult
 from harness.experiment.local_executor import TrialProcess
+from harness.trial.message_parts import PARTS
 from harness.trial.spec import TrialFailure, TrialResult
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
@@ -151,6 +152,33 @@ def test_counts_repeat_to_the_digit_and_watching_changes_little(tmp_path, pinned
     assert tracked.processes[0].collections == (0, 0, 0)
     assert one.tokens_sha256 == tracked.tokens_sha256
     assert one.metrics["num_steps"] == tracked.metrics["num_steps"]
+
+
+def test_what_crosses_to_its_workers_whatever_their_number(tmp_path):
+    """Prompts cross with the first step alone, and each rank is sent the same."""
+    prompts = [8, 30, 200]
+    even = schedule([20] * 3, prompts)
+    one, two = run([
+        trial(even, tmp_path, cell("vllm-hostpath", worker="process", tensor_parallel=ranks),
+              "wire")
+        for ranks in (1, 2)
+    ])  # fmt: skip
+    assert one.tokens_sha256 == two.tokens_sha256
+    assert two.engine_state["tensor_parallel_size"] == 2
+    assert [each.role for each in two.processes] == ["engine", "worker", "worker"]
+    there, back = one.messages
+    assert (there.direction, back.direction) == ("scheduler_output", "model_runner_output")
+    assert set(there.fields) == set(two.messages[0].fields)
+    assert there.fields["num_scheduled_tokens"] == two.messages[0].fields["num_scheduled_tokens"]
+    values = one.metrics
+    first = values["scheduler_output_bytes_first"] - values["scheduler_output_bytes_per_step"]
+    assert first > 2 * sum(prompts)
+    assert "sampled_token_ids" in back.fields
+    for direction in ("scheduler_output", "model_runner_output"):
+        parts = (values[f"{direction}_bytes_{part}"] for part in PARTS)
+        assert sum(parts) == values[f"{direction}_bytes_per_step"]
+    assert values["scheduler_output_edit_distance"] < 60
+    assert values["scheduler_output_edit_distance_first"] > 2 * sum(prompts)
 
 
 def test_a_trial_that_is_ended_early_leaves_steps_under_way_behind(tmp_path):
