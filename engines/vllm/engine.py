@@ -44,7 +44,11 @@ class VllmEngine:
     shapes = (("", "per_request"),)
 
     def __init__(self, config: EngineConfig) -> None:
-        set_environment(engine_core=config.engine_core, host_path=self.host_path)
+        set_environment(
+            engine_core=config.engine_core,
+            host_path=self.host_path,
+            ranks=config.tensor_parallel_size,
+        )
         self._config = config
         self._folder = private_folder()
         self.device_log_path = f"{self._folder}/device-log"

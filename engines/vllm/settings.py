@@ -24,7 +24,7 @@ ENTRY_POINTS = Path(__file__).parent / "entry_points"
 """On the path of a trial, so that vLLM finds the plug-ins without gcbench being installed."""
 
 
-def set_environment(*, engine_core: str, host_path: bool) -> None:
+def set_environment(*, engine_core: str, host_path: bool, ranks: int = 1) -> None:
     """Set what vLLM reads from the environment while it is imported and started."""
     fixed = {
         "VLLM_ENABLE_V1_MULTIPROCESSING": "1" if engine_core == "process" else "0",
@@ -40,8 +40,10 @@ def set_environment(*, engine_core: str, host_path: bool) -> None:
         os.environ.setdefault(name, value)
     if host_path:
         os.environ[HOST_PATH_VARIABLE] = "1"
-        # Our workers compute nothing, and vLLM wants a NUMA node for each that it binds.
-        os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+    if host_path and ranks > 1:
+        # Left to itself vLLM wants a NUMA node for each, and in 0.20 cannot leave them unbound.
+        cores = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+        os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "|".join([cores] * ranks))
 
 
 def additional_config(config: EngineConfig, device_log: str) -> dict[str, Any]:

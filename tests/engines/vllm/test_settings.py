@@ -26,7 +26,7 @@ CONFIG = EngineConfig(max_num_seqs=8, max_model_len=64, seed=2**40, num_accepted
 def environment(monkeypatch):
     """An environment that is put back."""
     monkeypatch.setattr(os, "environ", os.environ.copy())
-    for name in (HOST_PATH_VARIABLE, "VLLM_LOGGING_LEVEL"):
+    for name in (HOST_PATH_VARIABLE, "VLLM_LOGGING_LEVEL", "VLLM_CPU_OMP_THREADS_BIND"):
         os.environ.pop(name, None)
 
 
@@ -49,6 +49,15 @@ def test_what_the_user_has_set_is_left_where_it_changes_no_measurement():
     set_environment(engine_core="in-process", host_path=True)
     assert os.environ["VLLM_LOGGING_LEVEL"] == "DEBUG"
     assert os.environ[HOST_PATH_VARIABLE]
+
+
+def test_each_of_several_ranks_may_run_on_any_core():
+    """vLLM would look for a NUMA node for each of them, and machines like this one have one."""
+    set_environment(engine_core="in-process", host_path=True)
+    assert "VLLM_CPU_OMP_THREADS_BIND" not in os.environ
+    set_environment(engine_core="in-process", host_path=True, ranks=3)
+    masks = os.environ["VLLM_CPU_OMP_THREADS_BIND"].split("|")
+    assert [set(map(int, mask.split(","))) for mask in masks] == [os.sched_getaffinity(0)] * 3
 
 
 def test_folders_are_of_one_process_and_one_user():
