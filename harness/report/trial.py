@@ -139,13 +139,13 @@ def _fields(messages: Messages) -> PlainTable:
     rows: list[Row] = [
         (field, fmt.count(num_bytes), fmt.percent(num_bytes / total)) for field, num_bytes in shown
     ]
-    pairs = f"of {fmt.count(messages.count)} messages {fmt.count(messages.num_compared)} pairs"
+    compared = f"{fmt.count(messages.num_compared)} of {fmt.count(messages.count - 1)} pairs"
     too_long = f", {fmt.count(messages.num_too_long)} too long" if messages.num_too_long else ""
     return PlainTable(
         f"{messages.direction}: the median step's fields",
         ("field", "bytes", "share"),
         [rows],
-        f"{pairs} of neighbours compared, 1 in {messages.every} looked at{too_long}",
+        f"edit distances: {compared} of neighbouring messages compared{too_long}",
     )
 
 
