@@ -9,7 +9,7 @@ from small import CELL, MemoryStore, answer, plan, process, summary
 
 from harness.axes import Cell
 from harness.experiment.local_executor import LocalExecutor
-from harness.experiment.plan import beside_baseline, timing_round
+from harness.experiment.plan import beside_baseline, counting_modes, timing_round
 from harness.experiment.rounds import Precision, Rounds
 from harness.experiment.store import RunStore, StoreError
 from harness.machine.describe import cores_usable
@@ -166,6 +166,16 @@ def test_counting_trials_come_first_and_once_for_all_that_they_stand_for():
     run(machine, plan(CELLS, rounds=1))
     kept = [bool(t.rows_path) for t in machine.asked]
     assert kept == [False] + [True] * 3, "the first after idle is thrown away"
+
+
+def test_messages_are_looked_at_once_for_all_collectors_where_any_cross():
+    across = [msgspec.structs.replace(cell, worker="process") for cell in CELLS]
+    cells = [*CELLS, *across]
+    assert counting_modes(cells, ("counts", "tracked", "wire")) == ["tracked", "wire"]
+    machine = Machine()
+    run(machine, plan(cells, rounds=1, extra_modes=["wire"]))
+    (asked,) = (t for t in machine.asked if t.mode == "wire")
+    assert (asked.cell.worker, asked.cell.gc) == ("process", "disabled")
 
 
 def test_collections_are_counted_as_often_as_asked_and_compared():
