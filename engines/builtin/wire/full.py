@@ -7,6 +7,7 @@ block table cross again with each token.
 import pickle
 from collections import deque
 from itertools import chain
+from math import log1p
 
 import numpy as np
 
@@ -124,7 +125,10 @@ class Full(Stateless):
         each = self._representation.per_request(output.sampled)
         outputs = [
             CompletionSequenceGroupOutput(
-                [SequenceOutput(place, token, {token: Logprob(0.0)}) for token in _listed(tokens)]
+                [
+                    SequenceOutput(place, token, {token: Logprob(_logprob(token))})
+                    for token in _listed(tokens)
+                ]
             )
             for place, tokens in enumerate(each)
         ]
@@ -142,6 +146,7 @@ class Full(Stateless):
         ]
         for sequence, sampled in zip(self._under_way.popleft(), tokens, strict=True):
             sequence.data.output_token_ids += sampled
+            sequence.data.cumulative_logprob += sum(map(_logprob, sampled))
         counts = np.fromiter(map(len, tokens), np.int32, len(tokens))
         host = np.full((len(tokens), max(1, counts.max())), PLACEHOLDER_TOKEN_ID, np.int32)
         host[ragged_mask(counts, host.shape[1])] = list(chain.from_iterable(tokens))
@@ -154,6 +159,11 @@ class Full(Stateless):
         sequence = self._sequences[row]
         assert sequence is not None
         return sequence
+
+
+def _logprob(token: int) -> float:
+    """Made up, but another for each token as a model's is: eight bytes that are never the same."""
+    return -log1p(token)
 
 
 def _listed(tokens: int | list[int]) -> list[int]:
