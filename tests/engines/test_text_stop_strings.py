@@ -23,6 +23,8 @@ class Letters:
     """A detokenizer whose token ``i`` is the ``i``-th piece."""
 
     needs_objects = True
+    is_final = True
+    num_ids = len(PIECES)
     exact = True
 
     def stream(self):
@@ -89,7 +91,7 @@ def test_a_text_ends_at_its_first_stop_string_and_shows_none_of_it(
         if running.num_kept:
             break
     assert bool(running.num_kept) == (reason is not None)
-    assert len(running.token_ids) == num_expected
+    assert running.num_tokens == num_expected
     assert running.text == expected
     assert shown == expected or not steps
 
@@ -98,13 +100,13 @@ def test_a_stop_string_that_is_the_whole_output_leaves_no_text():
     running = TextUntilStop(Letters(), SamplingParams(9, stop=("ab",)))
     for token in (0, 1):
         assert running.take(token, None) == ""
-    assert (running.num_kept, running.text, running.token_ids) == (1, "", [0, 1])
+    assert (running.num_kept, running.text, running.num_tokens) == (1, "", 2)
 
 
 def test_tokens_of_the_step_behind_the_one_that_completed_it_are_dropped():
     running = TextUntilStop(Letters(), SamplingParams(9, stop=("ba",)))
     assert running.take([0, 1, 4, 5], FinishReason.LENGTH) == "a"
-    assert (running.num_kept, running.text, running.token_ids) == (3, "a", [0, 1, 4])
+    assert (running.num_kept, running.text, running.num_tokens) == (3, "a", 3)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def columnar_stages(config: EngineConfig) -> Stages:
         text = ColumnarText(config, detokenizer)
     shape, num_logprobs = parse_logprobs(config.logprobs)
     logprobs = None if shape == "none" else ColumnarLogprobs(config, num_logprobs)
-    return Stages(None, text, logprobs)
+    return Stages(text, None, logprobs)
 
 
 class _Columns(NamedTuple):

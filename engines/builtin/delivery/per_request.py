@@ -1,5 +1,7 @@
 """A lean loop over requests: each gets its own tokens and a small output object."""
 
+from collections.abc import Sequence
+from itertools import compress, repeat
 from typing import Any
 
 import numpy as np
@@ -30,55 +32,16 @@ from engines.protocol import EngineConfig, FinishReason, Int32Array
 
 
 def per_request_stages(config: EngineConfig) -> Stages:
-    """An object a request and step, then a pass over them for each thing asked for."""
+    """Text first, then an object a request and step with it; log-probabilities are put into it."""
     detokenizer = load_detokenizer(config)
     logprobs = load_logprobs(config.logprobs)
     streams = REQUEST_STREAMS.load(config.request_streams)
     is_plain = detokenizer is None and logprobs is None and streams is None
     return Stages(
-        EachOutput(CompletionOutput if is_plain else DetailedOutput),
         None if detokenizer is None else EachText(detokenizer),
+        EachOutput(CompletionOutput if is_plain else DetailedOutput),
         None if logprobs is None else EachLogprobs(logprobs),
     )
-
-
-class EachOutput(Stage):
-    """Makes the objects. ``completion`` is called with index, tokens and reason."""
-
-    def __init__(self, completion: type[CompletionOutput]) -> None:
-        self._completion = completion
-        self._prompts: dict[int, Int32Array] = {}
-
-    def add(self, request: Request) -> None:
-        """Each output names its prompt."""
-        self._prompts[request.slot] = request.prompt_token_ids
-
-    def process(self, step: StepTokens, processed: Processed) -> None:
-        """An object a row that got tokens, in a loop."""
-        make_completion = self._completion
-        slots, indices, tokens, places = step.slots, step.request_index, step.tokens, step.finished
-        if not step.num_tokens.all():
-            has_tokens = step.num_tokens > 0
-            slots, indices = slots[has_tokens], indices[has_tokens]
-            tokens = [tokens[place] for place in np.flatnonzero(has_tokens).tolist()]
-            places = (np.cumsum(has_tokens) - 1)[places]
-        prompts = map(self._prompts.__getitem__, slots.tolist())
-        outputs = [
-            RequestOutput(index, prompt, [make_completion(0, new, None)], False)
-            for index, prompt, new in zip(indices.tolist(), prompts, tokens, strict=True)
-        ]
-        for place, reason in zip(places.tolist(), step.reasons.tolist(), strict=True):
-            _finish(outputs[place], FinishReason(reason))
-        processed.outputs = outputs
-
-    def remove(self, slot: int) -> None:
-        """Drop the prompt."""
-        del self._prompts[slot]
-
-
-def _finish(output: RequestOutput, reason: FinishReason) -> None:
-    output.finished = True
-    output.outputs[0].finish_reason = reason
 
 
 class EachText(TextStage):
@@ -94,36 +57,86 @@ class EachText(TextStage):
         self._texts[request.slot] = make(self._detokenizer, request.params)
 
     def process(self, step: StepTokens, processed: Processed) -> None:
-        """Decode each output's tokens; a stop string ends its request."""
-        slots = step.slots[step.num_tokens > 0].tolist()
-        stopped: list[int] = []
-        num_kept: list[int] = []
-        for nth, (text, output) in enumerate(
-            zip(map(self._texts.__getitem__, slots), processed.outputs, strict=True)
-        ):
-            completion: Any = output.outputs[0]
-            completion.text = text.take(completion.token_ids, completion.finish_reason)
-            if text.num_kept:
-                stopped.append(nth)
-                num_kept.append(text.num_kept)
-                _finish(output, FinishReason.STOP)
-                if isinstance(completion.token_ids, list):
-                    completion.token_ids = completion.token_ids[: text.num_kept]
-        if stopped:
-            positions = np.flatnonzero(step.num_tokens)[stopped]
-            end_early(processed, positions.tolist(), num_kept)
+        """Decode each row's tokens; a stop string ends its request."""
+        texts = list(map(self._texts.__getitem__, step.slots.tolist()))
+        rows = zip(texts, step.tokens, _each_reason(processed), strict=True)
+        processed.texts = [text.take(tokens, reason) for text, tokens, reason in rows]
+        stopped = [position for position, text in enumerate(texts) if text.num_kept]
+        end_early(processed, stopped, [texts[position].num_kept for position in stopped])
 
     def text(self, slot: int) -> str:
         """A request's whole text."""
         return self._texts[slot].text
 
-    def num_tokens(self, slot: int) -> int:
-        """As many as it has decoded."""
-        return len(self._texts[slot].token_ids)
+    def num_tokens(self, slot: int) -> int | None:
+        """Those up to a stop string, if it looks for any."""
+        return self._texts[slot].num_tokens
 
     def remove(self, slot: int) -> None:
         """Drop the text."""
         del self._texts[slot]
+
+
+class EachOutput(Stage):
+    """Makes the objects. ``completion`` is called with index, tokens, reason and text, if any."""
+
+    def __init__(self, completion: type[CompletionOutput]) -> None:
+        self._completion = completion
+        self._prompts: dict[int, Int32Array] = {}
+
+    def add(self, request: Request) -> None:
+        """Each output names its prompt."""
+        self._prompts[request.slot] = request.prompt_token_ids
+
+    def process(self, step: StepTokens, processed: Processed) -> None:
+        """An object a row that got tokens, in a loop."""
+        columns: list[Sequence[Any]] = [
+            step.slots.tolist(),
+            step.request_index.tolist(),
+            _each_reason(processed),
+            _each_tokens(step, processed),
+        ]
+        if processed.texts:
+            columns.append(processed.texts)
+        if not step.num_tokens.all():
+            has_tokens = (step.num_tokens > 0).tolist()
+            columns = [list(compress(column, has_tokens)) for column in columns]
+        slots, indices, reasons, tokens, *texts = columns
+        prompts = map(self._prompts.__getitem__, slots)
+        completions = map(self._completion, repeat(0), tokens, reasons, *texts)
+        processed.outputs = [
+            RequestOutput(index, prompt, [completion], reason is not None)
+            for index, prompt, completion, reason in zip(
+                indices, prompts, completions, reasons, strict=True
+            )
+        ]
+
+    def remove(self, slot: int) -> None:
+        """Drop the prompt."""
+        del self._prompts[slot]
+
+
+def _each_reason(processed: Processed) -> list[FinishReason | None]:
+    """Why each row's request has ended, None where it goes on."""
+    each: list[FinishReason | None] = [None] * len(processed.num_tokens)
+    for position, reason in zip(
+        processed.finished.tolist(), processed.reasons.tolist(), strict=True
+    ):
+        each[position] = FinishReason(reason)
+    return each
+
+
+def _each_tokens(step: StepTokens, processed: Processed) -> list[int | list[int]]:
+    """Each row's tokens, without those behind a stop string."""
+    each: list[int | list[int]] = step.tokens
+    cut = np.flatnonzero(processed.num_tokens < step.num_tokens).tolist()
+    if cut:
+        each = list(each)
+    for position in cut:
+        tokens = each[position]
+        assert isinstance(tokens, list)
+        each[position] = tokens[: processed.num_tokens[position]]
+    return each
 
 
 class EachLogprobs(LogprobsStage):

@@ -49,14 +49,16 @@ class Ended(NamedTuple):
 class Processed:
     """What the stages have made of a step; each changes it where it has something to add.
 
-    ``outputs``: one a row with tokens, or none at all. ``ended``: of each in ``finished``, or none
-    at all. ``processing_ns`` and ``ready_ns`` as in `Delivered`.
+    ``texts``: what to show of each row, or none at all. ``outputs``: one a row with tokens, or
+    none at all. ``ended``: of each in ``finished``, or none at all. ``processing_ns`` and
+    ``ready_ns`` as in `Delivered`.
     """
 
     step: StepTokens
     num_tokens: Int32Array
     finished: Int32Array
     reasons: NDArray[np.int8]
+    texts: Sequence[str] = ()
     outputs: Sequence[RequestOutput] = ()
     ended: Sequence[Ended] = ()
     processing_ns: int = 0
@@ -84,8 +86,8 @@ class TextStage(Stage):
         """The whole text of a request that has ended with this step; bytes are UTF-8."""
         raise NotImplementedError
 
-    def num_tokens(self, slot: int) -> int:
-        """How many tokens it has, those of this step up to its end included."""
+    def num_tokens(self, slot: int) -> int | None:
+        """How many tokens it has, those of this step up to its end included; None: all taken."""
         raise NotImplementedError
 
 
@@ -100,8 +102,8 @@ class LogprobsStage(Stage):
 class Stages(NamedTuple):
     """Those that a configuration asks for, in the order of their work."""
 
-    outputs: Stage | None
     text: TextStage | None
+    outputs: Stage | None
     logprobs: LogprobsStage | None
 
 

@@ -99,6 +99,22 @@ class _NoText:
         return ""
 
 
+class _Text(_NoText):
+    """`BaseIncrementalDetokenizer`."""
+
+    def __init__(self, text: RunningText) -> None:
+        super().__init__()
+        self._running = text
+
+    def take(self, new_token_ids: list[int], reason: FinishReason | None) -> str:
+        """Both; what comes behind a stop string is not kept."""
+        text = self._running.take(new_token_ids, reason)
+        self.num_kept = self._running.num_kept
+        self.token_ids += new_token_ids[: self.num_kept] if self.num_kept else new_token_ids
+        self.text = self._running.text
+        return text
+
+
 class _LogprobsProcessor:
     """`LogprobsProcessor`, asked in each step; what is asked for is gathered by `EachLogprobs`."""
 
@@ -130,7 +146,7 @@ class _LogprobsProcessor:
 class _State:
     """`RequestState`."""
 
-    def __init__(self, request: Request, detokenizer: RunningText | _NoText) -> None:
+    def __init__(self, request: Request, detokenizer: _NoText) -> None:
         self.request_index = request.request_index
         self.prompt = None
         self.prompt_token_ids: Any = request.prompt_token_ids
@@ -249,10 +265,10 @@ class V1Outputs(TextStage):
     def add(self, request: Request) -> None:
         """`OutputProcessor.add_request`."""
         detokenizer = self._detokenizer
-        text: RunningText | _NoText = _NoText()
+        text = _NoText()
         if detokenizer is not None:
             make = TextUntilStop if request.params.stop else RunningText
-            text = make(detokenizer, request.params)
+            text = _Text(make(detokenizer, request.params))
         state = _State(request, text)
         self._in_slot[request.slot] = self._states[str(request.request_index)] = state
 
@@ -337,8 +353,8 @@ def vllm_v1_stages(config: EngineConfig) -> Stages:
     shape = load_logprobs(config.logprobs)
     loop = V1Outputs(detokenizer)
     return Stages(
-        loop,
         None if detokenizer is None else loop,
+        loop,
         None if shape is None else EachLogprobs(shape),
     )
 

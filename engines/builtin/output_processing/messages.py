@@ -109,7 +109,7 @@ class Done(Message):
         """As it is on the engine's side."""
         ended = [Ended(*each) for each in pickle.loads(self.ended)] if self.ended else ()
         return Processed(
-            step, self.num_tokens, self.finished, self.reasons, (), ended,
+            step, self.num_tokens, self.finished, self.reasons, (), (), ended,
             self.processing_ns, self.ready_ns,
         )  # fmt: skip
 

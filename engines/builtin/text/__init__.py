@@ -31,6 +31,16 @@ class Detokenizer(Protocol):
     needs_objects: bool
     """Whether it keeps an object a request, so that no whole batch can be decoded at once."""
 
+    num_ids: int
+    """Ids from here on are no tokens and have no text."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether what a stream returns is: the text of all tokens is that of those so far, and
+        of those that come decoded by themselves.
+        """
+        ...
+
     @staticmethod
     def check(tokenizer: str) -> object:
         """Raise ValueError where it cannot decode this tokenizer's tokens."""

@@ -15,6 +15,11 @@ class ByteTable(TokenPieces):
     needs_objects = False
     check = staticmethod(read_rules)
 
+    @property
+    def is_final(self) -> bool:
+        """Of byte-level tokens: what is returned ends with a character."""
+        return self.rules.byte_level
+
     def stream(self) -> TokenStream:
         """A new request's."""
         if self.rules.byte_level:

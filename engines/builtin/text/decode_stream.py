@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from engines.builtin.text.decoder_rules import is_bytewise
+from engines.builtin.text.decoder_rules import find_rules
 from engines.vocabulary import read_tokenizer_file, tokenizer_path
 
 if TYPE_CHECKING:
@@ -30,7 +30,10 @@ class DecodeStreams:
                 f"--tokenizer {path}: the tokenizers library refuses it ({error}); give another "
                 "tokenizer.json"
             ) from None
-        self._can_be_exact = is_bytewise(tokenizer)
+        self.num_ids = max(self._tokenizer.get_vocab(with_added_tokens=True).values()) + 1
+        rules = find_rules(tokenizer)
+        self._can_be_exact = rules is not None
+        self.is_final = rules is not None and rules.byte_level
 
     def stream(self) -> "_Stream":
         """A new `DecodeStream`."""
@@ -69,7 +72,7 @@ class _Stream:
     def step(self, token_id: int) -> str:
         """One call of the library's."""
         try:
-            text = self._stream.step(self._tokenizer, token_id)
+            text: str | None = self._stream.step(self._tokenizer, token_id)
         except Exception as error:  # the library raises nothing narrower
             if not str(error).startswith(_INVALID_PREFIX):
                 raise
@@ -80,4 +83,4 @@ class _Stream:
             self.exact = False
             return ""
         self.exact = self._can_be_exact
-        return str(text)
+        return text

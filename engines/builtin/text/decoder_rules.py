@@ -34,19 +34,18 @@ def read_rules(tokenizer: str) -> DecoderRules:
 
     Raises ValueError where there is no tokenizer, or its decoder is not of this kind.
     """
-    path = tokenizer_path(tokenizer)
-    rules = _read(path)
+    rules = find_rules(tokenizer)
     if rules is None:
         raise ValueError(
-            f"--detokenizer byte_table: the decoder of {path} does more than to join bytes; use "
-            "--detokenizer decode_stream"
+            f"--detokenizer byte_table: the decoder of {tokenizer_path(tokenizer)} does more than "
+            "to join bytes; use --detokenizer decode_stream"
         )
     return rules
 
 
-def is_bytewise(tokenizer: str) -> bool:
-    """Whether `read_rules` can say what its decoder does."""
-    return _read(tokenizer_path(tokenizer)) is not None
+def find_rules(tokenizer: str) -> DecoderRules | None:
+    """The rules of a tokenizer's decoder, None where it does more than to join bytes."""
+    return _read(tokenizer_path(tokenizer))
 
 
 @lru_cache

@@ -28,7 +28,7 @@ class TokenPieces:
 
     By token id: ``strings``, the token's text where it is complete by itself, else None;
     ``pieces``, its bytes. ``fallback``: the byte of each token that is but one. ``silent``: ids
-    that the decoder never sees.
+    that the decoder never sees. ``num_ids``: from there on ids are no tokens.
     """
 
     def __init__(self, tokenizer: str, vocab_size: int) -> None:
@@ -36,7 +36,8 @@ class TokenPieces:
         file = read_tokenizer_file(tokenizer)
         special = {token.content for token in file.added_tokens if token.special}
         tokens = {i: token for i, token in file.tokens().items() if token not in special}
-        size = max(vocab_size, max(tokens, default=0) + 1)
+        self.num_ids = max(tokens, default=0) + 1
+        size = max(vocab_size, self.num_ids)
         self.silent = frozenset(range(size)) - tokens.keys()
         self.fallback: dict[int, bytes] = {}
         self.pieces = [b""] * size
