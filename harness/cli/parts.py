@@ -17,7 +17,7 @@ from harness.experiment.store import new_name, write_json
 from harness.report.conclusion import conclude
 from harness.report.header import header
 from harness.report.parts import parts_table
-from harness.report.summary import failure_lines
+from harness.report.summary import failure_lines, phases_table
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
 
 _OF_THE_WHOLE = ("experiment", "json_path", "output", "resume", "phases", "fail_on", "quiet")
@@ -46,7 +46,7 @@ def exit_code(results: Sequence[ExperimentResult], fail_on: str | None) -> ExitC
     """What comparisons come to."""
     if not all(result.is_complete for result in results):
         return ExitCode.INTERRUPTED
-    if not any(cell.samples for result in results for cell in result.cells):
+    if not all(any(cell.samples for cell in result.cells) for result in results):
         return ExitCode.NOT_MEASURED
     verdicts = [each.verdict for result in results for each in result.comparisons]
     return ExitCode.WORSE if fail_on and fail_on in verdicts else ExitCode.MEASURED
@@ -94,7 +94,7 @@ def compare_parts(ctx: click.Context, file: ExperimentFile, measure: Measure) ->
             name=name, question=file.question, parts=done, is_complete=is_complete
         ))  # fmt: skip
     if not whole["quiet"] and json_path != "-":
-        _show(file, done)
+        _show(file, done, phases=whole["phases"])
     if not is_complete:
         say_how_to_go_on(name)
     return exit_code(results, whole["fail_on"])
@@ -125,11 +125,14 @@ def _flags(ctx: click.Context, file: ExperimentFile, part: FilePart) -> dict[str
     return {name: value for name, value in flags.items() if name not in ("experiment", "phases")}
 
 
-def _show(file: ExperimentFile, done: Sequence[PartResult]) -> None:
+def _show(file: ExperimentFile, done: Sequence[PartResult], *, phases: bool) -> None:
     console = make_console()
     said = [dict(header(part.result)) for part in done]
     print_pairs([(label, said[0][label]) for label in _OF_ALL_PARTS if label in said[0]], console)
     print_table(parts_table(file, done), console)
+    for part in done if phases else ():
+        table = phases_table(part.result)
+        print_table(table._replace(title=f"{part.title}: {table.title}"), console)
     for part, words in zip(done, said, strict=True):
         attention = [words["attention"]] if "attention" in words else []
         lines = [*attention, *failure_lines(part.result), *part.result.notes]

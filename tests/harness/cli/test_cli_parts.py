@@ -10,6 +10,7 @@ from small import answer
 from harness.cli.main import main
 from harness.experiment import experiment_file
 from harness.experiment.experiment_file import SCHEMA
+from harness.trial.spec import TrialFailure
 
 FILE = """
     question = "Does it cost anything?"
@@ -52,10 +53,13 @@ FILE = """
 
 
 class Machine:
-    """Without its collector a cell takes 0.8 of the time; ``interrupt_at``: at which trial."""
+    """Without its collector a cell takes 0.8 of the time.
 
-    def __init__(self, interrupt_at: int = 0) -> None:
-        self.interrupt_at, self.asked = interrupt_at, []
+    ``interrupt_at``: at which trial. ``cannot``: the batch size that it has no room for.
+    """
+
+    def __init__(self, interrupt_at: int = 0, cannot: int = 0) -> None:
+        self.interrupt_at, self.cannot, self.asked = interrupt_at, cannot, []
 
     def batch_size(self, cells):
         return 1
@@ -65,8 +69,17 @@ class Machine:
             self.asked.append(trial)
             if len(self.asked) == self.interrupt_at:
                 raise KeyboardInterrupt
+            if trial.cell.batch_size == self.cannot:
+                yield TrialFailure(
+                    cell=trial.cell, mode=trial.mode, seed=trial.seed, kind="crashed",
+                    reason="no room",
+                )  # fmt: skip
+                continue
             seconds = trial.cell.batch_size * (1e-3 if trial.cell.gc == "default" else 0.8e-3)
-            yield answer(trial, {"host_time_per_step": seconds, "gc_pause_share": 0.25})
+            yield answer(
+                trial,
+                {"host_time_per_step": seconds, "gc_pause_share": 0.25, "phase_process": seconds},
+            )
 
 
 @pytest.fixture
@@ -110,6 +123,29 @@ def test_the_command_line_goes_before_the_file(compare):
     assert {trial.cell.gc for trial in compare.machine.asked} == {"default", "freeze"}
     assert {trial.cell.batch_size for trial in compare.machine.asked} == {2, 4}
     assert len({trial.seed for trial in compare.machine.asked}) == 3
+
+
+def test_phases_of_a_step_are_shown_for_each_part(compare):
+    assert "Phases" not in compare("--rounds", "1")[1]
+    _, out, _ = compare("--rounds", "1", "--phases")
+    for title, default in (("two at a time", "2,000"), ("four at a time", "4,000")):
+        table = out.partition(f"{title}: Phases of a step")[2]
+        row = next(line for line in table.splitlines() if line.startswith("default"))
+        assert default in row.split()
+
+
+def test_worse_in_any_part_fails_where_that_was_asked_for(compare):
+    quiet = ("--quiet", "--baseline", "gc=disabled")
+    assert compare(*quiet)[0] == 0
+    assert compare(*quiet, "--fail-on", "worse")[0] == 1
+    assert compare("--quiet", "--fail-on", "worse")[0] == 0, "what is better is not worse"
+
+
+def test_a_part_of_which_nothing_was_measured_is_no_success(compare):
+    compare.machine = Machine(cannot=4)
+    status, out, _ = compare("--rounds", "3")
+    assert status == 3
+    assert "no room" in out
 
 
 @pytest.mark.parametrize("moment", [2, 5, 17, 30])
