@@ -41,7 +41,8 @@ def bars_table(result: ExperimentResult) -> PlainTable | None:
         f"{metric}, {direction_words(metric)}{on_device(result.cells)}",
         ("cell", "", "median"),
         [group for group in rows if group],
-        "│ median, ▒ its 95 % interval over rounds, each cell by itself: verdicts pair the rounds",
+        "│ median over rounds, ▒ its 95 % interval. Two intervals may overlap and the verdict on "
+        "them still be clear, because a verdict compares cells round by round.",
     )
 
 

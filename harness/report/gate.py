@@ -85,9 +85,9 @@ def gate_tables(result: GateResult) -> list[PlainTable]:
     if tables:
         same = sum(c.before == c.after for cell in result.cells for c in cell.exact)
         words = "figure is" if same == 1 else "figures are"
-        caption = f"{same} {words} equal to the digit and not shown"
+        caption = f"{same} other {words} the same to the digit and not shown."
         if any(change.verdict == "same" for cell in result.cells for change in _shown(cell)):
-            caption += "; = same: below the metric's floor (docs/metrics.md)"
+            caption += " = same: too small a change to act upon (floors: docs/metrics.md)."
         tables[-1] = tables[-1]._replace(caption=caption)
     timed = [(cell.id, cell.timing) for cell in result.cells if cell.timing]
     tables += [
@@ -100,11 +100,11 @@ def gate_tables(result: GateResult) -> list[PlainTable]:
     ]
     if timed:
         tables[-1] = tables[-1]._replace(
-            caption=f"{fmt.rounds(timing.steady.rounds for _, timing in timed)}; same: within "
-            f"±{fmt.percent(result.tolerance)}, stalls within half of that; base: the median over "
-            "rounds, head: base and the change, which pairs the rounds; stalls: steps of one that "
-            "take far longer than the same steps of the other, the longest, and the share of "
-            "host time"
+            caption=f"{fmt.rounds(timing.steady.rounds for _, timing in timed)}. change: measured "
+            "round by round; base is the median over rounds, head is base with the change. "
+            "stalls: steps that take far longer than the other commit's same steps, and the "
+            "longest of them; their change is in their share of the host time. same: within "
+            f"±{fmt.percent(result.tolerance)}, stalls within half of that."
         )
     return tables
 

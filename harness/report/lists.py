@@ -1,5 +1,6 @@
 """The smaller tables: the doctor's findings, a machine's noise, what there is to choose from."""
 
+import math
 from collections.abc import Iterable
 
 from rich.console import Console
@@ -51,10 +52,10 @@ def noise_table(
     ``seconds_per_round``: how long a round of the two takes, 0 where that is not known.
     """
     rows = [
-        ("single trials, coefficient of variation", fmt.percent(floor.trial_cv)),
+        ("a trial against the mean of all, standard deviation", fmt.percent(floor.trial_cv)),
         (
-            "two equal cells in one round, standard deviation of the log ratio",
-            f"{floor.sd_log_ratio:.4f}",
+            "a trial against its equal in the same round, standard deviation",
+            fmt.percent(math.expm1(floor.sd_log_ratio)),
         ),
     ]
 
@@ -62,7 +63,7 @@ def noise_table(
         minutes = number * seconds_per_round / 60
         return f"{number} rounds" + (f", {minutes:.1f} min" if minutes else "")
 
-    found = [(f"change found 8 times of 10 in {rounds(n)}", detects(mde))
+    found = [(f"smallest change that {rounds(n)} show 8 times out of 10", detects(mde))
              for n, mde in sorted(floor.mde.items())]  # fmt: skip
     title = f"Noise of {metric} over {floor.rounds} rounds of {floor.cells} equal cells"
     print_table(PlainTable(title, ("", ""), [rows, found]), console)

@@ -39,8 +39,8 @@ def releases_table(result: ExperimentResult, labels: Labels) -> PlainTable:
         columns,
         [[row(cell) for cell in result.cells if cell.axes["release"] == release]
          for release in dict.fromkeys(cell.axes["release"] for cell in result.cells)],
-        "peak and left: objects that the collector tracks more, within a step and after it; "
-        "*: the release has frozen its heap by itself",
+        "peak and left: objects that a step adds to those that the collector tracks, at its "
+        "peak and at its end. *: the release freezes its heap by itself.",
     )  # fmt: skip
 
 
@@ -64,7 +64,7 @@ def roles_table(result: ExperimentResult, labels: Labels) -> PlainTable | None:
             ]
             for cell in result.cells
         ],
-        "of one trial; counts of several processes do not repeat to the digit",
+        "From one trial: where there are several processes, counts differ a little each time.",
     )
 
 

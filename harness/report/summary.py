@@ -47,12 +47,12 @@ def cells_table(result: ExperimentResult) -> PlainTable:
         )
 
     groups = by_group(result)
-    apart = "; the groups stand apart, between them there is no verdict" if len(groups) > 1 else ""
+    apart = " Cells are only judged against cells of their own group." if len(groups) > 1 else ""
     return PlainTable(
         "Cells" + on_device(result.cells),
         columns,
         [[row(cell) for cell in group] for group in groups],
-        f"medians over rounds{apart}{_interval_words(result.cells)}{_steady_words(result.cells)}",
+        f"Medians over rounds.{apart}{_effect_note(result.cells)}{_steady_words(result.cells)}",
     )
 
 
@@ -66,9 +66,11 @@ def _effect_words(cell: CellResult) -> str:
     return f"{shown} ±{fmt.percent(reach).removesuffix(' %')}"
 
 
-def _interval_words(cells: list[CellResult]) -> str:
+def _effect_note(cells: list[CellResult]) -> str:
     effects = [cell.metrics["gc_effect"] for cell in cells if "gc_effect" in cell.metrics]
-    return "; gc effect: ± its 95 % interval" if any(each.ci95 for each in effects) else ""
+    if not any(each.ci95 for each in effects):
+        return ""
+    return " gc effect: host time that the collector adds, ± its 95 % interval."
 
 
 def _steady_words(cells: list[CellResult]) -> str:
@@ -79,12 +81,12 @@ def _steady_words(cells: list[CellResult]) -> str:
     words = ""
     if shares:
         ends = dict.fromkeys(fmt.percent(share) for share in (min(shares), max(shares)))
-        words += f"; steady state in {len(shares)} of {len(told)} cells, "
-        words += f"{' to '.join(ends)} of the steps"
+        words += f" A steady state was reached in {len(shares)} of {len(told)} cells, "
+        words += f"for {' to '.join(ends)} of the steps."
     if without:
         others = f" and {len(without) - 1} more" if len(without) > 1 else ""
         why = without[0].steady_state.removeprefix("none: ")
-        words += f"; no steady state in {without[0].id}{others}: {why}"
+        words += f" No steady state in {without[0].id}{others}: {why}."
     return words
 
 
@@ -100,7 +102,7 @@ def phases_table(result: ExperimentResult) -> PlainTable:
         "Phases of a step, µs" + on_device(result.cells),
         ("cell", *PHASES, "host time", "step\nmedian"),
         [[row(cell) for cell in group] for group in by_group(result)],
-        "means per step, medians over rounds; host time leaves out the time blocked on the device",
+        "Mean of a trial's steps, median over rounds. host time: all but the wait for the device.",
     )
 
 
@@ -126,8 +128,9 @@ def modes_tables(result: ExperimentResult) -> list[PlainTable]:
             ("cell", "TPOT\nms", "TTFT\nms", "TTFT\np99 ms", "outputs\nms·step", "device\nidle",
              "surplus\ntokens"),
             [[row(cell) for cell in group] for group in by_group(result)],
-            "medians over rounds; outputs: time to make them, wherever that is done; surplus: "
-            "sampled and given to nobody",
+            "Medians over rounds. outputs: time to make a step's text and output objects, in "
+            "whichever thread or process. surplus tokens: sampled for a request that had ended "
+            "already, and dropped.",
         )
     ]  # fmt: skip
 
@@ -142,12 +145,12 @@ def verdict_tables(result: ExperimentResult) -> list[PlainTable]:
     return [
         PlainTable(
             f"{metric} against {baseline}{on_device(cells.get(baseline, []))}",
-            ("cell", "ratio", "95 % interval", "verdict", "finds"),
+            ("cell", "ratio", "95 % interval", "verdict", "detects"),
             [[_verdict_row(comparison) for comparison in group]],
-            f"{direction_words(metric)}; ratio: of paired rounds, so the medians of two "
-            f"cells may have another; same: the interval lies within ±{tolerance}; finds: the "
-            f"least change that these {fmt.rounds(each.rounds for each in group)} would have "
-            "found 8 times of 10",
+            f"{direction_words(metric).capitalize()}. ratio: the cell against the baseline, "
+            "compared round by round; the ratio of the two medians above can differ a little. "
+            f"same: the whole interval lies within ±{tolerance}. detects: the smallest change "
+            f"that {fmt.rounds(each.rounds for each in group)} would show 8 times out of 10.",
         )
         for (metric, baseline), group in comparisons.items()
     ]
@@ -173,10 +176,11 @@ def apart_tables(result: ExperimentResult) -> list[PlainTable]:
     return [
         PlainTable(
             f"{metric} without full passes, against {baseline}",
-            ("cell", "ratio", "95 % interval", "finds", "full passes"),
+            ("cell", "ratio", "95 % interval", "detects", "full passes"),
             [[row(*each) for each in group]],
-            "full passes: how many in how many trials, how long one takes, what they add to the "
-            f"rest; {baseline}: {passes_words(group[0][1].full_passes[0])}",
+            "full passes: collections of the whole heap; how many in how many trials, the time "
+            f"of one, the time that they add. Of {baseline}: "
+            f"{passes_words(group[0][1].full_passes[0])}.",
         )
         for (metric, baseline), group in apart.items()
     ]

@@ -112,7 +112,7 @@ def _stalls(found: StallChange) -> str:
 
 def _undecided(what: str, comparison: Comparison) -> str:
     finds = (
-        f"find a change of {fmt.percent(comparison.mde)}; a larger --budget finds less"
+        f"detect a change of {fmt.percent(comparison.mde)}; a larger --budget detects a smaller one"
         if comparison.mde <= MOST_DETECTED
         else f"find no change below {fmt.percent(MOST_DETECTED)}: measure on a quieter machine"
     )

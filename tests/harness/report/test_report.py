@@ -299,17 +299,18 @@ def test_a_line_says_where_there_is_a_steady_state(experiment):
         told(first, "steps 7 to 93 of 100", 0.87, None),
         told(second, "steps 1 to 9 of 10", 0.9),
     ]
-    assert caption(experiment.cells[:2]) == "medians over rounds"
+    assert caption(experiment.cells[:2]) == "Medians over rounds."
     assert caption([*found, third]) == (
-        "medians over rounds; steady state in 2 of 2 cells, 87.0 % to 90.0 % of the steps"
+        "Medians over rounds. A steady state was reached in 2 of 2 cells, for 87.0 % to 90.0 % of "
+        "the steps."
     )
     without = [told(cell, grows) for cell in (third, rest[0])]
     assert caption([found[0], *without]) == (
-        "medians over rounds; steady state in 1 of 3 cells, 87.0 % of the steps; no "
-        f"steady state in {third.id} and 1 more: step time grows by 14 % over steps 40 to 950 of "
-        "1,000"
+        "Medians over rounds. A steady state was reached in 1 of 3 cells, for 87.0 % of the steps. "
+        f"No steady state in {third.id} and 1 more: step time grows by 14 % over steps 40 to 950 "
+        "of 1,000."
     )
-    assert f"no steady state in {third.id}: step time" in caption(without[:1])
+    assert f"No steady state in {third.id}: step time" in caption(without[:1])
 
 
 def test_an_experiment_without_results_still_reports_its_failures(experiment):

@@ -60,4 +60,4 @@ def test_rounds_that_one_side_lacks_move_no_figure():
     table = gate_tables(made_result([made_cell("cell", "worse", (), found)]))[-1]
     usual, mean, _ = table.groups[0]
     assert usual[1:4] == mean[1:4] == ("1.03 ms", "1.08 ms", "+5.0 %")
-    assert "head: base and the change" in table.caption
+    assert "head is base with the change" in table.caption
