@@ -4,7 +4,14 @@ from typing import Any
 
 import click
 
-from harness.cli.options import axis_options, run_options, wait_quiet_option, workload_options
+from harness.cli.options import (
+    PERCENT_OR_0,
+    SECONDS_OR_0,
+    axis_options,
+    run_options,
+    wait_quiet_option,
+    workload_options,
+)
 from harness.cli.parts import Compared, compare_parts, exit_code, say_how_to_go_on
 from harness.cli.session import Session
 from harness.experiment.experiment_file import load
@@ -58,16 +65,22 @@ _COUNTING: tuple[Mode, ...] = (
 )
 @click.option(
     "--tolerance",
+    type=PERCENT_OR_0,
     default=2.0,
     show_default=True,
     metavar="PCT",
     help="An interval within it reads `same`.",
 )
 @click.option(
-    "--until-precise", default=0.0, metavar="PCT", help="Go on until each interval is within ± PCT."
+    "--until-precise",
+    type=PERCENT_OR_0,
+    default=0.0,
+    metavar="PCT",
+    help="Go on until each interval is within ± PCT.",
 )
 @click.option(
     "--budget",
+    type=SECONDS_OR_0,
     default=1200.0,
     show_default=True,
     metavar="SECONDS",

@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Sequence
 from functools import partial
 from itertools import product
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,14 @@ from engines.registry import ENGINES
 from harness.axes import AXES, Cell
 from harness.cli.exit_codes import ExitCode
 from harness.cli.gate_run import GateRun
-from harness.cli.options import axis_options, run_options, wait_quiet_option, workload_options
+from harness.cli.options import (
+    PERCENT,
+    SECONDS_OR_0,
+    axis_options,
+    run_options,
+    wait_quiet_option,
+    workload_options,
+)
 from harness.cli.session import Session, checked, command_line
 from harness.collector.policy import parse_policy
 from harness.experiment.grid import varying
@@ -78,6 +84,7 @@ Examples:
 @click.option("--rounds", default=7, show_default=True, help="Timed rounds at least.")
 @click.option(
     "--until-precise",
+    type=PERCENT,
     default=1.0,
     show_default=True,
     metavar="PCT",
@@ -85,6 +92,7 @@ Examples:
 )
 @click.option(
     "--budget",
+    type=SECONDS_OR_0,
     default=60.0,
     show_default=True,
     metavar="SECONDS",
@@ -92,6 +100,7 @@ Examples:
 )
 @click.option(
     "--tolerance",
+    type=PERCENT,
     default=3.0,
     show_default=True,
     metavar="PCT",
@@ -130,7 +139,8 @@ def gate(
     2 wrong usage; 3 where something could not be measured or a commit cannot run.
     """
     how = GateRun(exact_only, rounds, until_precise / 100, budget, tolerance / 100, flags["seed"])
-    _refuse_numbers(how)
+    if rounds < 1:
+        raise ValueError(f"--rounds {rounds}: must be at least 1; --exact-only times nothing")
     _refuse_file(markdown_path, "--markdown")
     _refuse_file(benchmark_path, "--github-action-benchmark")
     output = flags["output"]
@@ -213,18 +223,6 @@ def _cells(session: Session, not_meant: set[tuple[str, str]]) -> list[Cell]:
     if any("disabled" in parse_policy(cell.gc) for cell in cells):
         raise ValueError("--gc disabled: the gate measures it where times change; leave it out")
     return cells
-
-
-def _refuse_numbers(how: GateRun) -> None:
-    if how.rounds < 1:
-        raise ValueError(f"--rounds {how.rounds}: must be at least 1; --exact-only times nothing")
-    for option, share in (("--until-precise", how.half_width), ("--tolerance", how.tolerance)):
-        if not 0 < share < 1:
-            raise ValueError(
-                f"{option} {100 * share:g}: must be a percentage above 0 and below 100"
-            )
-    if not 0 <= how.budget_seconds < inf:
-        raise ValueError(f"--budget {how.budget_seconds:g}: must be seconds, 0 or more")
 
 
 def _refuse_file(path: str | None, option: str) -> None:

@@ -80,7 +80,21 @@ class _Commands(click.Group):
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             near = ", ".join(nearest(args[0], _COMMANDS))
             raise click.UsageError(f"no command {args[0]!r}; nearest: {near}")
+        if flag := _without_value(args):
+            raise click.UsageError(
+                f"{flag}: an empty value; give at least one character, or leave the flag out"
+            )
         return super().resolve_command(ctx, args)
+
+
+def _without_value(args: list[str]) -> str:
+    """The first flag whose value is "", as an unset variable of a shell leaves it; "" for none."""
+    for flag, value in zip(["", *args], args, strict=False):
+        if value == "" and flag.startswith("--"):
+            return flag
+        if value.startswith("--") and value.endswith("=") and value.count("=") == 1:
+            return value[:-1]
+    return ""
 
 
 _EXIT_CODES = "\b\nExit codes:\n" + "\n".join(

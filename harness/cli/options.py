@@ -1,6 +1,7 @@
 """The flags that describe a grid, shared by the commands that run one."""
 
 from collections.abc import Callable, Collection
+from math import nan
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,6 +38,32 @@ class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic from clic
         if not values:
             self.fail("no value given", param, ctx)
         return list(dict.fromkeys(values))
+
+
+class Number(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
+    """A finite number, ``above`` one and at most another; NaN is neither."""
+
+    name = "NUMBER"
+
+    def __init__(self, above: float, most: float, *, or_equal: bool = False) -> None:
+        self._above, self._most, self._or_equal = above, most, or_equal
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        """The number."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = nan
+        if not (self._above < number <= self._most or (self._or_equal and number == self._above)):
+            least = f"{self._above:g} or more" if self._or_equal else f"above {self._above:g}"
+            words = f"must be a number, {least} and at most {self._most:,.0f}"
+            self.fail(f"{str(value)!r} {words}", param, ctx)
+        return number
+
+
+PERCENT = Number(0, 99)
+PERCENT_OR_0 = Number(0, 99, or_equal=True)
+SECONDS_OR_0 = Number(0, 10**6, or_equal=True)
 
 
 def axis_options(
@@ -97,6 +124,7 @@ def run_options(command: Command) -> Command:
             click.option("--output", default=Path("results/runs"), show_default=True, metavar="DIR",
                          type=click.Path(path_type=Path), help="Where raw trials are kept."),
             click.option("--trial-timeout", default=300.0, show_default=True, metavar="SECONDS",
+                         type=Number(0, 10**6),
                          help="For a trial's preparation, and for its measurement."),
             click.option("--quiet", is_flag=True, help="No progress, no tables."),
         ]

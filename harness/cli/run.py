@@ -34,7 +34,13 @@ Examples:
     type=click.Choice(get_args(Mode)),
     help="Times; or exact counts of collections, objects, memory, leaks, bytecodes.",
 )
-@click.option("--max-steps", default=0, metavar="N", help="End after N steps.")
+@click.option(
+    "--max-steps",
+    type=click.IntRange(0, 10**9),
+    default=0,
+    metavar="N",
+    help="End after N steps.  [default: when all requests have ended]",
+)
 @run_options
 @click.pass_context
 def run(ctx: click.Context, /, mode: Mode, max_steps: int, **flags: Any) -> None:

@@ -5,6 +5,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from errno import EISDIR
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,8 @@ def checked(path: str | None, option: str) -> str | None:
     if path and path != "-":
         file = Path(path)
         try:
+            if not file.name:
+                raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
             with suppress(FileNotFoundError):
                 temporary_name(file).stat()
             refused = file.is_dir() or not os.access(

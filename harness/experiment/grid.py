@@ -17,6 +17,12 @@ from workloads.schedule import Schedule
 _COMPLETED = ("device", "device_profile", "representation")
 """What an engine fills in where it was left open."""
 
+_OF_WORKER_PROCESSES = (AXES["wire"], AXES["wire_spin"])
+"""What says nothing where the runner is in the engine's process."""
+
+_MOST = 2**31 - 1
+"""Of an axis that counts: engines keep it in 32 bits."""
+
 _GROUPED_BY = ("workload", "tokenizer", "model", "device", "device_profile", "python")
 
 
@@ -58,10 +64,25 @@ def cross(
         if why := engine.contradiction(config) or _contradiction(cell, engine, schedule):
             left_out.append(why)
         else:
-            cells.append(cell)
+            cells.append(_as_it_runs(cell))
     if not cells:
         raise ValueError(left_out[0])
+    for axis in _OF_WORKER_PROCESSES:
+        asked = axes.get(axis.name, [axis.default])
+        if not any(getattr(cell, axis.name) in asked for cell in cells):
+            raise ValueError(
+                f"{axis.flag} {','.join(map(str, asked))}: nothing crosses with --worker "
+                f"{cells[0].worker}; use --worker process"
+            )
     return Grid(list(dict.fromkeys(cells)), list(dict.fromkeys(left_out)))
+
+
+def _as_it_runs(cell: Cell) -> Cell:
+    """The cell, with no wire of its own where there is no worker process to reach."""
+    if cell.worker != AXES["worker"].default:
+        return cell
+    defaults = {axis.name: axis.default for axis in _OF_WORKER_PROCESSES}
+    return msgspec.structs.replace(cell, **defaults)
 
 
 def _check_numbers(cell: Cell, schedule: Schedule) -> None:
@@ -69,6 +90,8 @@ def _check_numbers(cell: Cell, schedule: Schedule) -> None:
         value = getattr(cell, axis.name)
         if isinstance(value, int) and value < axis.least:
             raise ValueError(f"{axis.flag} {value}: must be {axis.least} or more")
+        if isinstance(value, int) and value > _MOST:
+            raise ValueError(f"{axis.flag} {value}: must be {_MOST:,} or less")
     if 0 < cell.max_model_len < schedule.max_model_len:
         raise ValueError(
             f"--max-model-len {cell.max_model_len}: the longest request of {cell.workload} has "

@@ -36,7 +36,8 @@ class ScriptedSampler:
         self._vocab_size = np.uint64(config.vocab_size)
         self._columns = np.arange(self._width, dtype=np.uint64)
         # Two steps can be under way at once, so a step must not overwrite the one before it.
-        shape = (2 * config.num_scheduler_steps, config.max_num_seqs, self._width)
+        most_passes = min(config.num_scheduler_steps, config.max_model_len)
+        shape = (2 * most_passes, config.max_num_seqs, self._width)
         self._tensors = torch.empty(shape, dtype=torch.int32)
         self._arrays = self._tensors.numpy()
         self._turn = 0

@@ -164,6 +164,23 @@ def test_an_axis_of_other_engines_is_refused_with_their_names(name):
         crossed(**given)
 
 
+def test_a_wire_stands_in_cells_with_a_worker_process_alone():
+    grid = crossed(worker=["in-process", "process"], wire=["full", "columns"])
+    found = [(cell.worker, cell.wire) for cell in grid.cells]
+    assert found == [("in-process", "pickle"), ("process", "full"), ("process", "columns")]
+    assert grid.left_out == []
+    with pytest.raises(ValueError, match=r"^--wire full,columns: nothing crosses with --worker "):
+        crossed(wire=["full", "columns"])
+    with pytest.raises(ValueError, match=r"^--wire-spin 0.01: nothing crosses with --worker "):
+        crossed(wire_spin=["0.01"])
+
+
+@pytest.mark.parametrize("name", ["num_scheduler_steps", "batch_size", "heap_objects"])
+def test_a_number_beyond_all_measure_is_refused(name):
+    with pytest.raises(ValueError, match=f"{AXES[name].flag} {10**20}: must be .* or less$"):
+        crossed(**{name: [10**20]})
+
+
 def test_a_negative_heap_is_refused():
     with pytest.raises(ValueError, match="--heap-objects -1: must be 0 or more"):
         crossed(heap_objects=[0, -1])
