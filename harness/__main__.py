@@ -7,6 +7,7 @@ from harness.missing_package import missing_package
 
 _WRONG_USAGE = 2
 _REFUSED = 3
+_INTERRUPTED = 130
 """As in harness.trial.spec and harness.cli.exit_codes, which may be what cannot be imported."""
 
 
@@ -24,6 +25,11 @@ def main() -> int:
             raise
         print(sentence if is_trial else f"gcbench: {sentence}", file=sys.stderr)
         status = _REFUSED if is_trial else _WRONG_USAGE
+    except KeyboardInterrupt:  # while modules are imported; later it is the command's to handle
+        if is_trial:
+            raise
+        print("interrupted", file=sys.stderr)
+        status = _INTERRUPTED
     if is_trial:
         sys.stderr.flush()
         os._exit(status)  # taking a large heap down object by object can last longer than the trial

@@ -134,7 +134,13 @@ class RunStore:
             record = _Plan(sha256=plan_hash, plan=plan)
             write_whole(path, indented(record))
             return False
-        if decode_versioned(path, _Plan, PLAN_SCHEMA).sha256 != plan_hash:
+        try:
+            begun_with = decode_versioned(path, _Plan, PLAN_SCHEMA).sha256
+        except StoreError as error:
+            raise StoreError(
+                f"{error}; begin a new experiment without its name, the trials stay where they are"
+            ) from error
+        if begun_with != plan_hash:
             raise StoreError(
                 f"{self.folder} holds an experiment with another plan (see plan.json); "
                 "give the options it was begun with, or begin a new one without its name"

@@ -113,6 +113,26 @@ def test_a_comparison_interrupted_at_twenty_moments_never_looks_finished(tmp_pat
     assert begun >= MOMENTS - 3, "only the first and the last operations miss no trial"
 
 
+_INTERRUPTED_IMPORT = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.addaudithook(lambda event, what: event == "import" and what[0] == "click"
+                 and os.kill(os.getpid(), signal.SIGINT))
+from harness.__main__ import main
+sys.argv[:] = ["gcbench", "list"]
+sys.exit(main())
+"""
+
+
+def test_an_interrupt_while_modules_are_imported_is_no_traceback():
+    done = subprocess.run(
+        [sys.executable, "-c", _INTERRUPTED_IMPORT],
+        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
 def test_interrupts_wait_until_what_is_written_is_whole():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     reached = []
