@@ -52,7 +52,9 @@ def run(ctx: click.Context, /, mode: Mode, max_steps: int, **flags: Any) -> None
     with Console(stderr=True).status("one trial", spinner="dots"):
         outcome = session.runner.run_one(session.cell, mode, max_steps)
     if not isinstance(outcome, TrialResult):
-        Console(stderr=True).print(f"gcbench: no result: {outcome.reason}", markup=False)
+        Console(stderr=True).print(
+            f"gcbench: no result: {outcome.reason}", markup=False, soft_wrap=True
+        )
         ctx.exit(ExitCode.NOT_MEASURED)
     session.write_json(outcome)
     if session.shows_tables:

@@ -221,7 +221,9 @@ class TrialProcess:
         try:
             return msgspec.json.decode(out, type=TrialResult)
         except msgspec.MsgspecError as error:
-            return self._fail("crashed", f"its answer cannot be read: {error}")
+            python = self._trial.cell.python
+            hint = f"; is {python} a Python that has what gcbench needs?" if python else ""
+            return self._fail("crashed", f"its answer cannot be read: {error}{hint}")
 
     def _time_out(self) -> None:
         self._kill()  # now: the next trial is to measure alone
