@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 
 from engines.builtin.transport import Plan, SchedulerEnd
-from engines.builtin.wire import Buffer, TellsFields, Wire
+from engines.builtin.wire import Buffer, Stateless, TellsFields, Wire
 from engines.builtin.wire.choice import load_transport, load_wire
 from engines.builtin.worker import SchedulerOutput, device_calls
 from engines.builtin.worker.channel import Channel, ChannelClosedError
@@ -48,7 +48,8 @@ class Ranks:
         self._numbers = numbers
         self._processes: list[subprocess.Popen[bytes]] = []
         self._channels: list[Channel] = []
-        self._kept: deque[tuple[SchedulerOutput, Sequence[Buffer]]] = deque(maxlen=_MOST_KEPT)
+        most_kept = 0 if isinstance(self.wire, Stateless) else _MOST_KEPT
+        self._kept: deque[tuple[SchedulerOutput, Sequence[Buffer]]] = deque(maxlen=most_kept)
         self._num_sent = 0
         self.plan = Plan(config, len(numbers), mkdtemp(prefix="gcbench-ranks-"))
         self._transport: SchedulerEnd = load_transport(config)(self.plan, self._channels)
