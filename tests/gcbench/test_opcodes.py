@@ -291,7 +291,7 @@ def figures(statements: list[str]) -> tuple[int, int]:
     namespace: dict[str, Any] = {"made": made, "started": started}
     exec("\n".join([*body, " return kept"]), namespace)
     # A thread that pytest-xdist keeps in this process allocates now and then.
-    costs = [measure_call(namespace["step"], 1) for _ in range(3)]
+    costs = [measure_call(namespace["step"], 1) for _ in range(7)]
     allocations, peaks = zip(*((cost.allocations, cost.peak) for cost in costs), strict=True)
     return min(filter(None, allocations)), min(filter(None, peaks))
 
