@@ -71,6 +71,7 @@ def serve(of: Schedule, cell: Cell, has_sender: bool) -> Observation:
         events=[],
         processes=[],
         wire_bytes=0,
+        wire_seconds={},
         scheduler_stats={},
         device_work={},
         watched={},

@@ -76,8 +76,9 @@ def observations(draw) -> Observation:
         gaps=np.array(gaps, np.int64),
         window_ns=time_ns,
         events=[events(pauses)],
-        processes=[process((7, 3, 1)), process((5, 2, 0))],
+        processes=[process((7, 3, 1)), msgspec.structs.replace(process((5, 2, 0)), role="worker")],
         wire_bytes=draw(st.sampled_from([0, 1000])),
+        wire_seconds=draw(st.sampled_from([{}, WIRE])),
         scheduler_stats=draw(st.sampled_from([{}, stats(0), stats(4)])),
         device_work=draw(st.sampled_from([{}, WORK, WORK_WITHOUT_CEILINGS])),
         watched={},
@@ -85,6 +86,7 @@ def observations(draw) -> Observation:
     )
 
 
+WIRE = {"encode": 1.0, "decode": 2.0, "rank_encode": 4.0, "rank_decode": 8.0, "spin": 16.0}
 WORK = {
     "bytes": 6e9,
     "flops": 8e9,
@@ -194,6 +196,11 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
                 "achieved_flops": 8e9 * S / modelled,
                 "achieved_flops_share": 8e9 * S / modelled / 5e11 if told else None,
             }
+    if seen.wire_seconds:
+        out |= {
+            f"wire_{name}_per_step": seconds / len(steps)
+            for name, seconds in (WIRE | {"codec": 15.0}).items()
+        }
     if seen.wire_bytes:
         out["wire_bytes_per_step"] = seen.wire_bytes / len(steps)
     if done:
@@ -259,7 +266,7 @@ def made_up(**changes) -> Observation:
     steps = np.zeros((1, len(STEP_COLUMNS)), np.int64)
     gaps = np.zeros(0, np.int64)
     seen = Observation(
-        schedule([1]), requests, steps, gaps, 1, [events([])], [process()], 0, {}, {}, {}, 0
+        schedule([1]), requests, steps, gaps, 1, [events([])], [process()], 0, {}, {}, {}, {}, 0
     )
     return seen._replace(**changes)
 
