@@ -87,6 +87,7 @@ class HostPathEngine(VllmEngine):
         return arguments.common_arguments(config, engine_args_class) | {
             "load_format": "dummy",
             "enforce_eager": True,
+            "swap_space": 0,  # GiB a rank; releases that have it refuse more than there is
             "block_size": config.block_size,
             "num_gpu_blocks_override": num_blocks(config),
             "hf_overrides": {
