@@ -17,6 +17,7 @@ from engines.vllm.host_process import HERE
 from engines.vllm.settings import CONTROL_VARIABLE
 
 REPORT_SECONDS = 60.0
+_MOST_PROCESSES = 64
 _ORDER = ("engine", "worker")
 
 
@@ -25,7 +26,8 @@ class Control:
 
     def __init__(self, folder: str) -> None:
         path = f"{folder}/control"
-        self._listener = Listener(path, family="AF_UNIX")
+        # All report before the first is heard, for vLLM waits until each of them is ready.
+        self._listener = Listener(path, family="AF_UNIX", backlog=_MOST_PROCESSES)
         self._connections: list[tuple[str, Connection]] = []
         os.environ[CONTROL_VARIABLE] = path
 
@@ -114,7 +116,7 @@ def _connect(path: str) -> Connection:
     while True:
         try:
             return Client(path, family="AF_UNIX")
-        except BlockingIOError:  # its backlog of one is taken: two processes report at once
+        except BlockingIOError:  # more report at once than it has room for
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
