@@ -66,14 +66,25 @@ class _Versioned(msgspec.Struct):
     schema: str = ""
 
 
+def schema_of(path: Path) -> str:
+    """The schema that a JSON record names, "" where it names none. Raises StoreError."""
+    with _reading(path):
+        return msgspec.json.decode(path.read_bytes(), type=_Versioned).schema
+
+
 def decode_versioned(path: Path, type_: type[T], schema: str) -> T:
     """Read a JSON record whose ``schema`` field must be ``schema``. Raises StoreError."""
+    found = schema_of(path)
+    if found != schema:
+        raise StoreError(f"{path} has schema {found!r}, this gcbench reads {schema!r}")
+    with _reading(path):
+        return msgspec.json.decode(path.read_bytes(), type=type_)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
     try:
-        content = path.read_bytes()
-        found = msgspec.json.decode(content, type=_Versioned).schema
-        if found != schema:
-            raise StoreError(f"{path} has schema {found!r}, this gcbench reads {schema!r}")
-        return msgspec.json.decode(content, type=type_)
+        yield
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise StoreError(f"{path} cannot be read: {error}") from error
 

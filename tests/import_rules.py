@@ -21,7 +21,7 @@ ROOMS = (
     {"collector", "machine", "statistics"},
     {"trial"},
     {"experiment"},
-    {"suites", "tracking"},
+    {"claims", "suites", "tracking"},
     {"report"},
     {"calibrate"},
     {"cli"},

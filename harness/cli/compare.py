@@ -1,5 +1,6 @@
 """``gcbench compare``: a grid of cells, interleaved, with verdicts."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -12,10 +13,11 @@ from harness.cli.options import (
     wait_quiet_option,
     workload_options,
 )
-from harness.cli.parts import Compared, compare_parts, exit_code, say_how_to_go_on
+from harness.cli.parts import Compared, compare_parts, exit_code, run_parts, say_how_to_go_on
 from harness.cli.session import Session
 from harness.experiment.experiment_file import load
 from harness.experiment.plan import counting_modes
+from harness.experiment.result import ExperimentResult
 from harness.experiment.rounds import Precision
 from harness.report.conclusion import conclude
 from harness.report.terminal import experiment_tables, make_console
@@ -118,6 +120,27 @@ def compare(ctx: click.Context, /, *, experiment: str, **flags: Any) -> None:
     if not result.is_complete:
         say_how_to_go_on(result.name)
     ctx.exit(exit_code([result], fail_on))
+
+
+def run(ctx: click.Context, words: Sequence[str], **instead: Any) -> dict[str, ExperimentResult]:
+    """What a command line of this command measures, by the title of the part, "" without parts.
+
+    ``words``: all behind the command's name. ``instead``: flags that replace what they say.
+    Prints no tables and writes no JSON. Raises click.UsageError for words that are not this
+    command's, ValueError for what cannot be run.
+    """
+    own = parse(ctx, words)
+    own.params |= instead | {"json_path": None, "resume": "", "fail_on": None}
+    if experiment := own.params.pop("experiment"):
+        parts = run_parts(own, load(experiment), _measure).parts
+        return {part.title: part.result for part in parts}
+    del own.params["phases"]
+    return {"": _measure(own.params).result}
+
+
+def parse(ctx: click.Context, words: Sequence[str]) -> click.Context:
+    """The flags that ``words`` give this command. Raises click.UsageError, for --help too."""
+    return compare.make_context("compare", list(words), parent=ctx, help_option_names=[])
 
 
 def _measure(flags: dict[str, Any], name: str = "") -> Compared:

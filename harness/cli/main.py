@@ -22,6 +22,9 @@ class _Command(NamedTuple):
 _COMMANDS = {
     "run": _Command("harness.cli.run:run", "Run one cell once and show all that was measured."),
     "compare": _Command("harness.cli.compare:compare", "Compare the cells of a grid of choices."),
+    "reproduce": _Command(
+        "harness.cli.reproduce:reproduce", "Measure claims or stored results again."
+    ),
     "list": _Command("harness.cli.list_:list_", "List what each axis can be."),
     "noise": _Command("harness.cli.noise:noise", "Measure this machine's noise floor."),
     "calibrate": _Command(

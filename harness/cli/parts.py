@@ -61,18 +61,32 @@ def say_how_to_go_on(name: str) -> None:
 def compare_parts(ctx: click.Context, file: ExperimentFile, measure: Measure) -> ExitCode:
     """Run every part, as far as they go, and print the table of them all.
 
+    Raises ValueError as `run_parts`.
+    """
+    json_path = checked(ctx.params["json_path"], "--json")
+    ran = run_parts(ctx, file, measure)
+    if json_path:
+        write_json(json_path, ran)
+    if not ctx.params["quiet"] and json_path != "-":
+        _show(file, ran.parts, phases=ctx.params["phases"])
+    if not ran.is_complete:
+        say_how_to_go_on(ran.name)
+    return exit_code([part.result for part in ran.parts], ctx.params["fail_on"])
+
+
+def run_parts(ctx: click.Context, file: ExperimentFile, measure: Measure) -> PartsResult:
+    """Run every part, as far as they go; ``ctx`` has the flags of the command line.
+
     Raises ValueError for a part that cannot be run, before the first is.
     """
     of_parts = [_flags(ctx, file, part) for part in file.parts]
-    whole = {name: ctx.params[name] for name in _OF_THE_WHOLE}
-    json_path = checked(whole["json_path"], "--json")
-    output: Path = whole["output"]
+    output: Path = ctx.params["output"]
     for part, flags in zip(file.parts, of_parts, strict=True):
         try:
             Session(dict(flags))
         except ValueError as error:
             raise ValueError(f"{file.name}, {part.title}: {error}") from None
-    resume = whole["resume"]
+    resume = ctx.params["resume"]
     if resume and (not (output / resume).is_dir() or (output / resume / "plan.json").exists()):
         raise ValueError(f"--resume {resume}: no run of an experiment's file in {output}")
     name = resume or new_name(output, file.name)
@@ -81,23 +95,14 @@ def compare_parts(ctx: click.Context, file: ExperimentFile, measure: Measure) ->
         own = f"{name}.{number}"
         if (output / own / "plan.json").exists():
             flags["resume"] = own
-        if not whole["quiet"]:
+        if not ctx.params["quiet"]:
             Console(stderr=True).print(f"part {number} of {len(of_parts)}: {part.title}")
         result = measure(flags, own).result
         done.append(PartResult(title=part.title, published=part.published, result=result))
         if not result.is_complete:
             break
-    results = [part.result for part in done]
-    is_complete = len(done) == len(of_parts) and results[-1].is_complete
-    if json_path:
-        write_json(json_path, PartsResult(
-            name=name, question=file.question, parts=done, is_complete=is_complete
-        ))  # fmt: skip
-    if not whole["quiet"] and json_path != "-":
-        _show(file, done, phases=whole["phases"])
-    if not is_complete:
-        say_how_to_go_on(name)
-    return exit_code(results, whole["fail_on"])
+    is_complete = len(done) == len(of_parts) and done[-1].result.is_complete
+    return PartsResult(name=name, question=file.question, parts=done, is_complete=is_complete)
 
 
 def _flags(ctx: click.Context, file: ExperimentFile, part: FilePart) -> dict[str, Any]:

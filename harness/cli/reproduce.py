@@ -1,0 +1,170 @@
+"""``gcbench reproduce``: claims and stored results measured again, and what of them holds here."""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from engines.nearest import nearest
+from harness.claims.ledger import load
+from harness.claims.reproduction import (
+    Answer,
+    Question,
+    Reproduction,
+    answer,
+    of_claims,
+    of_result,
+)
+from harness.claims.stored import read_recorded, rule, shipped_rulings
+from harness.cli.compare import parse, run
+from harness.cli.exit_codes import ExitCode
+from harness.cli.options import wait_quiet_option
+from harness.cli.session import checked
+from harness.experiment.result import ExperimentResult
+from harness.files import write_json
+from harness.machine.describe import describe
+from harness.report.claims import ledger_rows, print_answers
+from harness.report.lists import list_table
+from harness.report.terminal import make_console
+
+EXAMPLES = """
+\b
+Examples:
+  gcbench reproduce
+      the claims of the four vLLM threads that gcbench grew out of, and how each was ruled on
+  gcbench reproduce 26369-gen0-each-step
+      one of them again: published, stored and new figure, and whether it holds here
+  gcbench reproduce results/published/main-job-py3.11.json
+      the verdicts of a comparison again, whoever has published it
+  gcbench reproduce mine.toml --rounds 3 --fail-on not-held
+      claims of your own, see docs/claims.md; exit status 1 if one does not hold
+"""
+
+_COMMAND = ("gcbench", "compare")
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("what", nargs=-1, metavar="[CLAIM|FILE]...")
+@click.option("--rounds", type=click.IntRange(min=1), help="Instead of the command's own.")
+@click.option(
+    "--fail-on", type=click.Choice(["not-held"]), help="Exit 1 if a conclusion does not hold."
+)
+@click.option("--json", "json_path", metavar="FILE|-", help="Write the answers there.")
+@click.option(
+    "--output",
+    default=Path("results/runs"),
+    show_default=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Where raw trials are kept.",
+)
+@click.option("--quiet", is_flag=True, help="No progress, no tables.")
+@wait_quiet_option
+@click.pass_context
+def reproduce(
+    ctx: click.Context,
+    /,
+    *,
+    what: tuple[str, ...],
+    rounds: int | None,
+    fail_on: str | None,
+    json_path: str | None,
+    output: Path,
+    quiet: bool,
+    wait_quiet: str,
+) -> None:
+    """Measure claims or stored results again, and say which of their conclusions hold here.
+
+    CLAIM is a row of docs/claims.md; without any they are listed. FILE is what gcbench compare
+    --json has written, or a .toml file with claims of your own.
+    """
+    checked(json_path, "--json")
+    if not what:
+        list_table(ledger_rows(load(), shipped_rulings().rulings), make_console())
+        return
+    questions = [question for each in what for question in _questions(each)]
+    commands = dict.fromkeys(question.command for question in questions)
+    for command in filter(None, commands):
+        _parsed(ctx, command)
+    instead = {"output": output, "quiet": quiet, "wait_quiet": wait_quiet}
+    more = [] if rounds is None else ["--rounds", str(rounds)]
+    answers: list[Answer] = []
+    for number, command in enumerate(commands, 1):
+        asked = [question for question in questions if question.command == command]
+        if not quiet and len(commands) > 1 and command:
+            Console(stderr=True).print(f"command {number} of {len(commands)}: {command}")
+        try:
+            words = [*_words(command), *more]
+            results = run(ctx, words, **instead) if command else {}
+        except ValueError as error:
+            answers += [Answer(question=each, now=None, reason=str(error)) for each in asked]
+            continue
+        if not _is_complete(results):
+            break
+        answers += [answer(question, results) for question in asked]
+    is_complete = len(answers) == len(questions)
+    if json_path:
+        write_json(
+            json_path, Reproduction(machine=describe(), answers=answers, is_complete=is_complete)
+        )
+    if not quiet and json_path != "-":
+        print_answers(answers, make_console())
+    ctx.exit(_exit_code(answers, fail_on) if is_complete else ExitCode.INTERRUPTED)
+
+
+def _questions(what: str) -> list[Question]:
+    """What a name on the command line stands for. Raises ValueError or StoreError."""
+    path = Path(what)
+    if path.suffix.lower() == ".toml":
+        ledger = load(path)
+        return of_claims(ledger, ledger.claims, rule(ledger, path.parent).rulings)
+    if path.suffix.lower() == ".json":
+        recorded = read_recorded(path)
+        _check_start(recorded.command, str(path))
+        if questions := of_result(recorded.command, recorded.results):
+            return questions
+        raise ValueError(f"{path}: no comparison in it has settled anything; nothing to reproduce")
+    ledger = load()
+    if found := [claim for claim in ledger.claims if claim.id == what]:
+        return of_claims(ledger, found, shipped_rulings().rulings)
+    near = ", ".join(nearest(what, [claim.id for claim in ledger.claims]))
+    raise ValueError(
+        f"no claim {what!r}; nearest: {near} (`gcbench reproduce` lists them, a result ends in "
+        ".json and a ledger of your own in .toml)"
+    )
+
+
+def _check_start(command: str, where: str) -> None:
+    if tuple(shlex.split(command)[:2]) != _COMMAND:
+        raise ValueError(
+            f"{where}: its command is `{command}`; only those of gcbench compare can be run again"
+        )
+
+
+def _words(command: str) -> list[str]:
+    return shlex.split(command)[len(_COMMAND) :]
+
+
+def _parsed(ctx: click.Context, command: str) -> None:
+    """Raises ValueError for a command that gcbench compare does not take."""
+    _check_start(command, "a claim")
+    try:
+        parse(ctx, _words(command))
+    except click.UsageError as error:
+        raise ValueError(f"`{command}`: {error.format_message()}") from None
+
+
+def _is_complete(results: dict[str, ExperimentResult]) -> bool:
+    return all(result.is_complete for result in results.values())
+
+
+def _exit_code(answers: Sequence[Answer], fail_on: str | None) -> ExitCode:
+    if fail_on and "not held" in _settled(answers):
+        return ExitCode.WORSE
+    return ExitCode.NOT_MEASURED if None in _settled(answers) else ExitCode.MEASURED
+
+
+def _settled(answers: Iterable[Answer]) -> set[str | None]:
+    return {each.now.settled if each.now else None for each in answers}
