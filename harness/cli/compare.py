@@ -122,15 +122,14 @@ def compare(ctx: click.Context, /, *, experiment: str, **flags: Any) -> None:
     ctx.exit(exit_code([result], fail_on))
 
 
-def run(ctx: click.Context, words: Sequence[str], **instead: Any) -> dict[str, ExperimentResult]:
+def run(ctx: click.Context, words: Sequence[str]) -> dict[str, ExperimentResult]:
     """What a command line of this command measures, by the title of the part, "" without parts.
 
-    ``words``: all behind the command's name. ``instead``: flags that replace what they say.
-    Prints no tables and writes no JSON. Raises click.UsageError for words that are not this
-    command's, ValueError for what cannot be run.
+    ``words``: all behind the command's name. Prints no tables, writes no JSON and goes on with
+    nothing. Raises click.UsageError as `parse`, ValueError for what cannot be run.
     """
     own = parse(ctx, words)
-    own.params |= instead | {"json_path": None, "resume": "", "fail_on": None}
+    own.params |= {"json_path": None, "resume": "", "fail_on": None}
     if experiment := own.params.pop("experiment"):
         parts = run_parts(own, load(experiment), _measure).parts
         return {part.title: part.result for part in parts}

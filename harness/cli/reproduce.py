@@ -22,7 +22,6 @@ from harness.cli.compare import parse, run
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import wait_quiet_option
 from harness.cli.session import checked
-from harness.experiment.result import ExperimentResult
 from harness.files import write_json
 from harness.machine.describe import describe
 from harness.report.claims import ledger_rows, print_answers
@@ -81,37 +80,63 @@ def reproduce(
     --json has written, or a .toml file with claims of your own.
     """
     checked(json_path, "--json")
+    shows_tables = not quiet and json_path != "-"
+    if what:
+        questions = [question for each in what for question in _questions(each)]
+        more = ["--output", str(output), *["--quiet"] * quiet]
+        more += [] if rounds is None else ["--rounds", str(rounds)]
+        more += ["--wait-quiet", wait_quiet] if wait_quiet else []
+        answers = _ask(ctx, questions, more, quiet)
+    else:
+        ledger, stored = load(), shipped_rulings().rulings
+        questions = of_claims(ledger, ledger.claims, stored)
+        answers = []
+        if shows_tables:
+            list_table(ledger_rows(ledger, stored), make_console())
+    is_complete = len(answers) == len(questions)
+    if json_path:
+        answered = [each.question for each in answers]
+        rest = [Answer(question=each, now=None) for each in questions if each not in answered]
+        write_json(
+            json_path,
+            Reproduction(machine=describe(), answers=[*answers, *rest], is_complete=is_complete),
+        )
+    if answers and shows_tables:
+        print_answers(answers, make_console())
     if not what:
-        list_table(ledger_rows(load(), shipped_rulings().rulings), make_console())
         return
-    questions = [question for each in what for question in _questions(each)]
-    commands = dict.fromkeys(question.command for question in questions)
-    for command in filter(None, commands):
+    if not is_complete:
+        words = f"interrupted: {len(answers)} of {len(questions)} conclusions were measured"
+        Console(stderr=True).print(words, highlight=False, soft_wrap=True)
+        ctx.exit(ExitCode.INTERRUPTED)
+    ctx.exit(_exit_code(answers, fail_on))
+
+
+def _ask(
+    ctx: click.Context, questions: Sequence[Question], more: Sequence[str], quiet: bool
+) -> list[Answer]:
+    """Run each command once, with ``more`` words behind its own; fewer answers if interrupted.
+
+    Raises ValueError for a command that is not one of gcbench compare, before anything runs.
+    """
+    by_command: dict[str, list[Question]] = {}
+    for question in questions:
+        by_command.setdefault(question.command, []).append(question)
+    for command in filter(None, by_command):
         _parsed(ctx, command)
-    instead = {"output": output, "quiet": quiet, "wait_quiet": wait_quiet}
-    more = [] if rounds is None else ["--rounds", str(rounds)]
     answers: list[Answer] = []
-    for number, command in enumerate(commands, 1):
-        asked = [question for question in questions if question.command == command]
-        if not quiet and len(commands) > 1 and command:
-            Console(stderr=True).print(f"command {number} of {len(commands)}: {command}")
+    for number, (command, asked) in enumerate(by_command.items(), 1):
+        if not quiet and len(by_command) > 1 and command:
+            Console(stderr=True).print(f"command {number} of {len(by_command)}: {command}")
         try:
-            words = [*_words(command), *more]
-            results = run(ctx, words, **instead) if command else {}
+            results = run(ctx, [*_words(command), *more]) if command else {}
         except ValueError as error:
             answers += [Answer(question=each, now=None, reason=str(error)) for each in asked]
             continue
-        if not _is_complete(results):
+        if not all(result.is_complete for result in results.values()):
             break
         answers += [answer(question, results) for question in asked]
-    is_complete = len(answers) == len(questions)
-    if json_path:
-        write_json(
-            json_path, Reproduction(machine=describe(), answers=answers, is_complete=is_complete)
-        )
-    if not quiet and json_path != "-":
-        print_answers(answers, make_console())
-    ctx.exit(_exit_code(answers, fail_on) if is_complete else ExitCode.INTERRUPTED)
+    return answers
 
 
 def _questions(what: str) -> list[Question]:
@@ -154,10 +179,6 @@ def _parsed(ctx: click.Context, command: str) -> None:
         parse(ctx, _words(command))
     except click.UsageError as error:
         raise ValueError(f"`{command}`: {error.format_message()}") from None
-
-
-def _is_complete(results: dict[str, ExperimentResult]) -> bool:
-    return all(result.is_complete for result in results.values())
 
 
 def _exit_code(answers: Sequence[Answer], fail_on: str | None) -> ExitCode:

@@ -165,7 +165,7 @@ def test_a_stored_comparison_with_too_few_rounds_now_settles_nothing(gcbench, co
     status, out, _ = gcbench("reproduce", compared, "--rounds", "3")
     assert status == 0
     assert "? not settled" in out
-    assert "a verdict takes 7 rounds, this run has 3" in out
+    assert "A verdict takes 7 rounds, this run has 3." in out
 
 
 def test_parts_of_an_experiment_are_asked_for_again(gcbench, monkeypatch):
@@ -194,26 +194,31 @@ def test_parts_of_an_experiment_are_asked_for_again(gcbench, monkeypatch):
     words = ["compare", "--experiment", "parts.toml", "--json", "found.json", "--quiet"]
     monkeypatch.setattr("sys.argv", ["gcbench", *words])
     assert gcbench(*words)[0] == 0
-    status, out, _ = gcbench("reproduce", "found.json")
+    status, out, _ = gcbench("reproduce", "found.json", "--output", "elsewhere")
     assert status == 0
+    assert len(list(Path("elsewhere").glob("*/trials"))) == 2
     for part in ("two", "four"):
         (row,) = [line for line in out.splitlines() if line.startswith(f"{part} at a time")]
         assert "✓ holds" in row
 
 
-def test_an_interrupted_run_says_what_it_had_and_is_not_taken_for_an_answer(gcbench):
+def test_an_interrupted_run_is_not_taken_for_an_answer(gcbench):
     gcbench.machine = Machine(interrupt_at=9)
-    status, _, _ = gcbench("reproduce", mine(), "--json", "answers.json")
-    assert status == 130
+    status, out, err = gcbench("reproduce", mine(), "--json", "answers.json")
+    assert (status, out) == (130, "")
+    assert err.endswith("interrupted: 0 of 3 conclusions were measured\n")
     said = json.loads(Path("answers.json").read_text())
-    assert (said["is_complete"], said["answers"]) == (False, [])
+    assert (said["is_complete"], [each["now"] for each in said["answers"]]) == (False, [None] * 3)
 
 
 def test_without_arguments_the_claims_are_listed(gcbench):
     status, out, _ = gcbench("reproduce")
     assert status == 0
-    for claim in ledger.load().claims:
-        assert f"  {claim.id} " in out
+    ids = [claim.id for claim in ledger.load().claims]
+    assert [each for each in ids if f"  {each} " not in out] == []
+    status, out, _ = gcbench("reproduce", "--json", "-")
+    assert status == 0
+    assert [each["question"]["id"] for each in json.loads(out)["answers"]] == ids
 
 
 @pytest.mark.parametrize(
