@@ -145,14 +145,17 @@ def _figure(conclusion: Conclusion, cell: CellResult) -> _Figure:
     return _over(figure, _measured(conclusion.per, cell)) if conclusion.per else figure
 
 
-def _measured(metric: str, cell: CellResult) -> _Figure:
-    """Samples of a metric; it is exact too where a count was the same in all of several rounds."""
-    found = cell.metrics.get(metric)
+def _measured(name: str, cell: CellResult) -> _Figure:
+    """Samples of a metric. A count is exact too where several rounds all gave the same, and where
+    a trial of its own has counted it, once for all rounds.
+    """
+    found = cell.metrics.get(name)
     if found is None:
         return _Figure([])
-    is_count = METRICS[metric].kind == "exact"
-    repeated = is_count and len(found.samples) > 1 and len(set(found.samples)) == 1
-    if found.kind == "exact" or repeated:
+    metric = METRICS[name]
+    is_same = metric.kind == "exact" and len(set(found.samples)) == 1
+    has_own_trial = metric.mode not in ("timing", "counts")
+    if found.kind == "exact" or (is_same and (has_own_trial or len(found.samples) > 1)):
         return _Figure(found.samples[:1], is_exact=True)
     return _Figure(found.samples)
 

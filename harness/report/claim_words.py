@@ -15,6 +15,10 @@ RULINGS = ("held", "not held", "needs a GPU", "not testable here", "not settled"
 """In the order in which they are counted; a ledger should have none of the last."""
 
 
+_NO_WIDTH = 1e-3
+"""Part of a figure below which its interval is not worth a word."""
+
+
 def ruling(claim: Claim, stored: Mapping[str, Finding]) -> str:
     """What the ledger says of a claim: computed where there is a stored result."""
     if claim.id in stored:
@@ -40,9 +44,10 @@ def figure_words(conclusion: Conclusion, finding: Finding | None) -> str:
         return fmt.MISSING
     value = _with_unit(conclusion, finding.value)
     sign = f"{VERDICTS[finding.verdict]} " if finding.verdict else ""
-    ends = [_with_unit(conclusion, end) for end in finding.ci95 or ()]
-    has_width = any(end != value for end in ends)
-    return f"{sign}{value} ({' to '.join(ends)})" if has_width else sign + value
+    low, high = finding.ci95 or (finding.value, finding.value)
+    if high - low <= _NO_WIDTH * abs(finding.value):
+        return sign + value
+    return f"{sign}{value} ({_with_unit(conclusion, low)} to {_with_unit(conclusion, high)})"
 
 
 def condition_words(conclusion: Conclusion) -> str:
@@ -89,10 +94,11 @@ def _cell_words(axes: Mapping[str, Value]) -> str:
 
 def _with_unit(conclusion: Conclusion, value: float) -> str:
     if conclusion.against is not None:
-        return fmt.percent(value - 1, signed=True) if _is_change(value) else fmt.ratio(value)
+        return fmt.percent(value - 1, signed=True) if _is_change(value) else f"×{fmt.number(value)}"
     if conclusion.per:
         return fmt.number(value)
-    return fmt.with_unit(value, METRICS[conclusion.metric].unit)
+    unit = METRICS[conclusion.metric].unit
+    return f"{fmt.count(value)} B" if unit == "B" else fmt.with_unit(value, unit)
 
 
 def _is_change(ratio: float) -> bool:

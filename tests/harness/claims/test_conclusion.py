@@ -103,6 +103,11 @@ def test_a_count_that_every_round_repeats_is_exact_and_one_round_alone_is_not():
     ]  # fmt: skip
 
 
+def test_what_a_trial_of_its_own_has_counted_stands_for_every_round():
+    once = result(cell("default", tracked_peak_per_step=[4101.0]))
+    assert settled(once, metric="tracked_peak_per_step", at_least=4101) == "held"
+
+
 def test_a_count_is_divided_by_what_each_round_measured():
     mixed = cell("default", exact=True, gc_collections_gen0=[8])
     mixed = msgspec.structs.replace(
