@@ -39,13 +39,15 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """A figure with its 95 % interval, and whether it is what a conclusion wants.
 
-    The interval of an exact figure has no width. ``reason``: why nothing is settled.
+    The interval of an exact figure has no width. ``is_modelled``: from a modelled device.
+    ``reason``: why nothing is settled.
     """
 
     settled: Settled
     value: float | None = None
     ci95: tuple[float, float] | None = None
     verdict: Verdict | None = None
+    is_modelled: bool = False
     reason: str = ""
 
 
@@ -58,6 +60,12 @@ def settle(conclusion: Conclusion, results: Results) -> Finding:
     if result is None:
         raise ValueError(f"there is no part {conclusion.part!r}: {', '.join(results)}")
     cell = _find(conclusion.cell, result)
+    found = _settle(conclusion, cell, result)
+    is_modelled = cell.axes.get("device") == "modelled"
+    return msgspec.structs.replace(found, is_modelled=is_modelled)
+
+
+def _settle(conclusion: Conclusion, cell: CellResult, result: ExperimentResult) -> Finding:
     other = None if conclusion.against is None else _find(conclusion.against, result)
     compared = None if other is None else _comparison(conclusion.metric, cell, other, result)
     if conclusion.verdict is not None:

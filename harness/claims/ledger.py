@@ -18,11 +18,12 @@ Declared = Literal["needs a GPU", "not testable here"]
 
 
 class Thread(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where claims were made. ``id`` is what claims call it."""
+    """Where claims were made. ``id``: what claims call it; ``answer``: what came of them."""
 
     id: str
     title: str
     url: str = ""
+    answer: str = ""
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -39,19 +39,21 @@ def counted(rulings: Sequence[str]) -> str:
 
 
 def figure_words(conclusion: Conclusion, finding: Finding | None) -> str:
-    """A figure with its interval: "+4.9 % (+3.1 to +6.7 %)", "453 B"."""
+    """A figure with its interval: "+4.9 % (+3.1 % to +6.7 %)", "453 B"; whether it is modelled."""
     if finding is None or finding.value is None:
         return fmt.MISSING
     value = _with_unit(conclusion, finding.value)
-    sign = f"{VERDICTS[finding.verdict]} " if finding.verdict else ""
+    words = [VERDICTS[finding.verdict]] if finding.verdict else []
+    words.append(value)
     low, high = finding.ci95 or (finding.value, finding.value)
-    if high - low <= _NO_WIDTH * abs(finding.value):
-        return sign + value
-    return f"{sign}{value} ({_with_unit(conclusion, low)} to {_with_unit(conclusion, high)})"
+    reach = f"{_with_unit(conclusion, low)} to {_with_unit(conclusion, high)}"
+    if high - low > _NO_WIDTH * abs(finding.value) and reach != f"{value} to {value}":
+        words.append(f"({reach})")
+    return " ".join(words) + ", modelled" * finding.is_modelled
 
 
 def condition_words(conclusion: Conclusion) -> str:
-    """What has to be: "tracked_peak_per_step of flat_arrays is at most -20 % against tensor"."""
+    """What has to be: "tracked_peak_per_step of flat_arrays is -20 % or less against tensor"."""
     per = f" per {conclusion.per}" if conclusion.per else ""
     cells = _cell_words(conclusion.cell)
     of = f" of {cells}" if cells else ""
@@ -76,9 +78,9 @@ def _bounds_words(conclusion: Conclusion) -> str:
         "" if bound is None else _bound_words(conclusion, bound)
         for bound in (conclusion.at_least, conclusion.at_most)
     )
-    if least == most:
-        return least
-    return " and ".join(filter(None, (least and f"at least {least}", most and f"at most {most}")))
+    if least and most:
+        return least if least == most else f"between {least} and {most}"
+    return f"{least} or more" if least else f"{most} or less"
 
 
 def _bound_words(conclusion: Conclusion, bound: float) -> str:

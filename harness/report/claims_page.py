@@ -18,8 +18,8 @@ def claims_markdown(ledger: Ledger, stored: Mapping[str, Finding]) -> str:
         number = Counter(rulings[c.id] for c in ledger.claims if c.thread == thread.id)
         link = f"[{thread.title}](#{_anchor(thread.title)})"
         summary.append((link, *(str(number[name] or "") for name in RULINGS[:4])))
-    sections.append(_table(summary))
-    sections.append(_HOW)
+    answers = [f"- **{each.title}**: {each.answer}" for each in ledger.threads if each.answer]
+    sections += ["\n".join(answers), _table(summary), _HOW]
     for thread in ledger.threads:
         claims = [claim for claim in ledger.claims if claim.thread == thread.id]
         sections.append(f"## {thread.title}\n\n{thread.url}")
