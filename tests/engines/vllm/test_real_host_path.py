@@ -158,18 +158,18 @@ def test_what_crosses_to_its_workers_whatever_their_number(tmp_path):
     """Prompts cross with the first step alone, and each rank is sent the same."""
     prompts = [8, 30, 200]
     even = schedule([20] * 3, prompts)
-    one, two = run([
+    one, four = run([
         trial(even, tmp_path, cell("vllm-hostpath", worker="process", tensor_parallel=ranks),
               "wire")
-        for ranks in (1, 2)
+        for ranks in (1, 4)
     ])  # fmt: skip
-    assert one.tokens_sha256 == two.tokens_sha256
-    assert two.engine_state["tensor_parallel_size"] == 2
-    assert [each.role for each in two.processes] == ["engine", "worker", "worker"]
+    assert one.tokens_sha256 == four.tokens_sha256
+    assert four.engine_state["tensor_parallel_size"] == 4
+    assert [each.role for each in four.processes] == ["engine", *["worker"] * 4]
     there, back = one.messages
     assert (there.direction, back.direction) == ("scheduler_output", "model_runner_output")
-    assert set(there.fields) == set(two.messages[0].fields)
-    assert there.fields["num_scheduled_tokens"] == two.messages[0].fields["num_scheduled_tokens"]
+    assert set(there.fields) == set(four.messages[0].fields)
+    assert there.fields["num_scheduled_tokens"] == four.messages[0].fields["num_scheduled_tokens"]
     values = one.metrics
     first = values["scheduler_output_bytes_first"] - values["scheduler_output_bytes_per_step"]
     assert first > 2 * sum(prompts)
