@@ -217,6 +217,32 @@ def test_a_broadcast_is_written_once_however_many_ranks_get_it(start, transport)
 
 
 @pytest.mark.slow
+def test_what_a_driver_broadcasts_in_full_grows_with_the_tokens_that_stay():
+    """As it does where they cross."""
+    sent = []
+    for worker, ranks in (("process", 1), ("driver", 2)):
+        config = null_config(worker=worker, wire="full", tensor_parallel_size=ranks)
+        engine = Engine(config)
+        messages = sent_to_ranks(engine)
+        run(engine, [Request(index, 20, 20, (), 0, None) for index in range(4)])
+        engine.shutdown()
+        sent.append([len(message) for message in messages])
+    assert sent[0] == sent[1]
+    assert sent[0][-1] > sent[0][1]
+
+
+def sent_to_ranks(engine: Engine) -> list[bytes]:
+    messages: list[bytes] = []
+
+    def keep(direction: str, message: bytes) -> None:
+        if direction == "scheduler_output":
+            messages.append(message)
+
+    engine.show_messages(keep)
+    return messages
+
+
+@pytest.mark.slow
 def test_two_engines_with_ranks_of_their_own_in_one_interpreter(start):
     """Each gives the tokens that it gives alone, whichever takes a step."""
     random = Random(3)

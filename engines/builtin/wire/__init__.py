@@ -43,6 +43,10 @@ class Wire(Protocol):
         """The scheduler's side of it. Raises WireError as `decode_step`."""
         ...
 
+    def tokens_stay(self, output: ModelRunnerOutput) -> None:
+        """The scheduler's side of what does not cross, because the first rank is on it too."""
+        ...
+
 
 @runtime_checkable
 class TellsFields(Protocol):
@@ -78,3 +82,6 @@ class Stateless:
     def encode_whole(self, step: SchedulerOutput, steps_since: int) -> Sequence[Buffer]:
         """As ever."""
         return self.encode_step(step)
+
+    def tokens_stay(self, output: ModelRunnerOutput) -> None:
+        """Nothing is made of them."""

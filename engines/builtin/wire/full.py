@@ -144,9 +144,7 @@ class Full(Stateless):
         tokens = [
             [sample.output_token for sample in output.samples] for output in sampler_output.outputs
         ]
-        for sequence, sampled in zip(self._under_way.popleft(), tokens, strict=True):
-            sequence.data.output_token_ids += sampled
-            sequence.data.cumulative_logprob += sum(map(_logprob, sampled))
+        self._append(tokens)
         counts = np.fromiter(map(len, tokens), np.int32, len(tokens))
         host = np.full((len(tokens), max(1, counts.max())), PLACEHOLDER_TOKEN_ID, np.int32)
         host[ragged_mask(counts, host.shape[1])] = list(chain.from_iterable(tokens))
@@ -154,6 +152,16 @@ class Full(Stateless):
         sampled = self._representation.from_device(torch.from_numpy(host), num_tokens)
         device_ns, late_ns, device_seconds = timing
         return ModelRunnerOutput(sampled, device_ns, late_ns, device_seconds, logprobs)
+
+    def tokens_stay(self, output: ModelRunnerOutput) -> None:
+        """As if they had crossed."""
+        self._append(list(map(_listed, self._representation.per_request(output.sampled))))
+
+    def _append(self, tokens: list[list[int]]) -> None:
+        """To the sequences of the oldest step under way."""
+        for sequence, sampled in zip(self._under_way.popleft(), tokens, strict=True):
+            sequence.data.output_token_ids += sampled
+            sequence.data.cumulative_logprob += sum(map(_logprob, sampled))
 
     def _sequence(self, row: int) -> _Sequence:
         sequence = self._sequences[row]

@@ -23,6 +23,7 @@ class MsgpackDelta:
         self._rows, self._num_scheduled = _EMPTY, _EMPTY
         self.encode_tokens = self._whole.encode_tokens
         self.decode_tokens = self._whole.decode_tokens
+        self.tokens_stay = self._whole.tokens_stay
         self.step_fields = self._whole.step_fields
         self.tokens_fields = self._whole.tokens_fields
 

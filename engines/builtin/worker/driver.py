@@ -80,7 +80,9 @@ class DriverWorker:
 
     def handoff(self) -> ModelRunnerOutput:
         """This rank's."""
-        return self._own.handoff()
+        output = self._own.handoff()
+        self._ranks.wire.tokens_stay(output)
+        return output
 
     def rpc(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
         """In the other ranks' processes."""
