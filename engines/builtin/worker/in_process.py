@@ -2,13 +2,13 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from engines.builtin.model import Parallel
-from engines.builtin.model.parallel import ONE_RANK
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
-from engines.builtin.worker.runner import Runner
 from engines.protocol import EngineConfig
+
+if TYPE_CHECKING:
+    from engines.builtin.model import Parallel
 
 
 class InProcessWorker:
@@ -26,9 +26,12 @@ class InProcessWorker:
             "own; use --worker process"
         )
 
-    def __init__(self, config: EngineConfig, parallel: Parallel = ONE_RANK) -> None:
+    def __init__(self, config: EngineConfig, parallel: "Parallel | None" = None) -> None:
+        """``parallel``: the ranks that this is one of; None: it is alone."""
+        from engines.builtin.worker.runner import Runner  # torch, which a check does without
+
         self._config = config
-        self._runner = Runner(config, parallel)
+        self._runner = Runner(config) if parallel is None else Runner(config, parallel)
         self._launched: deque[Any] = deque()
         self._waited = (0, 0)
 

@@ -93,7 +93,9 @@ def test_many_stalls_are_rarer_than_throws_can_tell() -> None:
 
 def test_a_busy_machine_makes_no_stalls() -> None:
     rng = np.random.default_rng(1)
-    found = [compared([busy_round(rng) for _ in range(7)]).p for _ in range(200 // every())]
+    found = [
+        compared([busy_round(rng) for _ in range(7)]).p for _ in range(max(60, 200 // every()))
+    ]
     assert np.mean(np.array(found) < 0.05) <= 0.08
     assert min(found) > 0.0005
 

@@ -18,6 +18,7 @@ asv_config = pytest.importorskip("asv.config")
 ROOT = Path(__file__).parents[3]
 LEFT_TO_OTHERS = {
     "scipy",  # verdicts between cells; asv asks for none
+    "rapidfuzz",  # edit distances of messages; no suite looks at them
     "pynvml",  # names of GPUs, where it happens to be installed
     "safetensors",  # weights of real models: suites run on null and modelled devices
     "triton",  # the same models' kernels, on a GPU
