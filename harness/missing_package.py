@@ -13,12 +13,9 @@ BENCH = frozenset(
 
 def missing_package(error: BaseException) -> str:
     """What to install where ``error`` says that a package of `BENCH` is not there, else ""."""
-    if not isinstance(error, ModuleNotFoundError):
-        return ""
-    package = (error.name or "").partition(".")[0]
-    if package not in BENCH:
+    if not isinstance(error, ModuleNotFoundError) or error.name not in BENCH:
         return ""
     return (
-        f"{sys.executable} has no {package}, which measuring needs; run "
+        f"{sys.executable} has no {error.name}, which measuring needs; run "
         f"{sys.executable} -m pip install 'gcbench[bench]'"
     )
