@@ -16,9 +16,6 @@ class MessageLog:
         self._file.write(message)
         self._ends.append(self._ends[-1] + len(message))
 
-    def __len__(self) -> int:
-        return len(self._ends) - 1
-
     def sizes(self) -> list[int]:
         """Bytes of each, in the order in which they crossed."""
         return [end - begin for begin, end in pairwise(self._ends)]
