@@ -5,6 +5,8 @@ from collections.abc import Iterable
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """Up to three of the known names that are like it; all of them where none is."""
+    """Up to three of the known names that begin with it or are like it; all where none is."""
     names = list(known)
-    return difflib.get_close_matches(name, names, n=3, cutoff=0.4) or names
+    begun = [each for each in names if name and each.startswith(name)]
+    like = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+    return list(dict.fromkeys([*begun, *like]))[:3] or names

@@ -2,12 +2,17 @@
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 
+from engines.regular_file import read_regular
+
 SHIPPED = Path(__file__).parent / "builtin" / "text" / "tokenizer.json"
 """A byte-level BPE; `benchmarks/train_tokenizer.py` made it."""
+
+_MOST_TOKENS = 2**24
+"""Tables are as long as the largest id says."""
 
 _Read = TypeVar("_Read")
 
@@ -48,6 +53,13 @@ class TokenizerFile(msgspec.Struct):
     added_tokens: list[AddedToken] = []
     decoder: dict[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        vocab = self.model.vocab
+        ids = list(vocab.values()) if isinstance(vocab, dict) else []
+        ids += [token.id for token in self.added_tokens]
+        if strange := next((id_ for id_ in ids if not 0 <= id_ < _MOST_TOKENS), None):
+            raise ValueError(f"a token has the id {strange}; {_MOST_TOKENS - 1:,} is the largest")
+
     def tokens(self) -> dict[int, str]:
         """Every token by its id."""
         vocab = self.model.vocab
@@ -58,8 +70,11 @@ class TokenizerFile(msgspec.Struct):
         return by_id | {token.id: token.content for token in self.added_tokens}
 
 
+_TokenId = Annotated[int, msgspec.Meta(lt=2**31)]
+
+
 class _Config(msgspec.Struct):
-    eos_token_id: int | list[int] | None = None
+    eos_token_id: _TokenId | list[_TokenId] | None = None
 
 
 def read_vocabulary(tokenizer: str) -> Vocabulary:
@@ -107,7 +122,7 @@ def _eos_token_id(path: Path, added_tokens: list[AddedToken]) -> int:
 
 def _read(path: Path, kind: type[_Read]) -> _Read:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return msgspec.json.decode(read_regular(path), type=kind)
     except OSError as error:
         raise ValueError(
             f"--tokenizer {path}: {error.strerror}; give a tokenizer.json or a folder with one"

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workloads.regular_file import read_regular
 from workloads.whole_file import replacing
 
 _HEADER = "header"
+_MOST_BYTES = 2**31
 
 
 def write_archive(
@@ -30,11 +32,13 @@ def write_archive(
 def read_archive(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The arrays and the header of ``path``. Raises ValueError where it is not such a file."""
     try:
-        content = io.BytesIO(path.read_bytes())
+        content = io.BytesIO(read_regular(path, _MOST_BYTES))
     except OSError as error:
         raise ValueError(f"{path}: the file cannot be read: {error.strerror}") from None
     try:
         with np.load(content, allow_pickle=False) as archive:
+            if any(member.compress_type for member in archive.zip.infolist()):
+                raise ValueError("not as `write_archive` writes it: a bomb, maybe")
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(arrays.pop(_HEADER).tobytes())
     # zipfile and NumPy's header reader answer damage with a dozen kinds of exception

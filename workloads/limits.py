@@ -5,6 +5,9 @@ MAX_TOKENS = 2**24
 
 MAX_REQUESTS = 10_000_000
 
+MAX_SECONDS = 1e10
+"""The latest arrival; squares of gaps are far from a float's end."""
+
 MAX_ACCEPTED = 127
 """The most tokens one step can yield for a request: the table is int8."""
 

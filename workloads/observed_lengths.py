@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workloads.limits import MAX_TOKENS, check_range, check_shares
+from workloads.regular_file import read_regular
 
 T = TypeVar("T")
 
@@ -88,7 +89,7 @@ def read_histogram(path: Path) -> Histogram:
 
 def _read_lines(path: Path, parse: Callable[[str], T], expected: str, header: str = "") -> list[T]:
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = read_regular(path).decode("utf-8-sig").splitlines()
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.limits import MAX_TOKENS
+from workloads.limits import MAX_SECONDS, MAX_TOKENS
 from workloads.requests import Int32Array, Segments
 
 
@@ -58,8 +58,10 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]]) -> None:
     if arrays["num_accepted"].min() < 1:
         raise ValueError("num_accepted must be 1 or more")
     seconds = arrays["arrival_seconds"]
-    if not np.isfinite(seconds).all() or seconds[0] < 0 or (np.diff(seconds) < 0).any():
+    if not (np.isfinite(seconds).all() and seconds[0] >= 0 and (np.diff(seconds) >= 0).all()):
         raise ValueError("arrival_seconds must be finite, 0 or more and non-decreasing")
+    if seconds[-1] > MAX_SECONDS:
+        raise ValueError(f"arrival_seconds must be at most {MAX_SECONDS:g}, which is 317 years")
     previous = arrays["previous_turn"]
     if (previous < -1).any() or (previous >= np.arange(len(previous))).any():
         raise ValueError("previous_turn must be an earlier request's number, or -1")

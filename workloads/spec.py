@@ -1,10 +1,11 @@
 """Reading records from a flag's text or a file, and naming what was wrong."""
 
-import tomllib
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+
+from workloads.toml_file import read_toml_table
 
 Record = TypeVar("Record")
 
@@ -36,16 +37,16 @@ def read_toml(path: Path, kind: type[Record], what: str) -> Record:
     sentence that names the file and the place in it.
     """
     try:
-        table = {"name": path.stem} | tomllib.loads(path.read_text(encoding="utf-8"))
+        table = {"name": path.stem} | read_toml_table(path)
         return msgspec.convert(table, kind)
     except OSError as error:
         raise ValueError(f"{path}: the {what} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ValueError(f"{path}: the file is not text; give {_a(what)} in TOML") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ValueError(f"{path}: not TOML: {error}") from None
     except msgspec.ValidationError as error:
         raise ValueError(f"{path}: {reason(error)}; docs/{what}s.md shows the format") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: not TOML: {error}") from None
 
 
 def _a(noun: str) -> str:

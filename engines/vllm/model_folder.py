@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from engines.model_configs import nearest_models, shipped_folder
+from engines.regular_file import read_regular
 
 _NEEDED = ("architectures", "hidden_size", "num_attention_heads", "num_hidden_layers", "vocab_size")
 
@@ -16,8 +17,8 @@ def model_folder(name_or_path: str) -> Path:
         raise ValueError(f"unknown model {name_or_path!r}; nearest: {near} (or a model's folder)")
     config = folder / "config.json"
     try:
-        fields = json.loads(config.read_text())
-    except (OSError, ValueError) as error:
+        fields = json.loads(read_regular(config))
+    except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"model {folder}: config.json cannot be read ({error})") from None
     missing = [name for name in _NEEDED if not (isinstance(fields, dict) and name in fields)]
     if missing:

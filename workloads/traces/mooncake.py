@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from workloads.limits import MAX_TOKENS
+from workloads.limits import MAX_SECONDS, MAX_TOKENS
 from workloads.schedule import Schedule
 from workloads.spec import reason
 from workloads.traces import TraceRow
@@ -19,6 +19,7 @@ from workloads.whole_file import replacing
 BLOCK_TOKENS = 512
 
 _MAX_HASH_ID = 2**62
+_MOST_MILLISECONDS = MAX_SECONDS * 1000
 
 Block = tuple[tuple[int, int, int], ...]
 """What a block is made of: (stream, first token, tokens), one after the other."""
@@ -46,8 +47,11 @@ def parse_row(line: str) -> TraceRow:
             raise ValueError(
                 f"expected {name} to be an integer from 1 to {MAX_TOKENS}, found {value!s:.60}"
             )
-    if found.timestamp < 0:
-        raise ValueError(f"expected timestamp to be 0 ms or more, found {found.timestamp:g}")
+    if not 0 <= found.timestamp <= _MOST_MILLISECONDS:
+        raise ValueError(
+            f"expected timestamp to be from 0 to {_MOST_MILLISECONDS:g} ms, "
+            f"found {found.timestamp:g}"
+        )
     num_blocks = -(-found.input_length // BLOCK_TOKENS)
     if len(found.hash_ids) != num_blocks:
         raise ValueError(

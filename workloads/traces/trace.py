@@ -1,14 +1,22 @@
 """A trace and the part of it to use, whatever its format."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
+from workloads.limits import MAX_SECONDS
+from workloads.regular_file import open_regular
 from workloads.requests import NO_SEGMENTS, TRACE_STREAMS, Requests, Segments
 from workloads.traces import TraceError, TraceRow, azure, burstgpt, mooncake
+
+_MOST_BYTES = 2 * 2**30
+_MOST_LINES = 50_000_000
+_MOST_LINE_BYTES = 2**20
+"""The longest prompt has 32,768 hash_ids, of up to 19 digits each."""
 
 
 class Trace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,8 +39,10 @@ class Trace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"start_seconds {self.start_seconds:g} must be 0 or more")
         if self.duration_seconds is not None and not 0 < self.duration_seconds < math.inf:
             raise ValueError(f"duration_seconds {self.duration_seconds:g} must be above 0")
-        if not 0 < self.time_scale < math.inf:
-            raise ValueError(f"time_scale {self.time_scale:g} must be above 0")
+        if not 0 < self.time_scale <= MAX_SECONDS:
+            raise ValueError(
+                f"time_scale {self.time_scale:g} must be above 0 and at most {MAX_SECONDS:g}"
+            )
         if self.max_requests is not None and self.max_requests < 1:
             raise ValueError(f"max_requests {self.max_requests} must be 1 or more")
 
@@ -83,13 +93,11 @@ def _segments(rows: Sequence[TraceRow]) -> Segments:
 def _read_rows(path: Path, skip_bad_rows: bool) -> tuple[list[TraceRow], int]:
     """All good rows in the file's order, never none, and the number of bad ones."""
     lines = _read_lines(path)
-    parse: Callable[[str], TraceRow]
-    if path.suffix.lower() == ".jsonl":
-        parse, first = mooncake.parse_row, 0
-    else:
-        parse, first = _row_parser(path, lines[0]), 1
-    rows = []
-    for number, line in enumerate(lines[first:], start=first + 1):
+    parse: Callable[[str], TraceRow] = mooncake.parse_row
+    if path.suffix.lower() != ".jsonl":
+        parse = _row_parser(path, next(lines)[1])
+    rows, bad_rows = [], 0
+    for number, line in lines:
         try:
             rows.append(parse(line))
         except ValueError as error:
@@ -97,21 +105,37 @@ def _read_rows(path: Path, skip_bad_rows: bool) -> tuple[list[TraceRow], int]:
                 raise TraceError(
                     f"{path} line {number}: {error}; pass --skip-bad-rows to leave such rows out"
                 ) from None
+            bad_rows += 1
     if not rows:
         raise TraceError(f"{path}: the file has no usable row; give the path of a trace")
-    return rows, len(lines) - first - len(rows)
+    return rows, bad_rows
 
 
-def _read_lines(path: Path) -> list[str]:
+def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file by their number, less empty ones at the end. Raises TraceError."""
+    last = 0
     try:
-        text = path.read_text(encoding="utf-8-sig", errors="replace")
+        with open_regular(path, _MOST_BYTES) as file:
+            for number in count(1):
+                line = file.readline(_MOST_LINE_BYTES + 1)
+                if not line:
+                    break
+                if len(line) > _MOST_LINE_BYTES or number > _MOST_LINES:
+                    raise TraceError(
+                        f"{path} line {number}: at most {_MOST_LINES:,} lines are read, of "
+                        f"{_MOST_LINE_BYTES:,} bytes each; give the path of a trace"
+                    )
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").rstrip()
+                if text:
+                    yield from ((empty, "") for empty in range(last + 1, number))
+                    yield number, text
+                    last = number
     except FileNotFoundError:
         raise TraceError(f"{path}: there is no such file; give the path of a trace") from None
     except OSError as error:
         raise TraceError(f"{path}: the trace cannot be read: {error.strerror}") from None
-    if not text.strip():
+    if not last:
         raise TraceError(f"{path}: the file is empty; give the path of a trace")
-    return text.rstrip().split("\n")
 
 
 def _row_parser(path: Path, header: str) -> Callable[[str], TraceRow]:

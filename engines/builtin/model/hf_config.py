@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from engines.regular_file import read_regular
+
 _DTYPES = ("bfloat16", "float16", "float32")
 _Count = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -18,7 +20,8 @@ class Llama3RopeScaling(msgspec.Struct, frozen=True):
     original_max_position_embeddings: int
 
 
-_EosTokenId = int | list[int] | None
+_TokenId = Annotated[int, msgspec.Meta(lt=2**31)]
+_EosTokenId = _TokenId | list[_TokenId] | None
 
 
 class _Generation(msgspec.Struct):
@@ -157,7 +160,7 @@ def read_fields(path: Path) -> dict[str, Any]:
     What ends a text is what a ``generation_config.json`` beside it says, else the config.
     """
     try:
-        raw = path.read_bytes()
+        raw = read_regular(path)
         names = msgspec.json.decode(raw, type=_Architectures).architectures or []
         architecture = next((name for name in names if name in _FAMILIES), None)
         if architecture is None:
@@ -183,7 +186,7 @@ def _generation(config: Path) -> _Generation:
     if not path.is_file():
         return _Generation()
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_Generation)
+        return msgspec.json.decode(read_regular(path), type=_Generation)
     except msgspec.MsgspecError as error:
         raise ValueError(f"{path.name} beside it: {error}") from None
 

@@ -11,11 +11,13 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from engines.builtin.model.config import ModelSource
+from engines.regular_file import open_regular, read_regular
 
 Part = tuple[int, int, int]
 """(dimension, rank, size). A share is ceil(length / size) long, the last ones filled with zeros."""
 
 _SINGLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
+_MOST_BYTES = 2**40
 _STD = 0.02
 _FLOATING = {"F64", "F32", "F16", "BF16"}
 
@@ -84,7 +86,8 @@ class _Files:
         self._places: dict[str, tuple[Path, Any]] = {}
         for path in _paths(folder):
             try:
-                file: Any = safe_open(path, framework="pt")
+                with open_regular(path, _MOST_BYTES):  # a pipe would be waited for
+                    file: Any = safe_open(path, framework="pt")
                 self._places |= dict.fromkeys(file.keys(), (path, file))
             except (OSError, SafetensorError) as error:
                 raise ValueError(
@@ -121,15 +124,23 @@ class _Index(msgspec.Struct):
 
 
 def _paths(folder: Path) -> list[Path]:
-    """The one file, or the shards that the index names."""
+    """The one file, or the shards that the index names. A shard may be a link, as all of them are
+    in Hugging Face's cache, but a name that leads out of the folder is none that a model has.
+    """
     index = folder / _INDEX
     if (folder / _SINGLE).is_file() or not index.is_file():
         return [folder / _SINGLE]
     try:
-        names = msgspec.json.decode(index.read_bytes(), type=_Index).weight_map.values()
+        names = msgspec.json.decode(read_regular(index), type=_Index).weight_map.values()
     except (OSError, UnicodeDecodeError, msgspec.DecodeError, RecursionError) as error:
         raise ValueError(
             f"model weights {index}: not an index as transformers writes it ({error}); fetch it "
             "again"
         ) from None
+    for name in names:
+        if Path(name).name != name or name in ("", "..") or "\0" in name:
+            raise ValueError(
+                f"model weights {index}: {name[:60]!r} is not the name of a file beside it; fetch "
+                "the index again"
+            )
     return [folder / name for name in sorted(set(names))]

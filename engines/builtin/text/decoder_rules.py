@@ -51,7 +51,7 @@ def find_rules(tokenizer: str) -> DecoderRules | None:
 @lru_cache
 def _read(path: Path) -> DecoderRules | None:
     decoder = read_tokenizer_file(str(path)).decoder or {}
-    steps = decoder.get("decoders", []) if decoder.get("type") == "Sequence" else [decoder]
+    steps = _steps(decoder)
     kinds = [step.get("type") for step in steps]
     # What is replaced is looked for in single tokens, what is stripped in the text as a whole.
     replacing = [step for step in steps if step.get("type") in ("Replace", "Metaspace")]
@@ -65,18 +65,26 @@ def _read(path: Path) -> DecoderRules | None:
         return DecoderRules(replaced, byte_level=True) if whole else None
     if joining in ([], ["Fuse"], ["ByteFallback"], ["ByteFallback", "Fuse"]):
         return DecoderRules(replaced, byte_fallback="ByteFallback" in joining) if kinds else None
-    strip = steps[-1]
-    if joining in (["Fuse", "Strip"], ["ByteFallback", "Fuse", "Strip"]) and not strip["stop"]:
-        fallback = "ByteFallback" in joining
-        return DecoderRules(replaced, False, fallback, strip["content"], strip["start"])
+    if joining not in (["Fuse", "Strip"], ["ByteFallback", "Fuse", "Strip"]):
+        return None
+    match steps[-1]:
+        case {"stop": 0, "content": str(stripped), "start": int(num_stripped)}:
+            return DecoderRules(replaced, False, "ByteFallback" in joining, stripped, num_stripped)
     return None
+
+
+def _steps(decoder: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those of a sequence; none where it is not as the tokenizers library writes it."""
+    steps = decoder.get("decoders") if decoder.get("type") == "Sequence" else [decoder]
+    is_list = isinstance(steps, list) and all(isinstance(step, dict) for step in steps)
+    return steps if isinstance(steps, list) and is_list else []
 
 
 def _replaced(step: dict[str, Any]) -> tuple[str, str, str] | None:
     match step:
         case {"type": "Replace", "pattern": {"String": str(old)}, "content": str(new)} if old:
             return old, new, new
-        case {"type": "Metaspace", "replacement": str(old)}:
+        case {"type": "Metaspace", "replacement": str(old)} if old:
             scheme = step.get("prepend_scheme", "always")
             bare = scheme != "never" and step.get("add_prefix_space") is not False
             return old, " ", "" if bare else " "

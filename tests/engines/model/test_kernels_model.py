@@ -38,7 +38,9 @@ def logits_on_the_kernels(folder: Path) -> list[torch.Tensor]:
     return logits_of_some_steps(folder, TritonOps())
 
 
-@pytest.mark.parametrize("variant", ["opt", "llama", "llama-gqa"])
+@pytest.mark.parametrize(
+    "variant", [pytest.param("opt", marks=pytest.mark.slow), "llama", "llama-gqa"]
+)
 def test_a_model_on_the_kernels_equals_it_on_the_reference(interpreted, tmp_path, variant):
     save(variant, tmp_path)
     expected = logits_of_some_steps(tmp_path, ReferenceOps())

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from hostile_values import NO_FILES
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save_file
@@ -151,4 +152,28 @@ def test_a_shard_that_the_index_names_is_missing(folder):
 def test_an_index_that_is_none(folder, text):
     index(folder, text)
     with pytest.raises(ValueError, match=r"index\.json: not an index as transformers writes it"):
+        weights_in(folder)
+
+
+@pytest.mark.parametrize("name", ["../one.safetensors", "/etc/passwd", "..", ".", "", "a/../b",
+                                  "inner/one.safetensors", "\0"])  # fmt: skip
+def test_an_index_names_files_beside_it_alone(folder, name):
+    index(folder, json.dumps({"weight_map": {"model.a.weight": name}}))
+    with pytest.raises(ValueError, match="is not the name of a file beside it"):
+        weights_in(folder)
+
+
+def test_a_shard_may_be_a_link_as_in_hugging_faces_cache(folder, tmp_path_factory):
+    index(folder, json.dumps({"weight_map": {"b.weight": "one.safetensors"}}))
+    kept = tmp_path_factory.mktemp("blobs") / "blob"
+    (folder / "one.safetensors").rename(kept)
+    (folder / "one.safetensors").symlink_to(kept)
+    assert weights_in(folder).take("b.weight", (4,)).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
+def test_a_shard_that_is_no_file(folder, make):
+    index(folder, json.dumps({"weight_map": {"b.weight": "two.safetensors"}}))
+    make(folder / "two.safetensors")
+    with pytest.raises(ValueError, match=r"two\.safetensors: not a whole safetensors file \("):
         weights_in(folder)
