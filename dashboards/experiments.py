@@ -18,6 +18,7 @@ from harness.machine.describe import Machine
 from harness.metrics import METRICS
 from harness.report.header import INCOMPLETE, header, varying_axes
 from harness.tracking.folders import down_to, json_files
+from workloads.regular_file import open_regular
 
 ALWAYS = ("representation", "delivery")
 """Axes that a grid names, whether they vary or not."""
@@ -123,7 +124,7 @@ def _is_summary(path: Path) -> bool:
     if path.parent.name == "published":
         return True
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return b'"cells"' in file.read(4096)
     except OSError:
         return False

@@ -75,10 +75,14 @@ def all_series(figures: pd.DataFrame, commits: list[Commit]) -> list[Series]:
     current = figures[figures["is_current"]].sort_values(["date", "measured"], kind="stable")
     current = current.drop_duplicates([*SERIES, "commit"], keep="last")
     names, places = Names(), {commit.hash: place for place, commit in enumerate(commits)}
+    params: dict[Any, dict[str, str]] = {}
     columns = parameter_columns(figures)
+    for name in columns:
+        for row, value in current[name].dropna().items():
+            params.setdefault(row, {})[name] = str(value)
     return [
-        _series(number, key, rows, columns=columns, names=names, places=places)
-        for number, (key, rows) in enumerate(_groups(current))
+        _series(number, key, rows, params.get(rows.index[-1], {}), names=names, places=places)
+        for number, (key, rows) in enumerate(_groups(current.drop(columns=columns)))
     ]
 
 
@@ -89,7 +93,7 @@ def _groups(current: pd.DataFrame) -> Iterator[tuple[Key, pd.DataFrame]]:
 
 
 def _series(
-    number: int, key: Key, rows: pd.DataFrame, *, columns: list[str], names: Names,
+    number: int, key: Key, rows: pd.DataFrame, params: dict[str, str], *, names: Names,
     places: dict[str, int],
 ) -> Series:  # fmt: skip
     last = rows.iloc[-1]
@@ -110,7 +114,7 @@ def _series(
         kind=str(last["kind"]),
         noise_floor=float(last["noise_floor"]),
         least_change=float(last["least_change"]),
-        params={name: str(last[name]) for name in columns if not pd.isna(last[name])},
+        params=params,
         points=points,
     )
 

@@ -126,7 +126,10 @@ def _timeline(path: Path, names: Names) -> Timeline:
 def _checked(columns: Columns, needed: set[str], path: Path) -> Columns:
     if missing := sorted(needed - columns.keys()):
         raise StoreError(f"{path} has no column {missing[0]}")
-    return columns
+    for name in needed:
+        if columns[name].dtype.kind not in "iu":
+            raise StoreError(f"{path} has column {name} of {columns[name].dtype}, not of integers")
+    return {name: columns[name].astype(np.int64) for name in columns if name in needed}
 
 
 def _ms(ns: NDArray[Any]) -> list[float]:
@@ -163,7 +166,7 @@ def _longest(
             mine = within & (events["process"] == process)
             counts = [int((events["generation"][mine] == generation).sum())
                       for generation in range(3)]  # fmt: skip
-            role = f"{roles[process]} " if len(roles) > 1 and process < len(roles) else ""
+            role = f"{roles[process]} " if len(roles) > 1 and 0 <= process < len(roles) else ""
             took = float(events["duration_ns"][mine].sum()) / 1e9
             parts.append(f"{role}{'/'.join(map(str, counts))}, {fmt.seconds(took)}")
         table.append((

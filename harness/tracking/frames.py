@@ -1,9 +1,10 @@
 """Figures as a pandas frame: a row a figure, a column a parameter."""
 
 from ast import literal_eval
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any
+from warnings import catch_warnings
 
 import pandas as pd
 
@@ -14,6 +15,9 @@ COLUMNS = tuple(field for field in Figure._fields if field != "params")
 SERIES = ["machine", "environment", "series"]
 """What tells one line of values across commits from another."""
 
+_MOST_PARAMETERS = 500
+"""Each is a column as long as the frame: many of them would be the square of a file's length."""
+
 _TEXTS = (
     "commit", "machine", "environment", "suite", "benchmark", "metric", "series", "outcome",
     "unit", "direction", "kind", "version", "result_version",
@@ -23,7 +27,8 @@ _TEXTS = (
 def figures_frame(figures: Sequence[Figure]) -> pd.DataFrame:
     """One row a figure, by the commits' dates; a column a parameter, missing where there is none.
 
-    A parameter whose name is already a column's is called ``param_<name>``.
+    A parameter whose name is already a column's is called ``param_<name>``. Of parameters beyond
+    the first 500 only the series' names tell.
     """
     figures = sorted(figures, key=lambda figure: figure.date)
     frame = pd.DataFrame([figure[:-1] for figure in figures], columns=list(COLUMNS))
@@ -35,11 +40,18 @@ def figures_frame(figures: Sequence[Figure]) -> pd.DataFrame:
         frame[name] = frame[name].astype("float64")
     frame["is_current"] = frame["is_current"].astype(bool)
     frame["samples"] = frame["samples"].astype(object).where(frame["samples"].notna(), None)
-    names = list(dict.fromkeys(name for figure in figures for name in figure.params))
-    for name in names:
-        column = _free(name, {*frame.columns, *names} - {name})
-        frame[column] = parameter_column([figure.params.get(name) for figure in figures])
-    return frame
+    texts: dict[str, list[str | None]] = {}
+    for row, figure in enumerate(figures):
+        for name, text in figure.params.items():
+            if name not in texts:
+                if len(texts) == _MOST_PARAMETERS:
+                    continue
+                texts[name] = [None] * len(figures)
+            texts[name][row] = text
+    columns = {
+        _free(name, texts.keys()): parameter_column(values) for name, values in texts.items()
+    }
+    return pd.concat([frame, pd.DataFrame(columns, index=frame.index)], axis="columns")
 
 
 def parameter_columns(figures: pd.DataFrame) -> list[str]:
@@ -67,13 +79,15 @@ def parameter_column(texts: Sequence[str | None]) -> "pd.Series[Any]":
 def _value(text: str) -> str | int | float:
     """What a parameter's text stands for; the text itself where that is no number and no string."""
     try:
-        value = literal_eval(text)
+        with catch_warnings(action="ignore"):  # of strange escapes in what is no code of ours
+            value = literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text
     return value if type(value) in (str, int, float) else text
 
 
-def _free(name: str, taken: set[str]) -> str:
-    while name in taken or name in COLUMNS:
-        name = f"param_{name}"
-    return name
+def _free(name: str, names: Collection[str]) -> str:
+    free = name
+    while free in COLUMNS or (free != name and free in names):
+        free = f"param_{free}"
+    return free

@@ -20,6 +20,7 @@ import msgspec
 
 from harness.tracking.detect.change import Change
 from harness.tracking.detect.series import Series
+from workloads.toml_file import read_toml_table
 
 Status = Literal["open", "acknowledged", "expected", "ignored"]
 _FEWEST_DIGITS = 7
@@ -85,15 +86,13 @@ def load(path: Path) -> Triage:
     Each entry needs a reason and a series or a metric, and a commit at least seven digits.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        triage = msgspec.convert(read_toml_table(path), Triage, builtin_types=(date,))
     except FileNotFoundError:
         return NOTHING_SAID
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is no UTF-8"
         raise ValueError(f"{path} cannot be read: {why}") from error
-    try:
-        triage = msgspec.toml.decode(text, type=Triage)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         said = " ".join(str(error).split())
         raise ValueError(
             f"{path} is none: {said}; docs/detection.md shows a triage file"

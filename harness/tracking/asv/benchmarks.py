@@ -5,13 +5,14 @@ kind and noise floor come with the results. asv itself knows no direction.
 """
 
 from collections.abc import Callable
-from itertools import product
-from math import inf
+from operator import contains
 from pathlib import Path
+from sys import float_info
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 
+from harness.format import excerpt
 from harness.metrics import Metric
 from harness.tracking.asv.json_files import read_json
 
@@ -30,7 +31,11 @@ _NOISE_FLOOR = Metric._field_defaults["noise_floor"]
 
 
 class Definition(NamedTuple):
-    """A benchmark as it is now. ``version`` and ``points`` are None where nothing tells them."""
+    """A benchmark as it is now. ``version`` and ``params`` are None where nothing tells them.
+
+    ``params``: the values that each parameter has. Not their product, the points: a line of JSON
+    can stand for more of them than there are atoms.
+    """
 
     unit: str
     direction: Direction
@@ -38,13 +43,17 @@ class Definition(NamedTuple):
     noise_floor: float
     least_change: float
     version: str | None = None
-    points: frozenset[Point] | None = None
+    params: tuple[frozenset[str], ...] | None = None
     param_names: tuple[str, ...] = ()
 
     def is_current(self, version: str | None, point: Point) -> bool:
         """Whether a figure of this version and point is one of this benchmark; asv's own rule."""
         same = self.version is None or version is None or version == self.version
-        return same and (self.points is None or point in self.points)
+        return same and (self.params is None or self._has(point))
+
+    def _has(self, point: Point) -> bool:
+        params = self.params or ()
+        return len(point) == len(params) and all(map(contains, params, point))
 
     def names(self, number: int) -> tuple[str, ...]:
         """Names for ``number`` parameters: its own where it has as many, asv's makeshift ones."""
@@ -94,7 +103,9 @@ def _definition(entry: Any, where: str, problems: list[str]) -> Definition:
         value: T = entry.get(name, usual)
         if right(value):
             return value
-        problems.append(f"{where} has {name} {value!r}, taken as {usual!r}; it must be {must}")
+        problems.append(
+            f"{where} has {name} {excerpt(value)}, taken as {usual!r}; it must be {must}"
+        )
         return usual
 
     directions, kinds = get_args(Direction), get_args(Kind)
@@ -107,17 +118,18 @@ def _definition(entry: Any, where: str, problems: list[str]) -> Definition:
         noise_floor=attribute("noise_floor", _NOISE_FLOOR, _is_size, "a number from 0 up"),
         least_change=attribute("least_change", 0.0, _is_size, "a number from 0 up"),
         version=known.version,
-        points=frozenset(product(*known.params)),
+        params=tuple(map(frozenset, known.params)),
         param_names=_distinct(known.param_names[: len(known.params)]),
     )
 
 
 def _is_size(value: Any) -> bool:
-    return isinstance(value, int | float) and 0 <= value < inf
+    return isinstance(value, int | float) and 0 <= value <= float_info.max
 
 
 def _distinct(names: list[str]) -> tuple[str, ...]:
+    first = {name: position for position, name in reversed(list(enumerate(names)))}
     return tuple(
-        name if names.index(name) == position else f"{name}_{position + 1}"
+        name if first[name] == position else f"{name}_{position + 1}"
         for position, name in enumerate(names)
     )

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from harness.format import excerpt
 from harness.machine.git import git
 from harness.tracking.asv.config import read_config, results_folder
 
@@ -21,19 +22,24 @@ def config_of(results: Path) -> Path | None:
 
 def repository(config: Path) -> Path:
     """The checkout that a configuration names. Raises ValueError where it is none here."""
-    named = str(read_config(config).get("repo", "."))
+    named = read_config(config).get("repo", ".")
+    if not isinstance(named, str) or "\0" in named:
+        raise ValueError(f"{config}: repo is {excerpt(named)}; it must be the path of a clone")
     folder = config.resolve().parent / named
     if not folder.is_dir():
         raise ValueError(
-            f"{config}: repo is {named!r}, and gcbench needs a clone on this machine; make one and "
-            "give its path there"
+            f"{config}: repo is {excerpt(named)}, and gcbench needs a clone on this machine; "
+            "make one and give its path there"
         )
     return folder
 
 
 def branches(config: Path) -> list[str]:
     """The branches that a configuration names, asv's own choice where it names none."""
-    return [str(each or "HEAD") for each in read_config(config).get("branches", ["HEAD"])]
+    named = read_config(config).get("branches", ["HEAD"])
+    if not isinstance(named, list) or not all(isinstance(each, str | None) for each in named):
+        raise ValueError(f"{config}: branches is {excerpt(named)}; it must be a list of names")
+    return [each or "HEAD" for each in named]
 
 
 def rewritten(root: Path, names: Sequence[str], commits: Collection[str]) -> set[str]:

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.files import StoreError
+from harness.format import excerpt
 from harness.tracking.asv.json_files import read_json
 
 _ASV = "0.6.6"
+_MOST_SENTENCES = 20
 KEYS = frozenset({
     "benchmark_dir", "branches", "build_cache_size", "build_command", "conda_channels",
     "conda_environment_file", "default_benchmark_timeout", "dvcs", "env_dir", "environment_type",
@@ -29,17 +31,23 @@ def read_config(path: Path) -> dict[str, Any]:
 
 def unknown_keys(path: Path) -> list[str]:
     """A sentence for each key that is of a newer asv, or mistyped. Raises ValueError."""
-    return [
-        f"{path} has the key {key!r}, which asv {_ASV} does not know: gcbench ignores it; the "
-        f"nearest that both know is {get_close_matches(key, KEYS, n=1, cutoff=0)[0]!r}."
-        for key in read_config(path)
-        if key not in KEYS
+    unknown = [key for key in read_config(path) if key not in KEYS]
+    said = [
+        f"{path} has the key {excerpt(key)}, which asv {_ASV} does not know: gcbench ignores it; "
+        f"the nearest that both know is {get_close_matches(key[:60], KEYS, n=1, cutoff=0)[0]!r}."
+        for key in unknown[:_MOST_SENTENCES]
     ]
+    if len(unknown) > _MOST_SENTENCES:
+        more = len(unknown) - _MOST_SENTENCES
+        said.append(f"{path} has {more:,} more keys that asv {_ASV} does not know.")
+    return said
 
 
 def results_folder(path: Path) -> Path:
     """The folder of results that a configuration names, from the folder that it lies in."""
     named = read_config(path).get("results_dir", "results")
     if not isinstance(named, str):
-        raise ValueError(f"{path}: results_dir is {named!r}; it must be the name of a folder")
+        raise ValueError(
+            f"{path}: results_dir is {excerpt(named)}; it must be the name of a folder"
+        )
     return path.parent / named

@@ -6,9 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from harness.files import StoreError
+from harness.format import excerpt
+from workloads.regular_file import read_regular
 
-_STRING = r'"(?:\\.|[^"\\])*"'
-_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+MOST_BYTES = 32 * 2**20
+
+# What has no end is taken to the text's end: looked for anew from each later quote, it would cost
+# the square of the text's length.
+_STRING = r'"(?:\\.|[^"\\])*+"?'
+_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])")
 
 
@@ -19,9 +25,7 @@ def read_json(path: Path, version: int, *, comments: bool = False) -> dict[str, 
     which asv takes in its configuration, is not. Raises StoreError.
     """
     try:
-        if path.exists() and not path.is_file():  # opening a pipe would wait for its writer
-            raise StoreError(f"{path} is not a file; remove it")
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path, MOST_BYTES).decode()
         # Not msgspec: it refuses NaN and Infinity, and asv writes both.
         value = json.loads(without_comments(text) if comments else text)
     except OSError as error:
@@ -32,7 +36,7 @@ def read_json(path: Path, version: int, *, comments: bool = False) -> dict[str, 
         raise StoreError(f"{path} says no version, as each of asv's files does")
     if (found := value.pop("version")) != version:
         raise StoreError(
-            f"{path} has asv's format {found!r}, this gcbench reads {version}; "
+            f"{path} has asv's format {excerpt(found)}, this gcbench reads {version}; "
             "`asv update` brings older files up to date"
         )
     return value
@@ -42,6 +46,7 @@ def without_comments(text: str) -> str:
     """``text`` with comments and last commas blanked out; lines and strings stay as they are."""
 
     def blank(found: re.Match[str]) -> str:
-        return found[0] if found[0][0] == '"' else re.sub(r"[^\n]", " ", found[0])
+        is_kept = found[0][0] == '"' or (found[0][:2] == "/*" and found[0][-2:] != "*/")
+        return found[0] if is_kept else re.sub(r"[^\n]", " ", found[0])
 
     return _LAST_COMMA.sub(blank, _COMMENT.sub(blank, text))

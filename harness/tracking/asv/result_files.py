@@ -9,7 +9,7 @@ benchmarks.json                          the benchmarks as they are now
 
 from collections.abc import Iterator, Mapping
 from itertools import product
-from math import isnan, nan, prod
+from math import isnan, nan
 from pathlib import Path
 from sys import float_info
 from typing import Annotated, Any
@@ -17,7 +17,8 @@ from typing import Annotated, Any
 import msgspec
 
 from harness.files import StoreError
-from harness.tracking.asv.benchmarks import Definition, Point, read_definitions, undescribed
+from harness.format import excerpt
+from harness.tracking.asv.benchmarks import Definition, read_definitions, undescribed
 from harness.tracking.asv.json_files import read_json
 from harness.tracking.figure import Figure, Outcome
 from harness.tracking.folders import json_files, subfolders
@@ -25,6 +26,10 @@ from harness.tracking.folders import json_files, subfolders
 RESULT_VERSION = 2
 MACHINE_VERSION = 1
 NOT_RESULTS = ("machine.json", "benchmarks.json")
+
+_MOST_POINTS = 100_000
+"""Of all benchmarks of a file."""
+_MOST_PARAMETERS = 32
 
 _Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=9_000_000_000_000)]  # until the year 2255
 
@@ -113,13 +118,16 @@ def read_result(path: Path, machine: str = "") -> ResultFile:
     if not isinstance(named, str):
         raise StoreError(f"{path} names no machine")
     if machine and named != machine:
-        raise StoreError(f"{path} is of machine {named!r} and lies with those of {machine!r}")
+        raise StoreError(
+            f"{path} is of machine {excerpt(named)} and lies with those of {excerpt(machine)}"
+        )
     return file
 
 
 def _figures(
     file: ResultFile, definitions: Mapping[str, Definition] | None, path: Path, problems: list[str]
 ) -> Iterator[Figure]:
+    room = _MOST_POINTS
     for benchmark, cells in file.results.items():
         where = f"{path}: {benchmark}"
         try:
@@ -128,11 +136,23 @@ def _figures(
         except msgspec.ValidationError as error:
             problems.append(f"{where} is not as asv writes it: {error}; left out")
             continue
+        if (expected := _number_of_points(row.params)) > room:
+            problems.append(
+                f"{where} has more points of its parameters than are read, "
+                f"{_MOST_POINTS:,} in a file and {_MOST_PARAMETERS} parameters; left out"
+            )
+            continue
+        room -= expected
         known = (definitions or {}).get(benchmark)
         definition = known or undescribed(benchmark)
         names = definition.names(len(row.params))
         suite, _, function = benchmark.rpartition(".")
-        for index, point in enumerate(_points(row, where, problems)):
+        if row.result is not None and len(row.result) != expected:
+            problems.append(
+                f"{where} has {len(row.result)} values for {expected} points of its parameters; "
+                "those without a value are taken as failed"
+            )
+        for index, point in enumerate(product(*row.params)):
             series = f"{benchmark}({', '.join(point)})" if point else benchmark
             value, outcome = _value(_at(row.result, index), f"{path}: {series}", problems)
             yield Figure(
@@ -164,14 +184,14 @@ def _figures(
             )
 
 
-def _points(row: _Row, where: str, problems: list[str]) -> Iterator[Point]:
-    expected = prod(map(len, row.params))
-    if row.result is not None and len(row.result) != expected:
-        problems.append(
-            f"{where} has {len(row.result)} values for {expected} points of its parameters; "
-            "those without a value are taken as failed"
-        )
-    return product(*row.params)
+def _number_of_points(params: list[list[str]]) -> int:
+    """How many there are, or more than are read: their product can have millions of digits."""
+    number = 1
+    for values in params:
+        number *= len(values)
+        if number > _MOST_POINTS:
+            break
+    return number if len(params) <= _MOST_PARAMETERS else _MOST_POINTS + 1
 
 
 def _at(values: list[Any] | None, index: int) -> Any:
@@ -189,5 +209,5 @@ def _value(found: Any, where: str, problems: list[str]) -> tuple[float, Outcome]
         return nan, "none"
     if isinstance(found, int | float) and abs(found) <= float_info.max:
         return float(found), "measured"
-    problems.append(f"{where} is {found!r:.60}, which is no figure; taken as none")
+    problems.append(f"{where} is {excerpt(found)}, which is no figure; taken as none")
     return nan, "none"

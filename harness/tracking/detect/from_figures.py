@@ -7,6 +7,11 @@ import pandas as pd
 from harness.tracking.detect.series import Point, Series
 from harness.tracking.frames import SERIES
 
+_NEEDED = [
+    *SERIES, "commit", "date", "measured", "value", "ci_low", "ci_high", "samples", "metric",
+    "direction", "kind", "noise_floor", "least_change",
+]  # fmt: skip
+
 
 def series_of(figures: pd.DataFrame) -> dict[tuple[str, str, str], Series]:
     """By (machine, environment, series); the last is the `Series`' name, too.
@@ -14,7 +19,9 @@ def series_of(figures: pd.DataFrame) -> dict[tuple[str, str, str], Series]:
     Current figures alone, ordered by the commits' dates and then by when they were measured. The
     newest point's definition judges. A commit that was measured again stands once for each time.
     """
-    current = figures[figures["is_current"]].sort_values(["date", "measured"], kind="stable")
+    # Less the parameters: each series would be cut out of hundreds of columns.
+    current = figures.loc[figures["is_current"], _NEEDED]
+    current = current.sort_values(["date", "measured"], kind="stable")
     return {
         (str(key[0]), str(key[1]), str(key[2])): _series(rows)
         for key, rows in current.groupby(SERIES, observed=True, sort=False)

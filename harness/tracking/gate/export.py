@@ -4,7 +4,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from harness.files import indented, write_whole
+from harness.files import indented, write_output
 from harness.metrics import METRICS
 from harness.tracking.gate.result import GateResult
 
@@ -19,7 +19,7 @@ def write_github_action_benchmark(path: Path, result: GateResult) -> list[Path]:
     for direction, word in (("lower", "smaller"), ("higher", "bigger")):
         target = path.with_name(f"{path.name.removesuffix('.json')}.{word}.json")
         content = indented(_entries(result, direction))
-        write_whole(target.resolve(), content, "--github-action-benchmark FILE")
+        write_output(target, content, "--github-action-benchmark FILE")
         written.append(target)
     return written
 

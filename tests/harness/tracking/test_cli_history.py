@@ -116,3 +116,16 @@ def test_raw_trials_are_counted_and_not_compared(gcbench, tmp_path):
     assert status == 0
     assert "0 with a result and 1 without" in out
     assert "figures" in out
+
+
+def test_a_table_goes_into_a_pipe_and_in_the_place_of_a_link_that_leads_nowhere(gcbench, tmp_path):
+    pipe, loop = tmp_path / "pipe.csv", tmp_path / "loop.csv"
+    os.mkfifo(pipe)
+    loop.symlink_to(loop)
+    reader = os.open(pipe, os.O_RDWR)  # so that who writes need not wait for one
+    assert gcbench(ASV, "--csv", str(pipe), "--metric", "bare")[0] == 0
+    assert pipe.is_fifo()
+    received = os.read(reader, 1 << 16)
+    os.close(reader)
+    assert gcbench(ASV, "--csv", str(loop), "--metric", "bare")[0] == 0
+    assert loop.read_bytes() == received != b""

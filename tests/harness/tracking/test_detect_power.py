@@ -71,6 +71,7 @@ def test_a_rerun_answers_with_the_truth():
     assert beside.ratio == pytest.approx(1, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_the_self_test_knows_a_quiet_series_from_a_noisy_one():
     rng = np.random.default_rng(0)
     quiet, loud = (
