@@ -1,5 +1,6 @@
 """Files that are there whole or not at all, and read only in the version that wrote them."""
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,11 +11,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from workloads.regular_file import open_regular, read_regular
 from workloads.whole_file import replacing
 
 T = TypeVar("T")
 
 ROWS_SCHEMA = "gcbench.rows/1"
+_MOST_BYTES_OF_ROWS = 2**30
+_MOST_VALUES = 100_000_000
+"""Of all columns. A few kilobytes of Parquet can stand for more than any memory holds."""
 
 
 class StoreError(RuntimeError):
@@ -39,6 +44,18 @@ def write_whole(path: Path, content: bytes, option: str = "--output DIR") -> Non
         temporary.write_bytes(content)
 
 
+def write_output(path: Path | str, content: bytes, option: str) -> None:
+    """Write ``content`` to the file that a flag names: what is no file is written into, and what
+    a link leads to is replaced. Raises StoreError.
+    """
+    path = Path(path)
+    if path.exists() and not path.is_file():  # a pipe or a device: a rename would remove it
+        with writing(path, option):
+            path.write_bytes(content)
+    else:
+        write_whole(Path(os.path.realpath(path)), content, option)
+
+
 def indented(value: Any) -> bytes:
     """``value`` as JSON for people and programs: UTF-8, two spaces, ends with a line end."""
     return msgspec.json.format(msgspec.json.encode(value)) + b"\n"
@@ -54,12 +71,7 @@ def write_json(target: Path | str, value: Any) -> None:
         sys.stdout.buffer.write(indented(value))  # as UTF-8, whatever a terminal's encoding
         sys.stdout.buffer.flush()
         return
-    path = Path(target)
-    if path.exists() and not path.is_file():  # a pipe or a device: a rename would remove it
-        with writing(path, "--json FILE"):
-            path.write_bytes(indented(value))
-    else:
-        write_whole(path.resolve(), indented(value), "--json FILE")
+    write_output(target, indented(value), "--json FILE")
 
 
 class _Versioned(msgspec.Struct):
@@ -69,7 +81,7 @@ class _Versioned(msgspec.Struct):
 def schema_of(path: Path) -> str:
     """The schema that a JSON record names, "" where it names none. Raises StoreError."""
     with _reading(path):
-        return msgspec.json.decode(path.read_bytes(), type=_Versioned).schema
+        return msgspec.json.decode(read_regular(path), type=_Versioned).schema
 
 
 def decode_versioned(path: Path, type_: type[T], schema: str) -> T:
@@ -78,14 +90,16 @@ def decode_versioned(path: Path, type_: type[T], schema: str) -> T:
     if found != schema:
         raise StoreError(f"{path} has schema {found!r}, this gcbench reads {schema!r}")
     with _reading(path):
-        return msgspec.json.decode(path.read_bytes(), type=type_)
+        return msgspec.json.decode(read_regular(path), type=type_)
 
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
     try:
         yield
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise StoreError(f"{path} cannot be read: {error}") from error
 
 
@@ -118,15 +132,39 @@ def write_rows(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
 
 
 def read_rows(path: Path) -> dict[str, NDArray[Any]]:
-    """Read what `write_rows` wrote. Raises StoreError."""
+    """Read what `write_rows` wrote: numbers, none of them missing. Raises StoreError."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
+        with open_regular(path, _MOST_BYTES_OF_ROWS) as file:
+            parquet = pq.ParquetFile(file)
+            if wrong := _no_rows(parquet):
+                raise StoreError(f"{path} {wrong}")
+            table = parquet.read()
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+    except pa.ArrowException as error:
         raise StoreError(f"{path} cannot be read: {error}") from error
-    found = (table.schema.metadata or {}).get(b"schema", b"").decode()
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    for name, column in columns.items():
+        if column.null_count:
+            raise StoreError(f"{path} lacks values in column {name!r}")
+    return {name: column.to_numpy() for name, column in columns.items()}
+
+
+def _no_rows(parquet: Any) -> str:
+    """What is wrong with a Parquet file, of what its footer says; "" where nothing is."""
+    import pyarrow as pa
+
+    numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+    schema = parquet.schema_arrow
+    found = (schema.metadata or {}).get(b"schema", b"").decode(errors="replace")
     if found != ROWS_SCHEMA:
-        raise StoreError(f"{path} has schema {found!r}, this gcbench reads {ROWS_SCHEMA!r}")
-    return {name: table[name].to_numpy() for name in table.column_names}
+        return f"has schema {found!r}, this gcbench reads {ROWS_SCHEMA!r}"
+    if (values := parquet.metadata.num_rows * len(schema)) > _MOST_VALUES:
+        return f"holds {values:,} values; {_MOST_VALUES:,} are the most that is read"
+    for field in schema:
+        if not any(is_(field.type) for is_ in numbers):
+            return f"has column {field.name!r} of {field.type}, which are no numbers"
+    return ""

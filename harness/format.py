@@ -1,7 +1,9 @@
 """Numbers as people read them: three significant digits, a unit, and "–" for what is missing."""
 
+import re
 from collections.abc import Iterable, Sequence
 from math import floor, isfinite, log10
+from reprlib import Repr
 from typing import TypeGuard
 
 MISSING = "–"
@@ -122,6 +124,24 @@ def with_unit(value: float | None, unit: str) -> str:
 def short_unit(unit: str) -> str:
     """asv's words for a unit as gcbench has them."""
     return {"seconds": "s", "bytes": "B", "unit": ""}.get(unit, unit)
+
+
+_ORDERS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters, and those that end a line or turn the direction in which it is read."""
+
+
+def printable(text: str) -> str:
+    """A text from somebody's file on one line, what a terminal would obey written as an escape."""
+    return _ORDERS.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+_REPR = Repr()
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 60
+
+
+def excerpt(value: object) -> str:
+    """A value from somebody's file in Python's notation, however long or deep it is."""
+    return _REPR.repr(value)
 
 
 def one_of(commits: Sequence[str], digits: int = 10) -> str:

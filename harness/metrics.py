@@ -11,7 +11,7 @@ _PARTS = {
     "prompt": "prompts",
     "output_ids": "ids of sampled tokens",
     "names": "names of classes, modules and fields, and references to such names",
-    "rest": "all else",
+    "rest": "everything else",
 }
 
 

@@ -1,14 +1,23 @@
 """Calls into vLLM's other processes: they report at a socket and answer there from a thread.
 
 The thread sleeps in a read while nothing is asked of it, so it does nothing within a window.
+
+What crosses is pickled, and a pickle can run anything. So each end first shows the other that it
+has the `authkey` which multiprocessing gives to a process and to those that it starts.
 """
 
 import os
 import select
 import time
 from collections.abc import Callable
-from multiprocessing import current_process
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing import AuthenticationError, current_process
+from multiprocessing.connection import (
+    Client,
+    Connection,
+    Listener,
+    answer_challenge,
+    deliver_challenge,
+)
 from threading import Thread
 from typing import Any
 
@@ -19,6 +28,8 @@ from engines.vllm.settings import CONTROL_VARIABLE
 REPORT_SECONDS = 60.0
 _MOST_PROCESSES = 64
 _ORDER = ("engine", "worker")
+_NO_KEY = (AuthenticationError, AssertionError)
+"""Until 3.12, multiprocessing asserts that what it is sent is a challenge."""
 
 
 class Control:
@@ -45,7 +56,11 @@ class Control:
                     f"these reported: {heard}; its plug-in was not loaded there"
                 ) from None
             try:
+                deliver_challenge(connection, current_process().authkey)
+                answer_challenge(connection, current_process().authkey)
                 self._connections.append((connection.recv(), connection))
+            except _NO_KEY:
+                connection.close()  # nobody that vLLM has started
             except (EOFError, OSError):
                 raise EngineDeadError("a process of vLLM ended while it reported") from None
         self._connections.sort(key=lambda each: _ORDER.index(each[0]))
@@ -107,7 +122,7 @@ def answer(path: str) -> None:
     """Report this process of vLLM and answer calls from now on."""
     HERE.role = "engine" if current_process().name.startswith("EngineCore") else "worker"
     connection = _connect(path)
-    connection.send(HERE.role)
+    # From the thread, for the trial hears nobody before vLLM is ready, and that waits for this.
     Thread(target=_serve, args=(connection,), daemon=True, name="gcbench-control").start()
 
 
@@ -123,6 +138,13 @@ def _connect(path: str) -> Connection:
 
 
 def _serve(connection: Connection) -> None:
+    try:
+        answer_challenge(connection, current_process().authkey)
+        deliver_challenge(connection, current_process().authkey)
+        connection.send(HERE.role)
+    except (EOFError, OSError, *_NO_KEY):
+        connection.close()
+        return
     while True:
         try:
             function, args = connection.recv()

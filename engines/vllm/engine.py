@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import Any
 
 from engines.pickle_fields import pickle_fields
+from engines.private_folder import private_folder
 from engines.protocol import (
     PHASES,
     EngineConfig,
@@ -21,7 +22,7 @@ from engines.vllm.device_log import DeviceLog
 from engines.vllm.host_process import HERE
 from engines.vllm.outputs import Outputs
 from engines.vllm.read_back import core_settings, core_settings_here, engine_state
-from engines.vllm.settings import private_folder, set_environment
+from engines.vllm.settings import set_environment
 
 
 def _in_a_line(error: ValueError) -> str:
@@ -50,7 +51,7 @@ class VllmEngine:
             ranks=config.tensor_parallel_size,
         )
         self._config = config
-        self._folder = private_folder()
+        self._folder = private_folder("vllm")
         self.device_log_path = f"{self._folder}/device-log"
         self._device_log = DeviceLog(self.device_log_path, create=True)
         self._control = Control(self._folder)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ NATIVE = "native"
 """Asks for the representation that the release's own scheduler reads."""
 
 _KEY = "gcbench"
-_LONGEST_TEMPORARY = 70
 
 ENTRY_POINTS = Path(__file__).parent / "entry_points"
 """On the path of a trial, so that vLLM finds the plug-ins without gcbench being installed."""
@@ -56,10 +54,3 @@ def read_additional_config(vllm_config: Any) -> tuple[EngineConfig, str]:
     ours = vllm_config.additional_config[_KEY]
     fields = ours["config"] | {"num_accepted": tuple(ours["config"]["num_accepted"])}
     return EngineConfig(**fields), ours["device_log"]
-
-
-def private_folder() -> str:
-    """A folder of this process alone, for the socket and the device log."""
-    # A socket's path may have 107 bytes, and a temporary folder's alone can have more.
-    short = len(os.fsencode(tempfile.gettempdir())) <= _LONGEST_TEMPORARY
-    return tempfile.mkdtemp(prefix="gcbench-vllm-", dir=None if short else "/tmp")

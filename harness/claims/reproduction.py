@@ -6,6 +6,7 @@ import msgspec
 
 from harness.claims.conclusion import Conclusion, Finding, Results, settle
 from harness.claims.ledger import Claim, Declared, Ledger
+from harness.format import excerpt
 from harness.machine.describe import Machine
 
 REPRODUCTION_SCHEMA = "gcbench.reproduction/1"
@@ -67,7 +68,8 @@ def of_claims(
 def of_result(command: str, results: Results) -> list[Question]:
     """What comparisons have settled, as questions: do the same cells get the same verdict?
 
-    One that is inconclusive has settled nothing and is left out.
+    One that is inconclusive has settled nothing and is left out. Raises ValueError where one is
+    of cells that its result does not have.
     """
     questions = []
     for part, result in results.items():
@@ -75,6 +77,9 @@ def of_result(command: str, results: Results) -> list[Question]:
         for compared in result.comparisons:
             if compared.verdict == "inconclusive":
                 continue
+            for cell in (compared.candidate, compared.baseline):
+                if cell not in axes:
+                    raise ValueError(f"{excerpt(cell)} is compared and is none of its cells")
             conclusion = Conclusion(
                 metric=compared.metric,
                 cell=axes[compared.candidate],

@@ -14,7 +14,7 @@ from harness.cli.exit_codes import ExitCode
 from harness.cli.options import CommaList
 from harness.cli.progress import ProgressBar
 from harness.cli.session import checked, command_line
-from harness.files import write_json, write_whole
+from harness.files import write_json, write_output
 from harness.machine.describe import describe
 from harness.report.header import machine_words
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
@@ -152,8 +152,8 @@ def calibrate(
         command=command_line(),
         today=date.today(),
     )
-    write_whole(
-        path.resolve(),
+    write_output(
+        path,
         profile_toml(result.profile, result.figures).encode(),
         "--output FILE.toml",
     )

@@ -1,9 +1,10 @@
 """``gcbench dashboard``: one static site of all that was measured."""
 
-import sys
 from pathlib import Path
 
 import click
+
+from harness.cli.say import say
 
 EXAMPLES = """
 \b
@@ -76,13 +77,12 @@ def serve(
     most_timelines: int,
 ) -> None:  # fmt: skip
     """Make the site of RESULTS in a temporary folder and serve it until interrupted."""
-    from tempfile import TemporaryDirectory
-
     from dashboards.server import listening, serve_until_interrupted
+    from harness.machine.scratch import scratch_folder
 
     # First the port: no one should wait for a site that then cannot be looked at.
-    with listening(port) as server, TemporaryDirectory(prefix="gcbench-dashboard-") as scratch:
-        site = Path(scratch) / "site"
+    with listening(port) as server, scratch_folder() as scratch:
+        site = scratch / "site"
         _, sentence = _build(results, site, repository, commit_url, triage, most_timelines)
         print(sentence)
         print(f"http://127.0.0.1:{server.server_address[1]}/ until you press Ctrl-C", flush=True)
@@ -104,5 +104,5 @@ def _build(
         triage=load(triage) if triage else None, most_timelines=most_timelines,
     )  # fmt: skip
     for problem in built.problems:
-        print(f"gcbench: {problem}", file=sys.stderr)
+        say(problem)
     return built.pages, built.sentence

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from harness.cli.exit_codes import ExitCode
+from harness.cli.options import output_option
 from harness.cli.session import checked
 from harness.experiment.store import write_json
 from harness.machine.doctor import check
@@ -20,14 +21,7 @@ Examples:
 
 
 @click.command(epilog=EXAMPLES)
-@click.option(
-    "--output",
-    default=Path("results/runs"),
-    show_default=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Results folder to look at.",
-)
+@output_option("Results folder to look at.")
 @click.option("--json", "json_path", metavar="FILE|-", help="Write the findings there.")
 @click.pass_context
 def doctor(ctx: click.Context, output: Path, json_path: str | None) -> None:  # fmt: skip

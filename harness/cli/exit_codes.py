@@ -28,6 +28,6 @@ MEANINGS = {
     ExitCode.NOT_MEASURED: "nothing could be measured, or not everything that was asked for",
     ExitCode.INTERNAL_ERROR: "an error in gcbench itself, or not enough memory",
     ExitCode.OUTPUT_FAILED: "standard output is full or closed",
-    ExitCode.INTERRUPTED: "interrupted; what had been measured is stored",
+    ExitCode.INTERRUPTED: "interrupted, by SIGTERM or SIGHUP too; what had been measured is stored",
     ExitCode.READER_LEFT: "the program that read standard output ended early, as head does",
 }

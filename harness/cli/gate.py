@@ -28,7 +28,7 @@ from harness.collector.policy import parse_policy
 from harness.experiment.grid import varying
 from harness.experiment.result import cell_id
 from harness.experiment.store import write_json
-from harness.files import write_whole
+from harness.files import write_output
 from harness.machine.describe import describe
 from harness.report.gate import (
     command_lines,
@@ -187,7 +187,7 @@ def gate(
     try:
         if markdown_path:
             markdown = gate_markdown(result).encode()
-            write_whole(Path(markdown_path).resolve(), markdown, "--markdown FILE")
+            write_output(markdown_path, markdown, "--markdown FILE")
         if benchmark_path and not result.missing:
             write_github_action_benchmark(Path(benchmark_path), result)
         session.write_json(result)

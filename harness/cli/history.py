@@ -11,8 +11,10 @@ import pandas as pd
 from engines.nearest import nearest
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import CommaList
+from harness.cli.say import say
 from harness.cli.session import checked
-from harness.files import write_json, write_whole, writing
+from harness.files import write_json, write_output, writing
+from harness.format import printable
 from harness.report.history import changes_tables, history_pairs, not_compared
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
 from harness.tracking.changes import changes, latest_changes
@@ -68,7 +70,7 @@ def history(
     checked(csv_path, "--csv")
     found = load(results)
     for problem in found.problems:
-        print(f"gcbench: {problem}", file=sys.stderr)
+        say(problem)
     figures = found.figures
     if metrics and len(figures):
         figures = figures[figures["metric"].isin(_known(metrics, figures))]
@@ -86,7 +88,7 @@ def history(
             print_table(part, console)
         print_lines("Not compared", not_compared(table), console)
     if (table["verdict"] == "missing").all():
-        print(f"gcbench: nothing to compare: {_why(found, between)}", file=sys.stderr)
+        say(f"nothing to compare: {_why(found, between)}")
         ctx.exit(ExitCode.NOT_MEASURED)
 
 
@@ -113,9 +115,10 @@ def _write_csv(figures: pd.DataFrame, path: str) -> None:
     """All figures, a row each; samples, which are lists, are left out. Raises StoreError."""
     text = figures.drop(columns="samples").to_csv(index=False, lineterminator="\n")
     if path == "-":
-        sys.stdout.write(text)
+        is_shown = sys.stdout.isatty()
+        sys.stdout.write("\n".join(map(printable, text.split("\n"))) if is_shown else text)
     else:
-        write_whole(Path(path).resolve(), text.encode(), "--csv FILE")
+        write_output(path, text.encode(), "--csv FILE")
 
 
 def _write_otava(figures: pd.DataFrame, folder: Path) -> None:
@@ -126,7 +129,7 @@ def _write_otava(figures: pd.DataFrame, folder: Path) -> None:
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-        write_whole(folder.resolve() / name, text.encode(), "--otava FOLDER")
+        write_output(folder / name, text.encode(), "--otava FOLDER")
 
 
 def _known(metrics: list[str], figures: pd.DataFrame) -> list[str]:

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 import click
 
 from engines.builtin import registries
 from engines.builtin.device.profile import load_profile, shipped_profiles
 from engines.model_configs import shipped_models
+from engines.nearest import nearest
 from engines.registry import ENGINES, Registry
 from harness.claims import ledger
 from harness.collector.policy import DESCRIPTIONS
@@ -24,6 +26,8 @@ EXAMPLES = """
 Examples:
   gcbench list
   gcbench list representations workloads
+
+Kinds: {}.
 """
 
 
@@ -91,9 +95,22 @@ _KINDS: dict[str, Callable[[], Rows]] = {
 }
 
 
-@click.command(name="list", epilog=EXAMPLES)
-@click.argument("kinds", nargs=-1, type=click.Choice(list(_KINDS)))
+class _Kind(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
+    """A kind, or one of it: "wire" is as good as "wires"."""
+
+    name = "KIND"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        for each in (value, f"{value}s", f"{value[:-1]}ies"):
+            if each in _KINDS:
+                return each
+        near = ", ".join(nearest(value, _KINDS))
+        raise click.BadParameter(f"no kind {value!r}; nearest: {near}", ctx, param)
+
+
+@click.command(name="list", epilog=EXAMPLES.format(", ".join(_KINDS)))
+@click.argument("kinds", nargs=-1, type=_Kind(), metavar="[KIND]...")
 def list_(kinds: tuple[str, ...]) -> None:
-    """List what each axis can be: KINDS, or everything."""
+    """List what each axis can be, all of it or of some kinds."""
     rows = [row for kind in kinds or _KINDS for row in _KINDS[kind]()]
     list_table(rows, make_console())

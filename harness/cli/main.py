@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import click
 
 from harness.cli.exit_codes import MEANINGS, ExitCode
+from harness.cli.say import say
 from harness.cli.streams import OutputError, standard_streams
+from harness.machine.interrupts import interrupts_raise
 from harness.missing_package import missing_package
 
 
@@ -119,7 +121,7 @@ def main(
     ``executors`` makes the `Executor` of all trials, given the seconds after which one is given
     up; None: this machine.
     """
-    with standard_streams():
+    with standard_streams(), interrupts_raise():
         try:
             try:
                 return _run(arguments, executors)
@@ -159,8 +161,8 @@ def _explanation(error: Exception) -> tuple[str, ExitCode]:
         return (sentence, ExitCode.WRONG_USAGE) if sentence else _internal_error(error)
     # Imported only now: with too little memory these imports would be the next to fail.
     from engines.protocol import EngineDeadError
-    from harness.cli.quiet import BusyMachineError
     from harness.files import StoreError
+    from harness.machine.other_work import BusyMachineError
 
     if isinstance(error, (EngineDeadError, BusyMachineError)):
         return str(error), ExitCode.NOT_MEASURED
@@ -194,5 +196,5 @@ def _keep(text: str) -> str:
 
 
 def _say(sentence: str, code: ExitCode) -> int:
-    print(f"gcbench: {sentence}", file=sys.stderr)
+    say(sentence)
     return code

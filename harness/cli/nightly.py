@@ -5,12 +5,12 @@ from collections import Counter
 from pathlib import Path
 
 import click
-from rich.text import Text
 
 from harness.cli.exit_codes import ExitCode
 from harness.cli.nightly_run import Night, NightProgress
+from harness.cli.say import say
 from harness.cli.session import checked
-from harness.files import write_json, write_whole
+from harness.files import write_json, write_output
 from harness.report.nightly import (
     alert_lines,
     alert_table,
@@ -21,6 +21,7 @@ from harness.report.nightly import (
     self_test_table,
     suspicious_table,
 )
+from harness.report.safe_text import safe_text
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 from harness.tracking.detect.search import PER_NIGHT
@@ -132,12 +133,12 @@ def nightly(
     try:
         result = night.run()
     except BusyError as busy:
-        print(f"gcbench: {busy}", file=sys.stderr)
+        say(str(busy))
         ctx.exit(ExitCode.NOT_MEASURED)
     try:
         if markdown_path:
             markdown = nightly_markdown(result).encode()
-            write_whole(Path(markdown_path).resolve(), markdown, "--markdown")
+            write_output(markdown_path, markdown, "--markdown FILE")
         if json_path:
             write_json(json_path, result)
     finally:
@@ -162,7 +163,7 @@ def _self_test(night: Night, quiet: bool) -> int:
     for why, number in left.items():
         print(f"not tested: {number} series with {why}", file=sys.stderr)
     if not tested:
-        print(f"gcbench: {night.place.results} has no timing to test", file=sys.stderr)
+        say(f"{night.place.results} has no timing to test")
     return ExitCode.MEASURED if tested else ExitCode.NOT_MEASURED
 
 
@@ -179,7 +180,7 @@ def show(result: NightlyResult) -> None:
     print_lines("Not measured", failed_lines(result), console, style="red")
     print_lines("Notes", [*result.notes, *result.problems], console)
     console.print()
-    console.print(Text(nightly_headline(result), style="bold"))
+    console.print(safe_text(nightly_headline(result), "bold"))
 
 
 def _status(result: NightlyResult) -> int:

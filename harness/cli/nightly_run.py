@@ -8,13 +8,13 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import MofNCompleteColumn
-from rich.text import Text
 
 from harness.cli.progress import ProgressBar
 from harness.cli.session import command_line
 from harness.experiment.store import INCOMPLETE
 from harness.files import StoreError, write_json, write_whole
 from harness.report.nightly import nightly_markdown
+from harness.report.safe_text import safe_text
 from harness.report.verdict_words import counts, triaged
 from harness.tracking.asv.checkout import branches, repository
 from harness.tracking.asv.config import results_folder, unknown_keys
@@ -62,7 +62,7 @@ class NightProgress(ProgressBar):
             short = f"{commit.commit[:10]} {commit.subject}"
             words = f"measured {short} in {commit.seconds:.0f} s"
             words = f"not measured: {short}: {commit.reason}" if commit.reason else words
-            self._console.print(Text(words, style="red" if commit.reason else ""))
+            self._console.print(safe_text(words, "red" if commit.reason else ""))
 
 
 class Night:

@@ -115,14 +115,25 @@ def workload_options(command: Command) -> Command:
     return command
 
 
+def output_option(words: str) -> Callable[[Command], Command]:
+    """The flag of the results folder."""
+    return click.option(
+        "--output",
+        default=Path("results/runs"),
+        show_default=True,
+        metavar="DIR",
+        type=click.Path(path_type=Path),
+        help=words,
+    )
+
+
 def run_options(command: Command) -> Command:
     """Adds the flags that any command with trials has."""
     for option in reversed(
         [
             click.option("--seed", default=0, show_default=True, help="Seed of everything."),
             click.option("--json", "json_path", metavar="FILE|-", help="Write the result there."),
-            click.option("--output", default=Path("results/runs"), show_default=True, metavar="DIR",
-                         type=click.Path(path_type=Path), help="Where raw trials are kept."),
+            output_option("Where raw trials are kept."),
             click.option("--trial-timeout", default=300.0, show_default=True, metavar="SECONDS",
                          type=Number(0, 10**6),
                          help="For a trial's preparation, and for its measurement."),
@@ -134,9 +145,17 @@ def run_options(command: Command) -> Command:
 
 
 def wait_quiet_option(command: Command) -> Command:
-    """Adds the flag of the commands whose figures another program's work would spoil."""
+    """Adds the flags of the commands whose figures another program's work would spoil."""
     words = "Wait until nobody else works here, as long as that at most: 90s, 10m, 1h."
-    return click.option("--wait-quiet", default="", metavar="TIME", help=words)(command)
+    return anyway_option(
+        click.option("--wait-quiet", default="", metavar="TIME", help=words)(command)
+    )
+
+
+def anyway_option(command: Command) -> Command:
+    """Adds the flag of the commands that wait for others to end their measurements."""
+    words = "Measure beside another gcbench that measures here, and say so, instead of waiting."
+    return click.option("--anyway", is_flag=True, help=words)(command)
 
 
 def take_axes(flags: dict[str, Any]) -> dict[str, list[Value]]:

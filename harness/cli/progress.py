@@ -1,5 +1,6 @@
 """What a person sees while trials run: how far, how long still, what came last."""
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -12,11 +13,24 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
-from rich.text import Text
 
 from harness.experiment.plan import Turn
 from harness.experiment.result import cell_id
+from harness.report.safe_text import safe_text
 from harness.trial.spec import TrialFailure, TrialResult
+
+
+def said_once(console: Console) -> Callable[[str], None]:
+    """Says for whom a measurement waits, when it begins to."""
+    said = set[str]()
+
+    def say(owner: str) -> None:
+        if owner not in said:
+            said.add(owner)
+            words = f"waiting for another measurement, {owner}; --anyway measures beside it"
+            console.print(safe_text(words), soft_wrap=True)
+
+    return say
 
 
 class ProgressBar:
@@ -68,11 +82,17 @@ class TrialProgress(ProgressBar):
         self._axes = axes
         self._total = total
         self._reasons = set[str]()
+        self._says_owner = said_once(Console(stderr=True, quiet=quiet))
 
     def skip(self, count: int) -> None:
         """So many trials were there already."""
         self._done += count
         self._bar.update(self._task, completed=self._done)
+
+    def wait_for(self, owner: str) -> None:
+        """Another process measures on this machine."""
+        self._bar.update(self._task, description="waiting")
+        self._says_owner(owner)
 
     def on_trial(self, turn: Turn, outcome: TrialResult | TrialFailure) -> None:
         """A trial has ended."""
@@ -87,7 +107,7 @@ class TrialProgress(ProgressBar):
             return
         if isinstance(outcome, TrialFailure):
             if outcome.reason not in self._reasons:  # the tables count how often
-                self._console.print(Text(f"no result: {name}: {outcome.reason}", style="red"))
+                self._console.print(safe_text(f"no result: {name}: {outcome.reason}", "red"))
             self._reasons.add(outcome.reason)
         elif not self._console.is_terminal and self._done % 10 == 0:
             self._console.print(f"{self._done} of {total} trials")

@@ -6,16 +6,12 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from harness.machine.other_work import OtherWork, read_counters, since
+from harness.machine.other_work import BusyMachineError, OtherWork, read_counters, since
 
 _LOOK_SECONDS = 3.0
 _LOOKS = 2
 """Quiet looks in a row that count as quiet."""
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
-
-
-class BusyMachineError(RuntimeError):
-    """The machine has not become quiet in time, in one sentence."""
 
 
 def parse_limit(text: str) -> float:

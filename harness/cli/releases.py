@@ -24,7 +24,7 @@ from harness.cli.session import Session, checked
 from harness.experiment.plan import counting_modes
 from harness.experiment.result import ExperimentResult
 from harness.experiment.run import INTERRUPTED
-from harness.files import write_whole
+from harness.files import write_output
 from harness.report.header import header
 from harness.report.markdown import table_markdown
 from harness.report.messages import messages_tables
@@ -165,9 +165,9 @@ def releases(
     try:
         if markdown_path:
             parts = [INTERRUPTED] * interrupted + list(map(table_markdown, tables))
-            write_whole(Path(markdown_path), "\n\n".join(parts).encode() + b"\n")
+            write_output(markdown_path, "\n\n".join(parts).encode() + b"\n", "--markdown FILE")
         if image_path and any(cell.samples for cell in result.cells) and not interrupted:
-            write_whole(Path(image_path), releases_image(result, suffix, labels), "--image FILE")
+            write_output(image_path, releases_image(result, suffix, labels), "--image FILE")
         session.write_json(result)
     finally:
         if session.shows_tables:

@@ -20,7 +20,7 @@ from harness.claims.reproduction import (
 from harness.claims.stored import read_recorded, rule, shipped_rulings
 from harness.cli.compare import parse, run
 from harness.cli.exit_codes import ExitCode
-from harness.cli.options import wait_quiet_option
+from harness.cli.options import output_option, wait_quiet_option
 from harness.cli.session import checked
 from harness.files import write_json
 from harness.machine.describe import describe
@@ -51,14 +51,7 @@ _COMMAND = ("gcbench", "compare")
     "--fail-on", type=click.Choice(["not-held"]), help="Exit 1 if a conclusion does not hold."
 )
 @click.option("--json", "json_path", metavar="FILE|-", help="Write the answers there.")
-@click.option(
-    "--output",
-    default=Path("results/runs"),
-    show_default=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Where raw trials are kept.",
-)
+@output_option("Where raw trials are kept.")
 @click.option("--quiet", is_flag=True, help="No progress, no tables.")
 @wait_quiet_option
 @click.pass_context
@@ -73,6 +66,7 @@ def reproduce(
     output: Path,
     quiet: bool,
     wait_quiet: str,
+    anyway: bool,
 ) -> None:
     """Measure claims or stored results again, and say which of their conclusions hold here.
 
@@ -86,6 +80,7 @@ def reproduce(
         more = ["--output", str(output), *["--quiet"] * quiet]
         more += [] if rounds is None else ["--rounds", str(rounds)]
         more += ["--wait-quiet", wait_quiet] if wait_quiet else []
+        more += ["--anyway"] * anyway
         answers = _ask(ctx, questions, more, quiet)
     else:
         ledger, stored = load(), shipped_rulings().rulings
@@ -148,7 +143,11 @@ def _questions(what: str) -> list[Question]:
     if path.suffix.lower() == ".json":
         recorded = read_recorded(path)
         _check_start(recorded.command, str(path))
-        if questions := of_result(recorded.command, recorded.results):
+        try:
+            questions = of_result(recorded.command, recorded.results)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+        if questions:
             return questions
         raise ValueError(f"{path}: no comparison in it has settled anything; nothing to reproduce")
     ledger = load()
@@ -162,7 +161,11 @@ def _questions(what: str) -> list[Question]:
 
 
 def _check_start(command: str, where: str) -> None:
-    if tuple(shlex.split(command)[:2]) != _COMMAND:
+    try:
+        begins = tuple(shlex.split(command)[:2])
+    except ValueError:  # a quotation mark without another
+        begins = ()
+    if begins != _COMMAND:
         raise ValueError(
             f"{where}: its command is `{command}`; only those of gcbench compare can be run again"
         )

@@ -6,7 +6,8 @@ import click
 from rich.console import Console
 
 from harness.cli.exit_codes import ExitCode
-from harness.cli.options import axis_options, run_options, workload_options
+from harness.cli.options import anyway_option, axis_options, run_options, workload_options
+from harness.cli.progress import said_once
 from harness.cli.session import Session
 from harness.report.terminal import make_console, print_lines
 from harness.report.trial import trial_table
@@ -42,6 +43,7 @@ Examples:
     help="End after N steps.  [default: when all requests have ended]",
 )
 @run_options
+@anyway_option
 @click.pass_context
 def run(ctx: click.Context, /, mode: Mode, max_steps: int, **flags: Any) -> None:
     """Run one cell once, in a fresh interpreter, and show all that was measured.
@@ -49,8 +51,9 @@ def run(ctx: click.Context, /, mode: Mode, max_steps: int, **flags: Any) -> None
     Says nothing about noise: `gcbench compare` does.
     """
     session = Session(flags)
-    with Console(stderr=True).status("one trial", spinner="dots"):
-        outcome = session.runner.run_one(session.cell, mode, max_steps)
+    console = Console(stderr=True)
+    with console.status("one trial", spinner="dots"):
+        outcome = session.runner.run_one(session.cell, mode, max_steps, said_once(console))
     if not isinstance(outcome, TrialResult):
         Console(stderr=True).print(
             f"gcbench: no result: {outcome.reason}", markup=False, soft_wrap=True
@@ -59,6 +62,6 @@ def run(ctx: click.Context, /, mode: Mode, max_steps: int, **flags: Any) -> None
     session.write_json(outcome)
     if session.shows_tables:
         trial_table(outcome, make_console())
-        print_lines("Notes", session.notes, make_console())
+        print_lines("Notes", [*session.notes, *session.runner.lease.notes], make_console())
     if outcome.invalid:
         ctx.exit(ExitCode.NOT_MEASURED)

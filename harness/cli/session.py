@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from errno import EISDIR
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ from rich.console import Console
 from engines.nearest import nearest
 from engines.registry import ENGINES
 from harness.axes import Cell
-from harness.cli.interrupts import held_interrupts
 from harness.cli.options import take_axes, take_workloads
 from harness.cli.progress import TrialProgress
 from harness.cli.quiet import parse_limit, wait_and_say
 from harness.experiment.grid import baselines, can_pause, cross, varying
+from harness.experiment.lease import Lease
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.plan import (
     SLICE_STEPS,
@@ -33,6 +34,7 @@ from harness.experiment.rounds import Compared, Outcomes, Precision
 from harness.experiment.run import Executor, PlanRun, Runner, TriedOut
 from harness.experiment.store import INCOMPLETE, write_json
 from harness.experiment.watch import Watch
+from harness.machine.interrupts import held_interrupts
 from harness.machine.other_work import Surroundings
 from harness.metrics import METRICS
 from harness.trial.arrivals import comes_by_itself
@@ -49,13 +51,14 @@ class Session:
         self._quiet: bool = flags.pop("quiet")
         self.shows_tables = not self._quiet and self._json_path != "-"
         self._wait_seconds = parse_limit(flags.pop("wait_quiet", ""))
+        lease = Lease(flags.pop("anyway"), self._wait_seconds or inf)
         seed, output = flags.pop("seed"), flags.pop("output")
         executor = _executor(flags.pop("trial_timeout"))
         self._watch = Watch() if isinstance(executor, LocalExecutor) else None
         axes = take_axes(flags)
         workloads = take_workloads(axes, flags)
         schedules = {each.name: each.realise(seed) for each in workloads}
-        self.runner = Runner(output, schedules, executor, seed)
+        self.runner = Runner(output, schedules, executor, seed, lease)
         self.grid = cross(axes, schedules, {each.name: each.model for each in workloads})
         if is_prepared:
             for cell in self.grid.cells:

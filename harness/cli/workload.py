@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from harness.cli.options import take_workloads, workload_options
-from harness.files import write_json, write_whole, writing
+from harness.files import write_json, write_output, writing
 from harness.report.terminal import make_console, print_pairs, print_table
 from harness.report.workload import lengths_table, workload_pairs, workload_plots
 from harness.report.workload_image import image_suffix, workload_image
@@ -69,7 +69,7 @@ def show(*, name: str, seed: int, image: Path | None, json_path: str | None, **f
     chosen = _take(name, flags)
     summary = summarise(chosen, chosen.realise(seed), seed)
     if image is not None:
-        write_whole(image, workload_image(summary, suffix), "--image FILE")
+        write_output(image, workload_image(summary, suffix), "--image FILE")
     if json_path:
         write_json(json_path, summary)
     if json_path != "-":
@@ -102,6 +102,8 @@ def export(*, name: str, seed: int, path: Path, **flags: Any) -> None:
     """
     if path.suffix.lower() != ".jsonl":
         raise ValueError(f"--mooncake {path}: the name must end in .jsonl, to be read as a trace")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"--mooncake {path}: is no file; name one in a folder")
     schedule = _take(name, flags).realise(seed)
     with writing(path, "--mooncake FILE"):
         write_mooncake(schedule, path)

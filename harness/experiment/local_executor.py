@@ -11,22 +11,32 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import NamedTuple
 
 import msgspec
 
+from engines import tied_process
 from engines.registry import ENGINES
 from harness.axes import Cell
 from harness.experiment.grid import is_alone
+from harness.experiment.tail import Tail
 from harness.machine.describe import cores_usable
+from harness.machine.interrupts import held_interrupts
+from harness.machine.scratch import scratch_folder
+from harness.machine.shared_memory import freed
 from harness.trial.spec import GO, PAUSED, READY, REFUSED, Trial, TrialFailure, TrialResult
 
 _PREPARED_AT_ONCE = 4
 """Of interpreters that take no turns, so many get ready side by side at most: each holds torch and
 a heap. How many take turns the plan says."""
+
+_MOST_SAID = 256 << 20
+"""Bytes that a trial may say, its answer and its errors together; an answer is much smaller."""
+_LONGEST_LINE = 500
+_LOOK_SECONDS = 0.25
+"""How often it is looked at how much it has said."""
 
 _KEPT_VARIABLES = frozenset({"PYTHONPATH", "PYTHONHOME"})
 
@@ -44,7 +54,7 @@ class LocalExecutor(NamedTuple):
         Trials with slices take turns, so that a machine that is slow for a moment is so for all.
         """
         with ExitStack() as stack:
-            with _no_interrupt():
+            with held_interrupts():  # between its start and its registration nobody would end it
                 begun = [
                     stack.enter_context(TrialProcess(trial, self.timeout_seconds))
                     for trial in trials
@@ -76,18 +86,8 @@ def _take_turns(begun: Sequence["TrialProcess"]) -> None:
         under_way = [process for process in under_way if process.run_slice()]
 
 
-@contextmanager
-def _no_interrupt() -> Iterator[None]:
-    """Put Ctrl-C off: between a process's start and its registration nobody would end it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 class TrialProcess:
-    """A trial's interpreter and its process group."""
+    """A trial's interpreter, its process group and its temporary folder."""
 
     def __init__(self, trial: Trial, timeout_seconds: float) -> None:
         self._trial = trial
@@ -95,9 +95,9 @@ class TrialProcess:
         self._failure: TrialFailure | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._is_told = False
-        self._heard = b""
-        # A file, not a pipe: nobody reads along while the trial gets ready, and a pipe fills up.
-        self._stderr = TemporaryFile()  # noqa: SIM115  # closed by __exit__
+        self._is_over = False
+        self._heard = bytearray()
+        self._things = ExitStack()
 
     def __enter__(self) -> "TrialProcess":
         cell = self._trial.cell
@@ -107,32 +107,31 @@ class TrialProcess:
             self._fail("refused", str(error))
             return self
         command = [interpreter, "-P", "-m", "harness", "trial"]
+        # What a trial leaves in its temporary folder goes with it, however it ends.
+        folder = self._things.enter_context(scratch_folder())
         try:
-            self._process = subprocess.Popen(
+            self._process = tied_process.start(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self._stderr,
+                stderr=subprocess.PIPE,
                 bufsize=0,
-                env=_environment(self._trial) | environment,
+                env=_environment(self._trial, folder) | environment,
                 start_new_session=True,
             )
         except OSError as error:
             self._fail("crashed", f"{command[0]} could not be started: {error.strerror}")
             return self
         assert self._process.stdin is not None
+        assert self._process.stderr is not None
+        self._errors = Tail(self._process.stderr)
         with suppress(BrokenPipeError):  # it has ended already: `measure` sees why
             self._process.stdin.write(msgspec.json.encode(self._trial) + b"\n")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stderr.close()
-        if self._process is None:
-            return
-        self._kill()
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream is not None
-            stream.close()
+        self._end()
+        self._things.close()
 
     @property
     def pid(self) -> int:
@@ -141,11 +140,17 @@ class TrialProcess:
             raise ProcessLookupError("the trial's interpreter was not started")
         return self._process.pid
 
-    def _kill(self) -> None:
-        assert self._process is not None
-        with suppress(ProcessLookupError):
+    def _end(self) -> None:
+        """Kill what lives of the group; only then may the system give its number to another."""
+        if self._process is None or self._is_over:
+            return
+        self._is_over = True
+        with freed(self._process.pid), suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            stream.close()
 
     def wait_until_ready(self) -> None:
         """Return when the trial says that it is, or has failed."""
@@ -153,7 +158,7 @@ class TrialProcess:
 
     def pin(self, core: int | None) -> None:
         """Keep its main thread on a core, where there is one to keep it on."""
-        if core is not None and self._process is not None and self._process.poll() is None:
+        if core is not None and self._process is not None and not self._is_over:
             with suppress(ProcessLookupError):
                 os.sched_setaffinity(self._process.pid, {core})
 
@@ -167,21 +172,45 @@ class TrialProcess:
         """Wait until the process says a word; False where it ends before."""
         if self._failure or self._process is None:
             return False
+        heard = self._listen(word, time.monotonic() + self._timeout_seconds)
+        if heard:
+            self._heard.clear()  # a start-up file may have had its say before
+        return heard
+
+    def _listen(self, word: bytes, deadline: float) -> bool:
+        """Read until it says the word; False where it ends before, is too slow or says too much."""
+        assert self._process is not None
         assert self._process.stdout is not None
-        deadline = time.monotonic() + self._timeout_seconds
-        self._heard = b""
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
-            while not self._heard.endswith(word):  # a start-up file may have its say before
-                if not selector.select(deadline - time.monotonic()):
-                    self._time_out()
+            while not word or not self._heard.endswith(word):
+                if self._is_too_much(deadline):
                     return False
+                if not selector.select(_LOOK_SECONDS):
+                    # What it has started may hold the pipe open. Between two looks, which can
+                    # be any time where this process is stopped, it may have answered and ended.
+                    if self._has_ended() and not selector.select(0):
+                        return False
+                    continue
                 heard = os.read(self._process.stdout.fileno(), 1 << 16)
                 if not heard:
                     return False  # it has ended: `measure` sees how
                 self._heard += heard
-        self._heard = b""
         return True
+
+    def _is_too_much(self, deadline: float) -> bool:
+        """End it where it takes too long or says too much: the next one is to measure alone."""
+        if time.monotonic() > deadline:
+            why = (
+                f"no answer within {self._timeout_seconds:g} s; raise --trial-timeout or ask for "
+                "less"
+            )
+            self._end()
+            self._fail("timed_out", why)
+        elif len(self._heard) + self._errors.num_bytes > _MOST_SAID:
+            self._end()
+            self._fail("crashed", f"it said more than {_MOST_SAID >> 20} MiB")
+        return self._failure is not None
 
     def go(self) -> None:
         """Let it run."""
@@ -192,23 +221,36 @@ class TrialProcess:
             self._is_told = True
 
     def measure(self) -> TrialResult | TrialFailure:
-        """Let it run to its end; what came of it."""
+        """Let it run to its end; what came of it. Nothing of it runs afterwards."""
         self.go()
         if self._failure is None and self._process is not None:
-            try:
-                out, _ = self._process.communicate(timeout=self._timeout_seconds)
-            except subprocess.TimeoutExpired:
-                self._time_out()
-            else:
-                self._stderr.seek(0)
-                return self._read(self._heard + out, self._stderr.read().decode(errors="replace"))
-        assert self._failure is not None
-        return self._failure
+            deadline = time.monotonic() + self._timeout_seconds
+            self._listen(b"", deadline)
+            if self._failure is None:
+                self._await_end(deadline)
+        if self._failure is not None:
+            return self._failure
+        return self._read(bytes(self._heard), self._errors.text())
+
+    def _has_ended(self) -> bool:
+        """Whether it has; its status is left to be asked for until its group is gone."""
+        how = os.WEXITED | os.WNOWAIT | os.WNOHANG
+        return os.waitid(os.P_PID, self.pid, how) is not None
+
+    def _await_end(self, deadline: float) -> None:
+        delay = 0.0005
+        while not self._has_ended():
+            if self._is_too_much(deadline):
+                return
+            time.sleep(delay)
+            delay = min(2 * delay, 0.05)
+        self._end()
 
     def _read(self, out: bytes, err: str) -> TrialResult | TrialFailure:
         assert self._process is not None
         status = self._process.returncode
-        last_line = err.strip().splitlines()[-1].strip() if err.strip() else "it said nothing"
+        last_line = err.strip().splitlines()[-1].strip()[:_LONGEST_LINE] if err.strip() else ""
+        last_line = last_line or "it said nothing"
         if status == REFUSED:
             return self._fail("refused", last_line)
         if status < 0:
@@ -224,13 +266,6 @@ class TrialProcess:
             python = self._trial.cell.python
             hint = f"; is {python} a Python that has what gcbench needs?" if python else ""
             return self._fail("crashed", f"its answer cannot be read: {error}{hint}")
-
-    def _time_out(self) -> None:
-        self._kill()  # now: the next trial is to measure alone
-        self._fail(
-            "timed_out",
-            f"no answer within {self._timeout_seconds:g} s; raise --trial-timeout or ask for less",
-        )
 
     def _fail(self, kind: str, reason: str) -> TrialFailure:
         trial = self._trial
@@ -256,7 +291,7 @@ def _last_exception(err: str, last_line: str) -> str:
     return raised if exception == last_line else f"{raised}; {last_line}"
 
 
-def _environment(trial: Trial) -> dict[str, str]:
+def _environment(trial: Trial, temporary: Path) -> dict[str, str]:
     """One thread for the numeric libraries, a known hash seed, no switch of the user's shell."""
     kept = {
         name: value
@@ -265,4 +300,4 @@ def _environment(trial: Trial) -> dict[str, str]:
     }
     hash_seed = trial.seed % 2**32 if trial.mode == "timing" else 0
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    return kept | threads | {"PYTHONHASHSEED": str(hash_seed)}
+    return kept | threads | {"PYTHONHASHSEED": str(hash_seed), "TMPDIR": str(temporary)}

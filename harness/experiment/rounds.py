@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -41,7 +42,8 @@ _GIVE_UP_AFTER = 2
 class Rounds:
     """One experiment under way, ``batch`` trials prepared at a time, ``outcomes`` there already.
 
-    ``on_trial(turn, outcome)`` is told of each new one.
+    ``on_trial(turn, outcome)`` is told of each new one. ``alone`` is entered while trials are
+    timed.
     """
 
     plan: Plan
@@ -49,6 +51,7 @@ class Rounds:
     measure: Measure
     on_trial: Callable[[Turn, Outcome], None]
     batch: int = 2
+    alone: Callable[[], AbstractContextManager[None]] = nullcontext
     outcomes: Outcomes = field(default_factory=dict)
     repeated: int = 0
     _failures: Counter[Cell] = field(default_factory=Counter)
@@ -56,17 +59,27 @@ class Rounds:
     def run(self, summarise: Callable[[Outcomes], Compared], precise: "Precision") -> None:
         """Run what is not stored yet. KeyboardInterrupt leaves all finished trials stored."""
         counting = [turn for turn in exact_turns(self.plan) if self._is_due(turn)]
-        if not counting and not self._is_complete():
-            # The first trial after idle is slow (45 % here), whichever cell it is: not kept.
-            # Trials that count, where there are some, wake the machine as well.
-            first = self._trial(next(timing_round(self.plan, 1)))
-            list(self.measure([msgspec.structs.replace(first, rows_path="")]))
         self._take(counting)
+        if not precise.half_width and not self._is_any_due():
+            return
+        with self.alone():
+            if not counting and not self._is_complete():
+                # The first trial after idle is slow (45 % here), whichever cell it is: not kept.
+                # Trials that count, where there are some, wake the machine as well.
+                first = self._trial(next(timing_round(self.plan, 1)))
+                list(self.measure([msgspec.structs.replace(first, rows_path="")]))
+            self._time(summarise, precise)
+
+    def _time(self, summarise: Callable[[Outcomes], Compared], precise: "Precision") -> None:
         number = 0
         while number < self.plan.rounds or precise.wants_more(lambda: summarise(self.outcomes)):
             number += 1
             if not self._take(timing_round(self.plan, number)) and number > self.plan.rounds:
                 return
+
+    def _is_any_due(self) -> bool:
+        rounds = range(1, self.plan.rounds + 1)
+        return any(self._is_due(turn) for each in rounds for turn in timing_round(self.plan, each))
 
     def _is_complete(self) -> bool:
         last = timing_round(self.plan, self.plan.rounds)

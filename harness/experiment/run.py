@@ -5,17 +5,17 @@ wants to see how far it is hands in a `Progress`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import NamedTuple, Protocol
 
 import msgspec
 
 from harness.axes import Cell
+from harness.experiment.lease import Lease
 from harness.experiment.plan import Plan, Turn
 from harness.experiment.result import ExperimentResult, ReplayedWorkload
 from harness.experiment.rounds import Compared, Outcome, Outcomes, Precision, Rounds
@@ -24,6 +24,7 @@ from harness.experiment.store import RunStore, StoreError, new_name, trial_key
 from harness.experiment.summarise import summarise
 from harness.machine.describe import Machine, describe
 from harness.machine.other_work import Surroundings
+from harness.machine.scratch import scratch_folder
 from harness.trial.spec import Mode, Trial, TrialFailure, TrialResult
 from workloads.schedule import Schedule
 
@@ -52,6 +53,10 @@ class Progress(Protocol):
 
     def on_trial(self, turn: Turn, outcome: Outcome) -> None:
         """A trial has ended."""
+        ...
+
+    def wait_for(self, owner: str) -> None:
+        """Another process measures on this machine; told again and again until it has ended."""
         ...
 
 
@@ -83,6 +88,9 @@ class _Unwatched:
     def on_trial(self, turn: Turn, outcome: Outcome) -> None:
         pass
 
+    def wait_for(self, owner: str) -> None:
+        pass
+
 
 @dataclass(frozen=True, slots=True)
 class Runner:
@@ -92,6 +100,7 @@ class Runner:
     schedules: Mapping[str, Schedule]
     executor: Executor
     seed: int = 0
+    lease: Lease = field(default_factory=Lease)
 
     @property
     def schedule_hashes(self) -> dict[str, str]:
@@ -136,10 +145,10 @@ class Runner:
             self.executor.run,
             progress.on_trial,
             batch=self.executor.batch_size(plan.cells),
+            alone=partial(self.lease.hold, progress.wait_for),
         )
         is_interrupted, began = True, monotonic()
-        with suppress(KeyboardInterrupt):
-            store.create()
+        with suppress(KeyboardInterrupt), store.writer():
             if store.adopt_plan(plan):
                 rounds.outcomes |= store.load_trials()
                 self._keep_schedules(store)
@@ -156,6 +165,7 @@ class Runner:
         notes = list(store.warnings)
         if rounds.repeated:
             notes.append(f"{rounds.repeated} trials were repeated: the machine was too busy.")
+        notes += self.lease.notes
         seconds = monotonic() - began
         return PlanRun(plan, rounds.outcomes, notes, store, is_interrupted, seconds)
 
@@ -185,27 +195,28 @@ class Runner:
         ran.store.save_experiment(result)
         return result
 
-    def run_one(self, cell: Cell, mode: Mode, max_steps: int = 0) -> Outcome:
-        """One trial by itself, kept like any other."""
+    def run_one(
+        self, cell: Cell, mode: Mode, max_steps: int, says: Callable[[str], None]
+    ) -> Outcome:
+        """One trial by itself, kept like any other; ``says``: see `Lease.hold`."""
         store = RunStore(self.output, self.new_name(f"run-{cell.workload}"))
-        store.create()
-        self._keep_schedules(store)
         key = trial_key(1, 0, cell, mode)
         rows = str(store.rows_path(key)) if mode == "timing" else ""
         path = store.schedule_path(self.schedules[cell.workload].sha256)
-        (outcome,) = self.executor.run([self._trial(cell, path, mode, max_steps, rows)])
-        store.keep_rows(key)
-        store.save_trial(key, outcome)
+        alone = self.lease.hold(says) if mode == "timing" else nullcontext()
+        with store.writer(), alone:
+            self._keep_schedules(store)
+            (outcome,) = self.executor.run([self._trial(cell, path, mode, max_steps, rows)])
+            store.keep_rows(key)
+            store.save_trial(key, outcome)
         return outcome
 
     def try_out(self, cells: Sequence[Cell]) -> TriedOut:
         """Run a few steps of each cell and keep nothing, to see which cannot be run at all."""
         failures: list[TrialFailure] = []
         size = self.executor.batch_size(cells)
-        with TemporaryDirectory(prefix="gcbench-") as scratch:
-            paths = {
-                name: Path(scratch) / f"{of.sha256}.npz" for name, of in self.schedules.items()
-            }
+        with scratch_folder() as scratch:
+            paths = {name: scratch / f"{of.sha256}.npz" for name, of in self.schedules.items()}
             for name, path in paths.items():
                 self.schedules[name].save(path)
             trials = [

@@ -11,12 +11,16 @@ results/runs/<experiment>/plan.json             what was asked for, and its hash
 """
 
 import re
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
+from zipfile import BadZipFile
 
 import msgspec
 import numpy as np
@@ -36,7 +40,9 @@ from harness.files import (
     write_whole,
     writing,
 )
+from harness.machine.held import HeldError, held
 from harness.trial.spec import RESULT_SCHEMA, Mode, TrialFailure, TrialResult
+from workloads.whole_file import TEMPORARY
 
 __all__ = [
     "INCOMPLETE",
@@ -122,6 +128,26 @@ class RunStore:
             with TemporaryFile(dir=self.folder):
                 pass
 
+    @contextmanager
+    def writer(self) -> Iterator[None]:
+        """Make the folder, if it is not there, and be the only one that writes to it.
+
+        Raises StoreError where it cannot be written, or another process writes to it.
+        """
+        self.create()
+        with ExitStack() as stack:
+            with writing(self.folder):
+                try:
+                    stack.enter_context(held(self.folder / "writer.lock"))
+                except HeldError as error:
+                    raise StoreError(
+                        f"{self.folder} is being written by {error.owner}; let it end, or begin a "
+                        "new experiment"
+                    ) from None
+                for unfinished in self.folder.rglob(f"*{TEMPORARY}"):
+                    unfinished.unlink()  # of a writer that was killed
+            yield
+
     def adopt_plan(self, plan: Any) -> bool:
         """Store what the experiment is to do; True where it was begun before and is resumed.
 
@@ -171,13 +197,20 @@ class RunStore:
         if not left.exists():
             return
         tables: dict[str, dict[str, NDArray[Any]]] = {}
-        with np.load(left) as columns:
-            for name in columns.files:
-                table, column = name.split(".")
-                tables.setdefault(table, {})[column] = columns[name]
-        for table, rows in tables.items():
-            write_rows(left.with_name(f"{key}-{table}.parquet"), rows)
-        left.unlink()
+        try:
+            with left.open("rb") as file, np.load(file) as columns:
+                for name in columns.files:
+                    table, column = name.split(".")
+                    tables.setdefault(table, {})[column] = columns[name]
+            for table, rows in tables.items():
+                write_rows(left.with_name(f"{key}-{table}.parquet"), rows)
+        except (OSError, ValueError, EOFError, BadZipFile, zlib.error) as error:
+            # Anybody's disk may have damaged them. The trial's metrics are not made of them.
+            self.warnings.append(
+                f"rows of {key} cannot be read: {error}; set aside as {set_aside(left).name}"
+            )
+        else:
+            left.unlink()
 
     def save_trial(self, key: TrialKey, outcome: TrialResult | TrialFailure) -> None:
         """Keep a trial's outcome; an earlier outcome of the same key is replaced."""

@@ -12,8 +12,11 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
+
+from harness.files import StoreError
+from harness.machine.scratch import scratch_folder
+from workloads.regular_file import read_regular
 
 # Within a git hook these point at the hook's repository, whatever -C says.
 _OTHER_REPOSITORY = frozenset(
@@ -108,11 +111,13 @@ def _harmless(repository: _Repository) -> Iterator[dict[str, str]]:
     # A split index would be written into the repository, even one of the caller's own.
     lines = map(_line, [*kept, "core.splitindex\nfalse"])
     try:
-        with TemporaryDirectory(prefix="gcbench-git-") as shown:
-            Path(shown, "config").write_bytes("".join(lines).encode(errors="surrogateescape"))
+        with scratch_folder() as shown:
+            (shown / "config").write_bytes("".join(lines).encode(errors="surrogateescape"))
             for name in _SHARED:
-                Path(shown, name).symlink_to(_common(repository.folder) / name)
-            yield reading | {"GIT_DIR": str(repository.folder), "GIT_COMMON_DIR": shown}
+                (shown / name).symlink_to(_common(repository.folder) / name)
+            yield reading | {"GIT_DIR": str(repository.folder), "GIT_COMMON_DIR": str(shown)}
+    except StoreError as error:
+        raise GitError(f"git cannot be run here: {error}") from None
     except OSError as error:
         raise GitError(f"git cannot be run here: {error.strerror}") from None
 
@@ -120,7 +125,7 @@ def _harmless(repository: _Repository) -> Iterator[dict[str, str]]:
 def _common(folder: Path) -> Path:
     """What all work trees of a repository share, from the folder of one."""
     named = folder / "commondir"
-    return folder / os.fsdecode(named.read_bytes()).rstrip("\n") if named.exists() else folder
+    return folder / os.fsdecode(read_regular(named)).rstrip("\n") if named.exists() else folder
 
 
 def _line(setting: str) -> str:

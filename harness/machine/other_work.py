@@ -17,6 +17,10 @@ WAITED_SHARE = 0.02
 """The same for the time in which a trial was ready and another had its core; assumed."""
 
 
+class BusyMachineError(RuntimeError):
+    """The machine has not become quiet in time, in one sentence."""
+
+
 class Counters(NamedTuple):
     """Seconds so far: on the clock, of usable cores at work, stolen from them, and our own."""
 

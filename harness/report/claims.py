@@ -38,7 +38,9 @@ def _answers_table(answers: Sequence[Answer]) -> PlainTable:
     number = Counter(_here(answer) for answer in answers)
     title = ", ".join(f"{many} {here.split(' ', 1)[1]}" for here, many in number.most_common())
     rows = [_row(answer, has_published) for answer in answers]
-    return PlainTable(f"Reproduced: {title}", columns, [rows], "in brackets the 95 % interval")
+    has_interval = any("(" in figure for row in rows for figure in row[1:])
+    caption = "in brackets the 95 % interval" if has_interval else ""
+    return PlainTable(f"Reproduced: {title}", columns, [rows], caption)
 
 
 def _row(answer: Answer, has_published: bool) -> Row:

@@ -39,8 +39,8 @@ def conclude(result: ExperimentResult) -> list[str]:
         )
     if result.cells and max(map(_full_passes, result.cells)) < FULL_PASSES_FOR_A_CLAIM:
         sentences.append(
-            f"No cell saw {FULL_PASSES_FOR_A_CLAIM} full passes of the collector: "
-            "nothing can be said about them from this run."
+            f"No cell had {FULL_PASSES_FOR_A_CLAIM} full passes of the collector, so this run says "
+            "nothing about full passes."
         )
     return sentences
 

@@ -11,6 +11,7 @@ from harness import format as fmt
 from harness.machine.doctor.finding import Finding
 from harness.machine.other_work import Surroundings
 from harness.report.power import detects, surroundings_words
+from harness.report.safe_text import safe_text
 from harness.report.table import PlainTable
 from harness.report.terminal import WIDTH, print_table
 from harness.statistics.noise_floor import NoiseFloor
@@ -24,10 +25,10 @@ def doctor_table(findings: Iterable[Finding], console: Console) -> None:
     findings = list(findings)
     for finding in findings:
         sign, style = _SIGNS[finding.level]
-        words = Text(finding.detail)
+        words = safe_text(finding.detail)
         if finding.advice:
             words.append(f"\n→ {finding.advice}", style="bold")
-        grid.add_row(Text(sign, style=style), Text(finding.what), words)
+        grid.add_row(Text(sign, style=style), safe_text(finding.what), words)
     console.print(grid, width=min(console.width, WIDTH))
     levels = [finding.level for finding in findings]
     console.print(Text(f"{levels.count('bad')} bad, {levels.count('warn')} to watch"))
@@ -78,5 +79,5 @@ def list_table(rows: Iterable[tuple[str, str, str]], console: Console) -> None:
     for kind, entries in kinds.items():
         grid.add_row(Text(kind, style="bold"))
         for name, words in entries:
-            grid.add_row(Text(f"  {name}"), Text(words))
+            grid.add_row(safe_text(f"  {name}"), safe_text(words))
     console.print(grid, width=min(console.width, WIDTH))

@@ -48,7 +48,7 @@ def settles_nothing(result: ExperimentResult) -> str:
     comparisons = (
         "the only comparison is" if len(verdicts) == 1 else f"all {len(verdicts)} comparisons are"
     )
-    why = [f"this run settles nothing: {comparisons} inconclusive"]
+    why = [f"this run settles nothing about times: {comparisons} inconclusive"]
     if few:
         why.append(f"a verdict takes {MIN_ROUNDS} rounds")
     spread = _spread(result.cells, result.decide)

@@ -6,12 +6,12 @@ from typing import IO
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from harness.experiment.result import ExperimentResult
 from harness.report.bars import bars_table
 from harness.report.header import header
 from harness.report.messages import messages_tables
+from harness.report.safe_text import safe_text
 from harness.report.summary import (
     VERDICTS,
     apart_tables,
@@ -74,26 +74,26 @@ def print_table(table: PlainTable, console: Console, left: int = 1) -> None:
                   show_header=any(table.columns), header_style="")  # fmt: skip
     for number, column in enumerate(table.columns):
         shown.add_column(
-            Text(column), justify="left" if number < left else "right",
+            safe_text(column), justify="left" if number < left else "right",
             no_wrap=number > 0, overflow="fold", vertical="bottom" if number else "top",
         )  # fmt: skip
     for group in table.groups:
         for row in group:
-            shown.add_row(*(Text(text, style=_STYLES.get(text, "")) for text in row))
+            shown.add_row(*(safe_text(text, style=_STYLES.get(text, "")) for text in row))
         shown.add_section()
     width = min(console.width, WIDTH)
     console.print()
-    console.print(Text(table.title, style="bold"), width=width)
+    console.print(safe_text(table.title, style="bold"), width=width)
     console.print(shown, width=width)
     if table.caption:
-        console.print(Text(table.caption, style="italic"), width=width)
+        console.print(safe_text(table.caption, style="italic"), width=width)
 
 
 def print_pairs(pairs: Sequence[tuple[str, str]], console: Console) -> None:
     """Print labels and what belongs to them, the words wrapped beside their label."""
     grid = Table.grid(padding=(0, 2))
     for label, words in pairs:
-        grid.add_row(Text(label, style="bold"), Text(words, overflow="fold"))
+        grid.add_row(safe_text(label, style="bold"), safe_text(words, overflow="fold"))
     console.print(grid, width=min(console.width, WIDTH))
 
 
@@ -103,8 +103,8 @@ def print_lines(title: str, lines: Sequence[str], console: Console, style: str =
         return
     console.print()
     if title:
-        console.print(Text(title, style="bold"))
+        console.print(safe_text(title, style="bold"))
     grid = Table.grid(padding=(0, 1))
     for line in lines:
-        grid.add_row(Text("-"), Text(line, style=style, overflow="fold"))
+        grid.add_row(safe_text("-"), safe_text(line, style=style, overflow="fold"))
     console.print(grid, width=min(console.width, WIDTH))

@@ -24,7 +24,6 @@ from engines.protocol import (
     WatchedEngine,
 )
 from engines.registry import ENGINES
-from gcbench.die_with_parent import die_with_parent
 from harness.axes import Cell
 from harness.collector import heap, window
 from harness.collector.on_wait import busy_hook
@@ -47,6 +46,7 @@ from harness.trial.sender import Sender
 from harness.trial.spec import PAUSED, READY, REFUSED, Trial, TrialResult
 from harness.trial.watch import Watch
 from workloads.schedule import Schedule
+from workloads.whole_file import replacing
 
 
 def prepare(process: EngineProcess, heap_objects: int, seed: int) -> None:
@@ -256,8 +256,8 @@ def _write_rows(path: str, seen: Observation) -> None:
     columns = {
         f"{table}.{name}": column for table, rows in tables.items() for name, column in rows.items()
     }
-    with writing(Path(path)):
-        np.savez(path, **columns)
+    with writing(Path(path)), replacing(Path(path)) as temporary, temporary.open("wb") as file:
+        np.savez(file, **columns)
 
 
 def _joined(events: list[Events]) -> dict[str, Any]:
@@ -271,14 +271,14 @@ def _joined(events: list[Events]) -> dict[str, Any]:
 
 def main() -> int:
     """Read a `Trial` from standard input, get ready, wait to be told, answer a `TrialResult`."""
-    die_with_parent()
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not end up in the JSON
 
     def say_and_wait(word: bytes) -> None:
         answer.write(word)
         answer.flush()
-        sys.stdin.buffer.readline()
+        if not sys.stdin.buffer.readline():  # nobody is there any more to whom it could matter
+            sys.exit(REFUSED)
 
     try:
         trial = msgspec.json.decode(sys.stdin.buffer.readline(), type=Trial)

@@ -11,12 +11,10 @@ import sys
 from contextlib import suppress
 
 from engines.deadline import tighten_timer, wait_until
-from gcbench.die_with_parent import die_with_parent
 
 
 def main() -> None:
     """Fill the first half of the memory by what the second half asks."""
-    die_with_parent()
     tighten_timer()
     _go_first()
     gc.disable()

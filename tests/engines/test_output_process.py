@@ -218,6 +218,18 @@ def test_one_that_is_killed_or_stopped_ends_the_run_in_a_sentence(engine, number
 
 
 @pytest.mark.parametrize("mode", ["process"])
+def test_what_is_sent_to_one_that_is_known_to_be_gone_waits_for_no_other(engine):
+    add(engine, 3)
+    engine.step()
+    num_open = psutil.Process().num_fds()
+    output_process(engine).kill()
+    while psutil.Process().num_fds() > num_open - 2:  # ZeroMQ closes both ways when it hears of it
+        pass
+    with pytest.raises(EngineDeadError, match="was killed by SIGKILL"):
+        finish(engine)
+
+
+@pytest.mark.parametrize("mode", ["process"])
 def test_one_that_dies_of_a_call_is_named(engine):
     with pytest.raises(EngineDeadError, match=r"output process .* was killed by SIGKILL"):
         engine.collective_rpc(rpc_calls.die, "output")

@@ -4,6 +4,7 @@ import os
 import resource
 import select
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -117,7 +118,8 @@ def test_spinning_is_counted_and_bounded():
         assert reader.spin(lambda: False)
 
 
-def test_no_room_for_the_memory_is_said_in_a_sentence():
+def test_no_room_for_the_memory_is_said_in_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, hard))
     try:
@@ -125,6 +127,7 @@ def test_no_room_for_the_memory_is_said_in_a_sentence():
             Engine(null_config(worker="process", wire="shared-memory"))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope="module")

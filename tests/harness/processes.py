@@ -1,8 +1,14 @@
 """Processes that tests start: how they are to begin, and whether they have ended."""
 
 import signal
+from contextlib import suppress
+from pathlib import Path
 
 import psutil
+
+from harness.machine.interrupts import INTERRUPTS
+
+_SHARED_MEMORY = Path("/dev/shm")
 
 
 def is_alive(process: psutil.Process) -> bool:
@@ -13,6 +19,21 @@ def is_alive(process: psutil.Process) -> bool:
         return False
 
 
-HEARS_CTRL_C = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
-"""For `Popen`: a test run that a script has put in the background has Ctrl-C ignored, and hands
-that down."""
+def unused_segments() -> set[Path]:
+    """Shared memory that has a name and that no process has mapped."""
+    found = set(_SHARED_MEMORY.iterdir()) if _SHARED_MEMORY.is_dir() else set()
+    for maps in Path("/proc").glob("[0-9]*/maps") if found else ():
+        with suppress(OSError):
+            mapped = maps.read_text(errors="replace")
+            found = {path for path in found if str(path) not in mapped}
+    return found
+
+
+def _hear() -> None:
+    for number in INTERRUPTS:
+        signal.signal(number, signal.SIG_DFL)
+
+
+HEARS_CTRL_C = {"preexec_fn": _hear}
+"""For `Popen`: a test run that a script has put in the background has Ctrl-C ignored, one under
+nohup SIGHUP, and both hand that down."""

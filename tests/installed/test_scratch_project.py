@@ -60,7 +60,7 @@ WAYS = {
 }
 
 
-@pytest.fixture(scope="module", params=["wheel", "editable"])
+@pytest.fixture(scope="module", params=["wheel", pytest.param("editable", marks=pytest.mark.slow)])
 def environment(request, clone, wheel, tmp_path_factory) -> Environment:
     """Pytest and gcbench, by a wheel or editable, and nothing else."""
     made = make_environment(tmp_path_factory.mktemp("environment") / "env")

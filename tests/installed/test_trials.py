@@ -54,6 +54,7 @@ def test_arrivals_come_from_a_process_of_the_wheel_too(installed, tmp_path):
     assert json.loads(done.stdout)["code_root"] == str(packages(installed))
 
 
+@pytest.mark.slow
 def test_an_interpreter_without_gcbench_finds_all_of_it_by_one_folder(wheel, tmp_path):
     """As vLLM's environments, which have only a path: gcbench is inside the folder too."""
     installed = make_environment(tmp_path / "installed")

@@ -1,25 +1,26 @@
 """Output processing in a process of its own, over ZeroMQ, as vLLM's front end: the engine's end."""
 
+import os
 import pickle
 import shutil
-import signal
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 from weakref import finalize
 
 import msgspec
-import psutil
 import zmq
 
+from engines import tied_process
 from engines.builtin.delivery.stage import Processed, StepTokens
 from engines.builtin.output_processing import messages
 from engines.builtin.output_processing.late import Beside
 from engines.builtin.request_table import Request
+from engines.private_folder import private_folder
+from engines.process_faults import has_ended, refuse_stopped
 from engines.protocol import EngineConfig, EngineDeadError, Setting
 
 _LOOP = "engines.builtin.output_processing.process_loop"
@@ -38,15 +39,15 @@ class OutputProcess(Beside):
 
     def __init__(self, config: EngineConfig) -> None:
         super().__init__()
-        self._folder = Path(mkdtemp(prefix="gcbench-output-"))
+        self._folder = Path(private_folder("output"))
         self._context = zmq.Context()
         self._to_process = self._socket(zmq.PUSH, "steps")
         self._from_process = self._socket(zmq.PULL, "outputs")
         self._done: deque[messages.Done] = deque()
         self._given: deque[StepTokens] = deque()
         self.wire_bytes = 0
-        command = [sys.executable, "-P", "-m", _LOOP, str(self._folder)]
-        self._process = subprocess.Popen(command)
+        command = [sys.executable, "-P", "-m", _LOOP, str(self._folder), str(os.getpid())]
+        self._process = tied_process.start(command)
         self._end = finalize(self, _end, self._process, self._context, self._folder)
         try:
             self._send(messages.Call(pickle.dumps(config)))
@@ -103,7 +104,21 @@ class OutputProcess(Beside):
     def _send(self, message: messages.Message) -> None:
         data = messages.encode(message)
         self.wire_bytes += len(data)
-        self._to_process.send(data)
+        while True:
+            try:
+                self._to_process.send(data, zmq.NOBLOCK)
+            except zmq.Again:  # nobody is there yet, or any more: ZeroMQ would wait for the next
+                self._await_reader()
+            else:
+                return
+
+    def _await_reader(self) -> None:
+        timeout = _LOOK_EVERY_MS / 1000
+        readable, writable, _ = zmq.select([self._from_process], [self._to_process], [], timeout)
+        if readable:  # what it had to say before it went
+            self._receive()
+        elif not writable:
+            self._look()
 
     def _answer(self) -> Any:
         while (data := self._receive()) is None:
@@ -137,15 +152,9 @@ class OutputProcess(Beside):
         process = self._process
         code = process.poll()
         if code is not None and not self._from_process.poll(0):
-            how = (
-                f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-            )
-            raise EngineDeadError(f"the output process (pid {process.pid}) {how}")
-        if code is None and psutil.Process(process.pid).status() == psutil.STATUS_STOPPED:
-            raise EngineDeadError(
-                f"the output process (pid {process.pid}) is stopped; whoever sent it SIGSTOP must "
-                "not while it is measured"
-            )
+            raise has_ended("output", process.pid, code)
+        if code is None:
+            refuse_stopped("output", process.pid)
 
 
 def _end(

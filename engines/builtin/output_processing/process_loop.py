@@ -13,7 +13,6 @@ from engines.builtin.delivery.choice import load_delivery
 from engines.builtin.delivery.outputs import RequestOutput
 from engines.builtin.output_processing import messages
 from engines.builtin.output_processing.late import LateProcessor
-from engines.die_with_parent import die_with_parent
 from engines.protocol import EngineConfig
 
 
@@ -58,9 +57,10 @@ class OutputLoop:
         return messages.Done.of(processed)
 
 
-def main(folder: str) -> None:
+def main(folder: str, parent: int) -> None:
     """Serve until killed, or until the process that started this one is gone."""
-    die_with_parent()
+    if os.getppid() != parent:  # it ended before it could tie this process to itself
+        return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     context = zmq.Context()
     steps, outputs = context.socket(zmq.PULL), context.socket(zmq.PUSH)
@@ -92,6 +92,6 @@ def main(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))
     sys.stdout.flush()
     os._exit(0)

@@ -1,4 +1,4 @@
-"""Pickle, protocol 5: what vLLM's executor puts in its shared-memory ring."""
+"""Only what is new in a step, pickled with protocol 5, as vLLM's executor encodes its messages."""
 
 import pickle
 

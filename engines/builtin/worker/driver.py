@@ -5,16 +5,17 @@ to compute is broadcast to them, and no tokens cross.
 from collections.abc import Callable
 from typing import Any
 
+from engines.builtin.transport import Plan
 from engines.builtin.wire.choice import contradiction as wire_contradiction
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput, device_calls
+from engines.builtin.worker.behind_wire import BehindWire
 from engines.builtin.worker.in_process import InProcessWorker
 from engines.builtin.worker.join import ranks_of
-from engines.builtin.worker.ranks import Ranks
 from engines.protocol import EngineConfig
 
 
-class DriverWorker:
-    """Raises EngineDeadError from any call once a process is gone."""
+class DriverWorker(BehindWire):
+    """The ranks behind the wire answer nothing."""
 
     @staticmethod
     def contradiction(config: EngineConfig) -> str:
@@ -27,31 +28,14 @@ class DriverWorker:
         )
 
     def __init__(self, config: EngineConfig) -> None:
-        self._ranks = Ranks(config, range(1, config.tensor_parallel_size))
-        try:
-            self._ranks.start()
-            self._own = InProcessWorker(config, ranks_of(self._ranks.plan, 0))
-            self._ranks.meet()
-        except BaseException:
-            self._ranks.shutdown()
-            raise
+        super().__init__(config, range(1, config.tensor_parallel_size))
 
-    @property
-    def wire_bytes(self) -> int:
-        """Bytes both ways, headers included."""
-        return self._ranks.num_bytes
+    def _join(self, plan: Plan) -> None:
+        self._own = InProcessWorker(plan.config, ranks_of(plan, 0))
 
     def wire_seconds(self) -> dict[str, float]:
         """Of steps: there are no tokens to decode."""
         return self._ranks.wire_seconds(0)
-
-    def show_messages(self, to: Callable[[str, bytes], object] | None) -> None:
-        """What the other ranks are sent; they answer nothing."""
-        self._ranks.on_message = to
-
-    def message_fields(self, direction: str, message: bytes) -> dict[str, int]:
-        """As the wire says."""
-        return self._ranks.message_fields(direction, message)
 
     def num_kv_tokens(self) -> int:
         """What the rank with the least room says."""
@@ -87,8 +71,3 @@ class DriverWorker:
     def rpc(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
         """In the other ranks' processes."""
         return self._ranks.rpc(function, args)
-
-    def shutdown(self) -> None:
-        """End the other ranks."""
-        self._ranks.shutdown()
-        self._own.shutdown()

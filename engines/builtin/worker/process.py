@@ -7,15 +7,12 @@ from typing import Any
 from engines.builtin.wire import WireError
 from engines.builtin.wire.choice import contradiction as wire_contradiction
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput, device_calls
-from engines.builtin.worker.ranks import Ranks
+from engines.builtin.worker.behind_wire import BehindWire
 from engines.protocol import EngineConfig, EngineDeadError
 
 
-class ProcessWorker:
-    """Every rank is sent the same; the first one's tokens are the step's, as in vLLM.
-
-    Raises EngineDeadError from any call once a process is gone.
-    """
+class ProcessWorker(BehindWire):
+    """Every rank is sent the same; the first one's tokens are the step's, as in vLLM."""
 
     @staticmethod
     def contradiction(config: EngineConfig) -> str:
@@ -26,30 +23,11 @@ class ProcessWorker:
         self._outputs: list[memoryview] = []
         self._num_under_way = 0
         self._decode_ns = 0
-        self._ranks = Ranks(config, range(config.tensor_parallel_size))
-        try:
-            self._ranks.start()
-            self._ranks.meet()
-        except BaseException:
-            self._ranks.shutdown()
-            raise
-
-    @property
-    def wire_bytes(self) -> int:
-        """Bytes both ways, headers included."""
-        return self._ranks.num_bytes
+        super().__init__(config, range(config.tensor_parallel_size))
 
     def wire_seconds(self) -> dict[str, float]:
         """Here and, of each kind together, in the ranks."""
         return self._ranks.wire_seconds(self._decode_ns)
-
-    def show_messages(self, to: Callable[[str, bytes], object] | None) -> None:
-        """Those of all ranks, which are the same, and the answers of the first."""
-        self._ranks.on_message = to
-
-    def message_fields(self, direction: str, message: bytes) -> dict[str, int]:
-        """As the wire says."""
-        return self._ranks.message_fields(direction, message)
 
     def num_kv_tokens(self) -> int:
         """What the rank with the least room says."""
@@ -92,7 +70,3 @@ class ProcessWorker:
         if self._num_under_way:
             raise RuntimeError("rpc while a step is under way")
         return self._ranks.rpc(function, args)
-
-    def shutdown(self) -> None:
-        """End the ranks."""
-        self._ranks.shutdown()

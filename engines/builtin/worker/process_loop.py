@@ -19,7 +19,6 @@ from engines.builtin.worker.device_waiter import DeviceWaiter
 from engines.builtin.worker.join import ranks_of
 from engines.builtin.worker.messages import ERROR, LOST, REFUSED, RESTORED, RPC, STEP, Setup
 from engines.builtin.worker.runner import LaunchedStep, Runner
-from engines.die_with_parent import die_with_parent
 
 
 class WorkerProcess:
@@ -135,8 +134,7 @@ class WorkerProcess:
 
 
 def main(descriptor: int) -> None:
-    """Serve steps until the other end closes; die with the process that started this one."""
-    die_with_parent()
+    """Serve steps until the other end closes, as it does where the scheduler's process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     channel = Channel(socket.socket(fileno=descriptor))
     try:

@@ -3,18 +3,15 @@
 import pickle
 import select
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from tempfile import mkdtemp
+from contextlib import ExitStack, suppress
 from typing import Any
 
-import psutil
-
+from engines import tied_process
 from engines.builtin.transport import Plan, SchedulerEnd
 from engines.builtin.wire import Buffer, Stateless, TellsFields, Wire
 from engines.builtin.wire.choice import load_transport, load_wire
@@ -22,6 +19,8 @@ from engines.builtin.worker import SchedulerOutput, device_calls
 from engines.builtin.worker.channel import Channel, ChannelClosedError
 from engines.builtin.worker.messages import BELL, ERROR, LOST, REFUSED, RESTORED, RPC, STEP, Setup
 from engines.pickle_fields import REST
+from engines.private_folder import private_folder
+from engines.process_faults import has_ended, refuse_stopped
 from engines.protocol import EngineConfig, EngineDeadError
 
 _LOOP = "engines.builtin.worker.process_loop"
@@ -51,8 +50,11 @@ class Ranks:
         most_kept = 0 if isinstance(self.wire, Stateless) else _MOST_KEPT
         self._kept: deque[tuple[SchedulerOutput, Sequence[Buffer]]] = deque(maxlen=most_kept)
         self._num_sent = 0
-        self.plan = Plan(config, len(numbers), mkdtemp(prefix="gcbench-ranks-"))
-        self._transport: SchedulerEnd = load_transport(config)(self.plan, self._channels)
+        self.plan = Plan(config, len(numbers), private_folder("ranks"))
+        with ExitStack() as undo:
+            undo.callback(shutil.rmtree, self.plan.folder)
+            self._transport: SchedulerEnd = load_transport(config)(self.plan, self._channels)
+            undo.pop_all()
 
     def start(self) -> None:
         """Start the processes, which then look for one another."""
@@ -61,7 +63,7 @@ class Ranks:
             here, there = Channel.pair()
             command = [sys.executable, "-P", "-m", _LOOP, str(there.fileno())]
             passed = (there.fileno(), *inherited)
-            self._processes.append(subprocess.Popen(command, pass_fds=passed))
+            self._processes.append(tied_process.start(command, pass_fds=passed))
             there.close()
             here.while_blocked = self._look
             self._channels.append(here)
@@ -215,18 +217,12 @@ class Ranks:
             with suppress(subprocess.TimeoutExpired):
                 self._processes[0].wait(0.01)
         process = min(ended, key=lambda each: each.returncode)
-        code = process.returncode
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-        return EngineDeadError(f"the worker process (pid {process.pid}) {how}")
+        return has_ended("worker", process.pid, process.returncode)
 
     def _look(self) -> None:
         """Raise EngineDeadError where one of them is stopped: it says nothing of that."""
         for process in self._processes:
-            if psutil.Process(process.pid).status() == psutil.STATUS_STOPPED:
-                raise EngineDeadError(
-                    f"the worker process (pid {process.pid}) is stopped; whoever sent it SIGSTOP "
-                    "must not while it is measured"
-                )
+            refuse_stopped("worker", process.pid)
 
 
 def _never() -> bool:

@@ -1,14 +1,14 @@
 """One nightly run at a time, and nothing left over of one that was killed."""
 
-import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
 from harness.files import StoreError, writing
+from harness.machine.held import HeldError, held
 
 _MARK = "GCBENCH_NIGHTLY"
 
@@ -28,21 +28,15 @@ def only_run(folder: Path) -> Iterator[None]:
 
     Raises BusyError where another holds it, StoreError where it cannot be written.
     """
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "lock").open("a+b", buffering=0)  # a buffer's rest fails again at its end
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            who = file.read().decode(errors="replace").strip() or "unknown"
-            raise BusyError(
-                f"another nightly run (process {who}) is at work in {folder}; let it end"
-            ) from None
-        with suppress(OSError):  # the lock holds on a full disk too, and all can be said then
-            file.truncate(0)
-            file.write(f"{os.getpid()}\n".encode())
+    with ExitStack() as stack:
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                stack.enter_context(held(folder / "lock"))
+            except HeldError as error:
+                raise BusyError(
+                    f"another nightly run is at work in {folder}: {error.owner}; let it end"
+                ) from None
         try:
             end_what_is_left(folder)  # of a run that was killed: it would spoil our timings
             yield

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gcbench.die_with_parent import die_with_parent
+from engines import tied_process
 from harness.files import indented, write_whole, writing
 from harness.tracking.asv.checkout import repository
 from harness.tracking.asv.config import read_config
@@ -52,13 +52,20 @@ class Asv(NamedTuple):
 
     def _ask(self, target: Path, *arguments: str) -> int:
         command = [sys.executable, "-m", "asv", "--config", str(target / "asv.conf.json")]
-        with writing(target), (target / "log").open("wb") as log:
-            done = subprocess.run(
+        with (
+            writing(target),
+            (target / "log").open("wb") as log,
+            tied_process.start(
                 [*command, *arguments],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, check=False,
-                cwd=self.config.parent, env=marked(self.folder), preexec_fn=die_with_parent,
-            )  # fmt: skip
-        return done.returncode
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                cwd=self.config.parent, env=marked(self.folder), start_new_session=True,
+            ) as process,
+        ):  # fmt: skip
+            try:
+                return process.wait()
+            except BaseException:
+                process.kill()  # what it has started goes with the run
+                raise
 
 
 def absolute(config: Path) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 import multiprocessing
 import os
+import pickle
 from collections.abc import Callable
 from multiprocessing import resource_tracker
-from multiprocessing.connection import Client
+from multiprocessing.connection import Client, Listener
 from pathlib import Path
 from threading import Event
 from typing import NamedTuple
@@ -12,11 +13,13 @@ from typing import NamedTuple
 import control_calls as calls
 import pytest
 
+from engines.private_folder import private_folder
 from engines.protocol import EngineDeadError
 from engines.vllm import control as module
 from engines.vllm.control import Control
+from engines.vllm.host_process import HERE
 from engines.vllm.plugin import general
-from engines.vllm.settings import CONTROL_VARIABLE, HOST_PATH_VARIABLE, private_folder
+from engines.vllm.settings import CONTROL_VARIABLE, HOST_PATH_VARIABLE
 
 ENGINE, WORKER = "EngineCore_DP0", "VllmWorker-0"
 
@@ -38,7 +41,7 @@ Start = Callable[..., list[Child]]
 
 @pytest.fixture
 def control():
-    folder = private_folder()  # a socket's path has room for 107 bytes
+    folder = private_folder("test")  # a socket's path has room for 107 bytes
     control = Control(folder)
     yield control
     control.close()
@@ -152,6 +155,44 @@ def test_one_that_ends_while_it_reports_is_told(control):
     Client(os.environ[CONTROL_VARIABLE], family="AF_UNIX").close()
     with pytest.raises(EngineDeadError, match="ended while it reported"):
         control.wait_for(["engine"])
+
+
+class Marks:
+    """Leaves a mark where it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return os.mkdir, (str(self.mark),)
+
+
+def test_nothing_is_unpickled_of_who_has_no_key(control, start, tmp_path):
+    """One that speaks out of turn, and one that has another key; those of vLLM are heard."""
+    strangers = [Client(os.environ[CONTROL_VARIABLE], family="AF_UNIX") for _ in range(2)]
+    for stranger in strangers:
+        stranger.send_bytes(pickle.dumps(Marks(tmp_path / "ran")))
+    child = connected(control, start, ENGINE)[0]
+    assert control.rpc(calls.describe, ()) == [("engine", child.process.pid, ())]
+    for stranger in strangers:
+        assert stranger.recv_bytes().startswith(b"#CHALLENGE#")
+        assert stranger.recv_bytes() == b"#FAILURE#"
+        stranger.close()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_process_of_vllm_unpickles_nothing_of_who_has_no_key(tmp_path, monkeypatch):
+    folder = private_folder("test")
+    monkeypatch.setattr(HERE, "role", HERE.role)
+    monkeypatch.setenv(CONTROL_VARIABLE, f"{folder}/control")
+    with Listener(os.environ[CONTROL_VARIABLE], family="AF_UNIX") as stranger:
+        module.answer(os.environ[CONTROL_VARIABLE])
+        with stranger.accept() as connection:
+            connection.send_bytes(pickle.dumps(Marks(tmp_path / "ran")))
+            with pytest.raises(EOFError):
+                connection.recv_bytes()
+    Path(folder).rmdir()
+    assert not (tmp_path / "ran").exists()
 
 
 def test_nothing_is_left_of_it(control, start):

@@ -2,9 +2,7 @@
 
 import json
 import os
-import stat
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +12,6 @@ from engines.vllm.settings import (
     CONTROL_VARIABLE,
     HOST_PATH_VARIABLE,
     additional_config,
-    private_folder,
     read_additional_config,
     set_environment,
 )
@@ -58,14 +55,6 @@ def test_each_of_several_ranks_may_run_on_any_core():
     set_environment(engine_core="in-process", host_path=True, ranks=3)
     masks = os.environ["VLLM_CPU_OMP_THREADS_BIND"].split("|")
     assert [set(map(int, mask.split(","))) for mask in masks] == [os.sched_getaffinity(0)] * 3
-
-
-def test_folders_are_of_one_process_and_one_user():
-    folders = [Path(private_folder()) for _ in range(2)]
-    assert folders[0] != folders[1]
-    for folder in folders:
-        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-        folder.rmdir()
 
 
 def test_an_engine_that_cannot_start_leaves_nothing(monkeypatch, tmp_path):

@@ -56,6 +56,7 @@ def tiny(tmp_path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_modelled_device_gives_its_own_figures_back(gcbench, known, tmp_path):
     assert load_profile(str(tmp_path / "known.toml")) == known
     path = tmp_path / "again.toml"
@@ -78,6 +79,7 @@ def test_a_modelled_device_gives_its_own_figures_back(gcbench, known, tmp_path):
     assert "nothing of any hardware" in " ".join(out.split())
 
 
+@pytest.mark.slow
 def test_a_real_model_is_calibrated_and_its_profile_taken(gcbench, tiny, tmp_path):
     path, json_path = tmp_path / "tiny-cpu.toml", tmp_path / "tiny.json"
     status, out, err = gcbench(

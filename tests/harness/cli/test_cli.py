@@ -17,6 +17,7 @@ from small import answer
 
 from harness.cli.main import main
 from harness.experiment.result import ExperimentResult
+from harness.machine.held import held
 from harness.trial.spec import Trial, TrialFailure, TrialResult
 
 ROOT = Path(__file__).parents[3]
@@ -92,6 +93,7 @@ def gcbench(tmp_path, capsys):
         (["compare", "--resume", "../elsewhere"], ["--resume ../elsewhere"]),
         (["compare", "--roundz", "3"], ["--roundz", "--rounds"]),
         (["list", "colours"], ["colours"]),
+        (["list", "wirez"], ["nearest: wires"]),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_and_status_two(gcbench, arguments, words):
@@ -169,6 +171,13 @@ def test_the_top_names_every_command(capsys):
     assert all(re.search(rf"^  {command} ", text, re.MULTILINE) for command in COMMANDS)
 
 
+def test_one_of_a_kind_lists_the_kind(capsys):
+    assert main(["list", "wire"]) == 0
+    one = capsys.readouterr().out
+    assert main(["list", "wires"]) == 0
+    assert one == capsys.readouterr().out
+
+
 class Machine:
     """Takes the place of this machine: each round the candidate is slower by a share."""
 
@@ -215,6 +224,22 @@ def test_nothing_measured_is_status_three(gcbench, monkeypatch):
     assert status == 3
     assert err.splitlines()[-1] == "gcbench: no result: it fell over"
     assert gcbench("noise", *TINY)[0] == 3
+
+
+def test_a_comparison_beside_another_measurement_waits_or_says_so(gcbench, tmp_path, monkeypatch):
+    lease = tmp_path / "lease"
+    monkeypatch.setenv("GCBENCH_LEASE", str(lease))
+    gcbench.machine = Machine()
+    with held(lease):
+        status, _, err = gcbench(*PAIR, "--wait-quiet", "0.1s")
+        assert status == 3
+        assert f"waiting for another measurement, process {os.getpid()} since" in err
+        assert err.splitlines()[-1].startswith("gcbench: another measurement has not ended within")
+        status, out, err = gcbench(*PAIR, "--anyway", "--json", "-")
+    assert status == 0
+    notes = json.loads(out)["notes"]
+    assert [note for note in notes if "Measured beside another gcbench, process" in note]
+    assert gcbench(*PAIR)[0] == 0
 
 
 @pytest.mark.parametrize("rounds", ["0", "1", "2"])

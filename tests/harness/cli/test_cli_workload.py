@@ -149,6 +149,15 @@ def test_a_mistake_is_one_sentence_and_status_two(gcbench, arguments, words):
     assert out == "" or "--image" in arguments
 
 
+def test_a_trace_is_not_put_in_the_place_of_a_pipe(gcbench, tmp_path):
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    status, _, err = gcbench("workload", "export", "chat", "--mooncake", str(pipe))
+    assert status == 2
+    assert err == f"gcbench: --mooncake {pipe}: is no file; name one in a folder\n"
+    assert pipe.is_fifo()
+
+
 def test_a_malformed_line_of_a_trace_is_named(gcbench, tmp_path):
     path = tmp_path / "trace.jsonl"
     path.write_text('{"timestamp": 0, "input_length": 600, "output_length": 5, "hash_ids": [0]}\n')

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from dashboards.site import build
-from harness.cli.interrupts import held_interrupts
 from harness.experiment.result import SCHEMA
 from harness.experiment.store import INCOMPLETE
+from harness.machine.interrupts import held_interrupts
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -41,8 +41,8 @@ def run(moment: int | str, folder: Path, *arguments: str) -> Ended:
     words = [*arguments, "--json", f"{folder}.json", "--output", str(folder)]
     done = subprocess.run(
         [sys.executable, str(HERE / "interrupted_command.py"), str(moment), *words],
-        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-        check=False,
+        cwd=ROOT, env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{HERE.parent}"},
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "Traceback" not in done.stderr
     counted = int(folder.with_name(f"{folder.name}.operations").read_text())

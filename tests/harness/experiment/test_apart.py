@@ -87,6 +87,7 @@ def test_the_whole_holds_code_and_full_passes_and_its_interval_the_truth():
     assert np.mean(held) > 0.88  # few passes are not normal: 0.95 is what many would give
 
 
+@pytest.mark.slow
 def test_equal_cells_with_full_passes_are_told_apart_in_no_more_than_the_level():
     told = sum(compared(seed, 1.0, (0.5, 0.5)).ratio.p < ALPHA for seed in range(200))
     assert told <= 200 * 2 * ALPHA

@@ -12,7 +12,9 @@ import sys
 import textwrap
 from collections.abc import Callable
 from contextlib import suppress
+from mmap import mmap
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import msgspec
 import psutil
@@ -88,6 +90,8 @@ def only(outcomes) -> TrialResult | TrialFailure:
         (f"{PREPARES}; exec sleep 1000", "timed_out", "no answer within 0.5 s"),
         (f"{PREPARES}; printf '{{'; sleep 1000", "timed_out", "no answer within 0.5 s"),
         ("echo rea; exec sleep 1000", "timed_out", "no answer within 0.5 s"),
+        ("while echo I think; do sleep 0.01; done", "timed_out", "no answer within 0.5 s"),
+        (f"{PREPARES}; while echo I think; do sleep 0.01; done", "timed_out", "within 0.5 s"),
     ],
 )
 def test_what_goes_wrong_is_told_in_a_sentence_and_the_others_answer(play, script, kind, reason):
@@ -100,6 +104,51 @@ def test_what_goes_wrong_is_told_in_a_sentence_and_the_others_answer(play, scrip
     for outcome in (first, last):
         assert isinstance(outcome, TrialResult)
         assert outcome.metrics == {"num_steps": 3.0}
+
+
+@pytest.mark.parametrize("to", [1, 2])
+def test_one_that_talks_without_end_is_cut_short(play, to):
+    outcome = only(LocalExecutor(60).run([play(f"{PREPARES}; exec yes >&{to}")]))
+    assert isinstance(outcome, TrialFailure)
+    assert outcome.reason == "it said more than 256 MiB"
+
+
+def test_its_temporary_folder_goes_with_it_and_with_what_it_left_running(play, tmp_path):
+    said = tmp_path / "said"
+    script = (
+        f"{PREPARES}; sleep 1000 & echo $! $TMPDIR > {said}; touch $TMPDIR/left; cat {{answer}}"
+    )
+    bad = play(f"{PREPARES}; mkdir $TMPDIR/deep; exec sleep 1000", "bad")
+    outcome, _ = LocalExecutor(0.5).run([play(script), bad])
+    assert isinstance(outcome, TrialResult)
+    pid, folder = said.read_text().split()
+    assert has_ended(int(pid))
+    assert not Path(folder).exists()
+    assert not list(Path(folder).parent.glob(f"{Path(folder).name[:-8]}*/deep"))
+
+
+MAPS = """
+import sys, multiprocessing.shared_memory
+made = multiprocessing.shared_memory.SharedMemory(create=True, size=64)
+held = multiprocessing.shared_memory.SharedMemory(name=sys.argv[1])
+print(made.name, file=open(sys.argv[2], "w"), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(not Path("/dev/shm").exists(), reason="no named memory to be seen here")
+def test_memory_with_a_name_goes_with_the_trial_unless_another_has_it(play, tmp_path, monkeypatch):
+    said = tmp_path / "said"
+    monkeypatch.setenv("MAPS", MAPS)
+    with NamedTemporaryFile(dir="/dev/shm") as ours:
+        ours.truncate(64)
+        name = Path(ours.name).name
+        script = f'{PREPARES}; exec {sys.executable} -c "$MAPS" {name} {said}'
+        with mmap(ours.fileno(), 64):
+            outcome = only(LocalExecutor(2).run([play(script)]))
+            assert isinstance(outcome, TrialFailure)
+            assert not Path("/dev/shm", said.read_text().strip()).exists()
+            assert Path(ours.name).exists()
 
 
 @pytest.mark.parametrize(
@@ -345,7 +394,8 @@ def test_a_worker_or_a_trial_that_is_killed_while_it_measures_is_told_apart(tmp_
     assert has_ended(orphan.pid)
 
 
-def test_a_trial_and_its_worker_end_with_a_parent_that_is_killed(tmp_path):
+@pytest.mark.parametrize("moment", ["at once", "ready"])
+def test_a_trial_and_its_worker_end_with_a_parent_that_is_killed(tmp_path, moment):
     cell = msgspec.structs.replace(CELL, worker="process")
     asked = tmp_path / "trial.json"
     asked.write_bytes(msgspec.json.encode(trial(ENDLESS, tmp_path, cell)))
@@ -356,15 +406,17 @@ def test_a_trial_and_its_worker_end_with_a_parent_that_is_killed(tmp_path):
         from harness.trial.spec import Trial
         asked = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Trial)
         with TrialProcess(asked, 60) as begun:
-            begun.wait_until_ready()
+            if sys.argv[2] == "ready":
+                begun.wait_until_ready()
             print(begun.pid, flush=True)
             begun.measure()
     """)
     with subprocess.Popen(
-        [sys.executable, "-c", script, str(asked)], cwd=ROOT, stdout=subprocess.PIPE
+        [sys.executable, "-c", script, str(asked), moment], cwd=ROOT, stdout=subprocess.PIPE
     ) as parent:
         pid = int(parent.stdout.readline())
-        (worker,) = psutil.Process(pid).children()
+        workers = psutil.Process(pid).children()
+        assert len(workers) == (moment == "ready")
         parent.kill()
-    assert has_ended(pid)
-    assert has_ended(worker.pid)
+    for each in [pid, *(worker.pid for worker in workers)]:
+        assert has_ended(each, 1)

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import resource
 import subprocess
 import sys
 from datetime import datetime
@@ -148,14 +150,15 @@ def test_a_writer_that_is_killed_leaves_the_old_file_or_the_new_one(tmp_path):
 
 
 def test_a_failed_write_leaves_nothing_behind(store, tmp_path):
-    full = Path("/dev/full")
-    if not full.exists():
-        pytest.skip("no /dev/full here")
     path = tmp_path / "value.json"
     write_whole(path, b"old")
-    (tmp_path / f".value.json.{os.getpid()}.tmp").symlink_to(full)
-    with pytest.raises(StoreError, match=r"No space left on device.*--output DIR"):
-        write_whole(path, b"new")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2, hard))
+    try:
+        with pytest.raises(StoreError, match=r"File too large.*--output DIR"):
+            write_whole(path, b"new")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes() == b"old"
     assert not list(tmp_path.glob(".*.tmp"))
 
@@ -191,6 +194,47 @@ def test_a_plan_is_resumed_only_by_itself(store):
     with pytest.raises(StoreError, match=r"cannot be read: .*; begin a new experiment"):
         store.adopt_plan(plan)
     assert (store.folder / "plan.json").read_bytes() == b"{"
+
+
+HOLDS = """
+import sys
+from pathlib import Path
+from harness.experiment.store import RunStore
+with RunStore(Path(sys.argv[1]), "one").writer():
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_a_second_writer_is_told_who_the_first_is_and_finds_the_folder_free_afterwards(store):
+    unfinished = store.folder / "rows" / ".x.npz.1-abc.tmp"
+    command = [sys.executable, "-c", HOLDS, str(store.folder.parent)]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as first:
+        assert first.stdout.readline() == "held\n"
+        unfinished.touch()
+        said = rf"is being written by process {first.pid} since .*; let it end"
+        with pytest.raises(StoreError, match=said), store.writer():
+            pass
+        assert unfinished.exists(), "it is the first one's"
+        first.kill()
+    with store.writer():
+        assert not unfinished.exists()
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "noise", "flipped"])
+def test_damaged_rows_are_set_aside_and_end_nothing(store, damage):
+    key = trial_key(1, 0, CELL, "timing")
+    path = store.rows_path(key)
+    np.savez(path, **{"steps.host_ns": np.arange(1000)})
+    content = bytearray(path.read_bytes())
+    if damage == "flipped":
+        content[400] ^= 255
+    damaged = {"cut": content[:-20], "empty": b"", "noise": b"\x93NUMPY"}.get(damage, content)
+    path.write_bytes(damaged)
+    store.keep_rows(key)
+    (warning,) = store.warnings
+    assert re.fullmatch(rf"rows of {key} cannot be read: .*; set aside as .*\.unreadable", warning)
+    assert [each.name for each in path.parent.iterdir()] == [f"{path.name}.unreadable"]
 
 
 def test_names_tell_when_and_what_and_are_never_given_twice(tmp_path):

@@ -78,7 +78,9 @@ def test_a_run_that_settles_nothing_says_so_first_and_why():
     assert {comparison.verdict for comparison in result.comparisons} == {"inconclusive"}
     (first, attention), (second, surroundings), *_ = header(result)
     assert (first, second) == ("attention", "surroundings")
-    assert attention.startswith("this run settles nothing: all 2 comparisons are inconclusive; ")
+    assert attention.startswith(
+        "this run settles nothing about times: all 2 comparisons are inconclusive; "
+    )
     assert re.search(r"trials of one cell spread by \d+\.\d % \(standard deviation\)", attention)
     assert "--wait-quiet" in attention
     assert surroundings == (

@@ -51,6 +51,7 @@ def test_8_equal_candidates_are_one_family() -> None:
 # P-values beyond what resampling can tell.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [7, 9])
 def test_a_doubling_is_found_among_320_equal_cells(rounds: int) -> None:
     rng = np.random.default_rng(rounds)
@@ -63,7 +64,7 @@ def test_a_doubling_is_found_among_320_equal_cells(rounds: int) -> None:
     assert not {"better", "worse"} & set(verdicts[1:])
 
 
-@pytest.mark.parametrize("size", [3, 7, 64])
+@pytest.mark.parametrize("size", [3, 7, pytest.param(64, marks=pytest.mark.slow)])
 def test_p_values_fall_with_the_ratio_and_have_no_step(size: int) -> None:
     of = reference(size)
     ratios = np.linspace(0, 4 * float(of.likelihood_ratios[-1]), 4_000)
@@ -257,6 +258,7 @@ def test_the_least_sizes_are_those_of_the_binomial() -> None:
         assert stats.binom.cdf(1, least, 1 - q) <= 0.01 < stats.binom.cdf(1, least - 1, 1 - q)
 
 
+@pytest.mark.slow
 def test_the_detectable_effect_is_found_four_times_in_five() -> None:
     noise = Noise(0.02, 0.0)
     effect = minimum_detectable_effect(0.02 * math.sqrt(2), 14)
@@ -271,6 +273,7 @@ def test_precision_is_relative_to_the_ratio() -> None:
     assert not is_precise(narrow._replace(rounds=6), 0.011)
 
 
+@pytest.mark.slow
 def test_noise_floor_tells_the_noise_it_was_made_of() -> None:
     rng = np.random.default_rng(5)
     drift = np.exp(0.05 * rng.standard_normal(60))

@@ -1,20 +1,19 @@
 """A night that ends at each of its operations on files in turn: killed there, or its disk full.
 
-    python interrupted_night.py killed|full FOLDER
+    python interrupted_night.py kill|full FOLDER
 
 Each interruption is a process of its own on a folder of its own; the next night goes on where it
 was. Prints as JSON how many there were and what was wrong with any.
 """
 
-import errno
 import json
 import os
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from asv_writer import Benchmark, write_benchmarks, write_commit
+from crash_points import ACTIONS, Act, at, watch
 
 from harness.files import StoreError
 from harness.tracking.nightly.measured_commits import measured_commits
@@ -23,8 +22,6 @@ from harness.tracking.nightly.night import Place, measure_commit, take_up
 COMMITS = ["a" * 40, "b" * 40]
 MACHINE = "box"
 BENCHMARK = Benchmark("suite.track")
-_NEEDS_ROOM = ("os.rename", "os.mkdir")
-_CHANGES = ("os.remove", "os.rmdir", *_NEEDS_ROOM)
 _DONE, _SAID, _KILLED = 0, 7, -signal.SIGKILL
 
 
@@ -71,8 +68,8 @@ def night(folder: Path, log: int) -> None:
             raise StoreError(tried.reason)
 
 
-def run(folder: Path, hook: Callable[[str, tuple[object, ...]], None] | None) -> int:
-    """A night in a process of its own; how it ended."""
+def run(folder: Path, act: Act | None) -> int:
+    """A night in a process of its own; how it ended. ``act`` meets each operation on files."""
     log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     child = os.fork()
     if child:
@@ -80,35 +77,14 @@ def run(folder: Path, hook: Callable[[str, tuple[object, ...]], None] | None) ->
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     status = 1
     try:
-        if hook:
-            sys.addaudithook(hook)
+        if act:
+            watch(act)
         night(folder, log)
         status = _DONE
     except StoreError as said:
         status = _SAID if "\n" not in str(said) else 2
     finally:
         os._exit(status)
-
-
-def interruption(kind: str, number: int) -> Callable[[str, tuple[object, ...]], None]:
-    """Kill the process at operation ``number``, or let nothing be written from there on."""
-    left = number
-
-    def hook(event: str, arguments: tuple[object, ...]) -> None:
-        nonlocal left
-        flags = arguments[2] if event == "open" else 0
-        is_written = isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR))
-        if event not in _CHANGES and not is_written:
-            return
-        left -= 1
-        if left >= 0:
-            return
-        if kind == "killed":
-            os.kill(os.getpid(), signal.SIGKILL)
-        if is_written or event in _NEEDS_ROOM:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    return hook
 
 
 def kept(folder: Path) -> set[str]:
@@ -123,8 +99,8 @@ def kept(folder: Path) -> set[str]:
 def try_out(kind: str, folder: Path, number: int) -> tuple[bool, str]:
     """Whether the night came to its end in spite of it, and what is wrong."""
     folder.mkdir()
-    status = run(folder, interruption(kind, number))
-    if status not in (_DONE, _KILLED if kind == "killed" else _SAID):
+    status = run(folder, at(number, ACTIONS[kind]))
+    if status not in (_DONE, _KILLED if kind == "kill" else _SAID):
         return False, f"the night ended with {status}"
     before = kept(folder)
     log = (folder / "log").read_text().split()

@@ -11,9 +11,11 @@ import msgspec
 from asv_project import COPY_TOY
 from planted_nights import FIRST_DAY, git
 
+from harness.tracking.history import load
 from harness.tracking.nightly.result import NightlyResult
 
 ROOT = Path(__file__).parents[3]
+SERIES = {"suite.track_gen0", "suite.track_itl"}
 
 SUITE = """
 import os
@@ -128,6 +130,24 @@ class Project:
         process = self.start(*arguments)
         said, _ = process.communicate()
         return process.returncode, said
+
+    def kept(self) -> set[int]:
+        """Numbers of the commits that are measured; every file that is there is read."""
+        places = (self.results, self.output / "staging")
+        for path in (path for place in places for path in place.rglob("*.json")):
+            if ".partial" not in str(path):
+                json.loads(path.read_text())
+        found = load(self.results)
+        assert found.problems == []
+        figures = found.figures
+        by_commit = figures.groupby("commit", observed=True)["series"].agg(list)
+        assert all(sorted(series) == sorted(SERIES) for series in by_commit)
+        assert (figures["outcome"] == "measured").all()
+        staged = [path.name for path in (self.output / "staging" / "commits").glob("*.done")]
+        return {
+            number for number, commit in enumerate(self.hashes)
+            if commit in by_commit.index or f"{commit}.done" in staged
+        }  # fmt: skip
 
     def logged(self) -> list[int]:
         """The numbers of commits in the log, once for each benchmark that came to its end."""

@@ -144,6 +144,7 @@ def test_four_of_twelve_commits_are_named_on_a_simulated_clock(seed):
     assert named[3][1] <= {"both", "collector"}
 
 
+@pytest.mark.slow
 def test_what_the_code_saves_is_not_charged_to_the_collector():
     """It takes what it took, and so a larger share of less."""
     for found in gated((0.8, 0.6), {}, seed=3):

@@ -1,6 +1,5 @@
 """Nights of real asv, killed at 20 random moments: all that is kept is whole, once, and enough."""
 
-import json
 import random
 import subprocess
 from contextlib import suppress
@@ -16,7 +15,6 @@ pytest.importorskip("asv")
 pytest.importorskip("virtualenv")
 
 KILLS, SEED = 20, 7
-SERIES = {"suite.track_gen0", "suite.track_itl"}
 
 
 def seconds_of(project: Project) -> float:
@@ -39,25 +37,6 @@ def killed(process: subprocess.Popen[str], after_seconds: float) -> bool:
     return False
 
 
-def kept(project: Project) -> set[int]:
-    """Numbers of the commits that are measured; every file that is there is read."""
-    places = (project.results, project.output / "staging")
-    for path in (path for place in places for path in place.rglob("*.json")):
-        if ".partial" not in str(path):
-            json.loads(path.read_text())
-    found = load(project.results)
-    assert found.problems == []
-    figures = found.figures
-    by_commit = figures.groupby("commit", observed=True)["series"].agg(list)
-    assert all(sorted(series) == sorted(SERIES) for series in by_commit)
-    assert (figures["outcome"] == "measured").all()
-    staged = [path.name for path in (project.output / "staging" / "commits").glob("*.done")]
-    return {
-        number for number, commit in enumerate(project.hashes)
-        if commit in by_commit.index or f"{commit}.done" in staged
-    }  # fmt: skip
-
-
 def still_running(project: Project) -> list[int]:
     found = []
     for process in psutil.process_iter():
@@ -75,7 +54,7 @@ def test_killed_at_twenty_moments_nothing_is_lost_or_measured_twice(tmp_path):
     project.commit()
     seconds = {1: seconds_of(project), 0: seconds_of(project)}
     each = max(seconds[1] - seconds[0], 0.1)
-    measured, kills, stages = kept(project), 0, set()
+    measured, kills, stages = project.kept(), 0, set()
     while kills < KILLS:
         if len(measured) == len(project.hashes):
             for _ in range(random_.randint(1, 3)):
@@ -84,7 +63,7 @@ def test_killed_at_twenty_moments_nothing_is_lost_or_measured_twice(tmp_path):
         logged = len(project.logged())
         delay = random_.uniform(0, seconds[0] + each * waiting)
         kills += killed(project.start(), delay)
-        now = kept(project)
+        now = project.kept()
         assert measured <= now, "what was kept is lost"
         again = measured & set(project.logged()[logged:])
         assert not again, f"measured once more: {again}"
@@ -92,7 +71,7 @@ def test_killed_at_twenty_moments_nothing_is_lost_or_measured_twice(tmp_path):
         measured = now
     assert stages >= {0, 1}, "all kills fell into one part of a night"
     assert project.night()[0] in (0, 3)
-    assert kept(project) == set(range(len(project.hashes)))
+    assert project.kept() == set(range(len(project.hashes)))
     assert project.result().missing == []
     assert set(load(project.results).figures["commit"]) == set(project.hashes)
     assert list((project.output / "staging" / "commits").iterdir()) == []

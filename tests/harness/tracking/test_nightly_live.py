@@ -64,11 +64,11 @@ def test_a_second_run_at_once_is_refused_and_the_first_goes_on(project):
     os.mkfifo(project.log)  # holds the first benchmark until the log is read
     first = project.start()
     lock = project.output / "lock"
-    while not (lock.is_file() and lock.read_text().strip() == str(first.pid)):
+    while not (lock.is_file() and lock.read_text().startswith(f"process {first.pid} since ")):
         assert first.poll() is None
     status, said = project.night()
     assert (status, said.count("\n")) == (3, 1)
-    assert f"(process {first.pid}) is at work" in said
+    assert f"is at work in {project.output}: process {first.pid} since " in said
     with project.log.open() as log:
         first.communicate()
         assert len(log.readlines()) == 2

@@ -31,8 +31,10 @@ def bounded(folder, mode: Mode, cell=BY_HAND) -> TrialResult:
 
 
 @pytest.mark.usefixtures("collecting_aborts")
-@pytest.mark.parametrize("output_processing", ["inline", "overlapped"])
-@pytest.mark.parametrize("mode", ["timing", "counts", "probed"])
+@pytest.mark.parametrize(
+    ("mode", "output_processing"),
+    [("timing", "overlapped"), ("counts", "inline"), ("probed", "overlapped")],
+)
 def test_collections_of_the_aborts_are_not_in_the_window(tmp_path, mode, output_processing):
     cell = msgspec.structs.replace(BY_HAND, output_processing=output_processing)
     result = bounded(tmp_path, mode, cell)

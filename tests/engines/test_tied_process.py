@@ -1,0 +1,69 @@
+"""Processes end with the one that started them, and with nothing else of it."""
+
+import os
+import select
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+
+import psutil
+import pytest
+
+from engines import tied_process
+
+STARTS = """
+import os, sys, subprocess, threading, time
+from engines import tied_process
+started = [tied_process.start(["sh", "-c", "sleep 1000 & echo $!; wait"], stdout=subprocess.PIPE,
+                              start_new_session=sys.argv[1] == "group")]
+print(started[0].pid, int(started[0].stdout.readline()), flush=True)
+if not os.fork():
+    time.sleep(1000)  # a copy of the parent, which lives on
+time.sleep(1000)
+"""
+
+
+def has_ended(pid: int, within_seconds: float) -> bool:
+    with suppress(ProcessLookupError):
+        descriptor = os.pidfd_open(pid)
+        try:
+            return bool(select.select([descriptor], [], [], within_seconds)[0])
+        finally:
+            os.close(descriptor)
+    return True
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel ties them on Linux only")
+@pytest.mark.parametrize("what", ["process", "group"])
+def test_one_that_is_killed_takes_them_along_though_a_fork_of_it_lives(what):
+    command = [sys.executable, "-c", STARTS, what]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as parent:
+        child, grandchild = map(int, parent.stdout.readline().split())
+        parent.kill()
+        parent.wait()
+        assert has_ended(child, 5)
+        assert has_ended(grandchild, 5 if what == "group" else 0) == (what == "group")
+        with suppress(ProcessLookupError):
+            os.killpg(parent.pid, 9)  # the fork, and the child's child
+
+
+def test_a_thread_that_ends_takes_nothing_along():
+    started = []
+    thread = threading.Thread(target=lambda: started.append(tied_process.start(["cat"], stdin=-1)))
+    thread.start()
+    thread.join()
+    (process,) = started
+    assert not has_ended(process.pid, 0.1)
+    process.communicate()
+    assert process.returncode == 0
+
+
+def test_none_of_its_descriptors_stays():
+    tied_process.start(["true"]).wait()
+    before = psutil.Process().num_fds()
+    for _ in range(5):
+        tied_process.start(["true"]).wait()
+    with pytest.raises(FileNotFoundError):
+        tied_process.start(["/nowhere/python"])
+    assert psutil.Process().num_fds() == before
