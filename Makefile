@@ -19,7 +19,7 @@ COUNTING := tests/gcbench tests/harness/collector \
             $(patsubst %,tests/harness/trial/test_%.py,modes request_costs leaks)
 NONE_CHOSEN := 5
 
-.PHONY: install compare asv nightly vllm test test-slow gpu-check lint typecheck check clean
+.PHONY: install compare asv nightly vllm test test-slow torture gpu-check lint typecheck check clean
 install:
 	@.ci/install "$(PYTHON)" "$(VENV)" "$(TORCH)"
 
@@ -48,6 +48,12 @@ endif
 
 test-slow: install
 	@$(PYTEST) --hypothesis-profile full -m "slow and not gpu" $(ARGS)
+
+# Tries to break it, from a minute to an hour; docs/reliability.md. PARTS: lines signals disks files
+# points; ATTEMPTS is of each; SEED draws others; ONLY repeats one.
+torture: install
+	@$(BIN)/python tests/torture $(PARTS) $(ATTEMPTS:%=--attempts %) $(SEED:%=--seed %) \
+	  $(ONLY:%=--only %)
 
 # Needs a CUDA device and a python3 that has torch, Triton, pytest, click and msgspec; installs
 # nothing. PARTS: tests aims verdict grid; results are written to results/published.
