@@ -99,15 +99,13 @@ def _count_types(into: dict[type, int]) -> None:
 def _traced(name: str, call: Callable[[], object]) -> tuple[int, int, int]:
     __tracebackhide__ = True
     num_collections = _num_collections() + 1
+    counter = OpcodeCounter()  # what making it frees goes to the free lists that are emptied next
     _collect()
     # The count stops at zero when older objects die; from here on it never gets there.
     offset: list[list[None]] = [[] for _ in range(_COUNT_OFFSET)]
-    with OpcodeCounter() as counter:
+    with counter:
         result = call()
-        # Read within the block: leaving it is traced too.
-        counts = counter.peak, counter.num_allocations, counter.num_opcodes
-        is_disturbed = counter.is_disturbed
-    if is_disturbed:
+    if counter.is_disturbed:
         raise UncountableCall(
             f"{name} set a trace or profile function of its own; take that out of the call."
         )
@@ -117,7 +115,7 @@ def _traced(name: str, call: Callable[[], object]) -> tuple[int, int, int]:
             "take gc.collect() and gc.enable() out of the call."
         )
     del result, offset
-    return counts
+    return counter.peak, counter.num_allocations, counter.num_opcodes
 
 
 @contextmanager

@@ -1,79 +1,141 @@
 """Counts bytecodes by `sys.monitoring`, for Python 3.12 and later."""
 
-import gc
 import sys
-from opcode import opmap
+from collections.abc import Callable
+from gc import get_count
 from threading import get_ident
 from types import CodeType
 
+from gcbench.call_tree import PREFIX, CallNode, CallTree
+
 assert sys.version_info >= (3, 12)
 
-_INSTRUCTION = sys.monitoring.events.INSTRUCTION
-_EXTENDED_ARG = opmap["EXTENDED_ARG"]
+_EVENTS = sys.monitoring.events
 _NUM_TOOLS = 6
 _TOOL_ID = 4
 """One of the two that Python reserves for no kind of tool."""
 
 
 class OpcodeCounter:
-    """Watches everything Python that this thread runs in a ``with`` block over it.
+    """Watches everything Python that this thread runs in ``with`` blocks over it.
 
-    It reads the collector's young count before each bytecode, so it sees what a bytecode leaves
-    allocated, and not what lives and dies inside one C call. It makes no tracked object itself.
-    The function that has the ``with`` block is left out: only what it calls is counted.
+    It reads the collector's young count before each bytecode that follows one that may change it,
+    so it sees what a bytecode leaves allocated, and not what lives and dies inside one C call. It
+    makes no tracked object itself but what it keeps. The function that has the ``with`` block is
+    left out: only what it calls is counted.
     """
 
     def __init__(self) -> None:
-        self.num_opcodes = 0
-        self.num_allocations = 0
+        self.tree = CallTree(CallNode)
         self.peak = 0
         """Most objects alive over those before a call; wrong where the young count reached 0."""
         self.is_disturbed = False
-        """Whether the block set a trace or profile function, whose frame objects count too."""
+        """Whether a block set a trace or profile function, whose frame objects count too."""
+        self._callbacks: dict[int, Callable[..., object]] = {
+            _EVENTS.INSTRUCTION: self._before_instruction,
+            _EVENTS.PY_START: self._enter,
+            _EVENTS.PY_RESUME: self._enter,
+            _EVENTS.PY_THROW: self._throw,
+            _EVENTS.PY_RETURN: self._leave,
+            _EVENTS.PY_YIELD: self._leave,
+            _EVENTS.PY_UNWIND: self._leave,
+        }
         self._thread = 0
         self._caller: CodeType | None = None
-        self._left_out: set[int] = set()
+        self._node = self.tree.root
+        self._offsets: list[int] = []
+        self._offset = 0
         self._start = 0
-        self._last = 0
+        self._alive = 0
+
+    @property
+    def num_opcodes(self) -> int:
+        """Bytecodes executed; to be read outside the blocks."""
+        return self.tree.total("bytecodes")
+
+    @property
+    def num_allocations(self) -> int:
+        """The sum of the young count's rises; to be read outside the blocks."""
+        return self.tree.total("allocations")
 
     def __enter__(self) -> "OpcodeCounter":
         self._thread = get_ident()
         self._caller = sys._getframe(1).f_code
-        self._left_out = {id(self._caller), *_OWN}
+        self._node, self._offset = self.tree.root, 0
+        self._offsets.clear()
         sys.monitoring.use_tool_id(_TOOL_ID, "gcbench")
-        sys.monitoring.register_callback(_TOOL_ID, _INSTRUCTION, self._before_instruction)
-        gc.get_count()  # leaves its tuple to the free list, where the next one finds it
+        for event, callback in self._callbacks.items():
+            sys.monitoring.register_callback(_TOOL_ID, event, callback)
+        get_count()  # leaves its tuple to the free list, where the next one finds it
+        self._start = self._alive = get_count()[0]
         # For all code: switched on function by function, one that the block deletes would have to
         # be kept alive until it could be switched off again.
-        sys.monitoring.set_events(_TOOL_ID, _INSTRUCTION)
+        sys.monitoring.set_events(_TOOL_ID, sum(self._callbacks))
         return self
 
     def __exit__(self, *_: object) -> None:
         sys.monitoring.set_events(_TOOL_ID, 0)
-        sys.monitoring.register_callback(_TOOL_ID, _INSTRUCTION, None)
+        for event in self._callbacks:
+            sys.monitoring.register_callback(_TOOL_ID, event, None)
         sys.monitoring.free_tool_id(_TOOL_ID)
+        self.tree.refill()
 
     def _before_instruction(self, code: CodeType, offset: int) -> None:
         if get_ident() != self._thread:
             return
-        alive = gc.get_count()[0]
-        if id(code) in self._left_out:
+        node = self._node
+        if code is not node.code:
             if code is self._caller:
-                self._start = self._last = alive
+                self._start = self._alive = get_count()[0]
             return
-        if code.co_code[offset] != _EXTENDED_ARG:
-            self.num_opcodes += 1
-        if alive > self._last:
-            self.num_allocations += alive - self._last
-            # Not by max(), which makes a tuple of its arguments in 3.12.
-            if alive - self._start > self.peak:  # noqa: PLR1730
-                self.peak = alive - self._start
-            if sys.gettrace() is not None or sys.getprofile() is not None:
-                self.is_disturbed = True
-        self._last = alive
+        if flags := node.flags[offset]:
+            alive = get_count()[0]
+            if alive != self._alive:
+                self._changed(alive)
+            if flags & PREFIX:
+                return
+        node.bytecodes[offset] += 1
+        self._offset = offset
+
+    def _enter(self, code: CodeType, offset: int) -> None:
+        if get_ident() != self._thread or code is _EXIT:
+            return
+        self._changed(get_count()[0])
+        self._offsets.append(self._offset)
+        node = self._node = self.tree.child(self._node, code)
+        node.num_calls += 1
+        self._offset = 0
+        self._alive = get_count()[0]  # what a new node is made of is not counted
+
+    def _throw(self, code: CodeType, offset: int, exception: object) -> None:
+        self._enter(code, offset)
+
+    def _leave(self, code: CodeType, offset: int, value: object) -> None:
+        node = self._node
+        if get_ident() != self._thread or code is not node.code:
+            return
+        assert node.parent is not None
+        self._changed(get_count()[0])
+        self._node = node.parent
+        self._offset = self._offsets.pop()
+
+    def _changed(self, alive: int) -> None:
+        """So many objects are alive after the last bytecode."""
+        delta = alive - self._alive
+        if delta:
+            node, offset = self._node, self._offset
+            node.net[offset] += delta
+            if delta > 0:
+                node.allocations[offset] += delta
+                # Not by max(), which takes a tuple of its arguments from a free list in 3.12.
+                if alive - self._start > self.peak:  # noqa: PLR1730
+                    self.peak = alive - self._start
+                if sys.gettrace() is not None or sys.getprofile() is not None:
+                    self.is_disturbed = True
+            self._alive = alive
 
 
-_OWN = frozenset(id(f.__code__) for f in (OpcodeCounter.__enter__, OpcodeCounter.__exit__))
+_EXIT = OpcodeCounter.__exit__.__code__
 
 
 def tracers() -> list[object]:

@@ -21,6 +21,7 @@ ROOMS = (
     {"collector", "machine", "statistics"},
     {"trial"},
     {"experiment"},
+    {"explain"},
     {"claims", "suites", "tracking"},
     {"report"},
     {"calibrate"},

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -61,6 +61,14 @@ class Engine:
     has_wait_hook = True
     package = "engines"
     shapes = (("list_of_lists", "per_request"), ("flat_arrays", "columnar"))
+    stages: ClassVar = {
+        "Scheduler.schedule": "schedule",
+        "InProcessWorker.launch": "launch",
+        "InProcessWorker.wait": "wait",
+        "InProcessWorker.handoff": "handoff",
+        "Engine._process": "process",
+    }
+    """Functions that begin a part of the step, by qualified name, and its name among `PHASES`."""
 
     @staticmethod
     def validate(config: EngineConfig) -> None:

@@ -4,7 +4,7 @@ import shutil
 import time
 from collections.abc import Callable
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
 from engines.pickle_fields import pickle_fields
 from engines.private_folder import private_folder
@@ -43,6 +43,19 @@ class VllmEngine:
     """GPT-2's: every shipped config has that many."""
     package = "vllm"
     shapes = (("", "per_request"),)
+    stages: ClassVar = {
+        "LLMEngine.step": "front end",
+        "EngineCore.step": "engine core",
+        "EngineCore.step_with_batch_queue": "engine core",
+        "Scheduler.schedule": "schedule",
+        "UniProcExecutor.execute_model": "worker",
+        "UniProcExecutor.sample_tokens": "worker",
+        "UniProcExecutor.collective_rpc": "worker",
+        "Scheduler.update_from_output": "update",
+        "OutputProcessor.process_outputs": "output processing",
+        "Outputs.take": "client",
+    }
+    """Functions that begin a part of the step, of whatever release, by qualified name."""
 
     def __init__(self, config: EngineConfig) -> None:
         set_environment(

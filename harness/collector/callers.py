@@ -2,11 +2,12 @@
 
 import gc
 import sys
-from pathlib import Path
 from types import CodeType
 from typing import Any
 
 import msgspec
+
+from gcbench.relative_file import relative_file
 
 
 class CollectorCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,10 +54,3 @@ class CallerLog:
             frame = sys._getframe(1)
             key = (info["generation"], frame.f_code, frame.f_lineno)
             self._calls[key] = self._calls.get(key, 0) + 1
-
-
-def relative_file(file: str) -> str:
-    """A module's file below the folder of ``sys.path`` that holds it; else its bare name."""
-    inside = [Path(file).relative_to(folder) for folder in sys.path
-              if folder and Path(file).is_relative_to(folder)]  # fmt: skip
-    return min(inside, key=lambda path: len(path.parts), default=Path(Path(file).name)).as_posix()

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engines.protocol import Int64Array, StepOutput, WatchedEngine
+from gcbench.function_costs import counted_calls
 from gcbench.opcodes import OpcodeCounter, tracers
 from harness.trial.leaks import Leaks
 from harness.trial.memory import Memory
+from harness.trial.step_costs import StepCosts
 from harness.trial.tracked_objects import TrackedObjects
 from harness.trial.watch import Watch, Watching
 
@@ -56,9 +58,20 @@ class Opcodes(Watching):
         return output
 
     def results(self, num_rows: Int64Array) -> dict[str, float | None]:
-        """Bytecodes and allocations of the traced steps; nothing where none was full."""
+        """Bytecodes and allocations of the traced steps; nothing where none was full.
+
+        From here on `costs` has them by function.
+        """
         if not self._num_rows:
             return {}
+        # Another commit's engines may name no stages.
+        counted = counted_calls(self._counter.tree, getattr(self._engine, "stages", {}))
+        self.costs = StepCosts(
+            num_steps=self._num_steps,
+            num_rows=self._num_rows,
+            functions=counted.functions,
+            calls=counted.calls,
+        )
         return {
             "bytecodes_per_request_step": self._counter.num_opcodes / self._num_rows,
             "tracked_allocations_per_step": self._counter.num_allocations / self._num_steps,

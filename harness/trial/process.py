@@ -40,10 +40,11 @@ from harness.trial.engine_counters import EngineCounters
 from harness.trial.modes import MODES
 from harness.trial.observation import Observation
 from harness.trial.recorder import STEP_COLUMNS
-from harness.trial.request_costs import request_costs
+from harness.trial.request_costs import Cost, cost_metrics, request_costs
 from harness.trial.run_queue import RunQueue
 from harness.trial.sender import Sender
 from harness.trial.spec import PAUSED, READY, REFUSED, Trial, TrialResult
+from harness.trial.step_costs import StepCosts
 from harness.trial.watch import Watch
 from workloads.schedule import Schedule
 from workloads.whole_file import replacing
@@ -199,7 +200,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         wire_seconds=counters.wire_seconds,
         scheduler_stats=counters.scheduler_stats,
         device_work=counters.device_work,
-        watched=watch.results(client.recorder.num_rows) | per_request,
+        watched=watch.results(client.recorder.num_rows) | cost_metrics(per_request),
         counts_lateness=not trial.slice_steps,
         peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
@@ -229,9 +230,17 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         engine_state=engine_state,
         collector_calls=list(watch.calls),
         messages=list(watch.messages),
+        costs=_costs(watch, per_request),
         invalid=measured.invalid,
         recurs=measured.recurs,
     )
+
+
+def _costs(watch: Watch, per_request: dict[str, Cost]) -> StepCosts | None:
+    if watch.costs is None:
+        return None
+    functions = {call: cost.by_function() for call, cost in per_request.items()}
+    return msgspec.structs.replace(watch.costs, per_request=functions)
 
 
 _CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None

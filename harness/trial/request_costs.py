@@ -2,16 +2,19 @@
 
 import gc
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from math import fsum
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from engines.protocol import WatchedEngine
+from gcbench.function_costs import counted_calls
 from gcbench.opcodes import OpcodeCounter
 from harness.collector.state import restore, snapshot
 from harness.trial.client import Streams, sampling_params, take
+from harness.trial.step_costs import RequestFunctionCost
 from workloads.schedule import Schedule
 
 _MOST_REQUESTS = 16
@@ -25,15 +28,46 @@ _COUNT_OFFSET = 2_000
 """More than the objects from before that die in a step of so few requests."""
 
 
-class Cost(NamedTuple):
-    """Of some calls together."""
+FunctionName = tuple[str, str, int]
+"""File, qualified name and first line."""
 
-    bytecodes: int
-    allocations: int
 
-    def without(self, other: "Cost") -> "Cost":
-        """What it is more."""
-        return Cost(self.bytecodes - other.bytecodes, self.allocations - other.allocations)
+class Cost:
+    """Bytecodes and allocations of some calls together, by function."""
+
+    def __init__(self, functions: dict[FunctionName, tuple[float, float]]) -> None:
+        self._functions = functions
+
+    def without(self, other: "Cost", times: float = 1) -> "Cost":
+        """What it is more than ``times`` the other."""
+        mine, theirs = self._functions, other._functions
+        nothing = (0.0, 0.0)
+        return Cost({
+            name: (mine.get(name, nothing)[0] - times * theirs.get(name, nothing)[0],
+                   mine.get(name, nothing)[1] - times * theirs.get(name, nothing)[1])
+            for name in mine | theirs
+        })  # fmt: skip
+
+    def per(self, count: int) -> "Cost":
+        """A share of it."""
+        return Cost({name: (bytecodes / count, allocations / count)
+                     for name, (bytecodes, allocations) in self._functions.items()})  # fmt: skip
+
+    @property
+    def bytecodes(self) -> float:
+        """Of all functions."""
+        return _sum(bytecodes for bytecodes, _ in self._functions.values())
+
+    @property
+    def allocations(self) -> float:
+        """Of all functions."""
+        return _sum(allocations for _, allocations in self._functions.values())
+
+    def by_function(self) -> list[RequestFunctionCost]:
+        """Those that cost anything, the dearest first."""
+        found = [RequestFunctionCost(*name, *costs)
+                 for name, costs in self._functions.items() if any(costs)]  # fmt: skip
+        return sorted(found, key=lambda each: (-each.bytecodes, each))
 
 
 class Meter:
@@ -44,28 +78,31 @@ class Meter:
 
     def __init__(self) -> None:
         self._counter = OpcodeCounter()
-        self._num_calls = 0
+        gc.freeze()  # a full pass then visits what the calls make, and no more
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
         """What ``function(*args)`` returns."""
         gc.collect()  # empties the free lists, and sets the young count to zero
         # The count stops at zero when older objects die; from here on it never gets there.
         offset: list[list[None]] = [[] for _ in range(_COUNT_OFFSET)]
-        self._num_calls += 1
         with self._counter:
             result = function(*args)
         del offset
         return result
 
     def cost(self) -> Cost:
-        """Of all calls so far, less what leaving the counter's block counts on 3.11."""
-        nothing = OpcodeCounter()
-        with nothing:
-            pass
+        """Of all calls so far."""
+        functions = counted_calls(self._counter.tree, {}).functions
         return Cost(
-            self._counter.num_opcodes - self._num_calls * nothing.num_opcodes,
-            self._counter.num_allocations - self._num_calls * nothing.num_allocations,
+            {
+                (each.file, each.name, each.line): (each.bytecodes, each.allocations)
+                for each in functions
+            }
         )
+
+
+def _sum(parts: Iterable[float]) -> float:
+    return round(fsum(parts), 9)  # whole numbers, each divided by the same one
 
 
 class _Served(NamedTuple):
@@ -154,8 +191,8 @@ class _Visitors:
 
 def request_costs(
     engine: WatchedEngine, schedule: Schedule, batch_size: int, streams: Streams | None = None
-) -> dict[str, float | None]:
-    """Bytecodes and allocations per request that is added, served and aborted.
+) -> dict[str, Cost]:
+    """What a request takes to ``add``, to ``finish`` (being served included) and to ``abort``.
 
     The engine must be idle. Lives of two lengths tell what a step costs, and what is left is the
     request's: to be scheduled first, to compute its prompt, to end. Each life is had by two crowds,
@@ -171,7 +208,6 @@ def request_costs(
     fewer = count // 2
     before, callbacks = snapshot(), gc.callbacks[:]
     gc.disable()
-    gc.freeze()  # a full pass then visits what these requests make, and no more
     gc.callbacks.clear()  # they would put objects into the free lists again
     try:
         visitors = _Visitors(engine, schedule, streams)
@@ -187,13 +223,17 @@ def request_costs(
     finally:
         gc.callbacks[:] = callbacks
         restore(before)
-    costs: dict[str, float | None] = {}
-    for place, name in enumerate(Cost._fields):
-        added = short.add[place] + long.add[place]
-        steps, more_rows = long.rest[place] - short.rest[place], long.rows - short.rows
-        costs[f"{name}_per_add"] = added / (2 * (count - fewer))
-        if more_rows:
-            ended = short.rest[place] - steps * short.rows / more_rows
-            costs[f"{name}_per_finish"] = ended / (count - fewer)
-        costs[f"{name}_per_abort"] = (aborted[place] - undisturbed[place]) / num_aborted
-    return costs
+    costs = {"add": short.add.without(long.add, -1).per(2 * (count - fewer))}
+    steps, more_rows = long.rest.without(short.rest), long.rows - short.rows
+    if more_rows:
+        costs["finish"] = short.rest.without(steps, short.rows / more_rows).per(count - fewer)
+    return costs | {"abort": aborted.without(undisturbed).per(num_aborted)}
+
+
+def cost_metrics(costs: Mapping[str, Cost]) -> dict[str, float | None]:
+    """Bytecodes and allocations per request that is added, served and aborted."""
+    metrics: dict[str, float | None] = {}
+    for call, cost in costs.items():
+        metrics[f"bytecodes_per_{call}"] = cost.bytecodes
+        metrics[f"allocations_per_{call}"] = cost.allocations
+    return metrics

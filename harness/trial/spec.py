@@ -13,6 +13,7 @@ from harness.collector.callers import CollectorCall
 from harness.collector.result import ProcessResult
 from harness.machine.describe import Machine
 from harness.trial.messages import Messages
+from harness.trial.step_costs import StepCosts
 
 TRIAL_SCHEMA = "gcbench.trial/1"
 RESULT_SCHEMA = "gcbench.trial-result/1"
@@ -66,6 +67,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     scheduled, "" where none came by themselves. ``engine_state``: the engine's switches as read
     back from it, where it can be asked. ``collector_calls``: in mode ``leaks``, the lines that
     called the collector; ``messages``: in mode ``wire``, what crossed, a record a direction.
+    ``costs``: in mode ``opcodes``, what each function took.
     """
 
     cell: Cell
@@ -92,6 +94,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     engine_state: dict[str, Setting] = {}
     collector_calls: list[CollectorCall] = []
     messages: list[Messages] = []
+    costs: StepCosts | None = None
     invalid: str = ""
     recurs: bool = False
     schema: str = RESULT_SCHEMA

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from engines.protocol import Int64Array, StepOutput
 from harness.collector.callers import CollectorCall
 from harness.trial.messages import Messages
+from harness.trial.step_costs import StepCosts
 
 _FULL = 0.95
 
@@ -29,6 +30,11 @@ class Watch(Protocol):
     @property
     def messages(self) -> Sequence[Messages]:
         """What crossed to workers and back in the window, where that is watched."""
+        ...
+
+    @property
+    def costs(self) -> StepCosts | None:
+        """What each function took in the window, where that is watched and a step was full."""
         ...
 
     def window_opens(self) -> None:
@@ -53,6 +59,7 @@ class Watching:
 
     calls: Sequence[CollectorCall] = ()
     messages: Sequence[Messages] = ()
+    costs: StepCosts | None = None
 
     def window_opens(self) -> None:
         """Nothing."""

@@ -94,7 +94,7 @@ class Program(NamedTuple):
                 main()
             except ValueError:
                 pass
-            return counter.num_opcodes
+        return counter.num_opcodes
 
 
 def program(block: list) -> Program:
@@ -173,7 +173,7 @@ def counted(call: Callable[[], object]) -> int:
     """The bytecodes of a call."""
     with OpcodeCounter() as counter:
         call()
-        return counter.num_opcodes
+    return counter.num_opcodes
 
 
 def test_an_instruction_and_its_extended_arguments_are_one():
@@ -215,8 +215,7 @@ def test_a_generator_that_is_closed_or_thrown_into_executes_its_handlers(closes,
             ended.close() if closes else ended.throw(Raised)
         except Raised:
             pass
-        count = counter.num_opcodes
-    assert count == walk.num_bytecodes
+    assert counter.num_opcodes == walk.num_bytecodes
 
 
 def test_a_generator_from_before_goes_on_being_counted():
@@ -227,12 +226,13 @@ def test_a_generator_from_before_goes_on_being_counted():
 
     first, started = three(), three()
     next(started)
-    with OpcodeCounter() as counter:
+    counter = OpcodeCounter()
+    with counter:
         next(first)
-        after_one = counter.num_opcodes
+    after_one = counter.num_opcodes
+    with counter:
         next(first)
-        after_two = counter.num_opcodes
-    assert 0 < counted(started.__next__) == after_two - after_one
+    assert 0 < counted(started.__next__) == counter.num_opcodes - after_one
 
 
 def test_code_that_is_made_and_dropped_counts_each_time():

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.collector.callers import CallerLog, relative_file
+from gcbench.relative_file import relative_file
+from harness.collector.callers import CallerLog
 
 
 @pytest.fixture(autouse=True)

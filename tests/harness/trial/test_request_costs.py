@@ -12,7 +12,7 @@ from small import CELL, engine, schedule
 
 from engines.protocol import Delivered, SamplingParams, StepOutput
 from harness.trial.client import warm_up
-from harness.trial.request_costs import request_costs
+from harness.trial.request_costs import cost_metrics, request_costs
 
 OF = schedule([40] * 64)
 CALLS = ("add", "finish", "abort")
@@ -119,15 +119,20 @@ def no_collector() -> Iterator[None]:
 SHIFTS = {"plain": (0, False), "lag": (1, False), "later": (0, True), "both": (1, True)}
 
 
+def metrics(toy: Toy) -> dict[str, float | None]:
+    """What its requests cost, all functions together."""
+    return cost_metrics(request_costs(toy, OF, 64))
+
+
 @cache
 def plain(shift: str) -> dict[str, float | None]:
     """What requests cost where each call does as little as another."""
-    return request_costs(Toy({}, *SHIFTS[shift]), OF, 64)
+    return metrics(Toy({}, *SHIFTS[shift]))
 
 
 def rises(planted: dict[str, Callable[[int], object]], shift: str, counted: str) -> dict:
     """How much more a planted toy costs than a plain one, by call."""
-    found, before = request_costs(Toy(planted, *SHIFTS[shift]), OF, 64), plain(shift)
+    found, before = metrics(Toy(planted, *SHIFTS[shift])), plain(shift)
     return {call: found[f"{counted}_per_{call}"] - before[f"{counted}_per_{call}"]
             for call in CALLS}  # fmt: skip
 
@@ -144,7 +149,7 @@ def test_bytecodes_are_those_that_dis_shows_and_of_the_call_that_executes_them(c
 @pytest.mark.parametrize("shift", ["plain", "lag"])
 def test_what_a_step_costs_is_in_no_request_s_figure(shift, work):
     """Neither what it costs each request in it, nor what most steps cost but those with a start."""
-    found = request_costs(Toy({work: more}, *SHIFTS[shift]), OF, 64)
+    found = metrics(Toy({work: more}, *SHIFTS[shift]))
     assert found == pytest.approx(plain(shift), abs=1e-9)
 
 
@@ -154,6 +159,16 @@ def test_an_object_that_each_request_keeps_is_counted_though_it_has_a_free_list(
     del spare  # to the free list
     found = rises(dict.fromkeys(CALLS, made(kind)), "plain", "allocations")
     assert found == pytest.approx(dict.fromkeys(CALLS, 1.0), abs=1e-9)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_function_that_a_request_runs_is_named_with_what_it_costs(call):
+    before, after = (request_costs(Toy(planted), OF, 64)[call] for planted in ({}, {call: more}))
+    changes = {each.name: each for each in after.without(before).by_function()}
+    num_opcodes = [each.opname for each in dis.get_instructions(more)].index("RETURN_VALUE")
+    assert changes.pop("more").bytecodes == num_opcodes
+    assert set(changes) <= {"less"}
+    assert after.bytecodes == sum(each.bytecodes for each in after.by_function())
 
 
 def test_the_collector_is_left_as_it_was():
@@ -187,7 +202,7 @@ def test_an_engine_is_idle_again_and_counts_the_same_once_more(axes):
     try:
         streams = served.request_stream if "request_streams" in axes else None
         warm_up(served, of, 8, streams=streams)
-        first, again = (request_costs(served, of, 8, streams) for _ in range(2))
+        first, again = (cost_metrics(request_costs(served, of, 8, streams)) for _ in range(2))
         assert not served.has_unfinished_requests()
         assert len(first) == 6
         # What the others cost may follow the block pool's queue, tidied up once in many requests.

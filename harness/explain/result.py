@@ -1,0 +1,74 @@
+"""What `gcbench explain` answers: of one version its functions, of two each function's change."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from harness.experiment.result import ReplayedWorkload
+from harness.explain.pairing import Kind
+from harness.machine.describe import Machine
+from harness.trial.step_costs import StepCosts
+
+EXPLAIN_SCHEMA = "gcbench.explain/1"
+
+
+class Where(NamedTuple):
+    """A function."""
+
+    file: str
+    name: str
+    line: int
+
+
+class Costs(NamedTuple):
+    """Of functions, over all steps that were traced; their own."""
+
+    calls: int = 0
+    bytecodes: int = 0
+    allocations: int = 0
+    net: int = 0
+
+
+class FunctionChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A function under both versions: none, one or several of each side.
+
+    ``costs_before`` and ``costs_after`` are sums over as many steps as each side's
+    `StepCosts.num_steps`.
+    """
+
+    kind: Kind
+    stage: str
+    before: list[Where]
+    after: list[Where]
+    costs_before: Costs
+    costs_after: Costs
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """A version: what it is called, where its files lie, and what it took.
+
+    ``metrics``: those of the trial that counted, by name.
+    """
+
+    label: str
+    root: str
+    costs: StepCosts
+    metrics: dict[str, float | None]
+
+
+class ExplainResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything `explain` knows at its end; ``against`` and ``changes`` where two were asked for.
+
+    ``per_request``: changes of what else a request costs, by ``add``, ``finish`` and ``abort``.
+    """
+
+    name: str
+    command: str
+    machine: Machine
+    workload: ReplayedWorkload
+    axes: dict[str, str | int]
+    side: Side
+    against: Side | None = None
+    changes: list[FunctionChange] = []
+    notes: list[str] = []
+    schema: str = EXPLAIN_SCHEMA
