@@ -101,8 +101,11 @@ class CallTree:
             waiting.extend(reversed(node.children.values()))
 
     def total(self, name: str) -> int:
-        """The sum of ``bytecodes``, ``allocations`` or ``net`` over all that was called."""
-        return sum(sum(getattr(node, name)) for node in self.nodes())
+        """The sum of ``bytecodes``, ``allocations`` or ``net`` over all that was called.
+
+        What the root has is the block's own, and what tracing makes for the first frame.
+        """
+        return sum(sum(getattr(node, name)) for node in self.nodes() if node is not self.root)
 
 
 def instruction_flags(code: bytes) -> bytearray:

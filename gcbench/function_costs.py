@@ -173,7 +173,7 @@ def _function(key: _Key, total: _Sum) -> FunctionCost:
         total.all_bytecodes,
         total.all_allocations,
         lines,
-        _signature(total.code),
+        signature(total.code),
     )
 
 
@@ -193,7 +193,8 @@ def _lines(code: CodeType) -> Iterator[tuple[int, int]]:
             yield offset, line or code.co_firstlineno
 
 
-def _signature(code: CodeType) -> str:
+def signature(code: CodeType) -> str:
+    """A byte, as two hexadecimal digits, for each instruction and the name that it is about."""
     names = (
         f"{each.opname} {each.argval if isinstance(each.argval, str) else ''}"
         for each in dis.get_instructions(code)

@@ -64,8 +64,8 @@ class OpcodeCounter:
         self._node, self._offset = self.tree.root, 0
         self._offsets.clear()
         sys.monitoring.use_tool_id(_TOOL_ID, "gcbench")
-        for event, callback in self._callbacks.items():
-            sys.monitoring.register_callback(_TOOL_ID, event, callback)
+        for event in self._callbacks:  # items() would leave a tuple to the free list
+            sys.monitoring.register_callback(_TOOL_ID, event, self._callbacks[event])
         get_count()  # leaves its tuple to the free list, where the next one finds it
         self._start = self._alive = get_count()[0]
         # For all code: switched on function by function, one that the block deletes would have to

@@ -1,8 +1,8 @@
 """What each function takes more or less in one version than in another."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from gcbench.function_costs import FunctionCost
+from gcbench.function_costs import FunctionCost, LineCost
 from harness.explain.pairing import pair
 from harness.explain.result import Costs, FunctionChange, Where
 from harness.trial.step_costs import StepCosts
@@ -10,22 +10,48 @@ from harness.trial.step_costs import StepCosts
 
 def function_changes(before: StepCosts, after: StepCosts) -> list[FunctionChange]:
     """Each function of either side in one of them; sums over them are the sides' own."""
+    then, now = any_stage(before.functions), any_stage(after.functions)
     return [
         FunctionChange(
             kind=each.kind,
-            stage=_stage([after.functions[i] for i in each.after])
-            or _stage([before.functions[i] for i in each.before]),
-            before=_where([before.functions[i] for i in each.before]),
-            after=_where([after.functions[i] for i in each.after]),
-            costs_before=_costs([before.functions[i] for i in each.before]),
-            costs_after=_costs([after.functions[i] for i in each.after]),
+            stage=[*(now[i].stage for i in each.after), *(then[i].stage for i in each.before)][0],
+            before=_where([then[i] for i in each.before]),
+            after=_where([now[i] for i in each.after]),
+            costs_before=_costs([then[i] for i in each.before]),
+            costs_after=_costs([now[i] for i in each.after]),
         )
-        for each in pair(before.functions, after.functions)
+        for each in pair(then, now)
     ]
 
 
-def _stage(functions: Sequence[FunctionCost]) -> str:
-    return functions[0].stage if functions else ""
+def any_stage(functions: Iterable[FunctionCost]) -> list[FunctionCost]:
+    """Functions over all stages, each under the one in which it executes most."""
+    merged: dict[tuple[str, str, int], FunctionCost] = {}
+    for each in sorted(functions, key=lambda each: -each.bytecodes):
+        where = (each.file, each.name, each.line)
+        merged[where] = _sum(merged[where], each) if where in merged else each
+    return list(merged.values())
+
+
+def _sum(one: FunctionCost, other: FunctionCost) -> FunctionCost:
+    lines = {line.line: line for line in one.lines}
+    for line in other.lines:
+        known = lines.get(line.line, LineCost(line.line, 0, 0, 0))
+        lines[line.line] = LineCost(
+            line.line,
+            known.bytecodes + line.bytecodes,
+            known.allocations + line.allocations,
+            known.net + line.net,
+        )
+    return one._replace(
+        calls=one.calls + other.calls,
+        bytecodes=one.bytecodes + other.bytecodes,
+        allocations=one.allocations + other.allocations,
+        net=one.net + other.net,
+        all_bytecodes=one.all_bytecodes + other.all_bytecodes,
+        all_allocations=one.all_allocations + other.all_allocations,
+        lines=[lines[line] for line in sorted(lines)],
+    )
 
 
 def _where(functions: Sequence[FunctionCost]) -> list[Where]:

@@ -32,13 +32,14 @@ class Paired(NamedTuple):
 def pair(before: Sequence[FunctionCost], after: Sequence[FunctionCost]) -> list[Paired]:
     """Each function of either side in exactly one place.
 
-    The same name and file in one stage; then in any stage; then one that moved to another file
-    or class; then one that does alike, whatever its name. What is left of the larger functions is
-    looked for in those that have changed: a part that was taken out of one, or put into one.
+    The same name and file, of a function made from a string with whatever arguments; then one that
+    moved to another file or class; then one that does alike, whatever its name. What is left of the
+    larger functions is looked for in those that have changed: a part that was taken out of one, or
+    put into one.
     """
     pairing = _Pairing(before, after)
-    pairing.by(lambda each: (each.stage, each.file, each.name), "paired")
     pairing.by(lambda each: (each.file, each.name), "paired")
+    pairing.by(lambda each: (each.file, each.name.partition("(")[0]), "paired", _ALIKE)
     pairing.by(lambda each: each.name, "moved", _ALIKE / 2)
     pairing.by(lambda each: _last(each.name), "moved", _ALIKE)
     pairing.by_code()

@@ -44,22 +44,39 @@ class FunctionChange(msgspec.Struct, frozen=True, kw_only=True):
     costs_after: Costs
 
 
+class LineChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the newer version, or one that only the older had (``is_gone``).
+
+    Figures are per request and step: what the line itself takes more than its counterpart did.
+    """
+
+    file: str
+    line: int
+    function: str
+    text: str
+    bytecodes: float
+    allocations: float
+    net: float
+    is_gone: bool = False
+
+
 class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """A version: what it is called, where its files lie, and what it took.
+    """A version: what it is called, below which folders its files lie, and what it took.
 
     ``metrics``: those of the trial that counted, by name.
     """
 
     label: str
-    root: str
+    roots: list[str]
     costs: StepCosts
     metrics: dict[str, float | None]
 
 
 class ExplainResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything `explain` knows at its end; ``against`` and ``changes`` where two were asked for.
+    """Everything `explain` knows at its end.
 
-    ``per_request``: changes of what else a request costs, by ``add``, ``finish`` and ``abort``.
+    ``against``, ``changes`` and ``lines`` where two versions were asked for; each function of
+    either side is in one change, each line that has changed its costs in ``lines``.
     """
 
     name: str
@@ -70,5 +87,6 @@ class ExplainResult(msgspec.Struct, frozen=True, kw_only=True):
     side: Side
     against: Side | None = None
     changes: list[FunctionChange] = []
+    lines: list[LineChange] = []
     notes: list[str] = []
     schema: str = EXPLAIN_SCHEMA
