@@ -39,6 +39,9 @@ _COMMANDS = {
         "harness.cli.releases:releases", "Measure an engine's host path release by release."
     ),
     "gate": _Command("harness.cli.gate:gate", "Measure one commit against another."),
+    "bisect": _Command(
+        "harness.cli.bisect:bisect", "Find the commit with which an exact metric moved."
+    ),
     "history": _Command("harness.cli.history:history", "Say what changed in stored results."),
     "nightly": _Command(
         "harness.cli.nightly:nightly", "Measure the commits that have no results yet."

@@ -25,7 +25,7 @@ from harness.tracking.gate.result import GateCell, GateResult
 from harness.tracking.gate.timing import attribute, changed, compare_timings
 from harness.tracking.gate.words import conclude_gate
 from harness.trial.engine_config import engine_config
-from harness.trial.request_costs import request_costs
+from harness.trial.request_costs import cost_metrics, request_costs
 from harness.trial.spec import Trial, TrialResult
 
 SHAPES = [
@@ -222,7 +222,8 @@ class Dearer(Engine):
 def test_work_planted_in_add_request_is_worse_and_said():
     of = schedule([40] * 16)
     before, after = (
-        request_costs(engine(engine_config(CELL, of)), of, 8) for engine in (Engine, Dearer)
+        cost_metrics(request_costs(engine(engine_config(CELL, of)), of, 8))
+        for engine in (Engine, Dearer)
     )
     judged = judge_pairs(pairs(), counted(pairs(), after, EXACT | before), None, {}, str)
     assert overall(judged.cells) == "worse"
