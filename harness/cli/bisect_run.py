@@ -1,0 +1,171 @@
+"""Where the candidates of a bisection come from, and how one is counted."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol
+
+import msgspec
+from packaging.version import Version
+
+from engines.protocol import EngineClass
+from engines.registry import ENGINES
+from engines.vllm.releases import check_version, known_versions, prepare, within
+from harness.axes import Cell
+from harness.cli.session import Session
+from harness.experiment.outcomes import Trials
+from harness.metrics import Metric
+from harness.tracking.bisect.bisection import Figure
+from harness.tracking.bisect.commits import History, history, tree_of
+from harness.tracking.bisect.counting import counting_plan, read_figure
+from harness.tracking.bisect.result import Candidate
+from harness.tracking.gate.trees import take_tree
+from harness.trial.spec import TrialResult
+
+Say = Callable[[str], None]
+
+
+class Source(Protocol):
+    """What there is between GOOD and BAD."""
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """From GOOD to BAD those that may differ from the one before."""
+        ...
+
+    @property
+    def kind(self) -> Literal["commit", "release"]:
+        """What they are."""
+        ...
+
+    @property
+    def num_commits(self) -> int:
+        """How many there are after GOOD, whether they may differ or not."""
+        ...
+
+    def tree_of(self, candidate: Candidate) -> str:
+        """Equal where the same files are measured."""
+        ...
+
+    def lay_out(self, candidate: Candidate, code: Path, say: Say) -> str:
+        """The value of ``--release`` by which it runs; trees lie in the folder ``code``.
+
+        Raises ValueError where it cannot be had.
+        """
+        ...
+
+
+class Commits(NamedTuple):
+    """Commits of a repository, of which one package is measured."""
+
+    repo: Path
+    package: str
+    found: History
+
+    @classmethod
+    def between(cls, repo: Path, good: str, bad: str, package: str) -> "Commits":
+        """Raises ValueError as `history`."""
+        return cls(repo, package, history(repo, good, bad, package))
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """From GOOD to BAD those that change the package."""
+        return self.found.candidates
+
+    @property
+    def kind(self) -> Literal["commit", "release"]:
+        """Commits."""
+        return "commit"
+
+    @property
+    def num_commits(self) -> int:
+        """After GOOD up to BAD, along first parents."""
+        return self.found.num_commits
+
+    def tree_of(self, candidate: Candidate) -> str:
+        """The hash of the package's files."""
+        return tree_of(self.found.root, candidate.id, self.package)
+
+    def lay_out(self, candidate: Candidate, code: Path, say: Say) -> str:
+        """The folder under which the package of a commit lies from now on."""
+        return take_tree(self.repo, candidate.id, self.package, code / candidate.label).folder
+
+
+class Releases(NamedTuple):
+    """Releases of vLLM on the package index."""
+
+    candidates: list[Candidate]
+
+    @classmethod
+    def between(cls, good: str, bad: str) -> "Releases":
+        """Raises ValueError for what is no release, and where GOOD is not the older one."""
+        known = known_versions()
+        first, last = (check_version(each, known) for each in (good, bad))
+        if Version(first) >= Version(last):
+            raise ValueError(f"GOOD {good} is no older release than BAD {bad}; give the older one")
+        return cls([Candidate(id=version) for version in within(f"{first}..{last}", known)])
+
+    @property
+    def kind(self) -> Literal["commit", "release"]:
+        """Releases."""
+        return "release"
+
+    @property
+    def num_commits(self) -> int:
+        """Releases after GOOD."""
+        return len(self.candidates) - 1
+
+    def tree_of(self, candidate: Candidate) -> str:
+        """The version: each has files of its own."""
+        return candidate.id
+
+    def lay_out(self, candidate: Candidate, code: Path, say: Say) -> str:
+        """The version, whose environment is there from now on."""
+        prepare(candidate.id, say)
+        return candidate.id
+
+
+class Counter:
+    """Counts a metric, in one trial for each candidate, all of them kept beside ``name``."""
+
+    def __init__(
+        self, session: Session, name: str, metric: Metric, source: Source, say: Say
+    ) -> None:
+        self._session, self._name, self._metric = session, name, metric
+        self._source, self._say = source, say
+        self._engine: EngineClass = ENGINES.load(session.cell.engine)
+        self._code = (session.runner.output / name / "code").resolve()
+        self._expected: TrialResult | None = None
+        self.notes: list[str] = []
+
+    def count(self, candidate: Candidate, left: int) -> Figure:
+        """Its figure, or why there is none. Raises KeyboardInterrupt."""
+        more = f"about {left} more after it" if left > 0 else "the last one, if it runs"
+        self._say(
+            f"measuring {' '.join((candidate.label, candidate.subject[:40])).strip()}; {more}"
+        )
+        folder = ""
+        try:
+            folder = self._source.lay_out(candidate, self._code, self._say)
+            self._engine.launch("", folder)
+        except ValueError as error:
+            return Figure(None, str(error).removeprefix(f"--release {folder}: "))
+        figure = self._count(
+            candidate.label, msgspec.structs.replace(self._session.cell, release=folder)
+        )
+        if figure.value is None:
+            return Figure(None, figure.reason.replace(f"{folder}/", ""))
+        self._say(f"  {self._metric.name}: {figure.value:,.6g}")
+        return figure
+
+    def _count(self, label: str, cell: Cell) -> Figure:
+        runner, metric = self._session.runner, self._metric
+        name = f"{self._name}-{label}"
+        ran = self._session.run(
+            counting_plan(name, cell, metric, runner.schedule_hashes, runner.seed)
+        )
+        if ran.is_interrupted:
+            raise KeyboardInterrupt
+        self.notes += [note for note in ran.notes if note not in self.notes]
+        trials = Trials(ran.plan, ran.outcomes)
+        self._expected = self._expected or trials.counted_in(metric.mode, cell)
+        return read_figure(trials, cell, metric, self._expected)

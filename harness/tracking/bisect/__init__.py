@@ -1,0 +1,1 @@
+"""Which commit moved an exact metric: what `gcbench bisect` searches and answers."""

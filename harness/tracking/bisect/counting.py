@@ -1,0 +1,84 @@
+"""How a commit's figure is counted, and which metrics can be."""
+
+from typing import cast
+
+from engines.nearest import nearest
+from harness.axes import Cell
+from harness.experiment.grid import has_messages, is_exact
+from harness.experiment.outcomes import Trials
+from harness.experiment.plan import BRIEF, CROSSING, Plan, default_decider
+from harness.experiment.same_work import difference
+from harness.metrics import METRICS, Metric
+from harness.tracking.bisect.bisection import Figure
+from harness.trial.spec import Mode, TrialResult
+
+
+def find_metric(name: str) -> Metric:
+    """The metric of a name. Raises ValueError where there is none, or it cannot be searched by."""
+    metric = METRICS.get(name)
+    if metric is not None and _is_countable(metric):
+        return metric
+    near = ", ".join(nearest(name, (each.name for each in METRICS.values() if _is_countable(each))))
+    if metric is None:
+        raise ValueError(f"--metric {name}: no such metric; nearest: {near}")
+    if metric.kind != "exact" or metric.mode == "timing":
+        why = "it comes from timed trials, and bisect searches by exact counts alone"
+    else:
+        why = "more of it is neither better nor worse"
+    raise ValueError(f"--metric {name}: {why}; nearest: {near}")
+
+
+def check_cell(cell: Cell, metric: Metric) -> None:
+    """Raises ValueError where the metric's figure would not repeat, or there would be none."""
+    if metric.mode in CROSSING:
+        if not has_messages(cell):
+            raise ValueError(
+                f"--metric {metric.name}: nothing crosses with --worker {cell.worker}; use "
+                "--worker process"
+            )
+    elif not is_exact(cell):
+        raise ValueError(
+            f"--metric {metric.name}: its counts need not repeat here, because there is a clock, a "
+            "thread or a second process; use --device null and leave --output-processing, "
+            "--worker and --engine-core out"
+        )
+
+
+def counting_plan(
+    name: str, cell: Cell, metric: Metric, schedules: dict[str, str], seed: int
+) -> Plan:
+    """One trial in the metric's mode, and none that is timed."""
+    return Plan(
+        name=name,
+        cells=[cell],
+        schedules=schedules,
+        baselines=[0],
+        decide=default_decider([cell]),
+        rounds=0,
+        seed=seed,
+        tolerance=0.0,
+        extra_modes=[cast(Mode, metric.mode)],
+    )
+
+
+def read_figure(trials: Trials, cell: Cell, metric: Metric, expected: TrialResult | None) -> Figure:
+    """The metric's figure of a plan's one trial.
+
+    ``expected``: GOOD's trial, whose work it must have done; None while there is none.
+    """
+    reasons = [
+        *(each.reason for each in trials.failures),
+        *(each.invalid for each in trials.invalid),
+    ]
+    result = trials.counted_in(metric.mode, cell)
+    value = trials.counted_value(cell, metric)
+    if result is None or value is None:
+        return Figure(None, next(iter(reasons), f"its trial gave no {metric.name}"))
+    what = difference(result, expected) if expected and metric.mode not in BRIEF else ""
+    if what:
+        return Figure(None, f"it produces other {what} than GOOD, which is different work")
+    return Figure(value)
+
+
+def _is_countable(metric: Metric) -> bool:
+    return metric.kind == "exact" and metric.mode != "timing" and metric.direction != "neither"

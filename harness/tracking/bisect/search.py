@@ -1,0 +1,58 @@
+"""What to measure next, and among which commits the culprit lies: no git, no measuring."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Verdict = Literal["good", "bad", "cannot run"]
+
+
+@dataclass(slots=True)
+class Search:
+    """A binary search over positions in a line of commits, of which ``good`` < ``bad`` are known.
+
+    All before ``good`` count as good and all after ``bad`` as bad. ``skipped``: those between that
+    could not be measured.
+    """
+
+    good: int
+    bad: int
+    skipped: set[int] = field(default_factory=set)
+
+    @property
+    def next(self) -> int | None:
+        """The position to measure next, None where there is nothing left to learn.
+
+        The middle, or else its neighbours 1, 2, 4, … positions away, so that a long stretch of
+        commits that cannot run is soon left behind; in the end all others, the nearest first.
+        """
+        middle = (self.good + self.bad) // 2
+
+        def order(position: int) -> tuple[bool, int]:
+            distance = abs(position - middle)
+            return distance & (distance - 1) != 0, distance
+
+        return min(self._open, key=order, default=None)
+
+    @property
+    def steps_left(self) -> int:
+        """How many measurements it takes from here, if all can be run."""
+        return len(self._open).bit_length()
+
+    @property
+    def suspects(self) -> range:
+        """The positions among which the culprit is."""
+        return range(self.good + 1, self.bad + 1)
+
+    def tell(self, position: int, verdict: Verdict) -> None:
+        """What was found at a position between ``good`` and ``bad``."""
+        if verdict == "good":
+            self.good = position
+        elif verdict == "bad":
+            self.bad = position
+        else:
+            self.skipped.add(position)
+
+    @property
+    def _open(self) -> list[int]:
+        between = range(self.good + 1, self.bad)
+        return [position for position in between if position not in self.skipped]
