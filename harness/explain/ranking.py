@@ -1,7 +1,7 @@
 """Which functions and lines matter most: by bytecodes, or by the tracked objects they make."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, get_args
 
 from gcbench.function_costs import FunctionCost
 from harness.explain.result import Costs, FunctionChange, LineChange, Side
@@ -25,6 +25,21 @@ def by_change(
         return now / after.costs.num_rows - then / before.costs.num_rows
 
     return sorted(filter(change, changes), key=lambda each: -abs(change(each)))
+
+
+def part_of_step(before: Side, after: Side) -> Callable[[float, float], float]:
+    """How much of the larger side's step so many bytecodes and objects are, the larger share.
+
+    Both per request and step; their signs do not matter.
+    """
+    bytecodes, objects = (
+        max(sum(map(amount(by), side.costs.functions)) / side.costs.num_rows
+            for side in (before, after))
+        for by in get_args(By)
+    )  # fmt: skip
+    return lambda more, made: max(
+        abs(more) / bytecodes if bytecodes else 0.0, abs(made) / objects if objects else 0.0
+    )
 
 
 def by_line_change(lines: list[LineChange], by: By) -> list[LineChange]:

@@ -7,6 +7,7 @@ from harness import format as fmt
 from harness.explain.ranking import By, amount, by_change, by_line_change
 from harness.explain.result import ExplainResult, FunctionChange, Side, Where
 from harness.explain.sources import Sources
+from harness.report.function_words import figure, short_name, signed
 from harness.report.header import machine_words
 from harness.report.table import PlainTable, Row
 from harness.trial.step_costs import RequestFunctionCost
@@ -14,7 +15,6 @@ from harness.trial.step_costs import RequestFunctionCost
 _NAMED = 5
 """Functions that the answer names."""
 _WIDEST_TEXT = 46
-_MOST_ARGUMENTS = 3
 _CALLS = {"add": "added", "finish": "served and finished", "abort": "aborted"}
 
 
@@ -61,7 +61,7 @@ def _single(side: Side, by: By) -> list[str]:
         f"{side.label} executes {_per_row(side, 'bytecodes')} bytecodes and makes "
         f"{_per_row(side, 'objects')} tracked objects per request and step.",
         f"{len(dearest)} of {len(costs.functions)} functions account for {fmt.percent(share)} of "
-        f"the {by}: {_and(_short(each.name) for each in dearest)}.",
+        f"the {by}: {_and(short_name(each.name) for each in dearest)}.",
     ]
 
 
@@ -77,24 +77,24 @@ def _difference(result: ExplainResult, against: Side, by: By) -> list[str]:
     if not changes:
         return [*sentences, f"No function differs in {by}."]
     named = _and(
-        f"{_name(each)} ({_signed(_change(each, side, against, by))})" for each in changes[:_NAMED]
+        f"{_name(each)} ({signed(_change(each, side, against, by))})" for each in changes[:_NAMED]
     )
     share = sum(_change(each, side, against, by) for each in changes[:_NAMED])
-    of = f", together {_signed(share)} of {_signed(total)}" if len(changes) > 1 else ""
+    of = f", together {signed(share)} of {signed(total)}" if len(changes) > 1 else ""
     return [*sentences, f"What changed most in {by}: {named}{of}."]
 
 
 def _more(side: Side, against: Side, by: By) -> str:
     more = _total(side, by) - _total(against, by)
-    return f"{_figure(abs(more))} {'more' if more > 0 else 'fewer'}" if more else "as many"
+    return f"{figure(abs(more))} {'more' if more > 0 else 'fewer'}" if more else "as many"
 
 
 def _both(side: Side, against: Side, by: By) -> str:
     now, then = _total(side, by), _total(against, by)
     if now == then:
-        return f"({_figure(now)})"
+        return f"({figure(now)})"
     share = f", {fmt.percent(now / then - 1, signed=True)}" if then else ""
-    return f"({_figure(now)} against {_figure(then)}{share})"
+    return f"({figure(now)} against {figure(then)}{share})"
 
 
 def _stages(side: Side, against: Side | None = None) -> PlainTable:
@@ -131,9 +131,9 @@ def _stage_row(name: str, figures: Sequence[float], num_sides: int) -> Row:
     bytecodes, objects = figures[:num_sides], figures[num_sides:]
     cells = [name]
     for each in (bytecodes, objects):
-        cells += map(_figure, each)
+        cells += map(figure, each)
         if num_sides == 2:
-            cells.append(_signed(each[1] - each[0]))
+            cells.append(signed(each[1] - each[0]))
     return tuple(cells)
 
 
@@ -147,11 +147,11 @@ def _functions(side: Side, by: By, rows: int) -> PlainTable:
          f"share of\n{by}"),
         [[
             (
-                f"{_short(each.name)}\n  {_place(Where(each.file, each.name, each.line))}",
-                _figure(each.calls / costs.num_steps),
-                _figure(each.bytecodes / costs.num_rows),
-                _figure(each.all_bytecodes / costs.num_rows),
-                _figure(each.allocations / costs.num_rows),
+                f"{short_name(each.name)}\n  {_place(Where(each.file, each.name, each.line))}",
+                figure(each.calls / costs.num_steps),
+                figure(each.bytecodes / costs.num_rows),
+                figure(each.all_bytecodes / costs.num_rows),
+                figure(each.allocations / costs.num_rows),
                 fmt.percent(amount(by)(each) / total),
             )
             for each in shown
@@ -171,9 +171,9 @@ def _lines(result: ExplainResult, by: By, rows: int) -> PlainTable:
         [[
             (
                 _line_words(each.file, line.line, each.name, sources.line(each.file, line.line)),
-                _figure(line.bytecodes / per_row),
-                _figure(line.allocations / per_row),
-                _figure(line.net / per_row),
+                figure(line.bytecodes / per_row),
+                figure(line.allocations / per_row),
+                figure(line.net / per_row),
             )
             for each, line in lines[:rows]
         ]],
@@ -191,12 +191,12 @@ def _changes(result: ExplainResult, against: Side, by: By, rows: int) -> PlainTa
         [[
             (
                 f"{_name(each)}{_note(each)}\n  {_place((each.after or each.before)[0])}",
-                _figure(each.costs_before.bytecodes / against.costs.num_rows)
+                figure(each.costs_before.bytecodes / against.costs.num_rows)
                 if each.before else fmt.MISSING,
-                _figure(each.costs_after.bytecodes / side.costs.num_rows)
+                figure(each.costs_after.bytecodes / side.costs.num_rows)
                 if each.after else fmt.MISSING,
-                _signed(_change(each, side, against, "bytecodes")),
-                _signed(_change(each, side, against, "objects")),
+                signed(_change(each, side, against, "bytecodes")),
+                signed(_change(each, side, against, "objects")),
             )
             for each in changes[:rows]
         ]],
@@ -214,9 +214,9 @@ def _line_changes(result: ExplainResult, by: By, rows: int) -> PlainTable:
             (
                 _line_words(each.file, each.line, each.function,
                             f"{'- ' if each.is_gone else ''}{each.text}"),
-                _signed(each.bytecodes),
-                _signed(each.allocations),
-                _signed(each.net),
+                signed(each.bytecodes),
+                signed(each.allocations),
+                signed(each.net),
             )
             for each in lines
         ]],
@@ -233,7 +233,7 @@ def _per_request(side: Side, against: Side | None) -> PlainTable:
             rows.append([_request_row(f"all, to be {words}", now, then, against)])
             for name in _most_changed(now, then):
                 mine, theirs = ([each for each in one if each.name == name] for one in (now, then))
-                rows[-1].append(_request_row(f"  {_short(name)}", mine, theirs, against))
+                rows[-1].append(_request_row(f"  {short_name(name)}", mine, theirs, against))
     columns: Row = ("what a request takes", "bytecodes", "objects")
     if against is not None:
         columns = ("what a request takes", "bytecodes", "change", "objects", "change")
@@ -249,7 +249,7 @@ def _request_row(
     cells = [name]
     for attribute in ("bytecodes", "allocations"):
         a, b = (round(sum(getattr(each, attribute) for each in side), 6) for side in (now, then))
-        cells += [_figure(a), *([_signed(a - b)] if against else [])]
+        cells += [figure(a), *([signed(a - b)] if against else [])]
     return tuple(cells)
 
 
@@ -281,16 +281,16 @@ def _total(side: Side, by: By) -> float:
 
 
 def _per_row(side: Side, by: By) -> str:
-    return _figure(_total(side, by))
+    return figure(_total(side, by))
 
 
 def _name(change: FunctionChange) -> str:
-    return " + ".join(_short(each.name) for each in change.after or change.before)
+    return " + ".join(short_name(each.name) for each in change.after or change.before)
 
 
 def _note(change: FunctionChange) -> str:
     """What became of the function, where it is not simply there in both."""
-    was = " + ".join(_short(each.name) for each in change.before)
+    was = " + ".join(short_name(each.name) for each in change.before)
     match change.kind:
         case "moved":
             return f" (from {change.before[0].file})"
@@ -301,34 +301,13 @@ def _note(change: FunctionChange) -> str:
     return ""
 
 
-def _short(name: str) -> str:
-    """A function's name; of one that was made from a string the first of its arguments."""
-    function, bracket, arguments = name.partition("(")
-    named = arguments.removesuffix(")").split(", ")
-    if not bracket or len(named) <= _MOST_ARGUMENTS:
-        return name
-    return f"{function.rpartition('.')[2]}({', '.join(named[:_MOST_ARGUMENTS])}, …)"
-
-
 def _place(where: Where) -> str:
     return f"{where.file}:{where.line}"
 
 
 def _line_words(file: str, line: int, function: str, text: str) -> str:
     shown = text if len(text) <= _WIDEST_TEXT else f"{text[: _WIDEST_TEXT - 1]}…"
-    return f"{file}:{line}\n  {shown or _short(function)}"
-
-
-def _figure(value: float) -> str:
-    """A tenth of a bytecode is told, and of few objects a hundredth."""
-    return f"{value:,.1f}" if abs(value) >= 99.95 else f"{value:,.2f}"
-
-
-def _signed(value: float) -> str:
-    text = _figure(value)
-    if not text.strip("-0.,"):
-        return "0"
-    return text if value < 0 else f"+{text}"
+    return f"{file}:{line}\n  {shown or short_name(function)}"
 
 
 def _and(texts: Iterable[str]) -> str:

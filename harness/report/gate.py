@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from harness import format as fmt
 from harness.experiment.result import Comparison
+from harness.explain.largest_changes import LargestChange
+from harness.report.function_words import largest_changes_table
 from harness.report.gate_power import power_words, settles_no_times
 from harness.report.header import machine_words
 from harness.report.markdown import table_markdown
@@ -89,6 +91,14 @@ def gate_tables(result: GateResult) -> list[PlainTable]:
         if any(change.verdict == "same" for cell in result.cells for change in _shown(cell)):
             caption += " = same: too small a change to act upon (floors: docs/metrics.md)."
         tables[-1] = tables[-1]._replace(caption=caption)
+    functions: dict[tuple[LargestChange, ...], list[str]] = {}
+    for cell in result.cells:
+        if cell.functions:
+            functions.setdefault(tuple(cell.functions), []).append(cell.id)
+    tables += [
+        largest_changes_table(f"What changed most, by function, of {'; '.join(ids)}", changes)
+        for changes, ids in functions.items()
+    ]
     timed = [(cell.id, cell.timing) for cell in result.cells if cell.timing]
     tables += [
         PlainTable(

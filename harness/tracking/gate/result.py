@@ -6,13 +6,14 @@ import msgspec
 
 from harness.collector.callers import CollectorCall
 from harness.experiment.result import Comparison, ReplayedWorkload
+from harness.explain.largest_changes import LargestChange
 from harness.machine.describe import Machine
 from harness.machine.other_work import Surroundings
 from harness.statistics.verdict import Verdict
 from harness.tracking.gate.trees import Tree
 from harness.trial.spec import TrialFailure
 
-GATE_SCHEMA = "gcbench.gate/5"
+GATE_SCHEMA = "gcbench.gate/6"
 
 GateVerdict = Literal[Verdict, "incomplete"]
 """``incomplete``: nothing is known to be worse, and not everything was measured."""
@@ -103,6 +104,8 @@ class GateCell(msgspec.Struct, frozen=True, kw_only=True):
     calls_before: list[CollectorCall] = []
     calls_after: list[CollectorCall] = []
     """Lines that called the collector by hand, of BASE and of HEAD."""
+    functions: list[LargestChange] = []
+    """Of which the changed counts are mostly made, where any count has changed."""
 
 
 class GateResult(msgspec.Struct, frozen=True, kw_only=True):

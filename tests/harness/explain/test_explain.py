@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 from counted_versions import ENGINE, FILE, NUM_REQUESTS, NUM_STEPS, counted
+from msgspec.structs import replace
 
 from harness.explain.changes import function_changes
+from harness.explain.largest_changes import largest_changes
 from harness.explain.line_changes import line_changes
 from harness.explain.ranking import By, by_change, by_line_change
+from harness.trial.step_costs import RequestFunctionCost
 
 LOOP = ("        return rows\n\n    def update", """        for _ in range(20):
             pass
@@ -104,3 +107,58 @@ def test_nothing_has_changed_where_nothing_was_planted(versions):
     assert by_change(changes, before, after, "bytecodes") == []
     assert line_changes(changes, before, after) == []
     assert {each.kind for each in changes} == {"paired"}
+
+
+@pytest.mark.parametrize(
+    ("planted", "function", "text"),
+    [
+        (LOOP, "Engine.schedule", "for _ in range(20):"),
+        (DICTIONARY, "Engine.update", "kept.append({1: request})"),
+        (COPY, "Engine.checked", "return [value, value][0] & 255"),
+        (GROWS, "Engine.update", "kept.append([request])"),
+    ],
+    ids=["loop", "dictionary", "copy", "list that grows"],
+)
+def test_a_report_names_first_what_was_planted_and_its_line(versions, planted, function, text):
+    before, after, _ = versions(*planted)
+    assert largest_changes(before, before) == []
+    (first, *others) = largest_changes(before, after)
+    assert (first.when, first.kind, first.function, first.text) == (
+        "step",
+        "paired",
+        function,
+        text,
+    )
+    source = ENGINE.replace(*planted).splitlines()
+    assert source[first.line - 1].strip() == text
+    assert first.bytecodes > 0
+    assert not others, "nothing else was touched"
+    (taken_back,) = largest_changes(after, before)
+    assert (taken_back.function, taken_back.bytecodes) == (function, -first.bytecodes)
+
+
+def test_a_function_that_is_new_or_gone_says_so(versions):
+    before, after, _ = versions(*PROPERTY)
+    found = {each.function: each for each in largest_changes(before, after)}
+    assert (found["Request.count"].kind, found["Request.count"].before) == ("new", "")
+    gone = {each.function: each.kind for each in largest_changes(after, before)}
+    assert gone["Request.count"] == "gone"
+
+
+def test_a_request_s_life_is_told_apart_from_its_steps(versions):
+    before, after, _ = versions(*LOOP)
+    one = RequestFunctionCost("a.py", "add", 3, 40.0, 1.0)
+    twin = one._replace(file="b.py")
+
+    def side(costs, *functions):
+        return replace(costs, costs=replace(costs.costs, per_request={"add": list(functions)}))
+
+    dearer = one._replace(bytecodes=52.0, allocations=0.5, line=4)
+    found = largest_changes(side(before, one, twin), side(after, twin, dearer))
+    assert [each.when for each in found] == ["step", "add"]
+    told = found[1]
+    assert (told.file, told.line, told.bytecodes, told.allocations) == ("a.py", 4, 12.0, -0.5)
+    found = largest_changes(side(after, one), side(after, one, twin, dearer._replace(name="late")))
+    assert [(each.function, each.file, each.kind) for each in found] == [
+        ("late", "a.py", "new"), ("add", "b.py", "new"),
+    ]  # fmt: skip

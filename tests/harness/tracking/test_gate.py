@@ -12,6 +12,7 @@ from planted_history import COMMITS, make
 from small import CELL, MemoryStore, answer, schedule
 
 from engines.builtin.engine import Engine
+from gcbench.function_costs import FunctionCost
 from harness import format as fmt
 from harness.axes import Cell
 from harness.cli.main import main
@@ -27,6 +28,7 @@ from harness.tracking.gate.words import conclude_gate
 from harness.trial.engine_config import engine_config
 from harness.trial.request_costs import cost_metrics, request_costs
 from harness.trial.spec import Trial, TrialResult
+from harness.trial.step_costs import StepCosts
 
 SHAPES = [
     msgspec.structs.replace(CELL, representation=shape, delivery=delivery, batch_size=1024)
@@ -233,6 +235,38 @@ def test_work_planted_in_add_request_is_worse_and_said():
     (sentence,) = conclude_gate(judged.cells)
     rise = fmt.count(change.after - change.before)
     assert sentence.startswith(f"Every cell: a request costs {rise} more bytecodes to add (+")
+
+
+def test_functions_are_named_where_their_counts_have_changed():
+    """Those of the step for a step's count, those of ``add_request`` for what it takes."""
+    costs = {}
+    of = schedule([40] * 16)
+    for release, kind in (("base", Engine), ("head", Dearer)):
+        made = request_costs(kind(engine_config(CELL, of)), of, 8)
+        by_function = {call: cost.by_function() for call, cost in made.items()}
+        bytecodes = 900 if release == "base" else 1_800
+        step = FunctionCost(file="a.py", name="step", line=1, code="", stage="", calls=1,
+                            bytecodes=bytecodes, allocations=9, net=0, all_bytecodes=bytecodes,
+                            all_allocations=9, lines=[])  # fmt: skip
+        costs[release] = StepCosts(
+            num_steps=1, num_rows=9, functions=[step], calls=[], per_request=by_function
+        )
+
+    def judged(after: dict[str, float]) -> list[tuple[str, str]]:
+        trials = counted(pairs(), after, EXACT | {"bytecodes_per_add": 300.0})
+        for key, result in trials.counted.items():
+            if result.mode == "opcodes":
+                trials.counted[key] = replace(result, costs=costs[result.cell.release])
+        (first, *others) = judge_pairs(pairs(), trials, None, {}, str).cells
+        assert all(each.functions == first.functions for each in others)
+        return [(each.when, each.function) for each in first.functions]
+
+    add = [("add", "Dearer.add_request")]
+    assert judged({}) == []
+    assert judged({"bytecodes_per_request_step": 113.1}) == [], "below its floor"
+    assert judged({"bytecodes_per_add": 400.0}) == add
+    assert judged({"tracked_peak_per_step": 9_000.0}) == [("step", "step")]
+    assert judged({"bytecodes_per_add": 400.0, "handoff_bytes": 9.0}) == [("step", "step"), *add]
 
 
 def test_other_text_is_other_work():

@@ -1,0 +1,139 @@
+"""The functions that a change of the exact costs is mostly made of, for reports of other things."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple, get_args
+
+import msgspec
+
+from harness.explain.changes import function_changes
+from harness.explain.line_changes import line_changes
+from harness.explain.pairing import Kind
+from harness.explain.ranking import part_of_step
+from harness.explain.result import Costs, FunctionChange, Side, Where
+from harness.trial.step_costs import RequestFunctionCost
+
+When = Literal["step", "add", "finish", "abort"]
+"""``step``: per request and step; else per request, as it is added, served or aborted."""
+
+MOST = 5
+
+_LEAST = 5e-4
+"""Part of a step: what a resumed iterator or a cache that grows moves is less."""
+
+
+class LargestChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What a function itself takes more, or less, than it did.
+
+    ``before``: what it was called, "" where it is new. ``text``: its line that changed most, at
+    ``line``; where that is not known, "" and the function's first line.
+    """
+
+    when: When
+    kind: Kind
+    function: str
+    before: str
+    file: str
+    line: int
+    text: str
+    bytecodes: float
+    allocations: float
+
+
+def largest_changes(before: Side, after: Side, most: int = MOST) -> list[LargestChange]:
+    """Of a step, then of a request's life, at most ``most`` each, the largest first.
+
+    A change is as large as its part of all bytecodes or of all tracked objects, the larger of both.
+    """
+    part = part_of_step(before, after)
+    steps = [
+        (size, change, more)
+        for change in function_changes(before.costs, after.costs)
+        if (size := part(*(more := _more(change, before, after)))) >= _LEAST
+    ]
+    steps.sort(key=lambda each: -each[0])
+    found = [_of_step(change, more, before, after) for _, change, more in steps[:most]]
+    for when in get_args(When)[1:]:
+        then, now = (side.costs.per_request.get(when, []) for side in (before, after))
+        found += _of_requests(when, then, now)[:most]
+    return found
+
+
+class _More(NamedTuple):
+    """Per request and step."""
+
+    bytecodes: float
+    allocations: float
+
+
+def _more(change: FunctionChange, before: Side, after: Side) -> _More:
+    def per_row(costs: Costs, side: Side) -> tuple[float, float]:
+        rows = side.costs.num_rows
+        return costs.bytecodes / rows, costs.allocations / rows
+
+    now, then = per_row(change.costs_after, after), per_row(change.costs_before, before)
+    return _More(now[0] - then[0], now[1] - then[1])
+
+
+def _of_step(change: FunctionChange, more: _More, before: Side, after: Side) -> LargestChange:
+    where = (change.after or change.before)[0]
+    part = part_of_step(before, after)
+    line = max(
+        (each for each in line_changes([change], before, after) if each.text),
+        key=lambda each: part(each.bytecodes, each.allocations),
+        default=None,
+    )
+    return LargestChange(
+        when="step",
+        kind=change.kind,
+        function=_names(change.after or change.before),
+        before=_names(change.before),
+        file=line.file if line else where.file,
+        line=line.line if line else where.line,
+        text=line.text if line else "",
+        bytecodes=more.bytecodes,
+        allocations=more.allocations,
+    )
+
+
+def _of_requests(
+    when: When, before: Iterable[RequestFunctionCost], after: Iterable[RequestFunctionCost]
+) -> list[LargestChange]:
+    """By file and name, as long as a function keeps them."""
+    then, now = _by_function(before), _by_function(after)
+    found = []
+    for function in {**now, **then}:
+        mine, theirs = now.get(function, []), then.get(function, [])
+        change = LargestChange(
+            when=when,
+            kind="new" if not theirs else "paired" if mine else "gone",
+            function=function[1],
+            before=function[1] if theirs else "",
+            file=function[0],
+            line=(mine or theirs)[0].line,
+            text="",
+            bytecodes=_difference([each.bytecodes for each in mine],
+                                  [each.bytecodes for each in theirs]),
+            allocations=_difference([each.allocations for each in mine],
+                                    [each.allocations for each in theirs]),
+        )  # fmt: skip
+        if change.bytecodes or change.allocations:
+            found.append(change)
+    return sorted(found, key=lambda each: (-abs(each.bytecodes), -abs(each.allocations)))
+
+
+def _by_function(
+    costs: Iterable[RequestFunctionCost],
+) -> dict[tuple[str, str], list[RequestFunctionCost]]:
+    found: dict[tuple[str, str], list[RequestFunctionCost]] = {}
+    for each in costs:
+        found.setdefault((each.file, each.name), []).append(each)
+    return found
+
+
+def _difference(now: Iterable[float], then: Iterable[float]) -> float:
+    """Means of a few requests: what they differ in by rounding is nothing."""
+    return round(sum(now) - sum(then), 6)
+
+
+def _names(functions: Sequence[Where]) -> str:
+    return " + ".join(each.name for each in functions)

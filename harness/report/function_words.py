@@ -1,0 +1,59 @@
+"""How functions and what they cost are said: names, figures, and the table of what changed most."""
+
+from collections.abc import Mapping, Sequence
+
+from harness.explain.largest_changes import LargestChange, When
+from harness.report.table import PlainTable, Row
+
+_MOST_ARGUMENTS = 3
+_WIDEST_TEXT = 46
+_WHEN: Mapping[When, str] = {
+    "step": "", "add": ", as a request is added", "finish": ", as a request is served",
+    "abort": ", as a request is aborted",
+}  # fmt: skip
+
+
+def largest_changes_table(title: str, changes: Sequence[LargestChange]) -> PlainTable:
+    """Which functions a change is mostly made of; steps and each part of a request's life apart."""
+    groups: dict[When, list[Row]] = {}
+    for each in changes:
+        groups.setdefault(each.when, []).append(_row(each))
+    caption = "per request and step, each function's own" if "step" in groups else ""
+    if groups.keys() - {"step"}:
+        caption += "; else per request" if caption else "per request, each function's own"
+    return PlainTable(
+        title, ("function", "bytecodes", "objects"), list(groups.values()), f"{caption}."
+    )
+
+
+def _row(each: LargestChange) -> Row:
+    was = {"new": " (new)", "gone": " (gone)"}.get(each.kind, "")
+    if not was and each.before != each.function:
+        was = f" (was {short_name(each.before)})"
+    name = f"{short_name(each.function)}{was}{_WHEN[each.when]}"
+    text = each.text if len(each.text) <= _WIDEST_TEXT else f"{each.text[: _WIDEST_TEXT - 1]}…"
+    place = f"  {each.file}:{each.line}"
+    words = [name, place, *([f"  {text}"] if text else [])]
+    return "\n".join(words), signed(each.bytecodes), signed(each.allocations)
+
+
+def short_name(name: str) -> str:
+    """A function's name; of one that was made from a string the first of its arguments."""
+    function, bracket, arguments = name.partition("(")
+    named = arguments.removesuffix(")").split(", ")
+    if not bracket or len(named) <= _MOST_ARGUMENTS:
+        return name
+    return f"{function.rpartition('.')[2]}({', '.join(named[:_MOST_ARGUMENTS])}, …)"
+
+
+def figure(value: float) -> str:
+    """A tenth of a bytecode is told, and of few objects a hundredth."""
+    return f"{value:,.1f}" if abs(value) >= 99.95 else f"{value:,.2f}"
+
+
+def signed(value: float) -> str:
+    """A change, with its sign."""
+    text = figure(value)
+    if not text.strip("-0.,"):
+        return "0"
+    return text if value < 0 else f"+{text}"
