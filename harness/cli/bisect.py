@@ -19,11 +19,20 @@ from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.say import say
 from harness.cli.session import Session, command_line
+from harness.experiment.grid import is_exact
 from harness.experiment.store import write_json
+from harness.explain.largest_changes import LargestChange
 from harness.machine.describe import describe
 from harness.machine.interrupts import held_interrupts
 from harness.metrics import Metric
-from harness.report.bisect import commands, failure_lines, findings, headline, measured_table
+from harness.report.bisect import (
+    commands,
+    failure_lines,
+    findings,
+    functions_table,
+    headline,
+    measured_table,
+)
 from harness.report.safe_text import safe_text
 from harness.report.terminal import make_console, print_lines, print_table
 from harness.tracking.bisect.bisection import Bisection
@@ -106,13 +115,19 @@ def bisect(
         session, name, metric, source, say=lambda words: stderr.print(safe_text(words))
     )
     bisection = Bisection(source.candidates, metric, source.tree_of, counter.count)
+    functions: list[LargestChange] = []
     try:
         bisection.run()
+        if bisection.conclusion in ("found", "several") and is_exact(session.cell):
+            ends = bisection.search.good, bisection.search.bad
+            functions = counter.functions(*(bisection.candidates[end] for end in ends))
     except KeyboardInterrupt:
         say("interrupted; what is said is of the trials that had ended")
     with held_interrupts():
         result = _result(ctx, session, name, metric, source, bisection)
-        result = msgspec.structs.replace(result, notes=[*result.notes, *counter.notes])
+        result = msgspec.structs.replace(
+            result, functions=functions, notes=[*result.notes, *counter.notes]
+        )
         write_json(output / name / "bisect.json", result)
         try:
             session.write_json(result)
@@ -171,6 +186,7 @@ def _result(
         suspects=[of.candidates[each] for each in of.search.suspects] if has_suspects else [],
         before=before,
         after=after,
+        functions=[],
         measured=of.measured,
         explain=_explain(ctx, source.kind, labels) if is_told else "",
         rest=[
@@ -218,6 +234,8 @@ def show(result: BisectResult) -> None:
     console.width = min(console.width, _WIDTH)
     console.print(safe_text(headline(result), style="bold"))
     print_lines("", findings(result), console)
+    if result.functions:
+        print_table(functions_table(result), console)
     if result.measured:
         print_table(measured_table(result), console)
     print_lines("Cannot be measured", failure_lines(result), console, style="red")

@@ -2,26 +2,32 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, cast
 
 import msgspec
 from packaging.version import Version
 
 from engines.protocol import EngineClass
 from engines.registry import ENGINES
-from engines.vllm.releases import check_version, known_versions, prepare, within
+from engines.vllm.releases import check_version, known_versions, layer, prepare, within
+from gcbench.code_root import code_root
 from harness.axes import Cell
 from harness.cli.session import Session
 from harness.experiment.outcomes import Trials
+from harness.explain.largest_changes import LargestChange, largest_changes
+from harness.explain.result import Side
 from harness.metrics import Metric
 from harness.tracking.bisect.bisection import Figure
 from harness.tracking.bisect.commits import History, history, tree_of
 from harness.tracking.bisect.counting import counting_plan, read_figure
 from harness.tracking.bisect.result import Candidate
 from harness.tracking.gate.trees import take_tree
-from harness.trial.spec import TrialResult
+from harness.trial.spec import Mode, TrialResult
 
 Say = Callable[[str], None]
+
+_BY_FUNCTION: Mode = "opcodes"
+"""The mode in which a trial says which functions its counts are of."""
 
 
 class Source(Protocol):
@@ -51,6 +57,10 @@ class Source(Protocol):
 
         Raises ValueError where it cannot be had.
         """
+        ...
+
+    def root_of(self, folder: str) -> str:
+        """Where the files of a candidate that was laid out lie."""
         ...
 
 
@@ -89,6 +99,10 @@ class Commits(NamedTuple):
         """The folder under which the package of a commit lies from now on."""
         return take_tree(self.repo, candidate.id, self.package, code / candidate.label).folder
 
+    def root_of(self, folder: str) -> str:
+        """That folder."""
+        return folder
+
 
 class Releases(NamedTuple):
     """Releases of vLLM on the package index."""
@@ -123,6 +137,10 @@ class Releases(NamedTuple):
         prepare(candidate.id, say)
         return candidate.id
 
+    def root_of(self, folder: str) -> str:
+        """Its layer over the base environment."""
+        return str(layer(folder))
+
 
 class Counter:
     """Counts a metric, in one trial for each candidate, all of them kept beside ``name``."""
@@ -135,6 +153,8 @@ class Counter:
         self._engine: EngineClass = ENGINES.load(session.cell.engine)
         self._code = (session.runner.output / name / "code").resolve()
         self._expected: TrialResult | None = None
+        self._folders: dict[str, str] = {}
+        self._sides: dict[str, Side | None] = {}
         self.notes: list[str] = []
 
     def count(self, candidate: Candidate, left: int) -> Figure:
@@ -149,23 +169,49 @@ class Counter:
             self._engine.launch("", folder)
         except ValueError as error:
             return Figure(None, str(error).removeprefix(f"--release {folder}: "))
-        figure = self._count(
-            candidate.label, msgspec.structs.replace(self._session.cell, release=folder)
-        )
+        self._folders[self._source.tree_of(candidate)] = folder
+        trials, cell = self._run(candidate, folder, cast(Mode, self._metric.mode))
+        self._expected = self._expected or trials.counted_in(self._metric.mode, cell)
+        figure = read_figure(trials, cell, self._metric, self._expected)
         if figure.value is None:
             return Figure(None, figure.reason.replace(f"{folder}/", ""))
         self._say(f"  {self._metric.name}: {figure.value:,.6g}")
         return figure
 
-    def _count(self, label: str, cell: Cell) -> Figure:
-        runner, metric = self._session.runner, self._metric
-        name = f"{self._name}-{label}"
-        ran = self._session.run(
-            counting_plan(name, cell, metric, runner.schedule_hashes, runner.seed)
-        )
+    def functions(self, before: Candidate, after: Candidate) -> list[LargestChange]:
+        """Those by which two candidates differ most; none where steps cannot be counted.
+
+        Both have been counted. Raises KeyboardInterrupt.
+        """
+        older, newer = self._side(before), self._side(after)
+        return largest_changes(older, newer) if older and newer else []
+
+    def _side(self, candidate: Candidate) -> Side | None:
+        tree = self._source.tree_of(candidate)
+        if tree not in self._sides:
+            self._say(f"counting {candidate.label} by function")
+            self._run(candidate, self._folders[tree], _BY_FUNCTION)
+        return self._sides.get(tree)
+
+    def _run(self, candidate: Candidate, folder: str, mode: Mode) -> tuple[Trials, Cell]:
+        runner = self._session.runner
+        cell = msgspec.structs.replace(self._session.cell, release=folder)
+        name = "-".join([self._name, candidate.label, *([mode] * (mode != self._metric.mode))])
+        plan = counting_plan(name, cell, mode, runner.schedule_hashes, runner.seed)
+        ran = self._session.run(plan)
         if ran.is_interrupted:
             raise KeyboardInterrupt
         self.notes += [note for note in ran.notes if note not in self.notes]
         trials = Trials(ran.plan, ran.outcomes)
-        self._expected = self._expected or trials.counted_in(metric.mode, cell)
-        return read_figure(trials, cell, metric, self._expected)
+        if mode == _BY_FUNCTION:
+            side = self._read_side(candidate, folder, trials.counted_in(mode, cell))
+            self._sides[self._source.tree_of(candidate)] = side
+        return trials, cell
+
+    def _read_side(
+        self, candidate: Candidate, folder: str, result: TrialResult | None
+    ) -> Side | None:
+        if result is None or result.costs is None:
+            return None
+        roots = [self._source.root_of(folder), str(code_root())]
+        return Side(label=candidate.label, roots=roots, costs=result.costs, metrics=result.metrics)

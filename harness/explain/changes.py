@@ -19,6 +19,8 @@ def function_changes(before: StepCosts, after: StepCosts) -> list[FunctionChange
             after=_where([now[i] for i in each.after]),
             costs_before=_costs([then[i] for i in each.before]),
             costs_after=_costs([now[i] for i in each.after]),
+            does_alike=sorted(then[i].code for i in each.before)
+            == sorted(now[i].code for i in each.after),
         )
         for each in pair(then, now)
     ]

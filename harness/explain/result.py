@@ -33,7 +33,8 @@ class FunctionChange(msgspec.Struct, frozen=True, kw_only=True):
     """A function under both versions: none, one or several of each side.
 
     ``costs_before`` and ``costs_after`` are sums over as many steps as each side's
-    `StepCosts.num_steps`.
+    `StepCosts.num_steps`. ``does_alike``: its code is the same on both sides, so that what it takes
+    more comes from what it is given, and its objects perhaps from another state of free lists.
     """
 
     kind: Kind
@@ -42,6 +43,7 @@ class FunctionChange(msgspec.Struct, frozen=True, kw_only=True):
     after: list[Where]
     costs_before: Costs
     costs_after: Costs
+    does_alike: bool = False
 
 
 class LineChange(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """A bisection's report: which commit it was, then what was measured to find it."""
 
 from harness import format as fmt
+from harness.report.function_words import largest_changes_table
 from harness.report.table import PlainTable
 from harness.tracking.bisect.result import BisectResult, Candidate, Measured
 
@@ -78,6 +79,11 @@ def measured_table(result: BisectResult) -> PlainTable:
         [[_row(result, each) for each in result.measured]],
         caption=f"{after}{changing}. good, bad: the figure is nearer to that of GOOD, of BAD.",
     )
+
+
+def functions_table(result: BisectResult) -> PlainTable:
+    """What the commit does otherwise than the one before it, by function."""
+    return largest_changes_table("What changed most, by function", result.functions)
 
 
 def failure_lines(result: BisectResult) -> list[str]:

@@ -113,7 +113,7 @@ def _stages(side: Side, against: Side | None = None) -> PlainTable:
     totals = [sum(column) for column in zip(*figures.values(), strict=True)]
     rows = [[_stage_row(stage, figures[stage], len(sides)) for stage in order],
             [_stage_row("all", totals, len(sides))]]  # fmt: skip
-    labels = [each.label for each in sides]
+    labels = [_heading(each) for each in sides]
     if against is None:
         columns: Row = ("stage", "bytecodes", "objects")
     else:
@@ -125,6 +125,11 @@ def _stages(side: Side, against: Side | None = None) -> PlainTable:
         rows,
         "objects: tracked objects made, gross; what is freed in the same step counts too",
     )
+
+
+def _heading(side: Side) -> str:
+    """Its label; of a commit's the name and the hash one below the other."""
+    return side.label.replace(" (", "\n(")
 
 
 def _stage_row(name: str, figures: Sequence[float], num_sides: int) -> Row:
@@ -186,7 +191,7 @@ def _changes(result: ExplainResult, against: Side, by: By, rows: int) -> PlainTa
     changes = by_change(result.changes, against, side, by)
     return PlainTable(
         f"Functions, the largest change in {by} first",
-        ("function", f"bytecodes\n{against.label}", f"bytecodes\n{side.label}", "\nchange",
+        ("function", f"bytecodes\n{_heading(against)}", f"bytecodes\n{_heading(side)}", "\nchange",
          "objects\nchange"),
         [[
             (

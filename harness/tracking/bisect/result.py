@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 
 from harness.experiment.result import ReplayedWorkload
+from harness.explain.largest_changes import LargestChange
 from harness.machine.describe import Machine
 from harness.tracking.bisect.search import Verdict
 
@@ -48,7 +49,8 @@ class BisectResult(msgspec.Struct, frozen=True, kw_only=True):
     ``good`` and ``bad`` as they were asked for. ``num_commits``: after GOOD up to BAD, releases
     where ``kind`` says so; ``num_candidates``: those that change ``package``. ``suspects``: among
     which the culprit is, oldest first, one where it is found; ``before`` and ``after``: figures on
-    either side of them. ``measured``: in the order of history. ``explain``: the command that says
+    either side of them. ``functions``: by which the versions on either side differ most, whatever
+    the metric is. ``measured``: in the order of history. ``explain``: the command that says
     what else the culprit changes; ``rest``: commands that search for other commits that moved the
     metric.
     """
@@ -67,6 +69,7 @@ class BisectResult(msgspec.Struct, frozen=True, kw_only=True):
     suspects: list[Candidate]
     before: float | None
     after: float | None
+    functions: list[LargestChange]
     measured: list[Measured]
     explain: str
     rest: list[str]

@@ -162,20 +162,23 @@ def test_the_command_that_explains_it_is_one_that_gate_takes(bisect, repository)
     assert taken["repo"] == repository.root
 
 
-def test_each_trial_counts_in_the_metrics_own_mode_and_is_kept(bisect, repository):
+@pytest.mark.parametrize(
+    ("metric", "modes"),
+    [(METRIC, ["opcodes"] * 2), ("gc_collections_gen0", ["counts"] * 2 + ["opcodes"] * 2)],
+)
+def test_each_trial_counts_in_the_metrics_own_mode_and_is_kept(bisect, repository, metric, modes):
+    """Then, unless that was the same, by function, the two beside the culprit."""
     made = plant(repository, 100, 120, 120)
-    for metric, mode in ((METRIC, "opcodes"), ("gc_collections_gen0", "counts")):
-        bisect.machine.trials.clear()
-        shutil.rmtree(bisect.runs, ignore_errors=True)
-        assert bisect(made[0], metric=metric)[0] == 0
-        assert {trial.mode for trial in bisect.machine.trials} == {mode}
-        assert len(bisect.machine.trials) == 2, "the third commit has the second one's engines"
-        kept = [folder for folder in bisect.runs.iterdir() if not folder.name.endswith("-bisect")]
-        for folder in kept:
-            store = RunStore(bisect.runs, folder.name)
-            assert len(store.load_trials()) == 1
-            assert not (folder / "incomplete.txt").exists()
-        assert len(kept) == 2
+    assert bisect(made[0], metric=metric)[0] == 0
+    assert [trial.mode for trial in bisect.machine.trials] == modes, (
+        "the third commit has the second one's engines"
+    )
+    kept = [folder for folder in bisect.runs.iterdir() if not folder.name.endswith("-bisect")]
+    for folder in kept:
+        store = RunStore(bisect.runs, folder.name)
+        assert len(store.load_trials()) == 1
+        assert not (folder / "incomplete.txt").exists()
+    assert len(kept) == len(modes)
 
 
 def test_equal_trees_share_a_measurement(bisect, repository):
@@ -529,3 +532,9 @@ def test_a_planted_commit_is_found_among_64_by_running_eight(
     assert len(result.measured) <= 8
     assert f"Change {culprit}, by A on " in " ".join(out.split())
     assert "worse)" in out
+    (first, *_) = result.functions
+    assert (first.when, first.function) == ("step", "Scheduler.schedule")
+    assert first.text == planted.splitlines()[0].strip()
+    assert f"Scheduler.schedule\n  engines/builtin/scheduler.py:{first.line}" in re.sub(
+        " +\n", "\n", out
+    )
