@@ -4,11 +4,15 @@ import sys
 
 BENCH = frozenset(
     {
-        "click", "jinja2", "matplotlib", "msgspec", "numpy", "pandas", "psutil", "pyarrow",
-        "rapidfuzz", "rich", "safetensors", "scipy", "tokenizers", "torch", "unearth", "zmq",
+        "click", "jinja2", "matplotlib", "msgspec", "numpy", "pandas", "perfetto", "psutil",
+        "pyarrow", "rapidfuzz", "rich", "safetensors", "scipy", "tokenizers", "torch", "unearth",
+        "zmq",
     }
 )  # fmt: skip
 """The packages of the extra ``bench`` in pyproject.toml, as they are imported."""
+
+_NEEDED_BY = {"perfetto": "--perfetto"}
+"""The flag that needs a package which measuring does not."""
 
 
 def missing_package(error: BaseException) -> str:
@@ -16,6 +20,7 @@ def missing_package(error: BaseException) -> str:
     if not isinstance(error, ModuleNotFoundError) or error.name not in BENCH:
         return ""
     return (
-        f"{sys.executable} has no {error.name}, which measuring needs; run "
+        f"{sys.executable} has no {error.name}, which "
+        f"{_NEEDED_BY.get(error.name, 'measuring')} needs; run "
         f"{sys.executable} -m pip install 'gcbench[bench]'"
     )

@@ -20,7 +20,7 @@ from harness.experiment.plan import Plan, Turn
 from harness.experiment.result import ExperimentResult, ReplayedWorkload
 from harness.experiment.rounds import Compared, Outcome, Outcomes, Precision, Rounds
 from harness.experiment.same_origin import Launched, differences, launched
-from harness.experiment.store import RunStore, StoreError, new_name, trial_key
+from harness.experiment.store import RunStore, StoreError, TrialKey, new_name, trial_key
 from harness.experiment.summarise import summarise
 from harness.machine.describe import Machine, describe
 from harness.machine.other_work import Surroundings
@@ -72,6 +72,14 @@ class PlanRun(NamedTuple):
     store: RunStore
     is_interrupted: bool
     seconds: float = 0.0
+
+
+class OneRun(NamedTuple):
+    """What one trial gave, and where it is kept."""
+
+    outcome: Outcome
+    store: RunStore
+    key: TrialKey
 
 
 class TriedOut(NamedTuple):
@@ -197,7 +205,7 @@ class Runner:
 
     def run_one(
         self, cell: Cell, mode: Mode, max_steps: int, says: Callable[[str], None]
-    ) -> Outcome:
+    ) -> OneRun:
         """One trial by itself, kept like any other; ``says``: see `Lease.hold`."""
         store = RunStore(self.output, self.new_name(f"run-{cell.workload}"))
         key = trial_key(1, 0, cell, mode)
@@ -209,7 +217,7 @@ class Runner:
             (outcome,) = self.executor.run([self._trial(cell, path, mode, max_steps, rows)])
             store.keep_rows(key)
             store.save_trial(key, outcome)
-        return outcome
+        return OneRun(outcome, store, key)
 
     def try_out(self, cells: Sequence[Cell]) -> TriedOut:
         """Run a few steps of each cell and keep nothing, to see which cannot be run at all."""

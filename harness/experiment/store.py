@@ -12,14 +12,14 @@ results/runs/<experiment>/plan.json             what was asked for, and its hash
 
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import msgspec
@@ -49,6 +49,7 @@ __all__ = [
     "RunStore",
     "StoreError",
     "TrialKey",
+    "TrialRows",
     "load_experiment",
     "new_name",
     "read_rows",
@@ -62,6 +63,22 @@ INCOMPLETE = "incomplete.txt"
 
 STORED_SCHEMA = f"gcbench.stored-trial/2 of {RESULT_SCHEMA}"
 PLAN_SCHEMA = "gcbench.plan/2"
+
+Columns = Mapping[str, NDArray[Any]]
+"""A table: equally long arrays ``[num_rows]`` by name."""
+
+
+class TrialRows(NamedTuple):
+    """What a timing trial stamped, a table a field; moments are nanoseconds.
+
+    ``requests``: the columns of `harness.trial.recorder.Requests`; ``steps``: those of
+    `harness.trial.recorder.STEP_COLUMNS`; ``collections``: those of
+    `harness.collector.probe.Events`, and ``process``, a place in `TrialResult.processes`.
+    """
+
+    requests: Columns
+    steps: Columns
+    collections: Columns
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -211,6 +228,13 @@ class RunStore:
             )
         else:
             left.unlink()
+
+    def load_rows(self, key: TrialKey) -> TrialRows:
+        """The rows that `keep_rows` has kept. Raises StoreError."""
+        folder = self.rows_path(key).parent
+        return TrialRows(
+            *(read_rows(folder / f"{key}-{table}.parquet") for table in TrialRows._fields)
+        )
 
     def save_trial(self, key: TrialKey, outcome: TrialResult | TrialFailure) -> None:
         """Keep a trial's outcome; an earlier outcome of the same key is replaced."""

@@ -20,10 +20,11 @@ def test_the_packages_are_those_of_the_extra():
     assert {imported.get(name, name) for name in names} == BENCH
 
 
-def test_a_package_that_is_missing_is_named():
-    sentence = missing_package(ModuleNotFoundError("No module named 'rich'", name="rich"))
+@pytest.mark.parametrize(("name", "who"), [("rich", "measuring"), ("perfetto", "--perfetto")])
+def test_a_package_that_is_missing_is_named(name, who):
+    sentence = missing_package(ModuleNotFoundError(f"No module named {name!r}", name=name))
     assert sentence == (
-        f"{sys.executable} has no rich, which measuring needs; run {sys.executable} -m pip "
+        f"{sys.executable} has no {name}, which {who} needs; run {sys.executable} -m pip "
         "install 'gcbench[bench]'"
     )
 

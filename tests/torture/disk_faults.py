@@ -33,7 +33,8 @@ class Writer(NamedTuple):
 
 WRITERS = (
     Writer([*REAL, "--output", "DISK/runs"], is_real=True),
-    Writer(["run", *TINY, "--output", "DISK/runs", "--json", "DISK/run.json"], is_real=True),
+    Writer(["run", *TINY, "--output", "DISK/runs", "--json", "DISK/run.json", "--perfetto",
+            "DISK/run.pftrace"], is_real=True),
     Writer([*REAL, "--output", "DISK/runs", "--json", "DISK/result.json"]),
     Writer(["compare", "--experiment", "padding", "--output", "DISK/runs", "--json",
             "DISK/p.json"]),
