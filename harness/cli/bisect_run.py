@@ -10,24 +10,22 @@ from packaging.version import Version
 from engines.protocol import EngineClass
 from engines.registry import ENGINES
 from engines.vllm.releases import check_version, known_versions, layer, prepare, within
-from gcbench.code_root import code_root
 from harness.axes import Cell
 from harness.cli.session import Session
 from harness.experiment.outcomes import Trials
-from harness.explain.largest_changes import LargestChange, largest_changes
+from harness.experiment.plan import counting_plan
+from harness.explain.largest_changes import LargestChange, largest_changes, part_of_life
 from harness.explain.result import Side
+from harness.explain.sides import BY_FUNCTION, read_side
 from harness.metrics import Metric
 from harness.tracking.bisect.bisection import Figure
 from harness.tracking.bisect.commits import History, history, tree_of
-from harness.tracking.bisect.counting import counting_plan, read_figure
+from harness.tracking.bisect.counting import read_figure
 from harness.tracking.bisect.result import Candidate
 from harness.tracking.gate.trees import take_tree
 from harness.trial.spec import Mode, TrialResult
 
 Say = Callable[[str], None]
-
-_BY_FUNCTION: Mode = "opcodes"
-"""The mode in which a trial says which functions its counts are of."""
 
 
 class Source(Protocol):
@@ -154,7 +152,7 @@ class Counter:
         self._code = (session.runner.output / name / "code").resolve()
         self._expected: TrialResult | None = None
         self._folders: dict[str, str] = {}
-        self._sides: dict[str, Side | None] = {}
+        self._sides: dict[str, Side | str] = {}
         self.notes: list[str] = []
 
     def count(self, candidate: Candidate, left: int) -> Figure:
@@ -179,39 +177,35 @@ class Counter:
         return figure
 
     def functions(self, before: Candidate, after: Candidate) -> list[LargestChange]:
-        """Those by which two candidates differ most; none where steps cannot be counted.
+        """Those by which two candidates differ most, in the part of an engine's work that the
+        metric is of; none where steps cannot be counted.
 
         Both have been counted. Raises KeyboardInterrupt.
         """
         older, newer = self._side(before), self._side(after)
-        return largest_changes(older, newer) if older and newer else []
+        if isinstance(older, Side) and isinstance(newer, Side):
+            when = part_of_life(self._metric.name)
+            return [each for each in largest_changes(older, newer) if each.when == when]
+        return []
 
-    def _side(self, candidate: Candidate) -> Side | None:
+    def _side(self, candidate: Candidate) -> Side | str:
         tree = self._source.tree_of(candidate)
         if tree not in self._sides:
             self._say(f"counting {candidate.label} by function")
-            self._run(candidate, self._folders[tree], _BY_FUNCTION)
-        return self._sides.get(tree)
+            self._run(candidate, self._folders[tree], BY_FUNCTION)
+        return self._sides[tree]
 
     def _run(self, candidate: Candidate, folder: str, mode: Mode) -> tuple[Trials, Cell]:
         runner = self._session.runner
         cell = msgspec.structs.replace(self._session.cell, release=folder)
         name = "-".join([self._name, candidate.label, *([mode] * (mode != self._metric.mode))])
-        plan = counting_plan(name, cell, mode, runner.schedule_hashes, runner.seed)
+        plan = counting_plan(name, [cell], mode, runner.schedule_hashes, runner.seed)
         ran = self._session.run(plan)
         if ran.is_interrupted:
             raise KeyboardInterrupt
         self.notes += [note for note in ran.notes if note not in self.notes]
         trials = Trials(ran.plan, ran.outcomes)
-        if mode == _BY_FUNCTION:
-            side = self._read_side(candidate, folder, trials.counted_in(mode, cell))
+        if mode == BY_FUNCTION:
+            side = read_side(trials, cell, candidate.label, self._source.root_of(folder))
             self._sides[self._source.tree_of(candidate)] = side
         return trials, cell
-
-    def _read_side(
-        self, candidate: Candidate, folder: str, result: TrialResult | None
-    ) -> Side | None:
-        if result is None or result.costs is None:
-            return None
-        roots = [self._source.root_of(folder), str(code_root())]
-        return Side(label=candidate.label, roots=roots, costs=result.costs, metrics=result.metrics)

@@ -10,14 +10,13 @@ from rich.console import Console
 from engines.protocol import EngineClass
 from engines.registry import ENGINES
 from engines.vllm.releases import prepare
-from gcbench.code_root import code_root
 from harness.axes import Cell, values, worth_mentioning
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.session import Session, checked, command_line
 from harness.experiment.grid import is_exact
 from harness.experiment.outcomes import Trials
-from harness.experiment.plan import Plan, default_decider
+from harness.experiment.plan import counting_plan
 from harness.experiment.store import write_json
 from harness.explain.changes import function_changes
 from harness.explain.exports.collapsed import collapsed_stacks
@@ -27,15 +26,14 @@ from harness.explain.exports.stacks import Count
 from harness.explain.line_changes import line_changes
 from harness.explain.ranking import By
 from harness.explain.result import ExplainResult, Side
+from harness.explain.sides import BY_FUNCTION, read_side
 from harness.files import write_output
 from harness.machine.describe import describe
 from harness.report.explain import explain_answer, explain_header, explain_tables
 from harness.report.release_label import release_label
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
 from harness.tracking.gate.trees import WORK_TREE, find_commit, take_tree
-from harness.trial.spec import Mode
 
-_MODE: Mode = "opcodes"
 _COUNTS: dict[By, Count] = {"bytecodes": "bytecodes", "objects": "allocations"}
 
 EXAMPLES = """
@@ -53,11 +51,11 @@ Examples:
 
 
 class _Version(NamedTuple):
-    """``cell`` runs it; below ``roots`` lie its files."""
+    """``cell`` runs it; below ``root`` lie its files."""
 
     label: str
     cell: Cell
-    roots: list[str]
+    root: str
 
 
 @click.command(epilog=EXAMPLES)
@@ -139,9 +137,11 @@ def explain(
         releases = [cell.release, against] if against else [cell.release]
         versions = [_of_release(each, engine, cell, flags["quiet"]) for each in releases]
         name = session.runner.new_name("explain")
-    ran = session.run(_plan(session, name, versions))
+    cells = list(dict.fromkeys(version.cell for version in versions))
+    runner = session.runner
+    ran = session.run(counting_plan(name, cells, BY_FUNCTION, runner.schedule_hashes, runner.seed))
     trials = Trials(ran.plan, ran.outcomes)
-    sides = [_side(version, trials) for version in versions]
+    sides = [read_side(trials, each.cell, each.label, each.root) for each in versions]
     stderr = Console(stderr=True, highlight=False, soft_wrap=True)
     if ran.is_interrupted:
         stderr.print("interrupted before everything was counted")
@@ -176,49 +176,20 @@ def show(result: ExplainResult, by: By, rows: int) -> None:
 
 def _of_commit(repo: Path, commit: str, package: str, cell: Cell, folder: Path) -> _Version:
     tree = take_tree(repo, commit, package, folder)
-    return _Version(tree.label, replace(cell, release=tree.folder), [tree.folder, str(code_root())])
+    return _Version(tree.label, replace(cell, release=tree.folder), tree.folder)
 
 
 def _of_release(release: str, engine: EngineClass, cell: Cell, quiet: bool) -> _Version:
     """A release or a tree by its path; a release of vLLM is made ready where it is not."""
-    cell, roots = replace(cell, release=release), [release, str(code_root())]
+    cell, root = replace(cell, release=release), release
     label = release or "this code"
     if release and engine.package == "vllm":
         stderr = Console(stderr=True, highlight=False, quiet=quiet)
         with stderr.status("preparing", spinner="dots") as status:
-            roots[0] = str(prepare(release, status.update))
+            root = str(prepare(release, status.update))
         label = release_label(release)
     engine.launch("", release)  # refused now, if it is
-    return _Version(label, cell, roots)
-
-
-def _plan(session: Session, name: str, versions: list[_Version]) -> Plan:
-    cells = list(dict.fromkeys(version.cell for version in versions))
-    return Plan(
-        name=name,
-        cells=cells,
-        schedules=session.runner.schedule_hashes,
-        baselines=[0],
-        decide=default_decider(cells)[:1],
-        rounds=0,
-        seed=session.runner.seed,
-        tolerance=0.0,
-        extra_modes=[_MODE],
-    )
-
-
-def _side(version: _Version, trials: Trials) -> Side | str:
-    """What was counted of a version, or why nothing was."""
-    found = trials.counted_in(_MODE, version.cell)
-    if found is None:
-        failures = [each.reason for each in trials.failures if each.cell == version.cell]
-        return f"{version.label}: {'; '.join(failures) or 'its trial gave no result'}"
-    if found.costs is None:
-        return (
-            f"{version.label}: no step was followed by another with a full batch; give more "
-            "output tokens, or a smaller --batch-size"
-        )
-    return Side(label=version.label, roots=version.roots, costs=found.costs, metrics=found.metrics)
+    return _Version(label, cell, root)
 
 
 def _result(session: Session, name: str, sides: list[Side]) -> ExplainResult:

@@ -1,5 +1,6 @@
 """``gcbench releases``: an engine's host path, release by release, with no GPU."""
 
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from engines.vllm.releases import (
     prepare,
     within,
 )
+from harness.axes import Cell
 from harness.cli.exit_codes import ExitCode
+from harness.cli.growth import explain_growth, one_cell_a_release
 from harness.cli.options import axis_options, run_options, wait_quiet_option, workload_options
 from harness.cli.session import Session, checked
 from harness.experiment.plan import counting_modes
@@ -51,6 +54,8 @@ Examples:
       all releases since 0.10.0, of each minor version the last, and two more
   gcbench releases vllm 0.11.2..0.13.0 --image releases.png
       each release in this range, and a chart of their young collections
+  gcbench releases vllm 0.13.0.. --last-patches --explain
+      which function made a step dearer, and with which release it came
   gcbench releases vllm 0.11.2 0.12.0 --worker process --batch-size 1024,3000 --rounds 7
       what crosses to a worker process, before and after vLLM #29121
   gcbench releases vllm --vllm-path ~/vllm --engine-core process
@@ -82,6 +87,12 @@ Examples:
     help="Make the environments only, and say where they are.",
 )
 @click.option("--list", "list_only", is_flag=True, help="List the releases there are.")
+@click.option(
+    "--explain",
+    "explain_only",
+    is_flag=True,
+    help="Count, and say with which release each function became dearer or cheaper.",
+)
 @click.option("--rounds", default=1, show_default=True, help="Timed trials a cell.")
 @click.option(
     "--repeats",
@@ -94,7 +105,7 @@ Examples:
     "--image",
     "image_path",
     metavar="FILE",
-    help="Draw the young collections by release there, .png or .svg.",
+    help="Draw the young collections by release there, .png or .svg; with --explain bytecodes.",
 )
 @axis_options(
     without=("engine", "release", "python", "heap_objects", "wire", "delivery"),
@@ -116,6 +127,7 @@ def releases(
     last_patches: bool,
     prepare_only: bool,
     list_only: bool,
+    explain_only: bool,
     rounds: int,
     repeats: int,
     markdown_path: str | None,
@@ -132,16 +144,21 @@ def releases(
     if list_only:
         click.echo("\n".join(known_versions()))
         return
-    suffix = image_suffix(Path(image_path)) if image_path else ""
+    if image_path:
+        image_suffix(Path(image_path))  # refused now, if it is
     checked(image_path, "--image")
     wanted = _wanted(versions, last_patches=last_patches)
     wanted = list(dict.fromkeys([*wanted, *paths])) or [PINNED]
     axes = {"engine": ["vllm-hostpath"], "release": wanted, "python": [""],
             "heap_objects": [0], "wire": ["pickle"], "delivery": ["per_request"]}  # fmt: skip
+    if explain_only:
+        axes["gc"] = flags["gc"][:1]  # the collector is off while functions are counted
     session = Session(flags | axes, is_prepared=False)
-    session.plan(session.grid.cells, rounds=rounds, repeats=repeats)  # refused now, if it is
-    stderr = Console(stderr=True, highlight=False)
-    prepared, failures = _prepare(wanted, stderr, flags["quiet"])
+    if explain_only:
+        one_cell_a_release(session.grid.cells)
+    else:
+        session.plan(session.grid.cells, rounds=rounds, repeats=repeats)  # refused now, if it is
+    prepared, failures = _prepare(wanted, flags["quiet"])
     if prepare_only:
         for release in prepared:
             click.echo(f"{release_label(release)}: {layer(release)}")
@@ -151,13 +168,29 @@ def releases(
         click.echo(f"interpreter: {base_interpreter()}")
         return
     cells = [cell for cell in session.grid.cells if cell.release in prepared]
+    if explain_only:
+        ctx.exit(explain_growth(session, cells, failures, markdown_path, image_path))
+    _measure(ctx, session, cells, failures, rounds, repeats, markdown_path, image_path)
+
+
+def _measure(
+    ctx: click.Context,
+    session: Session,
+    cells: list[Cell],
+    failures: Sequence[str],
+    rounds: int,
+    repeats: int,
+    markdown_path: str | None,
+    image_path: str | None,
+) -> None:
+    """Count and time the cells, and say what each release's collector does."""
     modes = counting_modes(cells, _COUNTING)
     plan = session.plan(cells, rounds=rounds, counting=modes, repeats=repeats)
     ran = session.run(plan)
     result, interrupted = session.summarise(ran), ran.is_interrupted
     left_out = [f"Left out: {failure}" for failure in failures]
     result = msgspec.structs.replace(result, notes=[*left_out, *result.notes])
-    labels = {release: release_label(release) for release in prepared}
+    labels = {cell.release: release_label(cell.release) for cell in cells}
     tables = [releases_table(result, labels)]
     tables += messages_tables(result, lambda cell: release_row(result, cell, labels))
     if (roles := roles_table(result, labels)) is not None:
@@ -167,6 +200,7 @@ def releases(
             parts = [INTERRUPTED] * interrupted + list(map(table_markdown, tables))
             write_output(markdown_path, "\n\n".join(parts).encode() + b"\n", "--markdown FILE")
         if image_path and any(cell.samples for cell in result.cells) and not interrupted:
+            suffix = image_suffix(Path(image_path))
             write_output(image_path, releases_image(result, suffix, labels), "--image FILE")
         session.write_json(result)
     finally:
@@ -174,7 +208,9 @@ def releases(
             show(result, tables)
     if interrupted:
         unwritten = f"; {image_path} is not written" if image_path else ""
-        stderr.print(f"interrupted, incomplete; the trials are in {ran.store.folder}{unwritten}")
+        Console(stderr=True, highlight=False).print(
+            f"interrupted, incomplete; the trials are in {ran.store.folder}{unwritten}"
+        )
         ctx.exit(ExitCode.INTERRUPTED)
     if not any(cell.samples for cell in result.cells):
         ctx.exit(ExitCode.NOT_MEASURED)
@@ -207,8 +243,9 @@ def _wanted(texts: tuple[str, ...], *, last_patches: bool) -> list[str]:
     return in_order(list(chain.from_iterable(ranges)))
 
 
-def _prepare(wanted: list[str], console: Console, quiet: bool) -> tuple[list[str], list[str]]:
+def _prepare(wanted: list[str], quiet: bool) -> tuple[list[str], list[str]]:
     """The releases that can be run, and a sentence for each that cannot."""
+    console = Console(stderr=True, highlight=False)
     prepared: list[str] = []
     failures: list[str] = []
     with console.status("preparing", spinner="dots") as status:

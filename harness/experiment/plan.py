@@ -133,6 +133,23 @@ def counting_modes(cells: Iterable[Cell], modes: Sequence[Mode]) -> list[Mode]:
     return [mode for mode in modes if mode == "tracked" or mode in CROSSING]
 
 
+def counting_plan(
+    name: str, cells: list[Cell], mode: Mode, schedules: dict[str, str], seed: int
+) -> Plan:
+    """One trial a cell in a mode that counts, and none that is timed."""
+    return Plan(
+        name=name,
+        cells=cells,
+        schedules=schedules,
+        baselines=[0],
+        decide=default_decider(cells)[:1],
+        rounds=0,
+        seed=seed,
+        tolerance=0.0,
+        extra_modes=[mode],
+    )
+
+
 def without_collector(cell: Cell) -> Cell:
     """The cell that stands for all that differ only in collector and heap."""
     return msgspec.structs.replace(cell, gc="disabled", heap_objects=0)

@@ -15,6 +15,12 @@ from harness.trial.step_costs import RequestFunctionCost
 When = Literal["step", "add", "finish", "abort"]
 """``step``: per request and step; else per request, as it is added, served or aborted."""
 
+
+def part_of_life(metric: str) -> When:
+    """In which part of an engine's work an exact metric counts, by its name."""
+    return next((each for each in get_args(When) if metric.endswith(f"_per_{each}")), "step")
+
+
 MOST = 5
 
 _LEAST = 1e-3

@@ -4,11 +4,11 @@ from engines.nearest import nearest
 from harness.axes import Cell
 from harness.experiment.grid import has_messages, is_exact
 from harness.experiment.outcomes import Trials
-from harness.experiment.plan import BRIEF, CROSSING, Plan, default_decider
+from harness.experiment.plan import BRIEF, CROSSING
 from harness.experiment.same_work import difference
 from harness.metrics import METRICS, Metric
 from harness.tracking.bisect.bisection import Figure
-from harness.trial.spec import Mode, TrialResult
+from harness.trial.spec import TrialResult
 
 
 def find_metric(name: str) -> Metric:
@@ -40,21 +40,6 @@ def check_cell(cell: Cell, metric: Metric) -> None:
             "thread or a second process; use --device null and leave --output-processing, "
             "--worker and --engine-core out"
         )
-
-
-def counting_plan(name: str, cell: Cell, mode: Mode, schedules: dict[str, str], seed: int) -> Plan:
-    """One trial in a mode that counts, and none that is timed."""
-    return Plan(
-        name=name,
-        cells=[cell],
-        schedules=schedules,
-        baselines=[0],
-        decide=default_decider([cell]),
-        rounds=0,
-        seed=seed,
-        tolerance=0.0,
-        extra_modes=[mode],
-    )
 
 
 def read_figure(trials: Trials, cell: Cell, metric: Metric, expected: TrialResult | None) -> Figure:

@@ -1,19 +1,18 @@
 """The verdict on a commit: exact metrics as they stand, host time by its rounds, cell by cell."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from gcbench.code_root import code_root
 from harness.axes import Cell, values
 from harness.collector.callers import CollectorCall
 from harness.experiment.grid import is_exact
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import BRIEF
 from harness.experiment.same_work import difference
-from harness.explain.largest_changes import LargestChange, When, largest_changes
-from harness.explain.result import Side
+from harness.explain.largest_changes import LargestChange, largest_changes, part_of_life
+from harness.explain.sides import read_side
 from harness.metrics import METRICS
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 from harness.tracking.gate.plan import DECIDES, EXACT_MODES, Pair
@@ -161,25 +160,13 @@ def _collector_calls(counted: Trials, cell: Cell) -> list[CollectorCall]:
 
 def _functions(counted: Trials, each: Pair, exact: Sequence[ExactChange]) -> list[LargestChange]:
     """Functions behind the counts that are worse or better, as the trials that count saw them."""
-    changed = {_when(change.metric) for change in exact if change.verdict != "same"}
-    before, after = (_side(counted, cell) for cell in (each.base, each.head))
-    if not changed or before is None or after is None:
+    changed = {part_of_life(change.metric) for change in exact if change.verdict != "same"}
+    before, after = (
+        read_side(counted, cell, cell.release, cell.release) for cell in (each.base, each.head)
+    )
+    if not changed or isinstance(before, str) or isinstance(after, str):
         return []
     return [found for found in largest_changes(before, after) if found.when in changed]
-
-
-def _when(metric: str) -> When:
-    """In which part of an engine's work an exact metric counts."""
-    return next((each for each in get_args(When) if metric.endswith(f"_per_{each}")), "step")
-
-
-def _side(counted: Trials, cell: Cell) -> Side | None:
-    """A commit's trial that counted by function; None where there is none, or no full batch."""
-    result = counted.counted_in("opcodes", cell)
-    if result is None or result.costs is None:
-        return None
-    roots = [cell.release, str(code_root())]
-    return Side(label=cell.release, roots=roots, costs=result.costs, metrics=result.metrics)
 
 
 def _figures(timed: Trials, each: Pair) -> dict[str, float]:

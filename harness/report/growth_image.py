@@ -1,0 +1,70 @@
+"""The chart of `gcbench releases --explain --image`: a step's bytecodes by release and stage."""
+
+import io
+
+from harness.explain.growth import Growth, StageCost
+
+# Okabe and Ito's, which colour-blind readers tell apart, and a grey for what is left.
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+_OTHERS = "#9aa0a6"
+_LEAST = 0.01
+"""Share of a step that is seen in a bar."""
+
+
+def growth_image(result: Growth, suffix: str) -> bytes:
+    """A bar a release, its parts the stages of a step, as a PNG or SVG file on white.
+
+    The largest stages have a colour each, the others one together. Imports matplotlib when called.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    versions = result.versions
+    width = min(14.0, max(7.0, 2 + 0.42 * len(versions)))
+    figure = Figure(figsize=(width, 5), layout="constrained", facecolor="white")
+    axes = figure.subplots()
+    places, base = range(len(versions)), [0.0] * len(versions)
+    names = _largest_stages(result)
+    for number, name in enumerate([*names, "others"]):
+        parts = [
+            each.stages.get(name, StageCost()).bytecodes
+            if name in names
+            else sum(cost.bytecodes for stage, cost in each.stages.items() if stage not in names)
+            for each in versions
+        ]
+        if not any(parts):
+            continue
+        colour = _COLOURS[number] if name in names else _OTHERS
+        axes.bar(places, parts, bottom=base, label=name, color=colour, width=0.75)
+        base = [low + part for low, part in zip(base, parts, strict=True)]
+    for place, top in enumerate(base):
+        axes.annotate(f"{top:,.0f}", (place, top), (0, 2), textcoords="offset points",
+                      ha="center", fontsize=7)  # fmt: skip
+    axes.set_ylim(0, max(base, default=1.0) * 1.22)
+    labels = [each.label for each in versions]
+    axes.set_xticks(list(places), labels, rotation=60 if len(labels) > 8 else 0)
+    axes.set_ylabel("bytecodes per request and step")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="upper left", frameon=False, ncols=4, fontsize=8)
+    axes.set_title(
+        f"vLLM's host path by release: {result.workload.name}, "
+        f"{result.workload.num_requests:,} requests",
+        loc="left", fontsize=11,
+    )  # fmt: skip
+    image = io.BytesIO()
+    # Without a date and a random salt, equal results give equal files.
+    with rc_context({"svg.hashsalt": result.name}):
+        metadata = {"Date": None} if suffix == ".svg" else None
+        figure.savefig(image, format=suffix.lstrip("."), dpi=120, metadata=metadata)
+    return image.getvalue()
+
+
+def _largest_stages(result: Growth) -> list[str]:
+    """By their largest share of any release, the largest first; as many as there are colours."""
+    largest: dict[str, float] = {}
+    for version in result.versions:
+        for stage, cost in version.stages.items():
+            share = cost.bytecodes / version.bytecodes
+            largest[stage] = max(largest.get(stage, 0.0), share)
+    seen = [stage for stage, share in largest.items() if share >= _LEAST]
+    return sorted(seen, key=lambda stage: -largest[stage])[: len(_COLOURS)]
