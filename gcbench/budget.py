@@ -2,9 +2,12 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gcbench.call_cost import CallCost, measure_call
+
+if TYPE_CHECKING:
+    from gcbench.function_costs import FunctionCost
 
 _WHAT_AND_HOW = {
     "survivors": ("tracked objects left alive", "keep fewer objects"),
@@ -12,6 +15,9 @@ _WHAT_AND_HOW = {
     "allocations": ("allocations", "make fewer objects"),
     "bytecodes": ("bytecodes", "do less in Python per request"),
 }
+
+_LEAST_SHARE = 0.05
+"""Of a count: what a function must have taken to be named."""
 
 
 class BudgetExceeded(AssertionError):  # noqa: N818
@@ -82,4 +88,22 @@ def _sentence(cost: CallCost, name: str, limit: float) -> str:
     return (
         f"{cost.name}: {measured:.6g} {what} per request, budget {limit:g} "
         f"({total:,} in a call of {cost.num_requests:,}{kinds}); {how} or raise the budget."
+        f"{_where(cost, name)}"
     )
+
+
+def _where(cost: CallCost, name: str) -> str:
+    """The functions that took most of a count; what is alive at once is told by what was made."""
+    if name == "survivors":
+        return ""
+    of, made = ("bytecodes", "") if name == "bytecodes" else ("allocations", " made")
+    ranked = sorted(cost.functions, key=lambda each: -getattr(each, of))
+    least = _LEAST_SHARE * (getattr(cost, of) or 0)
+    named = [f"{getattr(each, of):,}{made} in {each.name} ({each.file}:{_line(each, of)})"
+             for each in ranked[:3] if getattr(each, of) > least]  # fmt: skip
+    return f" Of them {', '.join(named)}." if named else ""
+
+
+def _line(function: "FunctionCost", of: str) -> int:
+    """The line of a function that took most."""
+    return max(function.lines, key=lambda line: getattr(line, of)).line

@@ -4,10 +4,14 @@ import gc
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import iscoroutine
+from typing import TYPE_CHECKING
 
 from gcbench.opcodes import OpcodeCounter, tracers
+
+if TYPE_CHECKING:
+    from gcbench.function_costs import FunctionCost
 
 _WARM_UPS = 2
 _COUNT_OFFSET = 100_000
@@ -25,6 +29,7 @@ class CallCost:
     ``survivors_by_type``: the types of which there are more than before, the most first.
     ``peak``: largest rise of the collector's young count over its value before the call.
     ``allocations``: sum of its rises from bytecode to bytecode. ``bytecodes``: those executed.
+    ``functions``: who made and executed them, by line, the most bytecodes first; they add up.
     """
 
     name: str
@@ -34,6 +39,7 @@ class CallCost:
     peak: int | None = None
     allocations: int | None = None
     bytecodes: int | None = None
+    functions: "list[FunctionCost]" = field(default_factory=list)
 
     def per_request(self) -> dict[str, float]:
         """Objects or bytecodes per request by name; without what was not traced."""
@@ -96,7 +102,9 @@ def _count_types(into: dict[type, int]) -> None:
         into[kind] = into.get(kind, 0) + 1
 
 
-def _traced(name: str, call: Callable[[], object]) -> tuple[int, int, int]:
+def _traced(name: str, call: Callable[[], object]) -> "tuple[int, int, int, list[FunctionCost]]":
+    from gcbench.function_costs import counted_calls  # before the lists below are emptied
+
     __tracebackhide__ = True
     num_collections = _num_collections() + 1
     counter = OpcodeCounter()  # what making it frees goes to the free lists that are emptied next
@@ -115,7 +123,8 @@ def _traced(name: str, call: Callable[[], object]) -> tuple[int, int, int]:
             "take gc.collect() and gc.enable() out of the call."
         )
     del result, offset
-    return counter.peak, counter.num_allocations, counter.num_opcodes
+    functions = counted_calls(counter.tree, {}).functions
+    return counter.peak, counter.num_allocations, counter.num_opcodes, functions
 
 
 @contextmanager

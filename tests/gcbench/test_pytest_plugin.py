@@ -2,8 +2,10 @@
 
 import dis
 import gc
+import re
 import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 from xml.etree import ElementTree
 
 import msgspec
@@ -437,3 +439,32 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 """
     loaded = fresh_interpreter(script)
     assert [name for name in loaded if not name.startswith("gcbench")] == []
+
+
+def make_row(kept: list[list[object]]) -> None:
+    kept.append([object()])
+
+
+def make_rows() -> None:
+    kept: list[list[object]] = []
+    for _ in range(50):
+        make_row(kept)
+    [None for _ in range(3)]
+
+
+def test_the_functions_behind_a_budget_are_named_and_add_up():
+    cost = measure_call(make_rows, 50)
+    for name in ("bytecodes", "allocations"):
+        assert sum(getattr(each, name) for each in cost.functions) == getattr(cost, name)
+    by_name = {each.name: each for each in cost.functions}
+    assert by_name["make_row"].calls == 50
+    assert by_name["make_row"].allocations == 50
+    line = make_row.__code__.co_firstlineno + 1
+    for limits in (Limits(allocations=0.5), Limits(peak=0.5)):
+        with pytest.raises(BudgetExceeded) as refused:
+            check(cost, limits)
+        named = rf"Of them 50 made in make_row \(\S*{Path(__file__).name}:{line}\)\.$"
+        assert re.search(rf"raise the budget\. {named}", str(refused.value))
+    with pytest.raises(BudgetExceeded, match=r"Of them \d+ in make_row \(\S+\), \d+ in make_rows"):
+        check(cost, Limits(bytecodes=1))
+    assert measure_call(make_rows, 50, traced=False).functions == []
