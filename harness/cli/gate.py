@@ -25,7 +25,7 @@ from harness.cli.options import (
 )
 from harness.cli.session import Session, checked, command_line
 from harness.collector.policy import parse_policy
-from harness.experiment.grid import varying
+from harness.experiment.grid import is_exact, varying
 from harness.experiment.result import cell_id
 from harness.experiment.store import write_json
 from harness.files import write_output
@@ -148,6 +148,12 @@ def gate(
     not_meant = _take_shapes(flags, engine)
     session = Session(flags | {"release": [""], "python": [""]}, is_prepared=False)
     cells = _cells(session, not_meant)
+    if exact_only and not all(map(is_exact, cells)):
+        raise ValueError(
+            "--exact-only: counts need not repeat here, because there is a clock, a thread or a "
+            "second process; use --device null and leave --output-processing, --worker and "
+            "--engine-core out, or leave --exact-only out"
+        )
     for commit in (base, head):
         find_commit(repo, commit, engine.package)  # refused before a folder is made
     session.look_around()

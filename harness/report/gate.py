@@ -44,6 +44,7 @@ def gate_header(result: GateResult) -> list[tuple[str, str]]:
     ]
     lines += [(label, f"{tree.label}  {tree.subject}") for label, tree in trees]
     lines += [
+        ("outputs", "the same under both" if result.cells else ""),
         ("power", power_words(result)),
         ("machine", machine_words(result.machine)),
         ("workload", ", ".join(each.name for each in result.workloads)),

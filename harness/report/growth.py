@@ -44,8 +44,8 @@ def growth_answer(result: Growth) -> list[str]:
 
 
 def growth_tables(result: Growth, rows: int) -> list[PlainTable]:
-    """Each release, then the ``rows`` functions and releases that changed most."""
-    return [_releases(result), _arrivals(result.arrivals, rows)]
+    """Each release, then the ``rows`` functions that changed most, and where they did."""
+    return [_releases(result), _functions(result.arrivals, rows)]
 
 
 def growth_candidates(result: Growth) -> list[str]:
@@ -86,25 +86,42 @@ def _releases(result: Growth) -> PlainTable:
     )  # fmt: skip
 
 
-def _arrivals(found: Sequence[Arrival], rows: int) -> PlainTable:
-    ranked = sorted(found, key=lambda each: -abs(each.bytecodes))
-    ranked = [each for each in ranked if signed(each.bytecodes) != "0"]
+def _functions(found: Sequence[Arrival], rows: int) -> PlainTable:
+    """What each function takes more from the first version to the last, and where it came in."""
+    by_function: dict[str, list[Arrival]] = {}
+    for each in found:
+        by_function.setdefault(each.function, []).append(each)
+    totals = {name: sum(each.bytecodes for each in those) for name, those in by_function.items()}
+    ranked = sorted(totals, key=lambda name: -abs(totals[name]))
+    ranked = [name for name in ranked if signed(totals[name]) != "0"]
     left = len(ranked) - rows
     return PlainTable(
-        "What came in where, the most bytecodes first",
-        ("function", "release", "bytecodes", "objects"),
+        "By function, over all releases",
+        ("function", "bytecodes", "objects", "came with"),
         [[
             (
-                f"{short_name(each.function)}{_kind(each)}\n  {each.file}:{each.line}",
-                each.version,
-                signed(each.bytecodes),
-                signed(each.objects),
+                f"{short_name(name)}\n  {by_function[name][-1].file}:{by_function[name][-1].line}",
+                signed(totals[name]),
+                signed(sum(each.objects for each in by_function[name])),
+                _came_with(by_function[name]),
             )
-            for each in ranked[:rows]
+            for name in ranked[:rows]
         ]],
-        "per request and step, each function's own"
+        "per request and step, each function's own, the largest change first"
         + (f"; {left:,} more are in --json FILE" if left > 0 else ""),
     )  # fmt: skip
+
+
+def _came_with(found: Sequence[Arrival]) -> str:
+    """The versions with which most of a function's change came, the largest part first."""
+    ranked = sorted(found, key=lambda each: -abs(each.bytecodes))
+    ranked = [each for each in ranked if signed(each.bytecodes) != "0"]
+    kinds = {"new": " (new)", "gone": " (gone)"}
+    words = [f"{each.version}{kinds.get(each.kind, '')} {signed(each.bytecodes)}"
+             for each in ranked[:_NAMED]]  # fmt: skip
+    if len(ranked) > _NAMED:
+        words.append(f"{len(ranked) - _NAMED} more")
+    return ",\n".join(", ".join(words[i : i + 2]) for i in range(0, len(words), 2))
 
 
 def _largest(found: Sequence[Arrival]) -> dict[str, str]:
@@ -117,7 +134,7 @@ def _largest(found: Sequence[Arrival]) -> dict[str, str]:
         ):
             largest[each.version] = each
     return {
-        version: f"{short_name(each.function)} {signed(each.bytecodes)}"
+        version: f"{_method(each.function)} {signed(each.bytecodes)}"
         for version, each in largest.items()
     }
 
@@ -128,8 +145,10 @@ def _steps(versions: Sequence[VersionCost]) -> list[tuple[str, float]]:
     ]
 
 
-def _kind(each: Arrival) -> str:
-    return "" if each.kind == "paired" else f" ({each.kind})"
+def _method(name: str) -> str:
+    """Its name without its class, as a narrow column has it."""
+    parts = short_name(name).replace(".<locals>", "").split(".")
+    return ".".join(parts[-2:] if parts[-1].startswith("<") else parts[-1:])
 
 
 def _share(before: float, after: float) -> str:

@@ -194,11 +194,13 @@ def request_costs(
 ) -> dict[str, Cost]:
     """What a request takes to ``add``, to ``finish`` (being served included) and to ``abort``.
 
-    The engine must be idle. Lives of two lengths tell what a step costs, and what is left is the
-    request's: to be scheduled first, to compute its prompt, to end. Each life is had by two crowds,
-    of which one is larger: what a step costs whoever is in it is in neither's difference, also
-    where not all steps cost it. An abort is counted with the
-    steps after it, less those of as many other requests without one. Nothing where the longest
+    The engine must be idle. Lives of two lengths tell what a decode step costs, and what is left is
+    what a life of one token would take: to be scheduled first, to compute its prompt, to end. Its
+    first token comes with the prompt, in a step that is not a decode step and costs what it costs,
+    so that an engine whose decode steps become cheaper does not become dearer here. Each life is
+    had by two crowds, of which one is larger: what a step costs whoever is in it is in neither's
+    difference, also where not all steps cost it. An abort is counted with the steps after it, less
+    those of as many other requests without one. Nothing where the longest
     request of the schedule has no more than 18 tokens.
     """
     if schedule.max_model_len <= _LONG:
@@ -226,7 +228,8 @@ def request_costs(
     costs = {"add": short.add.without(long.add, -1).per(2 * (count - fewer))}
     steps, more_rows = long.rest.without(short.rest), long.rows - short.rows
     if more_rows:
-        costs["finish"] = short.rest.without(steps, short.rows / more_rows).per(count - fewer)
+        decodes = short.rows - (count - fewer)
+        costs["finish"] = short.rest.without(steps, decodes / more_rows).per(count - fewer)
     return costs | {"abort": aborted.without(undisturbed).per(num_aborted)}
 
 

@@ -86,6 +86,8 @@ def gate(repository, tmp_path, capsys):
         (["main", "--gc", "default,disabled"], ["--gc disabled"]),
         (["main", "--engine", "builtin,vllm"], ["--engine builtin,vllm", "takes one"]),
         (["main", "--engine", "builtn"], ["'builtn'", "builtin"]),
+        (["main", "--exact-only", "--worker", "process"], ["--exact-only", "a second process"]),
+        (["main", "--exact-only", "--device", "modelled"], ["--exact-only", "a clock"]),
         (["main", "--rounds", "0"], ["--rounds 0", "at least 1"]),
         (["main", "--tolerance", "0"], ["--tolerance", "'0' must be a number", "above 0"]),
         (["main", "--tolerance", "-1"], ["--tolerance", "'-1' must be a number"]),

@@ -75,7 +75,11 @@ def test_the_answer_names_the_versions_that_cost_most(sides):
     assert "4.0 (" not in told
     shown = shown_by(growth_command, result)
     assert max(map(len, shown.splitlines())) <= 100
-    assert re.search(rf"Engine.update\n +{FILE}:\d+ +2\.0 ", shown)
+    assert "Engine.update" not in shown.split("By function")[1], "what came has gone again"
+    shown = shown_by(growth_command, grown(sides[:3]))
+    for function, version in (("Engine.update", "2.0"), ("Engine.schedule", "3.0")):
+        row = rf"{function}\n +{FILE}:\d+ +(\+\S+) +\S+ +{version} \1\n"
+        assert re.search(row, shown)
     (alone,) = growth_answer(grown(sides[:1]))
     assert "name two or more" in alone
 
