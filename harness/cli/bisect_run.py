@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from engines.protocol import EngineClass
 from engines.registry import ENGINES
-from engines.vllm.releases import check_version, known_versions, layer, prepare, within
+from engines.vllm.releases import check_version, known_versions, prepare, within
 from harness.axes import Cell
 from harness.cli.session import Session
 from harness.experiment.outcomes import Trials
@@ -26,6 +26,13 @@ from harness.tracking.gate.trees import take_tree
 from harness.trial.spec import Mode, TrialResult
 
 Say = Callable[[str], None]
+
+
+class LaidOut(NamedTuple):
+    """A candidate that can be run: the value of ``--release``, and the folder of its files."""
+
+    release: str
+    root: str
 
 
 class Source(Protocol):
@@ -50,15 +57,11 @@ class Source(Protocol):
         """Equal where the same files are measured."""
         ...
 
-    def lay_out(self, candidate: Candidate, code: Path, say: Say) -> str:
-        """The value of ``--release`` by which it runs; trees lie in the folder ``code``.
+    def lay_out(self, candidate: Candidate, code: Path, say: Say) -> LaidOut:
+        """Make it ready to be run; trees lie in the folder ``code``.
 
         Raises ValueError where it cannot be had.
         """
-        ...
-
-    def root_of(self, folder: str) -> str:
-        """Where the files of a candidate that was laid out lie."""
         ...
 
 
@@ -93,13 +96,10 @@ class Commits(NamedTuple):
         """The hash of the package's files."""
         return tree_of(self.found.root, candidate.id, self.package)
 
-    def lay_out(self, candidate: Candidate, code: Path, say: Say) -> str:
+    def lay_out(self, candidate: Candidate, code: Path, say: Say) -> LaidOut:
         """The folder under which the package of a commit lies from now on."""
-        return take_tree(self.repo, candidate.id, self.package, code / candidate.label).folder
-
-    def root_of(self, folder: str) -> str:
-        """That folder."""
-        return folder
+        tree = take_tree(self.repo, candidate.id, self.package, code / candidate.label)
+        return LaidOut(tree.folder, tree.folder)
 
 
 class Releases(NamedTuple):
@@ -130,14 +130,9 @@ class Releases(NamedTuple):
         """The version: each has files of its own."""
         return candidate.id
 
-    def lay_out(self, candidate: Candidate, code: Path, say: Say) -> str:
+    def lay_out(self, candidate: Candidate, code: Path, say: Say) -> LaidOut:
         """The version, whose environment is there from now on."""
-        prepare(candidate.id, say)
-        return candidate.id
-
-    def root_of(self, folder: str) -> str:
-        """Its layer over the base environment."""
-        return str(layer(folder))
+        return LaidOut(candidate.id, str(prepare(candidate.id, say)))
 
 
 class Counter:
@@ -151,7 +146,7 @@ class Counter:
         self._engine: EngineClass = ENGINES.load(session.cell.engine)
         self._code = (session.runner.output / name / "code").resolve()
         self._expected: TrialResult | None = None
-        self._folders: dict[str, str] = {}
+        self._laid_out: dict[str, LaidOut] = {}
         self._sides: dict[str, Side | str] = {}
         self.notes: list[str] = []
 
@@ -161,18 +156,19 @@ class Counter:
         self._say(
             f"measuring {' '.join((candidate.label, candidate.subject[:40])).strip()}; {more}"
         )
-        folder = ""
+        release = ""
         try:
-            folder = self._source.lay_out(candidate, self._code, self._say)
-            self._engine.launch("", folder)
+            laid_out = self._source.lay_out(candidate, self._code, self._say)
+            release = laid_out.release
+            self._engine.launch("", release)
         except ValueError as error:
-            return Figure(None, str(error).removeprefix(f"--release {folder}: "))
-        self._folders[self._source.tree_of(candidate)] = folder
-        trials, cell = self._run(candidate, folder, cast(Mode, self._metric.mode))
+            return Figure(None, str(error).removeprefix(f"--release {release}: "))
+        self._laid_out[self._source.tree_of(candidate)] = laid_out
+        trials, cell = self._run(candidate, laid_out, cast(Mode, self._metric.mode))
         self._expected = self._expected or trials.counted_in(self._metric.mode, cell)
         figure = read_figure(trials, cell, self._metric, self._expected)
         if figure.value is None:
-            return Figure(None, figure.reason.replace(f"{folder}/", ""))
+            return Figure(None, figure.reason.replace(f"{release}/", ""))
         self._say(f"  {self._metric.name}: {figure.value:,.6g}")
         return figure
 
@@ -192,12 +188,12 @@ class Counter:
         tree = self._source.tree_of(candidate)
         if tree not in self._sides:
             self._say(f"counting {candidate.label} by function")
-            self._run(candidate, self._folders[tree], BY_FUNCTION)
+            self._run(candidate, self._laid_out[tree], BY_FUNCTION)
         return self._sides[tree]
 
-    def _run(self, candidate: Candidate, folder: str, mode: Mode) -> tuple[Trials, Cell]:
+    def _run(self, candidate: Candidate, laid_out: LaidOut, mode: Mode) -> tuple[Trials, Cell]:
         runner = self._session.runner
-        cell = msgspec.structs.replace(self._session.cell, release=folder)
+        cell = msgspec.structs.replace(self._session.cell, release=laid_out.release)
         name = "-".join([self._name, candidate.label, *([mode] * (mode != self._metric.mode))])
         plan = counting_plan(name, [cell], mode, runner.schedule_hashes, runner.seed)
         ran = self._session.run(plan)
@@ -206,6 +202,6 @@ class Counter:
         self.notes += [note for note in ran.notes if note not in self.notes]
         trials = Trials(ran.plan, ran.outcomes)
         if mode == BY_FUNCTION:
-            side = read_side(trials, cell, candidate.label, self._source.root_of(folder))
+            side = read_side(trials, cell, candidate.label, laid_out.root)
             self._sides[self._source.tree_of(candidate)] = side
         return trials, cell

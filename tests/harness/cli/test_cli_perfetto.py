@@ -179,6 +179,7 @@ def interrupted(moment: int, folder: Path) -> tuple[int, int]:
     return done.returncode, int(folder.with_name(f"{folder.name}.operations").read_text())
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_the_trace_is_written_leaves_none_or_all_of_it(tmp_path):
     status, operations = interrupted(-1, tmp_path / "whole")
     assert status == 0
