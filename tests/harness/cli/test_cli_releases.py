@@ -130,5 +130,5 @@ def test_what_a_tree_has_more_than_a_release_is_the_first_row(pinned_vllm, gcben
         planted.bytecodes - release.bytecodes
     )
     rows = [line for line in table.read_text().splitlines() if line.startswith("|")]
-    assert any("planted\\_schedule" in row and "tree (new) +" in row for row in rows)
+    assert any("planted_schedule" in row and "tree (new) +" in row for row in rows)
     assert image.read_text().startswith("<?xml")
