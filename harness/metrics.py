@@ -215,9 +215,8 @@ _TABLE = (
            "bytecodes executed in add_request, mean per request", "sys.settrace, sys.monitoring",
            0.002, 2),
     Metric("bytecodes_per_finish", "bytecodes", "lower", "exact", "opcodes",
-           "bytecodes to admit one request more, compute its prompt and first token, end it and "
-           "take its tokens: what lives of 2 and of 18 tokens cost beside their decode steps, mean "
-           "per request",
+           "bytecodes to serve one request more of one output token: to admit it, compute its "
+           "prompt, end it and take the token, mean per request",
            "docs/method.md", 0.002, 2),
     Metric("bytecodes_per_abort", "bytecodes", "lower", "exact", "opcodes",
            "bytecodes to abort a running request, and those that the next 3 steps execute more "

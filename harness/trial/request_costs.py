@@ -18,9 +18,9 @@ from harness.trial.step_costs import RequestFunctionCost
 from workloads.schedule import Schedule
 
 _MOST_REQUESTS = 16
-_SHORT, _LONG = 2, 18
-"""Output tokens of two lives. They differ by a KV block, so each step's share of one is alike."""
-_LONGEST_PROMPT = 1024
+_RUNNING = 18
+"""Output tokens of a request that is aborted, or runs beside one: enough for all steps counted."""
+_RUNNINGEST_PROMPT = 1024
 """Tokens; an engine that hashes each block of a prompt would be traced for minutes."""
 _STEPS_BEFORE, _STEPS_AFTER = 2, 3
 """Steps around an abort: with two under way the third is the first that knows of it."""
@@ -38,13 +38,13 @@ class Cost:
     def __init__(self, functions: dict[FunctionName, tuple[float, float]]) -> None:
         self._functions = functions
 
-    def without(self, other: "Cost", times: float = 1) -> "Cost":
-        """What it is more than ``times`` the other."""
+    def without(self, other: "Cost") -> "Cost":
+        """What it is more than the other."""
         mine, theirs = self._functions, other._functions
         nothing = (0.0, 0.0)
         return Cost({
-            name: (mine.get(name, nothing)[0] - times * theirs.get(name, nothing)[0],
-                   mine.get(name, nothing)[1] - times * theirs.get(name, nothing)[1])
+            name: (mine.get(name, nothing)[0] - theirs.get(name, nothing)[0],
+                   mine.get(name, nothing)[1] - theirs.get(name, nothing)[1])
             for name in mine | theirs
         })  # fmt: skip
 
@@ -106,17 +106,10 @@ def _sum(parts: Iterable[float]) -> float:
 
 
 class _Served(NamedTuple):
-    """``rows``: how often a request got tokens, over all steps."""
+    """What some requests have cost: to be added, and until they had ended."""
 
     add: Cost
     rest: Cost
-    rows: int
-
-    def without(self, fewer: "_Served") -> "_Served":
-        """What the others have cost: not what a step costs whoever is in it."""
-        return _Served(
-            self.add.without(fewer.add), self.rest.without(fewer.rest), self.rows - fewer.rows
-        )
 
 
 _Call = Callable[..., Any]
@@ -134,24 +127,21 @@ class _Visitors:
         self._next = 2 * schedule.num_requests  # `warm_up` has had the first ones
         self._num_crowds = 0
 
-    def serve(self, count: int, num_tokens: int) -> _Served:
-        """Add requests of so many output tokens and step until all have ended."""
+    def serve(self, count: int) -> _Served:
+        """Add requests of one output token and step until all have ended."""
         engine, adding, serving = self._engine, Meter(), Meter()
-        self._add(count, num_tokens, adding.call)
-        rows = 0
+        self._add(count, 1, adding.call)
         while engine.has_unfinished_requests():
-            output = serving.call(engine.step)
-            rows += output.num_rows
-            for delivered in output.delivered:
+            for delivered in serving.call(engine.step).delivered:
                 take(delivered, self._streams)
                 for index in delivered.finished.tolist():
                     serving.call(engine.output_token_ids, index)
-        return _Served(adding.cost(), serving.cost(), rows)
+        return _Served(adding.cost(), serving.cost())
 
     def abort(self, count: int, num_aborted: int) -> Cost:
         """Abort the last of ``count`` running requests, and the next steps of the others."""
         engine, meter = self._engine, Meter()
-        indices = self._add(count, _LONG, operator.call)
+        indices = self._add(count, _RUNNING, operator.call)
         for _ in range(_STEPS_BEFORE):
             self._step(operator.call)
         for index in indices[count - num_aborted :]:
@@ -166,7 +156,7 @@ class _Visitors:
 
     def _add(self, count: int, num_tokens: int, call: _Call) -> list[int]:
         schedule, engine = self._schedule, self._engine
-        longest = min(_LONGEST_PROMPT, schedule.max_model_len - _LONG)
+        longest = min(_RUNNINGEST_PROMPT, schedule.max_model_len - _RUNNING)
         params = replace(
             self._params, max_tokens=num_tokens, min_tokens=min(schedule.min_tokens, num_tokens)
         )
@@ -194,16 +184,14 @@ def request_costs(
 ) -> dict[str, Cost]:
     """What a request takes to ``add``, to ``finish`` (being served included) and to ``abort``.
 
-    The engine must be idle. Lives of two lengths tell what a decode step costs, and what is left is
-    what a life of one token would take: to be scheduled first, to compute its prompt, to end. Its
-    first token comes with the prompt, in a step that is not a decode step and costs what it costs,
-    so that an engine whose decode steps become cheaper does not become dearer here. Each life is
-    had by two crowds, of which one is larger: what a step costs whoever is in it is in neither's
-    difference, also where not all steps cost it. An abort is counted with the steps after it, less
-    those of as many other requests without one. Nothing where the longest
-    request of the schedule has no more than 18 tokens.
+    The engine must be idle. A request with one output token is scheduled first, computes its prompt
+    and ends, and takes no decode step: what those cost is in no figure here. Two crowds of them are
+    served, one larger: what a step costs whoever is in it is not in their difference, also where
+    not all steps cost it. An abort is counted with the steps after it, less those of as many other
+    requests without one. Nothing where the longest request of the schedule has no more than 18
+    tokens.
     """
-    if schedule.max_model_len <= _LONG:
+    if schedule.max_model_len <= _RUNNING:
         return {}
     count = min(_MOST_REQUESTS, batch_size, schedule.num_requests)
     num_aborted = (count + 1) // 2
@@ -214,23 +202,22 @@ def request_costs(
     try:
         visitors = _Visitors(engine, schedule, streams)
         visitors.abort(count, num_aborted)
-        lives: list[tuple[_Served, _Served]] = []
+        served: list[_Served] = []
         for crowd in (count, fewer):
             # What an engine tidies up in the step after an end, a life finds of the one before.
-            visitors.serve(crowd, _SHORT)
-            lives.append((visitors.serve(crowd, _SHORT), visitors.serve(crowd, _LONG)))
-        short, long = (more.without(less) for more, less in zip(*lives, strict=True))
+            visitors.serve(crowd)
+            served.append(visitors.serve(crowd))
         others = count - num_aborted
         aborted, undisturbed = visitors.abort(count, num_aborted), visitors.abort(others, 0)
     finally:
         gc.callbacks[:] = callbacks
         restore(before)
-    costs = {"add": short.add.without(long.add, -1).per(2 * (count - fewer))}
-    steps, more_rows = long.rest.without(short.rest), long.rows - short.rows
-    if more_rows:
-        decodes = short.rows - (count - fewer)
-        costs["finish"] = short.rest.without(steps, decodes / more_rows).per(count - fewer)
-    return costs | {"abort": aborted.without(undisturbed).per(num_aborted)}
+    larger, smaller = served
+    return {
+        "add": larger.add.without(smaller.add).per(count - fewer),
+        "finish": larger.rest.without(smaller.rest).per(count - fewer),
+        "abort": aborted.without(undisturbed).per(num_aborted),
+    }
 
 
 def cost_metrics(costs: Mapping[str, Cost]) -> dict[str, float | None]:
