@@ -22,16 +22,27 @@ class Search:
     def next(self) -> int | None:
         """The position to measure next, None where there is nothing left to learn.
 
-        The middle, or else its neighbours 1, 2, 4, … positions away, so that a long stretch of
-        commits that cannot run is soon left behind; in the end all others, the nearest first.
+        The middle, or else its neighbours 1, 2, 4, … positions away, so that a few commits that
+        cannot run cost little. Where none of those can run there may be a long stretch of them,
+        whose ends are looked for by halving what is left before and after it; in the end all
+        others, the nearest first.
         """
         middle = (self.good + self.bad) // 2
 
-        def order(position: int) -> tuple[bool, int]:
-            distance = abs(position - middle)
-            return distance & (distance - 1) != 0, distance
+        def distance(position: int) -> int:
+            return abs(position - middle)
 
-        return min(self._open, key=order, default=None)
+        near = [each for each in self._open if distance(each) & (distance(each) - 1) == 0]
+        if near:
+            return min(near, key=distance)
+        if not self._skipped_between:
+            return None
+        before = range(self.good + 1, min(self._skipped_between))
+        after = range(max(self._skipped_between) + 1, self.bad)
+        widest = max(before, after, key=len)
+        if widest:
+            return widest[len(widest) // 2]
+        return min(self._open, key=distance, default=None)
 
     @property
     def steps_left(self) -> int:
@@ -51,6 +62,11 @@ class Search:
             self.bad = position
         else:
             self.skipped.add(position)
+
+    @property
+    def _skipped_between(self) -> set[int]:
+        """Positions among the suspects that could not be measured."""
+        return {position for position in self.skipped if self.good < position < self.bad}
 
     @property
     def _open(self) -> list[int]:

@@ -114,6 +114,15 @@ def test_equal_trees_are_measured_once_and_the_step_is_found_among_them(data):
     assert len(made.measured) == len(set(made.measured)) <= 6
 
 
+@pytest.mark.parametrize("first", [1, 2, 7])
+@pytest.mark.parametrize("left", [1, 2, 30])
+def test_the_only_commits_that_run_are_found_at_the_end_of_a_long_stretch(first, left):
+    length = 3000
+    made = one_step(length, length - 1, set(range(first, length - 1 - left)))
+    assert list(made.bisect().search.suspects) == [length - 1]
+    assert len(made.measured) < 100
+
+
 @given(st.integers(3, 4000), st.data())
 def test_a_stretch_that_cannot_run_beside_the_culprit_is_left_in_few_steps(length, data):
     begin = data.draw(st.integers(1, length - 2))
@@ -125,7 +134,7 @@ def test_a_stretch_that_cannot_run_beside_the_culprit_is_left_in_few_steps(lengt
     made = one_step(length, culprit, set(range(begin, end + 1)))
     assert list(made.bisect().search.suspects) == [culprit]
     halvings = ceil(log2(length))
-    assert len(made.measured) <= 2 + halvings * (2 * halvings + 1)
+    assert len(made.measured) <= 2 + halvings * (4 * halvings + 1)
 
 
 def test_a_single_commit_that_cannot_run_costs_one_measurement_more():
@@ -172,13 +181,13 @@ def test_figures_between_the_two_belong_to_the_nearer_one():
     assert list(found.search.suspects) == [2]
 
 
-def test_neighbours_are_tried_in_growing_steps():
+def test_neighbours_are_tried_in_growing_steps_and_then_the_ends_of_a_stretch():
     search, order = Search(0, 32), []
     for _ in range(11):
         position = search.next
         order.append(position)
         search.tell(position, "cannot run")
-    assert order == [16, 15, 17, 14, 18, 12, 20, 8, 24, 13, 19]
+    assert order == [16, 15, 17, 14, 18, 12, 20, 8, 24, 4, 28]
     assert search.steps_left == 5
 
 
