@@ -190,7 +190,10 @@ def test_two_of_twelve_commits_are_named_by_exact_counts(tmp_path):
     assert named == {10: "same", 11: "worse", 12: "worse"}
     for metrics in changed[11]:
         assert {"memory_peak_per_step", "gc_collections_per_1000_steps"} <= metrics
-    assert changed[12] == [{"bytecodes_per_request_step"}] * 2
+    # A request of one token takes a step, too.
+    for metrics in changed[12]:
+        found = {"bytecodes_per_request_step"}
+        assert found <= metrics <= found | {"bytecodes_per_finish"}
 
 
 def test_a_mode_that_one_commit_does_not_survive_is_no_success():
