@@ -182,7 +182,7 @@ def test_what_crosses_to_its_workers_whatever_their_number(tmp_path):
 
 
 def test_a_trial_that_is_ended_early_leaves_steps_under_way_behind(tmp_path):
-    endless = schedule([100_000] * 12, [8] * 12)
+    endless = schedule([10_000] * 12, [8] * 12)
     axes = BOTH | {"output_processing": "overlapped", "gc": "as_is"}
     asked = cell("vllm-hostpath", **axes)
     (result,) = run([trial(endless, tmp_path, asked, max_steps=5)])
