@@ -45,6 +45,8 @@ Examples:
       what the work tree as it stands does differently from main
   gcbench explain --engine vllm-hostpath --release 0.33.0 --against 0.13.0
       what made vLLM's host path dearer, with no GPU
+  gcbench explain --workload churn --every 25
+      over a whole run, in which requests come and go, at a quarter of its speed or better
   gcbench explain --engine vllm-hostpath --repo ~/vllm --against v0.33.0 --by objects
       a vLLM checkout against a commit of it, by the tracked objects that it makes
 """
@@ -87,6 +89,13 @@ class _Version(NamedTuple):
 @click.option("--rows", type=click.IntRange(1, 10**6), default=10, show_default=True,
               help="Functions and lines that are shown.")  # fmt: skip
 @click.option(
+    "--every",
+    type=click.IntRange(0, 10**6),
+    default=0,
+    metavar="N",
+    help="Trace one step in N of the whole run instead of eight at full batch.",
+)
+@click.option(
     "--speedscope", "speedscope_path", metavar="FILE", help="Flame graphs for speedscope.app."
 )
 @click.option("--collapsed", "collapsed_path", metavar="FILE", help="Stacks for flamegraph.pl.")
@@ -106,6 +115,7 @@ def explain(
     commit: str,
     by: By,
     rows: int,
+    every: int,
     speedscope_path: str | None,
     collapsed_path: str | None,
     sarif_path: str | None,
@@ -139,7 +149,8 @@ def explain(
         name = session.runner.new_name("explain")
     cells = list(dict.fromkeys(version.cell for version in versions))
     runner = session.runner
-    ran = session.run(counting_plan(name, cells, BY_FUNCTION, runner.schedule_hashes, runner.seed))
+    hashes = runner.schedule_hashes
+    ran = session.run(counting_plan(name, cells, BY_FUNCTION, hashes, runner.seed, every))
     trials = Trials(ran.plan, ran.outcomes)
     sides = [read_side(trials, each.cell, each.label, each.root) for each in versions]
     stderr = Console(stderr=True, highlight=False, soft_wrap=True)

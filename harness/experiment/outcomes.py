@@ -16,6 +16,7 @@ class Trials:
     """The usable results of a plan, by cell."""
 
     def __init__(self, plan: Plan, outcomes: Mapping[TrialKey, TrialResult | TrialFailure]) -> None:
+        self.plan = plan
         self.num_rounds = max((key.round for key in outcomes), default=0)
         timed = dict.fromkeys([*plan.cells, *(cell for block in plan.timed for cell in block)])
         self.timings: dict[Cell, dict[int, TrialResult]] = {cell: {} for cell in timed}

@@ -41,7 +41,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     ``repeats`` is how many trials count collections in the first of the cells that differ in
     the collector alone; one counts in each other. The cells of a block of ``blocks`` take turns in
     each round, slice by slice of ``slice_steps`` steps; without blocks each cell is timed alone.
-    A baseline stands in several blocks, each time as another copy.
+    A baseline stands in several blocks, each time as another copy. ``trace_every``: of a trial in
+    mode ``opcodes``, see `Trial`.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     repeats: int = 1
     blocks: list[list[Cell]] = []
     slice_steps: int = 0
+    trace_every: int = 0
 
     @property
     def timed(self) -> list[list[Cell]]:
@@ -90,7 +92,7 @@ def exact_turns(plan: Plan) -> list[Turn]:
         for cell in filter(has_messages, plan.cells) if mode in CROSSING else plan.cells:
             collects = mode in COLLECTING
             counted = cell if collects else without_collector(cell)
-            max_steps = _FEW_STEPS if mode in BRIEF else 0
+            max_steps = _FEW_STEPS if mode in BRIEF and not plan.trace_every else 0
             is_first = first.setdefault(without_collector(cell), cell) == cell
             for again in range(plan.repeats if mode == "counts" and is_first else 1):
                 turn = Turn(EXACT_ROUND, len(turns), counted, mode, plan.seed, max_steps)
@@ -134,7 +136,12 @@ def counting_modes(cells: Iterable[Cell], modes: Sequence[Mode]) -> list[Mode]:
 
 
 def counting_plan(
-    name: str, cells: list[Cell], mode: Mode, schedules: dict[str, str], seed: int
+    name: str,
+    cells: list[Cell],
+    mode: Mode,
+    schedules: dict[str, str],
+    seed: int,
+    trace_every: int = 0,
 ) -> Plan:
     """One trial a cell in a mode that counts, and none that is timed."""
     return Plan(
@@ -147,6 +154,7 @@ def counting_plan(
         seed=seed,
         tolerance=0.0,
         extra_modes=[mode],
+        trace_every=trace_every,
     )
 
 

@@ -152,6 +152,7 @@ class Rounds:
             max_steps=turn.max_steps,
             rows_path=str(rows),
             slice_steps=self.plan.slice_steps if self._takes_turns(turn) else 0,
+            trace_every=self.plan.trace_every if turn.mode == "opcodes" else 0,
         )
 
 

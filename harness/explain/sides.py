@@ -19,9 +19,12 @@ def read_side(trials: Trials, cell: Cell, label: str, root: str) -> Side | str:
         failures = [each.reason for each in trials.failures if each.cell in ran]
         return f"{label}: {'; '.join(failures) or 'its trial gave no result'}"
     if found.costs is None:
-        return (
-            f"{label}: no step was followed by another with a full batch; give more output "
-            "tokens, or a smaller --batch-size"
+        wanted = (
+            f"no step was traced; give a smaller --every than {trials.plan.trace_every}"
+            if trials.plan.trace_every
+            else "no step was followed by another with a full batch; give more output tokens, or a "
+            "smaller --batch-size"
         )
+        return f"{label}: {wanted}"
     roots = [root, str(code_root())]
     return Side(label=label, roots=roots, costs=found.costs, metrics=found.metrics)

@@ -6,6 +6,7 @@ from gcbench.function_costs import FunctionCost
 from harness import format as fmt
 from harness.explain.ranking import By, amount, by_change, by_line_change
 from harness.explain.result import ExplainResult, FunctionChange, Side, Where
+from harness.explain.sampling import relative_half_width
 from harness.explain.sources import Sources
 from harness.report.function_words import figure, short_name, signed
 from harness.report.header import machine_words
@@ -21,9 +22,9 @@ _CALLS = {"add": "added", "finish": "served and finished", "abort": "aborted"}
 def explain_header(result: ExplainResult) -> list[tuple[str, str]]:
     """What was counted, on what."""
     side = result.side
-    steps = (
-        f"{side.costs.num_steps} steps of a full batch, {fmt.count(side.costs.num_rows)} outputs"
-    )
+    costs = side.costs
+    which = f"steps, one in {costs.every}" if costs.every else "steps of a full batch"
+    steps = f"{costs.num_steps} {which}, {fmt.count(costs.num_rows)} outputs"
     return [
         ("versions", " against ".join(each.label for each in (side, result.against) if each)),
         ("machine", machine_words(result.machine)),
@@ -36,7 +37,22 @@ def explain_header(result: ExplainResult) -> list[tuple[str, str]]:
 
 def explain_answer(result: ExplainResult, by: By) -> list[str]:
     """The answer, a sentence each."""
-    return _difference(result, result.against, by) if result.against else _single(result.side, by)
+    against, side = result.against, result.side
+    sentences = _difference(result, against, by) if against else _single(side, by)
+    return sentences + _sampling_words([each for each in (side, against) if each])
+
+
+def _sampling_words(sides: Sequence[Side]) -> list[str]:
+    if not (every := sides[0].costs.every):
+        return []
+    widths = [relative_half_width(each.costs.samples, every) for each in sides]
+    known = [
+        f"±{fmt.percent(width)}" + f" for {each.label}" * (len(sides) > 1)
+        for each, width in zip(sides, widths, strict=True)
+        if width is not None
+    ]
+    sure = f"; bytecodes are right within {_and(known)} (95 %)" if known else ""
+    return [f"One step in {every} was traced{sure}."]
 
 
 def explain_tables(result: ExplainResult, by: By, rows: int) -> list[PlainTable]:

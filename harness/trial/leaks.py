@@ -9,7 +9,7 @@ from harness.collector import window
 from harness.collector.callers import CallerLog, CollectorCall
 from harness.collector.state import read_state
 from harness.trial.allocated_blocks import allocated_blocks
-from harness.trial.watch import Watching
+from harness.trial.watch import Extent, Watching
 
 
 class _Heap(NamedTuple):
@@ -21,7 +21,7 @@ class _Heap(NamedTuple):
 class Leaks(Watching):
     """Leaves the steps alone and counts at both ends of the window, in this process."""
 
-    def __init__(self, engine: WatchedEngine, full_batch: int) -> None:
+    def __init__(self, engine: WatchedEngine, extent: Extent) -> None:
         self.step = engine.step
         self.calls: Sequence[CollectorCall] = ()
         self._role = engine.role

@@ -7,7 +7,7 @@ import numpy as np
 
 from engines.protocol import Int64Array, StepOutput, WatchedEngine
 from harness.trial.allocated_blocks import allocated_blocks
-from harness.trial.watch import StepLog, Watching
+from harness.trial.watch import Extent, StepLog, Watching
 
 
 class Memory(Watching):
@@ -17,7 +17,7 @@ class Memory(Watching):
     the allocator is then what it needs. Raises ValueError where `tracemalloc` runs already.
     """
 
-    def __init__(self, engine: WatchedEngine, full_batch: int) -> None:
+    def __init__(self, engine: WatchedEngine, extent: Extent) -> None:
         if tracemalloc.is_tracing():
             raise ValueError(
                 "tracemalloc traces the engine's process already, so its memory cannot be "

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from engines.protocol import Int64Array, StepOutput, WatchedEngine
 from gcbench.function_costs import counted_calls
 from gcbench.opcodes import OpcodeCounter, tracers
@@ -10,15 +12,17 @@ from harness.trial.leaks import Leaks
 from harness.trial.memory import Memory
 from harness.trial.step_costs import StepCosts
 from harness.trial.tracked_objects import TrackedObjects
-from harness.trial.watch import Watch, Watching
+from harness.trial.watch import Extent, Watch, Watching
 
 _TRACED_STEPS = 8
+_PLACES = 4096
+"""Random places of traced steps, before they come again."""
 
 
 class Unwatched(Watching):
     """The engine's own step: nothing between it and the client."""
 
-    def __init__(self, engine: WatchedEngine, full_batch: int) -> None:
+    def __init__(self, engine: WatchedEngine, extent: Extent) -> None:
         self.step = engine.step
 
     def results(self, num_rows: Int64Array) -> dict[str, float | None]:
@@ -27,30 +31,52 @@ class Unwatched(Watching):
 
 
 class Opcodes(Watching):
-    """Traces a few steps at full batch, once there is one.
+    """Traces a few steps at full batch, once there is one, or one step in so many of all.
 
     Raises ValueError where something else traces this process: counts would be wrong.
     """
 
-    def __init__(self, engine: WatchedEngine, full_batch: int) -> None:
+    def __init__(self, engine: WatchedEngine, extent: Extent) -> None:
         if others := tracers():
             raise ValueError(
                 f"{others[0]!r} traces the engine's process, so its bytecodes cannot be counted; "
                 "run without it (coverage or a debugger?)."
             )
         self._engine = engine
-        self._full_batch = full_batch
+        self._every = extent.every
+        self._full_batch = extent.full_batch
         self._counter = OpcodeCounter()
         self._is_full = False
         self._num_steps = 0
         self._num_rows = 0
+        self._samples: list[tuple[int, int]] = []
+        self.step = self._full_step
+        if self._every:
+            # A random one of each so many: KV-cache blocks fill in a rhythm of their own.
+            rng = np.random.default_rng(extent.seed)
+            self._places = rng.integers(self._every, size=_PLACES).tolist()
+            self._num_passed = 0
+            self.step = self._sampled_step
 
-    def step(self) -> StepOutput:
+    def _full_step(self) -> StepOutput:
         """A step of the engine, traced if the one before it was full."""
         if not self._is_full or self._num_steps >= _TRACED_STEPS:
             output = self._engine.step()
             self._is_full = output.num_rows >= self._full_batch
             return output
+        return self._traced_step()
+
+    def _sampled_step(self) -> StepOutput:
+        turn, place = divmod(self._num_passed, self._every)
+        self._num_passed += 1
+        if place != self._places[turn % _PLACES]:
+            return self._engine.step()
+        before = self._counter.num_opcodes
+        output = self._traced_step()
+        self._samples.append((output.num_rows, self._counter.num_opcodes - before))
+        return output
+
+    def _traced_step(self) -> StepOutput:
         with self._counter:
             output = self._engine.step()
         self._num_steps += 1
@@ -71,6 +97,8 @@ class Opcodes(Watching):
             num_rows=self._num_rows,
             functions=counted.functions,
             calls=counted.calls,
+            every=self._every,
+            samples=self._samples,
         )
         return {
             "bytecodes_per_request_step": self._counter.num_opcodes / self._num_rows,
@@ -78,7 +106,7 @@ class Opcodes(Watching):
         }
 
 
-def _message_watch(engine: WatchedEngine, full_batch: int) -> Watch:
+def _message_watch(engine: WatchedEngine, extent: Extent) -> Watch:
     from harness.trial.message_watch import MessageWatch  # no part of other trials' heap
 
     return MessageWatch(engine)
@@ -93,7 +121,7 @@ class Mode:
     they decide nothing, and take longer to make than the trial.
     """
 
-    watch: Callable[[WatchedEngine, int], Watch]
+    watch: Callable[[WatchedEngine, Extent], Watch]
     probe: bool = False
     vary_phase: bool = False
     virtual_time: bool = True

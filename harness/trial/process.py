@@ -45,7 +45,7 @@ from harness.trial.run_queue import RunQueue
 from harness.trial.sender import Sender
 from harness.trial.spec import PAUSED, READY, REFUSED, Trial, TrialResult
 from harness.trial.step_costs import StepCosts
-from harness.trial.watch import Watch
+from harness.trial.watch import Extent, Watch
 from workloads.schedule import Schedule
 from workloads.whole_file import replacing
 
@@ -149,7 +149,8 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         if is_real_time and comes_by_itself(schedule):
             sender = Sender(schedule.arrival_seconds)
         say_and_wait(READY)
-        watch = mode.watch(engine, min(cell.batch_size, schedule.num_requests))
+        full_batch = min(cell.batch_size, schedule.num_requests)
+        watch = mode.watch(engine, Extent(full_batch, trial.trace_every, trial.seed))
         warm_up(engine, schedule, cell.batch_size, streams=streams, rehearse=mode.rehearse)
         paused = PausedClock()
         real = paused if trial.slice_steps else RealClock()

@@ -38,7 +38,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     ``max_steps`` ends it early, 0 never; ``rows_path`` is where it leaves its rows, "" nowhere.
     After every ``slice_steps`` steps (0: never) it waits to be told, so that trials can take
-    turns on one core; the time between is nobody's.
+    turns on one core; the time between is nobody's. ``trace_every``: in mode ``opcodes``, trace one
+    step in so many of all steps; 0: a few at full batch.
     """
 
     cell: Cell
@@ -49,6 +50,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     max_steps: int = 0
     rows_path: str = ""
     slice_steps: int = 0
+    trace_every: int = 0
     schema: str = TRIAL_SCHEMA
 
 

@@ -21,7 +21,8 @@ class StepCosts(msgspec.Struct, frozen=True, kw_only=True):
     """Functions and calls of the steps that were traced, counted over all of them.
 
     They had ``num_steps`` steps and ``num_rows`` requests' outputs. ``per_request``: what else a
-    request costs, by ``add``, ``finish`` and ``abort``.
+    request costs, by ``add``, ``finish`` and ``abort``. ``every``: one step in so many was traced,
+    of all steps, and ``samples`` has the outputs and bytecodes of each; 0: a few full ones were.
     """
 
     num_steps: int
@@ -29,3 +30,5 @@ class StepCosts(msgspec.Struct, frozen=True, kw_only=True):
     functions: list[FunctionCost]
     calls: list[Call]
     per_request: dict[str, list[RequestFunctionCost]] = {}
+    every: int = 0
+    samples: list[tuple[int, int]] = []

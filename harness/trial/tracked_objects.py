@@ -3,7 +3,7 @@
 import gc
 
 from engines.protocol import Int64Array, StepOutput, WatchedEngine
-from harness.trial.watch import StepLog, Watching
+from harness.trial.watch import Extent, StepLog, Watching
 
 _COUNT_ALL_EVERY = 4
 """Steps from one count of all objects to the next: it walks over the whole heap."""
@@ -17,7 +17,7 @@ class TrackedObjects(Watching):
     the list. What takes the place of an older object is, too.
     """
 
-    def __init__(self, engine: WatchedEngine, full_batch: int) -> None:
+    def __init__(self, engine: WatchedEngine, extent: Extent) -> None:
         self._engine = engine
         self._tracked = StepLog()
         self._num_steps = 0

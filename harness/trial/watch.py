@@ -1,7 +1,7 @@
 """What looks on while an engine takes its steps, and what is counted of the full ones."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,18 @@ from harness.trial.messages import Messages
 from harness.trial.step_costs import StepCosts
 
 _FULL = 0.95
+
+
+class Extent(NamedTuple):
+    """Which steps a watch that looks at some of them looks at.
+
+    ``full_batch``: rows of a full one. ``every``: one step in so many of all steps, which one of
+    them ``seed`` decides; 0: a few full ones.
+    """
+
+    full_batch: int
+    every: int = 0
+    seed: int = 0
 
 
 class Watch(Protocol):

@@ -65,6 +65,23 @@ def test_what_a_commit_planted_in_the_step_is_the_first_line(explain, tmp_path):
     assert Path(files["collapsed"]).read_text()
 
 
+def test_one_step_in_many_of_the_whole_run_says_how_sure_it_is(explain, tmp_path):
+    status, out, err = explain("--every", "4", "--json", str(tmp_path / "json"))
+    assert (status, err) == (0, "")
+    assert "One step in 4 was traced; bytecodes are right within ±" in out
+    costs = json.loads((tmp_path / "json").read_text())["side"]["costs"]
+    assert costs["num_steps"] == 6
+    assert f"6 steps, one in 4, {sum(rows for rows, _ in costs['samples'])} outputs" in out
+
+
+def test_a_run_of_fewer_steps_than_every_is_a_sentence(explain):
+    status, _, err = explain("--every", "100000")
+    assert status == 3
+    assert err.startswith(
+        "gcbench: nothing to explain: this code: no step was traced; give a smaller --every"
+    )
+
+
 def test_no_step_at_full_batch_is_a_sentence(explain):
     status, _, err = explain("--output-lens", "1")
     assert status == 3

@@ -21,6 +21,8 @@ from harness.trial.client import Client
 from harness.trial.clock import VirtualClock
 from harness.trial.compute_metrics import Observation, compute_metrics
 from harness.trial.modes import MODES
+from harness.trial.watch import Extent
+from workloads.schedule import Schedule
 
 NOTHING = np.empty(0, np.int64)
 
@@ -92,9 +94,9 @@ class Toy:
         return len(sampled)
 
 
-def metrics_of(mode: str, served, of, full_batch: int) -> dict[str, float | None]:
+def metrics_of(mode: str, served, of, extent: Extent) -> dict[str, float | None]:
     """What a mode says of an engine that serves a schedule."""
-    watch = MODES[mode].watch(served, full_batch)
+    watch = MODES[mode].watch(served, extent)
     client = Client(served, watch.step, of, VirtualClock())
     watch.window_opens()
     client.run()
@@ -130,7 +132,7 @@ def test_tracked_objects_are_those_made_and_those_kept(kind, made, kept):
     """Those of free lists too, of which there are some for half of these kinds."""
     make = MAKERS[kind]
     each = int(gc.is_tracked(make()))
-    values = metrics_of("tracked", Toy(made, kept, 20, make), schedule([20]), 1)
+    values = metrics_of("tracked", Toy(made, kept, 20, make), schedule([20]), Extent(1))
     assert values["tracked_peak_per_step"] == each * made
     assert values["tracked_survivors_per_step"] == each * kept
     assert values["handoff_bytes"] == 4
@@ -140,7 +142,7 @@ def test_tracked_objects_are_those_made_and_those_kept(kind, made, kept):
 def test_what_takes_the_place_of_the_last_step_s_objects_is_alive_at_the_peak(kind):
     """As many come as go, and a step makes them all the same."""
     make = MAKERS[kind]
-    values = metrics_of("tracked", Toy(100, 0, 20, make, lets_go=False), schedule([20]), 1)
+    values = metrics_of("tracked", Toy(100, 0, 20, make, lets_go=False), schedule([20]), Extent(1))
     assert values["tracked_peak_per_step"] == 100 * gc.is_tracked(make())
     assert values["tracked_survivors_per_step"] == 0
 
@@ -152,7 +154,7 @@ def test_memory_is_that_of_what_is_made_and_of_what_is_kept(kind):
     of = schedule([20])
     # What the first run in a process makes for good, or frees, is no step's.
     _, without, values = (
-        metrics_of("memory", Toy(n, n // 10, 20, make), of, 1) for n in (0, 0, 100)
+        metrics_of("memory", Toy(n, n // 10, 20, make), of, Extent(1)) for n in (0, 0, 100)
     )
     made = make()
     size = sys.getsizeof(made)
@@ -166,7 +168,7 @@ def test_a_list_that_lives_and_dies_in_one_call_is_in_the_peak():
     numbers = np.arange(1000, 2024)
 
     def peak(step_of: Toy) -> float:
-        value = metrics_of("memory", step_of, schedule([20]), 1)["memory_peak_per_step"]
+        value = metrics_of("memory", step_of, schedule([20]), Extent(1))["memory_peak_per_step"]
         assert value is not None
         return value
 
@@ -179,7 +181,7 @@ def test_an_allocator_that_is_traced_already_is_refused():
     tracemalloc.start()
     try:
         with pytest.raises(ValueError, match="tracemalloc traces the engine's process already"):
-            MODES["memory"].watch(Toy(0, 0, 1), 1)
+            MODES["memory"].watch(Toy(0, 0, 1), Extent(1))
     finally:
         tracemalloc.stop()
 
@@ -195,7 +197,7 @@ def test_dying_elders_do_not_hide_what_is_made():
         return step()
 
     toy.step = step_and_free
-    values = metrics_of("tracked", toy, schedule([20]), 1)
+    values = metrics_of("tracked", toy, schedule([20]), Extent(1))
     assert values["tracked_peak_per_step"] == 100
     assert values["tracked_survivors_per_step"] == -200
 
@@ -218,7 +220,7 @@ def left_by(toy: Toy) -> dict[str, float | None]:
     """What mode ``leaks`` says of a toy, window and all."""
     assert window.open_window("engine", MODES["leaks"].policy, 1, False, None) == ""
     try:
-        return metrics_of("leaks", toy, schedule([400]), 1)
+        return metrics_of("leaks", toy, schedule([400]), Extent(1))
     finally:
         closed = window.close_window("engine")
         assert closed.collections == (0, 0, 0), "a full pass of the harness's own is not counted"
@@ -255,7 +257,7 @@ def test_garbage_in_cycles_is_no_leak():
 def test_flat_arrays_leave_the_collector_nothing_when_delivered_in_columns(delivery):
     cell = msgspec.structs.replace(CELL, representation="flat_arrays", delivery=delivery)
     of = schedule([30] * 8)
-    values = metrics_of("tracked", engine(of, cell), of, 8)
+    values = metrics_of("tracked", engine(of, cell), of, Extent(8))
     if delivery == "columnar":
         assert values["tracked_peak_per_step"] < 8
     else:
@@ -277,7 +279,7 @@ def test_the_hand_off_is_as_large_as_the_representation_says(name, accepted):
         return output
 
     Client(served, step, of, VirtualClock()).run()
-    values = metrics_of("tracked", engine(of, cell), of, 4)
+    values = metrics_of("tracked", engine(of, cell), of, Extent(4))
     assert values["handoff_bytes"] == pytest.approx(sum(sizes) / len(sizes))
     assert min(sizes) > 0
 
@@ -338,15 +340,51 @@ def test_allocations_are_gross_of_what_dies_in_the_same_step():
 
 def test_a_few_full_steps_are_traced_once_there_was_one():
     of = schedule([4] + [30] * 7)
-    values = metrics_of("opcodes", engine(of), of, 8)
+    values = metrics_of("opcodes", engine(of), of, Extent(8))
     assert values["bytecodes_per_request_step"] > 10
-    again = metrics_of("opcodes", engine(of), of, 8)
+    again = metrics_of("opcodes", engine(of), of, Extent(8))
     assert again["bytecodes_per_request_step"] == values["bytecodes_per_request_step"]
+
+
+def churning() -> Schedule:
+    """Requests that come and go all the time."""
+    return schedule(np.random.default_rng(3).integers(20, 200, 120), max_concurrency=16)
+
+
+@pytest.mark.parametrize(
+    ("shape", "most"),
+    [(("list_of_lists", "vllm_v1"), 0.02), (("flat_arrays", "columnar"), 0.05)],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_one_step_in_many_is_nearly_right(shape, most, seed):
+    of = churning()
+    cell = msgspec.structs.replace(CELL, representation=shape[0], delivery=shape[1], batch_size=16)
+    every, few = (
+        metrics_of("opcodes", engine(of, cell), of, Extent(16, step, seed))[
+            "bytecodes_per_request_step"
+        ]
+        for step in (1, 13)
+    )
+    assert few == pytest.approx(every, rel=most)
+
+
+def test_one_step_of_each_so_many_is_traced_and_each_counts_for_itself():
+    of = churning()
+    served = engine(of)
+    watch = MODES["opcodes"].watch(served, Extent(8, 13))
+    client = Client(served, watch.step, of, VirtualClock())
+    client.run()
+    num_rows = client.recorder.num_rows
+    watch.results(num_rows)
+    assert len(num_rows) // 13 <= watch.costs.num_steps <= -(-len(num_rows) // 13)
+    rows, bytecodes = map(sum, zip(*watch.costs.samples, strict=True))
+    assert rows == watch.costs.num_rows
+    assert bytecodes == sum(each.bytecodes for each in watch.costs.functions)
 
 
 def test_where_no_step_is_full_no_bytecodes_are_claimed():
     of = schedule([9] * 4)
-    values = metrics_of("opcodes", engine(of), of, full_batch=5)
+    values = metrics_of("opcodes", engine(of), of, Extent(5))
     assert "bytecodes_per_request_step" not in values
     assert "tracked_allocations_per_step" not in values
 
@@ -360,7 +398,7 @@ def test_bytecodes_under_another_tracer_are_refused():
     sys.settrace(tracer)
     try:
         with pytest.raises(ValueError, match=r"tracer .* traces the engine's process, so its byt"):
-            MODES["opcodes"].watch(served, 4)
+            MODES["opcodes"].watch(served, Extent(4))
     finally:
         sys.settrace(None)
 
@@ -368,8 +406,10 @@ def test_bytecodes_under_another_tracer_are_refused():
 def test_a_longer_delivery_shows_in_bytecodes():
     of = schedule([30] * 8)
     columns = msgspec.structs.replace(CELL, representation="flat_arrays", delivery="columnar")
-    each = metrics_of("opcodes", engine(of), of, 8)["bytecodes_per_request_step"]
-    at_once = metrics_of("opcodes", engine(of, columns), of, 8)["bytecodes_per_request_step"]
+    each = metrics_of("opcodes", engine(of), of, Extent(8))["bytecodes_per_request_step"]
+    at_once = metrics_of("opcodes", engine(of, columns), of, Extent(8))[
+        "bytecodes_per_request_step"
+    ]
     assert each is not None
     assert at_once is not None
     assert each > at_once
@@ -412,7 +452,7 @@ class Talker(Toy):
 
 def test_messages_by_step_by_part_and_how_alike():
     sent = [b"ssssrrrr", b"sr", b"srr", b"srrrr", b"srrrr"]
-    values = metrics_of("wire", Talker(sent, [b"rs"] * 5), schedule([5]), 1)
+    values = metrics_of("wire", Talker(sent, [b"rs"] * 5), schedule([5]), Extent(1))
     assert {name: value for name, value in values.items() if name.startswith("scheduler_")} == {
         "scheduler_output_bytes_per_step": 5,
         "scheduler_output_bytes_first": 8,
@@ -431,4 +471,4 @@ def test_messages_by_step_by_part_and_how_alike():
 
 def test_an_engine_without_messages_is_refused():
     with pytest.raises(ValueError, match="does not show what crosses"):
-        MODES["wire"].watch(Toy(1, 1, 1), 1)
+        MODES["wire"].watch(Toy(1, 1, 1), Extent(1))
