@@ -27,6 +27,9 @@ _COMMANDS = {
     "explain": _Command(
         "harness.cli.explain:explain", "Say which functions a step's cost is made of."
     ),
+    "sites": _Command(
+        "harness.cli.sites:sites", "Name the lines whose objects make the collector run."
+    ),
     "reproduce": _Command(
         "harness.cli.reproduce:reproduce", "Measure claims or stored results again."
     ),

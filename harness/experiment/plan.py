@@ -13,7 +13,7 @@ from harness.trial.spec import Mode
 EXACT_ROUND = 0
 """Round number under which trials that are not timings are kept; timing rounds count from 1."""
 
-COLLECTING: tuple[Mode, ...] = ("counts", "probed")
+COLLECTING: tuple[Mode, ...] = ("counts", "probed", "sites")
 """Modes that count under the cell's own collector; the others switch it off."""
 
 BRIEF: tuple[Mode, ...] = ("tracked", "memory", "opcodes")

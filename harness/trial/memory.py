@@ -7,6 +7,7 @@ import numpy as np
 
 from engines.protocol import Int64Array, StepOutput, WatchedEngine
 from harness.trial.allocated_blocks import allocated_blocks
+from harness.trial.tracing import start_tracing
 from harness.trial.watch import Extent, StepLog, Watching
 
 
@@ -18,16 +19,11 @@ class Memory(Watching):
     """
 
     def __init__(self, engine: WatchedEngine, extent: Extent) -> None:
-        if tracemalloc.is_tracing():
-            raise ValueError(
-                "tracemalloc traces the engine's process already, so its memory cannot be "
-                "counted; run without PYTHONTRACEMALLOC and without -X tracemalloc."
-            )
+        # Before the warm-up: the death of an object that was not traced would not be seen.
+        start_tracing()
         self._engine = engine
         self._blocks, self._bytes, self._peaks = StepLog(), StepLog(), StepLog()
         self._num_steps = self._lowest = self._rise = 0
-        # Before the warm-up: the death of an object that was not traced would not be seen.
-        tracemalloc.start()
 
     def window_opens(self) -> None:
         """From here on each phase's end is a look at the memory."""

@@ -106,6 +106,12 @@ class Opcodes(Watching):
         }
 
 
+def _sites(engine: WatchedEngine, extent: Extent) -> Watch:
+    from harness.trial.sites import Sites  # no part of other trials' heap
+
+    return Sites(engine, extent)
+
+
 def _message_watch(engine: WatchedEngine, extent: Extent) -> Watch:
     from harness.trial.message_watch import MessageWatch  # no part of other trials' heap
 
@@ -139,5 +145,6 @@ MODES = {
     "memory": Mode(Memory, policy="disabled+freeze"),
     "leaks": Mode(Leaks, policy="disabled", rehearse=True),
     "opcodes": Mode(Opcodes, policy="disabled", request_costs=True),
+    "sites": Mode(_sites, fills_heap=True),
     "wire": Mode(_message_watch, policy="disabled"),
 }

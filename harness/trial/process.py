@@ -232,6 +232,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         collector_calls=list(watch.calls),
         messages=list(watch.messages),
         costs=_costs(watch, per_request),
+        sites=watch.sites,
         invalid=measured.invalid,
         recurs=measured.recurs,
     )

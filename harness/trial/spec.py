@@ -11,6 +11,7 @@ from engines.protocol import Setting
 from harness.axes import Cell
 from harness.collector.callers import CollectorCall
 from harness.collector.result import ProcessResult
+from harness.collector.sites import CollectionSites
 from harness.machine.describe import Machine
 from harness.trial.messages import Messages
 from harness.trial.step_costs import StepCosts
@@ -25,12 +26,15 @@ READY, PAUSED, GO = b"ready\n", b"paused\n", b"go\n"
 """A trial's process says the first when it is prepared and the second when a slice of its window
 is over; it measures when it is told the third."""
 
-Mode = Literal["timing", "counts", "probed", "tracked", "memory", "leaks", "opcodes", "wire"]
+Mode = Literal[
+    "timing", "counts", "probed", "tracked", "memory", "leaks", "opcodes", "sites", "wire"
+]
 """timing: probe on, counter phase varied by seed. counts: collections by `gc.get_stats()`, no
-probe, fixed phase. probed: the same with the probe, to see what watching changes. The others have
-the collector off. tracked: tracked objects counted after each phase. memory: every allocation
-traced. leaks: nothing watched, what is left counted at the end. opcodes: every bytecode traced.
-wire: every message between scheduler and workers kept."""
+probe, fixed phase. probed: the same with the probe, to see what watching changes. sites: the same
+with a look at what each collection finds. The others have the collector off. tracked: tracked
+objects counted after each phase. memory: every allocation traced. leaks: nothing watched, what is
+left counted at the end. opcodes: every bytecode traced. wire: every message between scheduler and
+workers kept."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,7 +73,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     scheduled, "" where none came by themselves. ``engine_state``: the engine's switches as read
     back from it, where it can be asked. ``collector_calls``: in mode ``leaks``, the lines that
     called the collector; ``messages``: in mode ``wire``, what crossed, a record a direction.
-    ``costs``: in mode ``opcodes``, what each function took.
+    ``costs``: in mode ``opcodes``, what each function took; ``sites``: in mode ``sites``, which
+    lines made what the collections found.
     """
 
     cell: Cell
@@ -97,6 +102,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     collector_calls: list[CollectorCall] = []
     messages: list[Messages] = []
     costs: StepCosts | None = None
+    sites: CollectionSites | None = None
     invalid: str = ""
     recurs: bool = False
     schema: str = RESULT_SCHEMA

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from engines.protocol import Int64Array, StepOutput
 from harness.collector.callers import CollectorCall
+from harness.collector.sites import CollectionSites
 from harness.trial.messages import Messages
 from harness.trial.step_costs import StepCosts
 
@@ -49,6 +50,11 @@ class Watch(Protocol):
         """What each function took in the window, where that is watched and a step was full."""
         ...
 
+    @property
+    def sites(self) -> CollectionSites | None:
+        """Which lines made what collections found in the window, where that is watched."""
+        ...
+
     def window_opens(self) -> None:
         """The engine is warm and its collector set: from here on it counts."""
         ...
@@ -72,6 +78,7 @@ class Watching:
     calls: Sequence[CollectorCall] = ()
     messages: Sequence[Messages] = ()
     costs: StepCosts | None = None
+    sites: CollectionSites | None = None
 
     def window_opens(self) -> None:
         """Nothing."""

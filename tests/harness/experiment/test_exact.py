@@ -45,11 +45,19 @@ def folder(tmp_path_factory) -> Path:
 def results(folder) -> dict[tuple[Cell, str], list[TrialResult]]:
     """A few trials that the quick tests share."""
     asked: list[tuple[Cell, Mode, int]] = [(LISTS, mode, 0) for mode in COUNTING for _ in "12"]
-    asked += [(COLUMNS, "counts", 0), (LISTS, "probed", 0), (LISTS, "timing", 5)]
+    asked += [(COLUMNS, "counts", 0), (LISTS, "probed", 0), (LISTS, "timing", 5),
+              (LISTS, "sites", 0)]  # fmt: skip
     found: dict[tuple[Cell, str], list[TrialResult]] = {}
     for (cell, mode, _), result in zip(asked, run(folder, asked), strict=True):
         found.setdefault((cell, mode), []).append(result)
     return found
+
+
+def test_looking_at_what_collections_find_changes_none_of_them(results):
+    (looked_at,) = results[LISTS, "sites"]
+    for counted in results[LISTS, "counts"]:
+        assert looked_at.processes[0].collections == counted.processes[0].collections
+    assert looked_at.sites.collections == looked_at.processes[0].collections
 
 
 def repeatable(result: TrialResult) -> tuple:

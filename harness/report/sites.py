@@ -1,0 +1,102 @@
+"""What `gcbench sites` shows: the answer in sentences, then the lines that make the objects."""
+
+from harness import format as fmt
+from harness.explain.sites import LineOfSites, SitesResult, by_line
+from harness.explain.sources import Sources
+from harness.report.header import machine_words
+from harness.report.table import PlainTable, Row
+
+_NAMED = 0.9
+"""Share of the young objects whose lines the answer counts."""
+_WIDEST_TEXT = 40
+_MOST_TYPES = 3
+_SURE = 1.96  # standard errors of a 95 % interval
+
+
+def sites_header(result: SitesResult) -> list[tuple[str, str]]:
+    """What was looked at, on what."""
+    return [
+        ("machine", machine_words(result.machine)),
+        ("workload", result.workload.name),
+        ("cell", ", ".join(f"{axis} {value}" for axis, value in result.axes.items())),
+        ("looked at", f"{fmt.count(result.found.young)} young objects in {_times(result)} "
+                      f"collections, {fmt.count(result.num_steps)} steps"),
+        ("command", result.command),
+    ]  # fmt: skip
+
+
+def sites_answer(result: SitesResult) -> list[str]:
+    """The answer, a sentence each."""
+    lines = [each for each in by_line(result.found) if each.file]
+    times, counts = _times(result), "/".join(map(str, result.found.collections))
+    sentences = [
+        f"The collector ran {fmt.count(times)} times ({counts}) in {fmt.count(result.num_steps)} "
+        "steps."
+    ]
+    if not lines:
+        return [*sentences, "No line can be named that made what it found."]
+    first, most = lines[0], _most(lines)
+    named = f"{len(most)} lines make" if len(most) > 1 else "One line makes"
+    fewer = first.share * times
+    return [
+        *sentences,
+        f"{named} {fmt.percent(sum(each.share for each in most))} of the young objects that it "
+        "found.",
+        f"Without those of {first.file}:{first.line} it would run about {fmt.percent(first.share)} "
+        f"less often: {fewer:,.0f} times fewer (95 %: {_interval(first, times)}), modelled.",
+    ]
+
+
+def sites_table(result: SitesResult, rows: int) -> PlainTable:
+    """Lines, the largest share first."""
+    sources, lines = Sources(result.roots), by_line(result.found)
+    times, shown = _times(result), lines[:rows]
+    left = len(lines) - len(shown)
+    more = f" {left} more lines are in --json FILE." if left > 0 else ""
+    return PlainTable(
+        "Lines whose objects the collector found young, the largest share first",
+        ("line", "share", "fewer\ncollections", "promoted", "retained"),
+        [[_row(each, sources, times) for each in shown]],
+        "fewer collections: modelled, if the collector did not track these objects; promoted: "
+        f"reached the oldest generation; retained: there after the last step.{more}",
+    )
+
+
+def _row(each: LineOfSites, sources: Sources, times: int) -> Row:
+    return (
+        _place(each, sources),
+        fmt.percent(each.share),
+        f"{each.share * times:,.0f}",
+        fmt.count(each.promoted),
+        fmt.count(each.retained),
+    )
+
+
+def _place(each: LineOfSites, sources: Sources) -> str:
+    types = ", ".join(name.rpartition(".")[2] for name in each.types[:_MOST_TYPES])
+    if not each.file:
+        return f"made before, or by no line\n  {types}"
+    text = sources.line(each.file, each.line)
+    shown = text if len(text) <= _WIDEST_TEXT else f"{text[: _WIDEST_TEXT - 1]}…"
+    words = [f"{each.file}:{each.line}", *([f"  {shown}"] if shown else []), f"  {types}"]
+    return "\n".join(words)
+
+
+def _most(lines: list[LineOfSites]) -> list[LineOfSites]:
+    """As few lines as make up most of the shares."""
+    total, most = 0.0, []
+    for each in lines:
+        if total >= _NAMED:
+            break
+        total += each.share
+        most.append(each)
+    return most
+
+
+def _interval(each: LineOfSites, times: int) -> str:
+    low, high = (max(0.0, each.share + sign * _SURE * each.share_error) for sign in (-1, 1))
+    return f"{low * times:,.0f} to {min(1.0, high) * times:,.0f}"
+
+
+def _times(result: SitesResult) -> int:
+    return sum(result.found.collections)
