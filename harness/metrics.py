@@ -62,6 +62,8 @@ _TABLE = (
     Metric("output_throughput", "tok/s", "higher", "timing", "timing",
            "output tokens of completed requests / (last completion - first dispatch)",
            "vLLM bench serve", full_passes="gc_full_pass_share"),
+    Metric("ttft_mean", "s", "lower", "timing", "timing",
+           "first token - send, mean over requests", "vLLM bench serve"),
     Metric("ttft_median", "s", "lower", "timing", "timing",
            "first token - send, median over requests", "vLLM bench serve"),
     Metric("ttft_p99", "s", "lower", "timing", "timing",
@@ -75,6 +77,9 @@ _TABLE = (
     Metric("arrival_gap_cv", "sd/mean", "neither", "timing", "timing",
            "standard deviation of the gaps between sends / their mean, where requests come by "
            "themselves: 0 at a constant rate, 1 of a Poisson process", "docs/method.md"),
+    Metric("tpot_mean", "s", "lower", "timing", "timing",
+           "(last token - first token) / (output tokens - 1) per request, mean over requests with "
+           "at least two tokens", "vLLM bench serve"),
     Metric("tpot_median", "s", "lower", "timing", "timing",
            "(last token - first token) / (output tokens - 1) per request, median over requests "
            "with at least two tokens", "vLLM bench serve"),
@@ -85,10 +90,15 @@ _TABLE = (
     Metric("itl_p99", "s", "lower", "timing", "timing",
            "the same, 99th percentile over steps, each step one event (the worst gap in it); "
            "null below 662 steps", "vLLM bench serve; steps as events: docs/method.md"),
+    Metric("itl_gap_p99", "s", "lower", "timing", "timing",
+           "the same, 99th percentile over all gaps: of runs over HTTP, where steps cannot be seen "
+           "and the gaps of one step count one by one; null below 662 gaps", "vLLM bench serve"),
     Metric("itl_max", "s", "lower", "timing", "timing", "the longest gap of all",
            "vLLM bench serve"),
     Metric("e2el_median", "s", "lower", "timing", "timing",
            "last token - send, median over requests", "vLLM bench serve"),
+    Metric("e2el_from_schedule_median", "s", "lower", "timing", "timing",
+           "last token - scheduled arrival, median over requests", "vLLM #54101"),
     Metric("step_time_median", "s", "lower", "timing", "timing",
            "wall time of one engine step, median over steps", "docs/metrics.md"),
     Metric("phase_schedule", "s", "lower", "timing", "timing",

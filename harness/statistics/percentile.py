@@ -11,8 +11,18 @@ def percentile_or_none(values: ArrayLike, q: float) -> float | None:
     6,636 for p99.9, 64 for p90 (Wilks 1941, tolerance limits, second order). The median is exempt.
     """
     array = np.asarray(values, dtype=np.float64)
-    n, beyond = array.size, round(min(q, 100 - q) / 100, 12)
+    return float(np.percentile(array, q)) if _can_tell(array.size, q) else None
+
+
+def fewest_samples(q: float) -> int:
+    """How many samples `percentile_or_none` wants for the ``q``-th percentile, 0 < q < 100."""
+    most = 1
+    while not _can_tell(most, q):
+        most *= 2
+    return next(n for n in range(most // 2, most + 1) if _can_tell(n, q))
+
+
+def _can_tell(n: int, q: float) -> bool:
+    beyond = round(min(q, 100 - q) / 100, 12)
     fewer_than_two = (1 - beyond) ** n + n * beyond * (1 - beyond) ** max(n - 1, 0)
-    if n == 0 or (q != 50 and fewer_than_two > 0.01):
-        return None
-    return float(np.percentile(array, q))
+    return n > 0 and (q == 50 or fewer_than_two <= 0.01)

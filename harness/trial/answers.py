@@ -30,16 +30,17 @@ class Answers:
         if self._hashes is None:
             client, requests = self._client, self._client.recorder.requests
             self._hashes = Hashes(
-                _sha256(client.tokens),
-                _text_sha256(client.texts),
-                _sha256([requests.finish_reason]),
-                _sha256([requests.num_tokens]),
+                arrays_sha256(client.tokens),
+                texts_sha256(client.texts),
+                arrays_sha256([requests.finish_reason]),
+                arrays_sha256([requests.num_tokens]),
             )
             client.forget_answers()
         return self._hashes
 
 
-def _sha256(arrays: Sequence[Any]) -> str:
+def arrays_sha256(arrays: Sequence[Any]) -> str:
+    """Over each array of whole numbers and its length; None is left out."""
     digest = hashlib.sha256()
     for array in arrays:
         if array is not None:
@@ -48,7 +49,7 @@ def _sha256(arrays: Sequence[Any]) -> str:
     return digest.hexdigest()
 
 
-def _text_sha256(texts: list[str | None]) -> str:
+def texts_sha256(texts: Sequence[str | None]) -> str:
     """Over each text and where it ends; "" where no text was asked for."""
     digest = hashlib.sha256()
     for text in texts:

@@ -1,15 +1,15 @@
 """From what a trial recorded to its metrics, by the definitions in `harness.metrics`."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engines.protocol import PHASES, Int64Array
 from harness.metrics import METRICS
 from harness.statistics.percentile import percentile_or_none
 from harness.trial.arrival_fidelity import check_delivered
 from harness.trial.observation import OLDEST, Observation, Values
+from harness.trial.request_metrics import gap_metrics, median, request_metrics
 from harness.trial.steady_state import find_steady_state, steady_metrics
 from harness.trial.watch import full_steps
 
@@ -51,7 +51,8 @@ def compute_metrics(seen: Observation, mode: str) -> TrialMetrics:
         arrivals = check_delivered(seen.schedule, seen.requests)
         steady_state, delivered = steady.words, arrivals.words
         values |= _wire_times(seen)
-        values |= _requests(seen) | _steps(seen) | _pauses(seen) | _device(seen)
+        values |= request_metrics(seen.schedule, seen.requests) | gap_metrics(seen.gaps)
+        values |= _steps(seen) | _pauses(seen) | _device(seen)
         values |= steady_metrics(seen, steady) | arrivals.metrics
         values["peak_rss"] = seen.peak_rss
     if mode == "tracked":
@@ -97,39 +98,7 @@ def _late(late: float | None) -> str:
     )
 
 
-def _median(values: NDArray[Any]) -> float | None:
-    return float(np.median(values)) if len(values) else None
-
-
-def _requests(seen: Observation) -> Values:
-    requests = seen.requests
-    done = requests.finish_reason >= 0
-    if not done.any():
-        return {}
-    first, last = requests.first_ns[done] / 1e9, requests.last_ns[done] / 1e9
-    sent, tokens = requests.sent_ns[done] / 1e9, requests.num_tokens[done]
-    wall = float(last.max() - sent.min())
-    ttft = first - sent
-    several = tokens > 1
-    tpot = (last - first)[several] / (tokens[several] - 1)
-    # Under a cap, or for a later turn, the schedule does not say when a request could be sent.
-    open_loop = not seen.schedule.max_concurrency and not len(seen.schedule.previous_turn)
-    from_schedule = first - requests.scheduled_ns[done] / 1e9
-    return {
-        "request_throughput": int(done.sum()) / wall if wall else None,
-        "seconds_per_request": wall / int(done.sum()) if wall else None,
-        "output_throughput": int(tokens.sum()) / wall if wall else None,
-        "ttft_median": _median(ttft),
-        "ttft_p99": percentile_or_none(ttft, 99),
-        "ttft_from_schedule_median": _median(from_schedule) if open_loop else None,
-        "tpot_median": _median(tpot),
-        "tpot_p99": percentile_or_none(tpot, 99),
-        "e2el_median": _median(last - sent),
-    }
-
-
 def _steps(seen: Observation) -> Values:
-    gaps = seen.gaps / 1e9
     worst = seen.column("worst_gap_ns")
     length = seen.length_ns
     rows = seen.column("num_rows")
@@ -137,10 +106,8 @@ def _steps(seen: Observation) -> Values:
     processing = float(seen.column("processing_ns").sum()) / 1e9
     phases = {f"phase_{name}": float(seen.phase(name).mean()) / 1e9 for name in PHASES}
     return phases | {
-        "itl_median": _median(gaps),
         "itl_p99": percentile_or_none(worst[worst > 0] / 1e9, 99),
-        "itl_max": float(gaps.max()) if len(gaps) else None,
-        "step_time_median": _median(length[rows > 0] / 1e9),
+        "step_time_median": median(length[rows > 0] / 1e9),
         "host_time_per_step": host / len(length),
         "host_time_per_request_step": host / max(1, int(rows.sum())),
         "gc_attributed_gaps": _attributed(seen, length),
@@ -219,4 +186,4 @@ def _tracked(seen: Observation) -> Values:
     """The engine has stamped counts of objects in place of times."""
     counts = seen.steps[:, : len(PHASES) + 1]
     peaks = counts.max(axis=1) - counts[:, 0]
-    return {"tracked_peak_per_step": _median(peaks[full_steps(seen.column("num_rows"))])}
+    return {"tracked_peak_per_step": median(peaks[full_steps(seen.column("num_rows"))])}

@@ -209,14 +209,19 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
             "request_throughput": len(done) / wall if wall else None,
             "seconds_per_request": wall / len(done) if wall else None,
             "output_throughput": sum(tokens[i] for i in done) / wall if wall else None,
+            "ttft_mean": mean(first[i] - sent[i] for i in done) / S,
             "ttft_median": median(first[i] - sent[i] for i in done) / S,
             "ttft_p99": None,
             "ttft_from_schedule_median": None if seen.schedule.max_concurrency
             else median(first[i] - r.scheduled_ns.tolist()[i] for i in done) / S,
+            "tpot_mean": mean((last[i] - first[i]) / (tokens[i] - 1) for i in several) / S
+            if several else None,
             "tpot_median": median((last[i] - first[i]) / (tokens[i] - 1) for i in several) / S
             if several else None,
             "tpot_p99": None,
             "e2el_median": median(last[i] - sent[i] for i in done) / S,
+            "e2el_from_schedule_median": None if seen.schedule.max_concurrency
+            else median(last[i] - r.scheduled_ns.tolist()[i] for i in done) / S,
         }  # fmt: skip
     return out
 
