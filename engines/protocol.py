@@ -365,5 +365,32 @@ class ReadsBack(Protocol):
         ...
 
 
+class StreamEngine(Protocol):
+    """An engine behind a network: requests go out, and answers arrive by themselves.
+
+    A request is a number, known beforehand. What is seen of answers is their bytes and moments.
+    """
+
+    on_end: Callable[[int], object]
+    """Called with a request of which nothing more will come, whatever became of it."""
+
+    @property
+    def num_in_flight(self) -> int:
+        """Requests that were added and have not ended."""
+        ...
+
+    def add_request(self, request_index: int) -> None:
+        """Send it now."""
+        ...
+
+    def abort_request(self, request_index: int) -> None:
+        """Break it off; unknown or finished ones are left alone."""
+        ...
+
+    def abort_late(self) -> None:
+        """Break off what has been under way for longer than a request may."""
+        ...
+
+
 class EngineDeadError(RuntimeError):
     """A process of the engine ended without being asked to."""

@@ -4,9 +4,9 @@ import sys
 
 BENCH = frozenset(
     {
-        "click", "jinja2", "matplotlib", "msgspec", "numpy", "pandas", "perfetto", "psutil",
-        "pyarrow", "rapidfuzz", "rich", "safetensors", "scipy", "tokenizers", "torch", "unearth",
-        "zmq",
+        "click", "httptools", "jinja2", "matplotlib", "msgspec", "numpy", "pandas", "perfetto",
+        "prometheus_client", "psutil", "pyarrow", "rapidfuzz", "rich", "safetensors", "scipy",
+        "tokenizers", "torch", "unearth", "uvloop", "zmq",
     }
 )  # fmt: skip
 """The packages of the extra ``bench`` in pyproject.toml, as they are imported."""

@@ -1,0 +1,94 @@
+"""Requests of the OpenAI API as the bytes that go out, made before a run begins."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+import msgspec
+import numpy as np
+
+from engines.openai.target import Target
+from engines.protocol import Int32Array, SamplingParams
+
+PromptAs = Literal["ids", "text", "chat"]
+PROMPT_FORMS: tuple[str, ...] = get_args(PromptAs)
+
+_WORDS = (
+    "the", "of", "and", "to", "in", "is", "was", "for", "that", "on", "as", "with", "by", "at",
+    "from", "his", "it", "an", "were", "which", "are", "this", "also", "be", "had", "or", "has",
+    "first", "one", "their", "its", "new", "after", "who", "they", "two", "her", "she", "been",
+    "other", "when", "time", "there", "into", "all", "may", "more", "years", "over", "only",
+)  # fmt: skip
+"""Words that are one token each in the usual vocabularies, so that as many make about as many."""
+
+
+class Question(NamedTuple):
+    """What all requests of a run have in common.
+
+    ``standard_fields``: whether to leave out what only some servers know (``ignore_eos``,
+    ``min_tokens``, ``return_token_ids``, ``priority``). ``extra_body``: fields to set in every
+    request; None takes one away.
+    """
+
+    model: str
+    prompt_as: PromptAs = "ids"
+    standard_fields: bool = False
+    extra_body: Mapping[str, Any] = {}
+    api_key: str = ""
+
+    @property
+    def path(self) -> str:
+        """Of the API, behind the server's own path."""
+        return "/v1/chat/completions" if self.prompt_as == "chat" else "/v1/completions"
+
+
+def request_bytes(
+    target: Target,
+    question: Question,
+    prompt_token_ids: Int32Array,
+    params: SamplingParams,
+    priority: int = 0,
+) -> bytes:
+    """A whole HTTP/1.1 request that asks for a stream, with usage at its end."""
+    fields: dict[str, Any] = {"model": question.model}
+    fields |= _prompt(question.prompt_as, prompt_token_ids)
+    fields |= {
+        "max_tokens": params.max_tokens,
+        "temperature": 0,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if params.stop:
+        fields["stop"] = list(params.stop)
+    if not question.standard_fields:
+        fields |= {"ignore_eos": params.ignore_eos, "return_token_ids": True}
+        if params.min_tokens:
+            fields["min_tokens"] = params.min_tokens
+        if params.stop_token_ids:
+            fields["stop_token_ids"] = list(params.stop_token_ids)
+        if priority:
+            fields["priority"] = priority
+    fields |= question.extra_body
+    body = msgspec.json.encode({name: each for name, each in fields.items() if each is not None})
+    key = f"Authorization: Bearer {question.api_key}\r\n" if question.api_key else ""
+    head = (
+        f"POST {target.path}{question.path} HTTP/1.1\r\nHost: {target.authority}\r\n{key}"
+        "Content-Type: application/json\r\nAccept: text/event-stream\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def _prompt(form: str, token_ids: Int32Array) -> dict[str, Any]:
+    if form == "ids":
+        return {"prompt": token_ids.tolist()}
+    text = " ".join(_WORDS[number] for number in np.mod(token_ids, len(_WORDS)).tolist())
+    if form == "text":
+        return {"prompt": text}
+    return {"messages": [{"role": "user", "content": text}]}
+
+
+def check_key(api_key: str) -> str:
+    """It, where a header can hold it. Raises ValueError, without saying it."""
+    if not api_key.isascii() or not api_key.isprintable() or " " in api_key:
+        raise ValueError("the API key has characters that no header can hold; look for a line end")
+    return api_key

@@ -1,0 +1,94 @@
+"""A whole recording read: what each request was answered, in arrays."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engines.openai.capture import Recording
+from engines.openai.outcome import Outcome
+from engines.openai.response import Response, read_response
+from engines.protocol import Int32Array, Int64Array
+
+_MOST_MESSAGES = 3
+
+
+class Responses(NamedTuple):
+    """Of each request ``[N]``: its `Outcome`, `FinishReason` (-1: not completed), tokens of output
+    and prompt as the server counts them, how many deliveries brought them, how many token ids, and
+    how many bytes of text. ``delivered_ns`` ``[D]``, ``token_ids`` ``[T]`` and ``text`` ``[B]``
+    UTF-8 hold these, request after request. ``messages``: what the first failures said, by request.
+    """
+
+    outcome: NDArray[np.int8]
+    finish_reason: NDArray[np.int8]
+    num_tokens: Int64Array
+    prompt_tokens: Int64Array
+    num_deliveries: Int64Array
+    num_ids: Int64Array
+    num_text: Int64Array
+    delivered_ns: Int64Array
+    token_ids: Int32Array
+    text: NDArray[np.uint8]
+    messages: dict[int, str]
+
+
+def read_responses(recording: Recording) -> Responses:
+    """Read each request's pieces."""
+    count = len(recording.ended)
+    columns = np.zeros((7, count), np.int64)
+    delivered, ids, texts, messages = [], [], list[bytes](), dict[int, str]()
+    for request, pieces in enumerate(_by_request(recording)):
+        ended = Outcome(int(recording.ended[request]))
+        response = read_response(pieces, ended, int(recording.asked[request]))
+        text = response.text.encode(errors="surrogatepass")
+        columns[:, request] = _row(response, len(text))
+        delivered.append(np.array(response.delivered_ns, np.int64))
+        ids.append(np.array(response.token_ids, np.int32))
+        texts.append(text)
+        if response.message:
+            _keep(messages, request, response.message)
+    outcome, finish_reason, num_tokens, prompt_tokens, num_deliveries, num_ids, num_text = columns
+    return Responses(
+        outcome=outcome.astype(np.int8),
+        finish_reason=finish_reason.astype(np.int8),
+        num_tokens=num_tokens,
+        prompt_tokens=prompt_tokens,
+        num_deliveries=num_deliveries,
+        num_ids=num_ids,
+        num_text=num_text,
+        delivered_ns=np.concatenate([np.zeros(0, np.int64), *delivered]),
+        token_ids=np.concatenate([np.zeros(0, np.int32), *ids]),
+        text=np.frombuffer(b"".join(texts), np.uint8),
+        messages=messages,
+    )
+
+
+def _row(response: Response, text_bytes: int) -> tuple[int, ...]:
+    return (
+        response.outcome, response.finish_reason, response.num_tokens, response.prompt_tokens,
+        len(response.delivered_ns), len(response.token_ids), text_bytes,
+    )  # fmt: skip
+
+
+def _keep(messages: dict[int, str], request: int, message: str) -> None:
+    """A few of each run: a server that fails says the same thousands of times."""
+    if message not in messages.values() and len(messages) < 10 * _MOST_MESSAGES:
+        messages[request] = message
+
+
+def _by_request(recording: Recording) -> Iterator[Iterator[tuple[int, bytes]]]:
+    """Each request's pieces in the order in which they came."""
+    order = np.argsort(recording.request, kind="stable")
+    starts = np.searchsorted(recording.request[order], np.arange(len(recording.ended) + 1)).tolist()
+    places: list[int] = order.tolist()
+    stamps: list[int] = recording.stamp_ns.tolist()
+    ends: list[int] = recording.end.tolist()
+    data = recording.data.tobytes()
+
+    def pieces(request: int) -> Iterator[tuple[int, bytes]]:
+        for place in places[starts[request] : starts[request + 1]]:
+            yield stamps[place], data[ends[place - 1] if place else 0 : ends[place]]
+
+    return map(pieces, range(len(recording.ended)))
