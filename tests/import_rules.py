@@ -20,7 +20,7 @@ ROOMS = (
     {"axes", "files", "format", "metrics", "missing_package"},
     {"collector", "machine", "statistics"},
     {"trial"},
-    {"experiment"},
+    {"experiment", "load"},
     {"explain"},
     {"claims", "suites", "tracking"},
     {"report"},

@@ -24,6 +24,7 @@ class _Command(NamedTuple):
 _COMMANDS = {
     "run": _Command("harness.cli.run:run", "Run one cell once and show all that was measured."),
     "compare": _Command("harness.cli.compare:compare", "Compare the cells of a grid of choices."),
+    "load": _Command("harness.cli.load:load", "Put a server under load and measure it."),
     "explain": _Command(
         "harness.cli.explain:explain", "Say which functions a step's cost is made of."
     ),

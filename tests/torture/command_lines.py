@@ -68,6 +68,8 @@ MEANT = {
     "experiment": ("padding", "wire"), "what": ("26369-gen0-each-step",), "name": ("burst", "chat"),
     "prefill": ("16",), "context": ("16",), "model": ("opt-tiny", "opt-125m"),
     "commit_url": ("https://example.invalid/commit/",), "port": ("0",), "dtype": ("float32",),
+    "url": ("http://127.0.0.1:9", "127.0.0.1:9/v1", "https://127.0.0.1:9"), "wait_for": ("0", "1"),
+    "prompt_as": ("ids", "text", "chat"), "extra_body": ("{}", '{"top_k": 5}'),
     "config": ("results/nights/asv.conf.json",), "trial_timeout": ("10",),
 }  # fmt: skip
 """Values that mean something, by a parameter's name, so that lines come further than click."""
@@ -78,7 +80,8 @@ SMALL = {
 }  # fmt: skip
 """What a line is made small with, where it says nothing of it: it is to fail by its mistakes."""
 
-COUNTS = ("rounds", "steps", "repeats", "budget", "num_requests", "until_precise", "reruns")
+COUNTS = ("rounds", "steps", "repeats", "budget", "num_requests", "until_precise", "reruns",
+          "wait_for")  # fmt: skip
 """Numbers that may ask for more than there is time for."""
 
 

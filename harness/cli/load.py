@@ -1,0 +1,184 @@
+"""``gcbench load``: a schedule sent to an OpenAI-compatible server over HTTP."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+
+from engines.openai.plain_get import first_model, get, wait_for
+from engines.openai.request_body import check_key
+from engines.openai.target import Target, parse_target
+from engines.protocol import EngineDeadError
+from harness.cli.exit_codes import ExitCode
+from harness.cli.load_options import client_options, output_options, question_options
+from harness.cli.load_progress import LoadProgress
+from harness.cli.load_store import store_run
+from harness.cli.options import anyway_option, take_workloads, workload_options
+from harness.cli.progress import said_once
+from harness.cli.session import checked, command_line
+from harness.collector.policy import parse_policy
+from harness.experiment.lease import Lease
+from harness.files import write_json, write_output
+from harness.load.log import load_log, save_log
+from harness.load.measure import Wanted, measure
+from harness.load.observed import Observed
+from harness.load.result import LoadResult
+from harness.load.run import check, observe
+from harness.load.task import Asked
+from harness.load.vllm_export import vllm_document
+from harness.machine.scratch import scratch_folder
+from harness.report.load import load_tables
+from harness.report.terminal import make_console
+from workloads.schedule import Schedule
+
+_ANSWER_SECONDS = 10.0
+EXAMPLES = """
+\b
+Examples:
+  gcbench load http://localhost:8000 --request-rate 20 --num-requests 1000
+      1,000 requests of the decode workload, 20 a second
+  gcbench load http://localhost:8000 --workload chat --client-processes 2 --percentile 99
+      a conversation's lengths, from two processes; invalid unless p99 can be told
+  gcbench load https://example.com --max-concurrency 64 --standard-fields --prompt-as chat
+      64 at a time, of a server that knows the OpenAI API's own fields only
+  gcbench load --replay run.log.npz --json -
+      a run that --log has kept, computed again
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("url", required=False)
+@question_options
+@workload_options
+@client_options
+@output_options
+@anyway_option
+@click.pass_context
+def load(ctx: click.Context, /, url: str | None, **flags: Any) -> None:
+    """Send a workload to an OpenAI-compatible server and measure what comes back.
+
+    Invalid (exit status 3) where the client was the bottleneck: docs/load.md says when.
+    """
+    _hide(flags["api_key"])
+    json_path = checked(flags["json_path"], "--json")
+    for name, option in (("export_vllm", "--export-vllm"), ("log_path", "--log")):
+        if flags[name] == "-":
+            raise ValueError(f"{option} -: name a file")
+        checked(flags[name], option)
+    quiet = flags["quiet"]
+    wanted = Wanted(flags["percentile"], flags["min_duration"])
+    replayed: Path | None = flags["replay_path"]
+    if (url is None) == (replayed is None):
+        raise click.UsageError("name a server, as http://HOST:PORT, or --replay FILE; not both")
+    if replayed is not None:
+        observed, workload, seed = load_log(replayed)
+    else:
+        assert url is not None
+        observed, workload, seed = _observe(url, flags)
+    result = measure(observed, workload, seed, wanted)
+    if replayed is None:
+        store_run(flags["output"], observed, result, command_line())
+        if flags["log_path"]:
+            save_log(Path(flags["log_path"]), observed, workload, seed, flags["api_key"])
+    if flags["export_vllm"]:
+        document = msgspec.json.encode(vllm_document(observed, result))
+        write_output(flags["export_vllm"], document, "--export-vllm FILE")
+    if json_path:
+        write_json(json_path, result)
+    if not quiet and json_path != "-":
+        load_tables(result, make_console())
+    _end(ctx, observed, result)
+
+
+def _end(ctx: click.Context, observed: Observed, result: LoadResult) -> None:
+    if observed.is_interrupted:
+        raise KeyboardInterrupt
+    if not result.is_valid:
+        ctx.exit(ExitCode.NOT_MEASURED)
+
+
+def _observe(url: str, flags: dict[str, Any]) -> tuple[Observed, str, int]:
+    """Ask the server. Raises ValueError for what cannot be asked, EngineDeadError where it is not
+    there.
+    """
+    target = parse_target(url, flags["ca_file"], insecure=flags["insecure"])
+    api_key = check_key(flags["api_key"])
+    name, schedule = _schedule(flags)
+    parse_policy(flags["client_gc"])
+    asked = Asked(
+        url=target.url,
+        model=flags["model"],
+        client_gc=flags["client_gc"],
+        extra_body=_extra_body(flags["extra_body"]),
+        **{field: flags[field] for field in (
+            "prompt_as", "vocab_size", "standard_fields", "request_timeout", "client_processes",
+            "num_warmups", "ca_file", "insecure",
+        )},
+    )  # fmt: skip
+    check(schedule, asked)
+    asked = msgspec.structs.replace(asked, model=_model(target, flags, api_key))
+    lease = Lease(flags["anyway"])
+    console = Console(stderr=True)
+    with (
+        scratch_folder() as folder,
+        lease.hold(said_once(console)),
+        LoadProgress(schedule.num_requests, flags["quiet"]) as progress,
+    ):
+        observed = observe(
+            schedule, asked, target, folder, api_key=api_key,
+            keep_pieces=bool(flags["log_path"]), look=progress.look,
+        )  # fmt: skip
+    return observed, name, flags["seed"]
+
+
+def _model(target: Target, flags: dict[str, Any], api_key: str) -> str:
+    """The model to name, once the server is there. Raises EngineDeadError where it is not."""
+    seconds = flags["wait_for"]
+    if seconds and not wait_for(target, seconds, api_key):
+        raise EngineDeadError(f"{target.url} was not well within {seconds:g} s (--wait-for)")
+    try:
+        if flags["model"]:
+            get(target, "/health", _ANSWER_SECONDS, api_key)
+            return str(flags["model"])
+        return first_model(target, api_key)
+    except OSError as error:
+        raise EngineDeadError(
+            f"{target.url} cannot be reached: {error.strerror or error}; start the server, or "
+            "give it time with --wait-for SECONDS"
+        ) from error
+
+
+def _schedule(flags: dict[str, Any]) -> tuple[str, Schedule]:
+    """The workload's name and what it is with the flags that stand in its place."""
+    rate, burstiness = flags.pop("request_rate"), flags.pop("burstiness")
+    if burstiness is not None and rate is None:
+        raise ValueError("--burstiness: is of --request-rate; give that too")
+    if rate is not None:
+        if flags["arrivals"] is not None:
+            raise ValueError("--request-rate and --arrivals both say when requests come; give one")
+        flags["arrivals"] = (
+            f"poisson:{rate}" if burstiness is None else f"gamma:{rate}:{burstiness}"
+        )
+    (workload,) = take_workloads({"workload": [flags.pop("workload")]}, flags)
+    schedule = workload.realise(flags["seed"])
+    cap = flags.pop("max_concurrency")
+    if cap is not None:
+        schedule = replace(schedule, max_concurrency=cap)
+    return workload.name, schedule
+
+
+def _extra_body(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise ValueError(f"--extra-body: {error}; give a JSON object") from None
+
+
+def _hide(api_key: str) -> None:
+    """Take the key out of what this program says that it was called with, in locks and results."""
+    if api_key:
+        sys.argv[:] = [word.replace(api_key, "[API key]") for word in sys.argv]

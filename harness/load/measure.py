@@ -1,0 +1,171 @@
+"""From what was observed under load to its result: a function of the observation alone."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engines.openai.outcome import Outcome
+from engines.openai.responses import Responses
+from engines.protocol import FinishReason, Int64Array
+from harness.axes import Cell
+from harness.load.observed import Observed
+from harness.load.result import LoadResult
+from harness.load.server_metrics import collections_of_server
+from harness.load.validity import Evidence, findings
+from harness.metrics import METRICS
+from harness.statistics.percentile import percentile_or_none
+from harness.trial.answers import arrays_sha256, texts_sha256
+from harness.trial.arrival_fidelity import check_delivered
+from harness.trial.arrivals import comes_by_itself, nanoseconds
+from harness.trial.observation import Values
+from harness.trial.origin import origin
+from harness.trial.recorder import Requests
+from harness.trial.request_metrics import gap_metrics, request_metrics
+from harness.trial.spec import TrialResult
+
+_MOST_MESSAGES = 3
+
+
+class Wanted(NamedTuple):
+    """What a run must be long and large enough for: ``percentile`` (50: no more than there is)
+    and ``min_duration`` in seconds.
+    """
+
+    percentile: float = 50.0
+    min_duration: float = 0.0
+
+
+def requests_of(observed: Observed) -> Requests:
+    """As an in-process trial records them; a request that failed has no finish reason."""
+    recording, responses = observed.recording, observed.responses
+    some = responses.num_deliveries > 0
+    ends = np.cumsum(responses.num_deliveries)
+    first, last = (np.zeros(len(ends), np.int64) for _ in range(2))
+    first[some] = responses.delivered_ns[(ends - responses.num_deliveries)[some]]
+    last[some] = responses.delivered_ns[ends[some] - 1]
+    return Requests(
+        scheduled_ns=observed.start_ns + nanoseconds(observed.schedule.arrival_seconds),
+        sent_ns=recording.sent_ns,
+        queued_ns=recording.written_ns,
+        first_ns=first,
+        last_ns=last,
+        num_tokens=responses.num_tokens,
+        finish_reason=responses.finish_reason,
+    )
+
+
+def gaps_of(responses: Responses) -> Int64Array:
+    """Nanoseconds between any two deliveries to one request, of the completed ones."""
+    whose = np.repeat(np.arange(len(responses.outcome)), responses.num_deliveries)
+    gaps = np.diff(responses.delivered_ns)
+    counts = (whose[1:] == whose[:-1]) & (responses.outcome[whose[1:]] == Outcome.COMPLETED)
+    chosen: Int64Array = gaps[counts]
+    return chosen
+
+
+def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> LoadResult:
+    """What a run says, and whether it may be believed."""
+    requests, responses = requests_of(observed), observed.responses
+    gaps = gaps_of(responses)
+    arrivals = check_delivered(observed.schedule, requests)
+    values: Values = request_metrics(observed.schedule, requests) | gap_metrics(gaps)
+    values |= {"itl_gap_p99": percentile_or_none(gaps / 1e9, 99)} | arrivals.metrics
+    done = requests.finish_reason >= 0
+    seconds = (
+        float(requests.last_ns[done].max() - requests.sent_ns[done].min()) / 1e9
+        if done.any()
+        else 0.0
+    )
+    broken = findings(
+        Evidence(
+            observed, requests, *_lateness(observed, requests), values["itl_median"] or 0.0,
+            arrivals.words, seconds,
+            wanted.percentile, wanted.min_duration,
+        )
+    )  # fmt: skip
+    known = ((name, values[name]) for name in METRICS if name in values)
+    trial = TrialResult(
+        cell=Cell(workload=workload, engine="openai", model=observed.asked.model, gc="as_is"),
+        mode="timing",
+        seed=seed,
+        metrics={name: None if value is None else float(value) for name, value in known},
+        processes=[client.collector for client in observed.clients],
+        **_hashes(responses),
+        is_scripted=False,
+        **origin("engines"),
+        wall_seconds=seconds,
+        delivered=arrivals.words,
+        engine_state={"prompt_as": observed.asked.prompt_as,
+                      "client_processes": observed.asked.client_processes},
+        invalid="; ".join(finding.sentence for finding in broken),
+    )  # fmt: skip
+    return LoadResult(
+        trial=trial,
+        asked=observed.asked,
+        num_requests=observed.schedule.num_requests,
+        outcomes=_outcomes(responses),
+        messages=_messages(responses),
+        broken=broken,
+        clients=observed.clients,
+        num_pieces=sum(client.num_pieces for client in observed.clients),
+        prompt_tokens=int(responses.prompt_tokens[done].sum()),
+        server_collections=collections_of_server(observed.scrapes),
+        scrapes=observed.scrapes,
+        notes=_notes(observed),
+        is_complete=not observed.is_interrupted,
+    )
+
+
+def _lateness(observed: Observed, requests: Requests) -> tuple[NDArray[np.float64], float]:
+    """Seconds by which requests that come by themselves were sent late, and their mean gap."""
+    schedule = observed.schedule
+    if not comes_by_itself(schedule) or len(schedule.previous_turn):
+        return np.zeros(0), 0.0
+    sent = requests.sent_ns > 0
+    span = float(np.ptp(schedule.arrival_seconds))
+    return (requests.sent_ns - requests.scheduled_ns)[sent] / 1e9, span / (len(sent) - 1)
+
+
+def _outcomes(responses: Responses) -> dict[str, int]:
+    counts = np.bincount(responses.outcome, minlength=len(Outcome))
+    return {each.name.lower(): int(counts[each]) for each in Outcome if counts[each]}
+
+
+def _messages(responses: Responses) -> dict[str, list[str]]:
+    said: dict[str, list[str]] = {}
+    for request, message in responses.messages.items():
+        kind = said.setdefault(Outcome(int(responses.outcome[request])).name.lower(), [])
+        if message not in kind and len(kind) < _MOST_MESSAGES:
+            kind.append(message)
+    return said
+
+
+def _hashes(responses: Responses) -> dict[str, Any]:
+    """As an in-process trial's. Of token ids and texts there is none where none came."""
+    ids = np.split(responses.token_ids, np.cumsum(responses.num_ids)[:-1])
+    texts = np.split(responses.text, np.cumsum(responses.num_text)[:-1])
+    return {
+        "tokens_sha256": arrays_sha256(ids) if len(responses.token_ids) else "",
+        "text_sha256": texts_sha256([each.tobytes().decode(errors="replace") for each in texts])
+        if len(responses.text) else "",
+        "finish_sha256": arrays_sha256([responses.finish_reason]),
+        "lengths_sha256": arrays_sha256([responses.num_tokens]),
+    }  # fmt: skip
+
+
+def _notes(observed: Observed) -> list[str]:
+    responses, schedule = observed.responses, observed.schedule
+    early = (responses.finish_reason == FinishReason.STOP) & (
+        responses.num_tokens < schedule.output_lens
+    )
+    notes = []
+    if schedule.ignore_eos and early.any():
+        notes.append(
+            f"{int(early.sum()):,} answers ended before the length that the workload asks for: the "
+            "server does not heed ignore_eos, so another engine did other work."
+        )
+    stolen = max((client.stolen_share for client in observed.clients), default=0.0)
+    if stolen > 0.01:
+        notes.append(f"Other guests of this machine's host took {stolen:.0%} of its cores' time.")
+    return notes

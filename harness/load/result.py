@@ -1,0 +1,37 @@
+"""A run under load as programs read it: a trial's result, and what there is to say beside it."""
+
+import msgspec
+
+from harness.load.server_metrics import Scrape
+from harness.load.task import Asked, ClientHealth
+from harness.load.validity import Finding
+from harness.trial.spec import TrialResult
+
+SCHEMA = "gcbench.load/1"
+
+
+class LoadResult(msgspec.Struct, frozen=True, kw_only=True):
+    """``outcomes`` by name add up to ``num_requests``; ``messages``: what the first failures of a
+    kind said. ``broken``: the rules that make it invalid, none where it is valid.
+    ``server_collections``: rise over the run of what `/metrics` counts of collections and pauses.
+    """
+
+    trial: TrialResult
+    asked: Asked
+    num_requests: int
+    outcomes: dict[str, int]
+    messages: dict[str, list[str]]
+    broken: list[Finding]
+    clients: list[ClientHealth]
+    num_pieces: int
+    prompt_tokens: int
+    server_collections: dict[str, float]
+    scrapes: list[Scrape]
+    notes: list[str]
+    is_complete: bool = True
+    schema: str = SCHEMA
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether its figures are the server's."""
+        return not self.broken

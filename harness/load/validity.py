@@ -1,0 +1,219 @@
+"""Whether a run's figures are the server's: one table of rules, each with its limit and whence.
+
+A run that breaks a rule is invalid: its figures say something of the client or of chance.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from engines.openai.outcome import Outcome
+from harness import format as fmt
+from harness.load.observed import Observed
+from harness.load.task import ClientHealth
+from harness.statistics.percentile import fewest_samples
+from harness.trial.recorder import Requests
+
+
+class Evidence(NamedTuple):
+    """What rules look at. ``late``: seconds from each request's moment to its sending, of those
+    that come by themselves, ``mean_gap`` between their moments; ``median_gap``: between tokens;
+    ``delivered``: as `check_delivered` says it.
+    """
+
+    observed: Observed
+    requests: Requests
+    late: NDArray[np.float64]
+    mean_gap: float
+    median_gap: float
+    delivered: str
+    seconds: float
+    percentile: float
+    min_duration: float
+
+    @property
+    def clients(self) -> list[ClientHealth]:
+        """How the processes fared."""
+        return self.observed.clients
+
+
+class Rule(NamedTuple):
+    """``broken``: how the evidence breaks it, in a sentence, or ""."""
+
+    name: str
+    limit: str
+    source: str
+    broken: Callable[[Evidence], str]
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule that was broken."""
+
+    rule: str
+    limit: str
+    sentence: str
+
+
+LEAST_SECONDS = 0.5
+"""Of a client process that measured for less, no share and no percentile means anything."""
+MAX_LATE_SECONDS = 0.010
+MAX_LATE_GAPS = 0.5
+LEAST_LATE_SECONDS = 0.002
+MAX_CPU_SHARE = 0.8
+MAX_WAITED_SHARE = 0.1
+MAX_LAG_SECONDS = 0.010
+MAX_LAG_GAPS = 0.1
+LEAST_LAG_SECONDS = 0.001
+MAX_PAUSE_SECONDS = 0.001
+
+
+def _late(seen: Evidence) -> str:
+    if not len(seen.late):
+        return ""
+    limit = min(MAX_LATE_SECONDS, max(LEAST_LATE_SECONDS, MAX_LATE_GAPS * seen.mean_gap))
+    found = float(np.percentile(seen.late, 99))
+    if found <= limit:
+        return ""
+    return (
+        f"requests were sent late: p99 {fmt.seconds(found)} after their moment, at most "
+        f"{fmt.seconds(limit)} at a mean gap of {fmt.seconds(seen.mean_gap)}; use more "
+        "--client-processes or a lower rate"
+    )
+
+
+def _over(
+    seen: Evidence,
+    figure: Callable[[ClientHealth], float | None],
+    limit: float,
+    sentence: Callable[[float], str],
+) -> str:
+    """Of the processes over a limit the worst, in a sentence that begins with its number."""
+    values = {client.process: figure(client) for client in seen.clients
+              if client.seconds >= LEAST_SECONDS}  # fmt: skip
+    over = {process: value for process, value in values.items() if value and value > limit}
+    if not over:
+        return ""
+    worst = max(over, key=over.__getitem__)
+    return f"client process {worst} {sentence(over[worst])}"
+
+
+def _cpu(seen: Evidence) -> str:
+    return _over(
+        seen, lambda client: client.cpu_share, MAX_CPU_SHARE,
+        lambda found: f"was at work {fmt.percent(found)} of the time, at most "
+        f"{fmt.percent(MAX_CPU_SHARE)}; use more --client-processes",
+    )  # fmt: skip
+
+
+def _waited(seen: Evidence) -> str:
+    return _over(
+        seen, lambda client: client.waited_share, MAX_WAITED_SHARE,
+        lambda found: f"waited {fmt.percent(found)} of the time for a core that another program "
+        f"had, at most {fmt.percent(MAX_WAITED_SHARE)}; give it a core of its own",
+    )  # fmt: skip
+
+
+def _judged_lag(client: ClientHealth) -> float | None:
+    """The furthest percentile that there are ticks enough to tell."""
+    for q, lag in ((99, client.lag_p99), (95, client.lag_p95), (90, client.lag_p90)):
+        if client.num_ticks >= fewest_samples(q):
+            return lag
+    return None
+
+
+def _lag(seen: Evidence) -> str:
+    wanted = max(LEAST_LAG_SECONDS, MAX_LAG_GAPS * seen.median_gap)
+    limit = min(MAX_LAG_SECONDS, wanted)
+    return _over(
+        seen, _judged_lag, limit,
+        lambda found: f"stamped late: its loop's lag was {fmt.seconds(found)}, at most "
+        f"{fmt.seconds(limit)} where tokens come every {fmt.seconds(seen.median_gap)}; use more "
+        "--client-processes or a quieter machine",
+    )  # fmt: skip
+
+
+def _pause(seen: Evidence) -> str:
+    return _over(
+        seen, lambda client: client.collector.max_pause_seconds, MAX_PAUSE_SECONDS,
+        lambda found: f"stood still for {fmt.seconds(found)} in its own garbage collector, at "
+        f"most {fmt.seconds(MAX_PAUSE_SECONDS)}; leave --client-gc at its default",
+    )  # fmt: skip
+
+
+def _arrivals(seen: Evidence) -> str:
+    return f"requests came {seen.delivered}" if seen.delivered.startswith("not ") else ""
+
+
+def _died(seen: Evidence) -> str:
+    return "; ".join(seen.observed.deaths)
+
+
+def _count(seen: Evidence) -> str:
+    outcome = seen.observed.responses.outcome
+    wrong = int((outcome == Outcome.COUNT_MISMATCH).sum())
+    if not wrong:
+        return ""
+    return f"{wrong:,} of {len(outcome):,} responses have another number of tokens than they say"
+
+
+def _nothing(seen: Evidence) -> str:
+    if (seen.observed.responses.outcome == Outcome.COMPLETED).any():
+        return ""
+    return "no request was answered to its end"
+
+
+def _few(seen: Evidence) -> str:
+    wanted = fewest_samples(seen.percentile)
+    completed = int((seen.observed.responses.outcome == Outcome.COMPLETED).sum())
+    if completed >= wanted or not completed:
+        return ""
+    return (
+        f"too few requests: {completed:,} completed, a {seen.percentile:g}th percentile needs "
+        f"{wanted:,}; ask for more with --num-requests"
+    )
+
+
+def _short(seen: Evidence) -> str:
+    if seen.seconds >= seen.min_duration:
+        return ""
+    return (
+        f"too short: {fmt.seconds(seen.seconds)} from the first request to the last token, "
+        f"--min-duration asks for {fmt.seconds(seen.min_duration)}"
+    )
+
+
+def _interrupted(seen: Evidence) -> str:
+    return "interrupted before all requests were sent" if seen.observed.is_interrupted else ""
+
+
+_HEALTH = "the client's own health; docs/load.md says how the limit was chosen"
+_LOADGEN = "MLPerf LoadGen, results.cc"
+
+RULES = (
+    Rule("completed", "one request at least", _LOADGEN, _nothing),
+    Rule("interrupted", "the whole schedule", _LOADGEN, _interrupted),
+    Rule("client processes", "all to the end", _HEALTH, _died),
+    Rule("send lag", f"p99 {MAX_LATE_SECONDS:g} s, {MAX_LATE_GAPS:g} mean gaps (but "
+         f"{LEAST_LATE_SECONDS:g} s)", _HEALTH, _late),
+    Rule("arrivals", "as `arrival_fidelity` allows", "docs/method.md", _arrivals),
+    Rule("CPU", f"{MAX_CPU_SHARE:g} of a core", _HEALTH, _cpu),
+    Rule("core", f"waited for {MAX_WAITED_SHARE:g} of the time", _HEALTH, _waited),
+    Rule("loop lag", f"p99 {MAX_LAG_GAPS:g} of the median gap between tokens (but "
+         f"{LEAST_LAG_SECONDS:g} s), {MAX_LAG_SECONDS:g} s", _HEALTH, _lag),
+    Rule("collector", f"pause of {MAX_PAUSE_SECONDS:g} s", _HEALTH, _pause),
+    Rule("token count", "none other than said", _LOADGEN, _count),
+    Rule("requests", "enough for --percentile", _LOADGEN, _few),
+    Rule("duration", "--min-duration", _LOADGEN, _short),
+)  # fmt: skip
+
+
+def findings(seen: Evidence) -> list[Finding]:
+    """The rules that a run breaks, in the table's order."""
+    return [
+        Finding(rule=rule.name, limit=rule.limit, sentence=sentence)
+        for rule in RULES
+        if (sentence := rule.broken(seen))
+    ]

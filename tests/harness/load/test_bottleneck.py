@@ -1,0 +1,70 @@
+"""Runs in which the client really was the bottleneck: each is invalid, and says why."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+
+import msgspec
+import psutil
+import pytest
+from scripted_server import ScriptedServer
+
+from engines import tied_process
+from harness.load.result import LoadResult
+
+BUSY = "while True: pass"
+
+
+def run(url, folder, *flags, meanwhile=lambda _: None, **options):
+    path = folder / "result.json"
+    with subprocess.Popen(
+        [sys.executable, "-m", "harness", "load", url, *flags, "--json", str(path), "--quiet",
+         "--output", str(folder / "runs")], **options,
+    ) as program:  # fmt: skip
+        meanwhile(psutil.Process(program.pid))
+        status = program.wait()
+    result = msgspec.json.decode(path.read_bytes(), type=LoadResult)
+    assert status == (0 if result.is_valid else 3)
+    return result
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be chosen")
+def test_a_client_that_shares_its_core_with_busy_programs_is_invalid(tmp_path):
+    core = {max(os.sched_getaffinity(0))}
+
+    def pin():
+        os.sched_setaffinity(0, core)
+
+    with ScriptedServer() as server, ExitStack() as busy:
+        for _ in range(4):
+            process = tied_process.start([sys.executable, "-c", BUSY], preexec_fn=pin)
+            busy.callback(process.wait)
+            busy.callback(process.kill)
+        result = run(
+            server.url, tmp_path, "--num-requests", "400", "--request-rate", "200",
+            "--output-lens", "50", preexec_fn=pin,
+        )  # fmt: skip
+    assert {each.rule for each in result.broken} & {"core", "send lag", "loop lag", "arrivals"}
+
+
+@pytest.mark.slow
+def test_one_slow_process_of_four_is_named(tmp_path):
+    def stop_one(program):
+        while len(clients := program.children()) < 4:
+            assert program.is_running()
+        server.wait_for_requests(50)
+        clients[2].suspend()
+        server.wait_for_requests(200)
+        clients[2].send_signal(signal.SIGCONT)
+
+    with ScriptedServer(gaps=[0.001]) as server:
+        result = run(
+            server.url, tmp_path, "--num-requests", "400", "--request-rate", "200",
+            "--output-lens", "5", "--client-processes", "4", meanwhile=stop_one,
+        )  # fmt: skip
+    lag = next(each.sentence for each in result.broken if each.rule == "loop lag")
+    assert lag.startswith("client process 2 stamped late")
+    assert sum(result.outcomes.values()) == 400

@@ -1,0 +1,149 @@
+"""Each rule on data made to break it, and on data that just does not."""
+
+import msgspec
+import numpy as np
+import pytest
+from small import process, schedule
+
+from engines.openai.capture import Recording
+from engines.openai.outcome import Outcome
+from engines.openai.responses import Responses
+from harness.load.measure import Wanted, measure
+from harness.load.observed import Observed
+from harness.load.task import Asked, ClientHealth
+from harness.load.validity import (
+    LEAST_LAG_SECONDS,
+    LEAST_LATE_SECONDS,
+    MAX_CPU_SHARE,
+    MAX_LAG_GAPS,
+    MAX_LATE_SECONDS,
+    MAX_PAUSE_SECONDS,
+    MAX_WAITED_SHARE,
+    RULES,
+)
+
+MS = 1_000_000
+GAP_SECONDS = 0.02
+TOKEN_GAP_SECONDS = 0.03
+LAG = max(LEAST_LAG_SECONDS, MAX_LAG_GAPS * TOKEN_GAP_SECONDS)
+ANYTHING = Wanted()
+
+
+def health(number=0, **changes):
+    fields = {
+        "process": number, "num_requests": 1, "seconds": 1.0, "cpu_share": 0.1,
+        "waited_share": 0.01, "stolen_share": 0.0, "voluntary_switches": 0,
+        "involuntary_switches": 0, "num_ticks": 1000, "lag_p90": 0.0, "lag_p95": 0.0,
+        "lag_p99": 0.0001, "lag_p999": 0.0,
+        "lag_max": 0.0, "num_pieces": 3, "num_bytes": 30, "collector": process(),
+    }  # fmt: skip
+    return ClientHealth(**(fields | changes))
+
+
+def paused(seconds):
+    collector = process((0, 0, 1))
+    return health(1, collector=msgspec.structs.replace(collector, max_pause_seconds=seconds))
+
+
+def observed(count=100, late_seconds=0.0, outcomes=(), clients=(), deaths=(), **changes):
+    """Requests at a constant rate, two tokens each, sent so late; all completed but some."""
+    made = schedule([2] * count, arrival_seconds=np.arange(count) * GAP_SECONDS)
+    due = 10**9 + np.rint(made.arrival_seconds * 1e9).astype(np.int64)
+    sent = due + np.broadcast_to(np.rint(np.multiply(late_seconds, 1e9)), count).astype(np.int64)
+    outcome = np.full(count, Outcome.COMPLETED, np.int8)
+    outcome[: len(outcomes)] = outcomes
+    done = outcome == Outcome.COMPLETED
+    numbers = np.full(count, 2, np.int64)
+    return Observed(
+        schedule=made,
+        asked=Asked(url="http://h", model="m"),
+        start_ns=10**9,
+        recording=Recording(
+            sent, sent + 1, sent + 31 * MS, outcome, made.output_lens, np.zeros(0, np.int64),
+            np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.uint8),
+        ),
+        responses=Responses(
+            outcome, np.where(done, 1, -1).astype(np.int8), numbers, numbers, numbers,
+            numbers * 0, numbers * 0, np.stack([sent + MS, sent + 31 * MS], 1).ravel(),
+            np.zeros(0, np.int32), np.zeros(0, np.uint8), {},
+        ),
+        clients=list(clients) or [health(0), health(1)],
+        deaths=list(deaths),
+        scrapes=[],
+        **changes,
+    )  # fmt: skip
+
+
+def broken(seen, wanted=ANYTHING):
+    result = measure(seen, "small", 0, wanted)
+    assert result.is_valid == (not result.trial.invalid)
+    for finding in result.broken:
+        assert finding.sentence in result.trial.invalid
+    return [finding.rule for finding in result.broken]
+
+
+JUST_IN_TIME = min(MAX_LATE_SECONDS, max(LEAST_LATE_SECONDS, 0.5 * GAP_SECONDS))
+
+HONEST = {
+    "send lag": observed(late_seconds=0.99 * JUST_IN_TIME),
+    "CPU": observed(clients=[health(cpu_share=0.99 * MAX_CPU_SHARE)]),
+    "core": observed(clients=[health(waited_share=0.99 * MAX_WAITED_SHARE)]),
+    "nobody tells": observed(clients=[health(waited_share=None)]),
+    "loop lag": observed(clients=[health(lag_p99=0.99 * LAG)]),
+    "few ticks": observed(clients=[health(num_ticks=129, lag_p95=1.0, lag_p99=1.0)]),
+    "a moment": observed(clients=[health(seconds=0.4, cpu_share=1.0, lag_p99=1.0)]),
+    "collector": observed(clients=[paused(0.99 * MAX_PAUSE_SECONDS)]),
+    "failures": observed(outcomes=[Outcome.RATE_LIMITED, Outcome.RESET, Outcome.TIMED_OUT]),
+}
+DISHONEST = {
+    "completed": observed(outcomes=[Outcome.REFUSED] * 100),
+    "interrupted": observed(is_interrupted=True),
+    "client processes": observed(deaths=["client process 1 was killed by SIGKILL"]),
+    "send lag": observed(late_seconds=1.01 * JUST_IN_TIME),
+    "arrivals": observed(late_seconds=np.arange(100) % 2 * 0.9 * JUST_IN_TIME),
+    "CPU": observed(clients=[health(0), health(1, cpu_share=1.01 * MAX_CPU_SHARE)]),
+    "core": observed(clients=[health(0), health(1, waited_share=1.01 * MAX_WAITED_SHARE)]),
+    "loop lag": observed(clients=[health(0), health(1, lag_p99=1.01 * LAG)]),
+    "collector": observed(clients=[health(0), paused(1.01 * MAX_PAUSE_SECONDS)]),
+    "token count": observed(outcomes=[Outcome.COUNT_MISMATCH]),
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_an_honest_run_is_valid(name):
+    assert broken(HONEST[name]) == []
+
+
+@pytest.mark.parametrize("name", DISHONEST)
+def test_each_rule_is_broken_alone(name):
+    assert broken(DISHONEST[name]) == [name]
+
+
+def test_a_percentile_needs_its_requests():
+    assert broken(observed(661), Wanted(percentile=99)) == ["requests"]
+    assert broken(observed(662), Wanted(percentile=99)) == []
+    failed = observed(662, outcomes=[Outcome.RESET])
+    assert broken(failed, Wanted(percentile=99)) == ["requests"]
+
+
+def test_a_run_can_be_too_short():
+    seconds = 99 * GAP_SECONDS + 0.031
+    assert broken(observed(), Wanted(min_duration=seconds + 0.001)) == ["duration"]
+    assert broken(observed(), Wanted(min_duration=seconds - 0.001)) == []
+
+
+def test_every_rule_is_tried_here():
+    assert {rule.name for rule in RULES} == {*DISHONEST, "requests", "duration"}
+
+
+@pytest.mark.parametrize(("ticks", "figure"), [(64, "lag_p90"), (129, "lag_p90"), (130, "lag_p95"),
+                                               (661, "lag_p95"), (662, "lag_p99")])  # fmt: skip
+def test_the_lag_is_judged_by_a_percentile_that_can_be_told(ticks, figure):
+    late = health(**({"lag_p99": 0.0, "num_ticks": ticks} | {figure: 1.01 * LAG}))
+    assert broken(observed(clients=[late])) == ["loop lag"]
+
+
+def test_the_worst_process_is_named():
+    seen = observed(clients=[health(0, cpu_share=0.85), health(1, cpu_share=0.95), health(2)])
+    (finding,) = measure(seen, "small", 0, Wanted()).broken
+    assert finding.sentence.startswith("client process 1 was at work 95")
