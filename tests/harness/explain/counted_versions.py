@@ -3,6 +3,7 @@
 import gc
 import sys
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import pytest
@@ -64,14 +65,22 @@ class Engine:
 """
 
 
-def counted(monkeypatch: pytest.MonkeyPatch, root: Path, source: str) -> Side:
-    """The version ``source``, written below ``root``, after a few steps have been counted."""
+def counted(root: Path, source: str) -> Side:
+    """The version ``source``, written below ``root``, after a few steps have been counted.
+
+    Wants a `frozen_heap`: before each step all is collected that other tests have left.
+    """
     path = root / FILE
     path.parent.mkdir(parents=True)
     path.write_text(source)
-    monkeypatch.setattr(sys, "path", [str(root), *sys.path])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(root), *sys.path])
+        return _counted(root, compile(source, str(path), "exec"))
+
+
+def _counted(root: Path, code: CodeType) -> Side:
     namespace: dict[str, Any] = {}
-    exec(compile(source, str(path), "exec"), namespace)
+    exec(code, namespace)
     engine, counter = namespace["Engine"](NUM_REQUESTS), OpcodeCounter()
     gc.disable()
     try:

@@ -1,6 +1,6 @@
 """What was planted in a small engine is named first, with its sign and its size."""
 
-from pathlib import Path
+from functools import cache
 
 import pytest
 from counted_versions import ENGINE, FILE, NUM_REQUESTS, NUM_STEPS, counted
@@ -29,16 +29,17 @@ C_CALL = ("            found += self", "            abs(found)\n            foun
 GROWS = (_TOKEN, f"            kept.append([request])\n{_TOKEN}")
 
 
-@pytest.fixture
-def versions(monkeypatch, tmp_path: Path):
-    """Count the engine and one with something planted in it."""
+@pytest.fixture(scope="module")
+def versions(frozen_heap, tmp_path_factory):
+    """Count the engine and one with something planted in it, each version once."""
+
+    @cache
+    def side(name: str, source: str):
+        return counted(tmp_path_factory.mktemp("version") / name, source)
 
     def count(old: str, new: str):
         assert ENGINE.count(old) == 1
-        sides = (
-            counted(monkeypatch, tmp_path / "before", ENGINE),
-            counted(monkeypatch, tmp_path / "after", ENGINE.replace(old, new)),
-        )
+        sides = side("before", ENGINE), side("after", ENGINE.replace(old, new))
         return (*sides, function_changes(sides[0].costs, sides[1].costs))
 
     return count

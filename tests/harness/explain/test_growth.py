@@ -2,7 +2,6 @@
 
 import re
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from counted_versions import ENGINE, FILE, counted
@@ -24,12 +23,13 @@ TOKEN = "            token = self"
 DICTIONARY = (TOKEN, f"            kept.append({{1: request}})\n{TOKEN}")
 
 
-@pytest.fixture
-def sides(monkeypatch, tmp_path: Path):
+@pytest.fixture(scope="module")
+def sides(frozen_heap, tmp_path_factory):
     """A version, one with a dictionary kept, one with a loop besides, and one without either."""
     texts = {"1.0": ENGINE, "2.0": ENGINE.replace(*DICTIONARY)}
     texts |= {"3.0": texts["2.0"].replace(*LOOP), "4.0": ENGINE}
-    return [counted(monkeypatch, tmp_path / name, text) for name, text in texts.items()]
+    folder = tmp_path_factory.mktemp("versions")
+    return [counted(folder / name, text) for name, text in texts.items()]
 
 
 def grown(sides) -> Growth:
