@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,11 +16,57 @@ from perfetto_reader import read_back, top_level
 from engines.vllm.releases import PINNED
 from harness.cli.main import main
 from harness.experiment.local_executor import LocalExecutor
-from harness.trial.spec import TrialResult
+from harness.trial.spec import Trial, TrialResult
 
 HERE = Path(__file__).parent
 TINY = ["--device", "null", "--num-requests", "12", "--output-lens", "40", "--batch-size", "8",
         "--gc", "threshold:50"]  # fmt: skip
+
+
+class Kept(NamedTuple):
+    """A trial as it was asked for, what it answered and the rows that it left."""
+
+    asked: Trial
+    outcome: TrialResult
+    rows: bytes
+
+
+class Recording:
+    """Runs trials on this machine, or answers as a kept one did; keeps what came of them."""
+
+    def __init__(self, again: Kept | None = None) -> None:
+        self.kept: list[Kept] = []
+        self._again = again
+
+    def __call__(self, timeout_seconds: float) -> "Recording":
+        self._local = LocalExecutor(timeout_seconds)
+        return self
+
+    def run(self, trials: Sequence[Trial]) -> Iterator[TrialResult]:
+        if self._again:
+            for trial in trials:
+                Path(trial.rows_path).write_bytes(self._again.rows)
+        outcomes = [self._again.outcome] if self._again else self._local.run(trials)
+        for trial, outcome in zip(trials, outcomes, strict=True):
+            assert isinstance(outcome, TrialResult), outcome
+            self.kept.append(Kept(trial, outcome, Path(trial.rows_path).read_bytes()))
+            yield outcome
+
+
+def run_and_trace(folder: Path, *arguments: str) -> tuple[Kept, bytes]:
+    """A real trial, as it was said in JSON too, and its trace."""
+    recording, path, said = Recording(), folder / "trial.pftrace", folder / "result.json"
+    words = ["run", *TINY, "--quiet", "--output", str(folder / "runs"), *arguments]
+    assert main([*words, "--perfetto", str(path), "--json", str(said)], recording) == 0
+    (kept,) = recording.kept
+    assert msgspec.json.decode(said.read_bytes(), type=TrialResult) == kept.outcome
+    return kept, path.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory) -> tuple[Kept, bytes]:
+    """A trial of `TINY` and nothing else."""
+    return run_and_trace(tmp_path_factory.mktemp("traced"))
 
 
 @pytest.fixture
@@ -46,14 +93,16 @@ def run(tmp_path, capsys):
     ],
 )  # fmt: skip
 def test_a_trace_has_as_many_steps_requests_and_collections_as_the_result(
-    run, tmp_path, request, arguments, num_processes
+    tmp_path, capsys, request, arguments, num_processes
 ):
     if PINNED in arguments:
         request.getfixturevalue("pinned_vllm")
-    path, said = tmp_path / "trial.pftrace", tmp_path / "result.json"
-    assert run(*arguments, "--perfetto", str(path), "--json", str(said)) == (0, "")
-    result = msgspec.json.decode(said.read_bytes(), type=TrialResult)
-    slices = read_back(path.read_bytes())
+    if arguments:
+        (_, result, _), trace = run_and_trace(tmp_path, *arguments)
+        assert capsys.readouterr().err == ""
+    else:
+        (_, result, _), trace = request.getfixturevalue("traced")
+    slices = read_back(trace)
     assert len(top_level(slices, "steps")) == result.metrics["num_steps"]
     requests = top_level(slices, "requests")
     assert sum("finish_reason" in each.facts for each in requests) == (
@@ -113,8 +162,8 @@ class _Lacks:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-def test_a_full_disk_is_a_sentence_and_the_trial_is_kept(run, tmp_path):
-    status, err = run("--perfetto", "/dev/full")
+def test_a_full_disk_is_a_sentence_and_the_trial_is_kept(run, traced, tmp_path):
+    status, err = run("--perfetto", "/dev/full", executors=Recording(traced[0]))
     assert (status, err) == (
         2,
         "gcbench: results cannot be written to /dev/full: No space left on device; name another "
@@ -123,18 +172,10 @@ def test_a_full_disk_is_a_sentence_and_the_trial_is_kept(run, tmp_path):
     assert len(list(tmp_path.glob("runs/*/trials/*.json"))) == 1
 
 
-def test_a_trial_is_asked_for_the_same_with_a_trace_and_without(run, tmp_path):
-    asked = []
-
-    class Recording(NamedTuple):
-        timeout_seconds: float
-
-        def run(self, trials):
-            asked.extend(trials)
-            return LocalExecutor(self.timeout_seconds).run(trials)
-
-    for flags in ([], ["--perfetto", str(tmp_path / "t")]):
-        assert run(*flags, executors=Recording) == (0, "")
+def test_a_trial_is_asked_for_the_same_with_a_trace_and_without(run, traced):
+    recording = Recording(traced[0])
+    assert run(executors=recording) == (0, "")
+    asked = [traced[0].asked, recording.kept[0].asked]
     places = [Path(each.rows_path).parents[1] for each in asked]
     with_trace, without = (
         msgspec.json.encode(each).replace(str(place).encode(), b"FOLDER")
@@ -147,21 +188,23 @@ def test_a_trial_is_asked_for_the_same_with_a_trace_and_without(run, tmp_path):
 _LOADED = """
 import json, sys
 from harness.cli.main import main
-status = main(sys.argv[1:])
-print(json.dumps([status, sorted({name.split(".")[0] for name in sys.modules})]))
+found = []
+for words in json.loads(sys.argv[1]):
+    status = main(words)
+    found.append([status, sorted({name.split(".")[0] for name in sys.modules})])
+print(json.dumps(found))
 """
 
 
 def test_a_trace_loads_perfetto_and_neither_torch_nor_vllm(fresh_interpreter, tmp_path):
     words = ["run", *TINY, "--quiet", "--output", str(tmp_path / "runs")]
     trace = ["--perfetto", str(tmp_path / "trial.pftrace")]
-    status, loaded = fresh_interpreter(_LOADED, *words, *trace)
-    assert status == 0
-    assert "perfetto" in loaded
-    assert not {"torch", "vllm"} & set(loaded)
-    status, loaded = fresh_interpreter(_LOADED, *words)
-    assert status == 0
-    assert "perfetto" not in loaded
+    without, with_trace = fresh_interpreter(_LOADED, json.dumps([words, [*words, *trace]]))
+    for status, loaded in (without, with_trace):
+        assert status == 0
+        assert not {"torch", "vllm"} & set(loaded)
+    assert "perfetto" in with_trace[1]
+    assert "perfetto" not in without[1]
 
 
 def interrupted(moment: int, folder: Path) -> tuple[int, int]:
