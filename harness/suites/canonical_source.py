@@ -30,11 +30,20 @@ def canonical_source(source: ast.Module, hash_of: HashOf) -> str:
 
 def imports(source: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
     """All that is imported when the code runs, in functions too."""
-    for node in ast.iter_child_nodes(source):
+    for node in _inner(source):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
         elif not _is_for_type_checkers(node):
             yield from imports(node)
+
+
+def _inner(node: ast.AST) -> Iterator[ast.AST]:
+    """Its statements, and its handlers and cases, which have some; an expression has none."""
+    for _, value in ast.iter_fields(node):
+        if isinstance(value, list):
+            for each in value:
+                if isinstance(each, ast.stmt | ast.excepthandler | ast.match_case):
+                    yield each
 
 
 def _is_for_type_checkers(node: ast.AST) -> bool:

@@ -3,7 +3,7 @@
 import ast
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,9 @@ SUITE = "harness.suites.collections"
 PEAK = tracked(
     "tracked_peak_per_step", {"device": "null"}, handoff=HANDOFFS[:1], workload=(DECODE,)
 )
+
+Edited = Callable[[str, Callable[[str], str]], str]
+"""The version where a file, by its path, is what a function makes of its text."""
 
 ALL = """
 import json, sys
@@ -34,19 +37,41 @@ print(json.dumps(sorted(name for name in sys.modules if name.split(".")[0] in sy
 """
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    """A copy of the harness and the workloads elsewhere; it has no engines at all."""
+def _copy(folder: Path) -> Path:
+    """The harness and the workloads elsewhere; there are no engines at all."""
     for package in ("gcbench", "harness", "workloads"):
         ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=ignored)
-    return tmp_path
+        shutil.copytree(ROOT / package, folder / package, ignore=ignored)
+    return folder
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy to change as one likes."""
+    return _copy(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def before() -> str:
     """The version of the tree before anything in it is changed."""
     return version(PEAK, SUITE, ROOT)
+
+
+@pytest.fixture(scope="module")
+def edited(before: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edited]:
+    """The version of a copy, one file of which is another as long as it takes."""
+    tree = _copy(tmp_path_factory.mktemp("copy"))
+
+    def version_with(file: str, change: Callable[[str], str]) -> str:
+        source = (tree / file).read_text()
+        (tree / file).write_text(change(source))
+        try:
+            return _afresh(tree)
+        finally:
+            (tree / file).write_text(source)
+
+    yield version_with
+    assert _afresh(tree) == before, "each edit was taken back"
 
 
 def test_equal_sources_have_one_version_wherever_they_lie(tree: Path) -> None:
@@ -103,12 +128,10 @@ def test_a_module_that_is_moved_begins_no_series(tree: Path, before: str) -> Non
     ],
 )
 def test_a_constant_or_an_expression_that_decides_begins_a_series(
-    tree: Path, before: str, file: str, old: str, new: str
+    edited: Edited, before: str, file: str, old: str, new: str
 ) -> None:
-    source = (tree / file).read_text()
-    assert old in source
-    (tree / file).write_text(source.replace(old, new))
-    assert _afresh(tree) != before
+    assert old in (ROOT / file).read_text()
+    assert edited(file, lambda source: source.replace(old, new)) != before
 
 
 @pytest.mark.parametrize(
@@ -134,10 +157,9 @@ def test_a_constant_or_an_expression_that_decides_begins_a_series(
     ],
 )
 def test_what_decides_is_in_it_and_nothing_else(
-    tree: Path, before: str, file: str, is_another: bool
+    edited: Edited, before: str, file: str, is_another: bool
 ) -> None:
-    (tree / file).write_text((tree / file).read_text() + "\nADDED = 1\n")
-    assert (_afresh(tree) != before) is is_another
+    assert (edited(file, lambda source: f"{source}\nADDED = 1\n") != before) is is_another
 
 
 def test_what_stands_aside_is_there() -> None:
