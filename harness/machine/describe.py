@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from harness.machine.git import GitError, changed_files, git
+from harness.machine.git import GitError, reading
 from harness.machine.interpreter import is_free_threaded, this_interpreter
 
 GIB = 1 << 30
@@ -77,10 +77,11 @@ def code_identity(root: Path) -> tuple[str, str]:
     """
     root = Path(root).resolve()
     try:
-        commit = git(root, "rev-parse", "HEAD")
-        if not git(root, "ls-files", "--", "."):
-            return str(root), ""
-        return str(root), commit + ("+dirty" if changed_files(root, ".") else "")
+        with reading(root) as git:
+            commit = git("rev-parse", "HEAD")
+            if not git("ls-files", "--", "."):
+                return str(root), ""
+            return str(root), commit + ("+dirty" if git.changed_files(".") else "")
     except GitError:
         return str(root), ""
 

@@ -10,7 +10,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,22 +47,52 @@ class GitError(ValueError):
     """git's refusal, in one sentence."""
 
 
+class Git(NamedTuple):
+    """git in a repository that `reading` has found. ``root``: the folder in which it is called."""
+
+    root: Path
+    environment: Mapping[str, str]
+    is_partial: bool
+
+    def __call__(self, *arguments: str, environment: Mapping[str, str] = {}) -> str:
+        """As `git`."""
+        try:
+            return _run(self.root, arguments, dict(self.environment) | dict(environment))
+        except GitError as error:
+            if not self.is_partial:
+                raise
+            raise GitError(
+                f"{error}; this is a partial clone, and gcbench does not fetch what it lacks: "
+                "clone it without --filter"
+            ) from None
+
+    def changed_files(self, *paths: str, untracked: bool = True) -> list[str]:
+        """As `changed_files`."""
+        listed = self(
+            "status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty",
+            f"--untracked-files={'all' if untracked else 'no'}", "--", *paths,
+        )  # fmt: skip
+        return [entry[3:] for entry in listed.split("\0") if entry]
+
+
+@contextmanager
+def reading(root: Path) -> Iterator[Git]:
+    """git for several questions: the repository and its settings are looked for once.
+
+    Raises GitError where there is no repository.
+    """
+    repository = _find(root)
+    with _harmless(repository) as environment:
+        yield Git(root, environment, any(map(_PARTIAL.fullmatch, repository.settings)))
+
+
 def git(root: Path, *arguments: str, environment: Mapping[str, str] = {}) -> str:
     """What git prints, less line ends around it. Raises GitError where it fails or is not there.
 
     Bytes that are no UTF-8, as file names may have them, come as surrogates.
     """
-    repository = _find(root)
-    try:
-        with _harmless(repository) as reading:
-            return _run(root, arguments, reading | dict(environment))
-    except GitError as error:
-        if not any(map(_PARTIAL.fullmatch, repository.settings)):
-            raise
-        raise GitError(
-            f"{error}; this is a partial clone, and gcbench does not fetch what it lacks: clone it "
-            "without --filter"
-        ) from None
+    with reading(root) as ask:
+        return ask(*arguments, environment=environment)
 
 
 def changed_files(root: Path, *paths: str, untracked: bool = True) -> list[str]:
@@ -70,11 +100,8 @@ def changed_files(root: Path, *paths: str, untracked: bool = True) -> list[str]:
 
     Of a submodule it counts which commit is checked out: to see more, git would run in there.
     """
-    listed = git(
-        root, "status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty",
-        f"--untracked-files={'all' if untracked else 'no'}", "--", *paths,
-    )  # fmt: skip
-    return [entry[3:] for entry in listed.split("\0") if entry]
+    with reading(root) as ask:
+        return ask.changed_files(*paths, untracked=untracked)
 
 
 class _Repository(NamedTuple):
@@ -101,25 +128,26 @@ def _find(root: Path) -> _Repository:
 @contextmanager
 def _harmless(repository: _Repository) -> Iterator[dict[str, str]]:
     """An environment in which git sees this repository, and no settings but `_KEPT`."""
-    reading = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    reading |= _QUIET | _NO_SETTINGS
+    seen = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    seen |= _QUIET | _NO_SETTINGS
     if repository.work_tree:
-        reading["GIT_WORK_TREE"] = str(repository.work_tree)
+        seen["GIT_WORK_TREE"] = str(repository.work_tree)
     else:
-        reading["GIT_IMPLICIT_WORK_TREE"] = "0"  # else git takes the folder it is called in for one
+        seen["GIT_IMPLICIT_WORK_TREE"] = "0"  # else git takes the folder it is called in for one
     kept = [each for each in repository.settings if _KEPT.fullmatch(each.partition("\n")[0])]
     # A split index would be written into the repository, even one of the caller's own.
     lines = map(_line, [*kept, "core.splitindex\nfalse"])
-    try:
-        with scratch_folder() as shown:
+    with ExitStack() as made:
+        try:
+            shown = made.enter_context(scratch_folder())
             (shown / "config").write_bytes("".join(lines).encode(errors="surrogateescape"))
             for name in _SHARED:
                 (shown / name).symlink_to(_common(repository.folder) / name)
-            yield reading | {"GIT_DIR": str(repository.folder), "GIT_COMMON_DIR": str(shown)}
-    except StoreError as error:
-        raise GitError(f"git cannot be run here: {error}") from None
-    except OSError as error:
-        raise GitError(f"git cannot be run here: {error.strerror}") from None
+        except StoreError as error:
+            raise GitError(f"git cannot be run here: {error}") from None
+        except OSError as error:
+            raise GitError(f"git cannot be run here: {error.strerror}") from None
+        yield seen | {"GIT_DIR": str(repository.folder), "GIT_COMMON_DIR": str(shown)}
 
 
 def _common(folder: Path) -> Path:

@@ -2,13 +2,13 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
 
 from harness.files import StoreError, writing
-from harness.machine.git import GitError, changed_files, git
+from harness.machine.git import Git, GitError, reading
 
 WORK_TREE = "work tree"
 """In the place of a commit, whose name has no space: the files as they stand."""
@@ -46,15 +46,8 @@ def find_commit(repo: Path, commit: str, package: str) -> str:
 
     Raises ValueError where there is no such repository, commit or package in it.
     """
-    root = _root(repo)
-    sha = _resolve(root, "HEAD" if commit == WORK_TREE else commit)
-    if commit == WORK_TREE:
-        if not (root / package).is_dir():
-            raise ValueError(f"{root} has no {package}/: {_wrong_repository(package)}")
-    elif not _has_folder(root, sha, package):
-        named = sha[:10] if sha.startswith(commit) else f"{commit} ({sha[:10]})"
-        raise ValueError(f"{named} in {root} has no {package}/: {_wrong_repository(package)}")
-    return sha
+    with checkout(repo) as git:
+        return commit_with(git, commit, package)
 
 
 def take_tree(repo: Path, commit: str, package: str, folder: Path) -> Tree:
@@ -63,27 +56,31 @@ def take_tree(repo: Path, commit: str, package: str, folder: Path) -> Tree:
     Raises ValueError as `find_commit`, StoreError where the folder cannot be made or filled; then
     nothing of it is left.
     """
-    root, sha, folder = _root(repo), find_commit(repo, commit, package), folder.absolute()
-    with _whole_or_not_at_all(folder):
-        if commit == WORK_TREE:
-            _copy(root, package, folder)
-        else:
-            _check_out(root, sha, package, folder)
-    is_dirty = commit == WORK_TREE and changed_files(root, package)
-    return Tree(
-        asked=commit,
-        sha=sha + (_DIRTY if is_dirty else ""),
-        subject=_subject(root, sha),
-        folder=str(folder),
-    )
+    folder = folder.absolute()
+    with checkout(repo) as git:
+        sha = commit_with(git, commit, package)
+        with _whole_or_not_at_all(folder):
+            if commit == WORK_TREE:
+                _copy(git, package, folder)
+            else:
+                _check_out(git, sha, package, folder)
+        is_dirty = commit == WORK_TREE and git.changed_files(package)
+        return Tree(
+            asked=commit,
+            sha=sha + (_DIRTY if is_dirty else ""),
+            subject=_subject(git, sha),
+            folder=str(folder),
+        )
 
 
 def differences(repo: Path, base: Tree, head: Tree, package: str) -> list[str]:
     """Sentences on what lies between two trees and is not measured, or is nothing at all."""
-    root = _root(repo)
+    is_work_tree = head.asked == WORK_TREE
+    with checkout(repo) as git:
+        between = git("diff-tree", "-r", "-z", "--name-only", base.commit, head.commit)
+        uncommitted = git.changed_files(*([] if is_work_tree else [package]))
     sentences = []
-    between = git(root, "diff-tree", "-r", "-z", "--name-only", base.commit, head.commit)
-    changed = _names(between) + (changed_files(root) if head.asked == WORK_TREE else [])
+    changed = _names(between) + (uncommitted if is_work_tree else [])
     outside = sorted({path.split("/")[0] for path in changed} - {package})
     if not any(path.startswith(f"{package}/") for path in changed):
         sentences.append(
@@ -94,11 +91,11 @@ def differences(repo: Path, base: Tree, head: Tree, package: str) -> list[str]:
         sentences.append(
             f"Outside {package}/ they differ in {named}: not compared, one harness measures both."
         )
-    if head.asked != WORK_TREE and (left := changed_files(root, package)):
-        files = "file" if len(left) == 1 else "files"
+    if uncommitted and not is_work_tree:
+        files = "file" if len(uncommitted) == 1 else "files"
         sentences.append(
-            f"Uncommitted changes in {len(left)} {files} of {package}/ belong to neither commit; "
-            "leave HEAD out to measure the work tree as it stands."
+            f"Uncommitted changes in {len(uncommitted)} {files} of {package}/ belong to neither "
+            "commit; leave HEAD out to measure the work tree as it stands."
         )
     return sentences
 
@@ -112,16 +109,21 @@ def _printable(text: str) -> str:
     return "".join(character if character.isprintable() else "�" for character in text)
 
 
-def _root(repo: Path) -> Path:
+@contextmanager
+def checkout(repo: Path) -> Iterator[Git]:
+    """git in the top folder of a checkout. Raises ValueError where there is none."""
     if not repo.is_dir():
         raise ValueError(f"--repo {repo}: there is no such folder")
-    try:
-        return Path(git(repo, "rev-parse", "--show-toplevel"))
-    except GitError as error:
-        what = next((sentence for said, sentence in _NO_CHECKOUT if said in str(error)), None)
-        if what is None:
-            raise
-        raise ValueError(f"--repo {repo}: {what.format(repo=repo.resolve())}") from None
+    with ExitStack() as found:
+        try:
+            git = found.enter_context(reading(repo))
+            root = Path(git("rev-parse", "--show-toplevel"))
+        except GitError as error:
+            what = next((sentence for said, sentence in _NO_CHECKOUT if said in str(error)), None)
+            if what is None:
+                raise
+            raise ValueError(f"--repo {repo}: {what.format(repo=repo.resolve())}") from None
+        yield git._replace(root=root)
 
 
 _NO_CHECKOUT = (
@@ -135,31 +137,43 @@ _NO_CHECKOUT = (
 )
 
 
-def _resolve(root: Path, commit: str) -> str:
+def commit_with(git: Git, commit: str, package: str) -> str:
+    """As `find_commit`, in a checkout that is at hand."""
+    sha = _resolve(git, "HEAD" if commit == WORK_TREE else commit)
+    if commit == WORK_TREE:
+        if not (git.root / package).is_dir():
+            raise ValueError(f"{git.root} has no {package}/: {_wrong_repository(package)}")
+    elif not _has_folder(git, sha, package):
+        named = sha[:10] if sha.startswith(commit) else f"{commit} ({sha[:10]})"
+        raise ValueError(f"{named} in {git.root} has no {package}/: {_wrong_repository(package)}")
+    return sha
+
+
+def _resolve(git: Git, commit: str) -> str:
     if not commit.strip():
         raise ValueError("a commit has the empty name: is a variable of the shell not set?")
     wanted = ("--verify", "--quiet", "--end-of-options", commit + "^{commit}")
     try:
-        return git(root, "rev-parse", *wanted)
+        return git("rev-parse", *wanted)
     except GitError:
-        if git(root, "rev-parse", "--is-shallow-repository") == "true":
+        if git("rev-parse", "--is-shallow-repository") == "true":
             raise ValueError(
-                f"{root} is a shallow clone and does not have {commit}; run git fetch "
+                f"{git.root} is a shallow clone and does not have {commit}; run git fetch "
                 "--unshallow there (in GitHub Actions: fetch-depth: 0)"
             ) from None
         raise ValueError(
-            f"{root} has no commit {commit!r}; git log --all --oneline lists those it has"
+            f"{git.root} has no commit {commit!r}; git log --all --oneline lists those it has"
         ) from None
 
 
-def _has_folder(root: Path, sha: str, package: str) -> bool:
-    listed = git(root, "ls-tree", "-z", sha, "--", package)
+def _has_folder(git: Git, sha: str, package: str) -> bool:
+    listed = git("ls-tree", "-z", sha, "--", package)
     return " tree " in listed.split("\t", maxsplit=1)[0]
 
 
-def _subject(root: Path, sha: str) -> str:
+def _subject(git: Git, sha: str) -> str:
     wanted = ("--no-patch", "--no-show-signature", "--encoding=UTF-8", "--format=%s")
-    return _printable(git(root, "show", *wanted, sha))
+    return _printable(git("show", *wanted, sha))
 
 
 @contextmanager
@@ -173,11 +187,11 @@ def _whole_or_not_at_all(folder: Path) -> Iterator[None]:
         raise
 
 
-def _check_out(root: Path, sha: str, package: str, folder: Path) -> None:
+def _check_out(git: Git, sha: str, package: str, folder: Path) -> None:
     index = {"GIT_INDEX_FILE": str(folder / ".index")}
     try:
-        git(root, "read-tree", f"--prefix={package}/", f"{sha}:{package}", environment=index)
-        git(root, "checkout-index", "--all", f"--prefix={folder}/", environment=index)
+        git("read-tree", f"--prefix={package}/", f"{sha}:{package}", environment=index)
+        git("checkout-index", "--all", f"--prefix={folder}/", environment=index)
     except GitError as error:
         raise StoreError(
             f"{package}/ of {sha[:10]} cannot be laid out in {folder} ({error}); "
@@ -186,11 +200,11 @@ def _check_out(root: Path, sha: str, package: str, folder: Path) -> None:
     (folder / ".index").unlink()
 
 
-def _copy(root: Path, package: str, folder: Path) -> None:
-    listed = git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", package)
+def _copy(git: Git, package: str, folder: Path) -> None:
+    listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", package)
     with writing(folder):
         for name in dict.fromkeys(_names(listed)):  # one that is unmerged is listed thrice
-            source, target = root / name, folder / name
+            source, target = git.root / name, folder / name
             # Listed, and yet deleted, is a change like any other; a submodule is left out.
             if source.is_symlink() or source.is_file():
                 target.parent.mkdir(parents=True, exist_ok=True)
