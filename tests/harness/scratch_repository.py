@@ -2,8 +2,10 @@
 
 import os
 import subprocess
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from time import time
 
 import pytest
 
@@ -31,17 +33,18 @@ class Repository:
             root.mkdir(parents=True)
             self.git("init", "--quiet", "--initial-branch", "main")
 
-    def git(self, *arguments: str) -> str:
-        done = subprocess.run(
-            ["git", "-C", str(self.root), *arguments],
-            env=os.environ | ENVIRONMENT, capture_output=True, text=True, check=True,
+    def git(self, *arguments: str, given: str | None = None) -> str:
+        """What git prints; ``given`` is what it reads."""
+        done = subprocess.run(  # a commit does not look whether there is something to tidy
+            ["git", "-C", str(self.root), "-c", "maintenance.auto=false", *arguments],
+            env=os.environ | ENVIRONMENT, capture_output=True, text=True, check=True, input=given,
         )  # fmt: skip
         return done.stdout.strip()
 
     def write(self, **files: str) -> None:
         """Files by path, in which "__" stands for "/"; each ends in ".py"."""
         for name, content in files.items():
-            path = self.root / (name.replace("__", "/") + ".py")
+            path = self.root / _path(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)
 
@@ -50,6 +53,23 @@ class Repository:
         self.git("add", "--all")
         self.git("commit", "--quiet", "--allow-empty", "--message", subject)
         return self.git("rev-parse", "HEAD")
+
+    def line(self, commits: Sequence[tuple[str, Mapping[str, str]]]) -> list[str]:
+        """As `commit` for each subject and its files, on ``main``, but all at once."""
+        stream, when = list[str](), f"A <a@example.org> {int(time())} +0000"
+        for number, (subject, files) in enumerate(commits, start=1):
+            stream += [f"commit refs/heads/main\nmark :{number}\ncommitter {when}", _data(subject)]
+            stream += ["from refs/heads/main^0"] if number == 1 else []
+            for name, text in files.items():
+                stream.append(f"M 644 inline {_path(name)}\n{_data(text)}")
+        marks = self.root / ".git" / "marks"
+        self.git(
+            "fast-import", "--quiet", f"--export-marks={marks}", given="\n".join(stream) + "\n"
+        )
+        self.git("reset", "--quiet", "--hard", "main")
+        by_mark = dict(each.split() for each in marks.read_text().splitlines())
+        marks.unlink()
+        return [by_mark[f":{number}"] for number in range(1, len(commits) + 1)]
 
     def state(self) -> dict[str, str]:
         """Every file, git's own included, by hash; and what git says of itself."""
@@ -61,6 +81,14 @@ class Repository:
         }  # fmt: skip
         asked = (("worktree", "list"), ("rev-parse", "HEAD"), ("stash", "list"), ("branch", "-a"))
         return files | {" ".join(words): self.git(*words) for words in asked}
+
+
+def _path(name: str) -> str:
+    return name.replace("__", "/") + ".py"
+
+
+def _data(text: str) -> str:
+    return f"data {len(text.encode())}\n{text}"
 
 
 def contents(folder: str) -> dict[str, str]:

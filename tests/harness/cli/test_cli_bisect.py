@@ -24,6 +24,8 @@ from harness.trial.spec import Trial, TrialFailure, TrialResult
 
 ROOT = Path(__file__).parents[3]
 ENGINE = "engines/builtin/engine.py"
+FIGURE = "engines__builtin__engine"
+"""The file's name for `Repository`."""
 METRIC = "bytecodes_per_request_step"
 
 
@@ -67,11 +69,31 @@ def _alone(monkeypatch, tmp_path):
     monkeypatch.setenv("GCBENCH_CACHE", str(tmp_path / "cache"))
 
 
-@pytest.fixture
-def repository(tmp_path):
-    made = Repository(tmp_path / "repo")
+def begun(root: Path) -> Repository:
+    made = Repository(root)
     made.commit("before there were engines", other="1")
     made.git("tag", "bare")
+    return made
+
+
+@pytest.fixture
+def repository(tmp_path):
+    return begun(tmp_path / "repo")
+
+
+@pytest.fixture(scope="module")
+def branched(tmp_path_factory):
+    """For those who only read it: ``old`` and ``main``, a branch beside it and another history."""
+    made = begun(tmp_path_factory.mktemp("branched") / "repo")
+    plant(made, 100)
+    made.git("tag", "old")
+    made.git("branch", "side")
+    plant(made, 120)
+    made.git("checkout", "--quiet", "side")
+    made.commit("on the side", engines__b="1")
+    made.git("checkout", "--quiet", "--orphan", "alien")
+    made.commit("another history")
+    made.git("checkout", "--quiet", "main")
     return made
 
 
@@ -111,12 +133,12 @@ def plant(repository, *figures: object) -> list[str]:
     """A commit for each figure; one that is as the last one changes something else."""
     made, last = [], None
     for number, figure in enumerate(figures):
-        if figure == last:
-            made.append(repository.commit(f"Change {number}", other=str(number)))
-        else:
-            made.append(repository.commit(f"Change {number}", engines__builtin__engine=str(figure)))
+        file = (
+            {"other": str(number)} if figure == last else {"engines__builtin__engine": str(figure)}
+        )
+        made.append((f"Change {number}", file))
         last = figure
-    return made
+    return repository.line(made)
 
 
 @pytest.mark.parametrize("culprit", [1, 7, 19])
@@ -379,19 +401,10 @@ def test_what_a_commit_says_is_shown_and_not_obeyed(bisect, repository):
         (["old", "--rounds", "3"], ["--rounds"]),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_sentence_and_status_two(bisect, repository, arguments, words):
-    plant(repository, 100)
-    repository.git("tag", "old")
-    repository.git("branch", "side")
-    plant(repository, 120)
-    repository.git("checkout", "--quiet", "side")
-    repository.commit("on the side", engines__b="1")
-    repository.git("checkout", "--quiet", "--orphan", "alien")
-    repository.commit("another history")
-    repository.git("checkout", "--quiet", "main")
+def test_a_mistake_is_one_sentence_and_status_two(branched, tmp_path, capsys, arguments, words):
     if "--engine" in arguments:
-        arguments = [*arguments, "--repo", str(repository.root)]
-    assert_refused(bisect, *arguments, words=words)
+        arguments = [*arguments, "--repo", str(branched.root)]
+    assert_refused(Bisect(branched, tmp_path, capsys), *arguments, words=words)
 
 
 @pytest.mark.parametrize(
