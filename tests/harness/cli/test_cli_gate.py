@@ -35,16 +35,37 @@ def _alone(monkeypatch, tmp_path):
     monkeypatch.setenv("GCBENCH_CACHE", str(tmp_path / "cache"))
 
 
-@pytest.fixture
-def repository(tmp_path):
-    """This checkout's engines on ``main``; `Change` makes another commit of them."""
-    made = Repository(tmp_path / "repo")
+def committed(root: Path, *, whole: bool = False) -> Repository:
+    """This checkout's engines on ``main``, or of them the one file that `change` changes."""
+    made = Repository(root)
     made.commit("before there were engines", other="1")
     made.git("tag", "bare")
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "engines", made.root / "engines", ignore=ignored)
+    if whole:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / "engines", made.root / "engines", ignore=ignored)
+    else:
+        (made.root / ENGINE).parent.mkdir(parents=True)
+        shutil.copy(ROOT / ENGINE, made.root / ENGINE)
     made.commit("engines")
     return made
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """Enough where no trial is run for real."""
+    return committed(tmp_path / "repo")
+
+
+@pytest.fixture
+def engines(tmp_path):
+    """For real trials."""
+    return committed(tmp_path / "engines", whole=True)
+
+
+@pytest.fixture(scope="module")
+def read_only(tmp_path_factory):
+    """For those who change nothing in it."""
+    return committed(tmp_path_factory.mktemp("read-only") / "repo")
 
 
 def change(repository, before: str, after: str, path: str = ENGINE) -> None:
@@ -55,12 +76,12 @@ def change(repository, before: str, after: str, path: str = ENGINE) -> None:
 
 
 @pytest.fixture
-def gate(repository, tmp_path, capsys):
-    """Run the gate on the repository; status, what it printed, what it said of errors."""
+def gate(tmp_path, capsys):
+    """Run the gate on a repository; status, what it printed, what it said of errors."""
 
-    def call(*arguments: str, repo: Path | None = None) -> tuple[int, str, str]:
+    def call(repo: Repository | Path, *arguments: str) -> tuple[int, str, str]:
         output = [] if "--output" in arguments else ["--output", str(tmp_path / "runs")]
-        where = ["--repo", str(repo or repository.root)]
+        where = ["--repo", str(repo.root if isinstance(repo, Repository) else repo)]
         flags = ["gate", *arguments, *TINY, *where, *output]
         machine = call.machine
         status = main(flags, machine and (lambda _timeout: machine))
@@ -114,8 +135,8 @@ def gate(repository, tmp_path, capsys):
         (["main", "--seed", "-1"], ["seed -1"]),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_sentence_and_status_two(gate, tmp_path, arguments, words):
-    status, out, err = gate(*arguments)
+def test_a_mistake_is_one_sentence_and_status_two(gate, read_only, tmp_path, arguments, words):
+    status, out, err = gate(read_only, *arguments)
     assert (status, out) == (2, "")
     (line,) = err.splitlines()
     assert line.startswith("gcbench: ")
@@ -134,7 +155,7 @@ def test_what_is_no_checkout_of_the_engine_is_one_sentence(gate, repository, tmp
         (tmp_path / "nowhere", "no such folder"), (tmp_path / "plain", "no git repository"),
         (clone, "fetch --unshallow"), (hollow.root, "cannot be measured: no engines/builtin"),
     ):  # fmt: skip
-        status, out, err = gate("HEAD" if repo == hollow.root else "HEAD~1", repo=repo)
+        status, out, err = gate(repo, "HEAD" if repo == hollow.root else "HEAD~1")
         assert (status, out, len(err.splitlines())) == (2, "", 1), err
         assert word in err
         assert "--release" not in err
@@ -175,12 +196,14 @@ class Machine:
 
 
 @pytest.mark.parametrize("moment", [1, 4, 5, 7, 12, 29, 38, 48])
-def test_ctrl_c_is_no_verdict_and_keeps_what_had_ended(gate, monkeypatch, tmp_path, moment):
+def test_ctrl_c_is_no_verdict_and_keeps_what_had_ended(gate, read_only, tmp_path, moment):
     """While it is tried what runs at all (4 trials), counted (24), timed (28)."""
     gate.machine = Machine(interrupt_at=moment)
     markdown, answered, figures = (tmp_path / name for name in ("gate.md", "gate.json", "figures"))
-    status, out, err = gate("main", "--markdown", str(markdown), "--budget", "0", "--json",
-                            str(answered), "--github-action-benchmark", str(figures))  # fmt: skip
+    status, out, err = gate(
+        read_only, "main", "--markdown", str(markdown), "--budget", "0", "--json", str(answered),
+        "--github-action-benchmark", str(figures),
+    )  # fmt: skip
     assert status == 130
     assert "interrupted" in err
     assert f"--github-action-benchmark {figures}: not written" in err
@@ -200,22 +223,22 @@ def test_ctrl_c_is_no_verdict_and_keeps_what_had_ended(gate, monkeypatch, tmp_pa
 
 
 def test_what_is_worse_before_ctrl_c_is_said_and_is_not_a_verdict_by_exit_code(
-    gate, monkeypatch, tmp_path
+    gate, read_only, tmp_path
 ):
     """At the first trial that looks for the cause, once everything is timed."""
     gate.machine = Machine(interrupt_at=58, slower=0.2)
     path = tmp_path / "gate.json"
-    status, out, _ = gate("main", "--budget", "0", "--json", str(path))
+    status, out, _ = gate(read_only, "main", "--budget", "0", "--json", str(path))
     assert status == 130
     assert "▼ worse: HEAD costs more than BASE; not everything could be measured" in out
     assert msgspec.json.decode(path.read_bytes(), type=GateResult).verdict == "worse"
 
 
 @pytest.mark.parametrize("mode", ["opcodes", "timing"])
-def test_a_mode_that_neither_commit_survives_is_incomplete(gate, monkeypatch, tmp_path, mode):
+def test_a_mode_that_neither_commit_survives_is_incomplete(gate, read_only, tmp_path, mode):
     gate.machine = Machine(broken=lambda trial: trial.mode == mode)
     path = tmp_path / "gate.json"
-    status, out, err = gate("main", "--budget", "0", "--json", str(path))
+    status, out, err = gate(read_only, "main", "--budget", "0", "--json", str(path))
     assert status == 3
     assert "✗ incomplete, no verdict: not everything could be measured" in out
     assert "Nothing changed" not in out
@@ -224,13 +247,13 @@ def test_a_mode_that_neither_commit_survives_is_incomplete(gate, monkeypatch, tm
         assert text.count("it fell over") == 1, "one failure, however often"
 
 
-def test_files_are_complete_where_standard_output_is_full(gate, monkeypatch, tmp_path):
+def test_files_are_complete_where_standard_output_is_full(gate, read_only, monkeypatch, tmp_path):
     gate.machine = Machine()
     files = [tmp_path / name for name in ("gate.md", "result.json", "figures")]
     with full_standard_output(monkeypatch):
         status, _, err = gate(
-            "main", "--budget", "0", "--markdown", str(files[0]), "--json", str(files[1]),
-            "--github-action-benchmark", str(files[2]),
+            read_only, "main", "--budget", "0", "--markdown", str(files[0]),
+            "--json", str(files[1]), "--github-action-benchmark", str(files[2]),
         )  # fmt: skip
     assert status == 74
     assert err.splitlines()[-1].startswith("gcbench: standard output cannot be written: No space")
@@ -249,15 +272,15 @@ def test_files_are_complete_where_standard_output_is_full(gate, monkeypatch, tmp
     ],
 )  # fmt: skip
 def test_a_commit_that_cannot_run_is_named_once_before_anything_is_measured(
-    gate, repository, tmp_path, side, edit, words
+    gate, engines, tmp_path, side, edit, words
 ):
-    change(repository, *edit)
-    repository.commit("broken")
-    repository.git("tag", "broken")
+    change(engines, *edit)
+    engines.commit("broken")
+    engines.git("tag", "broken")
     commits = ["broken", "HEAD~1"] if side == "BASE" else ["HEAD~1", "broken"]
     markdown = tmp_path / "gate.md"
     shape = ["--delivery", "columnar", "--representation", "flat_arrays"]
-    status, out, err = gate(*commits, *shape, "--quiet", "--markdown", str(markdown))
+    status, out, err = gate(engines, *commits, *shape, "--quiet", "--markdown", str(markdown))
     assert (status, out) == (3, "")
     (line,) = err.splitlines()
     said = rf"{side}, broken \(\w{{10}}\), cannot run: its process ended with status 1: .*{words}"
@@ -267,16 +290,16 @@ def test_a_commit_that_cannot_run_is_named_once_before_anything_is_measured(
 
 
 @pytest.mark.parametrize("head", [[], ["HEAD"]])
-def test_equal_figures_are_the_same_and_every_file_is_written(
-    gate, monkeypatch, repository, tmp_path, head
-):
+def test_equal_figures_are_the_same_and_every_file_is_written(gate, repository, tmp_path, head):
     """Also from a work tree with changes, where HEAD is left out."""
     gate.machine = Machine()
     change(repository, '"""', '"""Not committed. ')
     before = repository.state()
     files = [tmp_path / name for name in ("gate.md", "result.json", "figures.json")]
-    status, out, _ = gate("main", *head, "--budget", "0", "--markdown", str(files[0]), "--json",
-                          str(files[1]), "--github-action-benchmark", str(files[2]))  # fmt: skip
+    status, out, _ = gate(
+        repository, "main", *head, "--budget", "0", "--markdown", str(files[0]), "--json",
+        str(files[1]), "--github-action-benchmark", str(files[2]),
+    )  # fmt: skip
     assert status == 0
     assert repository.state() == before
     assert "= same: HEAD costs what BASE does" in out
@@ -321,10 +344,10 @@ def gate_process(repository, tmp_path, *arguments: str) -> subprocess.Popen:
         (('"flat_arrays"', '"other_arrays"', "engines/builtin/registries.py"), "flat_arrays"),
     ],
 )  # fmt: skip
-def test_a_commit_that_does_not_run_is_no_success(gate, repository, edit, words):
-    change(repository, *edit)
-    repository.commit("broken")
-    status, out, _ = gate("HEAD~1", "HEAD", "--rounds", "3", "--budget", "0", "--delivery",
+def test_a_commit_that_does_not_run_is_no_success(gate, engines, edit, words):
+    change(engines, *edit)
+    engines.commit("broken")
+    status, out, _ = gate(engines, "HEAD~1", "HEAD", "--rounds", "3", "--budget", "0", "--delivery",
                           "columnar", "--representation", "flat_arrays")  # fmt: skip
     out = " ".join(out.split())
     assert status == 3
@@ -335,14 +358,14 @@ def test_a_commit_that_does_not_run_is_no_success(gate, repository, edit, words)
 
 
 @pytest.mark.slow
-def test_one_more_object_for_each_request_is_found_by_counting(gate, repository, tmp_path):
+def test_one_more_object_for_each_request_is_found_by_counting(gate, engines, tmp_path):
     notes = "        self._notes = [{row} for row in step.output.rows.tolist()]\n"
-    change(repository, PROCESS, PROCESS + notes)
+    change(engines, PROCESS, PROCESS + notes)
     kept = "        self._num_surplus = 0\n"
-    change(repository, kept, "        self._notes: list[set[int]] = []\n" + kept)
-    repository.commit("Keep a note of each `request`")
+    change(engines, kept, "        self._notes: list[set[int]] = []\n" + kept)
+    engines.commit("Keep a note of each `request`")
     path = tmp_path / "gate.json"
-    status, out, _ = gate("HEAD~1", "HEAD", "--exact-only", "--json", str(path))
+    status, out, _ = gate(engines, "HEAD~1", "HEAD", "--exact-only", "--json", str(path))
     assert status == 1
     result = msgspec.json.decode(path.read_bytes(), type=GateResult)
     assert result.verdict == "worse"
@@ -355,12 +378,12 @@ def test_one_more_object_for_each_request_is_found_by_counting(gate, repository,
 
 
 @pytest.mark.slow
-def test_work_in_add_request_is_found_though_no_step_costs_more(gate, repository):
+def test_work_in_add_request_is_found_though_no_step_costs_more(gate, engines):
     line = "        check_params(request_index, params, self.config)\n"
     loop = "        for _ in range(10):\n            pass\n"
-    change(repository, line, line + loop)
-    repository.commit("Look at a request ten times before it is queued")
-    status, out, _ = gate("HEAD~1", "HEAD", "--exact-only")
+    change(engines, line, line + loop)
+    engines.commit("Look at a request ten times before it is queued")
+    status, out, _ = gate(engines, "HEAD~1", "HEAD", "--exact-only")
     assert status == 1
     sentence = r"Every cell: a request costs \d\d more bytecodes to add \(\+\d+\.\d %, .*?\)\. "
     assert re.search(sentence, " ".join(out.split()))
@@ -369,9 +392,9 @@ def test_work_in_add_request_is_found_though_no_step_costs_more(gate, repository
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_no_process_and_a_kill_leaves_results_that_are_read(repository, tmp_path):
+def test_ctrl_c_leaves_no_process_and_a_kill_leaves_results_that_are_read(engines, tmp_path):
     for number, how in enumerate((signal.SIGINT, signal.SIGKILL)):
-        with gate_process(repository, tmp_path, "main", "--rounds", "50") as gating:
+        with gate_process(engines, tmp_path, "main", "--rounds", "50") as gating:
             trials = tmp_path / "runs"
             for _ in gating.stderr:
                 if len(list(trials.glob("*/trials/*.json"))) >= 12 * (number + 1):
