@@ -1,7 +1,7 @@
 """Pages from templates: everything that comes from results is escaped on its way in."""
 
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -11,8 +11,9 @@ HERE = Path(__file__).parent
 ASSETS = HERE / "assets"
 
 
-def environment(**everywhere: Any) -> Environment:
-    """Where templates are; ``everywhere``: what each of them can name."""
+@cache
+def templates() -> Environment:
+    """Where they are; each is compiled once, however many sites are made of it."""
     made = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
@@ -20,5 +21,5 @@ def environment(**everywhere: Any) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"verdicts": LABELS, **everywhere}
+    made.globals["verdicts"] = LABELS
     return made

@@ -6,14 +6,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jinja2 import Environment
-
 from dashboards import script
 from dashboards.commits import Commit
 from dashboards.experiments import Experiment, latest_figures
 from dashboards.grid import Grid, GridCell, layout, sparkline
 from dashboards.machines import machines, of_experiments
-from dashboards.pages import ASSETS, environment
+from dashboards.pages import ASSETS, templates
 from dashboards.recent_changes import RecentChanges, steps
 from dashboards.releases import COLUMNS
 from dashboards.series import Series
@@ -53,7 +51,7 @@ class Writer:
             self.by_page.setdefault(series.page, []).append(series)
         self.places = {commit.hash: place for place, commit in enumerate(content.commits)}
         self.several = len({series.key[:2] for series in content.series}) > 1
-        self.templates = self._templates()
+        self.everywhere = self._everywhere()
         self.pages = 0
 
     def everything(self) -> int:
@@ -77,7 +75,8 @@ class Writer:
         )  # fmt: skip
         return self.pages
 
-    def _templates(self) -> Environment:
+    def _everywhere(self) -> dict[str, Any]:
+        """What each page can name."""
         content = self.content
         has = [
             (True, "index.html", "Overview"),
@@ -89,11 +88,11 @@ class Writer:
             (any(each.releases for each in content.experiments), "releases.html", "Releases"),
             (True, "machines.html", "Machines"),
         ]
-        return environment(
-            menu=[(address, word) for there, address, word in has if there],
-            built=f"{content.now:%Y-%m-%d %H:%M} UTC",
-            several=self.several,
-        )
+        return {
+            "menu": [(address, word) for there, address, word in has if there],
+            "built": f"{content.now:%Y-%m-%d %H:%M} UTC",
+            "several": self.several,
+        }
 
     def _page(self, path: str, template: str, data: Iterable[str] = (), **content: Any) -> None:
         target = self.folder / path
@@ -101,9 +100,10 @@ class Writer:
         root = "../" * path.count("/")
         current = {"metric": "metrics.html", "commit": "commits.html",
                    "timeline": "timelines.html"}.get(path.split("/", 1)[0], path)  # fmt: skip
-        text = self.templates.get_template(template).render(
-            root=root, current=current, data=[f"{root}data/{name}.js" for name in data], **content
-        )
+        text = templates().get_template(template).render(
+            root=root, current=current, data=[f"{root}data/{name}.js" for name in data],
+            **self.everywhere, **content,
+        )  # fmt: skip
         target.write_text(text, encoding="utf-8", errors="replace")
         self.pages += 1
 
