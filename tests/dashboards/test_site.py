@@ -130,6 +130,31 @@ def pages(site: Path) -> list[Path]:
     return sorted(site.rglob("*.html"))
 
 
+@pytest.fixture(scope="module")
+def parsed(site):
+    """Every page of `site`, by its path."""
+    return {path: Page(path) for path in pages(site)}
+
+
+@pytest.fixture(scope="module")
+def judged_small(small):
+    """All figures of the small history, and the verdicts on them."""
+    figures = load(small.results).figures
+    return figures, judged(figures)
+
+
+@pytest.fixture(scope="module")
+def one_trial(tmp_path_factory):
+    """Results as small as there can be, where it matters only what becomes of the site."""
+    return raw_trial(tmp_path_factory.mktemp("one") / "runs").folder.parent
+
+
+@pytest.fixture(scope="module")
+def two_commits(tmp_path_factory):
+    """Asv's results of two commits."""
+    return plant(tmp_path_factory.mktemp("two"), commits=2)
+
+
 def value_of(path: Path):
     """What a data file assigns."""
     text = path.read_text()
@@ -150,9 +175,8 @@ def judged(figures, today=date(2026, 1, 30)):
     return judge_all(figures, {}, NOTHING_SAID, today)
 
 
-def test_two_days_later_it_does_not_speak_of_last_night(small):
-    figures, now = load(small.results).figures, morning(small)
-    verdicts = judged(figures)
+def test_two_days_later_it_does_not_speak_of_last_night(small, judged_small):
+    (figures, verdicts), now = judged_small, morning(small)
     assert recent_changes(verdicts, figures, now).sentence == SENTENCE
     late = recent_changes(verdicts, figures, now + timedelta(days=2)).sentence
     assert late == SENTENCE.replace("Last night", "Measured on 8 January 2026")
@@ -174,13 +198,13 @@ def test_sentences(number, triaged, sentence):
     assert counts_sentence(number, triaged) == sentence
 
 
-def test_series_not_measured_at_the_newest_commit_stand_as_last_measured(small, tmp_path):
-    figures = load(small.results).figures
+def test_series_not_measured_at_the_newest_commit_stand_as_last_measured(small, judged_small):
+    figures, verdicts = judged_small
     last = figures["commit"] == small.hashes[-1]
     some = figures[~(last & figures["benchmark"].str.endswith("request_throughput"))]
     found = recent_changes(judged(some), some, morning(small))
     assert found.stale == 20
-    whole = recent_changes(judged(figures), figures, morning(small))
+    whole = recent_changes(verdicts, figures, morning(small))
     throughput = {change.key for change in whole.changes if "throughput" in change.key[2]}
     # It had two nights of its step left, which are no three.
     assert {change.key for change in whole.changes} - {change.key for change in found.changes} <= (
@@ -191,9 +215,8 @@ def test_series_not_measured_at_the_newest_commit_stand_as_last_measured(small, 
     assert "too few commits yet" in said
 
 
-def test_every_link_leads_somewhere(site):
-    for path in pages(site):
-        page = Page(path)
+def test_every_link_leads_somewhere(site, parsed):
+    for path, page in parsed.items():
         for link in page.links:
             parts = urlsplit(link)
             if link.startswith("https://github.com/vllm-project/vllm/pull/"):
@@ -205,19 +228,19 @@ def test_every_link_leads_somewhere(site):
             assert target.is_file(), f"{path} links to {link}"
             assert target.is_relative_to(site.resolve())
             if parts.fragment and not re.match(r"[sk]=|[0-9a-f]{40}\.\.", parts.fragment):
-                assert parts.fragment in Page(target).ids, f"{path} links to {link}"
+                assert parts.fragment in parsed[target].ids, f"{path} links to {link}"
 
 
-def test_every_kind_of_page_is_there_and_has_a_heading(site):
-    names = {str(path.relative_to(site)).split("/")[0] for path in pages(site)}
+def test_every_kind_of_page_is_there_and_has_a_heading(site, parsed):
+    names = {str(path.relative_to(site)).split("/")[0] for path in parsed}
     assert names == {
         "index.html", "metrics.html", "metric", "commits.html", "commit", "compare.html",
         "heatmap.html", "timelines.html", "timeline", "releases.html", "machines.html",
     }  # fmt: skip
-    for path in pages(site):
-        tags = [tag for tag, _ in Page(path).elements]
+    for path, page in parsed.items():
+        tags = [tag for tag, _ in page.elements]
         assert tags.count("h1") == tags.count("main") == 1, path
-        assert "lang" in dict(Page(path).elements)["html"]
+        assert "lang" in dict(page.elements)["html"]
 
 
 def test_whatever_comes_from_results_is_escaped(hostile, tmp_path):
@@ -307,14 +330,14 @@ def test_nothing_readable_is_a_usage_error_and_writes_nothing(tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty"]
 
 
-def test_a_folder_that_is_no_dashboard_is_left_as_it_is(small, tmp_path, capsys):
+def test_a_folder_that_is_no_dashboard_is_left_as_it_is(one_trial, tmp_path, capsys):
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.txt").write_text("years of work")
     file = tmp_path / "file"
     file.write_text("x")
     for target in (mine, file, file / "below", Path("/proc/gcbench-site")):
-        status = main(["dashboard", "build", str(small.results), "--output", str(target)])
+        status = main(["dashboard", "build", str(one_trial), "--output", str(target)])
         said = capsys.readouterr().err
         assert status == 2, target
         assert said.count("\n") == 1
@@ -323,18 +346,18 @@ def test_a_folder_that_is_no_dashboard_is_left_as_it_is(small, tmp_path, capsys)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mine"]
 
 
-def test_a_dashboard_is_replaced_whole(small, tmp_path):
+def test_a_dashboard_is_replaced_whole(one_trial, tmp_path):
     output = tmp_path / "site"
-    build(small.results, output)
+    build(one_trial, output)
     (output / "old.html").write_text("of the build before")
-    build(small.results, output)
+    build(one_trial, output)
     assert not (output / "old.html").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["site"]
 
 
-def test_a_full_disk_leaves_the_dashboard_of_before(small, tmp_path):
+def test_a_full_disk_leaves_the_dashboard_of_before(small, one_trial, tmp_path):
     output = tmp_path / "site"
-    build(small.results, output)
+    build(one_trial, output)
     before = (output / "index.html").read_bytes()
     # A limit on the size of a file is refused by the system as a full disk is.
     limited = (
@@ -380,7 +403,7 @@ def test_of_an_experiment_without_a_summary_medians_are_shown(tmp_path):
     assert not (tmp_path / "site" / "timelines.html").exists()
 
 
-def test_changes_are_marked_where_they_were_planted(tmp_path):
+def test_changes_are_marked_where_they_were_planted(tmp_path, site, judged_small):
     planted = plant(tmp_path, commits=100)
     figures = load(planted.results).figures
     found = steps(judged(figures))
@@ -400,14 +423,14 @@ def test_changes_are_marked_where_they_were_planted(tmp_path):
             expected |= {(point, from_end, verdict)} if from_end <= 100 else set()
         chance = {mark for mark in marked - expected if mark[2] == "suspicious" and mark[1] < 15}
         assert marked - chance == expected, benchmark.name
-    build(planted.results, tmp_path / "site")
-    data = value_of(tmp_path / "site" / "data" / "metric" / f"{series[0].page}.js")
-    assert data["series"][3]["marks"] == [[99, "worse", pytest.approx(1.4, rel=1e-3), ""]]
+    small_series = all_series(judged_small[0], commits(judged_small[0], {}, ""))
+    data = value_of(site / "data" / "metric" / f"{small_series[0].page}.js")
+    assert data["series"][3]["marks"] == [[7, "worse", pytest.approx(1.4, rel=1e-3), ""]]
 
 
-def test_data_of_a_commit_is_what_the_frame_has(site, small):
-    figures = load(small.results).figures
-    table = latest_changes(figures, judged(figures)).set_index("series")
+def test_data_of_a_commit_is_what_the_frame_has(site, small, judged_small):
+    figures, verdicts = judged_small
+    table = latest_changes(figures, verdicts).set_index("series")
     rows = value_of(next(path for path in (site / "data" / "commit").iterdir()
                          if path.stem == small.hashes[-1][:12]))  # fmt: skip
     series = value_of(site / "data" / "series.js")
@@ -445,10 +468,9 @@ def test_hashes_that_are_none_are_no_options_of_git(asv, tmp_path):
     assert not (tmp_path / "written").exists()
 
 
-def test_a_repository_that_is_none_is_a_line(small, tmp_path, capsys):
-    status = main(["dashboard", "build", str(small.results), "--output", str(tmp_path / "site"),
-                   "--repo", str(tmp_path / "none")])  # fmt: skip
-    assert status == 0
+def test_a_repository_that_is_none_is_a_line(two_commits, tmp_path, capsys):
+    places = ["--output", str(tmp_path / "site"), "--repo", str(tmp_path / "none")]
+    assert main(["dashboard", "build", str(two_commits.results), *places]) == 0
     assert "shown without their messages" in capsys.readouterr().err
 
 

@@ -27,7 +27,7 @@ class Environment(NamedTuple):
 
     def install(self, *what: str) -> None:
         """By the pip of the interpreter that runs the tests."""
-        options = ("--no-deps", "--no-index", "--no-build-isolation", "--quiet")
+        options = ("--no-deps", "--no-index", "--no-build-isolation", "--no-compile", "--quiet")
         pip = [sys.executable, "-m", "pip", "--python", str(self.folder)]
         done = run([*pip, "install", *options, *what], self.folder)
         assert done.returncode == 0, done.stderr

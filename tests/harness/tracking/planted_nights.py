@@ -71,7 +71,9 @@ def fast_import(folder: Path, graph: Sequence[tuple[str, Sequence[int]]]) -> lis
         ]
     stream.append(b"reset refs/heads/main\nfrom :%d\n" % len(graph))
     git(folder, "fast-import", "--quiet", given=b"".join(stream))
-    return [git(folder, "rev-parse", f"refs/tags/{number}") for number in range(len(graph))]
+    return git(
+        folder, "rev-parse", *(f"refs/tags/{number}" for number in range(len(graph)))
+    ).split()
 
 
 class Nights:
