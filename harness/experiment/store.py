@@ -111,14 +111,19 @@ def _hash(value: Any) -> str:
     return sha256(msgspec.json.encode(value, order="sorted")).hexdigest()
 
 
+_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Cell)}
+
+
 def trial_key(round_: int, index: int, cell: Cell, mode: Mode) -> TrialKey:
     """The key of ``cell`` in ``mode`` as the ``index``-th trial of a round.
 
     An axis at its default is not hashed: a later version's new axis leaves the keys as they are.
     """
-    fields = msgspec.structs.fields(Cell)
-    values = {each.name: getattr(cell, each.name) for each in fields}
-    said = {each.name: values[each.name] for each in fields if values[each.name] != each.default}
+    said = {
+        name: value
+        for name, default in _DEFAULTS.items()
+        if (value := getattr(cell, name)) != default
+    }
     return TrialKey(round_, index, _hash(said)[:8], mode)
 
 
