@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 
 import msgspec
 import numpy as np
@@ -23,7 +23,7 @@ from harness.experiment.store import trial_key
 from harness.tracking.gate.exact_counts import judge_pairs, overall
 from harness.tracking.gate.plan import Pair, exact_plan, pair, timing_plan
 from harness.tracking.gate.result import GateCell, GateResult
-from harness.tracking.gate.timing import attribute, changed, compare_timings
+from harness.tracking.gate.timing import Timings, attribute, changed, compare_timings
 from harness.tracking.gate.words import conclude_gate
 from harness.trial.engine_config import engine_config
 from harness.trial.request_costs import cost_metrics, request_costs
@@ -91,8 +91,9 @@ def counted(of: list[Pair], after: dict[str, float], before: dict[str, float] = 
     return Trials(plan, outcomes)
 
 
-def gated(effects: tuple[float, float], after: dict[str, float], seed: int) -> list[GateCell]:
-    """A gate as the command runs it, on the simulated clock."""
+@cache
+def timed(effects: tuple[float, float], seed: int) -> tuple[list[Pair], Timings, Trials]:
+    """The gate's timings as the command takes them, on the simulated clock."""
     of = pairs()
     timing = partial(timing_plan, "gate", schedules=SCHEDULES, seed=seed, rounds=7, tolerance=0.03)
     clock = Clock(effects, seed)
@@ -103,14 +104,20 @@ def gated(effects: tuple[float, float], after: dict[str, float], seed: int) -> l
         return compare(rounds.outcomes), Trials(plan, rounds.outcomes)
 
     plan = timing(of)
-    timings, timed = run(plan, partial(compare_timings, of, plan))
+    timings, trials = run(plan, partial(compare_timings, of, plan))
     kinds = {each: kind for each, found in timings.by_pair.items() if (kind := changed(found))}
     if kinds:
         plan = timing(list(kinds), with_controls=True)
         attributions, _ = run(plan, partial(attribute, kinds, plan))
         for each, found in attributions.by_pair.items():
             timings.by_pair[each] = replace(timings.by_pair[each], attribution=found)
-    judged = judge_pairs(of, counted(of, after), timed, timings.by_pair, lambda each: "again")
+    return of, timings, trials
+
+
+def gated(effects: tuple[float, float], after: dict[str, float], seed: int) -> list[GateCell]:
+    """A gate as the command runs it, with counts that are made up."""
+    of, timings, trials = timed(effects, seed)
+    judged = judge_pairs(of, counted(of, after), trials, timings.by_pair, lambda each: "again")
     assert judged.missing == []
     return judged.cells
 
