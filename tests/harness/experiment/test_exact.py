@@ -24,7 +24,7 @@ NOT_COUNTS = {"full_pass_per_object"}
 def run(folder: Path, asked: list[tuple[Cell, Mode, int]]) -> list[TrialResult]:
     """Each in an interpreter of its own, four of which get ready together."""
     trials = [
-        trial(DECODE, folder, cell, mode=mode, seed=seed, max_steps=24 * (mode == "opcodes"),
+        trial(DECODE, folder, cell, mode=mode, seed=seed, max_steps=12 * (mode == "opcodes"),
               rows_path=str(folder / "rows.npz") if mode == "timing" else "")
         for cell, mode, seed in asked
     ]  # fmt: skip
