@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,8 +54,7 @@ def read_trials(experiments: list[Path], problems: list[str]) -> RawTrials:
 
 def trials_frame(rows: list[Row]) -> pd.DataFrame:
     """One row for each metric of each trial; what a trial could not give is NaN."""
-    frame = _frame(rows, TRIAL_COLUMNS)
-    return frame.assign(value=frame["value"].astype("float64"))
+    return _frame(rows, TRIAL_COLUMNS)
 
 
 def failures_frame(rows: list[Row]) -> pd.DataFrame:
@@ -63,15 +63,14 @@ def failures_frame(rows: list[Row]) -> pd.DataFrame:
 
 
 def _frame(rows: list[Row], columns: tuple[str, ...]) -> pd.DataFrame:
-    frame = pd.DataFrame(rows, columns=list(columns))
     numbers = {name for name, value in msgspec.structs.asdict(Cell()).items()
-               if isinstance(value, int)}  # fmt: skip
-    for column in columns:
-        if column in numbers or column in ("round", "place", "seed"):
-            frame[column] = frame[column].astype("int64")
-        elif column not in ("value", "reason"):
-            frame[column] = frame[column].astype("category")
-    return frame
+               if isinstance(value, int)} | {"round", "place", "seed"}  # fmt: skip
+    kinds: dict[str, Any] = {"value": "float64", "reason": None, **dict.fromkeys(numbers, "int64")}
+    values = zip(*rows, strict=True) if rows else repeat(())
+    return pd.DataFrame({
+        name: pd.Series(list(of), dtype=kinds.get(name, "category"))
+        for name, of in zip(columns, values, strict=False)
+    })  # fmt: skip
 
 
 def _metrics(place: Row, result: TrialResult) -> Iterator[Row]:

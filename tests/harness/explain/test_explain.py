@@ -140,7 +140,11 @@ def test_a_report_names_first_what_was_planted_and_its_line(versions, planted, f
 
 def test_a_function_that_is_new_or_gone_says_so(versions):
     before, after, _ = versions(*PROPERTY)
-    found = {each.function: each for each in largest_changes(before, after)}
+    changes = largest_changes(before, after)
+    sizes = [abs(each.bytecodes) for each in changes]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(sizes) > 1
+    found = {each.function: each for each in changes}
     assert (found["Request.count"].kind, found["Request.count"].before) == ("new", "")
     gone = {each.function: each.kind for each in largest_changes(after, before)}
     assert gone["Request.count"] == "gone"
