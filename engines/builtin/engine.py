@@ -53,8 +53,9 @@ _NOTHING = StepOutput(())
 class Engine:
     """A `WatchedEngine` in this process, its runner and its output processor here or elsewhere.
 
-    Raises ValueError for a configuration that contradicts itself, EngineDeadError where a
-    worker process has ended.
+    ``processing`` makes the output processing in the place of what the configuration names, for
+    whoever has the objects made in a process of his own. Raises ValueError for a configuration
+    that contradicts itself, EngineDeadError where a worker process has ended.
     """
 
     role = "engine"
@@ -158,7 +159,11 @@ class Engine:
             return why
         return ""
 
-    def __init__(self, config: EngineConfig) -> None:
+    def __init__(
+        self,
+        config: EngineConfig,
+        processing: Callable[[EngineConfig], OutputProcessing] | None = None,
+    ) -> None:
         self.validate(config)
         if why := self.contradiction(config):
             raise ValueError(why)
@@ -168,7 +173,6 @@ class Engine:
         table = RequestTable(config)
         delivery = load_delivery(config)
         self._tokens: TokenStore = delivery.token_store(config, table)
-        mode = OUTPUT_PROCESSING.load(config.output_processing)
         self._slots = Slots()
         self._slot_of: dict[int, int] = {}
         streams = REQUEST_STREAMS.load(config.request_streams)
@@ -183,6 +187,7 @@ class Engine:
         self._ended: dict[int, Ended] = {}
         self._num_surplus = 0
         with ExitStack() as undo:
+            mode = processing or OUTPUT_PROCESSING.load(config.output_processing)
             self._processing: OutputProcessing = mode(config)
             undo.callback(self._processing.shutdown)
             self._worker: Worker = WORKERS.load(config.worker)(config)

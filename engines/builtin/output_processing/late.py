@@ -132,6 +132,7 @@ class Beside(ABC):
 
     is_exact = False
     num_under_way = 1
+    most_pending = MOST_PENDING
 
     def __init__(self) -> None:
         self._pending = Pending()
@@ -142,10 +143,10 @@ class Beside(ABC):
         return len(self._pending)
 
     def process(self, step: StepTokens) -> Sequence[Processed]:
-        """Those that are ready. With `MOST_PENDING` others waits for the oldest."""
+        """Those that are ready. With `most_pending` others waits for the oldest."""
         self._pending.append(step)
         self.give(step)
-        return self.wait() if len(self._pending) > MOST_PENDING else self._ready()
+        return self.wait() if len(self._pending) > self.most_pending else self._ready()
 
     def wait(self) -> Sequence[Processed]:
         """Those that are ready, once the oldest is."""
