@@ -4,7 +4,8 @@ import sys
 
 BENCH = frozenset(
     {
-        "click", "httptools", "jinja2", "matplotlib", "msgspec", "numpy", "pandas", "perfetto",
+        "aiohttp", "click", "httptools", "jinja2", "matplotlib", "msgspec", "numpy", "pandas",
+        "perfetto",
         "prometheus_client", "psutil", "pyarrow", "rapidfuzz", "rich", "safetensors", "scipy",
         "tokenizers", "torch", "unearth", "uvloop", "zmq",
     }

@@ -33,11 +33,12 @@ ROOMS = (
 ENTRY = ("gcbench.__main__", "harness.__main__")
 """The one import by which a small package that everybody may load starts the command line."""
 
-HEAVY = {"torch", "triton", "vllm", "aiohttp"}
+HEAVY = {"torch", "triton", "vllm", "aiohttp", "uvloop", "prometheus_client"}
 MAY_LOAD_HEAVY = (
     "engines.builtin.device", "engines.builtin.model", "engines.builtin.worker",
     "engines.builtin.representations", "engines.builtin.transport.gloo",
     "engines.vllm.dialect", "engines.vllm.empty_model", "engines.vllm.executor",
+    "engines.server",
     "engines.vllm.platform", "engines.vllm.runner", "engines.vllm.worker",
 )  # fmt: skip
 

@@ -145,3 +145,7 @@ class Cutting:
 def cut_tokens(process):
     if process.role == "worker":
         process.wire = Cutting(process.wire)
+
+
+def collections(process) -> list[int]:
+    return [each["collections"] for each in gc.get_stats()]

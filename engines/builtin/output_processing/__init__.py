@@ -23,8 +23,11 @@ class OutputProcessing(Protocol):
     """Whether what it does depends on no other thread or process."""
     wire_bytes: int
     """Bytes that have crossed to and from a process of its own so far."""
-    num_pending: int
-    """How many steps it has been given and not given back."""
+
+    @property
+    def num_pending(self) -> int:
+        """How many steps it has been given and not given back."""
+        ...
 
     def __init__(self, config: EngineConfig) -> None:
         """Make the delivery's stages. Raises ValueError for a tokenizer that cannot be read."""

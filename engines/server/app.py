@@ -1,0 +1,178 @@
+"""The paths of the server and what is at each of them."""
+
+import asyncio
+import hmac
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from engines.protocol import EngineConfig, EngineDeadError
+from engines.server.admission import Admission
+from engines.server.answering import Answering
+from engines.server.dialects import Chats, Completions, Dialect
+from engines.server.engine_client import EngineClient
+from engines.server.errors import ApiError, Handler, errors_as_json
+from engines.server.generation import Generation
+from engines.server.metrics import CONTENT_TYPE, ProcessTotals, ServerMetrics
+from engines.server.prompts import Prompts
+from engines.server.request_bodies import Body, DetokenizeBody, TokenizeBody, decode
+from engines.server.settings import ServerSettings
+from engines.server.tokenizer import TextTokenizer, conversation
+
+_BODY_SECONDS = 30.0
+_OPEN_TO_ALL = frozenset({"/health", "/ping"})
+
+CollectorTotals = Callable[..., ProcessTotals]
+"""``totals(process)`` of one process of the engine; sent to the core, so found by its name."""
+
+
+class App:
+    """Handlers and what they share."""
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        config: EngineConfig,
+        client: EngineClient,
+        totals: CollectorTotals,
+    ) -> None:
+        self._settings = settings
+        self._config = config
+        self._client = client
+        self._totals = totals
+        self._tokenizer = TextTokenizer(config.tokenizer)
+        self._prompts = Prompts(config, self._tokenizer)
+        self._metrics = ServerMetrics(client, settings.model)
+        self.admission = Admission(client, config.max_num_seqs + settings.max_queued)
+        self._began = int(time.time())
+
+    def application(self) -> web.Application:
+        """For aiohttp to serve."""
+        application = web.Application(
+            middlewares=[errors_as_json, self._with_key], client_max_size=self._settings.max_body
+        )
+        application.add_routes(
+            [
+                web.post("/v1/completions", partial(self._generate, Completions())),
+                web.post("/v1/chat/completions", partial(self._generate, Chats())),
+                web.get("/v1/models", self._models),
+                web.get("/health", self._health),
+                web.get("/ping", self._health),
+                web.post("/ping", self._health),
+                web.get("/version", self._version),
+                web.post("/tokenize", self._tokenize),
+                web.post("/detokenize", self._detokenize),
+                web.get("/metrics", self._metrics_text),
+            ]
+        )
+        return application
+
+    @web.middleware
+    async def _with_key(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        key = self._settings.api_key
+        if key and request.path not in _OPEN_TO_ALL:
+            scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+            if scheme.lower() != "bearer" or not _are_equal(given, key):
+                raise ApiError(
+                    401, "no valid API key in the Authorization header", code="invalid_api_key"
+                )
+        return await handler(request)
+
+    async def _generate(self, dialect: Dialect, request: web.Request) -> web.StreamResponse:
+        body = await self._read(request, dialect.body)
+        self._check_model(body.model)
+        asked = await dialect.asked(self._prompts, body)
+        numbers = await self.admission.numbers(request, len(asked))
+        answering = Answering(dialect, body, self._settings.model, asked)
+        seconds = self._settings.request_timeout
+        with Generation(
+            self._client, self._metrics, asked, numbers, body.priority or 0
+        ) as generation:
+            if body.stream:
+                return await answering.stream(request, generation, seconds)
+            try:
+                async with asyncio.timeout(seconds):
+                    return await answering.whole(generation)
+            except TimeoutError:
+                raise ApiError(408, f"not finished after {seconds:g} s") from None
+
+    async def _read(self, request: web.Request, kind: type[Body]) -> Body:
+        """The body. Raises ApiError 400, 408 where it does not come, 413 where it is too large."""
+        if request.content_type != "application/json":
+            raise ApiError(400, "the Content-Type must be application/json")
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                data = await request.read()
+        except TimeoutError:
+            raise ApiError(408, f"the body had not come after {_BODY_SECONDS:g} s") from None
+        except web.HTTPRequestEntityTooLarge:
+            raise ApiError(
+                413, f"the body is larger than {self._settings.max_body} bytes"
+            ) from None
+        return decode(data, kind)
+
+    def _check_model(self, model: str | None) -> None:
+        if model is not None and model != self._settings.model:
+            raise ApiError(
+                404, f"the model {model!r} does not exist; it is {self._settings.model!r}",
+                param="model", code="model_not_found",
+            )  # fmt: skip
+
+    async def _models(self, request: web.Request) -> web.Response:
+        model = {
+            "id": self._settings.model, "object": "model", "created": self._began,
+            "owned_by": "gcbench", "root": self._config.model, "parent": None,
+            "max_model_len": self._config.max_model_len,
+        }  # fmt: skip
+        return _json({"object": "list", "data": [model]})
+
+    async def _health(self, request: web.Request) -> web.Response:
+        if self._client.failure:
+            raise ApiError(503, f"the engine has died: {self._client.failure}")
+        if self.admission.is_draining:
+            raise ApiError(503, "the server is stopping")
+        return web.Response()
+
+    async def _version(self, request: web.Request) -> web.Response:
+        try:
+            return _json({"version": version("gcbench")})
+        except PackageNotFoundError:  # run from a checkout
+            return _json({"version": "unknown"})
+
+    async def _tokenize(self, request: web.Request) -> web.Response:
+        body = await self._read(request, TokenizeBody)
+        self._check_model(body.model)
+        text = conversation(body.messages) if body.messages else body.prompt
+        if text is None:
+            raise ApiError(400, "give a prompt or messages", param="prompt")
+        ids = await self._tokenizer.encode(text)
+        longest = self._config.max_model_len
+        return _json({"count": len(ids), "max_model_len": longest, "tokens": ids})
+
+    async def _detokenize(self, request: web.Request) -> web.Response:
+        body = await self._read(request, DetokenizeBody)
+        self._check_model(body.model)
+        return _json({"prompt": self._tokenizer.decode(body.tokens)})
+
+    async def _metrics_text(self, request: web.Request) -> web.Response:
+        totals: dict[str, ProcessTotals] = {self._client.role: self._totals(self._client)}
+        try:
+            totals["engine"] = await self._client.call_core(self._totals)
+        except EngineDeadError as error:
+            raise ApiError(503, f"the engine has died: {error}") from None
+        return web.Response(body=self._metrics.text(totals), headers={"Content-Type": CONTENT_TYPE})
+
+
+def _are_equal(given: str, key: str) -> bool:
+    """In constant time."""
+    one, other = (each.encode(errors="surrogateescape") for each in (given, key))
+    return hmac.compare_digest(one, other)
+
+
+def _json(value: Mapping[str, Any]) -> web.Response:
+    return web.Response(body=msgspec.json.encode(value), content_type="application/json")

@@ -1,0 +1,121 @@
+"""Completions and chats: what one and the same generation looks like to the client."""
+
+from typing import Any, Protocol
+
+import msgspec
+
+from engines.server.generation import Delta
+from engines.server.prompts import Asked, Prompts
+from engines.server.request_bodies import ChatBody, CompletionBody, Generate
+from engines.server.responses import (
+    ChatChoice,
+    ChatChunkChoice,
+    ChatDelta,
+    ChatMessage,
+    CompletionChoice,
+    TokenIds,
+)
+
+
+class Whole(msgspec.Struct):
+    """All of a choice's output."""
+
+    text: str
+    token_ids: list[int]
+    reason: str
+
+
+class Dialect(Protocol):
+    """``id_prefix`` and the names of its objects are OpenAI's."""
+
+    id_prefix: str
+    object: str
+    chunk_object: str
+
+    @property
+    def body(self) -> type[Generate]:
+        """What it reads."""
+        ...
+
+    async def asked(self, prompts: Prompts, body: Any) -> list[Asked]:
+        """What a body asks for. Raises ApiError 400."""
+        ...
+
+    def first_chunks(self, delta: Delta, extra: TokenIds) -> list[Any]:
+        """The choices of the first chunks of a choice."""
+        ...
+
+    def chunk(self, delta: Delta, extra: TokenIds) -> Any:
+        """The choice of any other chunk."""
+        ...
+
+    def choice(self, index: int, whole: Whole, extra: TokenIds) -> Any:
+        """A choice of an answer that is not streamed."""
+        ...
+
+
+class Completions:
+    """``/v1/completions``."""
+
+    id_prefix = "cmpl-"
+    object = chunk_object = "text_completion"
+    body = CompletionBody
+
+    async def asked(self, prompts: Prompts, body: CompletionBody) -> list[Asked]:
+        """A choice for each prompt."""
+        return await prompts.of_completion(body)
+
+    def first_chunks(self, delta: Delta, extra: TokenIds) -> list[CompletionChoice]:
+        """As any other."""
+        return [self.chunk(delta, extra)]
+
+    def chunk(self, delta: Delta, extra: TokenIds) -> CompletionChoice:
+        """The new text."""
+        return self._choice(delta.choice, delta.text, delta.reason, extra)
+
+    def choice(self, index: int, whole: Whole, extra: TokenIds) -> CompletionChoice:
+        """The text."""
+        return self._choice(index, whole.text, whole.reason, extra)
+
+    @staticmethod
+    def _choice(index: int, text: str, reason: str, extra: TokenIds) -> CompletionChoice:
+        return CompletionChoice(
+            index=index, text=text, finish_reason=reason or None, logprobs=None, stop_reason=None,
+            token_ids=extra.token_ids, prompt_token_ids=extra.prompt_token_ids,
+        )  # fmt: skip
+
+
+class Chats:
+    """``/v1/chat/completions``."""
+
+    id_prefix = "chatcmpl-"
+    object = "chat.completion"
+    chunk_object = "chat.completion.chunk"
+    body = ChatBody
+
+    async def asked(self, prompts: Prompts, body: ChatBody) -> list[Asked]:
+        """One."""
+        return [await prompts.of_chat(body)]
+
+    def first_chunks(self, delta: Delta, extra: TokenIds) -> list[ChatChunkChoice]:
+        """Who speaks, then the new text."""
+        role = ChatChunkChoice(
+            index=delta.choice, delta=ChatDelta("assistant", ""), finish_reason=None, logprobs=None
+        )
+        return [role, self.chunk(delta, extra)]
+
+    def chunk(self, delta: Delta, extra: TokenIds) -> ChatChunkChoice:
+        """The new text."""
+        return ChatChunkChoice(
+            index=delta.choice, delta=ChatDelta(content=delta.text),
+            finish_reason=delta.reason or None, logprobs=None,
+            token_ids=extra.token_ids, prompt_token_ids=extra.prompt_token_ids,
+        )  # fmt: skip
+
+    def choice(self, index: int, whole: Whole, extra: TokenIds) -> ChatChoice:
+        """The text."""
+        return ChatChoice(
+            index=index, message=ChatMessage("assistant", whole.text),
+            finish_reason=whole.reason or None, logprobs=None, stop_reason=None,
+            token_ids=extra.token_ids, prompt_token_ids=extra.prompt_token_ids,
+        )  # fmt: skip

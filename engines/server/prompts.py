@@ -1,0 +1,96 @@
+"""What a body asks for, as the engine takes it: prompts as token ids, and sampling parameters."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from engines.builtin.delivery.choice import check_params
+from engines.builtin.device.choice import prompt_vocab_size
+from engines.protocol import EngineConfig, Int32Array, SamplingParams
+from engines.server.errors import ApiError
+from engines.server.request_bodies import ChatBody, CompletionBody, Generate
+from engines.server.tokenizer import TextTokenizer, conversation
+
+_COMPLETION_MAX_TOKENS = 16
+"""OpenAI's default, and vLLM's. A chat goes on until the context is full."""
+
+
+class Asked(NamedTuple):
+    """A prompt and what is asked of its output."""
+
+    prompt: Int32Array
+    params: SamplingParams
+
+
+class Prompts:
+    """Reads bodies for one engine; raises ApiError 400 where it could never serve them."""
+
+    def __init__(self, config: EngineConfig, tokenizer: TextTokenizer) -> None:
+        self._config = config
+        self._tokenizer = tokenizer
+        self._vocab_size = max(prompt_vocab_size(config), tokenizer.num_ids)
+
+    async def of_completion(self, body: CompletionBody) -> list[Asked]:
+        """One for each prompt."""
+        most = _COMPLETION_MAX_TOKENS if body.max_tokens is None else body.max_tokens
+        return [self._asked(body, ids, most) for ids in await self._completion_ids(body)]
+
+    async def of_chat(self, body: ChatBody) -> Asked:
+        """The conversation as one prompt."""
+        ids = await self._tokenizer.encode(conversation(body.messages))
+        most = body.max_completion_tokens
+        return self._asked(body, ids, body.max_tokens if most is None else most)
+
+    async def _completion_ids(self, body: CompletionBody) -> list[Sequence[int]]:
+        prompt = body.prompt
+        if isinstance(prompt, str):
+            return [await self._tokenizer.encode(prompt)]
+        if all(isinstance(each, int) for each in prompt):
+            return [prompt]  # type: ignore[list-item]
+        if all(isinstance(each, str) for each in prompt):
+            return [await self._tokenizer.encode(each) for each in prompt]  # type: ignore[arg-type]
+        if all(isinstance(each, list) for each in prompt):
+            return prompt  # type: ignore[return-value]
+        raise ApiError(400, "prompt: texts and token ids in one list", param="prompt")
+
+    def _asked(self, body: Generate, ids: Sequence[int], max_tokens: int | None) -> Asked:
+        for name, value in body.unsupported().items():
+            raise ApiError(400, f"{name} {value!r} is not supported", param=name)
+        if not ids:
+            raise ApiError(400, "a prompt of no tokens", param="prompt")
+        if (largest := max(ids)) >= self._vocab_size:
+            raise ApiError(
+                400, f"token id {largest} is out of vocabulary, which has {self._vocab_size} ids",
+                param="prompt",
+            )  # fmt: skip
+        longest = self._config.max_model_len
+        if max_tokens is None:
+            max_tokens = max(longest - len(ids), 1)
+        if max_tokens < 1:
+            raise ApiError(400, "max_tokens must be at least 1", param="max_tokens")
+        if len(ids) + max_tokens > longest:
+            raise ApiError(
+                400,
+                f"this model's maximum context length is {longest} tokens; you asked for "
+                f"{len(ids) + max_tokens}: {len(ids)} of the prompt and {max_tokens} of the output",
+                param="max_tokens",
+                code="context_length_exceeded",
+            )
+        return Asked(np.array(ids, np.int32), self._params(body, max_tokens))
+
+    def _params(self, body: Generate, max_tokens: int) -> SamplingParams:
+        stop = [body.stop] if isinstance(body.stop, str) else body.stop or []
+        params = SamplingParams(
+            max_tokens=max_tokens,
+            min_tokens=body.min_tokens or 0,
+            stop_token_ids=tuple(body.stop_token_ids or ()),
+            stop=tuple(stop),
+            include_stop_str_in_output=bool(body.include_stop_str_in_output),
+            ignore_eos=bool(body.ignore_eos),
+        )
+        try:
+            check_params(0, params, self._config)
+        except ValueError as error:
+            raise ApiError(400, str(error).removeprefix("request 0: ")) from None
+        return params

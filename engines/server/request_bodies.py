@@ -1,0 +1,126 @@
+"""What clients send: OpenAI's fields, vLLM's beside them; any other field is ignored."""
+
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from engines.server.errors import ApiError
+
+Natural = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+TokenIds = list[Natural]
+_StopString = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
+_StopStrings = Annotated[list[_StopString], msgspec.Meta(max_length=64)]
+_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+
+
+class StreamOptions(msgspec.Struct):
+    """``continuous_usage_stats``: usage with every chunk, as vLLM has it."""
+
+    include_usage: bool | None = False
+    continuous_usage_stats: bool | None = False
+
+
+class Generate(msgspec.Struct, kw_only=True):
+    """What completions and chats have in common."""
+
+    model: str | None = None
+    max_tokens: Natural | None = None
+    min_tokens: Natural | None = 0
+    ignore_eos: bool | None = False
+    stop: _StopString | _StopStrings | None = None
+    stop_token_ids: Annotated[TokenIds, msgspec.Meta(max_length=4096)] | None = None
+    include_stop_str_in_output: bool | None = False
+    temperature: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    top_p: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
+    seed: int | None = None
+    priority: _Int32 | None = 0
+    n: int | None = 1
+    stream: bool | None = False
+    stream_options: StreamOptions | None = None
+    return_token_ids: bool | None = False
+
+    def unsupported(self) -> dict[str, Any]:
+        """Fields that ask for what there is not, by name, where they do."""
+        return {"n": self.n} if self.n not in (None, 1) else {}
+
+
+class CompletionBody(Generate, kw_only=True):
+    """``/v1/completions``. ``prompt``: text, texts, token ids or lists of them."""
+
+    prompt: str | list[str | Natural | TokenIds]
+    logprobs: int | None = None
+    echo: bool | None = False
+    suffix: str | None = None
+    best_of: int | None = None
+
+    def unsupported(self) -> dict[str, Any]:
+        """These, too."""
+        asked = {"logprobs": self.logprobs, "echo": self.echo or None, "suffix": self.suffix}
+        if self.best_of != 1:
+            asked["best_of"] = self.best_of
+        return Generate.unsupported(self) | {
+            name: value for name, value in asked.items() if value is not None
+        }
+
+
+class ContentPart(msgspec.Struct):
+    """A part of a message; only text can be read."""
+
+    type: str
+    text: str | None = None
+
+
+class ChatMessage(msgspec.Struct):
+    """A turn of a conversation."""
+
+    role: str
+    content: str | list[ContentPart] | None = None
+
+
+class ChatBody(Generate, kw_only=True):
+    """``/v1/chat/completions``."""
+
+    messages: Annotated[list[ChatMessage], msgspec.Meta(min_length=1)]
+    max_completion_tokens: Natural | None = None
+    logprobs: bool | None = False
+    top_logprobs: int | None = None
+
+    def unsupported(self) -> dict[str, Any]:
+        """These, too."""
+        asked = {"logprobs": self.logprobs, "top_logprobs": self.top_logprobs}
+        return Generate.unsupported(self) | {name: each for name, each in asked.items() if each}
+
+
+class TokenizeBody(msgspec.Struct):
+    """``/tokenize``: a text, or a conversation."""
+
+    prompt: str | None = None
+    messages: list[ChatMessage] | None = None
+    model: str | None = None
+
+
+class DetokenizeBody(msgspec.Struct):
+    """``/detokenize``."""
+
+    tokens: TokenIds
+    model: str | None = None
+
+
+Body = TypeVar("Body")
+
+
+def decode(data: bytes, kind: type[Body]) -> Body:
+    """Read a body. Raises ApiError 400 that names the field."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError as error:
+        sentence, _, path = str(error).partition(" - at `$")
+        param = path.lstrip(".").rstrip("`") or _missing(sentence)
+        raise ApiError(400, str(error), param=param) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ApiError(400, f"the body is no JSON: {error}") from None
+
+
+def _missing(sentence: str) -> str | None:
+    """The field in "Object missing required field `prompt`"."""
+    return sentence.split("`")[1] if "required field" in sentence else None

@@ -1,0 +1,64 @@
+"""Text to token ids and back, and a conversation to text."""
+
+import asyncio
+from collections.abc import Sequence
+
+from tokenizers import Tokenizer
+
+from engines.server.errors import ApiError
+from engines.server.request_bodies import ChatMessage
+from engines.vocabulary import read_tokenizer_file, tokenizer_path
+
+_LONG = 20_000
+"""Characters. Of so many a thread takes care: they would hold up every stream for milliseconds."""
+
+
+class TextTokenizer:
+    """The tokenizer of one ``tokenizer.json``. Raises ValueError where it is none."""
+
+    def __init__(self, tokenizer: str) -> None:
+        read_tokenizer_file(tokenizer)
+        path = tokenizer_path(tokenizer)
+        try:
+            self._tokenizer: Tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises nothing narrower
+            raise ValueError(
+                f"--tokenizer {path}: the tokenizers library refuses it ({error}); give another "
+                "tokenizer.json"
+            ) from None
+        self.num_ids = max(self._tokenizer.get_vocab(with_added_tokens=True).values()) + 1
+
+    async def encode(self, text: str) -> list[int]:
+        """Its token ids, special ones at its ends where the tokenizer adds them."""
+        if len(text) < _LONG:
+            return self._encode(text)
+        return await asyncio.to_thread(self._encode, text)
+
+    def _encode(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text).ids
+        return ids
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """Their text; ids that are no tokens have none."""
+        known = [each for each in token_ids if each < self.num_ids]
+        text: str = self._tokenizer.decode(known, skip_special_tokens=True)
+        return text
+
+
+def conversation(messages: Sequence[ChatMessage]) -> str:
+    """The messages as one prompt: a line "ROLE: CONTENT" each, then "assistant:".
+
+    Raises ApiError 400 where a part is no text.
+    """
+    return "".join(f"{each.role}: {_text(each)}\n" for each in messages) + "assistant:"
+
+
+def _text(message: ChatMessage) -> str:
+    content = message.content
+    if content is None or isinstance(content, str):
+        return content or ""
+    for part in content:
+        if part.type != "text" or part.text is None:
+            raise ApiError(400, f"a part of type {part.type!r}: only text can be read",
+                           param="messages")  # fmt: skip
+    return "".join(part.text or "" for part in content)
