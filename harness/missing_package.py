@@ -5,9 +5,8 @@ import sys
 BENCH = frozenset(
     {
         "aiohttp", "click", "httptools", "jinja2", "matplotlib", "msgspec", "numpy", "pandas",
-        "perfetto",
-        "prometheus_client", "psutil", "pyarrow", "rapidfuzz", "rich", "safetensors", "scipy",
-        "tokenizers", "torch", "unearth", "uvloop", "zmq",
+        "perfetto", "prometheus_client", "psutil", "pyarrow", "rapidfuzz", "rich", "safetensors",
+        "scipy", "tokenizers", "torch", "unearth", "uvloop", "zmq",
     }
 )  # fmt: skip
 """The packages of the extra ``bench`` in pyproject.toml, as they are imported."""

@@ -36,6 +36,9 @@ _COMMANDS = {
     ),
     "list": _Command("harness.cli.list_:list_", "List what each axis can be."),
     "noise": _Command("harness.cli.noise:noise", "Measure this machine's noise floor."),
+    "serve": _Command(
+        "harness.cli.serve:serve", "Serve the built-in engine as vLLM serves a model, over HTTP."
+    ),
     "calibrate": _Command(
         "harness.cli.calibrate:calibrate", "Fit a profile to a device's measured step times."
     ),

@@ -1,0 +1,279 @@
+"""What the server does not take: each thing by its status, in OpenAI's form, and it lives on."""
+
+import asyncio
+import json
+
+import pytest
+from examples import examples
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+from served import JSON, NULL, Served, post_bytes, raw, serving
+
+KEY = "correct horse"
+WITH_KEY = JSON | {"Authorization": f"Bearer {KEY}"}
+
+
+@pytest.fixture(scope="module")
+def served():
+    with serving(*NULL, "--max-body", "100000", "--max-model-len", "200000") as running:
+        yield running
+
+
+def lives(served: Served) -> bool:
+    """It answers, and nothing of what was refused is left in it."""
+    answer = served.complete(max_tokens=3, ignore_eos=True)
+    return answer.status == 200 and answer.json()["usage"]["completion_tokens"] == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "param", "says"),
+    [
+        ({"max_tokens": "5"}, "max_tokens", "Expected `int | null`"),
+        ({"max_tokens": 0}, "max_tokens", "at least 1"),
+        ({"max_tokens": -1}, "max_tokens", ">= 0"),
+        ({"max_tokens": 10**30}, "max_tokens", ""),
+        ({"max_tokens": 200_000}, "max_tokens", "maximum context length is 200000"),
+        ({"min_tokens": 50}, None, "min_tokens 50 must be between 0 and max_tokens, 16"),
+        ({"prompt": []}, "prompt", "no tokens"),
+        ({"prompt": ""}, "prompt", "no tokens"),
+        ({"prompt": [[1], []]}, "prompt", "no tokens"),
+        ({"prompt": [1, "a"]}, "prompt", "texts and token ids"),
+        ({"prompt": [1, -1]}, "prompt[1]", ""),
+        ({"prompt": [50257]}, "prompt", "token id 50257 is out of vocabulary"),
+        ({"prompt": None}, "prompt", ""),
+        ({"prompt": {"a": 1}}, "prompt", ""),
+        ({"n": 2}, "n", "n 2 is not supported"),
+        ({"best_of": 3}, "best_of", "not supported"),
+        ({"logprobs": 1}, "logprobs", "not supported"),
+        ({"echo": True}, "echo", "not supported"),
+        ({"suffix": "x"}, "suffix", "not supported"),
+        ({"stop": [""]}, "stop[0]", ""),
+        ({"stop": "\ufffd"}, None, "U+FFFD"),
+        ({"stop": ["x"] * 65}, "stop", ""),
+        ({"temperature": -1}, "temperature", ""),
+        ({"top_p": 0}, "top_p", ""),
+        ({"top_p": 1.5}, "top_p", ""),
+        ({"stream": "yes"}, "stream", ""),
+        ({"stream_options": []}, "stream_options", ""),
+    ],
+)  # fmt: skip
+def test_a_field_that_cannot_be_is_named(served, changes, param, says):
+    answer = served.complete(**changes)
+    assert answer.status == 400, answer
+    error = answer.error
+    assert (error["type"], error["param"]) == ("invalid_request_error", param)
+    assert says in error["message"]
+    assert lives(served)
+
+
+@pytest.mark.parametrize(
+    ("messages", "param"),
+    [([], "messages"), ("hello", "messages"), ([{"content": "x"}], "messages[0]"),
+     ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}],
+      "messages")],
+)  # fmt: skip
+def test_a_chat_without_text_is_refused(served, messages, param):
+    answer = served.ask("POST", "/v1/chat/completions", {"messages": messages})
+    assert (answer.status, answer.error["param"]) == (400, param)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"1", b"nul", b"\xff\xfe", b'{"prompt": "\\ud800"}', b"[" * 50_000,
+             b'{"prompt": ' + b"[" * 40_000, b'{"prompt": "a"} x', b'{"prompt": NaN}'],
+)  # fmt: skip
+def test_what_is_no_body_is_refused(served, body):
+    answer = served.ask("POST", "/v1/completions", body)
+    assert (answer.status, answer.error["code"]) == (400, None)
+    assert lives(served)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/", 404), ("GET", "/v1", 404), ("POST", "/v1/embeddings", 404),
+        ("GET", "/../../etc/passwd", 404), ("GET", "/v1/../../etc/passwd", 404),
+        ("GET", "/%2e%2e/%2e%2e/etc/passwd", 404), ("GET", "/v1/models/%00", 404),
+        ("GET", "//etc/passwd", 404), ("GET", "/v1/completions", 405),
+        ("DELETE", "/v1/models", 405), ("OPTIONS", "/health", 405),
+    ],
+)  # fmt: skip
+def test_a_path_or_method_that_is_not_there(served, method, path, status):
+    answer = served.ask(method, path)
+    assert answer.status == status
+    assert answer.error["message"]
+    if status == 405:
+        assert answer.headers["Allow"]
+
+
+def test_another_model_is_not_there(served):
+    answer = served.complete(model="gpt-5")
+    assert (answer.status, answer.error["code"]) == (404, "model_not_found")
+    assert served.complete(model="opt-125m").status == 200
+
+
+def test_unknown_fields_are_ignored_as_in_vllm(served):
+    known = served.complete(user="me", tools=[], presence_penalty=1.5, top_k=3, foo={"a": [1]})
+    assert known.status == 200
+
+
+def test_a_body_must_say_that_it_is_json(served):
+    answer = served.ask("POST", "/v1/completions", b'{"prompt": "x"}', {})
+    assert "application/json" in answer.error["message"]
+
+
+def test_a_large_body_is_refused(served):
+    answer = served.complete(prompt="x" * 100_000)
+    assert (answer.status, answer.error["message"]) == (413, "the body is larger than 100000 bytes")
+    assert lives(served)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /health HTTP/1.1\r\nHost: x\r\nX-A: " + b"a" * 4_000_000 + b"\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"X-A: a\r\n" * 99_999 + b"\r\n",
+        b"GET /" + b"a" * 4_000_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 100,
+        b"\r\n" * 1000, b"BREW /health HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ],
+    ids=["long header", "many headers", "long path", "TLS", "empty lines", "no method",
+         "negative length", "bad chunk"],
+)  # fmt: skip
+def test_what_is_no_http_is_cut_off(served, head):
+    async def send() -> bytes:
+        reader, writer = await asyncio.open_connection(*served.address)
+        try:
+            writer.write(head)
+            writer.write_eof()
+            return await reader.read()
+        except ConnectionError:
+            return b""
+        finally:
+            writer.close()
+
+    answer = asyncio.run(send())
+    assert not answer or answer.split()[1].startswith(b"4"), answer[:100]
+    assert lives(served)
+
+
+@pytest.mark.parametrize("value", ["-1", "1.5", "x", "", str(2**53), "9" * 5000, "١"])
+def test_a_number_that_is_none_is_refused(served, value):
+    headers = JSON | {"X-Request-Index": value.encode().decode("latin-1")}
+    answer = served.ask("POST", "/v1/completions", {"prompt": [1]}, headers)
+    assert "X-Request-Index" in answer.error["message"]
+
+
+def test_a_number_that_runs_already_is_refused(served):
+    async def ask() -> None:
+        body = {"prompt": [1], "max_tokens": 199_999, "ignore_eos": True, "stream": True}
+        numbered = post_bytes("/v1/completions", body).replace(
+            b"\r\n", b"\r\nX-Request-Index: 7\r\n", 1
+        )
+        reader, writer = await raw(served, numbered)
+        await reader.readuntil(b"data: ")
+        headers = JSON | {"X-Request-Index": "6"}
+        answer = await asyncio.to_thread(
+            served.ask, "POST", "/v1/completions", {"prompt": ["a", "b"]}, headers
+        )
+        assert answer.status == 400
+        assert "7: a request of this number is running" in answer.error["message"]
+        writer.close()
+
+    asyncio.run(ask())
+
+
+@pytest.fixture(scope="module")
+def guarded():
+    with serving(*NULL, "--host", "0.0.0.0", GCBENCH_API_KEY=KEY) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["", "Bearer", "Bearer ", f"Bearer {KEY[:-1]}", f"Bearer {KEY}x", "Bearer é", f"Basic {KEY}",
+     "Bearer " + "a" * 5000],
+)  # fmt: skip
+def test_without_the_key_there_is_nothing(guarded, given):
+    headers = JSON | {"Authorization": given}
+    for method, path in (("POST", "/v1/completions"), ("GET", "/v1/models"), ("GET", "/metrics"),
+                         ("POST", "/tokenize"), ("GET", "/nowhere")):  # fmt: skip
+        answer = guarded.ask(method, path, {"prompt": [1]}, headers)
+        assert (answer.status, answer.error["code"]) == (401, "invalid_api_key")
+    assert guarded.ask("GET", "/health").status == 200
+
+
+def test_with_the_key_there_is_all(guarded):
+    answer = guarded.ask("POST", "/v1/completions", {"prompt": [1]}, WITH_KEY)
+    assert answer.status == 200
+    assert KEY.encode() not in answer.body
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner,
+                                                                max_size=4),
+    max_leaves=8,
+)  # fmt: skip
+fields = st.sampled_from(
+    ["prompt", "messages", "max_tokens", "min_tokens", "stop", "stop_token_ids", "stream", "n",
+     "stream_options", "temperature", "top_p", "seed", "priority", "ignore_eos", "model",
+     "include_stop_str_in_output", "return_token_ids", "logprobs", "max_completion_tokens",
+     "best_of", "tokens"]
+)  # fmt: skip
+meant = st.fixed_dictionaries(
+    {},
+    optional={
+        "prompt": st.text(max_size=30) | st.lists(st.integers(0, 60_000), max_size=5),
+        "messages": st.lists(st.fixed_dictionaries({"role": st.text(), "content": st.text()})),
+        "max_tokens": st.integers(-1, 30), "min_tokens": st.integers(-1, 30),
+        "stop": st.lists(st.text(max_size=3), max_size=3), "stream": st.booleans(),
+        "priority": st.integers(-(2**40), 2**40), "ignore_eos": st.booleans(),
+        "stop_token_ids": st.lists(st.integers(0, 2**33), max_size=3),
+    },
+)  # fmt: skip
+bodies = st.builds(lambda good, odd: good | odd, meant, st.dictionaries(fields, json_values,
+                                                                         max_size=3))  # fmt: skip
+paths = st.sampled_from(["/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize"])
+ALLOWED = {200, 400, 404}
+
+
+def fuzz(served: Served, path: str, body: object) -> None:
+    data = json.dumps(body).encode()  # NaN and lone surrogates included
+    answer = served.ask("POST", path, data)
+    assert answer.status in ALLOWED, (answer, data)
+    if answer.status != 200:
+        assert answer.error["message"]
+    elif isinstance(body, dict) and body.get("stream") is True and "completions" in path:
+        assert answer.body.endswith(b"data: [DONE]\n\n")
+        assert b'"error"' not in answer.body
+
+
+@examples(200, unchecked=[HealthCheck.function_scoped_fixture])
+@given(path=paths, body=bodies)
+def test_no_body_is_too_odd(served, path, body):
+    fuzz(served, path, body)
+
+
+@examples(200, unchecked=[HealthCheck.function_scoped_fixture])
+@given(path=paths, data=st.binary(max_size=200))
+def test_no_bytes_are_too_odd(served, path, data):
+    answer = served.ask("POST", path, data)
+    assert (answer.status, bool(answer.error["message"])) == (400, True)
+
+
+@pytest.mark.slow
+@examples(10_000, unchecked=list(HealthCheck))
+@given(path=paths, body=bodies)
+def test_ten_thousand_bodies_leave_nothing(served, path, body):
+    fuzz(served, path, body)
+
+
+@pytest.mark.slow
+def test_nothing_was_said_of_all_that_and_it_ends_well():
+    """Beside the module's server: of one that ends before the others' tests do."""
+    with serving(*NULL) as running:
+        fuzz(running, "/v1/completions", {"prompt": [1], "stream": True})
+        assert running.metric("vllm:num_requests_running") == 0
+        assert running.end()[::2] == (0, "")
