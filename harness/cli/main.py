@@ -39,6 +39,7 @@ _COMMANDS = {
     "serve": _Command(
         "harness.cli.serve:serve", "Serve the built-in engine as vLLM serves a model, over HTTP."
     ),
+    "http": _Command("harness.cli.http:http", "Measure what HTTP adds to the built-in engine."),
     "calibrate": _Command(
         "harness.cli.calibrate:calibrate", "Fit a profile to a device's measured step times."
     ),

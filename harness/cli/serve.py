@@ -7,7 +7,7 @@ import click
 
 from harness.axes import AXES, Cell
 from harness.cli.options import SECONDS_OR_0, Number, axis_options
-from harness.cli.served_engine import served_engine
+from harness.cli.served_engine import SERVER_DECIDES, served_engine
 from harness.cli.session import checked
 from harness.files import indented, write_output
 
@@ -25,13 +25,6 @@ Examples:
   {API_KEY_VARIABLE}=secret gcbench serve --host 0.0.0.0
       for other machines
 """
-
-_NO_AXES = (
-    "workload", "engine", "release", "python", "engine_core", "logprobs", "request_streams",
-    "output_processing",
-)  # fmt: skip
-"""Those that a server decides itself, or that say what is measured."""
-
 
 @click.command(epilog=EXAMPLES)
 @click.option(
@@ -66,7 +59,7 @@ _NO_AXES = (
     metavar="FILE",
     help="Written when requests can come: JSON with url, model and processes.",
 )
-@axis_options(without=_NO_AXES, model=["opt-125m"], detokenizer=["decode_stream"])
+@axis_options(without=SERVER_DECIDES, model=["opt-125m"], detokenizer=["decode_stream"])
 @click.option(
     "--tokens-per-step",
     default="1",
@@ -126,7 +119,7 @@ def serve(**flags: Any) -> None:
     ready_file = checked(flags.pop("ready_file"), "--ready-file")
     seed, tokens_per_step = flags.pop("seed"), flags.pop("tokens_per_step")
     name = flags.pop("served_model_name")
-    axes: dict[str, Any] = {axis: flags.pop(axis) for axis in AXES if axis not in _NO_AXES}
+    axes: dict[str, Any] = {axis: flags.pop(axis) for axis in AXES if axis not in SERVER_DECIDES}
     cell, config = served_engine(axes, tokens_per_step, seed)
     settings = ServerSettings(model=name or config.model, **flags)
     settings.check()

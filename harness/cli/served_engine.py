@@ -13,6 +13,12 @@ from workloads.acceptance import parse_acceptance
 from workloads.lengths import parse_lengths
 from workloads.workload import Workload
 
+SERVER_DECIDES = (
+    "workload", "engine", "release", "python", "engine_core", "logprobs", "request_streams",
+    "output_processing",
+)  # fmt: skip
+"""Axes that a server decides itself, or that say what is measured."""
+
 
 def served_engine(
     axes: dict[str, Any], tokens_per_step: str, seed: int
