@@ -17,6 +17,7 @@ import numpy as np
 
 from engines import tied_process
 from engines.protocol import EngineDeadError
+from gcbench.code_root import code_root
 from harness.load import process as client_process
 from harness.load.deal import dealt
 from harness.load.observed import Arrays, Part
@@ -29,7 +30,6 @@ _LEAD_NS = 50_000_000
 _LOOK_SECONDS = 0.25
 _PREPARATION_SECONDS = 300.0
 _STOP_SECONDS = 60.0
-_KEPT_VARIABLES = frozenset({"PYTHONPATH", "PYTHONHOME"})
 
 
 class Home(NamedTuple):
@@ -137,6 +137,18 @@ def fleet(schedule: Schedule, asked: Asked, folder: Path) -> Iterator[Fleet]:
         yield made
 
 
+def _environment() -> dict[str, str]:
+    """One thread for the numeric libraries, our packages found, no key and no other switch."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if (not name.startswith("PYTHON") and name != "OPENAI_API_KEY") or name == "PYTHONHOME"
+    }
+    path = [str(code_root()), *filter(None, [os.environ.get("PYTHONPATH")])]
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    return kept | threads | {"PYTHONPATH": os.pathsep.join(path)}
+
+
 class _Member:
     """A client process and its pipes."""
 
@@ -146,12 +158,6 @@ class _Member:
         self._result = Path(task.result_path)
         self._errors = folder / f"client-{task.process}.err"
         self._heard = bytearray()
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith("PYTHON") or name in _KEPT_VARIABLES
-        }
-        threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         with self._errors.open("wb") as errors:
             self._process = tied_process.start(
                 [sys.executable, "-P", "-m", client_process.__name__],
@@ -160,7 +166,7 @@ class _Member:
                 stderr=errors,
                 pass_fds=(task.progress,),
                 bufsize=0,
-                env=environment | threads,
+                env=_environment(),
                 start_new_session=True,
             )
         self.say(msgspec.json.encode(task) + b"\n")

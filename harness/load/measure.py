@@ -161,9 +161,14 @@ def _notes(observed: Observed) -> list[str]:
     )
     notes = []
     if schedule.ignore_eos and early.any():
+        why = (
+            "--standard-fields leaves out ignore_eos"
+            if observed.asked.standard_fields
+            else "the server does not heed ignore_eos"
+        )
         notes.append(
-            f"{int(early.sum()):,} answers ended before the length that the workload asks for: the "
-            "server does not heed ignore_eos, so another engine did other work."
+            f"{int(early.sum()):,} of {len(early):,} answers ended before the length that the "
+            f"workload asks for: {why}. Do not compare this run with one that did all the work."
         )
     stolen = max((client.stolen_share for client in observed.clients), default=0.0)
     if stolen > 0.01:

@@ -102,6 +102,11 @@ def _clients(result: LoadResult) -> PlainTable:
 
 def _collections(result: LoadResult) -> PlainTable:
     rows: list[Row] = [
-        (name, fmt.number(value)) for name, value in sorted(result.server_collections.items())
+        (name, fmt.number(value))
+        for name, value in sorted(result.server_collections.items())
+        if value
     ]
-    return PlainTable("The server's collector during the run", ("series", "rise"), [rows])
+    return PlainTable(
+        "The server's collector during the run", ("series", "rise"), [rows],
+        "" if rows else "no collection",
+    )  # fmt: skip

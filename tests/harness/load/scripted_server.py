@@ -11,9 +11,12 @@ import ssl
 import subprocess
 import sys
 from itertools import count
+from pathlib import Path
 from time import perf_counter_ns
 from typing import Any, Self
 from urllib.request import urlopen
+
+sys.path.insert(0, str(Path(__file__).parents[3]))  # as a process it starts without pytest's path
 
 from engines import tied_process
 

@@ -11,6 +11,7 @@ BOUND_NS = 1_000_000
 """By which the median gap may be off. Single ones are at the mercy of whatever else runs here."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gaps", [[0.25], [0.4, 0.1]])
 def test_gaps_are_the_servers_own(tmp_path, gaps):
     with ScriptedServer(gaps=gaps) as server:

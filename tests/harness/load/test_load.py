@@ -205,7 +205,10 @@ def started(program: "subprocess.Popen[str]", count: int) -> list[psutil.Process
     return found
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)],
+)
 def test_an_interrupted_run_leaves_what_it_has_and_no_process(tmp_path, number):
     with ScriptedServer(gaps=[0.01], faults=["none", "endless"]) as server:
         program = subprocess.Popen(
@@ -307,3 +310,11 @@ def test_a_damaged_log_is_named_and_never_an_internal_error(tmp_path, capsys):
     assert main(["load", "--replay", str(tmp_path / "damaged.npz")]) == 2
     for line in capsys.readouterr().err.splitlines():
         assert "damaged.npz is no log of gcbench load" in line
+
+
+def test_client_processes_find_our_packages_by_themselves(tmp_path, monkeypatch):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.chdir(tmp_path)
+    with ScriptedServer() as server:
+        ran = load(server.url, tmp_path, num_requests=2, output_lens=2)
+    assert ran.result.outcomes == {"completed": 2}
