@@ -1,5 +1,6 @@
 """git reads, and nothing that a repository names is run; each trap is shown to be live."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -198,3 +199,18 @@ def test_nothing_is_left_behind(repository, tmp_path, monkeypatch):
     scratch.rmdir()
     with pytest.raises(GitError, match=r"cannot be run here: no temporary folder .* No such file"):
         git(repository.root, "status")
+
+
+def test_a_program_that_the_users_own_settings_name_is_not_run(tmp_path, monkeypatch):
+    """Plain git runs it."""
+    repository, ran, home = Repository(tmp_path / "repo"), tmp_path / "ran", tmp_path / "home"
+    repository.commit(a="1")
+    repository.write(a="2")
+    home.mkdir()
+    (home / ".gitconfig").write_text(f'[core]\n\tfsmonitor = "touch {ran}; false"\n')
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL")
+    assert changed_files(repository.root) == ["a.py"]
+    assert not ran.exists()
+    subprocess.run(["git", "-C", str(repository.root), "status"], check=True, capture_output=True)
+    assert ran.exists()
