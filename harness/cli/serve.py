@@ -26,6 +26,7 @@ Examples:
       for other machines
 """
 
+
 @click.command(epilog=EXAMPLES)
 @click.option(
     "--host",
