@@ -33,7 +33,7 @@ ROOMS = (
 ENTRY = ("gcbench.__main__", "harness.__main__")
 """The one import by which a small package that everybody may load starts the command line."""
 
-HEAVY = {"torch", "triton", "vllm", "aiohttp", "uvloop", "prometheus_client"}
+HEAVY = {"torch", "triton", "vllm", "aiohttp"}
 MAY_LOAD_HEAVY = (
     "engines.builtin.device", "engines.builtin.model", "engines.builtin.worker",
     "engines.builtin.representations", "engines.builtin.transport.gloo",

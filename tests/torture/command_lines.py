@@ -27,9 +27,10 @@ LIMIT_SECONDS = 20.0
 AS_PROCESS = 10
 """Of so many lines one is a process of its own, the others forks."""
 _SERVE_SECONDS = 1.0
-_SLOW = ("doctor", "serve")
+_SLOW = ("doctor", "serve", "http")
 """Commands that take seconds whatever they are asked, and so are drawn less often."""
-MEASURING = ("run", "compare", "noise", "gate", "reproduce", "nightly", "releases", "calibrate")
+MEASURING = ("run", "compare", "noise", "gate", "http", "reproduce", "nightly", "releases",
+             "calibrate")  # fmt: skip
 """Commands that always run in a fork, where an executor answers at once."""
 
 WORDS = (
@@ -121,7 +122,9 @@ def draw(random: Random, paths: Sequence[str]) -> Line:
               and flag.name not in given]  # fmt: skip
     if random.random() < 0.05:
         words.insert(random.randrange(len(words) + 1), random.choice([*WORDS, *paths]))
-    lasting = any(each.name in COUNTS for each in chosen) or names[-1] in ("serve", "calibrate")
+    lasting = any(each.name in COUNTS for each in chosen) or names[-1] in (
+        "serve", "calibrate", "http"
+    )  # fmt: skip
     return Line([*names, *words], lasting)
 
 
