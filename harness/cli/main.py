@@ -31,6 +31,9 @@ _COMMANDS = {
     "sites": _Command(
         "harness.cli.sites:sites", "Name the lines whose objects make the collector run."
     ),
+    "advise": _Command(
+        "harness.cli.advise:advise", "Find the best collector settings for a workload."
+    ),
     "reproduce": _Command(
         "harness.cli.reproduce:reproduce", "Measure claims or stored results again."
     ),

@@ -1,0 +1,151 @@
+"""``gcbench advise``: the collector settings and shape that are best for one's own workload."""
+
+from typing import Any
+
+import click
+
+from harness.axes import Cell, Value
+from harness.cli.exit_codes import ExitCode
+from harness.cli.options import (
+    PERCENT_OR_0,
+    axis_options,
+    run_options,
+    wait_quiet_option,
+    workload_options,
+)
+from harness.cli.session import Session, command_line
+from harness.experiment.advice import Advice, best, bound, snippet
+from harness.experiment.grid import groups, varying
+from harness.experiment.plan import counting_modes
+from harness.experiment.result import ExperimentResult, cell_id
+from harness.experiment.store import write_json
+from harness.report.advice import advice_sentences
+from harness.report.header import header
+from harness.report.summary import verdict_tables
+from harness.report.terminal import make_console, print_lines, print_pairs, print_table
+from harness.trial.spec import Mode
+
+EXAMPLES = """
+\b
+Examples:
+  gcbench advise
+      collector settings for the built-in engine on a decode workload
+  gcbench advise --engine vllm-hostpath --release 0.33.0 --device null
+      the same for vLLM's host path, with no GPU
+  gcbench advise --workload churn --representation list_of_lists,flat_arrays
+      of two shapes, too, on requests that come and go
+"""
+
+POLICIES: list[Value] = [
+    "as_is", "freeze", "threshold:10000/10/10", "freeze+threshold:10000/20/20",
+    "freeze+threshold:50000/20/20", "disabled",
+]  # fmt: skip
+"""What is tried: the baseline first, then what engines in the field do, then a bound."""
+
+_COUNTING: tuple[Mode, ...] = ("counts", "leaks")
+
+
+@click.command(epilog=EXAMPLES)
+@axis_options(gc=POLICIES, heap_objects=[700_000])
+@workload_options
+@click.option(
+    "--rounds",
+    type=click.IntRange(3, 10_000),
+    default=7,
+    show_default=True,
+    help="Of the measurement that decides.",
+)
+@click.option(
+    "--first-rounds",
+    type=click.IntRange(1, 10_000),
+    default=3,
+    show_default=True,
+    help="Of the one that looks for the best candidate.",
+)
+@click.option(
+    "--tolerance",
+    type=PERCENT_OR_0,
+    default=2.0,
+    show_default=True,
+    metavar="PCT",
+    help="An interval within it reads `same`.",
+)
+@wait_quiet_option
+@run_options
+@click.pass_context
+def advise(ctx: click.Context, /, *, rounds: int, first_rounds: int, **flags: Any) -> None:
+    """Find the best collector settings for a workload, and check them in a second measurement.
+
+    The first cell is the baseline. The best of the others is measured again beside it, with other
+    seeds, since the best of several is partly luck. One that never collects is not recommended.
+    """
+    tolerance = flags.pop("tolerance") / 100
+    first = Session(dict(flags))
+    cells = first.grid.cells
+    if len(cells) < 2:
+        raise ValueError("there is nothing to choose from; give an axis several values")
+    if len(set(groups(cells))) > 1:
+        raise ValueError("advice is for one workload, device and interpreter; give one of each")
+    tried = _measured(first, cells, first_rounds, tolerance, ())
+    verified, chosen = None, best(tried)
+    if chosen and tried.is_complete:
+        again = Session(flags | {"seed": flags["seed"] + 1, "json_path": None})
+        by_id = {cell_id(cell, varying(cells)): cell for cell in cells}
+        both = [cells[0], by_id[chosen]]
+        verified = _measured(again, both, rounds, tolerance, _COUNTING)
+    recommends = _recommended(verified)
+    policy = next((str(each.axes["gc"]) for each in tried.cells if each.id == chosen), "")
+    advice = Advice(
+        name=tried.name,
+        command=command_line(),
+        tried=tried,
+        verified=verified,
+        recommends=recommends,
+        bound=bound(tried),
+        snippet=snippet(policy, cells[0].batch_size) if recommends else "",
+        is_complete=tried.is_complete and (verified is None or verified.is_complete),
+    )
+    write_json(first.runner.output / tried.name / "advice.json", advice)
+    first.write_json(advice)
+    if first.shows_tables:
+        show(advice)
+    ctx.exit(_exit_code(advice))
+
+
+def _measured(
+    session: Session, cells: list[Cell], rounds: int, tolerance: float, modes: tuple[Mode, ...]
+) -> ExperimentResult:
+    counting = counting_modes(cells, modes)
+    plan = session.plan(cells, rounds=rounds, tolerance=tolerance, counting=counting)
+    return session.summarise(session.run(plan))
+
+
+def _recommended(verified: ExperimentResult | None) -> str:
+    """The candidate, where a fresh measurement calls it better."""
+    verdicts = verified.comparisons if verified is not None and verified.is_complete else []
+    return next((each.candidate for each in verdicts if each.verdict == "better"), "")
+
+
+def _exit_code(advice: Advice) -> ExitCode:
+    if not advice.is_complete:
+        return ExitCode.INTERRUPTED
+    if not advice.tried.comparisons or (advice.verified and not advice.verified.comparisons):
+        return ExitCode.NOT_MEASURED
+    return ExitCode.MEASURED
+
+
+def show(advice: Advice) -> None:
+    """Print it: the answer first."""
+    console = make_console()
+    verified = advice.verified
+    if advice.tried.comparisons and (verified is None or verified.comparisons):
+        print_lines("", advice_sentences(advice), console, style="bold")
+    if advice.snippet:
+        console.print(f"\n{advice.snippet}", markup=False, highlight=False)
+    looks = {"First look": advice.tried, "Measured afresh": verified}
+    for look, result in looks.items():
+        for table in verdict_tables(result) if result is not None else []:
+            print_table(table._replace(title=f"{look}: {table.title}"), console)
+        print_lines(f"{look}: notes", result.notes if result is not None else [], console)
+    console.print()
+    print_pairs(header(verified or advice.tried), console)

@@ -1,0 +1,81 @@
+"""What `gcbench advise` shows: the advice, what it is worth and what it costs."""
+
+from collections.abc import Iterator
+
+from harness import format as fmt
+from harness.experiment.advice import Advice
+from harness.experiment.result import CellResult, Comparison, ExperimentResult
+from harness.metrics import METRICS
+from harness.report.summary import median
+
+
+def advice_sentences(advice: Advice) -> list[str]:
+    """The answer first: what to set, or that nothing helps."""
+    return [*_answer(advice), *_bound(advice), *_prices(advice)]
+
+
+def _answer(advice: Advice) -> Iterator[str]:
+    tried, verified = advice.tried, advice.verified
+    baseline = tried.comparisons[0].baseline if tried.comparisons else ""
+    if verified is None:
+        yield f"Keep {baseline}: nothing that was tried looked better."
+        return
+    (again,) = verified.comparisons
+    if advice.recommends:
+        yield (
+            f"Use {again.candidate}: {_changed(again)} against {baseline}, measured afresh over "
+            f"{again.rounds} rounds."
+        )
+    else:
+        yield (
+            f"Keep {baseline}: {again.candidate} looked best, but measured afresh it is "
+            f"{again.verdict} ({_changed(again)})."
+        )
+
+
+def _changed(comparison: Comparison) -> str:
+    low, high = (fmt.percent(each - 1, signed=True) for each in comparison.ci95)
+    change = fmt.percent(comparison.ratio - 1, signed=True)
+    return f"{METRICS[comparison.metric].name} {change} (95 %: {low} to {high})"
+
+
+def _bound(advice: Advice) -> Iterator[str]:
+    if advice.bound is None:
+        return
+    metric = advice.tried.comparisons[0].metric
+    yield (
+        f"With the collector off altogether {metric} changed by "
+        f"{fmt.percent(advice.bound - 1, signed=True)}: no setting of it can bring more."
+    )
+
+
+def _prices(advice: Advice) -> Iterator[str]:
+    """What the recommended cell takes more of than the baseline."""
+    if not advice.recommends or advice.verified is None:
+        return
+    before, after = _sides(advice.verified)
+    paid = [
+        f"{words} {fmt.with_unit(now, unit)} ({fmt.with_unit(then, unit)} before)"
+        for metric, words in (("gc_pause_max", "longest pause"), ("peak_rss", "memory at the peak"))
+        if (then := median(before, metric)) is not None
+        and (now := median(after, metric)) is not None
+        and (unit := METRICS[metric].unit)
+    ]
+    if paid:
+        yield f"Its price: {', '.join(paid)}."
+    garbage = median(after, "cyclic_garbage_per_step")
+    if garbage is None:
+        yield "Cyclic garbage was not counted; gcbench advise --device null counts it."
+    elif garbage:
+        yield (
+            f"A step leaves {fmt.count(garbage)} objects that only a collection frees, so the "
+            "rarer it runs, the more memory they hold."
+        )
+    else:
+        yield "No step leaves garbage that only a collection frees."
+
+
+def _sides(result: ExperimentResult) -> tuple[CellResult, CellResult]:
+    (comparison,) = result.comparisons
+    cells = {cell.id: cell for cell in result.cells}
+    return cells[comparison.baseline], cells[comparison.candidate]
