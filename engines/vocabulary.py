@@ -2,11 +2,14 @@
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 
 from engines.regular_file import read_regular
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 SHIPPED = Path(__file__).parent / "builtin" / "text" / "tokenizer.json"
 """A byte-level BPE; `benchmarks/train_tokenizer.py` made it."""
@@ -95,6 +98,21 @@ def tokenizer_path(tokenizer: str) -> Path:
 def read_tokenizer_file(tokenizer: str) -> TokenizerFile:
     """The file itself. Raises ValueError where it is none."""
     return _read(tokenizer_path(tokenizer), TokenizerFile)
+
+
+def load_tokenizer(tokenizer: str) -> "Tokenizer":
+    """The tokenizers library's own. Raises ValueError where the file is none."""
+    from tokenizers import Tokenizer
+
+    read_tokenizer_file(tokenizer)
+    path = tokenizer_path(tokenizer)
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises nothing narrower
+        raise ValueError(
+            f"--tokenizer {path}: the tokenizers library refuses it ({error}); give another "
+            "tokenizer.json"
+        ) from None
 
 
 @lru_cache

@@ -4,6 +4,9 @@ import ipaddress
 import socket
 from dataclasses import dataclass
 
+API_KEY_VARIABLE = "GCBENCH_API_KEY"
+"""Where the key is said best: other users can read a command line."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
@@ -25,7 +28,7 @@ class ServerSettings:
         if not is_loopback(self.host) and not self.api_key:
             raise ValueError(
                 f"--host {self.host}: others can reach this address, so an API key is needed; set "
-                "GCBENCH_API_KEY, or use --host 127.0.0.1"
+                f"{API_KEY_VARIABLE}, or use --host 127.0.0.1"
             )
 
 

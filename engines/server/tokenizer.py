@@ -3,11 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 
-from tokenizers import Tokenizer
-
 from engines.server.errors import ApiError
 from engines.server.request_bodies import ChatMessage
-from engines.vocabulary import read_tokenizer_file, tokenizer_path
+from engines.vocabulary import load_tokenizer
 
 _LONG = 20_000
 """Characters. Of so many a thread takes care: they would hold up every stream for milliseconds."""
@@ -17,15 +15,7 @@ class TextTokenizer:
     """The tokenizer of one ``tokenizer.json``. Raises ValueError where it is none."""
 
     def __init__(self, tokenizer: str) -> None:
-        read_tokenizer_file(tokenizer)
-        path = tokenizer_path(tokenizer)
-        try:
-            self._tokenizer: Tokenizer = Tokenizer.from_file(str(path))
-        except Exception as error:  # the library raises nothing narrower
-            raise ValueError(
-                f"--tokenizer {path}: the tokenizers library refuses it ({error}); give another "
-                "tokenizer.json"
-            ) from None
+        self._tokenizer = load_tokenizer(tokenizer)
         self.num_ids = max(self._tokenizer.get_vocab(with_added_tokens=True).values()) + 1
 
     async def encode(self, text: str) -> list[int]:

@@ -5,13 +5,12 @@ from typing import Any
 
 import click
 
+from engines.server.settings import API_KEY_VARIABLE
 from harness.axes import AXES, Cell
 from harness.cli.options import SECONDS_OR_0, Number, axis_options
 from harness.cli.served_engine import SERVER_DECIDES, served_engine
 from harness.cli.session import checked
 from harness.files import indented, write_output
-
-API_KEY_VARIABLE = "GCBENCH_API_KEY"
 
 EXAMPLES = f"""
 \b

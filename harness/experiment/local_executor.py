@@ -22,6 +22,7 @@ from engines.registry import ENGINES
 from harness.axes import Cell
 from harness.experiment.grid import is_alone
 from harness.experiment.tail import Tail
+from harness.machine.clean_environment import clean_environment
 from harness.machine.describe import cores_usable
 from harness.machine.interrupts import held_interrupts
 from harness.machine.scratch import scratch_folder
@@ -37,8 +38,6 @@ _MOST_SAID = 256 << 20
 _LONGEST_LINE = 500
 _LOOK_SECONDS = 0.25
 """How often it is looked at how much it has said."""
-
-_KEPT_VARIABLES = frozenset({"PYTHONPATH", "PYTHONHOME"})
 
 
 class LocalExecutor(NamedTuple):
@@ -292,12 +291,6 @@ def _last_exception(err: str, last_line: str) -> str:
 
 
 def _environment(trial: Trial, temporary: Path) -> dict[str, str]:
-    """One thread for the numeric libraries, a known hash seed, no switch of the user's shell."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("PYTHON") or name in _KEPT_VARIABLES
-    }
+    """A clean one, with a known hash seed and a folder of its own."""
     hash_seed = trial.seed % 2**32 if trial.mode == "timing" else 0
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    return kept | threads | {"PYTHONHASHSEED": str(hash_seed), "TMPDIR": str(temporary)}
+    return clean_environment() | {"PYTHONHASHSEED": str(hash_seed), "TMPDIR": str(temporary)}

@@ -23,6 +23,7 @@ from harness.load.deal import dealt
 from harness.load.observed import Arrays, Part
 from harness.load.progress import Progress, Snapshot
 from harness.load.task import READY, Answer, Asked, ClientHealth, Task
+from harness.machine.clean_environment import clean_environment
 from workloads.schedule import Schedule
 
 _LEAD_NS = 50_000_000
@@ -138,15 +139,11 @@ def fleet(schedule: Schedule, asked: Asked, folder: Path) -> Iterator[Fleet]:
 
 
 def _environment() -> dict[str, str]:
-    """One thread for the numeric libraries, our packages found, no key and no other switch."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if (not name.startswith("PYTHON") and name != "OPENAI_API_KEY") or name == "PYTHONHOME"
-    }
-    path = [str(code_root()), *filter(None, [os.environ.get("PYTHONPATH")])]
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    return kept | threads | {"PYTHONPATH": os.pathsep.join(path)}
+    """A clean one, in which our packages are found, and no key."""
+    environment = clean_environment()
+    environment.pop("OPENAI_API_KEY", None)
+    path = [str(code_root()), *filter(None, [environment.get("PYTHONPATH")])]
+    return environment | {"PYTHONPATH": os.pathsep.join(path)}
 
 
 class _Member:

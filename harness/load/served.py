@@ -1,6 +1,5 @@
 """A `gcbench serve` of one cell, for as long as a block lasts."""
 
-import os
 import subprocess
 import sys
 import time
@@ -14,7 +13,9 @@ import psutil
 
 from engines import tied_process
 from engines.protocol import EngineDeadError
+from engines.server.settings import API_KEY_VARIABLE
 from harness.axes import AXES, Cell
+from harness.machine.clean_environment import clean_environment
 
 _READY_SECONDS = 120.0
 _LOOK_SECONDS = 0.05
@@ -57,7 +58,7 @@ def served(flags: Sequence[str], folder: Path) -> Iterator[Served]:
     with errors.open("wb") as said:
         process = tied_process.start(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said,
-            start_new_session=True, env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            start_new_session=True, env=_environment(),
         )  # fmt: skip
     try:
         yield _when_ready(process, ready, errors)
@@ -68,6 +69,13 @@ def served(flags: Sequence[str], folder: Path) -> Iterator[Served]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _environment() -> dict[str, str]:
+    """A clean one, and no key: its clients have none."""
+    environment = clean_environment()
+    environment.pop(API_KEY_VARIABLE, None)
+    return environment
 
 
 def _when_ready(process: "subprocess.Popen[bytes]", ready: Path, errors: Path) -> Served:

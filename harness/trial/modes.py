@@ -55,7 +55,7 @@ class Opcodes(Watching):
             # A random one of each so many: KV-cache blocks fill in a rhythm of their own.
             rng = np.random.default_rng(extent.seed)
             self._places = rng.integers(self._every, size=_PLACES).tolist()
-            self._num_passed = 0
+            self._num_passed = self._num_opcodes = 0
             self.step = self._sampled_step
 
     def _full_step(self) -> StepOutput:
@@ -71,9 +71,10 @@ class Opcodes(Watching):
         self._num_passed += 1
         if place != self._places[turn % _PLACES]:
             return self._engine.step()
-        before = self._counter.num_opcodes
         output = self._traced_step()
-        self._samples.append((output.num_rows, self._counter.num_opcodes - before))
+        counted = self._counter.num_opcodes
+        self._samples.append((output.num_rows, counted - self._num_opcodes))
+        self._num_opcodes = counted
         return output
 
     def _traced_step(self) -> StepOutput:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from engines.builtin.text.decoder_rules import find_rules
-from engines.vocabulary import read_tokenizer_file, tokenizer_path
+from engines.vocabulary import load_tokenizer, read_tokenizer_file
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -19,17 +19,7 @@ class DecodeStreams:
     check = staticmethod(read_tokenizer_file)
 
     def __init__(self, tokenizer: str, vocab_size: int) -> None:
-        from tokenizers import Tokenizer
-
-        read_tokenizer_file(tokenizer)
-        path = tokenizer_path(tokenizer)
-        try:
-            self._tokenizer: Tokenizer = Tokenizer.from_file(str(path))
-        except Exception as error:  # the library raises nothing narrower
-            raise ValueError(
-                f"--tokenizer {path}: the tokenizers library refuses it ({error}); give another "
-                "tokenizer.json"
-            ) from None
+        self._tokenizer = load_tokenizer(tokenizer)
         self.num_ids = max(self._tokenizer.get_vocab(with_added_tokens=True).values()) + 1
         rules = find_rules(tokenizer)
         self._can_be_exact = rules is not None
