@@ -8,7 +8,7 @@ PYTHON ?= $(or $(wildcard $(BIN)/python),python3)
 # Set TORCH= (empty) to use the torch that $(PYTHON) already has.
 TORCH  ?= torch==2.13.0
 # Files of tests go to this many processes. ARGS="--hypothesis-profile full" tries each property on
-# as many examples as CI does; tests/examples.py has the shares.
+# ten times as many examples, and CI on three times as many; tests/examples.py has the shares.
 JOBS   ?= logical
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --maxprocesses 8 --dist loadfile \
           --no-loadscope-reorder

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from hypothesis import HealthCheck, settings
 
 FULL = 100  # what hypothesis itself tries
-PROFILES = {"search": 1000, "full": FULL, "quick": 10}
+PROFILES = {"search": 1000, "full": FULL, "ci": 30, "quick": 10}
 
 
 def register() -> None:
@@ -29,7 +29,11 @@ def every() -> int:
     return max(1, FULL // settings().max_examples)
 
 
+def attempts(full: int) -> int:
+    """Of what the full profile tries ``full`` times."""
+    return max(2, full * settings().max_examples // FULL)
+
+
 def examples(full: int, unchecked: Iterable[HealthCheck] = ()) -> settings:
     """For a property that the full profile tries ``full`` times, and quick in proportion."""
-    tried = max(2, full * settings().max_examples // FULL)
-    return settings(max_examples=tried, suppress_health_check=unchecked)
+    return settings(max_examples=attempts(full), suppress_health_check=unchecked)

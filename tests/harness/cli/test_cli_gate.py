@@ -25,6 +25,7 @@ from harness.trial.spec import Trial, TrialFailure
 
 ROOT = Path(__file__).parents[3]
 TINY = ["--num-requests", "64", "--batch-size", "64", "--output-lens", "60"]
+LISTS = ["--representation", "list_of_lists", "--delivery", "per_request"]
 ENGINE = "engines/builtin/engine.py"
 PROCESS = "    def _process(self, step: ScheduledStep, output: ModelRunnerOutput) -> StepOutput:\n"
 
@@ -365,7 +366,7 @@ def test_one_more_object_for_each_request_is_found_by_counting(gate, engines, tm
     change(engines, kept, "        self._notes: list[set[int]] = []\n" + kept)
     engines.commit("Keep a note of each `request`")
     path = tmp_path / "gate.json"
-    status, out, _ = gate(engines, "HEAD~1", "HEAD", "--exact-only", "--json", str(path))
+    status, out, _ = gate(engines, "HEAD~1", "HEAD", "--exact-only", *LISTS, "--json", str(path))
     assert status == 1
     result = msgspec.json.decode(path.read_bytes(), type=GateResult)
     assert result.verdict == "worse"
@@ -394,10 +395,10 @@ def test_work_in_add_request_is_found_though_no_step_costs_more(gate, engines):
 @pytest.mark.slow
 def test_ctrl_c_leaves_no_process_and_a_kill_leaves_results_that_are_read(engines, tmp_path):
     for number, how in enumerate((signal.SIGINT, signal.SIGKILL)):
-        with gate_process(engines, tmp_path, "main", "--rounds", "50") as gating:
+        with gate_process(engines, tmp_path, "main", *LISTS, "--rounds", "50") as gating:
             trials = tmp_path / "runs"
             for _ in gating.stderr:
-                if len(list(trials.glob("*/trials/*.json"))) >= 12 * (number + 1):
+                if len(list(trials.glob("*/trials/*.json"))) >= 4 * (number + 1):
                     break
             children = psutil.Process(gating.pid).children(recursive=True)
             os.kill(gating.pid, how)

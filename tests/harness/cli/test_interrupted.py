@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from examples import attempts
 
 from dashboards.site import build
 from harness.experiment.result import SCHEMA
@@ -22,7 +23,6 @@ TINY = ["--device", "null", "--num-requests", "4", "--output-lens", "4", "--batc
         "--heap-objects", "0", "--representation", "list_of_lists"]  # fmt: skip
 COMPARE = ["compare", *TINY, "--gc", "default,disabled", "--delivery", "per_request"]
 FEW = [*COMPARE, "--rounds", "1", "--no-counting"]
-MOMENTS = 20
 RESUMED_EACH = 4
 """Of the moments, so many-th: a resume runs all that is left."""
 
@@ -99,10 +99,10 @@ def test_an_interrupted_comparison_looks_so_and_goes_on(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_comparison_interrupted_at_twenty_moments_never_looks_finished(tmp_path):
+def test_a_comparison_interrupted_at_many_moments_never_looks_finished(tmp_path):
     whole = run(-1, tmp_path / "whole", *FEW)
     assert whole.status == 0
-    moments = np.linspace(0, whole.operations - 1, MOMENTS).astype(int).tolist()
+    moments = np.linspace(0, whole.operations - 1, attempts(20)).astype(int).tolist()
     begun = 0
     for place, number in enumerate(moments):
         runs = tmp_path / f"runs-{number}"
@@ -110,7 +110,7 @@ def test_a_comparison_interrupted_at_twenty_moments_never_looks_finished(tmp_pat
         begun += bool(experiment)
         if place % RESUMED_EACH == 0:
             is_resumed(experiment, runs, *FEW)
-    assert begun >= MOMENTS - 3, "only the first and the last operations miss no trial"
+    assert begun >= len(moments) - 3, "only the first and the last operations miss no trial"
 
 
 _INTERRUPTED_IMPORT = """
