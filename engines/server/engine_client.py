@@ -198,10 +198,8 @@ class EngineClient:
             self._handler.remove(message)
         elif isinstance(message, messages.NotAdded):
             self._refuse(message)
-        elif isinstance(message, messages.Answer):
-            self._calls.popleft().set_result(pickle.loads(message.data))
-        elif isinstance(message, messages.Refused):
-            self._calls.popleft().set_exception(ValueError(message.sentence))
+        elif isinstance(message, messages.Answer | messages.Refused):
+            self._answer(message)
         elif isinstance(message, messages.Failed):
             raise EngineDeadError(f"the engine core failed: {message.line}")
 
@@ -217,6 +215,15 @@ class EngineClient:
         self._running.difference_update(indices)
         self._waiting.difference_update(indices)
         self._some_gone.set()
+
+    def _answer(self, message: messages.Answer | messages.Refused) -> None:
+        call = self._calls.popleft()
+        if call.done():  # who asked has left: a handler whose client hung up is cancelled
+            return
+        if isinstance(message, messages.Refused):
+            call.set_exception(ValueError(message.sentence))
+        else:
+            call.set_result(pickle.loads(message.data))
 
     def _refuse(self, message: messages.NotAdded) -> None:
         """The checks of bodies let nothing through that comes to this; a reader must not wait."""

@@ -144,6 +144,8 @@ def _round(session: Session, cell: Cell) -> Round | str:
             asked = Asked(url=server.url, model=server.model, vocab_size=config.vocab_size)
             before = server.cpu_seconds()
             observed = observe(schedule, asked, parse_target(server.url), folder)
+            if why := server.ended():
+                return why
             after = server.cpu_seconds()
     if observed.is_interrupted:
         raise KeyboardInterrupt

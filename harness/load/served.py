@@ -23,11 +23,18 @@ _END_SECONDS = 10.0
 
 
 class Served(NamedTuple):
-    """Where it is, what clients ask for, and its processes by role."""
+    """Where it is, what clients ask for, its processes by role, and where it says what is wrong."""
 
     url: str
     model: str
     processes: dict[str, psutil.Process]
+    errors: Path
+
+    def ended(self) -> str:
+        """Why it has ended by itself, in a sentence, or ""."""
+        if all(process.is_running() for process in self.processes.values()):
+            return ""
+        return f"gcbench serve has ended: {_last_words(self.errors) or 'it said nothing'}"
 
     def cpu_seconds(self) -> dict[str, float]:
         """What each process has used so far, by role."""
@@ -82,8 +89,7 @@ def _when_ready(process: "subprocess.Popen[bytes]", ready: Path, errors: Path) -
     deadline = time.monotonic() + _READY_SECONDS
     while not ready.exists():
         if process.poll() is not None:
-            said = errors.read_text(errors="replace").strip().splitlines()
-            why = said[-1].removeprefix("gcbench: ") if said else f"status {process.returncode}"
+            why = _last_words(errors) or f"status {process.returncode}"
             raise EngineDeadError(f"gcbench serve did not become ready: {why}")
         if time.monotonic() > deadline:
             raise EngineDeadError(f"gcbench serve did not become ready within {_READY_SECONDS:g} s")
@@ -92,4 +98,9 @@ def _when_ready(process: "subprocess.Popen[bytes]", ready: Path, errors: Path) -
     front_end = psutil.Process(process.pid)
     processes = {"front end": front_end}
     (processes["engine core"],) = front_end.children()
-    return Served(said_ready["url"], said_ready["model"], processes)
+    return Served(said_ready["url"], said_ready["model"], processes, errors)
+
+
+def _last_words(errors: Path) -> str:
+    said = errors.read_text(errors="replace").strip().splitlines()
+    return said[-1].removeprefix("gcbench: ") if said else ""

@@ -39,6 +39,21 @@ async def begin(served: Served, body: dict[str, Any]) -> tuple[asyncio.StreamRea
     return reader, writer
 
 
+def test_a_client_that_leaves_before_the_core_has_answered_harms_nobody(served):
+    """Of the collector's counts the core is asked between two steps."""
+
+    async def leave() -> None:
+        _, writer = await begin(served, ENDLESS)
+        for _ in range(100):
+            _, asking = await raw(served, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            asking.transport.abort()
+        writer.close()
+        await until_idle(served)
+
+    asyncio.run(leave())
+    assert served.ask("GET", "/metrics").status == 200
+
+
 @pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("is_streaming", [True, False])
 def test_clients_that_vanish_leave_no_request(served, count, is_streaming):
