@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from engines.openai.outcome import Outcome
 from engines.openai.responses import Responses
 from engines.protocol import FinishReason, Int64Array
+from harness import format as fmt
 from harness.axes import Cell
 from harness.load.observed import Observed
 from harness.load.result import LoadResult
 from harness.load.server_metrics import collections_of_server
-from harness.load.validity import Evidence, findings
+from harness.load.validity import Evidence, findings, lag_limit
 from harness.metrics import METRICS
 from harness.statistics.percentile import percentile_or_none
 from harness.trial.answers import arrays_sha256, texts_sha256
@@ -25,6 +26,7 @@ from harness.trial.request_metrics import gap_metrics, request_metrics
 from harness.trial.spec import TrialResult
 
 _MOST_MESSAGES = 3
+_TAIL = 99
 
 
 class Wanted(NamedTuple):
@@ -112,7 +114,7 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
         prompt_tokens=int(responses.prompt_tokens[done].sum()),
         server_collections=collections_of_server(observed.scrapes),
         scrapes=observed.scrapes,
-        notes=_notes(observed),
+        notes=[*_notes(observed), *_late_tail(observed, values, wanted)],
         is_complete=not observed.is_interrupted,
     )
 
@@ -152,6 +154,17 @@ def _hashes(responses: Responses) -> dict[str, Any]:
         "finish_sha256": arrays_sha256([responses.finish_reason]),
         "lengths_sha256": arrays_sha256([responses.num_tokens]),
     }  # fmt: skip
+
+
+def _late_tail(observed: Observed, values: Values, wanted: Wanted) -> list[str]:
+    """What is late in a valid run's tail, which a run for that percentile would be judged by."""
+    worst = max((client.lag_p99 for client in observed.clients), default=0.0)
+    if wanted.percentile >= _TAIL or worst <= lag_limit(values["itl_median"] or 0.0):
+        return []
+    return [
+        f"The client's own loop lagged {fmt.seconds(worst)} at p99, which is in the p99 of gaps "
+        f"and latencies: do not quote those. With --percentile {_TAIL} such a run is invalid."
+    ]
 
 
 def _notes(observed: Observed) -> list[str]:

@@ -116,19 +116,29 @@ def _waited(seen: Evidence) -> str:
     )  # fmt: skip
 
 
-def _judged_lag(client: ClientHealth) -> float | None:
-    """The furthest percentile that there are ticks enough to tell."""
-    for q, lag in ((99, client.lag_p99), (95, client.lag_p95), (90, client.lag_p90)):
-        if client.num_ticks >= fewest_samples(q):
+def _judged_lag(client: ClientHealth, percentile: float) -> float | None:
+    """At the percentile that is asked for, but the 90th at least, where there are enough ticks.
+
+    One late stamp in a hundred changes no mean and no median.
+    """
+    lags = (
+        (99.9, client.lag_p999), (99, client.lag_p99), (95, client.lag_p95), (90, client.lag_p90),
+    )  # fmt: skip
+    for q, lag in lags:
+        if q <= max(90, percentile) and client.num_ticks >= fewest_samples(q):
             return lag
     return None
 
 
+def lag_limit(median_gap: float) -> float:
+    """What the loop of a client process may lag, in seconds, where tokens come so often."""
+    return min(MAX_LAG_SECONDS, max(LEAST_LAG_SECONDS, MAX_LAG_GAPS * median_gap))
+
+
 def _lag(seen: Evidence) -> str:
-    wanted = max(LEAST_LAG_SECONDS, MAX_LAG_GAPS * seen.median_gap)
-    limit = min(MAX_LAG_SECONDS, wanted)
+    limit = lag_limit(seen.median_gap)
     return _over(
-        seen, _judged_lag, limit,
+        seen, lambda client: _judged_lag(client, seen.percentile), limit,
         lambda found: f"stamped late: its loop's lag was {fmt.seconds(found)}, at most "
         f"{fmt.seconds(limit)} where tokens come every {fmt.seconds(seen.median_gap)}; use more "
         "--client-processes or a quieter machine",
@@ -201,8 +211,8 @@ RULES = (
     Rule("arrivals", "as `arrival_fidelity` allows", "docs/method.md", _arrivals),
     Rule("CPU", f"{MAX_CPU_SHARE:g} of a core", _HEALTH, _cpu),
     Rule("core", f"waited for {MAX_WAITED_SHARE:g} of the time", _HEALTH, _waited),
-    Rule("loop lag", f"p99 {MAX_LAG_GAPS:g} of the median gap between tokens (but "
-         f"{LEAST_LAG_SECONDS:g} s), {MAX_LAG_SECONDS:g} s", _HEALTH, _lag),
+    Rule("loop lag", f"at --percentile, but p90 at least: {MAX_LAG_GAPS:g} of the median gap "
+         f"between tokens (but {LEAST_LAG_SECONDS:g} s), {MAX_LAG_SECONDS:g} s", _HEALTH, _lag),
     Rule("collector", f"pause of {MAX_PAUSE_SECONDS:g} s", _HEALTH, _pause),
     Rule("token count", "none other than said", _LOADGEN, _count),
     Rule("requests", "enough for --percentile", _LOADGEN, _few),

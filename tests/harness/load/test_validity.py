@@ -89,7 +89,7 @@ HONEST = {
     "CPU": observed(clients=[health(cpu_share=0.99 * MAX_CPU_SHARE)]),
     "core": observed(clients=[health(waited_share=0.99 * MAX_WAITED_SHARE)]),
     "nobody tells": observed(clients=[health(waited_share=None)]),
-    "loop lag": observed(clients=[health(lag_p99=0.99 * LAG)]),
+    "loop lag": observed(clients=[health(lag_p90=0.99 * LAG, lag_p95=1.0, lag_p99=1.0)]),
     "few ticks": observed(clients=[health(num_ticks=129, lag_p95=1.0, lag_p99=1.0)]),
     "a moment": observed(clients=[health(seconds=0.4, cpu_share=1.0, lag_p99=1.0)]),
     "collector": observed(clients=[paused(0.99 * MAX_PAUSE_SECONDS)]),
@@ -103,7 +103,7 @@ DISHONEST = {
     "arrivals": observed(late_seconds=np.arange(100) % 2 * 0.9 * JUST_IN_TIME),
     "CPU": observed(clients=[health(0), health(1, cpu_share=1.01 * MAX_CPU_SHARE)]),
     "core": observed(clients=[health(0), health(1, waited_share=1.01 * MAX_WAITED_SHARE)]),
-    "loop lag": observed(clients=[health(0), health(1, lag_p99=1.01 * LAG)]),
+    "loop lag": observed(clients=[health(0), health(1, lag_p90=1.01 * LAG)]),
     "collector": observed(clients=[health(0), paused(1.01 * MAX_PAUSE_SECONDS)]),
     "token count": observed(outcomes=[Outcome.COUNT_MISMATCH]),
 }
@@ -136,11 +136,29 @@ def test_every_rule_is_tried_here():
     assert {rule.name for rule in RULES} == {*DISHONEST, "requests", "duration"}
 
 
-@pytest.mark.parametrize(("ticks", "figure"), [(64, "lag_p90"), (129, "lag_p90"), (130, "lag_p95"),
-                                               (661, "lag_p95"), (662, "lag_p99")])  # fmt: skip
-def test_the_lag_is_judged_by_a_percentile_that_can_be_told(ticks, figure):
+@pytest.mark.parametrize(
+    ("asked", "ticks", "figure"),
+    [
+        (50, 10_000, "lag_p90"), (94, 10_000, "lag_p90"), (95, 10_000, "lag_p95"),
+        (99, 64, "lag_p90"), (99, 129, "lag_p90"), (99, 130, "lag_p95"), (99, 661, "lag_p95"),
+        (99, 662, "lag_p99"), (99.9, 6635, "lag_p99"), (99.9, 6636, "lag_p999"),
+    ],
+)  # fmt: skip
+def test_the_lag_is_judged_at_the_percentile_that_is_asked_for_and_can_be_told(
+    asked, ticks, figure
+):
     late = health(**({"lag_p99": 0.0, "num_ticks": ticks} | {figure: 1.01 * LAG}))
-    assert broken(observed(clients=[late])) == ["loop lag"]
+    seen = observed(6636, clients=[late])
+    assert broken(seen, Wanted(percentile=asked)) == ["loop lag"]
+
+
+def test_a_late_tail_is_said_where_it_is_not_judged():
+    late = observed(6636, clients=[health(lag_p99=1.01 * LAG)])
+    (note,) = measure(late, "small", 0, Wanted()).notes
+    assert note.startswith("The client's own loop lagged ")
+    assert "With --percentile 99 such a run is invalid." in note
+    assert measure(late, "small", 0, Wanted(percentile=99)).notes == []
+    assert measure(observed(clients=[health(lag_p99=0.99 * LAG)]), "small", 0, Wanted()).notes == []
 
 
 def test_the_worst_process_is_named():
