@@ -1,6 +1,7 @@
 """Counts bytecodes by `sys.monitoring`, for Python 3.12 and later."""
 
 import sys
+from array import array
 from collections.abc import Callable
 from gc import get_count
 from threading import get_ident
@@ -22,10 +23,12 @@ class OpcodeCounter:
     It reads the collector's young count before each bytecode that follows one that may change it,
     so it sees what a bytecode leaves allocated, and not what lives and dies inside one C call. It
     makes no tracked object itself but what it keeps. The function that has the ``with`` block is
-    left out: only what it calls is counted.
+    left out: only what it calls is counted. ``log``, an array of type "i", gets each change of the
+    count in its turn.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, log: "array[int] | None" = None) -> None:
+        self._log = log
         self.tree = CallTree(CallNode)
         self.peak = 0
         """Most objects alive over those before a call; wrong where the young count reached 0."""
@@ -123,6 +126,8 @@ class OpcodeCounter:
         """So many objects are alive after the last bytecode."""
         delta = alive - self._alive
         if delta:
+            if self._log is not None:
+                self._log.append(delta)
             node, offset = self._node, self._offset
             node.net[offset] += delta
             if delta > 0:

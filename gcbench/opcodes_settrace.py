@@ -1,6 +1,7 @@
 """Counts bytecodes by `sys.settrace`, which gives all of them up to Python 3.11 and not later."""
 
 import sys
+from array import array
 from gc import get_count
 from opcode import opmap
 from types import FrameType
@@ -46,10 +47,12 @@ class OpcodeCounter:
 
     It reads the collector's young count after each bytecode that may change it, so it sees what a
     bytecode leaves allocated, and not what lives and dies inside one C call. The frame objects
-    that tracing itself makes are left out, and so is what leaves the block.
+    that tracing itself makes are left out, and so is what leaves the block. ``log``, an array of
+    type "i", gets each change of the count in its turn.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, log: "array[int] | None" = None) -> None:
+        self._log = log
         self.tree = CallTree(lambda: _TracedNode(self))
         self.peak = 0
         """Most objects alive over those at the start; wrong where the young count reached 0."""
@@ -127,6 +130,8 @@ class OpcodeCounter:
         """So many objects are alive after the last bytecode."""
         delta = alive - self.alive
         if delta:
+            if self._log is not None:
+                self._log.append(delta)
             node, offset = self._node, self.offset
             node.net[offset] += delta
             if delta > 0:

@@ -195,7 +195,7 @@ class Counter:
         runner = self._session.runner
         cell = msgspec.structs.replace(self._session.cell, release=laid_out.release)
         name = "-".join([self._name, candidate.label, *([mode] * (mode != self._metric.mode))])
-        plan = counting_plan(name, [cell], mode, runner.schedule_hashes, runner.seed)
+        plan = counting_plan(name, [cell], [mode], runner.schedule_hashes, runner.seed)
         ran = self._session.run(plan)
         if ran.is_interrupted:
             raise KeyboardInterrupt

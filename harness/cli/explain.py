@@ -150,7 +150,7 @@ def explain(
     cells = list(dict.fromkeys(version.cell for version in versions))
     runner = session.runner
     hashes = runner.schedule_hashes
-    ran = session.run(counting_plan(name, cells, BY_FUNCTION, hashes, runner.seed, every))
+    ran = session.run(counting_plan(name, cells, [BY_FUNCTION], hashes, runner.seed, every))
     trials = Trials(ran.plan, ran.outcomes)
     sides = [read_side(trials, each.cell, each.label, each.root) for each in versions]
     stderr = Console(stderr=True, highlight=False, soft_wrap=True)

@@ -45,7 +45,9 @@ def explain_growth(
     """Count each cell's release by function and say what came in where."""
     runner = session.runner
     name = runner.new_name("growth")
-    ran = session.run(counting_plan(name, cells, BY_FUNCTION, runner.schedule_hashes, runner.seed))
+    ran = session.run(
+        counting_plan(name, cells, [BY_FUNCTION], runner.schedule_hashes, runner.seed)
+    )
     trials = Trials(ran.plan, ran.outcomes)
     found = [
         read_side(trials, cell, label, str(layer(cell.release)))

@@ -31,6 +31,9 @@ _COMMANDS = {
     "sites": _Command(
         "harness.cli.sites:sites", "Name the lines whose objects make the collector run."
     ),
+    "cadence": _Command(
+        "harness.cli.cadence:cadence", "Predict how often the collector runs, and check it."
+    ),
     "advise": _Command(
         "harness.cli.advise:advise", "Find the best collector settings for a workload."
     ),

@@ -50,7 +50,7 @@ def sites(ctx: click.Context, /, *, rows: int, **flags: Any) -> None:
     cell, runner = session.cell, session.runner
     engine: EngineClass = ENGINES.load(cell.engine)
     name = runner.new_name("sites")
-    ran = session.run(counting_plan(name, [cell], BY_SITE, runner.schedule_hashes, runner.seed))
+    ran = session.run(counting_plan(name, [cell], [BY_SITE], runner.schedule_hashes, runner.seed))
     trials = Trials(ran.plan, ran.outcomes)
     stderr = Console(stderr=True, highlight=False, soft_wrap=True)
     if ran.is_interrupted:

@@ -138,12 +138,12 @@ def counting_modes(cells: Iterable[Cell], modes: Sequence[Mode]) -> list[Mode]:
 def counting_plan(
     name: str,
     cells: list[Cell],
-    mode: Mode,
+    modes: Sequence[Mode],
     schedules: dict[str, str],
     seed: int,
     trace_every: int = 0,
 ) -> Plan:
-    """One trial a cell in a mode that counts, and none that is timed."""
+    """One trial a cell in each of the modes, which count, and none that is timed."""
     return Plan(
         name=name,
         cells=cells,
@@ -153,7 +153,7 @@ def counting_plan(
         rounds=0,
         seed=seed,
         tolerance=0.0,
-        extra_modes=[mode],
+        extra_modes=list(modes),
         trace_every=trace_every,
     )
 

@@ -2,6 +2,7 @@
 
 import gc
 import platform
+import sys
 import sysconfig
 from typing import NamedTuple
 
@@ -76,5 +77,9 @@ def is_free_threaded() -> bool:
 
 
 def _collector() -> str:
-    kind = "free-threaded" if is_free_threaded() else "generational"
+    kind = "generational"
+    if is_free_threaded():
+        kind = "free-threaded"
+    elif (3, 14) <= sys.version_info < (3, 14, 5):
+        kind = "incremental"
     return f"{kind}, thresholds {'/'.join(map(str, gc.get_threshold()))}"

@@ -7,10 +7,11 @@ import numpy as np
 
 from engines.protocol import Int64Array, StepOutput, WatchedEngine
 from gcbench.function_costs import counted_calls
-from gcbench.opcodes import OpcodeCounter, tracers
+from gcbench.opcodes import OpcodeCounter
 from harness.trial.leaks import Leaks
 from harness.trial.memory import Memory
 from harness.trial.step_costs import StepCosts
+from harness.trial.tracing import refuse_other_tracers
 from harness.trial.tracked_objects import TrackedObjects
 from harness.trial.watch import Extent, Watch, Watching
 
@@ -37,11 +38,7 @@ class Opcodes(Watching):
     """
 
     def __init__(self, engine: WatchedEngine, extent: Extent) -> None:
-        if others := tracers():
-            raise ValueError(
-                f"{others[0]!r} traces the engine's process, so its bytecodes cannot be counted; "
-                "run without it (coverage or a debugger?)."
-            )
+        refuse_other_tracers()
         self._engine = engine
         self._every = extent.every
         self._full_batch = extent.full_batch
@@ -113,6 +110,12 @@ def _sites(engine: WatchedEngine, extent: Extent) -> Watch:
     return Sites(engine, extent)
 
 
+def _cadence(engine: WatchedEngine, extent: Extent) -> Watch:
+    from harness.trial.cadence import Cadence  # no part of other trials' heap
+
+    return Cadence(engine, extent)
+
+
 def _message_watch(engine: WatchedEngine, extent: Extent) -> Watch:
     from harness.trial.message_watch import MessageWatch  # no part of other trials' heap
 
@@ -147,5 +150,6 @@ MODES = {
     "leaks": Mode(Leaks, policy="disabled", rehearse=True),
     "opcodes": Mode(Opcodes, policy="disabled", request_costs=True),
     "sites": Mode(_sites, fills_heap=True),
+    "cadence": Mode(_cadence, policy="disabled"),
     "wire": Mode(_message_watch, policy="disabled"),
 }

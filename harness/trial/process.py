@@ -233,6 +233,7 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
         messages=list(watch.messages),
         costs=_costs(watch, per_request),
         sites=watch.sites,
+        young=watch.young,
         invalid=measured.invalid,
         recurs=measured.recurs,
     )

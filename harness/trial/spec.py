@@ -27,14 +27,15 @@ READY, PAUSED, GO = b"ready\n", b"paused\n", b"go\n"
 is over; it measures when it is told the third."""
 
 Mode = Literal[
-    "timing", "counts", "probed", "tracked", "memory", "leaks", "opcodes", "sites", "wire"
-]
+    "timing", "counts", "probed", "tracked", "memory", "leaks", "opcodes", "sites", "cadence",
+    "wire",
+]  # fmt: skip
 """timing: probe on, counter phase varied by seed. counts: collections by `gc.get_stats()`, no
 probe, fixed phase. probed: the same with the probe, to see what watching changes. sites: the same
 with a look at what each collection finds. The others have the collector off. tracked: tracked
 objects counted after each phase. memory: every allocation traced. leaks: nothing watched, what is
-left counted at the end. opcodes: every bytecode traced. wire: every message between scheduler and
-workers kept."""
+left counted at the end. opcodes: every bytecode traced. cadence: the collector's count of young
+objects followed through every step. wire: every message between scheduler and workers kept."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,7 +75,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     back from it, where it can be asked. ``collector_calls``: in mode ``leaks``, the lines that
     called the collector; ``messages``: in mode ``wire``, what crossed, a record a direction.
     ``costs``: in mode ``opcodes``, what each function took; ``sites``: in mode ``sites``, which
-    lines made what the collections found.
+    lines made what the collections found; ``young``: in mode ``cadence``, how the count of young
+    objects moved, one change for each bytecode that moved it, packed.
     """
 
     cell: Cell
@@ -103,6 +105,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     messages: list[Messages] = []
     costs: StepCosts | None = None
     sites: CollectionSites | None = None
+    young: bytes = b""
     invalid: str = ""
     recurs: bool = False
     schema: str = RESULT_SCHEMA

@@ -1,6 +1,8 @@
-"""`tracemalloc`, switched on for a trial."""
+"""What traces a trial's process: one at a time."""
 
 import tracemalloc
+
+from gcbench.opcodes import tracers
 
 
 def start_tracing(num_frames: int = 1) -> None:
@@ -11,3 +13,12 @@ def start_tracing(num_frames: int = 1) -> None:
             "apart; run without PYTHONTRACEMALLOC and without -X tracemalloc."
         )
     tracemalloc.start(num_frames)
+
+
+def refuse_other_tracers() -> None:
+    """Raise ValueError where something else traces this process: counts would be wrong."""
+    if others := tracers():
+        raise ValueError(
+            f"{others[0]!r} traces the engine's process, so its bytecodes cannot be counted; "
+            "run without it (coverage or a debugger?)."
+        )

@@ -55,6 +55,11 @@ class Watch(Protocol):
         """Which lines made what collections found in the window, where that is watched."""
         ...
 
+    @property
+    def young(self) -> bytes:
+        """How the young count moved in the window, packed, where that is watched."""
+        ...
+
     def window_opens(self) -> None:
         """The engine is warm and its collector set: from here on it counts."""
         ...
@@ -79,6 +84,7 @@ class Watching:
     messages: Sequence[Messages] = ()
     costs: StepCosts | None = None
     sites: CollectionSites | None = None
+    young = b""
 
     def window_opens(self) -> None:
         """Nothing."""
