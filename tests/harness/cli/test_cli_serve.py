@@ -23,7 +23,7 @@ from harness.cli.served_engine import served_engine
         (["--delivery", "columnar", "--representation", "flat_arrays", "--detokenizer", "none"],
          "--delivery columnar: makes no output for each request"),
         (["--gc", "on_wait"], "--gc on_wait: the front end waits for no device"),
-        (["--gc", "frezze"], "did you mean freeze"),
+        (["--gc", "frezze"], "nearest: freeze"),
         (["--model", "opt-126m"], "unknown model 'opt-126m'"),
         (["--device", "cdua"], "nearest: cuda"),
         (["--max-model-len", "1"], "--max-model-len 1: "),
