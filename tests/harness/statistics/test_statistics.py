@@ -35,7 +35,7 @@ def made_up(ratio: float, low: float, high: float, p: float, rounds: int = 14) -
 @pytest.mark.parametrize("rounds", [7, 14])
 def test_equal_cells_are_rarely_told_apart(rounds: int) -> None:
     wrong = share_with({"better", "worse"}, Noise(0.015, 0.05), rounds, [0.0], REPETITIONS)
-    assert wrong <= 0.02
+    assert round(wrong * REPETITIONS) <= max(1, 0.02 * REPETITIONS)
 
 
 def test_a_slow_down_of_3_percent_is_found_in_14_rounds() -> None:
