@@ -1,13 +1,16 @@
 """Counts bytecodes by `sys.monitoring`, for Python 3.12 and later."""
 
 import sys
-from array import array
 from collections.abc import Callable
 from gc import get_count
 from threading import get_ident
 from types import CodeType
+from typing import TYPE_CHECKING
 
 from gcbench.call_tree import PREFIX, CallNode, CallTree
+
+if TYPE_CHECKING:
+    from array import array
 
 assert sys.version_info >= (3, 12)
 

@@ -1,13 +1,15 @@
 """Counts bytecodes by `sys.settrace`, which gives all of them up to Python 3.11 and not later."""
 
 import sys
-from array import array
 from gc import get_count
 from opcode import opmap
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gcbench.call_tree import CallNode, CallTree
+
+if TYPE_CHECKING:
+    from array import array
 
 _YIELD_VALUE = opmap["YIELD_VALUE"]
 _SUSPENDABLE = 0x20 | 0x80 | 0x200
