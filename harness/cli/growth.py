@@ -20,11 +20,11 @@ from harness.machine.describe import describe
 from harness.machine.interrupts import held_interrupts
 from harness.report.growth import growth_answer, growth_candidates, growth_header, growth_tables
 from harness.report.growth_image import growth_image
+from harness.report.image_file import image_suffix
 from harness.report.markdown import table_markdown
 from harness.report.release_label import release_label
 from harness.report.release_lines import release_name
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
-from harness.report.workload_image import image_suffix
 
 _ROWS = 20
 

@@ -37,6 +37,9 @@ _COMMANDS = {
     "advise": _Command(
         "harness.cli.advise:advise", "Find the best collector settings for a workload."
     ),
+    "crossover": _Command(
+        "harness.cli.crossover:crossover", "Say for which models and batches the host path matters."
+    ),
     "reproduce": _Command(
         "harness.cli.reproduce:reproduce", "Measure claims or stored results again."
     ),

@@ -29,6 +29,7 @@ from harness.experiment.result import ExperimentResult
 from harness.experiment.run import INTERRUPTED
 from harness.files import write_output
 from harness.report.header import header
+from harness.report.image_file import image_suffix
 from harness.report.markdown import table_markdown
 from harness.report.messages import messages_tables
 from harness.report.release_label import release_label
@@ -38,7 +39,6 @@ from harness.report.releases_image import releases_image
 from harness.report.summary import failure_lines
 from harness.report.table import PlainTable
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
-from harness.report.workload_image import image_suffix
 from harness.trial.spec import Mode
 
 _COUNTING: tuple[Mode, ...] = ("counts", "tracked", "wire")

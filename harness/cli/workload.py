@@ -7,9 +7,10 @@ import click
 
 from harness.cli.options import take_workloads, workload_options
 from harness.files import write_json, write_output, writing
+from harness.report.image_file import image_suffix
 from harness.report.terminal import make_console, print_pairs, print_table
 from harness.report.workload import lengths_table, workload_pairs, workload_plots
-from harness.report.workload_image import image_suffix, workload_image
+from harness.report.workload_image import workload_image
 from workloads.summary import summarise
 from workloads.traces.mooncake import write_mooncake
 from workloads.workload import Workload

@@ -1,11 +1,8 @@
 """The chart of `gcbench releases --explain --image`: a step's bytecodes by release and stage."""
 
-import io
-
 from harness.explain.growth import Growth, StageCost
+from harness.report.image_file import COLOURS, image_bytes
 
-# Okabe and Ito's, which colour-blind readers tell apart, and a grey for what is left.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 _OTHERS = "#9aa0a6"
 _LEAST = 0.01
 """Share of a step that is seen in a bar."""
@@ -16,7 +13,6 @@ def growth_image(result: Growth, suffix: str) -> bytes:
 
     The largest stages have a colour each, the others one together. Imports matplotlib when called.
     """
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     versions = result.versions
@@ -34,7 +30,7 @@ def growth_image(result: Growth, suffix: str) -> bytes:
         ]
         if not any(parts):
             continue
-        colour = _COLOURS[number] if name in names else _OTHERS
+        colour = COLOURS[number] if name in names else _OTHERS
         axes.bar(places, parts, bottom=base, label=name, color=colour, width=0.75)
         base = [low + part for low, part in zip(base, parts, strict=True)]
     for place, top in enumerate(base):
@@ -51,12 +47,7 @@ def growth_image(result: Growth, suffix: str) -> bytes:
         f"{result.workload.num_requests:,} requests",
         loc="left", fontsize=11,
     )  # fmt: skip
-    image = io.BytesIO()
-    # Without a date and a random salt, equal results give equal files.
-    with rc_context({"svg.hashsalt": result.name}):
-        metadata = {"Date": None} if suffix == ".svg" else None
-        figure.savefig(image, format=suffix.lstrip("."), dpi=120, metadata=metadata)
-    return image.getvalue()
+    return image_bytes(figure, suffix, result.name)
 
 
 def _largest_stages(result: Growth) -> list[str]:
@@ -67,4 +58,4 @@ def _largest_stages(result: Growth) -> list[str]:
             share = cost.bytecodes / version.bytecodes
             largest[stage] = max(largest.get(stage, 0.0), share)
     seen = [stage for stage, share in largest.items() if share >= _LEAST]
-    return sorted(seen, key=lambda stage: -largest[stage])[: len(_COLOURS)]
+    return sorted(seen, key=lambda stage: -largest[stage])[: len(COLOURS)]

@@ -1,11 +1,11 @@
 """The chart of `gcbench releases --image`: young collections by release and policy."""
 
-import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from harness.experiment.result import ExperimentResult
 from harness.metrics import METRICS
+from harness.report.image_file import COLOURS, image_bytes
 from harness.report.release_lines import YOUNG, ReleaseLine, changes_by_release, release_lines
 from harness.report.summary import on_device
 from harness.report.vllm_releases import KnownChange, load_vllm_releases
@@ -13,8 +13,6 @@ from harness.report.vllm_releases import KnownChange, load_vllm_releases
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's, which colour-blind readers tell apart; a marker for each besides.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 _MARKERS = "os^Dv*"
 
 
@@ -27,7 +25,6 @@ def releases_image(
     where that change was tried by itself. ``labels``: what releases are called, where not by
     their version. Raises ValueError where no cell has the metric. Imports matplotlib when called.
     """
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     along = release_lines(result)
@@ -56,12 +53,7 @@ def releases_image(
         f"vLLM's host path by release{on_device(result.cells)}: {replayed}",
         loc="left", fontsize=11,
     )  # fmt: skip
-    image = io.BytesIO()
-    # Without a date and a random salt, equal results give equal files.
-    with rc_context({"svg.hashsalt": result.name}):
-        metadata = {"Date": None} if suffix == ".svg" else None
-        figure.savefig(image, format=suffix.lstrip("."), dpi=120, metadata=metadata)
-    return image.getvalue()
+    return image_bytes(figure, suffix, result.name)
 
 
 def _draw_lines(axes: "Axes", lines: list[ReleaseLine]) -> None:
@@ -73,7 +65,7 @@ def _draw_lines(axes: "Axes", lines: list[ReleaseLine]) -> None:
         thick = 1.4 + min(1.3 * (len(lines) - 1 - place), 5.0)
         axes.plot(
             [x for x, _ in known], [value for _, value in known], label=line.name,
-            color=_COLOURS[place % len(_COLOURS)], marker=_MARKERS[place % len(_MARKERS)],
+            color=COLOURS[place % len(COLOURS)], marker=_MARKERS[place % len(_MARKERS)],
             linewidth=thick, markersize=3 + thick,
         )  # fmt: skip
         tallest = max([tallest, *(value for _, value in known)])

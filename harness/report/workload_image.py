@@ -1,16 +1,11 @@
 """The plots of `gcbench workload show` as an image."""
 
-import io
-from pathlib import Path
-
+from harness.report.image_file import image_bytes
 from workloads.summary import Bins, Summary
-
-FORMATS = (".png", ".svg")
 
 
 def workload_image(summary: Summary, suffix: str) -> bytes:
     """Lengths and arrivals as a PNG or SVG file; imports matplotlib when called."""
-    from matplotlib import rc_context
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -36,17 +31,4 @@ def workload_image(summary: Summary, suffix: str) -> bytes:
         f"{summary.name}: {summary.num_requests:,} requests, seed {summary.seed}, "
         f"hash {summary.hash[:12]}"
     )
-    image = io.BytesIO()
-    # Without a date and a random salt, equal schedules give equal files.
-    with rc_context({"svg.hashsalt": summary.hash}):
-        metadata = {"Date": None} if suffix == ".svg" else None
-        figure.savefig(image, format=suffix.lstrip("."), dpi=120, metadata=metadata)
-    return image.getvalue()
-
-
-def image_suffix(path: Path) -> str:
-    """Which of `FORMATS` a file's name asks for. Raises ValueError for another."""
-    suffix = path.suffix.lower()
-    if suffix not in FORMATS:
-        raise ValueError(f"--image {path}: the name must end in {' or '.join(FORMATS)}")
-    return suffix
+    return image_bytes(figure, suffix, summary.hash)

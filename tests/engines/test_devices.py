@@ -229,6 +229,29 @@ def test_a_profile_may_say_where_it_was_calibrated_and_how_well(tmp_path):
         load_profile(str(path))
 
 
+def test_tokens_read_the_experts_that_they_choose():
+    profile = load_profile("deepseek-v3-8xh200")
+    fixed, routed, bandwidth = 17_117_648_384, 653_908_770_816, 3.84e13
+    for tokens, touched in ((1, 8 / 256), (2, 1 - (248 / 256) ** 2), (4096, 1.0)):
+        weights, *_ = profile.parts(tokens, 0, 0)
+        assert weights == pytest.approx((fixed + touched * routed) / bandwidth, rel=1e-9)
+    # Experts leave no room for keys and values: (0.9 x 1,128e9 - 671,026,419,200) / 70,272
+    assert profile.num_kv_tokens() == 4_897_734
+
+
+def test_no_expert_is_read_twice():
+    # Each of many tokens chooses 8 of 128 at random; a share of 1 - (1 - 1/16)^n is read.
+    rng = np.random.default_rng(0)
+    seen = [
+        len({expert for _ in range(12) for expert in rng.permutation(128)[:8].tolist()})
+        for _ in range(400)
+    ]
+    profile = load_profile("qwen3-235b-fp8-4xh100")
+    weights = profile.parts(12, 0, 0)[0] * profile.bandwidth_bytes_per_second
+    read = (weights - profile.weight_bytes) / profile.routed_weight_bytes
+    assert np.mean(seen) / 128 == pytest.approx(read, rel=0.01)
+
+
 def test_cache_room_by_hand():
     # (0.9 x 141e9 - 250,478,592) / 36,864
     assert load_profile("opt-125m-h200").num_kv_tokens() == 3_435_588

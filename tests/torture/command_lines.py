@@ -30,7 +30,7 @@ _SERVE_SECONDS = 1.0
 _SLOW = ("doctor", "serve", "http")
 """Commands that take seconds whatever they are asked, and so are drawn less often."""
 MEASURING = ("run", "compare", "noise", "gate", "http", "reproduce", "nightly", "releases",
-             "calibrate")  # fmt: skip
+             "calibrate", "advise", "crossover", "explain", "sites", "cadence")  # fmt: skip
 """Commands that always run in a fork, where an executor answers at once."""
 
 WORDS = (
@@ -73,12 +73,13 @@ MEANT = {
     "prompt_as": ("ids", "text", "chat"), "extra_body": ("{}", '{"top_k": 5}'),
     "config": ("results/nights/asv.conf.json",), "trial_timeout": ("10",),
     "host": ("127.0.0.1", "localhost", "::1", "0.0.0.0"), "api_key": ("secret",),
+    "profiles": ("opt-125m-h200", "deepseek-v3-8xh200"), "step_ms": ("5",), "num_checks": ("0",),
     "detokenizer": ("none", "byte_table", "decode_stream"), "grace": ("0", "1"),
 }  # fmt: skip
 """Values that mean something, by a parameter's name, so that lines come further than click."""
 
 SMALL = {
-    "num_requests": "4", "output_lens": "4", "batch_size": "4", "rounds": "2", "steps": "1",
+    "num_requests": "4", "output_lens": "4", "batch_size": "4", "rounds": "3", "steps": "1",
     "repeats": "1", "budget": "0", "context": "16", "prefill": "16", "device": "null", "port": "0",
 }  # fmt: skip
 """What a line is made small with, where it says nothing of it: it is to fail by its mistakes."""

@@ -31,6 +31,9 @@ class DeviceProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     Bytes, bytes per second, floating-point operations per second, seconds. A multiply-add
     counts as two operations. The rates of attention are those of the linear layers where they are
     None. ``machine`` and ``fit_error``: of a calibrated profile, where and how well.
+
+    Of a mixture of experts ``weight_bytes`` is what every step reads, ``routed_weight_bytes`` all
+    routed experts together, and ``routed_share`` the part of these that one token takes.
     """
 
     name: str
@@ -47,6 +50,8 @@ class DeviceProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     launch_overhead_seconds: float
     attention_bandwidth_bytes_per_second: float | None = None
     attention_flops_per_second: float | None = None
+    routed_weight_bytes: float = 0.0
+    routed_share: float = 0.0
     machine: str = ""
     fit_error: FitError | None = None
 
@@ -63,7 +68,8 @@ class DeviceProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
         Roofline (Williams, Waterman and Patterson, CACM 2009), once for the linear layers and
         once for attention, one after the other: each takes the longer of its bytes over the
-        bandwidth and its arithmetic over the rate; plus the launch.
+        bandwidth and its arithmetic over the rate; plus the launch. Tokens choose their experts at
+        random, so n of them read the share 1 - (1 - ``routed_share``)^n of the routed weights.
         """
         weights, linear, kv, attention = self.parts(num_tokens, context_tokens, token_pairs)
         return max(weights, linear) + max(kv, attention) + self.launch_overhead_seconds
@@ -77,8 +83,9 @@ class DeviceProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         bandwidth, flops = self.bandwidth_bytes_per_second, self.flops_per_second
         attention_bandwidth = self.attention_bandwidth_bytes_per_second or bandwidth
         attention_flops = self.attention_flops_per_second or flops
+        routed = self.routed_weight_bytes * (1 - (1 - self.routed_share) ** num_tokens)
         return (
-            self.weight_bytes / bandwidth,
+            (self.weight_bytes + routed) / bandwidth,
             num_tokens * self.flops_per_token / flops,
             context_tokens * self.kv_bytes_per_token / attention_bandwidth,
             token_pairs * self.attention_flops_per_token_pair / attention_flops,
@@ -86,7 +93,8 @@ class DeviceProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     def num_kv_tokens(self) -> int:
         """Tokens whose keys and values fit beside the weights in 90 % of the memory."""
-        return int((0.9 * self.memory_bytes - self.weight_bytes) / self.kv_bytes_per_token)
+        weights = self.weight_bytes + self.routed_weight_bytes
+        return int((0.9 * self.memory_bytes - weights) / self.kv_bytes_per_token)
 
 
 def shipped_profiles() -> list[str]:
