@@ -54,16 +54,20 @@ class _Progress(ProgressBar):
         self._bar.update(self._task, completed=self._done, description=f"both ways: {label[:48]}")
 
 
-_IN_PROCESS_ONLY = tuple(axis for axis in SERVER_DECIDES if axis != "workload")
+_IN_PROCESS_ONLY = {axis: AXES[axis].default for axis in SERVER_DECIDES if axis != "workload"} | {
+    "output_processing": "process"
+}
+"""As the server has it: its front end makes the outputs, in a process of its own."""
 
 
 @click.command(epilog=EXAMPLES)
 @axis_options(
-    without=_IN_PROCESS_ONLY,
+    without=tuple(_IN_PROCESS_ONLY),
     representation=["list_of_lists"],
     delivery=["per_request"],
     detokenizer=["decode_stream"],
-    batch_size=[64],
+    device_profile=["llama-3-8b-h200"],
+    batch_size=[32],
 )
 @workload_options
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True,
@@ -78,7 +82,7 @@ def http(ctx: click.Context, /, *, rounds: int, **flags: Any) -> None:
     client was the bottleneck is left out, and the reason is given.
     """
     quiet = flags["quiet"]
-    session = Session(flags | {axis: [AXES[axis].default] for axis in _IN_PROCESS_ONLY})
+    session = Session(flags | {axis: [value] for axis, value in _IN_PROCESS_ONLY.items()})
     session.look_around()
     cells, runner = session.grid.cells, session.runner
     name = runner.new_name("http")

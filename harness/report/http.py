@@ -37,9 +37,19 @@ def http_tables(result: HttpResult) -> list[PlainTable]:
 
 
 def _sentence(cell: CellBothWays) -> str:
-    added = [f"{_signed_seconds(cell.metrics[name].difference)} {words}"
+    added = [f"{_added_words(cell.metrics[name])} {words}"
              for name, words in _ADDS.items() if name in cell.metrics]  # fmt: skip
     return f"{cell.id}: HTTP adds {' and '.join(added)}."
+
+
+def _added_words(pair: Pair) -> str:
+    """The difference with its interval, or that it may be nothing."""
+    found = _signed_seconds(pair.difference)
+    if pair.ci95 is None:
+        return found
+    low, high = pair.ci95
+    interval = f"(95 %: {_signed_seconds(low)} to {_signed_seconds(high)})"
+    return f"{'nothing measurable' if low < 0 < high else found} {interval}"
 
 
 def _latency(result: HttpResult, name: str, title: str) -> PlainTable:
