@@ -1,11 +1,10 @@
 """Mode ``cadence``: how the count of young objects moves, bytecode by bytecode."""
 
 from array import array
-from gc import get_count
 
 import numpy as np
 
-from engines.protocol import Int64Array, StepOutput, WatchedEngine
+from engines.protocol import Int64Array, WatchedEngine
 from gcbench.opcodes import OpcodeCounter
 from harness.collector.young_counts import packed
 from harness.trial.tracing import refuse_other_tracers
@@ -16,34 +15,26 @@ _HELD = 1 << 17
 
 
 class Cadence(Watching):
-    """Traces every step; what happens between two steps is one change.
+    """Traces all that runs in the window, the client between steps too.
 
     Raises ValueError where something else traces this process.
     """
 
     def __init__(self, engine: WatchedEngine, extent: Extent) -> None:
         refuse_other_tracers()
-        self._engine = engine
+        self.step = engine.step
         self._changes = array("i")
         self._counter = OpcodeCounter(self._changes)
         self._held: list[dict[str, object]] = []
-        self._after = 0
 
     def window_opens(self) -> None:
         """From here on the count is followed."""
         self._held = [{} for _ in range(_HELD)]  # counted as allocated
-        self._after = get_count()[0]
-
-    def step(self) -> StepOutput:
-        """A step of the engine, traced."""
-        self._changes.append(get_count()[0] - self._after)
-        with self._counter:
-            output = self._engine.step()
-        self._after = get_count()[0]  # what tracing leaves behind is not counted
-        return output
+        self._counter.__enter__()
 
     def steps_end(self) -> None:
         """The changes are all there."""
+        self._counter.__exit__()
         self.young = packed(self._changes)
 
     def results(self, num_rows: Int64Array) -> dict[str, float | None]:
