@@ -154,7 +154,7 @@ def crossover(
 
     Measures the host path alone at each batch and heap, works out what a device's step leaves of
     the difference, and checks some of that on a modelled device. The first cell is the baseline.
-    """  # fmt: skip
+    """
     tolerance = flags.pop("tolerance") / 100
     suffix = image_suffix(Path(image_path)) if image_path else ""
     checked(image_path, "--image")
