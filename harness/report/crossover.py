@@ -130,7 +130,8 @@ def _model_words(result: CrossoverResult, candidate: str) -> Iterator[str]:
             (never if is_small else others).append(model.name)
     for verb, models in said.items():
         if models:
-            yield f"With any heap it {verb} that much with {'; '.join(models)} (modelled)."
+            which = "It" if len(heaps(result)) < 2 else "With any heap it"
+            yield f"{which} {verb} that much with {'; '.join(models)} (modelled)."
     if never:
         yield (
             f"With {_list(never)} it changes less than {percent} at every batch (modelled): there "
