@@ -17,7 +17,7 @@ from harness.experiment.store import write_json
 from harness.explain.cadence import MODES, Cadence, CadenceResult, read_cadence
 from harness.machine.describe import describe
 from harness.report.cadence import cadence_answer, cadence_header, cadence_table
-from harness.report.terminal import make_console, print_lines, print_pairs, print_table
+from harness.report.terminal import print_finding
 
 EXAMPLES = """
 \b
@@ -79,10 +79,10 @@ def cadence(ctx: click.Context, /, **flags: Any) -> None:
 
 def show(result: CadenceResult) -> None:
     """Print it: the answer first."""
-    console = make_console()
-    if result.cadences:
-        print_lines("", cadence_answer(result), console, style="bold")
-        print_table(cadence_table(result), console)
-    print_lines("Notes", result.notes, console)
-    console.print()
-    print_pairs(cadence_header(result), console)
+    found = bool(result.cadences)
+    print_finding(
+        cadence_answer(result) if found else [],
+        [cadence_table(result)] if found else [],
+        result.notes,
+        cadence_header(result),
+    )

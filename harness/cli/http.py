@@ -29,7 +29,7 @@ from harness.machine.describe import describe
 from harness.machine.interrupts import held_interrupts
 from harness.machine.scratch import scratch_folder
 from harness.report.http import http_answer, http_header, http_tables
-from harness.report.terminal import make_console, print_lines, print_pairs, print_table
+from harness.report.terminal import print_finding
 from harness.trial.engine_config import engine_config
 from harness.trial.spec import Trial, TrialFailure
 
@@ -165,12 +165,5 @@ def _say(session: Session, result: HttpResult, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, result)
     session.write_json(result)
-    if not session.shows_tables:
-        return
-    console = make_console()
-    print_lines("", http_answer(result), console, style="bold")
-    for table in http_tables(result):
-        print_table(table, console)
-    print_lines("Notes", result.notes, console)
-    console.print()
-    print_pairs(http_header(result), console)
+    if session.shows_tables:
+        print_finding(http_answer(result), http_tables(result), result.notes, http_header(result))

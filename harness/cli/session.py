@@ -45,8 +45,17 @@ from workloads.whole_file import temporary_name
 class Session:
     """An experiment that the command line has asked for, from its plan to its result."""
 
-    def __init__(self, flags: dict[str, Any], *, is_prepared: bool = True) -> None:
-        """Raises ValueError for what cannot be run, here too unless it is still to be prepared."""
+    def __init__(
+        self,
+        flags: dict[str, Any],
+        *,
+        is_prepared: bool = True,
+        beside: "Session | None" = None,
+    ) -> None:
+        """Raises ValueError for what cannot be run, here too unless it is still to be prepared.
+
+        ``beside``: another of the same command; they watch the machine together.
+        """
         self._json_path = checked(flags.pop("json_path"), "--json")
         self._quiet: bool = flags.pop("quiet")
         self.shows_tables = not self._quiet and self._json_path != "-"
@@ -55,6 +64,8 @@ class Session:
         seed, output = flags.pop("seed"), flags.pop("output")
         executor = _executor(flags.pop("trial_timeout"))
         self._watch = Watch() if isinstance(executor, LocalExecutor) else None
+        if beside is not None:
+            self._watch = beside._watch
         axes = take_axes(flags)
         workloads = take_workloads(axes, flags)
         schedules = {each.name: each.realise(seed) for each in workloads}

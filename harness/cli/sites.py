@@ -19,7 +19,7 @@ from harness.experiment.store import write_json
 from harness.explain.sites import BY_SITE, SitesResult, read_sites
 from harness.machine.describe import describe
 from harness.report.sites import sites_answer, sites_header, sites_table
-from harness.report.terminal import make_console, print_lines, print_pairs, print_table
+from harness.report.terminal import print_finding
 
 EXAMPLES = """
 \b
@@ -80,9 +80,6 @@ def sites(ctx: click.Context, /, *, rows: int, **flags: Any) -> None:
 
 def show(result: SitesResult, rows: int) -> None:
     """Print it: the answer first."""
-    console = make_console()
-    print_lines("", sites_answer(result), console, style="bold")
-    print_table(sites_table(result, rows), console)
-    print_lines("Notes", result.notes, console)
-    console.print()
-    print_pairs(sites_header(result), console)
+    print_finding(
+        sites_answer(result), [sites_table(result, rows)], result.notes, sites_header(result)
+    )

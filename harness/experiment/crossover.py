@@ -26,7 +26,7 @@ LATENCIES: dict[Latency, str] = {
 """What a user waits for, and the metric that is its length. Not the host time of a mean step: while
 the collector walks a large heap the whole batch waits, and in a quick step hardly anybody."""
 
-_CHANCE = 0.5
+_AGREE_WITHIN = 0.5
 """Of the tolerance: two estimates so near to each other agree, however narrow their intervals."""
 
 
@@ -110,7 +110,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     batch_size: int
     heap_objects: int
     model: str
-    predicted: tuple[float, float, float]
+    predicted: Change
     measured: Comparison | None
 
     def agrees(self, tolerance: float) -> bool:
@@ -120,7 +120,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         change, low, high = self.predicted
         measured, least, most = (each - 1 for each in (self.measured.ratio, *self.measured.ci95))
         meet = low <= most and least <= high
-        return meet or abs(change - measured) <= _CHANCE * tolerance
+        return meet or abs(change - measured) <= _AGREE_WITHIN * tolerance
 
 
 class CrossoverResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,16 +159,24 @@ def host_changes(baseline: CellResult, candidate: CellResult) -> dict[Latency, H
     return found
 
 
-def between(points: Iterable[Point], latency: Latency, batch_size: int) -> HostChange | None:
-    """The change at a batch between two that were measured: both sides' seconds, drawn straight.
-
-    ``points``: of one candidate and heap. None outside them.
-    """
+def by_batch(
+    points: Iterable[Point], candidate: str, heap_objects: int, latency: Latency
+) -> dict[int, HostChange]:
+    """What is known of one candidate, heap and latency, the smallest batch first."""
     known = {
         point.batch_size: point.latencies[latency]
-        for point in sorted(points, key=lambda point: point.batch_size)
-        if latency in point.latencies
+        for point in points
+        if (point.candidate, point.heap_objects) == (candidate, heap_objects)
+        and latency in point.latencies
     }
+    return dict(sorted(known.items()))
+
+
+def between(known: Mapping[int, HostChange], batch_size: int) -> HostChange | None:
+    """The change at a batch between two that were measured: both sides' seconds, drawn straight.
+
+    ``known``: see `by_batch`. None outside them.
+    """
     batches = list(known)
     if not known or not batches[0] <= batch_size <= batches[-1]:
         return None
@@ -218,12 +226,6 @@ def constant_steps(seconds: float, batches: Sequence[int]) -> ModelSteps:
     """A device whose step takes as long at any batch: what a user knows of a model."""
     same = dict.fromkeys(batches, seconds)
     return ModelSteps(name=f"{1e3 * seconds:g} ms a step", token=same, first_token=same)
-
-
-def of(points: Iterable[Point], candidate: str, heap_objects: int) -> list[Point]:
-    """Those of one candidate and heap, the smallest batch first."""
-    mine = [p for p in points if p.candidate == candidate and p.heap_objects == heap_objects]
-    return sorted(mine, key=lambda point: point.batch_size)
 
 
 class Place(NamedTuple):

@@ -23,7 +23,7 @@ _OF_WORKER_PROCESSES = (AXES["wire"], AXES["wire_spin"])
 _MOST = 2**31 - 1
 """Of an axis that counts: engines keep it in 32 bits."""
 
-_GROUPED_BY = ("workload", "tokenizer", "model", "device", "device_profile", "python")
+GROUPED_BY = ("workload", "tokenizer", "model", "device", "device_profile", "python")
 
 
 class Grid(NamedTuple):
@@ -148,7 +148,7 @@ def steps_alike(cells: Sequence[Cell]) -> bool:
 
 def groups(cells: Sequence[Cell]) -> list[int]:
     """The group of each cell: equal workload, model, device and interpreter."""
-    keys = [tuple(getattr(cell, axis) for axis in _GROUPED_BY) for cell in cells]
+    keys = [tuple(getattr(cell, axis) for axis in GROUPED_BY) for cell in cells]
     order = list(dict.fromkeys(keys))
     return [order.index(key) for key in keys]
 

@@ -7,10 +7,11 @@ from harness.experiment.crossover import (
     Change,
     Check,
     CrossoverResult,
+    HostChange,
     Latency,
     ModelSteps,
     Point,
-    of,
+    by_batch,
 )
 from harness.report.header import machine_words
 from harness.report.power import surroundings_words
@@ -192,15 +193,13 @@ def crossover_tables(result: CrossoverResult) -> list[PlainTable]:
 def _limits(result: CrossoverResult, candidate: str) -> PlainTable:
     percent = fmt.rough_percent(result.tolerance)
 
-    def row(point: Point) -> Row:
-        change = point.latencies["token"]
+    def row(heap: int, batch: int, change: HostChange) -> Row:
         estimate, low, high = change.small_from(result.tolerance)
-        after = change.baseline_seconds * change.ratio
         return (
-            fmt.count(point.heap_objects),
-            fmt.count(point.batch_size),
+            fmt.count(heap),
+            fmt.count(batch),
             fmt.seconds(change.baseline_seconds),
-            fmt.seconds(after),
+            fmt.seconds(change.baseline_seconds * change.ratio),
             _limit_words(estimate),
             f"{fmt.seconds(low)} to {fmt.seconds(high)}",
         )
@@ -208,7 +207,8 @@ def _limits(result: CrossoverResult, candidate: str) -> PlainTable:
     return PlainTable(
         f"Where {candidate} matters for the {TITLES['token']}",
         ("heap objects", "batch", "before", "after", "matters below", "95 % interval"),
-        [[row(point) for point in of(result.points, candidate, heap) if "token" in point.latencies]
+        [[row(heap, *found)
+          for found in by_batch(result.points, candidate, heap, "token").items()]
          for heap in heaps(result)],
         f"before: the time with {result.baseline} where the device takes none, after: with "
         f"{candidate}. It changes by {percent} or more where the device's step is shorter than the "

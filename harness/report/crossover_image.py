@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from harness import format as fmt
-from harness.experiment.crossover import CrossoverResult, of
+from harness.experiment.crossover import CrossoverResult, by_batch
 from harness.report.crossover import candidates, heaps
 from harness.report.image_file import COLOURS, image_bytes
 
@@ -41,16 +41,17 @@ def crossover_image(result: CrossoverResult, suffix: str) -> bytes:
 def _draw(axes: "Axes", result: CrossoverResult, candidate: str) -> None:
     batches = sorted({point.batch_size for point in result.points})
     for number, heap in enumerate(heaps(result)):
-        points = [p for p in of(result.points, candidate, heap) if "token" in p.latencies]
-        limits = [p.latencies["token"].small_from(result.tolerance) for p in points]
-        at = [p.batch_size for p in points]
+        known = by_batch(result.points, candidate, heap, "token")
+        if not known:
+            continue
+        limits = [change.small_from(result.tolerance) for change in known.values()]
         middle, low, high = (
             [1e3 * max(each, _LEAST) for each in side] for side in zip(*limits, strict=True)
         )
         colour, style = COLOURS[number % len(COLOURS)], _STYLES[number % len(_STYLES)]
-        axes.plot(at, middle, style, color=colour, marker="o", linewidth=2,
+        axes.plot(list(known), middle, style, color=colour, marker="o", linewidth=2,
                   label=f"{fmt.count(heap)} heap objects")  # fmt: skip
-        axes.fill_between(at, low, high, color=colour, alpha=0.18, linewidth=0)
+        axes.fill_between(list(known), low, high, color=colour, alpha=0.18, linewidth=0)
     for model in result.models:
         axes.plot(batches, [1e3 * model.token[batch] for batch in batches], color=_GREY,
                   linewidth=0.9)  # fmt: skip

@@ -65,6 +65,22 @@ def experiment_tables(
     print_lines("Conclusions", conclusions, console, style="bold")
 
 
+def print_finding(
+    answer: Sequence[str],
+    tables: Sequence[PlainTable],
+    notes: Sequence[str],
+    about: Sequence[tuple[str, str]],
+) -> None:
+    """Print what a command has found out, the answer first, and last what it was measured on."""
+    console = make_console()
+    print_lines("", answer, console, style="bold")
+    for table in tables:
+        print_table(table, console)
+    print_lines("Notes", notes, console)
+    console.print()
+    print_pairs(about, console)
+
+
 def print_table(table: PlainTable, console: Console, left: int = 1) -> None:
     """Print a plain table; its first ``left`` columns are words, the others figures.
 

@@ -16,6 +16,7 @@ from harness.experiment.crossover import (
     HostChange,
     Point,
     between,
+    by_batch,
     constant_steps,
     host_changes,
     model_steps,
@@ -74,7 +75,7 @@ def point(batch: int, change: HostChange, candidate: str = "b", heap: int = 0) -
 @given(st.integers(0, 100), seconds, seconds, seconds, seconds)
 def test_between_two_batches_both_sides_are_drawn_straight(share, a, b, c, d):
     points = [point(300, host(b, d / b, d / b, d / b)), point(100, host(a, c / a, c / a, c / a))]
-    found = between(points, "token", 100 + 2 * share)
+    found = between(by_batch(points, "b", 0, "token"), 100 + 2 * share)
     weight = share / 100
     assert found.baseline_seconds == pytest.approx((1 - weight) * a + weight * b)
     assert found.baseline_seconds * found.ratio == pytest.approx((1 - weight) * c + weight * d)
@@ -82,8 +83,15 @@ def test_between_two_batches_both_sides_are_drawn_straight(share, a, b, c, d):
 
 def test_beyond_what_was_measured_nothing_is_said():
     points = [point(8, host(1, 1, 1, 1)), point(64, host(1, 1, 1, 1))]
-    assert between(points, "token", 7) is between(points, "token", 65) is None
-    assert between(points, "gap", 8) is between([], "token", 8) is None
+    known = by_batch(points, "b", 0, "token")
+    assert between(known, 7) is between(known, 65) is between({}, 8) is None
+
+
+def test_a_point_is_known_by_its_candidate_heap_and_latency():
+    one, other = host(1, 1, 1, 1), host(2, 1, 1, 1)
+    points = [point(8, one), point(4, other), point(8, other, "c"), point(8, other, heap=9)]
+    assert by_batch(points, "b", 0, "token") == {4: other, 8: one}
+    assert by_batch(points, "b", 0, "gap") == by_batch(points, "b", 1, "token") == {}
 
 
 def played(prompts, outputs, batch_size, steps):
