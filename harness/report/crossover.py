@@ -139,7 +139,8 @@ def _model_words(result: CrossoverResult, candidate: str) -> Iterator[str]:
             "it would be over-optimisation."
         )
     if others:
-        yield f"With {_list(others)} it depends on the heap, or these rounds do not tell."
+        why = "it depends on the heap, or " if len(heaps(result)) > 1 else ""
+        yield f"With {_list(others)} {why}these rounds do not tell."
 
 
 def _batch_words(batches: Sequence[int], known: Sequence[int]) -> str:
