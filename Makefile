@@ -12,7 +12,9 @@ TORCH  ?= torch==2.13.0
 JOBS   ?= logical
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --maxprocesses 8 --dist loadfile \
           --no-loadscope-reorder
-QUICK  := $(PYTEST) -m "not slow and not gpu"
+# `make test TIER="not slow"` takes the long ones too, as CI does; pyproject.toml says what is what.
+TIER   ?= not slow and not long
+CHOSEN := $(PYTEST) -m "$(TIER) and not gpu"
 # Tests that count tracked objects: full collections, over what all other tests import too if they
 # ran beside them. They have processes of their own, unless ARGS names what to run.
 COUNTING := tests/gcbench tests/harness/collector \
@@ -40,10 +42,10 @@ vllm: install
 
 test: install
 ifneq ($(findstring tests/,$(ARGS)),)
-	@$(QUICK) $(ARGS)
+	@$(CHOSEN) $(ARGS)
 else
-	@$(QUICK) $(ARGS) $(COUNTING) || [ $$? = $(NONE_CHOSEN) ]
-	@$(QUICK) $(ARGS) $(COUNTING:%=--ignore=%)
+	@$(CHOSEN) $(ARGS) $(COUNTING) || [ $$? = $(NONE_CHOSEN) ]
+	@$(CHOSEN) $(ARGS) $(COUNTING:%=--ignore=%)
 endif
 
 test-slow: install

@@ -111,6 +111,7 @@ def test_modes_agree_on_the_order_where_nobody_waits(random):
     assert all(other == runs[0] for other in runs[1:])
 
 
+@pytest.mark.long
 def test_drawn_requests_end_in_every_way_wait_share_and_are_preempted():
     reasons, waits, preemptions, hits = set(), 0, 0, 0
     for seed in range(150):

@@ -175,6 +175,7 @@ def run_on(engine: Engine) -> None:
         run_some(engine)
 
 
+@pytest.mark.long
 @every_way(quick=("shared-memory", "process", 2))
 def test_a_rank_that_is_killed_is_named(start, transport, worker, ranks):
     """Whichever it is, and whether anybody waits for it or not."""

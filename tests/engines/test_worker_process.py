@@ -160,6 +160,7 @@ def test_the_device_has_its_next_step_before_the_last_is_waited_for(start):
     assert engine.collective_rpc(rpc_calls.seen_next) == [None, [True] * 20]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("mode", "transport", "ranks"),
     [
@@ -194,6 +195,7 @@ def test_in_process_has_no_other_process():
     engine.shutdown()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["inline", "overlapped"])
 def test_a_worker_killed_in_the_middle_of_a_step(start, mode):
     engine = start(output_processing=mode)

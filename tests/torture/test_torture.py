@@ -18,6 +18,7 @@ def torture(*arguments: object) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_some_command_lines_hold():
     torture("lines", "--attempts", 16, "--seed", FIXED_SEED)
 

@@ -38,6 +38,7 @@ def logits_on_the_kernels(folder: Path) -> list[torch.Tensor]:
     return logits_of_some_steps(folder, TritonOps())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "variant", [pytest.param("opt", marks=pytest.mark.slow), "llama", "llama-gqa"]
 )

@@ -81,6 +81,7 @@ def test_clients_that_vanish_leave_no_request(served, count, is_streaming):
     assert whole["usage"]["completion_tokens"] == 5
 
 
+@pytest.mark.long
 def test_a_slow_reader_holds_nobody_up_and_loses_nothing(served):
     """What it has not read yet becomes fewer, larger chunks."""
     slow_body = ENDLESS | {"max_tokens": 3_000, "return_token_ids": True, "stream": True}

@@ -91,6 +91,7 @@ def test_each_request_gets_the_oracles_tokens_whoever_leaves(delivery):
     run(config, use)
 
 
+@pytest.mark.long
 def test_a_call_reaches_front_end_and_core():
     async def use(client: EngineClient) -> None:
         roles = await client.collective_rpc(describe)

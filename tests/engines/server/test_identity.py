@@ -68,6 +68,7 @@ def in_process(cell: Cell, asked: Schedule) -> list[tuple[list[int], str, str]]:
     return [(engine.output_token_ids(i).tolist(), texts[i], reasons[i]) for i in range(COUNT)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("delivery", "detokenizer", "tokens_per_step"),
     [

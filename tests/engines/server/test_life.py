@@ -39,6 +39,7 @@ async def rest(stream: Stream) -> bytes:
         writer.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "number",
     [signal.SIGTERM, *(pytest.param(each, marks=pytest.mark.slow) for each in
@@ -85,6 +86,7 @@ def test_those_that_do_not_end_in_time_are_aborted(flags):
         assert served.end()[::2] == (0, "")
 
 
+@pytest.mark.long
 def test_without_its_core_it_ends_with_one_sentence():
     async def use(served: Served) -> None:
         stream = await begin(served)
@@ -147,6 +149,7 @@ def test_five_hundred_requests_leave_no_descriptor():
         asyncio.run(use(served))
 
 
+@pytest.mark.long
 def test_a_file_says_when_and_where(tmp_path):
     ready = tmp_path / "ready.json"
     with serving(*NULL, "--ready-file", str(ready), "--served-model-name", "mine") as served:

@@ -47,6 +47,7 @@ def test_predictions_of_several_policies_come_true(cadence, tmp_path):
     assert json.loads(stored.read_text()) == result
 
 
+@pytest.mark.long
 def test_a_collector_that_is_called_by_hand_is_said(cadence, tmp_path):
     engines = tmp_path / "repo" / "engines"
     shutil.copytree(ROOT / "engines", engines, ignore=shutil.ignore_patterns("__pycache__"))
@@ -58,6 +59,7 @@ def test_a_collector_that_is_called_by_hand_is_said(cadence, tmp_path):
     assert "something calls the collector by hand" in " ".join(out.split())
 
 
+@pytest.mark.long
 def test_where_nothing_can_be_predicted_nothing_is_measured(cadence):
     status, out, _ = cadence("--gc", "disabled", "--quiet", "--json", "-")
     result = json.loads(out)

@@ -263,6 +263,7 @@ def test_files_are_complete_where_standard_output_is_full(gate, read_only, monke
     assert json.loads((tmp_path / "figures.smaller.json").read_text())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("side", "edit", "words"),
     [

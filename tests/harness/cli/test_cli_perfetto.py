@@ -80,6 +80,7 @@ def run(tmp_path, capsys):
     return call
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "num_processes"),
     [
@@ -196,6 +197,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.long
 def test_a_trace_loads_perfetto_and_neither_torch_nor_vllm(fresh_interpreter, tmp_path):
     words = ["run", *TINY, "--quiet", "--output", str(tmp_path / "runs")]
     trace = ["--perfetto", str(tmp_path / "trial.pftrace")]

@@ -33,6 +33,7 @@ def sites(tmp_path, capsys):
     return call
 
 
+@pytest.mark.long
 def test_the_line_that_was_planted_is_the_first(sites, tmp_path):
     engines = tmp_path / "repo" / "engines"
     shutil.copytree(ROOT / "engines", engines, ignore=shutil.ignore_patterns("__pycache__"))

@@ -52,6 +52,7 @@ def results(folder) -> dict[tuple[Cell, str], list[TrialResult]]:
     return found
 
 
+@pytest.mark.long
 def test_looking_at_what_collections_find_moves_none_of_them(folder):
     """How old the rest of the heap is decides what a collection walks over, not when it runs."""
     modes: tuple[Mode, ...] = ("sites", "counts")

@@ -264,6 +264,7 @@ def test_a_package_that_its_interpreter_lacks_is_a_sentence(tmp_path, monkeypatc
     )
 
 
+@pytest.mark.long
 def test_a_real_trial_that_hears_noise_and_one_whose_engine_raises(tmp_path, monkeypatch):
     (tmp_path / "sitecustomize.py").write_text(
         textwrap.dedent("""
@@ -360,6 +361,7 @@ def test_one_that_ends_or_hangs_between_slices_does_not_stop_the_other(play, tmp
     assert [outcome.kind for outcome in outcomes[1:]] == ["crashed", "timed_out"]
 
 
+@pytest.mark.long
 def test_slices_change_nothing_but_when_it_runs(tmp_path):
     of = schedule([40] * 8)
     both = [trial(of, tmp_path), trial(of, tmp_path, slice_steps=10)]
@@ -372,6 +374,7 @@ def test_slices_change_nothing_but_when_it_runs(tmp_path):
     assert host == pytest.approx(sliced.metrics["host_time_per_step"], rel=1e-9)
 
 
+@pytest.mark.long
 def test_a_worker_or_a_trial_that_is_killed_while_it_measures_is_told_apart(tmp_path):
     cell = msgspec.structs.replace(CELL, worker="process")
     with (

@@ -3,6 +3,7 @@
 import gc
 import json
 import re
+import sys
 from collections import Counter
 from fractions import Fraction
 from urllib.parse import unquote
@@ -96,8 +97,13 @@ def toy():
         return kept
 
     gc.collect(0)  # a collection would set the count back that is read
-    with OpcodeCounter() as counter:
-        outer()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(60)  # nor may another thread, such as pytest-xdist's, allocate meanwhile
+    try:
+        with OpcodeCounter() as counter:
+            outer()
+    finally:
+        sys.setswitchinterval(interval)
     tree = counted_calls(counter.tree, {})
     return counter, costs(*tree.functions, num_steps=1, num_rows=3, calls=tree.calls)
 

@@ -205,6 +205,7 @@ def started(program: "subprocess.Popen[str]", count: int) -> list[psutil.Process
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "number",
     [signal.SIGINT, signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)],
@@ -238,6 +239,7 @@ def test_an_interrupted_run_leaves_what_it_has_and_no_process(tmp_path, number):
     assert not load_experiment(folder).is_complete
 
 
+@pytest.mark.long
 def test_a_client_process_that_is_killed_takes_its_requests_alone(tmp_path):
     with ScriptedServer(gaps=[0.05]) as server:
         program = subprocess.Popen(

@@ -353,7 +353,10 @@ def churning() -> Schedule:
 
 @pytest.mark.parametrize(
     ("shape", "most"),
-    [(("list_of_lists", "vllm_v1"), 0.02), (("flat_arrays", "columnar"), 0.05)],
+    [
+        pytest.param(("list_of_lists", "vllm_v1"), 0.02, marks=pytest.mark.long),
+        (("flat_arrays", "columnar"), 0.05),
+    ],
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_one_step_in_many_is_nearly_right(shape, most, seed):
