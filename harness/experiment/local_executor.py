@@ -258,6 +258,8 @@ class TrialProcess:
             return self._fail("killed", f"its process was killed by {name}{hint}")
         if status:
             why = _last_exception(err, last_line)
+            if lacking := _LACKING.search(why):
+                return self._fail("refused", _other_engines(*lacking.groups(default="")))
             return self._fail("crashed", f"its process ended with status {status}: {why}")
         try:
             return msgspec.json.decode(out, type=TrialResult)
@@ -288,6 +290,21 @@ def _last_exception(err: str, last_line: str) -> str:
     # Resolved: a commit's tree is known by its folder, not by the link that a trial has found.
     raised = f"{exception} ({Path(file).resolve()}:{line})"
     return raised if exception == last_line else f"{raised}; {last_line}"
+
+
+_LACKING = re.compile(
+    r"ImportError: cannot import name '(\w+)' from '(engines[\w.]*)'"
+    r"|ModuleNotFoundError: No module named '(engines[\w.]*)'"
+)
+"""The engines of another tree are not what the harness, which is always ours, was written for."""
+
+
+def _other_engines(name: str, module: str, missing_module: str) -> str:
+    lacks = missing_module or f"{module}.{name}"
+    return (
+        f"its engines lack {lacks}, which this gcbench needs; measure it with the gcbench of that "
+        "commit"
+    )
 
 
 def _environment(trial: Trial, temporary: Path) -> dict[str, str]:

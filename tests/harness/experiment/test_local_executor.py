@@ -72,6 +72,9 @@ def only(outcomes) -> TrialResult | TrialFailure:
     return outcome
 
 
+OLD_ENGINES = "echo \"ImportError: cannot import name 'New' from 'engines.protocol' (it.py)\" >&2"
+
+
 @pytest.mark.parametrize(
     ("script", "kind", "reason"),
     [
@@ -79,6 +82,7 @@ def only(outcomes) -> TrialResult | TrialFailure:
         ("exit 1", "crashed", "its process ended with status 1: it said nothing"),
         ("echo noise >&2; echo 'ImportError: no torch' >&2; exit 1", "crashed", "no torch"),
         (f"{PREPARES}; echo 'MemoryError' >&2; exit 1", "crashed", "status 1: MemoryError"),
+        (f"{OLD_ENGINES}; exit 1", "refused", "its engines lack engines.protocol.New, which"),
         ("read trial; echo 'this is not the schedule' >&2; exit 3", "refused", "this is not the s"),
         (f"{PREPARES}; echo 'the collector is on' >&2; exit 3", "refused", "the collector is on"),
         (f"{PREPARES}; exit 0", "crashed", "its answer cannot be read"),
