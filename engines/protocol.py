@@ -48,7 +48,8 @@ class EngineConfig:
     ``max_num_seqs``, ``max_num_batched_tokens``, ``max_model_len``, ``block_size``,
     ``num_gpu_blocks_override`` (0: what memory holds), ``enable_prefix_caching``,
     ``scheduling_policy`` and ``num_scheduler_steps`` mean what they mean in vLLM (the last in its
-    V0). An empty ``device``, ``device_profile`` or
+    V0). ``scheduler``: "live", or "replayed": it decides what it decided before. An empty
+    ``device``, ``device_profile`` or
     ``representation`` is the engine's to fill in; ``model`` is a name or a path, ``tokenizer``
     a ``tokenizer.json`` ("": the shipped one). ``num_accepted`` is the table of tokens a decode
     step yields; which entry a request takes depends on (seed, request, position) alone. ``seed``
@@ -68,6 +69,7 @@ class EngineConfig:
     block_size: int = 16
     num_gpu_blocks_override: int = 0
     enable_prefix_caching: bool = False
+    scheduler: str = "live"
     scheduling_policy: str = "fcfs"
     num_scheduler_steps: int = 1
     model: str = "opt-125m"
@@ -140,6 +142,11 @@ class EngineClass(Protocol):
     @staticmethod
     def can_pause(config: EngineConfig) -> bool:
         """Whether nothing of it goes on while it is not asked for the next step."""
+        ...
+
+    @staticmethod
+    def needs_rehearsal(config: EngineConfig) -> bool:
+        """Whether it must have served the same requests once, step for step, to be measured."""
         ...
 
     @staticmethod

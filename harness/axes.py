@@ -111,6 +111,11 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         str,
         Axis("off, or on: prompts share the blocks of equal prefixes.", "enable_prefix_caching"),
     ] = "off"
+    scheduler: Annotated[
+        str,
+        Axis("live, or replayed: decisions recorded beforehand, as of a scheduler that costs "
+              "nothing.", "scheduler", _BUILTIN),
+    ] = "live"  # fmt: skip
     scheduling_policy: Annotated[
         str, Axis("fcfs or priority.", "scheduling_policy", is_silent=False)
     ] = "fcfs"

@@ -22,6 +22,7 @@ from engines.builtin.registries import (
     OUTPUT_PROCESSING,
     REPRESENTATIONS,
     REQUEST_STREAMS,
+    SCHEDULERS,
     SCHEDULING_POLICIES,
     WORKERS,
 )
@@ -80,6 +81,7 @@ class Engine:
         WORKERS.check(config.worker)
         parse_wire(config.wire)
         asked_seconds(config)
+        SCHEDULERS.check(config.scheduler)
         SCHEDULING_POLICIES.check(config.scheduling_policy)
         if config.max_num_seqs < 1:
             raise ValueError(f"batch size {config.max_num_seqs}: must be at least 1")
@@ -129,6 +131,12 @@ class Engine:
         return not takes_time or not mode.num_under_way
 
     @staticmethod
+    def needs_rehearsal(config: EngineConfig) -> bool:
+        """Whether its scheduler does only what it has done before."""
+        scheduler: type[Scheduler] = SCHEDULERS.load(config.scheduler)
+        return scheduler.needs_rehearsal
+
+    @staticmethod
     def has_messages(config: EngineConfig) -> bool:
         """Whether the runner is behind a wire."""
         return config.worker != "in-process"
@@ -153,6 +161,13 @@ class Engine:
             return (
                 f"--num-scheduler-steps {config.num_scheduler_steps} and --tokens-per-step: a step "
                 "of several passes has no drafts to verify, as in vLLM; leave one of the two out"
+            )
+        mode: type[OutputProcessing] = OUTPUT_PROCESSING.load(config.output_processing)
+        if Engine.needs_rehearsal(config) and not mode.is_exact:
+            return (
+                f"--scheduler {config.scheduler} and --output-processing "
+                f"{config.output_processing}: when an output is ready is a matter of time, so no "
+                "two runs are scheduled alike; use inline or overlapped"
             )
         worker: type[Worker] = WORKERS.load(config.worker)
         if why := worker.contradiction(config):
@@ -194,7 +209,8 @@ class Engine:
             undo.callback(self._worker.shutdown)
             num_blocks = self._lay_out_cache()
             undo.pop_all()
-        self._scheduler = Scheduler(config, num_blocks, table, self._tokens.token_ids)
+        scheduler = SCHEDULERS.load(config.scheduler)
+        self._scheduler: Scheduler = scheduler(config, num_blocks, table, self._tokens.token_ids)
 
     def _lay_out_cache(self) -> int:
         """Blocks of the KV cache, there from now on."""
@@ -226,6 +242,10 @@ class Engine:
         raise ValueError(
             f"--worker {self.config.worker}: nothing crosses to a worker; use --worker process"
         )
+
+    def rehearse(self, serve: Callable[[], object]) -> None:
+        """Have ``serve`` serve what will be served next, where a part learns from that."""
+        self._scheduler.rehearse(serve)
 
     def add_request(
         self,
@@ -407,13 +427,7 @@ class Engine:
 
     def scheduler_stats(self) -> dict[str, int]:
         """What scheduling came to so far, with vLLM's names; cached prefixes in tokens."""
-        cache = self._scheduler.kv_cache.prefix_cache
-        return {
-            "num_preemptions": self._scheduler.num_preemptions,
-            "num_surplus_tokens": self._num_surplus,
-            "prefix_cache_queries": cache.num_queries if cache else 0,
-            "prefix_cache_hits": cache.num_hits if cache else 0,
-        }
+        return self._scheduler.stats() | {"num_surplus_tokens": self._num_surplus}
 
     def wire_seconds(self) -> dict[str, float]:
         """What the wire to worker processes has taken so far; between steps only."""

@@ -70,6 +70,14 @@ ARCHITECTURES = Registry(
     },
 )
 
+SCHEDULERS = Registry(
+    "scheduler",
+    {
+        "live": f"{_HERE}.scheduler:Scheduler",
+        "replayed": f"{_HERE}.replayed_scheduler:ReplayedScheduler",
+    },
+)
+
 SCHEDULING_POLICIES = Registry(
     "scheduling policy",
     {

@@ -1,6 +1,6 @@
 """Continuous batching under a token budget: who computes how many tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -52,6 +52,9 @@ class Scheduler:
     again and computes its tokens anew.
     """
 
+    needs_rehearsal = False
+    """Whether it must see the same requests served once before it is measured."""
+
     def __init__(
         self, config: EngineConfig, num_blocks: int, table: RequestTable, token_ids: TokenIds
     ) -> None:
@@ -66,6 +69,9 @@ class Scheduler:
         self._num_arrived = 0
         self._running = np.empty(0, np.int32)
         self.num_prefilling = 0  # running requests whose prompt is not computed yet
+
+    def rehearse(self, serve: Callable[[], object]) -> None:
+        """Have ``serve`` serve what will be served next, where anything is learnt from that."""
 
     def add(self, request: Request) -> None:
         """Queue a request. Raises ValueError where it could never be served."""
@@ -91,6 +97,15 @@ class Scheduler:
     def num_running(self) -> int:
         """Requests that hold a row."""
         return len(self._running)
+
+    def stats(self) -> dict[str, int]:
+        """What scheduling came to so far, with vLLM's names; cached prefixes in tokens."""
+        cache = self.kv_cache.prefix_cache
+        return {
+            "num_preemptions": self.num_preemptions,
+            "prefix_cache_queries": cache.num_queries if cache else 0,
+            "prefix_cache_hits": cache.num_hits if cache else 0,
+        }
 
     def schedule(self) -> Scheduled:
         """The next step."""

@@ -91,6 +91,11 @@ class VllmEngine:
         return config.device == "cuda"
 
     @staticmethod
+    def needs_rehearsal(config: EngineConfig) -> bool:
+        """Its scheduler decides for itself."""
+        return False
+
+    @staticmethod
     def has_messages(config: EngineConfig) -> bool:
         """Whether workers are processes of their own, and the engine core is not."""
         return config.worker == "process" and config.engine_core == "in-process"

@@ -15,7 +15,7 @@ from workloads.workload import Workload
 
 SERVER_DECIDES = (
     "workload", "engine", "release", "python", "engine_core", "logprobs", "request_streams",
-    "output_processing",
+    "output_processing", "scheduler",
 )  # fmt: skip
 """Axes that a server decides itself, or that say what is measured."""
 

@@ -7,10 +7,11 @@ from typing import NamedTuple
 import msgspec
 
 from engines.nearest import nearest
-from engines.protocol import EngineClass
+from engines.protocol import EngineClass, EngineConfig
 from engines.registry import ENGINES
 from harness.axes import AXES, Cell
 from harness.collector.policy import parse_policy
+from harness.trial.arrivals import comes_by_itself
 from harness.trial.engine_config import engine_config, unsized_config
 from workloads.schedule import Schedule
 
@@ -61,7 +62,7 @@ def cross(
         engine.validate(config)
         completed = {name: getattr(config, name) for name in _COMPLETED}
         cell = msgspec.structs.replace(cell, **completed)
-        if why := engine.contradiction(config) or _contradiction(cell, engine, schedule):
+        if why := engine.contradiction(config) or _contradiction(cell, engine, config, schedule):
             left_out.append(why)
         else:
             cells.append(_as_it_runs(cell))
@@ -99,9 +100,16 @@ def _check_numbers(cell: Cell, schedule: Schedule) -> None:
         )
 
 
-def _contradiction(cell: Cell, engine: EngineClass, schedule: Schedule) -> str:
+def _contradiction(
+    cell: Cell, engine: EngineClass, config: EngineConfig, schedule: Schedule
+) -> str:
     if schedule.stop and cell.detokenizer == "none":
         return "--stop: there is no text with --detokenizer none; use byte_table or decode_stream"
+    if engine.needs_rehearsal(config) and comes_by_itself(schedule):
+        return (
+            f"--scheduler {cell.scheduler}: requests of {cell.workload} come by the clock, so no "
+            "two runs are scheduled alike; use --arrivals all_at_once or closed_loop:N"
+        )
     if "on_wait" in parse_policy(cell.gc) and not engine.has_wait_hook:
         return f"--gc {cell.gc}: engine {cell.engine} does not say when its device is busy"
     return ""

@@ -1,7 +1,7 @@
 """Replays a schedule against an engine: sends who has arrived, steps, stamps, reads."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -21,6 +21,15 @@ from workloads.schedule import Schedule
 
 Streams = Callable[[int], RequestStream]
 """The stream of a request, by its number."""
+
+
+@runtime_checkable
+class _Rehearses(Protocol):
+    """An engine of which a part may do again what it has done once; another commit's may not."""
+
+    def rehearse(self, serve: Callable[[], object]) -> None:
+        """Have ``serve`` serve what will be served next, where a part learns from that."""
+        ...
 
 
 class Client:
@@ -203,7 +212,8 @@ def warm_up(
 ) -> None:
     """Bring engine and interpreter to speed with a full batch, on requests of no one's.
 
-    ``rehearse``: and serve the whole schedule, so that what is made once and kept is there.
+    ``rehearse``: and serve the whole schedule, so that what is made once and kept is there. An
+    engine that needs it for itself serves it once more.
     """
     count = min(batch_size, schedule.num_requests)
     first = schedule.num_requests
@@ -217,5 +227,11 @@ def warm_up(
             take(delivered, streams)
             for index in delivered.finished.tolist():
                 engine.output_token_ids(index)
-    if rehearse:
+
+    def serve() -> None:
         Client(engine, engine.step, schedule, VirtualClock(), streams=streams).run()
+
+    if rehearse:
+        serve()
+    if isinstance(engine, _Rehearses):
+        engine.rehearse(serve)

@@ -34,11 +34,12 @@ def unsized_config(cell: Cell) -> EngineConfig:
 
     Raises ValueError for a switch that is neither off nor on.
     """
-    said: dict[str, Any] = {
-        axis.decides: _switched(axis, value) if _TYPES[axis.decides] is bool else value
-        for axis, value in zip(AXES.values(), values(cell).values(), strict=True)
-        if axis.decides
-    }
+    said: dict[str, Any] = {}
+    for axis, value in zip(AXES.values(), values(cell).values(), strict=True):
+        if axis.decides in _TYPES:
+            said[axis.decides] = _switched(axis, value) if _TYPES[axis.decides] is bool else value
+        elif axis.decides and value != axis.default:  # these are the engines of another commit
+            raise ValueError(f"{axis.flag} {value}: the engines of this commit do not know it yet")
     return EngineConfig(**said)
 
 

@@ -8,7 +8,7 @@ import pytest
 from harness_free import MODES, null_config, oracle
 from harness_free import Request as Asked
 
-from engines.builtin import engine as engine_module
+from engines.builtin import scheduler as scheduler_module
 from engines.builtin.device import null
 from engines.builtin.device.null import NullDevice
 from engines.builtin.engine import Engine
@@ -55,7 +55,7 @@ class Watched:
         self.config = config
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(null, "NullDevice", self._device_class())
-            patch.setattr(engine_module, "Scheduler", self._make_scheduler)
+            patch.setattr(scheduler_module, "Scheduler", self._scheduler_class())
             self.engine = Engine(config)
         self.model = PrefixModel(config.block_size)
         self.prompts: dict[int, list[int]] = {}
@@ -64,9 +64,16 @@ class Watched:
         self.num_full: dict[int, int] = {}
         self.steps = []
 
-    def _make_scheduler(self, *arguments) -> Scheduler:
-        self.scheduler = Scheduler(*arguments)
-        return self.scheduler
+    def _scheduler_class(self) -> type[Scheduler]:
+        """A scheduler that can be looked at."""
+        watched = self
+
+        class WatchedScheduler(Scheduler):
+            def __init__(self, *arguments):
+                super().__init__(*arguments)
+                watched.scheduler = self
+
+        return WatchedScheduler
 
     def _device_class(self) -> type[NullDevice]:
         """A device that has each step checked before it runs."""

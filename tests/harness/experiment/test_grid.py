@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,6 +111,17 @@ def test_what_contradicts_itself_is_left_out_with_a_sentence():
         crossed(delivery=["columnar"])
 
 
+def test_a_schedule_is_not_replayed_where_requests_come_by_the_clock():
+    of = schedule([4, 9], arrival_seconds=np.array([0.0, 1.0]))
+    given = {"workload": ["one"], "device": ["null"], "scheduler": ["live", "replayed"]}
+    grid = cross(given, {"one": of}, {"one": "opt-125m"})
+    assert [cell.scheduler for cell in grid.cells] == ["live"]
+    (why,) = grid.left_out
+    assert "--scheduler replayed: requests of one come by the clock" in why
+    closed = schedule([4, 9], max_concurrency=1)
+    assert len(cross(given, {"one": closed}, {"one": "opt-125m"}).cells) == 2
+
+
 @pytest.mark.parametrize(
     ("axis", "value", "nearest"),
     [
@@ -121,6 +133,7 @@ def test_what_contradicts_itself_is_left_out_with_a_sentence():
         ("output_processing", "inlined", "inline"),
         ("worker", "proces", "process"),
         ("wire", "pickel", "pickle"),
+        ("scheduler", "replay", "replayed"),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_nearest(axis, value, nearest):

@@ -11,6 +11,7 @@ from harness.metrics import METRICS
 from harness.trial.process import run_trial
 from harness.trial.spec import TrialResult
 
+REPLAYED = msgspec.structs.replace(CELL, scheduler="replayed")
 COLUMNS = msgspec.structs.replace(CELL, representation="flat_arrays", delivery="columnar")
 PER_STEP = ("leaked_objects_per_step", "leaked_blocks_per_step", "cyclic_garbage_per_step")
 
@@ -31,7 +32,9 @@ def left(folder, cell=CELL, **changes) -> TrialResult:
     return run_trial(trial(of, folder, cell, mode="leaks"), lambda word: None)
 
 
-@pytest.mark.parametrize(("cell", "retain"), [(CELL, "finish"), (COLUMNS, "step")])
+@pytest.mark.parametrize(
+    ("cell", "retain"), [(CELL, "finish"), (COLUMNS, "step"), (REPLAYED, "step")]
+)
 def test_a_healthy_engine_leaves_nothing(tmp_path, cell, retain):
     result = left(tmp_path, cell, retain=retain)
     steps = result.metrics["num_steps"]
