@@ -1,4 +1,4 @@
-"""What gcbench's exit codes mean; `gcbench --help` and docs/method.md show the same table."""
+"""What gcbench's exit codes mean; `gcbench --help` and docs/running.md show the same table."""
 
 from enum import IntEnum
 

@@ -1,6 +1,6 @@
 """How often is a verdict wrong, and how often is a change found? A made-up machine, asked often.
 
-`PYTHONPATH=. python tests/harness/noise_model.py` prints the table of docs/method.md (minutes).
+`PYTHONPATH=. python tests/harness/noise_model.py` prints the table of docs/evidence.md (minutes).
 """
 
 from dataclasses import dataclass

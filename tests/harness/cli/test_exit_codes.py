@@ -178,8 +178,8 @@ def test_files_are_written_before_a_standard_output_that_is_full(monkeypatch, tm
 def test_the_exit_codes_are_the_same_in_the_help_and_in_the_docs(capsys):
     assert main(["--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    method = (ROOT / "docs" / "method.md").read_text().split("## Exit codes\n")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| (\d+) \| (.+) \|$", method, re.MULTILINE)
+    page = (ROOT / "docs" / "running.md").read_text().split("## Exit codes\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", page, re.MULTILINE)
     assert rows == [(str(int(code)), meaning) for code, meaning in MEANINGS.items()]
     for code, meaning in MEANINGS.items():
         assert f"{int(code)} {meaning}" in shown
