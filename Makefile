@@ -21,7 +21,8 @@ COUNTING := tests/gcbench tests/harness/collector \
             $(patsubst %,tests/harness/trial/test_%.py,modes request_costs leaks)
 NONE_CHOSEN := 5
 
-.PHONY: install compare asv nightly vllm test test-slow torture gpu-check lint typecheck check clean
+.PHONY: install compare asv nightly vllm test test-slow torture gpu-check lint typecheck check docs \
+        clean
 install:
 	@.ci/install "$(PYTHON)" "$(VENV)" "$(TORCH)"
 
@@ -69,6 +70,10 @@ typecheck: install
 	@$(BIN)/mypy && $(BIN)/mypy --python-version 3.12 -m gcbench.opcodes_monitoring
 
 check: lint typecheck test
+
+# The docs as a site in build/docs; any warning, such as a link that leads nowhere, is an error.
+docs: install
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) .asv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
