@@ -82,7 +82,7 @@ def _draw_changes(
         if x == 0 or not here:
             continue
         tried = bool(here[0].tried)
-        axes.axvline(x, color="#5d646d", linewidth=1, linestyle="-" if tried else ":", zorder=0)
+        axes.axvline(x, color="#5d646d", linewidth=1, linestyle="-" if tried else "--", zorder=0)
         more = f" +{len(here) - 1}" if len(here) > 1 else ""
         axes.annotate(
             f"#{here[0].pull}{more}", (x, 1), (-2, -2), xycoords=("data", "axes fraction"),
