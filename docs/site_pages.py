@@ -1,6 +1,6 @@
 """Pages of the site that are made of the code: commands, JSON schemas, Python API.
 
-mkdocs calls `on_files` and `on_page_markdown` (``hooks`` in mkdocs.yml).
+mkdocs calls `on_config`, `on_files` and `on_page_markdown` (``hooks`` in mkdocs.yml).
 """
 
 import ast
@@ -110,6 +110,22 @@ def python_page() -> str:
     for heading, modules in PYTHON.items():
         lines += [f"## {heading}", "", *(f"::: {name}" for name in modules), ""]
     return "\n\n".join(lines)
+
+
+def navigation(index: str) -> list[Any]:
+    """The sections of docs/README.md with the pages that each links to, and the pages made here."""
+    sections: list[Any] = ["README.md"]
+    for section in index.split("\n## ")[1:]:
+        title, _, text = section.partition("\n")
+        sections.append({title: re.findall(r"\]\(([a-z0-9-]+\.md)\)", text)})
+    made = ["reference/commands.md", "reference/schemas.md", "reference/python.md"]
+    project = [f"project/{name}" for name in PROJECT_PAGES]
+    return [*sections, {"Generated reference": made}, {"Project": project}]
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Lay the navigation out as the index does."""
+    config.nav = navigation((ROOT / "docs" / "README.md").read_text())
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
