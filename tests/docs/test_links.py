@@ -46,3 +46,7 @@ def test_the_tree_in_contributing_is_the_one_that_git_has():
     assert named == {file.split("/")[0] for file in files if "/" in file}
     assert rooms == {file.split("/")[1] for file in files
                      if file.startswith("harness/") and file.count("/") > 1}  # fmt: skip
+
+
+def test_the_readme_stays_short():
+    assert len((ROOT / "README.md").read_text().split()) <= 1200
