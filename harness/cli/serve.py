@@ -11,6 +11,7 @@ from harness.cli.options import SECONDS_OR_0, Number, axis_options
 from harness.cli.served_engine import SERVER_DECIDES, served_engine
 from harness.cli.session import checked
 from harness.files import indented, write_output
+from harness.machine.scratch import temporary_files_in_scratch
 
 EXAMPLES = f"""
 \b
@@ -136,7 +137,8 @@ def serve(**flags: Any) -> None:
         heap_objects=cell.heap_objects, seed=seed,
     )  # fmt: skip
     try:
-        serve_engine(settings, config, Hooks(prepare, serving.totals, ready))
+        with temporary_files_in_scratch():
+            serve_engine(settings, config, Hooks(prepare, serving.totals, ready))
     finally:
         serving.unsettle()
 

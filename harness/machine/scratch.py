@@ -36,6 +36,25 @@ def scratch_folder() -> Iterator[Path]:
                 os.close(made[1])
 
 
+@contextmanager
+def temporary_files_in_scratch() -> Iterator[None]:
+    """Those of this process and of all that it starts are in a scratch folder.
+
+    Raises as `scratch_folder`.
+    """
+    before, tempdir = os.environ.get("TMPDIR"), tempfile.tempdir
+    with scratch_folder() as folder:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+        try:
+            yield
+        finally:
+            tempfile.tempdir = tempdir
+            if before is None:
+                del os.environ["TMPDIR"]
+            else:
+                os.environ["TMPDIR"] = before
+
+
 def _root() -> Path:
     try:
         return Path(tempfile.gettempdir())
