@@ -160,11 +160,12 @@ class App:
         return _json({"prompt": self._tokenizer.decode(body.tokens)})
 
     async def _metrics_text(self, request: web.Request) -> web.Response:
-        totals: dict[str, ProcessTotals] = {self._client.role: self._totals(self._client)}
         try:
-            totals["engine"] = await self._client.call_core(self._totals)
+            front_end, core, *workers = await self._client.collective_rpc(self._totals)
         except EngineDeadError as error:
             raise ApiError(503, f"the engine has died: {error}") from None
+        totals: dict[str, ProcessTotals] = {"frontend": front_end, "engine": core}
+        totals |= {f"worker-{number}": each for number, each in enumerate(workers)}
         return web.Response(body=self._metrics.text(totals), headers={"Content-Type": CONTENT_TYPE})
 
 

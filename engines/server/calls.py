@@ -7,8 +7,5 @@ from engines.protocol import StepEngine
 
 
 def everywhere(engine: StepEngine, function: Callable[..., Any], *args: Any) -> list[Any]:
-    """Call ``function(process, *args)`` in the core's process and in those of its workers.
-
-    Raises RuntimeError while a step is under way in worker processes.
-    """
+    """Call ``function(process, *args)`` in the core's process and in those of its workers."""
     return engine.collective_rpc(function, *args)

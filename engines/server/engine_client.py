@@ -153,9 +153,9 @@ class EngineClient:
         return await answer
 
     async def collective_rpc(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """``function(process, *args)`` in the front end, the core and its workers.
+        """``function(process, *args)`` in the front end, the core and its workers, in this order.
 
-        Not while requests run: workers do not answer then. Raises as `call_core`.
+        Raises as `call_core`.
         """
         return [function(self, *args), *await self.call_core(everywhere, function, *args)]
 

@@ -72,7 +72,7 @@ class ServerMetrics(Collector):
         self._success.labels(*self._values, "abort").inc()
 
     def text(self, totals: Mapping[str, ProcessTotals]) -> bytes:
-        """All of it; ``totals`` are the processes', by role."""
+        """All of it; ``totals`` are the processes', by name."""
         self._totals = totals
         return generate_latest(self._registry)
 
@@ -100,7 +100,7 @@ class ServerMetrics(Collector):
             family = CounterMetricFamily(
                 f"gcbench:{figure}", "Of CPython's collector.", labels=("process", "generation")
             )
-            for role, totals in self._totals.items():
+            for process, totals in self._totals.items():
                 for generation, value in enumerate(totals.get(figure, ())):
-                    family.add_metric((role, str(generation)), value)
+                    family.add_metric((process, str(generation)), value)
             yield family

@@ -139,8 +139,6 @@ def test_rpc_hook_and_bytes(start, monkeypatch):
     assert (wire.sent, wire.received) == (0, 0)
     add_requests(engine)
     engine.step()
-    with pytest.raises(RuntimeError, match="rpc while a step is under way"):
-        engine.collective_rpc(rpc_calls.describe)
     steps = drain(engine)
     assert wire.sent > 4 * 20 * 4, "the prompts cross"
     assert wire.received > 0
@@ -149,6 +147,22 @@ def test_rpc_hook_and_bytes(start, monkeypatch):
     engine.shutdown()
     engine.shutdown()
     assert not psutil.pid_exists(there)
+
+
+@pytest.mark.parametrize("transport", ["sockets", "shared-memory"])
+@pytest.mark.parametrize("mode", ["inline", "overlapped"])
+def test_a_call_between_two_steps_loses_no_token(start, mode, transport):
+    def outputs(calls: bool) -> list[list[int]]:
+        engine = start(output_processing=mode, wire=f"pickle+{transport}")
+        add_requests(engine)
+        while engine.has_unfinished_requests():
+            engine.step()
+            if calls:
+                roles = [role for role, _ in engine.collective_rpc(rpc_calls.describe)]
+                assert roles == ["engine", "worker"]
+        return [list(engine.output_token_ids(index)) for index in range(4)]
+
+    assert outputs(calls=True) == outputs(calls=False)
 
 
 def test_the_device_has_its_next_step_before_the_last_is_waited_for(start):

@@ -1,6 +1,7 @@
 """The runner in processes of its own, one a rank, behind a wire: the scheduler's end."""
 
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ class ProcessWorker(BehindWire):
         return wire_contradiction(config)
 
     def __init__(self, config: EngineConfig) -> None:
-        self._outputs: list[memoryview] = []
+        self._outputs: deque[memoryview] = deque()
         self._num_under_way = 0
         self._decode_ns = 0
         super().__init__(config, range(config.tensor_parallel_size))
@@ -49,6 +50,10 @@ class ProcessWorker(BehindWire):
 
     def wait(self) -> None:
         """Block until the oldest step's bytes are here."""
+        if not self._outputs:
+            self._receive()
+
+    def _receive(self) -> None:
         self._outputs.append(self._ranks.receive_tokens())
         self._num_under_way -= 1
 
@@ -56,7 +61,7 @@ class ProcessWorker(BehindWire):
         """Decode the oldest step's bytes."""
         began = time.perf_counter_ns()
         try:
-            output = self._ranks.wire.decode_tokens(self._outputs.pop())
+            output = self._ranks.wire.decode_tokens(self._outputs.popleft())
         except WireError as error:
             raise EngineDeadError(f"a worker process sent what cannot be read: {error}") from None
         self._decode_ns += time.perf_counter_ns() - began
@@ -65,8 +70,8 @@ class ProcessWorker(BehindWire):
     def rpc(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
         """Call in each worker process, whose ValueErrors are raised here.
 
-        Raises RuntimeError while a step is under way.
+        What steps under way yield is awaited first: on a channel it would come before the answer.
         """
-        if self._num_under_way:
-            raise RuntimeError("rpc while a step is under way")
+        while self._num_under_way:
+            self._receive()
         return self._ranks.rpc(function, args)

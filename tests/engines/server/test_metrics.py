@@ -40,10 +40,12 @@ def of_process(values: dict[tuple[tuple[str, str], ...], float], role: str) -> l
     return [one["value"] for one in sorted(mine, key=lambda one: one["generation"])]
 
 
-async def use(http: TestClient, client: EngineClient) -> None:
+async def use(http: TestClient, client: EngineClient, workers: list[str]) -> None:
     for i in range(6):
         body = {"prompt": [1] * (i + 1), "max_tokens": 10, "ignore_eos": True, "stream": i % 2 == 0}
         async with http.post("/v1/completions", json=body) as response:
+            async with http.get("/metrics") as meanwhile:
+                assert meanwhile.status == 200
             await response.read()
     stopped = {"prompt": [1], "max_tokens": 50, "stop_token_ids": list(range(0, 60)), "n": 1}
     async with http.post("/v1/completions", json=stopped) as response:
@@ -61,6 +63,8 @@ async def use(http: TestClient, client: EngineClient) -> None:
     core = of_process(found["gcbench:gc_collections_total"], "engine")
     core_after = await client.call_core(collections)
     assert all(a <= b <= c for a, b, c in zip(core_before, core, core_after, strict=True))
+    processes = {dict(labels)["process"] for labels in found["gcbench:gc_collections_total"]}
+    assert processes == {"frontend", "engine", *workers}
     assert len(of_process(found["gcbench:gc_pause_seconds_total"], "engine")) == 3
     key = tuple(sorted(LABELS.items()))
     assert found["vllm:num_requests_running"][key] == found["vllm:num_requests_waiting"][key] == 0
@@ -75,16 +79,19 @@ async def use(http: TestClient, client: EngineClient) -> None:
         assert found[f"vllm:{name}_seconds_sum"][key] > 0
 
 
-def test_what_is_counted_is_what_happened():
+@pytest.mark.parametrize(("worker", "workers"), [("in-process", []), ("process", ["worker-0"])])
+def test_what_is_counted_is_what_happened(worker, workers):
     async def main() -> None:
-        config = null_config(vocab_size=60, output_processing="process", eos_token_id=-1)
+        config = null_config(
+            vocab_size=60, output_processing="process", eos_token_id=-1, worker=worker
+        )
         settings = ServerSettings("small")
         client = EngineClient(config)
         try:
             await client.start()
             app = App(settings, config, client, totals)
             async with TestClient(TestServer(app.application())) as http:
-                await use(http, client)
+                await use(http, client, workers)
         finally:
             await client.stop()
 
