@@ -3,10 +3,9 @@
 import asyncio
 import hmac
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 import msgspec
 from aiohttp import web
@@ -19,13 +18,21 @@ from engines.server.engine_client import EngineClient
 from engines.server.errors import ApiError, Handler, errors_as_json
 from engines.server.generation import Generation
 from engines.server.metrics import CONTENT_TYPE, ProcessTotals, ServerMetrics
+from engines.server.openapi import Route, document
 from engines.server.prompts import Prompts
 from engines.server.request_bodies import Body, DetokenizeBody, TokenizeBody, decode
+from engines.server.responses import Answer, Model, Models, Text, Tokens, Version
 from engines.server.settings import ServerSettings
 from engines.server.tokenizer import TextTokenizer, conversation
 
 _BODY_SECONDS = 30.0
+_JSON = "application/json"
 _OPEN_TO_ALL = frozenset({"/health", "/ping"})
+
+try:
+    _VERSION = version("gcbench")
+except PackageNotFoundError:  # run from a checkout
+    _VERSION = "unknown"
 
 CollectorTotals = Callable[..., ProcessTotals]
 """``totals(process)`` of one process of the engine; sent to the core, so found by its name."""
@@ -56,21 +63,38 @@ class App:
         application = web.Application(
             middlewares=[errors_as_json, self._with_key], client_max_size=self._settings.max_body
         )
+        routes = self._routes()
+        description = document(routes, _VERSION)
+
+        async def describe(request: web.Request) -> web.Response:
+            return web.Response(body=description, content_type=_JSON)
+
+        ways = {"GET": web.get, "POST": web.post}
         application.add_routes(
-            [
-                web.post("/v1/completions", partial(self._generate, Completions())),
-                web.post("/v1/chat/completions", partial(self._generate, Chats())),
-                web.get("/v1/models", self._models),
-                web.get("/health", self._health),
-                web.get("/ping", self._health),
-                web.post("/ping", self._health),
-                web.get("/version", self._version),
-                web.post("/tokenize", self._tokenize),
-                web.post("/detokenize", self._detokenize),
-                web.get("/metrics", self._metrics_text),
-            ]
+            [web.get("/openapi.json", describe)]
+            + [ways[each.method](each.path, each.handler) for each in routes]
         )
         return application
+
+    def _routes(self) -> list[Route]:
+        routes = [
+            Route(
+                "POST", f"/v1/{path}", partial(self._generate, dialect), dialect.body,
+                {_JSON: Answer, "text/event-stream": None},
+            )
+            for path, dialect in (("completions", Completions()), ("chat/completions", Chats()))
+        ]  # fmt: skip
+        return [
+            *routes,
+            Route("GET", "/v1/models", self._models, None, {_JSON: Models}),
+            Route("GET", "/health", self._health, None, {}),
+            Route("GET", "/ping", self._health, None, {}),
+            Route("POST", "/ping", self._health, None, {}),
+            Route("GET", "/version", self._version, None, {_JSON: Version}),
+            Route("POST", "/tokenize", self._tokenize, TokenizeBody, {_JSON: Tokens}),
+            Route("POST", "/detokenize", self._detokenize, DetokenizeBody, {_JSON: Text}),
+            Route("GET", "/metrics", self._metrics_text, None, {"text/plain": str}),
+        ]
 
     @web.middleware
     async def _with_key(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -103,7 +127,7 @@ class App:
 
     async def _read(self, request: web.Request, kind: type[Body]) -> Body:
         """The body. Raises ApiError 400, 408 where it does not come, 413 where it is too large."""
-        if request.content_type != "application/json":
+        if request.content_type != _JSON:
             raise ApiError(400, "the Content-Type must be application/json")
         try:
             async with asyncio.timeout(_BODY_SECONDS):
@@ -124,12 +148,11 @@ class App:
             )  # fmt: skip
 
     async def _models(self, request: web.Request) -> web.Response:
-        model = {
-            "id": self._settings.model, "object": "model", "created": self._began,
-            "owned_by": "gcbench", "root": self._config.model, "parent": None,
-            "max_model_len": self._config.max_model_len,
-        }  # fmt: skip
-        return _json({"object": "list", "data": [model]})
+        model = Model(
+            id=self._settings.model, created=self._began, root=self._config.model,
+            max_model_len=self._config.max_model_len,
+        )  # fmt: skip
+        return _json(Models([model]))
 
     async def _health(self, request: web.Request) -> web.Response:
         if self._client.failure:
@@ -139,10 +162,7 @@ class App:
         return web.Response()
 
     async def _version(self, request: web.Request) -> web.Response:
-        try:
-            return _json({"version": version("gcbench")})
-        except PackageNotFoundError:  # run from a checkout
-            return _json({"version": "unknown"})
+        return _json(Version(_VERSION))
 
     async def _tokenize(self, request: web.Request) -> web.Response:
         body = await self._read(request, TokenizeBody)
@@ -151,13 +171,12 @@ class App:
         if text is None:
             raise ApiError(400, "give a prompt or messages", param="prompt")
         ids = await self._tokenizer.encode(text)
-        longest = self._config.max_model_len
-        return _json({"count": len(ids), "max_model_len": longest, "tokens": ids})
+        return _json(Tokens(len(ids), self._config.max_model_len, ids))
 
     async def _detokenize(self, request: web.Request) -> web.Response:
         body = await self._read(request, DetokenizeBody)
         self._check_model(body.model)
-        return _json({"prompt": self._tokenizer.decode(body.tokens)})
+        return _json(Text(self._tokenizer.decode(body.tokens)))
 
     async def _metrics_text(self, request: web.Request) -> web.Response:
         try:
@@ -175,5 +194,5 @@ def _are_equal(given: str, key: str) -> bool:
     return hmac.compare_digest(one, other)
 
 
-def _json(value: Mapping[str, Any]) -> web.Response:
-    return web.Response(body=msgspec.json.encode(value), content_type="application/json")
+def _json(value: msgspec.Struct) -> web.Response:
+    return web.Response(body=msgspec.json.encode(value), content_type=_JSON)

@@ -25,8 +25,23 @@ _TYPES = {
 }
 
 
-class ApiError(Exception):
+class ErrorDetail(msgspec.Struct):
     """``param``: the field that is wrong; ``code``: OpenAI's name for what is wrong, if any."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ErrorBody(msgspec.Struct):
+    """What a client gets."""
+
+    error: ErrorDetail
+
+
+class ApiError(Exception):
+    """``param`` and ``code`` as in `ErrorDetail`."""
 
     def __init__(
         self, status: int, message: str, *, param: str | None = None, code: str | None = None
@@ -38,14 +53,10 @@ class ApiError(Exception):
         self.code = code
 
     def body(self) -> bytes:
-        """``{"error": {"message", "type", "param", "code"}}``."""
-        error = {
-            "message": self.message,
-            "type": _TYPES.get(self.status, "invalid_request_error"),
-            "param": self.param,
-            "code": self.code,
-        }
-        return msgspec.json.encode({"error": error})
+        """`ErrorBody` as JSON."""
+        kind = _TYPES.get(self.status, "invalid_request_error")
+        detail = ErrorDetail(self.message, kind, self.param, self.code)
+        return msgspec.json.encode(ErrorBody(detail))
 
     def response(self) -> web.Response:
         """Of a request whose answer has not begun."""

@@ -87,3 +87,42 @@ class ChatChoice(TokenIds, kw_only=True):
     finish_reason: str | None
     logprobs: None
     stop_reason: None
+
+
+class Model(msgspec.Struct, kw_only=True):
+    """The one that is served."""
+
+    id: str
+    object: str = "model"
+    created: int
+    owned_by: str = "gcbench"
+    root: str
+    parent: None = None
+    max_model_len: int
+
+
+class Models(msgspec.Struct):
+    """All of them."""
+
+    data: list[Model]
+    object: str = "list"
+
+
+class Tokens(msgspec.Struct):
+    """Of a text."""
+
+    count: int
+    max_model_len: int
+    tokens: list[int]
+
+
+class Text(msgspec.Struct):
+    """Of tokens."""
+
+    prompt: str
+
+
+class Version(msgspec.Struct):
+    """gcbench's."""
+
+    version: str
