@@ -71,6 +71,7 @@ class Answer:
     def __init__(self, number: int, body: dict[str, Any], writer: asyncio.StreamWriter) -> None:
         self.number, self.body, self.writer = number, body, writer
         self.is_chat = "messages" in body
+        self.object = "chat.completion.chunk" if self.is_chat else "text_completion"
         self.stamps: list[int] = []
         self.line_end = "\n"
 
@@ -86,11 +87,12 @@ class Answer:
         own = {"delta": {"content": said}} if self.is_chat else {"text": said}
         if self.body.get("return_token_ids"):
             own["token_ids"] = [100 * self.number + token]
-        return {"choices": [own | {"index": 0, "finish_reason": "length" if last else None}]}
+        choice = own | {"index": 0, "finish_reason": "length" if last else None}
+        return {"object": self.object, "choices": [choice]}
 
     def usage(self, tokens: int) -> bytes:
         usage = {"prompt_tokens": 3, "completion_tokens": tokens}
-        return self.event({"choices": [], "usage": usage})
+        return self.event({"object": self.object, "choices": [], "usage": usage})
 
     async def token(self, token: int, total: int) -> None:
         self.stamps.append(perf_counter_ns())
