@@ -1,6 +1,7 @@
 """The server's life: engine, port, requests, and a graceful end."""
 
 import asyncio
+import logging
 import signal
 import socket
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import uvloop
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from engines.protocol import EngineConfig, EngineDeadError, SamplingParams
 from engines.server.app import App, CollectorTotals
@@ -18,6 +20,8 @@ from engines.server.settings import ServerSettings, bound_socket, url_of
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BACKLOG = 4096
 _LAST_BYTES_SECONDS = 2.0
+_LOGGER = logging.getLogger(__name__)
+_LOGGER.addFilter(lambda record: not _is_the_clients(record))
 _WARM_UP_FIRST = 2**62
 _WARM_UP_REQUESTS, _WARM_UP_TOKENS = 8, 8
 
@@ -86,7 +90,7 @@ class Server:
     async def _serve(self, app: App, client: EngineClient, bound: socket.socket) -> None:
         runner = web.AppRunner(
             app.application(), handle_signals=False, handler_cancellation=True, access_log=None,
-            shutdown_timeout=_LAST_BYTES_SECONDS,
+            shutdown_timeout=_LAST_BYTES_SECONDS, logger=_LOGGER,
         )  # fmt: skip
         await runner.setup()
         try:
@@ -142,6 +146,11 @@ async def warm_up(client: EngineClient, config: EngineConfig) -> None:
     await client.idle()
     if client.failure:
         raise EngineDeadError(client.failure)
+
+
+def _is_the_clients(record: logging.LogRecord) -> bool:
+    """Whether aiohttp has something to say of what a client sent; anybody could fill a disk so."""
+    return bool(record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 async def _first_of(*events: asyncio.Event) -> None:
