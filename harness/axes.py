@@ -171,7 +171,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
               _VLLM, is_silent=False),
     ] = "in-process"  # fmt: skip
     heap_objects: Annotated[int, Axis("Tracked objects to top the heap up to.")] = 0
-    python: Annotated[str, Axis("Interpreters (paths) that have what gcbench needs.")] = ""
+    python: Annotated[
+        str, Axis("Interpreters that have what gcbench needs: paths, or versions such as 3.12.")
+    ] = ""
     copy: int = 0
     """No axis: tells equal cells apart where one is measured against itself."""
 

@@ -1,11 +1,11 @@
 """Where trials of the built-in engine run: these engines or another tree's, this harness."""
 
 import os
-import sys
 from hashlib import sha256
 from pathlib import Path
 
 from engines.cache import cache_root
+from engines.interpreter import interpreter
 from engines.protocol import Launch
 
 _CODE_ROOT = Path(__file__).parents[2]
@@ -15,14 +15,14 @@ def launch(python: str, release: str) -> Launch:
     """This interpreter or the one asked for; a ``release`` is a tree whose ``engines`` run in it.
 
     Workloads and harness are this tree's in either case. Raises ValueError where the path holds
-    no gcbench.
+    no gcbench, or there is no such interpreter.
     """
     path = [str(_CODE_ROOT)]  # no interpreter finds it by itself, and another one may have another
     if release:
         path.insert(0, str(_engines_alone(Path(release).expanduser())))
     if inherited := os.environ.get("PYTHONPATH"):
         path.append(inherited)
-    return Launch(python or sys.executable, {"PYTHONPATH": os.pathsep.join(path)})
+    return Launch(interpreter(python), {"PYTHONPATH": os.pathsep.join(path)})
 
 
 def _engines_alone(tree: Path) -> Path:

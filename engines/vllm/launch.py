@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+from engines.interpreter import interpreter
 from engines.protocol import Launch
 from engines.vllm.releases import base_interpreter, layer
 from engines.vllm.settings import ENTRY_POINTS
@@ -25,11 +26,11 @@ def launch(python: str, release: str) -> Launch:
     if release:
         path.insert(0, str(layer(release)))
     if python:
-        interpreter = python
+        chosen = interpreter(python)
     elif not release and _is_installed():
-        interpreter = sys.executable
+        chosen = sys.executable
     elif (prepared := base_interpreter()) is not None:
-        interpreter = str(prepared)
+        chosen = str(prepared)
     else:
         raise ValueError(
             "there is no vLLM here: run `make vllm` (gcbench releases vllm --prepare), or name an "
@@ -37,7 +38,7 @@ def launch(python: str, release: str) -> Launch:
         )
     if inherited := os.environ.get("PYTHONPATH"):
         path.append(inherited)
-    return Launch(interpreter, {"PYTHONPATH": os.pathsep.join(path), **_NO_LAST_WORDS})
+    return Launch(chosen, {"PYTHONPATH": os.pathsep.join(path), **_NO_LAST_WORDS})
 
 
 def _is_installed() -> bool:

@@ -257,10 +257,7 @@ class TrialProcess:
             hint = ", often for want of memory" if name == "SIGKILL" else ""
             return self._fail("killed", f"its process was killed by {name}{hint}")
         if status:
-            why = _last_exception(err, last_line)
-            if lacking := _LACKING.search(why):
-                return self._fail("refused", _other_engines(*lacking.groups(default="")))
-            return self._fail("crashed", f"its process ended with status {status}: {why}")
+            return self._broken(status, err, last_line)
         try:
             return msgspec.json.decode(out, type=TrialResult)
         except msgspec.MsgspecError as error:
@@ -268,12 +265,24 @@ class TrialProcess:
             hint = f"; is {python} a Python that has what gcbench needs?" if python else ""
             return self._fail("crashed", f"its answer cannot be read: {error}{hint}")
 
+    def _broken(self, status: int, err: str, last_line: str) -> TrialFailure:
+        why = _last_exception(err, last_line)
+        if lacking := _LACKING.search(why):
+            return self._fail("refused", _other_engines(*lacking.groups(default="")))
+        if status == _NO_COMMAND and (python := self._trial.cell.python):
+            first_line = (err.strip() or last_line).splitlines()[0]
+            return self._fail("refused", f"--python {python}: does not run: {first_line}")
+        return self._fail("crashed", f"its process ended with status {status}: {why}")
+
     def _fail(self, kind: str, reason: str) -> TrialFailure:
         trial = self._trial
         fields = {"cell": trial.cell, "mode": trial.mode, "seed": trial.seed}
         self._failure = msgspec.convert(fields | {"kind": kind, "reason": reason}, TrialFailure)
         return self._failure
 
+
+_NO_COMMAND = 127
+"""Exit status of what stands for a program that is not there, such as a shim of pyenv's."""
 
 _LAST_FRAME = re.compile(
     r'^ +File "(.+)", line (\d+).*\n(?:^ (?! *File ").*\n|\n)*^(\w.*)$', re.MULTILINE

@@ -1,0 +1,29 @@
+"""Which interpreter `--python` asks for: a path, or a version that has an environment here."""
+
+import re
+import shutil
+import sys
+
+from engines.cache import cache_root
+
+_VERSION = re.compile(r"3\.\d+")
+
+
+def interpreter(asked: str) -> str:
+    """Its path; "" is this one. Of a version it is this one, or the one that ``.ci/run`` keeps.
+
+    Raises ValueError where there is none.
+    """
+    if not asked or asked == "{}.{}".format(*sys.version_info):
+        return sys.executable
+    if not _VERSION.fullmatch(asked):
+        if shutil.which(asked) is None:
+            raise ValueError(f"--python {asked}: no such program; give an interpreter's path")
+        return asked
+    kept = cache_root() / "ci" / f"python-{asked}" / "bin" / "python"
+    if not kept.exists():
+        raise ValueError(
+            f"--python {asked}: no environment of this version; make one with `make install "
+            f"PYTHON=python{asked} VENV={kept.parents[1]}`, as .ci/run does, or give a path"
+        )
+    return str(kept)
