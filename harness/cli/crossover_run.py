@@ -1,6 +1,7 @@
 """What `gcbench crossover` measures: each batch and heap, then some predictions afresh."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from rich.console import Console
@@ -11,6 +12,7 @@ from harness.cli.session import Session
 from harness.experiment.crossover import (
     LATENCIES,
     Check,
+    ModelSteps,
     Place,
     Point,
     between,
@@ -91,7 +93,7 @@ class CrossoverRun:
                     return
 
     def check(self, places: Iterable[Place], profiles: Mapping[str, DeviceProfile]) -> None:
-        """Predictions beside a fresh measurement, one a place and candidate."""
+        """Predictions beside a fresh measurement, one a place, candidate and latency."""
         for place in places if self.is_complete else ():
             batch, heap, profile = place
             self._say(f"checking batch {batch:,} on {profile}")
@@ -99,26 +101,34 @@ class CrossoverRun:
             session = Session(
                 _at(self._flags, batch) | modelled | {"json_path": None}, beside=self.first
             )
-            baseline, *others = cells = session.grid.cells
-            schedule = session.runner.schedules[baseline.workload]
+            cells = session.grid.cells
+            schedule = session.runner.schedules[cells[0].workload]
             model = model_steps(profiles[profile], {batch: schedule})
             result = self._compare(session, cells, f"check-{batch}-{model.name}")
-            measured = {each.candidate: each for each in result.comparisons}
-            for candidate in (label(cell, cells) for cell in others):
-                host = between(by_batch(self.points, candidate, heap, "token"), batch)
-                if host is not None:
-                    self.checks.append(
-                        Check(
-                            candidate=candidate,
-                            batch_size=batch,
-                            heap_objects=heap,
-                            model=model.name,
-                            predicted=host.on_device(model.token[batch]),
-                            measured=measured.get(candidate),
-                        )
-                    )
+            self.checks += self._checked(place, model, result, cells)
             if not self.is_complete:
                 return
+
+    def _checked(
+        self, place: Place, model: ModelSteps, result: ExperimentResult, cells: list[Cell]
+    ) -> Iterator[Check]:
+        """What was predicted for a place beside what was measured there, a latency at a time."""
+        batch, heap, _ = place
+        measured = {point.candidate: point.latencies for point in _points(result, cells)}
+        for candidate, latency in product((label(cell, cells) for cell in cells[1:]), LATENCIES):
+            host = between(by_batch(self.points, candidate, heap, latency), batch)
+            if host is None:
+                continue
+            found = measured.get(candidate, {}).get(latency)
+            yield Check(
+                latency=latency,
+                candidate=candidate,
+                batch_size=batch,
+                heap_objects=heap,
+                model=model.name,
+                predicted=host.on_device(model.seconds(latency, batch)),
+                measured=found.change if found else None,
+            )
 
     def _compare(self, session: Session, cells: list[Cell], part: str) -> ExperimentResult:
         plan = session.plan(

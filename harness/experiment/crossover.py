@@ -8,13 +8,13 @@ import msgspec
 import numpy as np
 
 from engines.builtin.device.profile import DeviceProfile
-from harness.experiment.result import CellResult, Comparison, ReplayedWorkload
+from harness.experiment.result import CellResult, ReplayedWorkload
 from harness.machine.describe import Machine
 from harness.machine.other_work import Surroundings
 from harness.statistics.paired_ratio import FEWEST_PAIRS, paired_ratio
 from workloads.schedule import Schedule
 
-CROSSOVER_SCHEMA = "gcbench.crossover/1"
+CROSSOVER_SCHEMA = "gcbench.crossover/2"
 
 Latency = Literal["token", "gap", "first_token"]
 
@@ -47,7 +47,7 @@ class Change(NamedTuple):
 
 
 class HostChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What a candidate makes of a latency where the device takes no time.
+    """What a candidate makes of a latency, at a point where the device takes no time.
 
     ``baseline_seconds``: the baseline's, the median over rounds; ``ratio``: candidate / baseline
     with its 95 % interval.
@@ -57,13 +57,17 @@ class HostChange(msgspec.Struct, frozen=True, kw_only=True):
     ratio: float
     ci95: tuple[float, float]
 
+    @property
+    def change(self) -> Change:
+        """As it was measured."""
+        return Change(*(each - 1 for each in (self.ratio, *self.ci95)))
+
     def on_device(self, device_seconds: float) -> Change:
         """The same where the device takes so long: it adds to both sides, for host and device take
         turns.
         """
         share = self.baseline_seconds / (self.baseline_seconds + device_seconds)
-        change, low, high = ((each - 1) * share for each in (self.ratio, *self.ci95))
-        return Change(change, low, high)
+        return Change(*(each * share for each in self.change))
 
     def small_from(self, tolerance: float) -> tuple[float, float, float]:
         """Seconds of a device's step from which on the change is below ``tolerance``, and their
@@ -101,24 +105,24 @@ class ModelSteps(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """A prediction for a batch that was not measured, and a measurement on a modelled device.
-
-    ``predicted``: the change of `tpot_mean` with its bounds; ``measured``: None where it gave none.
+    """A prediction for a batch that was not measured, and a measurement on a modelled device, which
+    is None where it gave nothing.
     """
 
+    latency: Latency
     candidate: str
     batch_size: int
     heap_objects: int
     model: str
     predicted: Change
-    measured: Comparison | None
+    measured: Change | None
 
     def agrees(self, tolerance: float) -> bool:
         """Whether the two intervals meet, or the estimates are half a tolerance apart at most."""
         if self.measured is None:
             return False
         change, low, high = self.predicted
-        measured, least, most = (each - 1 for each in (self.measured.ratio, *self.measured.ci95))
+        measured, least, most = self.measured
         meet = low <= most and least <= high
         return meet or abs(change - measured) <= _AGREE_WITHIN * tolerance
 

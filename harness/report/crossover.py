@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from harness import format as fmt
 from harness.experiment.crossover import (
+    LATENCIES,
     Change,
     Check,
     CrossoverResult,
@@ -13,6 +14,7 @@ from harness.experiment.crossover import (
     Point,
     by_batch,
 )
+from harness.metrics import METRICS
 from harness.report.header import machine_words
 from harness.report.power import surroundings_words
 from harness.report.table import PlainTable, Row
@@ -167,14 +169,21 @@ def _changes(
 
 
 def _check_words(result: CrossoverResult) -> Iterator[str]:
-    if result.checks:
-        right = sum(check.agrees(result.tolerance) for check in result.checks)
-        which = "prediction" if len(result.checks) == 1 else "predictions"
-        mark = "" if right == len(result.checks) else "▲ "
-        yield (
-            f"{mark}{right} of {len(result.checks)} {which} for a batch that was not measured "
-            "came true in a fresh comparison."
-        )
+    for latency, title in TITLES.items():
+        right, total = _came_true(result, latency)
+        if total:
+            which = "prediction" if total == 1 else "predictions"
+            mark = "" if right == total else "▲ "
+            yield (
+                f"{mark}{right} of {total} {which} of the {title} for a batch that was not "
+                "measured came true in a fresh comparison."
+            )
+
+
+def _came_true(result: CrossoverResult, latency: Latency) -> tuple[int, int]:
+    """Of the predictions of a latency, how many, and how many there are."""
+    checks = [check for check in result.checks if check.latency == latency]
+    return sum(check.agrees(result.tolerance) for check in checks), len(checks)
 
 
 def crossover_tables(result: CrossoverResult) -> list[PlainTable]:
@@ -237,12 +246,14 @@ def _by_model(result: CrossoverResult, candidate: str, latency: Latency) -> Plai
         cells = (_change_words(found.get(batch), result.tolerance) for batch in batches)
         return (model.name, fmt.count(heap), *cells)
 
+    right, total = _came_true(result, latency)
+    checked = f"{right} of {total} checks came true." if total else "None of it was checked."
     return PlainTable(
         f"Change of the {TITLES[latency]} with {candidate}, by model (modelled)",
         ("model", "heap", *(f"batch\n{fmt.count(batch)}" for batch in batches)),
         [[row(model, heap) for model in result.models] for heap in heaps(result)],
         f"▲ less and ▼ more by {fmt.rough_percent(result.tolerance)} at least, = not as much, "
-        "? not told by the measurement.",
+        f"? not told by the measurement. {checked}",
     )  # fmt: skip
 
 
@@ -255,21 +266,21 @@ def _change_words(change: Change | None, tolerance: float) -> str:
 
 def _checks(result: CrossoverResult) -> PlainTable:
     def row(check: Check) -> Row:
-        change, low, high = check.predicted
-        measured = check.measured
         return (
-            f"{check.candidate}, {check.model}",
+            f"{check.candidate}, {check.model}\n  {METRICS[LATENCIES[check.latency]].name}",
             fmt.count(check.batch_size),
-            fmt.percent(change, signed=True),
-            fmt.interval((1 + low, 1 + high)),
-            fmt.percent(measured.ratio - 1, signed=True) if measured else fmt.MISSING,
-            fmt.interval(measured.ci95) if measured else fmt.MISSING,
+            *_change_cells(check.predicted),
+            *(_change_cells(check.measured) if check.measured else [fmt.MISSING] * 2),
         )
 
     return PlainTable(
         "Predictions checked on a modelled device",
         ("cell", "batch", "predicted", "95 % interval", "measured", "95 % interval"),
         [[row(check) for check in result.checks]] if result.checks else [],
-        "change of the mean time per output token, against the same baseline, at a batch between "
-        "two that were measured.",
+        "change against the same baseline, at a batch between two that were measured.",
     )
+
+
+def _change_cells(found: Change) -> Row:
+    change, low, high = found
+    return fmt.percent(change, signed=True), fmt.interval((1 + low, 1 + high))

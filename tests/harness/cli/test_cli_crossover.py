@@ -40,7 +40,7 @@ class Machine:
                 steps = model_steps(load_profile(cell.device_profile), {cell.batch_size: schedule})
                 device = steps.token[cell.batch_size]
             token = max(device, host) if self._hides else device + host
-            metrics = {"itl_p99": 3 * host, "tpot_mean": token}
+            metrics = {"itl_p99": token + 2 * host, "tpot_mean": token}
             yield answer(trial, metrics)
 
 
@@ -77,11 +77,13 @@ def test_where_it_matters_is_worked_out_and_checked(crossover, tmp_path):
     )
     assert "at batch 64 and " in words
     assert "deepseek-v3-8xh200 and 1 ms a step it changes less than 5 % at every batch" in words
-    assert "2 of 2 predictions for a batch that was not measured came true" in words
+    for latency in ("time per output token", "99th percentile of the gaps between tokens"):
+        assert f"2 of 2 predictions of the {latency} for a batch that was not measured" in words
+    assert words.count("2 of 2 checks came true") == 2
     assert {(p["batch_size"], p["heap_objects"]) for p in found["points"]} == {
         (batch, heap) for batch in (4, 16, 64) for heap in (0, 1000)
     }
-    assert [check["batch_size"] for check in found["checks"]] == [40, 40]
+    assert [check["batch_size"] for check in found["checks"]] == [40] * 4
     assert found["baseline"] == "default"
     assert image.read_text().count("freeze against default")
     for line in ("6 of 8: batch 64, 1,000 heap objects", "7 of 8: checking batch 40 on opt-125m"):
@@ -93,7 +95,11 @@ def test_every_candidate_is_predicted_and_checked(crossover):
     status, _, _, found = crossover(machine, "--representation", "flat_arrays", "--delivery",
                                     "per_request", "--gc", "default,freeze,disabled")  # fmt: skip
     assert status == 0
-    checked = [(check["candidate"], check["model"]) for check in found["checks"]]
+    checked = [
+        (check["candidate"], check["model"])
+        for check in found["checks"]
+        if check["latency"] == "token"
+    ]
     models = ("opt-125m-h200", "llama-3-8b-h200")
     assert checked == [(gc, model) for model in models for gc in ("freeze", "disabled")]
     assert len(found["points"]) == 2 * 3 * 2
@@ -105,10 +111,8 @@ def test_a_prediction_that_does_not_come_true_is_said(crossover):
         machine, *GC, "--device-profile", "llama-3-8b-h200", "--check", "1"
     )
     assert status == 0
-    assert "▲ 0 of 1 prediction for a batch that was not measured came true" in " ".join(
-        out.split()
-    )
-    assert len(found["checks"]) == 1
+    assert "▲ 0 of 1 prediction of the time per output token for a batch" in " ".join(out.split())
+    assert [check["latency"] for check in found["checks"]] == ["token", "gap"]
 
 
 def test_no_difference_is_called_over_optimisation(crossover):
@@ -126,7 +130,7 @@ def test_a_real_run_has_every_point(crossover):
         "--device-profile", "opt-125m-h200", "--quiet",
     )  # fmt: skip
     assert (status, err) == (0, "")
-    assert found["schema"] == "gcbench.crossover/1"
+    assert found["schema"] == "gcbench.crossover/2"
     assert found["baseline"] == "list_of_lists · per_request"
     assert [(p["candidate"], p["batch_size"]) for p in found["points"]] == [
         (f"flat_arrays · {delivery}", batch)

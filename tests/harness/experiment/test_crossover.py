@@ -22,7 +22,7 @@ from harness.experiment.crossover import (
     model_steps,
     worth_checking,
 )
-from harness.experiment.result import CellResult, Comparison, MetricSamples
+from harness.experiment.result import CellResult, MetricSamples
 
 seconds = st.floats(1e-5, 1.0)
 ratios = st.floats(0.3, 3.0)
@@ -148,25 +148,19 @@ def test_only_rounds_that_both_have_count_and_three_of_them_are_needed():
     assert found["token"].baseline_seconds == 2.0
 
 
-def comparison(ratio: float, low: float, high: float) -> Comparison:
-    return Comparison(metric="tpot_mean", baseline="a", candidate="b", ratio=ratio,
-                      ci95=(low, high), verdict="same", p_adjusted=1.0, mde=0.1,
-                      rounds=5)  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("predicted", "measured", "agrees"),
     [
-        ((-0.20, -0.22, -0.18), comparison(0.83, 0.81, 0.85), True),
-        ((-0.20, -0.21, -0.19), comparison(0.83, 0.82, 0.84), False),
-        ((-0.20, -0.201, -0.199), comparison(0.809, 0.808, 0.81), True),
-        ((-0.20, -0.22, -0.18), comparison(1.20, 1.18, 1.22), False),
+        ((-0.20, -0.22, -0.18), (-0.17, -0.19, -0.15), True),
+        ((-0.20, -0.21, -0.19), (-0.17, -0.18, -0.16), False),
+        ((-0.20, -0.201, -0.199), (-0.191, -0.192, -0.19), True),
+        ((-0.20, -0.22, -0.18), (0.2, 0.18, 0.22), False),
         ((-0.20, -0.22, -0.18), None, False),
     ],
 )
 def test_a_check_holds_where_intervals_meet_or_estimates_are_near(predicted, measured, agrees):
-    check = Check(candidate="b", batch_size=8, heap_objects=0, model="m", predicted=predicted,
-                  measured=measured)  # fmt: skip
+    check = Check(latency="token", candidate="b", batch_size=8, heap_objects=0, model="m",
+                  predicted=predicted, measured=measured)  # fmt: skip
     assert check.agrees(0.02) == agrees
 
 
