@@ -7,8 +7,12 @@ position and token, so that neither the batch nor its order matters: three round
 upper 23 bits are used, so ``u`` is at most 1 - 2**-24 and ``g`` at most 16.7.
 """
 
+from typing import TypeVar
+
 import torch
 from torch import Tensor
+
+Bits = TypeVar("Bits", int, Tensor)
 
 _MASK = 0xFFFFFFFF
 GOLDEN = 0x9E3779B9
@@ -33,9 +37,8 @@ def sample_reference(
 
 
 def seed_key(seed: int) -> int:
-    """A seed of up to 64 bits as 32."""
-    high = torch.tensor([seed >> 32 & _MASK])
-    return int(_fmix32(_fmix32(high + GOLDEN & _MASK) ^ (seed & _MASK)))
+    """A seed of up to 64 bits as 32; no tensor is made, as it is asked for in every step."""
+    return _fmix32(_fmix32((seed >> 32) + GOLDEN & _MASK) ^ (seed & _MASK))
 
 
 def row_keys(seed: int, request_index: Tensor, position: Tensor) -> Tensor:
@@ -54,7 +57,7 @@ def gumbel_noise(keys: Tensor, vocab_size: int) -> Tensor:
     return -torch.log(-torch.log(uniform))
 
 
-def _fmix32(h: Tensor) -> Tensor:
+def _fmix32(h: Bits) -> Bits:
     h = h ^ h >> 16
     h = h * 0x85EBCA6B & _MASK  # int64 wraps; the lower 32 bits are right all the same
     h = h ^ h >> 13

@@ -6,6 +6,7 @@ from examples import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, chisquare
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from engines.builtin.model.gumbel_reference import (
     GOLDEN,
@@ -13,6 +14,7 @@ from engines.builtin.model.gumbel_reference import (
     gumbel_noise,
     row_keys,
     sample_reference,
+    seed_key,
 )
 
 KERNEL = "gumbel:sample"
@@ -61,6 +63,19 @@ def test_another_seed_request_or_position_draws_anew():
         for seed, request, position in rows
     ]
     assert len(set(tokens)) == len(rows)
+
+
+def test_the_key_of_a_seed_takes_no_tensor():
+    """It is asked for in every step that is not replayed."""
+
+    class NoTensors(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            raise AssertionError(func)
+
+    with NoTensors():
+        assert [seed_key(seed) for seed in (0, 7, 2**32, 2**64 - 1)] == [
+            0xAA3E5B61, 0x2703DE93, 0x70F6C6D8, 0x31E0D324,
+        ]  # fmt: skip
 
 
 @given(
