@@ -11,7 +11,8 @@ from engines.protocol import Int32Array
 @dataclass(slots=True)
 class Work:
     """Added up over steps. A multiply-add is two operations; in ``bytes`` every weight that is
-    multiplied counts once a step, and keys and values of each request's context once.
+    multiplied counts once a step, keys and values of each request's context once, and logits
+    twice, written and read.
 
     The LM head counts for sampled tokens alone; query i of a chunk meets the keys up to its own.
     """
@@ -37,6 +38,8 @@ class Work:
             + num_sampled * head_flops
             + pairs * model.attention_flops_per_token_pair
         )
-        self.bytes += model.flops_per_token / 2 * self.itemsize + float(
-            contexts.sum()
-        ) * model.kv_bytes_per_token(self.itemsize)
+        self.bytes += (
+            model.flops_per_token / 2 * self.itemsize
+            + float(contexts.sum()) * model.kv_bytes_per_token(self.itemsize)
+            + 2.0 * num_sampled * model.vocab_size * self.itemsize
+        )
