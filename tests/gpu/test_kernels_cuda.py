@@ -126,7 +126,9 @@ def test_a_captured_graph_follows_its_batch(ops, shape):
     blocks = max(case.cache.shape[1] for case in (first, second))
     table = torch.zeros(first.batch.block_table.shape[0], width, dtype=torch.int32, device="cuda")
     cache = torch.empty((2, blocks, *first.cache.shape[2:]), dtype=torch.bfloat16, device="cuda")
-    batch = ForwardBatch(*(x.clone() for x in first.batch[:5]), table, max_query_len=1)
+    batch = ForwardBatch(
+        *(x.clone() for x in first.batch[:5]), table, max_query_len=1, max_seq_len=700
+    )
     q = first.q.contiguous()
     new = random_tensor(2, 32, *first.q.shape[1:], seed=4, dtype=torch.bfloat16, device="cuda")
     k, v = new[:, :, : shape.num_kv_heads].contiguous()

@@ -32,6 +32,19 @@ class DeviceBatch(NamedTuple):
     scheduled: "SchedulerOutput | None" = None
     block_table: Int32Array | None = None
 
+    def taken(self, places: Int64Array) -> "DeviceBatch":
+        """The same with the rows at ``places`` alone."""
+        assert self.scheduled is not None
+        return self._replace(
+            request_index=self.request_index[places],
+            position=self.position[places],
+            num_scheduled=self.num_scheduled[places],
+            context=self.context[places],
+            samples=None if self.samples is None else self.samples[places],
+            decodes=None if self.decodes is None else self.decodes[places],
+            scheduled=self.scheduled._replace(rows=self.scheduled.rows[places]),
+        )
+
 
 class StepHandle(Protocol):
     """A launched step."""

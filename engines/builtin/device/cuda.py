@@ -9,8 +9,8 @@ from engines.protocol import EngineConfig
 if TYPE_CHECKING:
     from engines.builtin.model import Parallel
 
-_MOST_SEQS = 65_535
-"""Blocks in the second and third dimension of a CUDA grid."""
+_MOST_ROWS = 65_535
+"""Blocks in the second and third dimension of a CUDA grid, where requests and sampled rows are."""
 
 
 class CudaDevice:
@@ -25,10 +25,12 @@ class CudaDevice:
     def check(config: EngineConfig) -> None:
         """Raise ValueError where there is no GPU, or the model or what is asked is impossible."""
         check_model(config)
-        if config.max_num_seqs > _MOST_SEQS:
+        width = max(config.num_accepted)
+        if config.max_num_seqs * width > _MOST_ROWS:
+            drafts = f" with {width} tokens a step each" if width > 1 else ""
             raise ValueError(
-                f"batch size {config.max_num_seqs:,}: a grid of the kernels has {_MOST_SEQS:,} "
-                "requests at most; take a smaller --batch-size"
+                f"batch size {config.max_num_seqs:,}{drafts}: a grid of the kernels has "
+                f"{_MOST_ROWS:,} rows at most; take a smaller --batch-size"
             )
         import torch
 

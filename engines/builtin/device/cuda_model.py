@@ -12,11 +12,12 @@ from torch import Tensor
 from engines.builtin.block_pool import blocks_for_longest
 from engines.builtin.device import DeviceBatch
 from engines.builtin.logprobs import DeviceLogprobs
-from engines.builtin.model import ForwardBatch, Parallel
+from engines.builtin.model import Parallel
 from engines.builtin.model.ceilings import measure_ceilings
-from engines.builtin.model.forward import ForwardPass, StepTokens
-from engines.builtin.model.graphs import DecodeGraphs
+from engines.builtin.model.forward import ForwardPass
+from engines.builtin.model.graphed_decode import GraphedDecode
 from engines.builtin.model.host_logprobs import host_logprobs
+from engines.builtin.model.joined_steps import PartOfStep, joined
 from engines.builtin.model.kernels import TritonOps
 from engines.builtin.model.kernels.gumbel import sample
 from engines.builtin.model.largest_pass import largest_pass
@@ -79,8 +80,9 @@ class CudaModel:
         self._device = torch.device("cuda", parallel.rank)
         torch.cuda.set_device(self._device)
         self._config = config
+        ops = TritonOps()
         try:
-            self._forward = ForwardPass(config, parallel, self._device, TritonOps(), sample)
+            self._forward = ForwardPass(config, parallel, self._device, ops, sample)
         except torch.cuda.OutOfMemoryError:
             total = torch.cuda.get_device_properties(self._device).total_memory
             raise ValueError(
@@ -90,7 +92,8 @@ class CudaModel:
         self._builder = PassBuilder(config)
         self._work = Work(self._forward.config, self._forward.dtype.itemsize, parallel.size)
         self._ceilings: dict[str, float] | None = None
-        self._staging = Staging(self._device)
+        most_launched = 2 * config.num_scheduler_steps
+        self._staging = Staging(self._device, most_launched)
         self._copy_stream = torch.cuda.Stream(self._device)
         width = max(config.num_accepted)
         self._turns = [
@@ -100,19 +103,19 @@ class CudaModel:
                 torch.cuda.Event(enable_timing=True),
                 torch.cuda.Event(),
             )
-            for _ in range(2 * config.num_scheduler_steps)
+            for _ in range(most_launched)
         ]
         self._turn = 0
-        self._graphs: DecodeGraphs | None = None
-        slots = config.max_num_seqs
         # A row beyond the slots is nobody's: what pads a graph reads and writes there.
-        self._nobody = slots
+        self._nobody = config.max_num_seqs
         longest = blocks_for_longest(config.max_model_len, config)
-        shape = (slots + 1, longest)
+        shape = (config.max_num_seqs + 1, longest)
         self._block_table = torch.zeros(shape, dtype=torch.int32, device=self._device)
-        self._graph_inputs = torch.zeros((4, slots), dtype=torch.int64, device=self._device)
-        self._arange = torch.arange(slots + 1, dtype=torch.int32, device=self._device)
-        self._graph_tokens = torch.zeros(slots, dtype=torch.int32, device=self._device)
+        self._graphed: GraphedDecode | None = None
+        if not config.enforce_eager:
+            self._graphed = GraphedDecode(
+                config, self._forward, ops, self._block_table, self._nobody
+            )
 
     def num_kv_tokens(self, config: EngineConfig) -> int:
         """Every row at its longest, or what nine tenths of the memory leave beside all else.
@@ -139,7 +142,8 @@ class CudaModel:
             for config in (self._config, replace(self._config, max_num_seqs=1)):
                 inputs = largest_pass(config, row=self._nobody)
                 with torch.inference_mode():
-                    self._forward.step(self._tensors(inputs, ()), self._block_table)
+                    tensors = _narrowed(inputs.brought(self._staging.bring))
+                    self._forward.step(tensors, self._block_table)
             torch.cuda.synchronize(self._device)
         except torch.cuda.OutOfMemoryError:
             return 0.0
@@ -167,106 +171,89 @@ class CudaModel:
                 f"{config.max_model_len} tokens fit; give fewer --num-gpu-blocks-override"
             ) from None
         self._block_table[self._nobody] = num_blocks
-        self._graph_inputs[0] = self._nobody
-        self._graph_inputs[1] = 1
-        if not config.enforce_eager and max(config.num_accepted) == 1:
-            self._graphs = DecodeGraphs(config.max_num_seqs)
+        if self._graphed is not None:
             with torch.inference_mode():
-                self._graphs.capture(self._decode)
+                self._graphed.capture()
         torch.cuda.synchronize(self._device)
-
-    def _decode(self, size: int) -> tuple[Tensor, TokenLogprobs | None]:
-        """A decode step on the static tensors; nothing in it waits for the GPU."""
-        rows, seq_lens, requests, places = self._graph_inputs[:, :size]
-        positions = seq_lens - 1
-        block_size = self._config.block_size
-        blocks = self._block_table[rows, positions // block_size].long()
-        batch = ForwardBatch(
-            positions,
-            blocks * block_size + positions % block_size,
-            rows.int(),
-            seq_lens.int(),
-            self._arange[: size + 1],
-            self._block_table,
-            1,
-        )
-        forward = self._forward
-        logits = forward.logits(forward.last_tokens[rows], batch, None)
-        tokens, logprobs = forward.sample(logits, requests, places)
-        forward.last_tokens.index_copy_(0, rows, tokens.long())
-        return self._graph_tokens[:size].copy_(tokens), logprobs
 
     def launch(self, batch: DeviceBatch) -> _Running:
         """Queue all of it on the GPU; the host is free at once."""
-        scheduled = batch.scheduled
-        assert scheduled is not None
-        self._builder.admit(scheduled.new)
+        assert batch.scheduled is not None
+        self._builder.admit(batch.scheduled.new)
+        num_reqs = len(batch.context)
+        num_tokens = self._builder.num_tokens(batch)
         stream = torch.cuda.current_stream()
         # The graphs' one buffer of tokens must be read before it is written again.
         stream.wait_event(self._turns[self._turn].copied)
         self._turn = (self._turn + 1) % len(self._turns)
         turn = self._turns[self._turn]
-        turn.begun.record(stream)
-        blocks = (scheduled.block_rows, scheduled.block_positions, scheduled.block_ids)
-        num_reqs = len(scheduled.rows)
-        places = np.arange(num_reqs)
-        num_tokens = None
         with torch.inference_mode():
-            if self._graphs is not None and self._builder.is_plain_decode(batch):
-                step = self._replay(self._graphs, batch, blocks)
-                seq_lens, num_sampled = batch.context.astype(np.int32), num_reqs
-            else:
-                inputs, num_tokens = self._builder.build(batch)
-                step = self._forward.step(self._tensors(inputs, blocks), self._block_table)
-                places = inputs.sampled.outputs
-                seq_lens, num_sampled = inputs.seq_lens, len(inputs.sampled.places)
-        self._work.add(batch.num_scheduled, seq_lens, num_sampled)
+            step = self._run(batch, num_tokens, turn.begun)
+        self._work.add(batch.num_scheduled, batch.context.astype(np.int32), len(step.outputs))
         turn.computed.record(stream)
         self._copy_stream.wait_event(turn.computed)
         with torch.cuda.stream(self._copy_stream):
             turn.tokens[:num_reqs].copy_(step.tokens, non_blocking=True)
             logprobs = step.logprobs
             if logprobs is not None:
-                logprobs = TokenLogprobs(*(_to_pinned(each[: len(places)]) for each in logprobs))
+                logprobs = TokenLogprobs(*(_to_pinned(each) for each in logprobs))
             turn.copied.record(self._copy_stream)
         step.tokens.record_stream(self._copy_stream)
-        return _Running(turn, num_reqs, num_tokens, places, logprobs)
+        return _Running(turn, num_reqs, num_tokens, step.outputs, logprobs)
 
-    def _replay(
-        self, graphs: DecodeGraphs, batch: DeviceBatch, blocks: tuple[Array, Array, Array]
-    ) -> StepTokens:
+    def _run(
+        self, batch: DeviceBatch, num_tokens: Int32Array | None, begun: torch.cuda.Event
+    ) -> PartOfStep:
+        """All rows: those that decode by a graph, and what is left beside them in one pass.
+
+        ``begun`` is recorded once all of it has been brought, in one transfer.
+        """
         assert batch.scheduled is not None
-        num_reqs = len(batch.scheduled.rows)
-        size = graphs.size_for(num_reqs)
-        inputs = np.zeros((4, size), np.int64)
-        inputs[0], inputs[1] = self._nobody, 1
-        inputs[0, :num_reqs] = batch.scheduled.rows
-        inputs[1, :num_reqs] = batch.context
-        inputs[2, :num_reqs] = batch.request_index
-        inputs[3, :num_reqs] = batch.position
-        *new_blocks, brought = self._staging.bring([*blocks, inputs])
-        self._give_blocks(new_blocks)
-        self._graph_inputs[:, :size].copy_(brought.view(4, size))
-        tokens, logprobs = graphs.replay(size)
-        return StepTokens(tokens[:num_reqs, None], logprobs)
+        graphed, scheduled = self._graphed, batch.scheduled
+        whole = self._builder.whole_decodes(batch) & (graphed is not None)
+        replayed, eager = np.flatnonzero(whole), np.flatnonzero(~whole)
+        arrays: list[Array] = [
+            scheduled.block_rows, scheduled.block_positions, scheduled.block_ids
+        ]  # fmt: skip
+        if graphed is not None and len(replayed):
+            accepted = None if num_tokens is None else num_tokens[replayed]
+            arrays += [graphed.inputs(batch.taken(replayed), accepted), replayed, eager]
+        inputs = None
+        if len(eager):
+            inputs = self._builder.build(batch.taken(eager) if len(replayed) else batch).inputs
+        tensors, others = self._bring(inputs, arrays)
+        begun.record()
+        parts = []
+        if graphed is not None and len(replayed):
+            step = graphed.replay(others[0], len(replayed))
+            parts.append(PartOfStep(*step, graphed.outputs(len(replayed), accepted)))
+        if inputs is not None and tensors is not None:
+            # After the rows that decode: a prompt may begin with a block that one of them fills.
+            step = self._forward.step(tensors, self._block_table)
+            parts.append(PartOfStep(*step, inputs.sampled.outputs))
+        if len(parts) == 1:
+            return parts[0]
+        return joined(parts, [replayed, eager], others[1:])
 
-    def _tensors(self, inputs: PassInputs[Array], blocks: tuple[Array, ...]) -> PassInputs[Tensor]:
-        """A step's arrays on the device in one copy, with the blocks that are new in it."""
+    def _bring(
+        self, inputs: PassInputs[Array] | None, others: Sequence[Array]
+    ) -> tuple[PassInputs[Tensor] | None, list[Tensor]]:
+        """Both on the device, in one copy; the blocks that ``others`` begin with are given out."""
+        brought: list[Tensor] = []
 
         def bring(arrays: Sequence[Array]) -> list[Tensor]:
-            brought = self._staging.bring([*arrays, *blocks])
-            self._give_blocks(brought[len(arrays) :])
-            return brought[: len(arrays)]
+            brought.extend(self._staging.bring([*others, *arrays]))
+            return brought[len(others) :]
 
-        wide = inputs.brought(bring)
-        return wide._replace(
-            rows=wide.rows.int(), seq_lens=wide.seq_lens.int(), query_start=wide.query_start.int()
-        )
-
-    def _give_blocks(self, new_blocks: list[Tensor]) -> None:
-        if new_blocks and len(new_blocks[0]):
-            rows, positions, ids = new_blocks
+        tensors = None
+        if inputs is None:
+            bring([])
+        else:
+            tensors = _narrowed(inputs.brought(bring))
+        rows, positions, ids, *rest = brought[: len(others)]
+        if len(ids):
             self._block_table[rows, positions] = ids.int()
+        return tensors, rest
 
     def stats(self) -> dict[str, float]:
         """Work so far, and the ceilings, measured when they are first asked for."""
@@ -275,6 +262,13 @@ class CudaModel:
                 self._device, self._forward.dtype, _COPY_BYTES, _MATMUL_SIZE
             )
         return self._work.done() | self._ceilings
+
+
+def _narrowed(wide: PassInputs[Tensor]) -> PassInputs[Tensor]:
+    """As the kernels have it; everything travels as int64."""
+    return wide._replace(
+        rows=wide.rows.int(), seq_lens=wide.seq_lens.int(), query_start=wide.query_start.int()
+    )
 
 
 def _to_pinned(tensor: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ class ForwardBatch(NamedTuple):
     int32 ``[R]``: tokens in the cache after this pass; the request's own queries are the last of
     them. ``query_start`` int32 ``[R + 1]``: where its tokens begin. ``max_query_len``: 1 where
     every request has but one token, so that attention may take the way for decoding.
+    ``max_seq_len``: the longest of ``seq_lens``, or what they may grow to.
     """
 
     positions: Tensor
@@ -27,6 +28,24 @@ class ForwardBatch(NamedTuple):
     query_start: Tensor
     block_table: Tensor
     max_query_len: int
+    max_seq_len: int
+
+
+class DecodeTokens(NamedTuple):
+    """The tokens that ``R`` decoding rows compute, ``width`` each, on the model's device.
+
+    ``positions``, ``slot_mapping``, ``rows``, ``seq_lens``: as in `ForwardBatch`. int64 ``[T]``
+    each: ``token_ids``, a row's last token over again; ``requests`` and ``outputs``, the request
+    of each and its how many-th output token is sampled after it.
+    """
+
+    positions: Tensor
+    slot_mapping: Tensor
+    token_ids: Tensor
+    requests: Tensor
+    outputs: Tensor
+    rows: Tensor
+    seq_lens: Tensor
 
 
 class Ops(Protocol):
@@ -66,6 +85,23 @@ class Ops(Protocol):
         ``q``, ``k`` and ``v`` may be slices of one tensor: each has its own stride of a token.
         ``cos_sin`` float32 ``[max_positions, 2, head_dim / 2]``, cosines then sines; the pairs
         rotated are ``(i, i + head_dim / 2)``, as Hugging Face's Llama has them. None: no rotation.
+        """
+        ...
+
+    def decode_tokens(
+        self,
+        decodes: Tensor,
+        last_tokens: Tensor,
+        block_table: Tensor,
+        *,
+        width: int,
+        block_size: int,
+    ) -> DecodeTokens:
+        """What rows compute that decode ``width`` tokens each.
+
+        ``decodes`` int64 ``[4, R]``: rows; tokens in the cache after the step; requests; output
+        tokens before it. ``last_tokens`` int64 and ``block_table`` int32: what each row sampled
+        last, and its blocks.
         """
         ...
 

@@ -107,6 +107,7 @@ class ForwardPass:
             inputs.query_start,
             block_table,
             inputs.max_query_len,
+            inputs.max_seq_len,
         )
         width = max(self._engine.num_accepted)
         shape = (len(inputs.rows) * width + 1,)

@@ -35,8 +35,10 @@ class DecodeGraphs:
                     graph = torch.cuda.CUDAGraph()
                     with torch.cuda.graph(graph, pool=pool, stream=stream):
                         results = run(size)
-                except torch.cuda.OutOfMemoryError:
+                except RuntimeError as error:
                     self._graphs.clear()
+                    if not _is_out_of_memory(error):
+                        raise
                     raise ValueError(
                         f"out of GPU memory when capturing the graph of {size} requests; use "
                         "--enforce-eager on, a smaller --batch-size, or fewer "
@@ -57,9 +59,20 @@ class DecodeGraphs:
 
 
 def capture_sizes(largest: int) -> list[int]:
-    """1, 2, 4, 8, multiples of 16 to 512, then of 64, and ``largest`` itself."""
-    sizes = [1, 2, 4, *range(8, 16, 8), *range(16, 512, 16), *range(512, largest, 64)]
-    return [size for size in sizes if size < largest] + [largest]
+    """Powers of two, from 128 on half as much again between them, and ``largest`` itself.
+
+    A batch that empties passes through all of them; rows of padding cost their products alone.
+    """
+    sizes = [1 << power for power in range(largest.bit_length())]
+    sizes += [size + size // 2 for size in sizes if size >= 128]
+    return [*sorted(size for size in sizes if size < largest), largest]
+
+
+def _is_out_of_memory(error: BaseException | None) -> bool:
+    """Also where ending the capture failed because of it: that error is the one that comes out."""
+    while error is not None and not isinstance(error, torch.cuda.OutOfMemoryError):
+        error = error.__context__
+    return error is not None
 
 
 @contextmanager

@@ -34,4 +34,5 @@ def largest_pass(config: EngineConfig, row: int) -> PassInputs[Array]:
             kept_rows=np.full(num_reqs, row, np.int64),
         ),
         max_query_len=share,
+        max_seq_len=share,
     )

@@ -38,8 +38,9 @@ class PassInputs(NamedTuple, Generic[A]):
     """A forward pass over ``T`` tokens of ``R`` requests, as NumPy arrays or as tensors.
 
     As in `ForwardBatch`: ``positions``, ``slot_mapping`` int64 ``[T]``; ``rows``, ``seq_lens``
-    int32 ``[R]``; ``query_start`` int32 ``[R + 1]``; ``max_query_len``. ``token_ids`` int64
-    ``[T]``, but at ``last_places`` int64 the token that the row ``last_rows`` int64 sampled last.
+    int32 ``[R]``; ``query_start`` int32 ``[R + 1]``; ``max_query_len``, ``max_seq_len``.
+    ``token_ids`` int64 ``[T]``, but at ``last_places`` int64 the token that the row ``last_rows``
+    int64 sampled last.
     """
 
     positions: A
@@ -52,13 +53,16 @@ class PassInputs(NamedTuple, Generic[A]):
     last_rows: A
     sampled: Sampled[A]
     max_query_len: int
+    max_seq_len: int
 
     def brought(self, bring: Callable[[Sequence[A]], Sequence[B]]) -> "PassInputs[B]":
         """The same of what ``bring`` makes of all arrays, in order."""
         first = [self.positions, self.slot_mapping, self.rows, self.seq_lens, self.query_start]
         rest = [self.token_ids, self.last_places, self.last_rows, *self.sampled]
         a, b, c, d, e, f, g, h, *sampled = bring(first + rest)
-        return PassInputs(a, b, c, d, e, f, g, h, Sampled(*sampled), self.max_query_len)
+        return PassInputs(
+            a, b, c, d, e, f, g, h, Sampled(*sampled), self.max_query_len, self.max_seq_len
+        )  # fmt: skip
 
 
 class Pass(NamedTuple):
@@ -88,13 +92,17 @@ class PassBuilder:
             self._prefill[row] = token_ids
             self._num_prefill[row] = len(token_ids)
 
-    def is_plain_decode(self, batch: DeviceBatch) -> bool:
-        """Whether every row takes the token after its last and no draft is verified."""
+    def num_tokens(self, batch: DeviceBatch) -> Int32Array | None:
+        """See `engines.builtin.device.StepHandle`."""
+        return self._acceptance.num_tokens(batch)
+
+    def whole_decodes(self, batch: DeviceBatch) -> BoolArray:
+        """Which rows verify as many drafts as a decode step has, bool ``[num_reqs]``."""
         assert batch.scheduled is not None
-        if batch.samples is not None or self._width > 1:
-            return False
-        decoding = batch.context > self._num_prefill[batch.scheduled.rows]
-        return bool(decoding.all() and (batch.num_scheduled == 1).all())
+        computed = batch.context - batch.num_scheduled
+        decoding = computed >= self._num_prefill[batch.scheduled.rows]
+        whole: BoolArray = decoding & (batch.num_scheduled == self._width)
+        return whole
 
     def build(self, batch: DeviceBatch) -> Pass:
         """The arrays of a step, all new ones."""
@@ -124,6 +132,7 @@ class PassBuilder:
                 slots[owner[last_places]],
                 self._sampled(batch, decoding, query_start, num_tokens),
                 int(counts.max()),
+                int(batch.context.max()),
             ),
             num_tokens,
         )

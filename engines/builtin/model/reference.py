@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from engines.builtin.model import ForwardBatch
+from engines.builtin.model import DecodeTokens, ForwardBatch
 
 MOST_GATHERED = 1 << 12
 """Tokens whose keys and values are copied out of the cache at once. With more, the copies are so
@@ -56,6 +56,30 @@ class ReferenceOps:
         blocks, offsets = slots // block_size, slots % block_size
         cache[0][blocks, :, offsets] = k[somewhere]
         cache[1][blocks, :, offsets] = v[somewhere]
+
+    def decode_tokens(
+        self,
+        decodes: Tensor,
+        last_tokens: Tensor,
+        block_table: Tensor,
+        *,
+        width: int,
+        block_size: int,
+    ) -> DecodeTokens:
+        """What rows compute that decode ``width`` tokens each."""
+        rows, seq_lens, requests, outputs = decodes
+        nth = torch.arange(width, device=decodes.device)
+        positions = (seq_lens - width)[:, None] + nth
+        blocks = block_table[rows[:, None], positions // block_size].long()
+        return DecodeTokens(
+            positions.flatten(),
+            (blocks * block_size + positions % block_size).flatten(),
+            last_tokens[rows].repeat_interleave(width),
+            requests.repeat_interleave(width),
+            (outputs[:, None] + nth).flatten(),
+            rows.int(),
+            seq_lens.int(),
+        )
 
     def attention(self, q: Tensor, cache: Tensor, batch: ForwardBatch, scale: float) -> Tensor:
         """Causal attention ``[T, num_heads, head_dim]``; zeros where a request has nothing cached.

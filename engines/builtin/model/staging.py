@@ -1,4 +1,4 @@
-"""What a step needs on the GPU, in one copy: pinned memory that is free again two launches on."""
+"""What a pass needs on the GPU, in one copy, from pinned memory that is used in turn."""
 
 from collections.abc import Sequence
 
@@ -10,19 +10,19 @@ from engines.builtin.model.pass_inputs import Array
 
 
 class Staging:
-    """Two buffers in turn: with two steps under way the host is never further ahead than that.
+    """``depth`` buffers in turn: as many passes can be launched whose copies the GPU has not made.
 
     Everything travels as int64, whatever it was.
     """
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, depth: int) -> None:
         self._device = device
-        self._pinned = [torch.empty(0, dtype=torch.int64, pin_memory=True) for _ in range(2)]
+        self._pinned = [torch.empty(0, dtype=torch.int64, pin_memory=True) for _ in range(depth)]
         self._turn = 0
 
     def bring(self, arrays: Sequence[Array]) -> list[Tensor]:
         """The arrays, one after the other and each as it is, on the device: int64 views."""
-        self._turn ^= 1
+        self._turn = (self._turn + 1) % len(self._pinned)
         sizes = [array.size for array in arrays]
         total = sum(sizes)
         if len(self._pinned[self._turn]) < total:

@@ -74,6 +74,7 @@ def ragged_batch(
         query_start=start.int().to(device),
         block_table=table.int().to(device),
         max_query_len=max(query_lens, default=0),
+        max_seq_len=max(seq_lens, default=0),
     )
     return batch, owned.to(device)
 

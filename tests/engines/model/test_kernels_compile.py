@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pytest
@@ -64,6 +65,10 @@ def everything(shape, kind):
     requests = begin(torch.arange(16))
     for temperature in (0.0, 0.7):
         sample(x, temperature, 1, requests, requests)
+    decodes = torch.zeros(5, 21, dtype=torch.int64)[:4, :16]
+    for width in (1, 3):
+        ops.decode_tokens(decodes, requests, decode.batch.block_table, width=width,
+                          block_size=shape.block_size)
 
 
 driver.set_active(Hopper())
@@ -101,15 +106,34 @@ class Launch(NamedTuple):
 
 KERNELS = {
     "_decode", "_combine", "_prefill", "_rotate_and_cache", "_norm_rows", "_silu_and_mul",
-    "_best_of_part", "_best_of_row",
+    "_best_of_part", "_best_of_row", "_decode_tokens",
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    """Kernel, type, bytes of shared memory, 16-byte copies and hash of every launch."""
+def of_release(release: str) -> str:
+    """A folder with that release of Triton for this Python, kept between runs as CI's others."""
+    kept = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "gcbench" / "ci"
+    folder = kept / f"triton-{release}-{sys.implementation.cache_tag}"
+    if not folder.is_dir():
+        kept.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=kept) as scratch:
+            to = Path(scratch) / "whole"
+            pip = [sys.executable, "-m", "pip", "install", "-qq", "--no-deps", "--target", str(to)]
+            subprocess.run([*pip, f"triton=={release}"], check=True)
+            to.rename(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module", params=["installed", "3.6.0"])
+def compiled(request, tmp_path_factory):
+    """Kernel, type, bytes of shared memory, 16-byte copies and hash of every launch.
+
+    By the Triton that is installed, and by that of torch 2.11, the oldest that is supported.
+    """
     environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path_factory.mktemp("triton"))}
     environment.pop("TRITON_INTERPRET", None)
+    if request.param != "installed":
+        environment["PYTHONPATH"] = of_release(request.param)
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], cwd=ROOT, env=environment, capture_output=True, check=False
     )

@@ -204,7 +204,7 @@ def test_a_pass_reads_no_value_on_the_host(name):
         caches = [torch.empty(2, 9, heads, 4, config.head_dim, device=meta)]
         ids = torch.empty(5, dtype=torch.int64, device=meta)
         lengths = ids.int()
-        batch = ForwardBatch(ids, ids, lengths, lengths, torch.empty(6, device=meta), lengths, 1)
+        batch = ForwardBatch(ids, ids, lengths, lengths, torch.empty(6, device=meta), lengths, 1, 5)
         hidden = model.forward(ids, batch, caches * config.num_hidden_layers)
         assert hidden.shape == (5, config.hidden_size)
         assert model.logits(hidden[:2]).shape == (2, config.vocab_size)

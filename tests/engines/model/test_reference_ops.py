@@ -23,7 +23,7 @@ def write_batch(positions: list[int], slots: list[int]) -> ForwardBatch:
     """What `rotate_and_cache` reads of a batch."""
     nothing = torch.empty(0)
     return ForwardBatch(
-        torch.tensor(positions), torch.tensor(slots), nothing, nothing, nothing, nothing, 1
+        torch.tensor(positions), torch.tensor(slots), nothing, nothing, nothing, nothing, 1, 1
     )
 
 
@@ -89,6 +89,7 @@ def test_attention(*, lengths, heads, head_dim, block_size, longest, seed):
         torch.tensor(query_start, dtype=torch.int32),
         table,
         max(num_queries for _, num_queries in lengths),
+        max(seq_len for seq_len, _ in lengths),
     )
     got = OPS.attention(torch.cat(queries), cache, batch, 0.3)
     torch.testing.assert_close(got.double(), torch.cat(expected), rtol=1e-4, atol=1e-5)
@@ -104,6 +105,7 @@ def test_attention_over_nothing_is_zero(seq_lens):
         torch.tensor(seq_lens, dtype=torch.int32),
         torch.tensor([0, 1, 2, 4], dtype=torch.int32),
         torch.zeros(3, 1, dtype=torch.int32),
+        2,
         2,
     )
     out = OPS.attention(normal(5, 2, 8), normal(2, 3, 1, 4, 8), batch, 1.0)

@@ -154,6 +154,7 @@ class Requests:
             torch.tensor(query_start, dtype=torch.int32),
             table,
             max(map(len, chunks.values())),
+            max(seq_lens),
         )
         token_ids = torch.tensor([token for chunk in chunks.values() for token in chunk])
         with torch.inference_mode():

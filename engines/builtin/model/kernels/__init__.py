@@ -5,6 +5,7 @@ from torch import Tensor
 from engines.builtin.model import ForwardBatch
 from engines.builtin.model.kernels.activation import silu_and_mul
 from engines.builtin.model.kernels.cache_write import rotate_and_cache
+from engines.builtin.model.kernels.decode_tokens import decode_tokens
 from engines.builtin.model.kernels.norms import add_layer_norm, add_rms_norm
 from engines.builtin.model.kernels.paged_decode import paged_decode
 from engines.builtin.model.kernels.paged_prefill import paged_prefill
@@ -19,6 +20,7 @@ class TritonOps:
     add_rms_norm = staticmethod(add_rms_norm)
     silu_and_mul = staticmethod(silu_and_mul)
     rotate_and_cache = staticmethod(rotate_and_cache)
+    decode_tokens = staticmethod(decode_tokens)
 
     @staticmethod
     def attention(q: Tensor, cache: Tensor, batch: ForwardBatch, scale: float) -> Tensor:

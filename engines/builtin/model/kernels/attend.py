@@ -15,11 +15,6 @@ def dot_type(dtype: torch.dtype) -> tl.dtype:
     return tl.float32 if triton.knobs.runtime.interpret else _DOT_TYPES[dtype]
 
 
-def padded_head_dim(head_dim: int) -> int:
-    """A power of two, and no less than the 16 that a product needs."""
-    return int(max(16, triton.next_power_of_2(head_dim)))
-
-
 @triton.jit
 def attend(
     q, keys, values, table, positions, cached, visible, stride_block, scale, top, total, acc,

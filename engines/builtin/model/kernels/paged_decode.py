@@ -4,7 +4,6 @@
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
 
 import torch
 import triton
@@ -12,33 +11,15 @@ import triton.language as tl
 from torch import Tensor
 
 from engines.builtin.model import ForwardBatch
-from engines.builtin.model.kernels.attend import attend, dot_type, padded_head_dim
+from engines.builtin.model.kernels.attend import attend, dot_type
+from engines.builtin.model.kernels.tiles import DecodeTile, decode_tile, padded_head_dim
 
 PROGRAMS_PER_SM = 4
 MAX_SPLITS = 64
 
 
-class DecodeTile(NamedTuple):
-    """How a program walks its keys: so many at a time, by so many warps, so many stages deep."""
-
-    num_keys: int
-    num_warps: int
-    num_stages: int
-
-
-def decode_tile(head_dim: int, itemsize: int) -> DecodeTile:
-    """16 KiB of keys and 16 KiB of values at a time.
-
-    Three stages: the block table, the keys and values it points to, their product. An H200 needs
-    some 25 KB in flight a multiprocessor (4.3 TB/s / 132 x 0.75 µs; computed), and as compiled
-    (39 KB of shared memory, 90 to 128 registers) four or five programs fit on one.
-    """
-    row_bytes = padded_head_dim(head_dim) * itemsize
-    return DecodeTile(min(128, max(16, 16384 // row_bytes)), num_warps=4, num_stages=3)
-
-
 def choose_num_splits(num_programs: int, max_tiles: int, num_sms: int) -> int:
-    """Into how many parts a request's keys are cut, a power of two, from shapes alone.
+    """Into how many parts a request's keys are cut, a power of two.
 
     Enough that ``num_programs`` (requests x key heads) times it gives every multiprocessor
     `PROGRAMS_PER_SM`; no more than the longest context has tiles.
@@ -59,20 +40,24 @@ def paged_decode(
     """`Ops.attention` where ``batch.max_query_len`` is 1, so that query ``i`` is request ``i``'s.
 
     ``q`` float16, bfloat16 or float32 ``[R, num_heads, head_dim]``, its last dimension contiguous;
-    a request with no keys (``seq_len`` 0) gets zeros. Grid and buffers follow from shapes: it may
-    be captured in a CUDA graph. Split-KV as in flash-decoding (Dao, Haziza, Massa and Sizov 2023).
-    ``num_splits`` must be a power of two.
+    a request with no keys (``seq_len`` 0) gets zeros. Grid and buffers follow from shapes and
+    ``batch.max_seq_len``: it may be captured in a CUDA graph. Split-KV as in flash-decoding (Dao,
+    Haziza, Massa and Sizov 2023). ``num_splits`` must be a power of two.
     """
     num_reqs, num_heads, head_dim = q.shape
     num_kv_heads, block_size = cache.shape[2:4]
     group = num_heads // num_kv_heads
     num_keys, num_warps, num_stages = tile or decode_tile(head_dim, q.element_size())
-    if num_splits is None:
-        max_tiles = batch.block_table.shape[1] * block_size // num_keys
-        num_splits = choose_num_splits(num_reqs * num_kv_heads, max_tiles, _num_sms(q.device))
+    most_splits = num_splits
+    if num_splits is None or most_splits is None:
+        # By what there is, in a kernel compiled once for the most that there can be.
+        most_splits, num_splits = (
+            choose_num_splits(num_reqs * num_kv_heads, length // num_keys, _num_sms(q.device))
+            for length in (batch.block_table.shape[1] * block_size, batch.max_seq_len)
+        )
     out = torch.empty((num_reqs, num_heads, head_dim), dtype=q.dtype, device=q.device)
     partial, lse = out, out
-    if num_splits > 1:
+    if most_splits > 1:
         rows = (num_reqs, num_heads, num_splits)
         partial = torch.empty((*rows, head_dim), dtype=torch.float32, device=q.device)
         lse = torch.empty(rows, dtype=torch.float32, device=q.device)
@@ -80,17 +65,17 @@ def paged_decode(
     # Key heads first: programs that run at the same time read neighbouring memory.
     _decode[(num_kv_heads, num_splits, num_reqs)](
         q, cache[0], cache[1], partial, lse, batch.rows, batch.seq_lens, batch.block_table,
-        scale * math.log2(math.e),
+        num_splits, scale * math.log2(math.e),
         q.stride(0), q.stride(1), cache.stride(1), cache.stride(2), batch.block_table.stride(0),
         GROUP=group, ROWS=max(16, triton.next_power_of_2(group)),
         HEAD_DIM=head_dim, HEAD_DIM_PADDED=padded, BLOCK_SIZE=block_size,
-        KEYS=num_keys, SPLITS=num_splits, DOT=dot_type(q.dtype),
+        KEYS=num_keys, SPLIT=most_splits > 1, DOT=dot_type(q.dtype),
         num_warps=num_warps, num_stages=num_stages,
     )  # fmt: skip
-    if num_splits > 1:
+    if most_splits > 1:
         _combine[(num_reqs * num_heads,)](
-            partial, lse, out,
-            HEAD_DIM=head_dim, HEAD_DIM_PADDED=padded, SPLITS=num_splits, num_warps=1,
+            partial, lse, out, num_splits,
+            HEAD_DIM=head_dim, HEAD_DIM_PADDED=padded, MOST_SPLITS=most_splits, num_warps=1,
         )  # fmt: skip
     return out
 
@@ -104,19 +89,22 @@ def _num_sms(device: torch.device) -> int:
 
 
 # Where in a step's one transfer its arrays begin varies: no variant compiled for each alignment.
-@triton.jit(do_not_specialize_on_alignment=["rows", "seq_lens", "block_table"])
+@triton.jit(
+    do_not_specialize=["num_splits"],
+    do_not_specialize_on_alignment=["rows", "seq_lens", "block_table"],
+)
 def _decode(
-    q, k_cache, v_cache, partial, lse, rows, seq_lens, block_table, scale,
+    q, k_cache, v_cache, partial, lse, rows, seq_lens, block_table, num_splits, scale,
     stride_q, stride_q_head, stride_block, stride_head, stride_row,
     GROUP: tl.constexpr, ROWS: tl.constexpr, HEAD_DIM: tl.constexpr,
     HEAD_DIM_PADDED: tl.constexpr, BLOCK_SIZE: tl.constexpr, KEYS: tl.constexpr,
-    SPLITS: tl.constexpr, DOT: tl.constexpr,
+    SPLIT: tl.constexpr, DOT: tl.constexpr,
 ):  # fmt: skip
     kv_head = tl.program_id(0)
     split = tl.program_id(1)
     request = tl.program_id(2)
     seq_len = tl.load(seq_lens + request)
-    per_split = (seq_len + SPLITS * KEYS - 1) // (SPLITS * KEYS) * KEYS
+    per_split = (seq_len + num_splits * KEYS - 1) // (num_splits * KEYS) * KEYS
     start = split * per_split
     end = tl.minimum(start + per_split, seq_len)
 
@@ -125,6 +113,12 @@ def _decode(
     d = tl.arange(0, HEAD_DIM_PADDED)
     stored = (row < GROUP)[:, None] & (d < HEAD_DIM)[None, :]
     head = kv_head * GROUP + row
+    place = ((request * tl.num_programs(0) * GROUP + head) * num_splits + split).to(tl.int64)
+    if SPLIT:  # noqa: SIM102 (the compiler's condition, around one of the data)
+        # A graph has as many splits as the longest context that can come: most have nothing to do.
+        if start >= seq_len:
+            tl.store(lse + place, tl.full((ROWS,), float("-inf"), tl.float32), mask=row < GROUP)
+            return
     queries = tl.load(
         q + request * stride_q + head[:, None] * stride_q_head + d[None, :], mask=stored, other=0.0
     ).to(DOT)
@@ -144,21 +138,21 @@ def _decode(
         )  # fmt: skip
 
     total = tl.where(total == 0.0, 1.0, total)  # no keys: zeros, not 0 / 0
-    place = ((request * tl.num_programs(0) * GROUP + head) * SPLITS + split).to(tl.int64)
     tl.store(partial + place[:, None] * HEAD_DIM + d[None, :], acc / total[:, None], mask=stored)
-    if SPLITS > 1:
+    if SPLIT:
         tl.store(lse + place, top + tl.log2(total), mask=row < GROUP)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_splits"])
 def _combine(
-    partial, lse, out,
-    HEAD_DIM: tl.constexpr, HEAD_DIM_PADDED: tl.constexpr, SPLITS: tl.constexpr,
+    partial, lse, out, num_splits,
+    HEAD_DIM: tl.constexpr, HEAD_DIM_PADDED: tl.constexpr, MOST_SPLITS: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
-    split = row * SPLITS + tl.arange(0, SPLITS)
+    nth = tl.arange(0, MOST_SPLITS)
+    split = row * num_splits + nth
     d = tl.arange(0, HEAD_DIM_PADDED)
-    logs = tl.load(lse + split)
+    logs = tl.load(lse + split, mask=nth < num_splits, other=float("-inf"))
     top = tl.max(logs, 0)
     weights = tl.exp2(logs - tl.where(top == float("-inf"), 0.0, top))
     mask = (weights > 0.0)[:, None] & (d < HEAD_DIM)[None, :]

@@ -3,7 +3,6 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 
 import math
-from typing import NamedTuple
 
 import torch
 import triton
@@ -11,29 +10,8 @@ import triton.language as tl
 from torch import Tensor
 
 from engines.builtin.model import ForwardBatch
-from engines.builtin.model.kernels.attend import attend, dot_type, padded_head_dim
-
-
-class PrefillTile(NamedTuple):
-    """``num_rows`` (queries x the heads of a key head) over ``num_keys`` at a time."""
-
-    num_rows: int
-    num_keys: int
-    num_warps: int
-    num_stages: int
-
-
-def prefill_tile(
-    queries_per_request: float, group: int, head_dim: int, itemsize: int
-) -> PrefillTile:
-    """One of two, each compiled when it is first met: 16 rows for batches that mostly decode, whose
-    tiles hold little more than a query; else 64, or 32 in float32, which would not fit registers.
-    """
-    mostly_decodes = queries_per_request * group <= 16
-    num_rows = 16 if mostly_decodes else 64 if itemsize == 2 else 32
-    num_rows = max(num_rows, triton.next_power_of_2(group))
-    num_keys = 64 if padded_head_dim(head_dim) * itemsize <= 256 else 32
-    return PrefillTile(num_rows, num_keys, num_warps=4 if num_rows <= 64 else 8, num_stages=2)
+from engines.builtin.model.kernels.attend import attend, dot_type
+from engines.builtin.model.kernels.tiles import PrefillTile, padded_head_dim, prefill_tile
 
 
 def paged_prefill(

@@ -1,0 +1,124 @@
+"""The engine's CUDA device on a stand-in for torch.cuda: the CPU's tokens, by graphs."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+import cuda_stand_in
+import numpy as np
+import pytest
+from cuda_stand_in import StandIn
+
+from engines.builtin.engine import Engine
+from engines.protocol import EngineConfig, SamplingParams
+
+VOCAB_SIZE, MAX_MODEL_LEN = 99, 64
+CONFIG = """{"architectures": ["OPTForCausalLM"], "hidden_size": 32, "num_hidden_layers": 2,
+"num_attention_heads": 4, "ffn_dim": 48, "vocab_size": 99, "max_position_embeddings": 64}"""
+
+
+@pytest.fixture
+def gpu() -> Iterator[StandIn]:
+    stand_in, stack = cuda_stand_in.install()
+    with stack:
+        yield stand_in
+
+
+@pytest.fixture
+def config(tmp_path) -> EngineConfig:
+    path = tmp_path / "config.json"
+    path.write_text(CONFIG)
+    return EngineConfig(
+        max_num_seqs=6, max_model_len=MAX_MODEL_LEN, block_size=4, model=str(path), device="cuda",
+        dtype="float32", seed=3,
+    )  # fmt: skip
+
+
+class Run:
+    """Requests that come one after the other, so that prompts run beside rows that decode."""
+
+    def __init__(self, config: EngineConfig, count: int = 16) -> None:
+        random = Random(4)
+        self.num_steps = 0
+        self.device_seconds: list[float] = []
+        self.tokens: dict[int, list[int]] = {}
+        self.logprobs: dict[int, list[dict[int, float]]] = {}
+        engine = Engine(config)
+        waiting = list(range(count))
+        lengths = [(random.randint(1, 20), random.randint(1, 24)) for _ in waiting]
+        try:
+            while waiting or engine.has_unfinished_requests():
+                for index in waiting[:2]:
+                    prompt = random.choices(range(VOCAB_SIZE), k=lengths[index][0])
+                    params = SamplingParams(lengths[index][1])
+                    engine.add_request(index, np.array(prompt, np.int32), params)
+                del waiting[:2]
+                output = engine.step()
+                self.num_steps += 1
+                self.device_seconds.append(output.device_seconds)
+                for delivered in output.delivered:
+                    for index in delivered.finished.tolist():
+                        if config.logprobs != "none":
+                            self.logprobs[index] = [
+                                {token: entry.logprob for token, entry in position.items()}
+                                for position in engine.output_logprobs(index)
+                            ]
+                        self.tokens[index] = engine.output_token_ids(index).tolist()
+        finally:
+            engine.shutdown()
+
+
+VARIANTS = {
+    "plain": {},
+    "chunks of prompts": {"max_num_batched_tokens": 7},
+    "preemption": {"num_gpu_blocks_override": 24},
+    "shared prefixes": {"enable_prefix_caching": True},
+    "drafts": {"num_accepted": (1, 3, 2)},
+    "drafts with log-probabilities": {"num_accepted": (3, 1), "logprobs": "lists:2"},
+    "log-probabilities": {"logprobs": "lists:2"},
+    "several steps": {"num_scheduler_steps": 4},
+    "sampling": {"sampling": "0.9:40:0.9"},
+    "eager": {"enforce_eager": True},
+}
+
+
+@pytest.mark.parametrize("mode", ["inline", "overlapped"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_tokens_are_those_of_the_cpu(gpu, config, variant, mode):
+    """Every draw is the same; logits may differ in the last bit, with the rows beside them."""
+    config = replace(config, output_processing=mode, **VARIANTS[variant])
+    found, expected = Run(config), Run(replace(config, device="cpu"))
+    assert found.tokens == expected.tokens
+    for index, positions in expected.logprobs.items():
+        for one, other in zip(found.logprobs[index], positions, strict=True):
+            assert one == pytest.approx(other, abs=1e-4)
+    assert (gpu.num_replays > 0) != config.enforce_eager
+
+
+def test_rows_that_decode_are_replayed_beside_prompts(gpu, config):
+    run = Run(replace(config, max_num_batched_tokens=9), count=30)
+    assert gpu.num_replays >= run.num_steps - 4, "all steps but the first have such a row"
+    assert gpu.num_transfers <= run.num_steps + 2, "both parts of a step come in one"
+
+
+def test_drafts_are_replayed(gpu, config):
+    run = Run(replace(config, num_accepted=(1, 4)))
+    assert gpu.num_replays >= run.num_steps / 2
+
+
+@pytest.mark.parametrize("enforce_eager", [False, True])
+def test_the_time_of_a_step_begins_when_all_of_it_has_been_brought(gpu, config, enforce_eager):
+    """On the stand-in's clock only the host's part takes time: device time holds none of it."""
+    run = Run(replace(config, enforce_eager=enforce_eager))
+    assert gpu.num_transfers >= run.num_steps
+    assert run.device_seconds == [0.0] * len(run.device_seconds)
+
+
+def test_as_many_graphs_are_captured_as_a_batch_passes_through(gpu, config):
+    Run(replace(config, max_num_seqs=200), count=1)
+    assert gpu.num_captures <= 10
+
+
+def test_more_rows_of_drafts_than_a_grid_has_are_one_sentence(gpu, config):
+    with pytest.raises(ValueError, match=r"batch size 20,000 with 4 tokens a step each: .* 65,535"):
+        Engine(replace(config, max_num_seqs=20_000, num_accepted=(1, 4)))
