@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -86,5 +85,5 @@ class OPT:
             x, residual = add_layer_norm(x, residual, *layer.attention_norm, self._eps)
             x = layer.attention(x, cache, batch)
             x, residual = add_layer_norm(x, residual, *layer.mlp_norm, self._eps)
-            x = self._parallel.all_reduce(layer.fc2(torch.relu_(layer.fc1(x))))
+            x = self._parallel.all_reduce(layer.fc2(layer.fc1.relu(x)))
         return add_layer_norm(x, residual, *self._final_norm, self._eps)[0]
