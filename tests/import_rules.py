@@ -19,7 +19,7 @@ MAY_IMPORT = {
 ROOMS = (
     {"axes", "files", "format", "metrics", "missing_package"},
     {"collector", "machine", "statistics"},
-    {"trial"},
+    {"probed", "trial"},
     {"experiment", "load"},
     {"explain"},
     {"claims", "suites", "tracking"},

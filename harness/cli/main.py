@@ -25,6 +25,12 @@ _COMMANDS = {
     "run": _Command("harness.cli.run:run", "Run one cell once and show all that was measured."),
     "compare": _Command("harness.cli.compare:compare", "Compare the cells of a grid of choices."),
     "load": _Command("harness.cli.load:load", "Put a server under load and measure it."),
+    "probe": _Command(
+        "harness.cli.probe:probe", "Say which processes of any Python program the collector stops."
+    ),
+    "attach": _Command(
+        "harness.cli.probe:attach", "Say why a process that runs already cannot be probed."
+    ),
     "explain": _Command(
         "harness.cli.explain:explain", "Say which functions a step's cost is made of."
     ),
@@ -116,7 +122,11 @@ class _Commands(click.Group):
 
 
 def _without_value(args: list[str]) -> str:
-    """The first flag whose value is "", as an unset variable of a shell leaves it; "" for none."""
+    """The first flag whose value is "", as an unset variable of a shell leaves it; "" for none.
+
+    What stands behind ``--`` is none of ours.
+    """
+    args = args[: args.index("--")] if "--" in args else args
     for flag, value in zip(["", *args], args, strict=False):
         if value == "" and flag.startswith("--"):
             return flag

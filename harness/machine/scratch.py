@@ -16,13 +16,13 @@ _PREFIX = "gcbench-scratch-"
 
 
 @contextmanager
-def scratch_folder() -> Iterator[Path]:
+def scratch_folder(root: Path | None = None) -> Iterator[Path]:
     """A folder of one's own, whose files may be anyone's that is told of it, removed at the end.
 
-    Those of processes that were killed are removed first. Raises StoreError where none can be
-    made.
+    It lies in ``root``, or in the usual place. Those of processes that were killed are removed
+    first. Raises StoreError where none can be made.
     """
-    root = _root()
+    root = root or _root()
     _sweep(root)
     made: tuple[Path, int] | None = None
     try:

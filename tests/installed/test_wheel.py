@@ -29,7 +29,9 @@ def tracked(*folders: str) -> set[str]:
 def test_a_wheel_holds_what_git_tracks_and_makes_only_gcbench_importable(wheel):
     expected = {f"gcbench/packages/{name}" for name in tracked(*INSIDE)} | tracked("gcbench")
     packed = {name for name in names(wheel) if ".dist-info/" not in name.split("packages/")[0]}
-    assert packed == expected | {"gcbench/packages/gcbench/__init__.py"}
+    assert packed == expected | {
+        "gcbench/packages/gcbench/__init__.py", "gcbench.pth", "gcbench.start",
+    }  # fmt: skip
 
 
 @pytest.mark.slow

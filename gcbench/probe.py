@@ -1,0 +1,172 @@
+"""The probe: every collection of this process, into a ring that another process reads.
+
+``gcbench probe`` has it started with every interpreter, in other people's programs and by any
+CPython from 3.8 on. So it is small, needs nothing but the standard library, and whatever goes
+wrong in it, the program runs as if it were not there.
+
+A ring is a file of shared memory: `HEADER` words of 64 bits, the last of them text, and then
+`CAPACITY` records of `RECORD` words: start and duration on CLOCK_MONOTONIC and the CPU time of the
+collecting thread, all in nanoseconds, the generation, and the number of objects freed. Only the
+process writes, but for `READ`, the number of records that the reader has taken. A collection that
+finds the ring full is added up in words of the header, so no count is ever wrong.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from time import monotonic_ns, thread_time_ns
+
+TYPE_CHECKING = False  # as in `typing`, whose import would take longer than all the rest
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+VARIABLE = "GCBENCH_PROBE"
+"""Names the folder of rings. Without it nothing is done."""
+OLDEST = (3, 8)
+
+MAGIC = 0x6763_7072_6F62_0001  # "gcprob" and the version of this format
+HEADER, CAPACITY, RECORD = 512, 4096, 5
+SIZE = 8 * (HEADER + CAPACITY * RECORD)
+
+VERSION, WRITTEN, READ, PID, FORKED_FROM = range(5)
+LOST, LOST_NS, LOST_LONGEST_NS, LOST_CPU_NS, LOST_COLLECTED = range(8, 23, 3)
+"""Of collections that found no room, one word for each generation."""
+NAME, PYTHON, COMMAND, TEXT_END = 256, 384, 448, 8 * HEADER
+"""Where texts begin, in bytes: `multiprocessing`'s name, Python's version, the command."""
+
+_started = False
+
+
+def start() -> None:
+    """Record from now on, if the environment asks for it; called twice it does nothing more."""
+    global _started  # noqa: PLW0603
+    folder = os.environ.get(VARIABLE)
+    if not folder or _started or sys.version_info < OLDEST:
+        return
+    _started = True
+    _record_into(folder)
+
+
+def _record_into(folder: str) -> None:
+    """Add the two callbacks, the last at a collection's start and the first at its end.
+
+    So what others do in theirs is in no pause. All that they use is in cells: the names of a
+    module are gone before an interpreter's last collection.
+    """
+    clock, cpu_clock, callbacks, modules = monotonic_ns, thread_time_ns, gc.callbacks, sys.modules
+    write, put_outermost = _write, _put_outermost
+    words = _new_ring(folder, 0)
+    if words is None:
+        return
+    # A mapping that is let go would close its descriptor, whose number may by then be another's.
+    kept: list[Any] = [words]
+    written, began, cpu_began, name = 0, 0, 0, ""
+
+    def multiprocessing_name() -> str:
+        # It may be there by half, or gone already.
+        process = getattr(modules.get("multiprocessing.process"), "current_process", None)
+        return str(process().name) if process else ""
+
+    def begin(phase: str, _: Any) -> None:
+        nonlocal began, cpu_began
+        if phase == "start":
+            cpu_began = cpu_clock()
+            began = clock()
+
+    def end(phase: str, info: Any) -> None:
+        nonlocal written, name
+        if phase == "start":
+            if callbacks[-1] is not begin or callbacks[0] is not end:
+                put_outermost(callbacks, begin, end)
+            return
+        duration = clock() - began
+        if words is None:
+            return
+        cpu, generation = cpu_clock() - cpu_began, info["generation"]
+        if written - words[READ] >= CAPACITY:
+            words[LOST + generation] += 1
+            words[LOST_NS + generation] += duration
+            words[LOST_CPU_NS + generation] += cpu
+            words[LOST_COLLECTED + generation] += info["collected"]
+            words[LOST_LONGEST_NS + generation] = max(words[LOST_LONGEST_NS + generation], duration)
+            return
+        at = HEADER + written % CAPACITY * RECORD
+        words[at] = began
+        words[at + 1] = duration
+        words[at + 2] = cpu
+        words[at + 3] = generation
+        words[at + 4] = info["collected"]
+        written += 1
+        words[WRITTEN] = written
+        if not written % 8:  # it is given after the first collections, and may change
+            now = multiprocessing_name()
+            if now is not name:
+                name = now
+                write(words, NAME, PYTHON, name)
+
+    def renew() -> None:
+        nonlocal words, written
+        parent = words[PID] if words is not None else os.getppid()
+        written = 0
+        words = _new_ring(folder, parent)
+        kept.append(words)
+
+    callbacks.insert(0, end)
+    callbacks.append(begin)
+    os.register_at_fork(after_in_child=renew)
+
+
+def _put_outermost(
+    callbacks: list[Any], begin: Callable[..., None], end: Callable[..., None]
+) -> None:
+    """Move them back. While CPython goes through the list, too: it goes by position."""
+    for own, at in ((end, 0), (begin, len(callbacks) - 1)):
+        if own in callbacks:
+            callbacks.remove(own)
+            callbacks.insert(at, own)
+
+
+def _new_ring(folder: str, forked_from: int) -> Any:
+    """Words of a new ring, which the reader finds as soon as it is whole; None where none can be
+    made: without a folder the reader is gone, and otherwise a file's name tells it why.
+    """
+    path = os.path.join(folder, "%d-%d" % (os.getpid(), monotonic_ns()))  # noqa: PTH118, UP031
+    try:
+        return _made(path, forked_from)
+    except OSError as error:
+        try:
+            if os.path.exists(path):  # noqa: PTH110
+                os.unlink(path)  # noqa: PTH108
+            name = "%s.%d" % (path, error.errno or 0)  # noqa: UP031
+            os.close(os.open(name, os.O_CREAT | os.O_CLOEXEC, 0o600))
+        except OSError:
+            pass
+        return None
+
+
+def _made(path: str, forked_from: int) -> Any:
+    from mmap import mmap
+
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        # A page that is not there yet, of a file system that is full, would be a SIGBUS.
+        os.posix_fallocate(descriptor, 0, SIZE)
+        # Before 3.13 a mapping keeps a descriptor of its own.
+        ring = mmap(descriptor, SIZE, **({"trackfd": False} if sys.version_info >= (3, 13) else {}))
+    finally:
+        os.close(descriptor)
+    words = memoryview(ring).cast("q")
+    words[VERSION], words[PID], words[FORKED_FROM] = MAGIC, os.getpid(), forked_from
+    _write(words, PYTHON, COMMAND, sys.version.split()[0])
+    command = getattr(sys, "orig_argv", [sys.executable or ""])
+    _write(words, COMMAND, TEXT_END, "\0".join(command))
+    os.rename(path, path + ".ring")  # noqa: PTH104
+    return words
+
+
+def _write(words: Any, at: int, end: int, text: str) -> None:
+    content = text.encode("utf-8", "replace")[: end - at]
+    words.cast("B")[at:end] = content + bytes(end - at - len(content))

@@ -1,0 +1,198 @@
+"""``gcbench probe`` and ``attach``: which process of any Python program the collector stops."""
+
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import click
+import psutil
+from prometheus_client import start_http_server
+
+from harness.cli.exit_codes import ExitCode
+from harness.cli.options import SECONDS_OR_0
+from harness.cli.say import say
+from harness.cli.session import checked
+from harness.files import write_json
+from harness.machine.interrupts import INTERRUPTS
+from harness.machine.scratch import scratch_folder
+from harness.probed.exposition import ProbedMetrics
+from harness.probed.identity import is_python
+from harness.probed.log import CollectionLog
+from harness.probed.result import ProbeResult
+from harness.probed.run import run, shared_memory
+from harness.probed.watch import Watch
+from harness.report.probe import probe_answer, probe_notes, probe_tables, progress_line
+from harness.report.terminal import make_console, print_lines, print_table
+
+_HERE = "127.0.0.1"
+EXAMPLES = """
+\b
+Examples:
+  gcbench probe -- python server.py
+  gcbench probe --json pauses.json -- vllm serve facebook/opt-125m
+      any Python server, with all processes that it starts
+  gcbench probe --prometheus 9464 -- uvicorn app:app --workers 4
+      collections and pauses at http://127.0.0.1:9464/metrics
+"""
+
+
+@click.command(epilog=EXAMPLES, context_settings={"allow_interspersed_args": False})
+@click.argument("command", nargs=-1, required=True)
+@click.option("--json", "json_path", metavar="FILE|-", help="Write the result there.")
+@click.option("--log", "log_path", metavar="FILE", help="Write every collection, a line each.")
+@click.option(
+    "--prometheus",
+    metavar="[HOST:]PORT",
+    help="Serve the figures for Prometheus while it runs. [default host: 127.0.0.1]",
+)
+@click.option("--every", type=SECONDS_OR_0, default=10.0, show_default=True, metavar="SECONDS",
+              help="Say how it stands that often; 0: never.")  # fmt: skip
+@click.option("--quiet", is_flag=True, help="Say nothing but what went wrong.")
+@click.pass_context
+def probe(
+    ctx: click.Context, command: tuple[str, ...], json_path: str | None, log_path: str | None,
+    prometheus: str | None, every: float, quiet: bool,
+) -> None:  # fmt: skip
+    """Run COMMAND and say which of its processes the garbage collector stopped, and for how long.
+
+    Every Python from 3.8 on that COMMAND starts is watched, whatever it is; it needs no change. The
+    report goes to standard error. The exit status is that of COMMAND, or 3 where no Python was
+    watched.
+    """
+    checked(json_path, "--json")
+    if log_path == "-":
+        raise ValueError("--log -: name a file")
+    checked(log_path, "--log")
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    began_ns = time.monotonic_ns()
+    line = _Line(began_ns, 0.0 if quiet else every)
+    with (
+        CollectionLog(Path(log_path), boot_id) if log_path else nullcontext() as log,
+        _served(prometheus) as metrics,
+        scratch_folder(shared_memory()) as folder,
+    ):
+
+        def watching(root: psutil.Process) -> Watch:
+            watch = Watch(folder, root, *([log.record] if log else []))
+            if metrics:
+                metrics.watch = watch
+            return watch
+
+        status, watch = run(command, folder, watching, line.look)
+        wall_seconds = (time.monotonic_ns() - began_ns) / 1e9
+        left = watch.finish()
+        result = ProbeResult(
+            list(command), status, began_ns, wall_seconds, boot_id,
+            [each.described() for each in watch.processes], watch.not_probed(),
+            _notes(left, log.failure if log else ""),
+        )  # fmt: skip
+    if json_path:
+        write_json(json_path, result)
+    if not result.processes:
+        say(_nothing(result))
+        ctx.exit(ExitCode.NOT_MEASURED)
+    if not quiet:
+        _show(result)
+    ctx.exit(status if status >= 0 else 128 - status)
+
+
+class _Line:
+    """A line now and then on standard error, of how it stands."""
+
+    def __init__(self, began_ns: int, every_seconds: float) -> None:
+        self._began_ns, self._every = began_ns, every_seconds
+        self._next = time.monotonic() + every_seconds
+
+    def look(self, watch: Watch) -> None:
+        """Say it, if it is time."""
+        if self._every and time.monotonic() >= self._next:
+            self._next += self._every
+            seconds = (time.monotonic_ns() - self._began_ns) / 1e9
+            say(progress_line([each.described() for each in watch.processes], seconds))
+
+
+@contextmanager
+def _served(place: str | None) -> Iterator[ProbedMetrics | None]:
+    """Figures for Prometheus at ``[HOST:]PORT``, if it is given. Raises ValueError."""
+    if place is None:
+        yield None
+        return
+    host, _, port = place.rpartition(":")
+    metrics = ProbedMetrics()
+    try:
+        number = int(port)
+        # The server's thread inherits the mask: signals are for the thread that waits for them.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
+        try:
+            server, thread = start_http_server(
+                number, host.strip("[]") or _HERE, metrics.registry()
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    except (OSError, ValueError, OverflowError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(
+            f"--prometheus {place}: {why}; give [HOST:]PORT, a port that is free"
+        ) from error
+    say(f"figures for Prometheus at http://{host or _HERE}:{server.server_address[1]}/metrics")
+    try:
+        yield metrics
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _notes(left: Sequence[int], failure: str) -> list[str]:
+    notes = [f"From some moment on, {failure}."] if failure else []
+    if left:
+        pids = ", ".join(map(str, left))
+        notes.append(
+            f"Watched no longer, because the command has ended, but still running: PID {pids}."
+        )
+    return notes
+
+
+def _nothing(result: ProbeResult) -> str:
+    """Why there is no figure at all."""
+    if result.not_probed:
+        each = result.not_probed[0]
+        return f"nothing was measured: {each.name} ({each.pid}) had no probe, because {each.reason}"
+    return (
+        f"nothing was measured: {result.command[0]} is no Python and started none that was seen; "
+        "name a Python program"
+    )
+
+
+def _show(result: ProbeResult) -> None:
+    console = make_console(sys.stderr)
+    print_lines("", probe_answer(result), console, style="bold")
+    for table in probe_tables(result):
+        print_table(table, console)
+    print_lines("Notes", probe_notes(result), console)
+
+
+@click.command()
+@click.argument("pid", type=click.IntRange(1, 2**31 - 1))
+def attach(pid: int) -> None:
+    """Refuse to enter a process that runs already, and say what to do instead.
+
+    Only Python 3.14 and later let another program in (sys.remote_exec), and gcbench runs on none of
+    those yet.
+    """
+    try:
+        process = psutil.Process(pid)
+        executable = process.exe()
+    except psutil.NoSuchProcess:
+        raise ValueError(f"PID {pid}: there is no such process") from None
+    except psutil.AccessDenied:
+        raise ValueError(f"PID {pid}: it is another user's; ask as that user or as root") from None
+    if not is_python(executable):
+        raise ValueError(f"PID {pid}: {executable} is no Python interpreter; name the PID of one")
+    raise ValueError(
+        f"PID {pid}: entering a process that runs needs Python 3.14, for which gcbench is not made "
+        "yet; start it with gcbench probe -- COMMAND"
+    )

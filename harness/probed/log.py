@@ -1,0 +1,71 @@
+"""Every collection as a line of JSON, written while the processes run.
+
+The first line has the schema and the clock. A line with ``name`` introduces a process, and comes
+again when its name has changed; every other line is a collection of the process with that ``pid``.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from engines.protocol import Int64Array
+from harness.files import StoreError, writing
+from harness.probed.watch import Watched
+
+SCHEMA = "gcbench.collections/1"
+
+
+class CollectionLog:
+    """A file of lines, made anew. Raises StoreError where it cannot be written."""
+
+    def __init__(self, path: Path, boot_id: str) -> None:
+        self._path = path
+        self._names: dict[int, str] = {}
+        self.failure = ""
+        """Why nothing is written any more; "" where it still is."""
+        with writing(path, "--log FILE"):
+            self._file = path.open("wb")
+        self._say({"schema": SCHEMA, "clock": "CLOCK_MONOTONIC", "boot_id": boot_id})
+        self._flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        with suppress(OSError):  # what it could not write it has said before
+            self._file.close()
+
+    def record(self, watched: Watched, records: Int64Array) -> None:
+        """Write a process's new records, unless that has failed before."""
+        if self.failure:
+            return
+        try:
+            self._record(watched, records)
+        except StoreError as error:
+            self.failure = str(error)
+
+    def _record(self, watched: Watched, records: Int64Array) -> None:
+        ring = watched.ring
+        if self._names.get(ring.pid) != watched.name:
+            self._names[ring.pid] = watched.name
+            self._say({"pid": ring.pid, "name": watched.name, "role": watched.role})
+        names = ("start_ns", "duration_ns", "cpu_ns", "generation", "collected")
+        for values in records.tolist():
+            self._say({"pid": ring.pid, **dict(zip(names, values, strict=True))})
+        self._flush()
+
+    def _say(self, line: dict[str, object]) -> None:
+        with writing(self._path, "--log FILE"):
+            self._file.write(msgspec.json.encode(line) + b"\n")
+
+    def _flush(self) -> None:
+        with writing(self._path, "--log FILE"):
+            self._file.flush()

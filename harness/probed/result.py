@@ -1,0 +1,63 @@
+"""What `gcbench probe` writes."""
+
+import msgspec
+
+
+class GenerationTotals(msgspec.Struct, frozen=True):
+    """A process's collections of one generation. ``lost``: those whose moment is not known."""
+
+    generation: int
+    collections: int
+    pause_seconds: float
+    longest_pause_seconds: float
+    cpu_seconds: float
+    objects_freed: int
+    lost: int
+
+
+class ProbedProcess(msgspec.Struct, frozen=True):
+    """One process; what it was before an exec is another. ``role``: how it came to be."""
+
+    pid: int
+    name: str
+    role: str
+    forked_from: int
+    command: list[str]
+    python: str
+    generations: list[GenerationTotals]
+
+    @property
+    def collections(self) -> int:
+        """Of all generations."""
+        return sum(each.collections for each in self.generations)
+
+    @property
+    def pause_seconds(self) -> float:
+        """Of all generations."""
+        return sum(each.pause_seconds for each in self.generations)
+
+
+class NotProbed(msgspec.Struct, frozen=True):
+    """An interpreter that ran without the probe."""
+
+    pid: int
+    name: str
+    reason: str
+
+
+class ProbeResult(msgspec.Struct, frozen=True):
+    """Collections and pauses of each process that a command has started.
+
+    Moments are of CLOCK_MONOTONIC of the boot that ``boot_id`` names. ``status``: the command's, of
+    a signal negative.
+    """
+
+    command: list[str]
+    status: int
+    began_ns: int
+    wall_seconds: float
+    boot_id: str
+    processes: list[ProbedProcess]
+    not_probed: list[NotProbed]
+    notes: list[str]
+    schema: str = "gcbench.probe/1"

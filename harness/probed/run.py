@@ -1,0 +1,86 @@
+"""Run a command as it would run without the probe, and watch it until it has ended."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from gcbench import probe
+from harness.machine.interrupts import INTERRUPTS
+from harness.probed.identity import START_UP
+from harness.probed.watch import Watch
+
+POLL_SECONDS = 0.05
+"""How often rings are read. One has room for 4,096 collections, 80,000 a second."""
+_SHARED_MEMORY = Path("/dev/shm")
+
+
+def shared_memory() -> Path | None:
+    """Where rings are best made; None where the usual temporary folder has to do."""
+    return _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK | os.X_OK) else None
+
+
+def probed_environment(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which every Python from 3.8 on records into ``folder``."""
+    path = [str(START_UP), *filter(None, [environment.get("PYTHONPATH")])]
+    return {**environment, probe.VARIABLE: str(folder), "PYTHONPATH": os.pathsep.join(path)}
+
+
+@contextmanager
+def _kept_back() -> Iterator[set[signal.Signals]]:
+    """Signals that end a program wait, to be taken one by one; what was blocked before."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
+    try:
+        yield {signal.Signals(each) for each in before}
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def run(
+    command: Sequence[str],
+    folder: Path,
+    watching: Callable[[psutil.Process], Watch],
+    look: Callable[[Watch], object],
+) -> tuple[int, Watch]:
+    """The command's status (of a signal negative) and all that was seen.
+
+    It is in this process's group, with its standard streams. What kill(1) sends here is sent on;
+    what a terminal sends, it sends to both. ``look`` is called after each poll. Raises ValueError
+    where there is no such command.
+    """
+    with _kept_back() as before:
+        pid = _spawned(command, probed_environment(folder, os.environ), before)
+        watch = watching(psutil.Process(pid))
+        watch.poll()
+        while (status := _status(pid)) is None:
+            came = signal.sigtimedwait(INTERRUPTS, POLL_SECONDS)
+            if came and came.si_code <= 0:  # above: from the kernel, so from the terminal
+                with suppress(ProcessLookupError):
+                    os.kill(pid, came.si_signo)
+            watch.poll()
+            look(watch)
+    return status, watch
+
+
+def _spawned(
+    command: Sequence[str], environment: Mapping[str, str], mask: set[signal.Signals]
+) -> int:
+    try:
+        return os.posix_spawnp(
+            command[0], list(command), environment, setsigmask=mask,
+            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # which Python ignores
+        )  # fmt: skip
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise ValueError(
+            f"{command[0]!r} cannot be run: {why}; name a program behind --, as in gcbench probe "
+            "-- python server.py"
+        ) from error
+
+
+def _status(pid: int) -> int | None:
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if ended else None

@@ -1,0 +1,214 @@
+"""All processes of a command, watched through their rings until it has ended."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from engines.protocol import Int64Array
+from harness.probed.identity import is_python, name_of, why_not_probed
+from harness.probed.result import GenerationTotals, NotProbed, ProbedProcess
+from harness.probed.ring import (
+    COLLECTED,
+    CPU_NS,
+    DURATION_NS,
+    GENERATION,
+    GENERATIONS,
+    Ring,
+)
+
+BOUNDS_SECONDS = (0.0001, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+"""Of the classes of pauses that are counted; the last class has no bound."""
+_LOOK_AROUND_SECONDS = 0.5
+_BEGINS_SECONDS = 0.5
+_WAIT_SECONDS = 0.01
+_BOUNDS_NS = np.array(BOUNDS_SECONDS) * 1e9
+
+
+class Watched:
+    """One process's ring and what was in it."""
+
+    def __init__(self, ring: Ring, role: str) -> None:
+        self.ring, self.role = ring, role
+        self._command = ring.command
+        self.ended_at: float | None = None
+        self.sizes = np.zeros((GENERATIONS, len(BOUNDS_SECONDS) + 1), np.int64)
+        """Recorded pauses by generation and class."""
+        self._totals = np.zeros((5, GENERATIONS), np.int64)
+        self._process: psutil.Process | None = None
+        with suppress(psutil.Error):
+            self._process = psutil.Process(ring.pid)
+
+    @property
+    def name(self) -> str:
+        """As it has called itself last."""
+        return name_of(self._command, self.ring.name)
+
+    def take(self, *, has_ended: bool = False) -> Int64Array:
+        """New records, which are counted."""
+        records = self.ring.take(has_ended=has_ended)
+        if len(records):
+            generation, duration = records[:, GENERATION], records[:, DURATION_NS]
+            count, pause, longest, cpu, collected = self._totals
+            np.add.at(count, generation, 1)
+            np.add.at(pause, generation, duration)
+            np.maximum.at(longest, generation, duration)
+            np.add.at(cpu, generation, records[:, CPU_NS])
+            np.add.at(collected, generation, records[:, COLLECTED])
+            np.add.at(self.sizes, (generation, np.searchsorted(_BOUNDS_NS, duration)), 1)
+        return records
+
+    def look(self) -> bool:
+        """Whether it still runs; takes over the command that it shows by now."""
+        try:
+            if self._process is None or not self._process.is_running():
+                return False
+            if self._process.status() == psutil.STATUS_ZOMBIE:
+                return False
+            self._command = self._process.cmdline() or self._command
+        except psutil.Error:
+            return False
+        return True
+
+    def described(self) -> ProbedProcess:
+        """All about it by now."""
+        lost, ring = self.ring.lost(), self.ring
+        count, pause, longest, cpu, collected = self._totals
+        return ProbedProcess(
+            pid=ring.pid,
+            name=self.name,
+            role=self.role,
+            forked_from=ring.forked_from,
+            command=ring.command,
+            python=ring.python,
+            generations=[
+                GenerationTotals(
+                    generation=each,
+                    collections=int(count[each] + lost.collections[each]),
+                    pause_seconds=int(pause[each] + lost.pause_ns[each]) / 1e9,
+                    longest_pause_seconds=int(max(longest[each], lost.longest_ns[each])) / 1e9,
+                    cpu_seconds=int(cpu[each] + lost.cpu_ns[each]) / 1e9,
+                    objects_freed=int(collected[each] + lost.collected[each]),
+                    lost=int(lost.collections[each]),
+                )
+                for each in range(GENERATIONS)
+            ],
+        )
+
+
+class Watch:
+    """The rings in a folder and the processes below ``root``.
+
+    ``record`` is told of each process's new records.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        root: psutil.Process,
+        record: Callable[[Watched, Int64Array], object] = lambda *_: None,
+    ) -> None:
+        self._folder, self._root, self._record = folder, root, record
+        self._by_file: dict[str, Watched] = {}
+        self._errors: dict[int, int] = {}
+        self._reasons: dict[int, NotProbed] = {}
+        self._look_again_at = 0.0
+
+    @property
+    def processes(self) -> list[Watched]:
+        """Those with a ring, in the order in which they came."""
+        return list(self._by_file.values())
+
+    def poll(self) -> None:
+        """Take what is new; now and then, see who is there."""
+        self._find_rings()
+        for each in self.processes:
+            if each.ended_at is None:
+                self._take(each)
+        if time.monotonic() >= self._look_again_at:
+            self._look_again_at = time.monotonic() + _LOOK_AROUND_SECONDS
+            self.look_around()
+
+    def look_around(self) -> None:
+        """End those that have ended, and find the interpreters that have no ring."""
+        for each in self.processes:
+            if each.ended_at is None and not each.look():
+                self._end(each)
+        with suppress(psutil.Error):
+            for process in [self._root, *self._root.children(recursive=True)]:
+                self._look_at(process)
+
+    def finish(self, seconds: float = 0.5) -> list[int]:
+        """Take what is left; the PIDs of those that still run, after ``seconds`` at most."""
+        deadline = time.monotonic() + seconds
+        while True:
+            self._find_rings()
+            still = {e.ring.pid for e in self.processes if e.ended_at is None and e.look()}
+            if not still or time.monotonic() > deadline:
+                break
+            time.sleep(_WAIT_SECONDS)
+        for each in self.processes:
+            if each.ended_at is None:
+                self._end(each)
+        return sorted(still)
+
+    def not_probed(self) -> list[NotProbed]:
+        """Interpreters that were seen without a ring, and why."""
+        probed = {each.ring.pid for each in self.processes}
+        return [each for pid, each in self._reasons.items() if pid not in probed]
+
+    def _find_rings(self) -> None:
+        for path in sorted(self._folder.iterdir(), key=lambda path: path.name.split("-")[-1]):
+            pid, _, rest = path.name.partition("-")
+            ending = rest.partition(".")[2]
+            if ending == "ring" and path.name not in self._by_file:
+                self._add(int(pid), path)
+            elif ending.isdecimal():
+                self._errors[int(pid)] = int(ending)
+                with suppress(psutil.Error):
+                    self._note(psutil.Process(int(pid)))
+
+    def _add(self, pid: int, path: Path) -> None:
+        try:
+            ring = Ring(path)
+        except ValueError as error:
+            path.unlink(missing_ok=True)
+            self._reasons[pid] = NotProbed(pid, "python", str(error))
+            return
+        self._by_file[path.name] = Watched(ring, self._role(ring))
+
+    def _role(self, ring: Ring) -> str:
+        if ring.pid == self._root.pid:
+            return "command"
+        if ring.forked_from:
+            return "fork"
+        return "multiprocessing" if any("multiprocessing" in w for w in ring.command) else "program"
+
+    def _take(self, watched: Watched, *, has_ended: bool = False) -> None:
+        records = watched.take(has_ended=has_ended)
+        if len(records):
+            self._record(watched, records)
+
+    def _end(self, watched: Watched) -> None:
+        self._take(watched, has_ended=True)
+        watched.ended_at = time.monotonic()
+        watched.ring.path.unlink(missing_ok=True)
+
+    def _look_at(self, process: psutil.Process) -> None:
+        """An interpreter is given a moment to begin; the command may have ended after it."""
+        if process.pid in self._reasons or process.pid in {e.ring.pid for e in self.processes}:
+            return
+        with suppress(psutil.Error):
+            is_young = time.time() - process.create_time() < _BEGINS_SECONDS
+            if is_python(process.exe()) and (not is_young or process == self._root):
+                self._note(process)
+
+    def _note(self, process: psutil.Process) -> None:
+        reason = why_not_probed(process, self._folder, self._errors.get(process.pid))
+        name = "python"
+        with suppress(psutil.Error):
+            name = name_of(process.cmdline())
+        self._reasons[process.pid] = NotProbed(process.pid, name, reason)

@@ -1,0 +1,108 @@
+"""What `gcbench probe` shows: the answer in a sentence, collections by process, what it missed."""
+
+from harness import format as fmt
+from harness.probed.result import NotProbed, ProbedProcess, ProbeResult
+from harness.report.table import PlainTable, Row
+
+_MOST_PROCESSES = 20
+
+
+def probe_answer(result: ProbeResult) -> list[str]:
+    """How long the collector stopped whom, and the longest stop."""
+    paused = [each for each in result.processes if each.collections]
+    if not paused:
+        return [f"No collection in {_processes(len(result.processes))} in "
+                f"{fmt.seconds(result.wall_seconds)}."]  # fmt: skip
+    most = max(paused, key=lambda each: each.pause_seconds)
+    longest, process, generation = max(
+        (each.longest_pause_seconds, process, each.generation)
+        for process in paused
+        for each in process.generations
+    )
+    return [
+        f"The collector ran {fmt.count(sum(each.collections for each in paused))} times in "
+        f"{_processes(len(paused))} in {fmt.seconds(result.wall_seconds)}.",
+        f"It stopped {_named(most)} longest altogether: {fmt.seconds(most.pause_seconds)}, "
+        f"{fmt.percent(most.pause_seconds / result.wall_seconds)} of the time.",
+        f"The longest pause was {fmt.seconds(longest)}: generation {generation} of "
+        f"{_named(process)}.",
+    ]
+
+
+def probe_tables(result: ProbeResult) -> list[PlainTable]:
+    """Collections by process and generation, those that were paused longest first."""
+    ranked = sorted(result.processes, key=lambda each: -each.pause_seconds)
+    shown = [each for each in ranked if each.collections][:_MOST_PROCESSES]
+    left_out = len(result.processes) - len(shown)
+    if not shown:
+        return []
+    return [
+        PlainTable(
+            "Collections by process and generation",
+            (
+                "process",
+                "PID",
+                "gen",
+                "collec-\ntions",
+                "paused",
+                "share\nof time",
+                "longest",
+                "on a\ncore",
+            ),
+            [list(_rows(each, result.wall_seconds)) for each in shown],
+            f"{_processes(left_out)} more, with fewer or no collections" if left_out else "",
+        )
+    ]
+
+
+def probe_notes(result: ProbeResult) -> list[str]:
+    """Interpreters without the probe, lost moments, and whatever else was noticed."""
+    notes = [_sentence(each) for each in result.not_probed]
+    lost = sum(each.lost for process in result.processes for each in process.generations)
+    if lost:
+        notes.append(
+            f"{fmt.count(lost)} collections came faster than they were read: they are counted, "
+            "but when they were is not known."
+        )
+    return notes + result.notes
+
+
+def progress_line(processes: list[ProbedProcess], seconds: float) -> str:
+    """How it stands while the command runs."""
+    count = sum(each.collections for each in processes)
+    longest = max(
+        (each.longest_pause_seconds for process in processes for each in process.generations),
+        default=0.0,
+    )
+    pause = sum(each.pause_seconds for each in processes)
+    return (
+        f"{fmt.seconds(seconds)}: {_processes(len(processes))}, {fmt.count(count)} collections, "
+        f"paused {fmt.seconds(pause)}, longest {fmt.seconds(longest)}"
+    )
+
+
+def _rows(process: ProbedProcess, wall_seconds: float) -> list[Row]:
+    rows: list[Row] = []
+    for each in process.generations:
+        if each.collections:
+            on_a_core = min(1.0, each.cpu_seconds / each.pause_seconds)  # its stamps are wider
+            rows.append((
+                *(("", "") if rows else (process.name, str(process.pid))), str(each.generation),
+                fmt.count(each.collections), fmt.seconds(each.pause_seconds),
+                fmt.percent(each.pause_seconds / wall_seconds),
+                fmt.seconds(each.longest_pause_seconds),
+                fmt.percent(on_a_core),
+            ))  # fmt: skip
+    return rows
+
+
+def _sentence(each: NotProbed) -> str:
+    return f"{each.name} ({each.pid}) was not probed, because {each.reason}."
+
+
+def _named(process: ProbedProcess) -> str:
+    return f"{process.name} ({process.pid})"
+
+
+def _processes(number: int) -> str:
+    return f"{fmt.count(number)} process{'es' if number != 1 else ''}"

@@ -1,0 +1,291 @@
+"""The probe in an interpreter of its own: what it records, and that nothing else is changed."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gcbench import probe
+from harness.probed.ring import COLLECTED, CPU_NS, DURATION_NS, GENERATION, START_NS, Ring
+from harness.probed.run import probed_environment
+
+HOOK = """
+import gc
+import time
+
+counted = [0, 0, 0]
+
+
+def hook(phase, info):
+    if phase == "stop":
+        counted[info["generation"]] += 1
+
+
+gc.callbacks.append(hook)
+began = time.monotonic_ns()
+"""
+"""A `sitecustomize` of the program's own, which counts from ``began`` on."""
+
+
+@pytest.fixture
+def rings(tmp_path) -> Path:
+    folder = tmp_path / "rings"
+    folder.mkdir()
+    return folder
+
+
+def run(script: str, rings: Path, site: str | None = HOOK) -> subprocess.CompletedProcess[str]:
+    """Run a script under the probe, with a `sitecustomize` of its own, if any."""
+    own = rings.parent / "own"
+    own.mkdir(exist_ok=True)
+    (own / "sitecustomize.py").write_text(site or "")
+    if site is None:
+        (own / "sitecustomize.py").unlink()
+    environment = probed_environment(rings, {**os.environ, "PYTHONPATH": str(own)})
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def said(script: str, rings: Path) -> list[int]:
+    done = run(script, rings)
+    assert (done.returncode, done.stderr) == (0, "")
+    counts: list[int] = json.loads(done.stdout.splitlines()[-1])
+    return counts
+
+
+def read(rings: Path) -> list[Ring]:
+    return [Ring(path) for path in sorted(rings.glob("*.ring"))]
+
+
+def counts(ring: Ring, began: int = 0) -> list[int]:
+    records = ring.take(has_ended=True)
+    generations = records[records[:, START_NS] >= began, GENERATION]
+    return [int((generations == each).sum()) for each in range(3)]
+
+
+REPORT = """
+from sitecustomize import began, counted
+import os
+os.write(1, str([*counted, began]).encode())
+os._exit(0)
+"""
+
+
+def test_it_counts_what_a_hook_of_the_programs_own_counts(rings):
+    script = f"""
+import gc
+kept = [[[]] for _ in range(50_000)]
+gc.collect()
+gc.collect(1)
+gc.disable()
+{REPORT}
+"""
+    *own, began = said(script, rings)
+    (ring,) = read(rings)
+    assert counts(ring, began) == own
+    assert min(own) >= 1
+    assert ring.lost().collections.tolist() == [0, 0, 0]
+    assert ring.python == sys.version.split()[0]
+    assert ring.command[1:3] == ["-c", script]
+
+
+def test_a_record_has_the_moment_the_length_and_what_was_freed(rings):
+    script = """
+import gc, os, time
+gc.disable()
+gc.collect()
+for _ in range(100):
+    cycle = []
+    cycle.append(cycle)
+del cycle
+before = time.perf_counter_ns()
+gc.collect(0)
+os.write(1, b'[%d, %d]' % (before, time.perf_counter_ns()))
+os._exit(0)
+"""
+    before, after = said(script, rings)
+    (ring,) = read(rings)
+    last = ring.take(has_ended=True)[-1]
+    assert before <= last[START_NS]
+    assert last[START_NS] + last[DURATION_NS] <= after
+    assert 0 < last[CPU_NS] <= after - before
+    assert (last[GENERATION], last[COLLECTED]) == (0, 100)
+
+
+def test_what_other_callbacks_do_is_in_no_pause(rings):
+    script = """
+import gc, os, time
+gc.disable()
+stamps = []
+
+
+def other(phase, info):
+    stamps.append(time.perf_counter_ns())
+
+
+gc.callbacks.append(other)  # behind the probe's
+gc.callbacks.insert(0, other)  # and before it
+gc.collect(0)
+del stamps[:]
+gc.collect(0)
+assert gc.callbacks[1] is other and gc.callbacks[-2] is other
+os.write(1, b'[%d, %d]' % (stamps[1], stamps[2]))
+os._exit(0)
+"""
+    last_at_start, first_at_end = said(script, rings)
+    (ring,) = read(rings)
+    last = ring.take(has_ended=True)[-1]
+    assert last_at_start <= last[START_NS]
+    assert last[START_NS] + last[DURATION_NS] <= first_at_end
+
+
+def test_a_full_ring_loses_moments_and_no_count(rings):
+    more = 1000
+    script = f"""
+import gc
+gc.disable()
+for _ in range({probe.CAPACITY} + {more}):
+    gc.collect(0)
+gc.collect(1)
+{REPORT}
+"""
+    *own, began = said(script, rings)
+    (ring,) = read(rings)
+    lost = ring.lost()
+    recorded = counts(ring, began)
+    assert sum(recorded) <= probe.CAPACITY
+    assert [a + b for a, b in zip(recorded, lost.collections.tolist(), strict=True)] == own
+    assert lost.collections[0] >= more
+    assert lost.collections[1] == 1
+    assert lost.pause_ns[1] == lost.longest_ns[1] > 0
+    assert lost.longest_ns[0] <= lost.pause_ns[0]
+
+
+def test_a_reader_that_keeps_up_loses_nothing(rings):
+    """The ring is gone through several times, read by turns with the process that writes."""
+    script = f"""
+import gc, sys
+gc.disable()
+for _ in range(5):
+    for _ in range({probe.CAPACITY // 2}):
+        gc.collect(0)
+    print(flush=True)
+    sys.stdin.readline()
+"""
+    environment = probed_environment(rings, {**os.environ, "PYTHONPATH": ""})
+    with subprocess.Popen(
+        [sys.executable, "-c", script], env=environment, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        taken, ring = [], None
+        for _ in range(5):
+            process.stdout.readline()
+            ring = ring or read(rings)[0]
+            taken += [ring.take(), ring.take()]  # nothing at the first look, all at the second
+            process.stdin.write("\n")
+            process.stdin.flush()
+    assert ring is not None
+    taken.append(ring.take(has_ended=True))
+    starts = [int(each) for records in taken for each in records[:, START_NS]]
+    assert len(starts) >= 5 * (probe.CAPACITY // 2)
+    assert starts == sorted(starts)
+    assert ring.lost().collections.sum() == 0
+
+
+def test_a_fork_has_a_ring_of_its_own(rings):
+    script = """
+import gc, os
+gc.disable()
+pid = os.fork()
+if not pid:
+    gc.collect(1)
+    os._exit(0)
+os.waitpid(pid, 0)
+gc.collect(2)
+os.write(1, b'[%d, %d]' % (os.getpid(), pid))
+os._exit(0)
+"""
+    parent, child = said(script, rings)
+    by_pid = {ring.pid: ring for ring in read(rings)}
+    assert by_pid.keys() == {parent, child}
+    assert by_pid[child].forked_from == parent
+    assert counts(by_pid[child]) == [0, 1, 0]
+    assert counts(by_pid[parent])[1:] == [0, 1]
+
+
+def test_an_exec_has_a_ring_of_its_own(rings):
+    script = "import os, sys; os.execv(sys.executable, [sys.executable, '-c', 'print([1])'])"
+    said(script, rings)
+    first, second = read(rings)
+    assert first.pid == second.pid
+    assert second.command[-1] == "print([1])"
+
+
+def test_descriptors_that_a_program_closes_and_uses_again_stay_its_own(rings, tmp_path):
+    path = tmp_path / "written"
+    script = f"""
+import gc, os
+os.closerange(3, 100)
+file = open({str(path)!r}, "w")
+file.write("kept")
+pid = os.fork()
+if not pid:
+    gc.collect()
+    os._exit(0)
+os.waitpid(pid, 0)
+gc.collect()
+"""
+    done = run(script, rings)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert path.read_text() == "kept"
+    assert len(read(rings)) == 2
+
+
+@pytest.mark.parametrize("site", [HOOK, None, "raise ValueError('of its own')"])
+def test_the_programs_own_sitecustomize_is_as_it_would_be(rings, site):
+    """And sys.path, and what is imported."""
+    script = """
+import gc, sys
+own = sys.modules.get("sitecustomize")
+print(own and own.__file__, hasattr(own, "hook"), "gcbench" in str(sys.path), sys.path[1:],
+      [name for name in sys.modules if "gcbench" in name])
+"""
+    probed = run(script, rings, site=site)
+    own = {**os.environ, "PYTHONPATH": str(rings.parent / "own")}
+    without = subprocess.run(
+        [sys.executable, "-c", script], env=own, capture_output=True, text=True, check=False
+    )
+    assert probed.stdout == without.stdout
+    assert probed.stderr == without.stderr
+
+
+def test_without_its_variable_or_its_folder_it_does_nothing(rings):
+    script = "import gc; print([len(gc.callbacks)])"
+    rings.rmdir()
+    assert json.loads(run(script, rings, site=None).stdout) == [0]
+    start = "import gc, gcbench.probe; gcbench.probe.start(); print([len(gc.callbacks)])"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    plain = subprocess.run(
+        [sys.executable, "-c", start], env=environment, capture_output=True, text=True, check=True
+    )
+    assert json.loads(plain.stdout) == [0]
+
+
+def test_where_no_ring_can_be_made_the_program_runs_and_the_reader_is_told_why(rings):
+    script = """
+import os, resource, subprocess, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+done = subprocess.run([sys.executable, "-c", "import gc; print([len(gc.callbacks)])"])
+sys.exit(done.returncode)
+"""
+    done = run(script, rings, site=None)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[0]\n", "")
+    (told,) = [path for path in rings.iterdir() if path.suffix != ".ring"]
+    assert told.suffix == ".27"  # EFBIG

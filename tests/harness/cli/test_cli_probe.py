@@ -1,0 +1,397 @@
+"""`gcbench probe`: right counts in every process of a program, which runs as it would without."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+GCBENCH = [sys.executable, "-m", "harness"]
+PYTHON = sys.executable
+SAYS_FOLDER = "import os; print(os.environ['GCBENCH_PROBE'], flush=True)\n"
+
+HOOK = """
+import gc, os, time
+
+FOLDER = {folder!r}
+OPENED = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+
+
+def hook(phase, info):
+    if phase == "stop":
+        file = os.open(f"{{FOLDER}}/{{os.getpid()}}", OPENED)
+        os.write(file, str(info["generation"]).encode())
+        os.close(file)
+
+
+if "GCBENCH_PROBE" in os.environ:  # gcbench itself reads this file, too
+    gc.callbacks.append(hook)
+    with open(f"{{FOLDER}}/{{os.getpid()}}.began", "w") as file:
+        file.write(str(time.monotonic_ns()))
+"""
+"""A hook of one's own in every process; it begins a little after the probe."""
+
+
+def probe(
+    words: list[str], folder: Path, *command: str, site: Path | None = None, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *([str(site)] if site else [])]),
+    }
+    return subprocess.run(
+        [*GCBENCH, "probe", *words, "--", *command],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False, **options,
+    )  # fmt: skip
+
+
+@contextmanager
+def started(words: list[str], folder: Path, *command: str) -> Iterator["subprocess.Popen[str]"]:
+    """The same while it runs; a test that fails leaves nothing behind."""
+    with subprocess.Popen(
+        [*GCBENCH, "probe", *words, "--", *command],
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+
+
+def result(folder: Path, *command: str, **options: Any) -> tuple[dict[str, Any], str]:
+    """The document that `--json` wrote, and what the command wrote to its standard output."""
+    done = probe(["--quiet", "--json", "result.json"], folder, *command, **options)
+    assert done.stderr == ""
+    return json.loads((folder / "result.json").read_text()), done.stdout
+
+
+def script(folder: Path, text: str) -> str:
+    path = folder / "program.py"
+    path.write_text(textwrap.dedent(text))
+    return str(path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_counts_of_a_pool_are_those_of_a_hook_of_its_own(method, tmp_path):
+    program = script(
+        tmp_path,
+        f"""
+        import gc
+        import multiprocessing
+
+        def work(size):
+            kept = [[[]] for _ in range(size)]
+            gc.collect()
+            return len(kept)
+
+        if __name__ == "__main__":
+            {SAYS_FOLDER.strip()}
+            with multiprocessing.get_context({method!r}).Pool(2) as pool:
+                print(pool.map(work, [20_000] * 6, chunksize=1))
+                pool.close()
+                pool.join()
+            work(50_000)
+        """,
+    )
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text(HOOK.format(folder=str(own)))
+    done = probe(
+        ["--log", "log.jsonl", "--json", "result.json"], tmp_path, PYTHON, program, site=own
+    )
+    assert done.returncode == 0
+    rings, answer = done.stdout.splitlines()
+    assert answer == str([20_000] * 6)
+    assert not Path(rings).exists()
+    document = json.loads((tmp_path / "result.json").read_text())
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert lines[0]["schema"] == "gcbench.collections/1"
+    assert lines[0]["boot_id"] == document["boot_id"]
+    collections = [line for line in lines if "start_ns" in line]
+    found = {int(file.name): Counter(map(int, file.read_text())) for file in own.glob("*[0-9]")}
+    for pid, counted in found.items():
+        began = own / f"{pid}.began"
+        since = int(began.read_text()) if began.exists() else 0  # a fork has it from the first on
+        assert counted == Counter(
+            line["generation"] for line in collections
+            if line["pid"] == pid and line["start_ns"] >= since
+        ), pid  # fmt: skip
+    by_pid = {each["pid"]: each for each in document["processes"]}
+    assert found.keys() <= by_pid.keys()
+    assert sum("PoolWorker" in each["name"] for each in by_pid.values()) == 2
+    for pid, each in by_pid.items():
+        logged = Counter(line["generation"] for line in collections if line["pid"] == pid)
+        assert [g["collections"] for g in each["generations"]] == [logged[g] for g in range(3)]
+    assert "PoolWorker" in done.stderr
+
+
+SERVER = """
+import gc
+from aiohttp import web
+
+def counts():
+    return [each["collections"] for each in gc.get_stats()]
+
+before = counts()
+
+async def answer(request):
+    kept = [[[]] for _ in range(50_000)]
+    gc.collect(2)
+    return web.Response(text=str([now - then for now, then in zip(counts(), before)]))
+
+async def bye(app):
+    print("bye", flush=True)
+
+app = web.Application()
+app.router.add_get("/", answer)
+app.on_cleanup.append(bye)
+web.run_app(app, path="server.sock", print=lambda *_: print("ready", flush=True))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_ends_as_it_would_and_full_passes_are_those_that_were_asked_for(number, tmp_path):
+    import http.client
+    import socket
+
+    program = script(tmp_path, SERVER)
+    words = ["--every", "0", "--json", "result.json"]
+    with started(words, tmp_path, PYTHON, program) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        counts = []
+        for _ in range(3):
+            connection = http.client.HTTPConnection("localhost")
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.connect(str(tmp_path / "server.sock"))
+            connection.request("GET", "/")
+            counts.append(json.loads(connection.getresponse().read()))
+            connection.close()
+        process.send_signal(number)
+        out, err = process.communicate()
+    assert (process.returncode, out) == (0, "bye\n"), err
+    document = json.loads((tmp_path / "result.json").read_text())
+    assert document["status"] == 0
+    (server,) = document["processes"]
+    assert (server["name"], server["role"]) == ("program.py", "command")
+    full = server["generations"][2]
+    assert full["collections"] >= 3
+    for each in server["generations"]:
+        assert each["collections"] >= counts[-1][each["generation"]]
+        assert (
+            0 < each["longest_pause_seconds"] <= each["pause_seconds"] <= document["wall_seconds"]
+        )
+    assert "The collector ran" in err
+
+
+@pytest.mark.parametrize(
+    ("command", "status"), [("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", 137)]
+)
+def test_the_status_is_the_commands(command, status, tmp_path):
+    done = probe(["--json", "result.json"], tmp_path, PYTHON, "-c", command)
+    assert done.returncode == status
+    said = json.loads((tmp_path / "result.json").read_text())["status"]
+    assert said == (status if status < 128 else 128 - status)
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "says"),
+    [
+        (["/nowhere/server"], 2, "'/nowhere/server' cannot be run: No such file or directory"),
+        (["/etc/passwd"], 2, "'/etc/passwd' cannot be run: Permission denied"),
+        (["true"], 3, "true is no Python and started none that was seen"),
+        ([PYTHON, "-S", "-c", ""], 3, "because -S leaves out what starts the probe"),
+    ],
+)
+def test_a_command_that_cannot_be_watched_is_a_sentence(command, status, says, tmp_path):
+    done = probe([], tmp_path, *command)
+    assert done.returncode == status
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("gcbench: ")
+    assert says in line
+
+
+CHILD = "import gc, sys; gc.collect(); print(len(gc.callbacks), flush=True); sys.stdin.readline()"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("options", "environment", "reason"),
+    [
+        (["-S"], "{**os.environ}", "-S leaves out what starts the probe"),
+        ([], "{'PATH': os.environ['PATH']}", "has taken GCBENCH_PROBE out of its environment"),
+    ],
+)
+def test_a_child_that_is_not_watched_is_named_with_the_reason(
+    options, environment, reason, tmp_path
+):
+    """It is let go only once it is old enough to be seen."""
+    program = script(
+        tmp_path,
+        f"""
+        import os, subprocess, sys
+        with subprocess.Popen([sys.executable, *{options}, "-c", {CHILD!r}],
+                              env={environment}, stdin=subprocess.PIPE) as child:
+            sys.stdin.readline()
+        """,
+    )
+    words = ["--every", "0.1", "--json", "result.json"]
+    with started(words, tmp_path, PYTHON, program) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "0\n"
+        for _ in range(20):  # lines that say how it stands, a tenth of a second apart
+            process.stderr.readline()
+        process.communicate("\n")
+    document = json.loads((tmp_path / "result.json").read_text())
+    (missed,) = document["not_probed"]
+    assert reason in missed["reason"]
+    assert len(document["processes"]) == 1
+
+
+@pytest.mark.long
+def test_a_reader_that_is_killed_does_the_program_no_harm(tmp_path):
+    program = SAYS_FOLDER + textwrap.dedent("""
+        import gc, sys
+        sys.stdin.readline()
+        for _ in range(10_000):
+            gc.collect(0)
+        print("alive", flush=True)
+    """)
+    with started([], tmp_path, PYTHON, "-c", program) as process:
+        assert process.stdout is not None
+        rings = Path(process.stdout.readline().strip())
+        assert rings.is_dir()
+        process.kill()
+        process.wait()
+        out, err = process.communicate("\n")
+    assert (out, err) == ("alive\n", "")
+    # The next one removes what the killed one has left.
+    _, said = result(tmp_path, PYTHON, "-c", SAYS_FOLDER)
+    assert not Path(said.strip()).exists()
+    assert not rings.exists()
+
+
+@pytest.mark.long
+def test_what_outlives_the_command_is_named_and_runs_on(tmp_path):
+    daemon = "import sys; sys.stdin.readline(); print('alive', flush=True)"
+    program = script(
+        tmp_path,
+        f"""
+        import subprocess, sys
+        subprocess.Popen([sys.executable, "-c", {daemon!r}], stdin=0, start_new_session=True)
+        """,
+    )
+    with started(["--quiet", "--json", "result.json"], tmp_path, PYTHON, program) as process:
+        assert process.wait() == 0
+        out, _ = process.communicate("\n")
+    assert out == "alive\n"
+    notes = json.loads((tmp_path / "result.json").read_text())["notes"]
+    # The daemon is there for certain; that it had a ring by then is not.
+    assert not notes or "still running" in notes[0]
+
+
+@pytest.mark.long
+def test_prometheus_reads_collections_and_pauses_while_the_program_runs(tmp_path):
+    from urllib.request import urlopen
+
+    from prometheus_client.parser import text_string_to_metric_families
+
+    program = script(
+        tmp_path,
+        """
+        import gc, sys
+        gc.disable()
+        for _ in range(5):
+            gc.collect(1)
+        print("collected", flush=True)
+        sys.stdin.readline()
+        """,
+    )
+    words = ["--prometheus", "0", "--every", "0.1", "--json", "result.json"]
+    with started(words, tmp_path, PYTHON, program) as process:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        url = process.stderr.readline().split()[-1]
+        assert process.stdout.readline() == "collected\n"
+        for _ in range(3):  # lines a tenth of a second apart: by then the ring has been read
+            process.stderr.readline()
+        with urlopen(url) as answer:
+            text = answer.read().decode()
+        process.communicate("\n")
+    (server,) = json.loads((tmp_path / "result.json").read_text())["processes"]
+    of_process = {"process": "program.py", "pid": str(server["pid"])}
+    samples = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+    def value(name: str, generation: int, **labels: str) -> float:
+        wanted = of_process | {"generation": str(generation)} | labels
+        return samples[(f"gcbench:{name}", *sorted(wanted.items()))]
+
+    assert value("gc_collections_total", 1) >= 5
+    for each in server["generations"]:
+        generation, before_the_end = each["generation"], each["collections"]
+        assert 0 <= value("gc_collections_total", generation) <= before_the_end
+        assert value("gc_pause_seconds_total", generation) <= each["pause_seconds"]
+        counted = value("gc_pause_length_seconds_count", generation)
+        assert counted == value("gc_collections_total", generation)
+        assert counted == value("gc_pause_length_seconds_bucket", generation, le="+Inf")
+        assert value("gc_collections_lost_total", generation) == 0
+
+
+@pytest.mark.parametrize("place", ["", "x", "70000", "-1"])
+def test_a_port_that_cannot_be_had_is_a_sentence(place, tmp_path):
+    done = probe([f"--prometheus=:{place}" if place == "" else f"--prometheus={place}"], tmp_path,
+                 PYTHON, "-c", "print(1)")  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert "give [HOST:]PORT, a port that is free" in line
+
+
+def test_options_of_the_command_are_its_own(tmp_path):
+    show = "import sys; print(sys.argv[1:])"
+    for words, value in ((["--"], ""), ([], "x")):
+        done = subprocess.run(
+            [*GCBENCH, "probe", "--quiet", *words, PYTHON, "-c", show, "--json", value, "--quiet"],
+            cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (done.stdout, done.stderr) == (f"{['--json', value, '--quiet']}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("pid", "says"),
+    [
+        ("2147483647", "there is no such process"),
+        ("this one's", "needs Python 3.14"),
+        ("0", "0 is not in the range"),
+    ],
+)
+def test_attach_says_what_it_needs(pid, says):
+    done = subprocess.run(
+        [*GCBENCH, "attach", pid.replace("this one's", str(os.getpid()))],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert says in line
