@@ -47,8 +47,8 @@ def _below(value: PickledValue, path: str, names: Sequence[str] | None) -> Itera
         for key, each in zip(value.items[::2], value.items[1::2], strict=True):
             yield key, NAMES if key.text else path, None
             yield each, _joined(path, key.text), None
-    elif len(names) == len(value.items):
-        for each, name in zip(value.items, names, strict=True):
+    elif len(names) >= len(value.items):  # those with a default may be left out
+        for each, name in zip(value.items, names, strict=False):
             yield each, _joined(path, name), None
     else:  # a state of two dictionaries, of which the other is that of slots
         yield from ((each, path, ()) for each in value.items)

@@ -30,7 +30,8 @@ class SamplingParams:
     """What a request asks of its output; names and meanings are vLLM's.
 
     Before ``min_tokens`` tokens nothing but ``max_tokens`` ends it. ``stop``: strings that do,
-    left out of the text unless ``include_stop_str_in_output``; their tokens stay.
+    left out of the text unless ``include_stop_str_in_output``; their tokens stay. ``sampling``, of
+    a device with a model: how its tokens are drawn, None for as the engine draws.
     """
 
     max_tokens: int
@@ -39,6 +40,19 @@ class SamplingParams:
     stop: tuple[str, ...] = ()
     include_stop_str_in_output: bool = False
     ignore_eos: bool = True
+    sampling: "Sampling | None" = None
+
+
+class Sampling(NamedTuple):
+    """``temperature`` 0 is greedy; ``top_k`` 0 and ``top_p`` 1 leave all tokens; as in vLLM.
+
+    Requests of one ``seed`` and the same logits draw the same tokens; those without, -1, others.
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = -1
 
 
 @dataclass(frozen=True, slots=True)

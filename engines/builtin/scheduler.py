@@ -267,10 +267,12 @@ class Scheduler:
 
 
 def _new_requests(admitted: Sequence[Admitted]) -> NewRequests:
+    own = [each.request.params.sampling for each in admitted]
     return NewRequests(
         [each.row for each in admitted],
         [each.request.request_index for each in admitted],
         [each.request.token_ids for each in admitted],
         [each.num_computed for each in admitted],
         [len(each.request.output_token_ids) for each in admitted],
+        own if any(own) else (),
     )

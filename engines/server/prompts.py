@@ -6,14 +6,19 @@ from typing import NamedTuple
 import numpy as np
 
 from engines.builtin.delivery.choice import check_params
-from engines.builtin.device.choice import prompt_vocab_size
-from engines.protocol import EngineConfig, Int32Array, SamplingParams
+from engines.builtin.device.choice import device_class, prompt_vocab_size
+from engines.builtin.model.sampling import parse_sampling
+from engines.protocol import EngineConfig, Int32Array, Sampling, SamplingParams
 from engines.server.errors import ApiError
 from engines.server.request_bodies import ChatBody, CompletionBody, Generate
 from engines.server.tokenizer import TextTokenizer, conversation
 
 _COMPLETION_MAX_TOKENS = 16
 """OpenAI's default, and vLLM's. A chat goes on until the context is full."""
+
+
+_GREEDY_BELOW, _HOTTEST = 1e-5, 100.0
+"""A temperature below is 0, as in vLLM."""
 
 
 class Asked(NamedTuple):
@@ -29,6 +34,8 @@ class Prompts:
     def __init__(self, config: EngineConfig, tokenizer: TextTokenizer) -> None:
         self._config = config
         self._tokenizer = tokenizer
+        self._samples = device_class(config).has_model
+        self._engines = parse_sampling(config.sampling)
         self._vocab_size = max(prompt_vocab_size(config), tokenizer.num_ids)
 
     async def of_completion(self, body: CompletionBody) -> list[Asked]:
@@ -79,6 +86,25 @@ class Prompts:
             )
         return Asked(np.array(ids, np.int32), self._params(body, max_tokens))
 
+    def _sampling(self, body: Generate) -> Sampling | None:
+        """How the body wants its tokens drawn, None where that is how the engine draws them.
+
+        What it leaves open is the engine's.
+        """
+        temperature, top_k, top_p, _ = self._engines
+        if body.temperature is not None:
+            temperature = min(body.temperature, _HOTTEST)
+        if temperature < _GREEDY_BELOW:
+            own = Sampling()
+        else:
+            own = Sampling(
+                temperature,
+                top_k if body.top_k is None else max(body.top_k, 0),
+                top_p if body.top_p is None else body.top_p,
+                -1 if body.seed is None else body.seed % 2**32,
+            )
+        return None if own == self._engines else own
+
     def _params(self, body: Generate, max_tokens: int) -> SamplingParams:
         stop = [body.stop] if isinstance(body.stop, str) else body.stop or []
         params = SamplingParams(
@@ -88,6 +114,7 @@ class Prompts:
             stop=tuple(stop),
             include_stop_str_in_output=bool(body.include_stop_str_in_output),
             ignore_eos=bool(body.ignore_eos),
+            sampling=self._sampling(body) if self._samples else None,
         )
         try:
             check_params(0, params, self._config)

@@ -32,6 +32,7 @@ class Generate(msgspec.Struct, kw_only=True):
     include_stop_str_in_output: bool | None = False
     temperature: Annotated[float, msgspec.Meta(ge=0)] | None = None
     top_p: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
+    top_k: Annotated[int, msgspec.Meta(ge=-1, lt=2**31)] | None = None
     seed: int | None = None
     priority: _Int32 | None = 0
     n: int | None = 1

@@ -15,6 +15,7 @@ from engines.builtin.registries import REPRESENTATIONS, WIRES
 from engines.builtin.wire import LostStateError, WireError
 from engines.builtin.wire.int_arrays import pack, unpack
 from engines.builtin.worker import NOBODY, ModelRunnerOutput, NewRequests, SchedulerOutput
+from engines.protocol import Sampling
 
 ROWS, BLOCK = 12, 4
 CHECKED = ["pickle5", "msgpack", "msgpack-delta", "columns"]
@@ -63,13 +64,16 @@ class Crowd:
                 given.append((row, self.blocks[row], self.next_block))
                 self.blocks[row] += 1
                 self.next_block += 1
+        own = [draw_sampling(random) for _ in new] if random.random() < 0.5 else []
         samples = np.array([random.random() < 0.9 for _ in rows], np.bool_)
         blocks = np.array(given, np.int32).reshape(-1, 3)
         return SchedulerOutput(
             np.array(rows, np.int32),
             np.array(counts, np.int32),
             None if samples.all() else samples,
-            NewRequests(*map(list, zip(*new, strict=True))) if new else NOBODY,
+            NewRequests(*map(list, zip(*new, strict=True)), own if any(own) else ())
+            if new
+            else NOBODY,
             *(np.ascontiguousarray(column) for column in blocks.T),
         )
 
@@ -85,6 +89,13 @@ class Crowd:
         made = REPRESENTATIONS.load(representation)()
         sampled = made.from_device(torch.from_numpy(host), counts)
         return ModelRunnerOutput(sampled, self.random.randint(0, 2**40), 3, 0.5)
+
+
+def draw_sampling(random: Random) -> Sampling | None:
+    if random.random() < 0.5:
+        return None
+    seed = random.choice([-1, 0, 2**32 - 1])
+    return Sampling(random.choice([0.0, 0.7, 1.0]), random.choice([0, 50]), 0.9, seed)
 
 
 def plain(value):

@@ -86,10 +86,10 @@ class ForwardPass:
         return self._model.logits(hidden)[:, : self._vocab_size]
 
     def sample(
-        self, logits: Tensor, requests: Tensor, positions: Tensor
+        self, logits: Tensor, requests: Tensor, positions: Tensor, own: Tensor | None = None
     ) -> tuple[Tensor, TokenLogprobs | None]:
         """Tokens int32 ``[S]``, and their log-probabilities where they were asked for."""
-        return self._sampled(logits, self._sampler.sample(logits, requests, positions))
+        return self._sampled(logits, self._sampler.sample(logits, requests, positions, own))
 
     def _sampled(self, logits: Tensor, tokens: Tensor) -> tuple[Tensor, TokenLogprobs | None]:
         shape, count = self._num_logprobs
@@ -116,7 +116,8 @@ class ForwardPass:
         sampled = inputs.sampled
         if len(sampled.places):
             logits = self.logits(token_ids, batch, sampled.places)
-            tokens, logprobs = self.sample(logits, sampled.requests, sampled.positions)
+            own = sampled.own.view(torch.float64).view(-1, 3) if len(sampled.own) else None
+            tokens, logprobs = self.sample(logits, sampled.requests, sampled.positions, own)
             # Of drafts that were not accepted to the last place, which is cut off.
             out[sampled.outputs] = tokens
             self.last_tokens.index_copy_(0, sampled.kept_rows, tokens[sampled.kept].long())

@@ -32,6 +32,7 @@ def largest_pass(config: EngineConfig, row: int) -> PassInputs[Array]:
             outputs=np.arange(num_sampled),
             kept=np.arange(num_reqs),
             kept_rows=np.full(num_reqs, row, np.int64),
+            own=nowhere,
         ),
         max_query_len=share,
         max_seq_len=share,

@@ -7,11 +7,14 @@ import numpy as np
 
 from engines.builtin.device import DeviceBatch
 from engines.builtin.device.scripted_acceptance import ScriptedAcceptance
+from engines.builtin.model.sampling import parse_sampling
 from engines.builtin.worker import NewRequests
-from engines.protocol import BoolArray, EngineConfig, Int32Array, Int64Array
+from engines.protocol import BoolArray, EngineConfig, Int32Array, Int64Array, Sampling
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+
+_NONE_OWN = np.empty(0, np.int64)
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -23,7 +26,8 @@ class Sampled(NamedTuple, Generic[A]):
     ``places`` ``[S]``: tokens of the pass after which one is sampled; ``requests`` and
     ``positions`` ``[S]``: of which request, its how many-th output token; ``outputs`` ``[S]``:
     where it goes in ``[R, max_tokens]``, -1 where the draft before it was not accepted. ``kept``
-    ``[L]``: of these the last that counts, for the rows ``kept_rows`` ``[L]``.
+    ``[L]``: of these the last that counts, for the rows ``kept_rows`` ``[L]``. ``own`` ``[3 S]``,
+    bits of float64: temperature, top-k and top-p of each, empty where all are the engine's.
     """
 
     places: A
@@ -32,6 +36,7 @@ class Sampled(NamedTuple, Generic[A]):
     outputs: A
     kept: A
     kept_rows: A
+    own: A
 
 
 class PassInputs(NamedTuple, Generic[A]):
@@ -85,23 +90,35 @@ class PassBuilder:
         self._acceptance = ScriptedAcceptance(config)
         self._prefill: list[Int32Array] = [np.empty(0, np.int32)] * config.max_num_seqs
         self._num_prefill = np.zeros(config.max_num_seqs, np.int64)
+        self._engines = parse_sampling(config.sampling)
+        self._sampling = np.zeros((config.max_num_seqs, len(Sampling._fields)))
+        self._has_own = np.zeros(config.max_num_seqs, np.bool_)
 
     def admit(self, new: NewRequests) -> None:
         """Note the prompts of rows that are taken; before the step is built."""
         for row, token_ids in zip(new.rows, new.token_ids, strict=True):
             self._prefill[row] = token_ids
             self._num_prefill[row] = len(token_ids)
+        self._has_own[new.rows] = False
+        self._sampling[new.rows] = self._engines
+        for row, own in zip(new.rows, new.sampling, strict=False):
+            if own is not None:
+                self._has_own[row] = True
+                self._sampling[row] = own
 
     def num_tokens(self, batch: DeviceBatch) -> Int32Array | None:
         """See `engines.builtin.device.StepHandle`."""
         return self._acceptance.num_tokens(batch)
 
     def whole_decodes(self, batch: DeviceBatch) -> BoolArray:
-        """Which rows verify as many drafts as a decode step has, bool ``[num_reqs]``."""
+        """Which rows verify as many drafts as a decode step has and sample as the engine does, bool
+        ``[num_reqs]``.
+        """
         assert batch.scheduled is not None
+        rows = batch.scheduled.rows
         computed = batch.context - batch.num_scheduled
-        decoding = computed >= self._num_prefill[batch.scheduled.rows]
-        whole: BoolArray = decoding & (batch.num_scheduled == self._width)
+        decoding = computed >= self._num_prefill[rows]
+        whole: BoolArray = decoding & (batch.num_scheduled == self._width) & ~self._has_own[rows]
         return whole
 
     def build(self, batch: DeviceBatch) -> Pass:
@@ -166,11 +183,18 @@ class PassBuilder:
         starts = np.cumsum(verified) - verified
         column = np.arange(len(owner)) - starts[owner]
         kept = np.flatnonzero(verified > 0)
+        requests, own = batch.request_index, _NONE_OWN
+        rows = batch.scheduled.rows
+        if self._has_own[rows].any():
+            *_, seeds = self._sampling[rows].T.astype(np.int64)
+            requests = np.where(seeds < 0, requests, -2 - seeds)  # no request has such a number
+            own = self._sampling[rows, :3][owner].ravel().view(np.int64)
         return Sampled(
             query_start[1:][owner] - verified[owner] + column,
-            batch.request_index[owner],
+            requests[owner],
             batch.position[owner] + column,
             np.where(column < accepted[owner], owner * self._width + column, -1),
             starts[kept] + accepted[kept] - 1,
-            batch.scheduled.rows[kept].astype(np.int64),
+            rows[kept].astype(np.int64),
+            own,
         )

@@ -1,14 +1,6 @@
 """What ``--sampling`` says: greedy, or a temperature and perhaps top-k and top-p."""
 
-from typing import NamedTuple
-
-
-class Sampling(NamedTuple):
-    """``temperature`` 0 is greedy; ``top_k`` 0 and ``top_p`` 1 leave all tokens; as in vLLM."""
-
-    temperature: float = 0.0
-    top_k: int = 0
-    top_p: float = 1.0
+from engines.protocol import Sampling
 
 
 def parse_sampling(text: str) -> Sampling:

@@ -16,17 +16,22 @@ from engines.builtin.wire.sampled import SampledTokens
 from engines.builtin.wire.unpickle import unpickle
 from engines.builtin.worker import NOBODY, ModelRunnerOutput, NewRequests, SchedulerOutput
 from engines.pickle_fields import REST
-from engines.protocol import EngineConfig
+from engines.protocol import EngineConfig, Sampling
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _STEP = struct.Struct("<4IB")
-"""Requests, new requests, their tokens, new blocks; whether some do not sample."""
+"""Requests, new requests, their tokens, new blocks; 1 where some do not sample, 2 where new ones
+have a sampling of their own.
+"""
 _TOKENS = struct.Struct("<qqdII")
 """Nanoseconds on the device, of these too many, its seconds; arrays, bytes of log-probabilities."""
 _SHAPE = struct.Struct("<II")
 """Rows and width of an array, 0 for one of one dimension."""
-_I32, _I64, _BOOL = (np.dtype(each) for each in ("<i4", "<i8", "?"))
+_I32, _I64, _F64, _BOOL = (np.dtype(each) for each in ("<i4", "<i8", "<f8", "?"))
+_NO_OWN = Sampling()
+_OWN_WIDTH = 1 + len(_NO_OWN)
+"""Whether it has one, and what it is: seeds have 32 bits, so a float64 holds them."""
 
 
 class Columns(Stateless):
@@ -43,7 +48,7 @@ class Columns(Stateless):
             len(new.rows),
             sum(map(len, new.token_ids)),
             len(step.block_ids),
-            step.samples is not None,
+            (step.samples is not None) + 2 * bool(new.sampling),
         )
         arrays: list[Array] = [step.rows, step.num_scheduled]
         arrays += [step.block_rows, step.block_positions, step.block_ids]
@@ -54,12 +59,15 @@ class Columns(Stateless):
             arrays += [np.array(new.request_index, _I64), *new.token_ids]
         if step.samples is not None:
             arrays.append(step.samples)
+        if new.sampling:
+            own = [[False, *_NO_OWN] if each is None else [True, *each] for each in new.sampling]
+            arrays.append(np.array(own, _F64))
         return [header, *map(_bytes, arrays)]
 
     def decode_step(self, data: memoryview) -> SchedulerOutput:
         """Arrays over the message's own memory."""
         take = _Reader(data)
-        num_reqs, num_new, num_tokens, num_blocks, has_samples = take.header(_STEP)
+        num_reqs, num_new, num_tokens, num_blocks, some = take.header(_STEP)
         rows, num_scheduled = (take.array(_I32, num_reqs) for _ in range(2))
         blocks = [take.array(_I32, num_blocks) for _ in range(3)]
         news = NOBODY
@@ -72,7 +80,12 @@ class Columns(Stateless):
             news = NewRequests(
                 new_rows.tolist(), index.tolist(), prompts, computed.tolist(), output.tolist()
             )
-        samples = take.array(_BOOL, num_reqs) if has_samples else None
+        samples = take.array(_BOOL, num_reqs) if some & 1 else None
+        if some & 2:
+            own = take.array(_F64, num_new * _OWN_WIDTH).reshape(num_new, _OWN_WIDTH).tolist()
+            sampling = [Sampling(t, int(k), p, int(seed)) if is_own else None
+                        for is_own, t, k, p, seed in own]  # fmt: skip
+            news = news._replace(sampling=sampling)
         take.ends()
         return SchedulerOutput(rows, num_scheduled, samples, news, *blocks)
 
@@ -116,13 +129,15 @@ class Columns(Stateless):
 
     def step_fields(self, message: bytes) -> dict[str, int]:
         """Of each array; the header is the rest."""
-        num_reqs, num_new, num_tokens, num_blocks, has_samples = _STEP.unpack_from(message)
+        num_reqs, num_new, num_tokens, num_blocks, some = _STEP.unpack_from(message)
         new = {"new": num_new * (4 * _I32.itemsize + _I64.itemsize),
                "new.token_ids": num_tokens * _I32.itemsize}  # fmt: skip
         rows = dict.fromkeys(("rows", "num_scheduled"), num_reqs * _I32.itemsize)
         blocks = dict.fromkeys(("block_rows", "block_positions", "block_ids"),
                                num_blocks * _I32.itemsize)  # fmt: skip
-        return {REST: _STEP.size, "samples": num_reqs * has_samples, **rows, **blocks, **new}
+        if some & 2:
+            new["new.sampling"] = num_new * _OWN_WIDTH * _F64.itemsize
+        return {REST: _STEP.size, "samples": num_reqs * (some & 1), **rows, **blocks, **new}
 
     def tokens_fields(self, message: bytes) -> dict[str, int]:
         """Of tokens and log-probabilities; header and shapes are the rest."""

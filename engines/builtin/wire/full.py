@@ -8,6 +8,7 @@ import pickle
 from collections import deque
 from itertools import chain
 from math import log1p
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from engines.builtin.wire.v0_messages import (
 )
 from engines.builtin.worker import NOBODY, ModelRunnerOutput, NewRequests, SchedulerOutput
 from engines.pickle_fields import pickle_fields
-from engines.protocol import EngineConfig, Int32Array
+from engines.protocol import EngineConfig, Int32Array, Sampling
 
 
 class _Sequence:
@@ -41,14 +42,22 @@ class _Sequence:
         token_ids: Int32Array,
         num_computed: int,
         num_output: int,
+        sampling: Sampling | None,
     ) -> None:
         tokens = token_ids.tolist()
         prompt = len(tokens) - num_output
         self.data = SequenceData(tokens[:prompt], tokens[prompt:], 0.0, num_computed)
         self.num_prefill = len(tokens)
         self.block_table: list[int] = []
+        params = SamplingParams()
+        if sampling is not None:  # and only then is top-k not negative
+            seed = None if sampling.seed < 0 else sampling.seed
+            params = SamplingParams(
+                temperature=sampling.temperature, top_p=sampling.top_p, top_k=sampling.top_k,
+                seed=seed,
+            )  # fmt: skip
         self.metadata = SequenceGroupMetadata(
-            str(request_index), True, {row: self.data}, SamplingParams(), {row: self.block_table}
+            str(request_index), True, {row: self.data}, params, {row: self.block_table}
         )
 
     def send(self, num_scheduled: int, samples: bool, is_new: bool) -> SequenceGroupMetadata:
@@ -76,11 +85,11 @@ class Full(Stateless):
     def encode_step(self, step: SchedulerOutput) -> list[Buffer]:
         """An `ExecuteModelRequest`."""
         new = step.new
-        for row, index, tokens, computed, num_output in zip(
+        for row, index, tokens, computed, num_output, sampling in zip(
             new.rows, new.request_index, new.token_ids, new.num_computed, new.num_output,
-            strict=True,
+            new.sampling or [None] * len(new.rows), strict=True,
         ):  # fmt: skip
-            self._sequences[row] = _Sequence(row, index, tokens, computed, num_output)
+            self._sequences[row] = _Sequence(row, index, tokens, computed, num_output, sampling)
         for row, block in zip(step.block_rows.tolist(), step.block_ids.tolist(), strict=True):
             self._sequence(row).block_table.append(block)
         samples = [True] * len(step.rows) if step.samples is None else step.samples.tolist()
@@ -107,14 +116,15 @@ class Full(Stateless):
                 tokens = sequence.prompt_token_ids + sequence.output_token_ids
                 token_ids = np.array(tokens, np.int32)
                 computed, num_output = sequence._num_computed_tokens, len(sequence.output_token_ids)
-                news.append((row, int(group.request_id), token_ids, computed, num_output))
+                own = _own(group.sampling_params)
+                news.append((row, int(group.request_id), token_ids, computed, num_output, own))
         lengths = [len(table) for table in tables]
         samples = np.array([group.do_sample for group in groups], np.bool_)
         return SchedulerOutput(
             np.array(rows, np.int32),
             np.array([group._token_chunk_size for group in groups], np.int32),
             None if samples.all() else samples,
-            NewRequests(*map(list, zip(*news, strict=True))) if news else NOBODY,
+            _new_requests(news) if news else NOBODY,
             np.repeat(np.array(rows, np.int32), lengths),
             np.concatenate([np.arange(length, dtype=np.int32) for length in lengths]),
             np.array([block for table in tables for block in table], np.int32),
@@ -167,6 +177,18 @@ class Full(Stateless):
         sequence = self._sequences[row]
         assert sequence is not None
         return sequence
+
+
+def _own(params: SamplingParams) -> Sampling | None:
+    if params.top_k < 0:
+        return None
+    seed = -1 if params.seed is None else params.seed
+    return Sampling(params.temperature, params.top_k, params.top_p, seed)
+
+
+def _new_requests(news: list[tuple[Any, ...]]) -> NewRequests:
+    *columns, sampling = map(list, zip(*news, strict=True))
+    return NewRequests(*columns)._replace(sampling=sampling if any(sampling) else ())
 
 
 def _logprob(token: int) -> float:

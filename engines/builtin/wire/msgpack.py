@@ -13,7 +13,7 @@ from engines.builtin.wire.sampled import SampledTokens
 from engines.builtin.wire.unpickle import unpickle
 from engines.builtin.worker import NOBODY, ModelRunnerOutput, NewRequests, SchedulerOutput
 from engines.pickle_fields import REST
-from engines.protocol import BoolArray, EngineConfig, Int32Array
+from engines.protocol import BoolArray, EngineConfig, Int32Array, Sampling
 
 VERSION = 1
 """Of the messages below; both ends must speak the same."""
@@ -40,6 +40,12 @@ class Step(msgspec.Struct, array_like=True, gc=False):
     new: tuple[Packed, list[int], list[Packed], Packed, Packed] | None
 
 
+class StepWithSampling(Step):
+    """A step some of whose new requests have a sampling of their own."""
+
+    sampling: list[Sampling | None] = []
+
+
 class _Tokens(msgspec.Struct, array_like=True, gc=False):
     """``arrays``: width (0: of one dimension) and values of each; or the pickle of a plug-in's."""
 
@@ -58,7 +64,7 @@ class Msgpack(Stateless):
         """Of the last step that was encoded, or decoded, here."""
         self._sampled = SampledTokens(config)
         self._encoder = msgspec.msgpack.Encoder()
-        self._steps = msgspec.msgpack.Decoder(Step)
+        self._steps = msgspec.msgpack.Decoder(StepWithSampling)
         self._tokens = msgspec.msgpack.Decoder(_Tokens)
 
     def encode_step(self, step: SchedulerOutput) -> list[Buffer]:
@@ -81,7 +87,11 @@ class Msgpack(Stateless):
         if step.new.rows:
             new = _packed(step.new)
         samples = _ALL_SAMPLE if step.samples is None else np.packbits(step.samples).tobytes()
-        message = Step(VERSION, number, is_whole, rows, num_scheduled, samples, blocks, new)
+        fields = (VERSION, number, is_whole, rows, num_scheduled, samples, blocks, new)
+        if step.new.sampling:
+            message: Step = StepWithSampling(*fields, list(step.new.sampling))
+        else:
+            message = Step(*fields)
         return [self._encoder.encode(message)]
 
     def decode_step(self, data: memoryview) -> SchedulerOutput:
@@ -91,7 +101,7 @@ class Msgpack(Stateless):
             raise WireError(f"step {message.number} without all of its arrays")
         return unpacked(message, unpack(message.rows), unpack(message.num_scheduled))
 
-    def read_step(self, data: memoryview) -> Step:
+    def read_step(self, data: memoryview) -> StepWithSampling:
         """As it was sent. Raises WireError for another version."""
         message = _read(self._steps, data, "a step")
         if message.version != VERSION:
@@ -124,9 +134,10 @@ class Msgpack(Stateless):
 
     def step_fields(self, message: bytes) -> dict[str, int]:
         """Of each field of the message, those of new requests apart."""
-        found = _sizes(Step.__struct_fields__, message)
+        found = _sizes(StepWithSampling.__struct_fields__, message)
         if found["new"] > 1:  # more than a nil
-            *_, new = msgspec.msgpack.decode(message, type=list[msgspec.Raw])
+            place = Step.__struct_fields__.index("new")
+            new = msgspec.msgpack.decode(message, type=list[msgspec.Raw])[place]
             within = _sizes(NewRequests._fields, new)
             del found["new"]
             found[REST] += within.pop(REST)
@@ -143,17 +154,20 @@ class Msgpack(Stateless):
 def _sizes(names: Sequence[str], array: Buffer | msgspec.Raw) -> dict[str, int]:
     """Bytes of an array's elements by their names; what holds them together is the rest."""
     each = [len(bytes(part)) for part in msgspec.msgpack.decode(array, type=list[msgspec.Raw])]
-    return {REST: memoryview(array).nbytes - sum(each), **dict(zip(names, each, strict=True))}
+    # What comes last may not be there.
+    return {REST: memoryview(array).nbytes - sum(each), **dict(zip(names, each, strict=False))}
 
 
-def unpacked(message: Step, rows: Int32Array, num_scheduled: Int32Array) -> SchedulerOutput:
+def unpacked(
+    message: StepWithSampling, rows: Int32Array, num_scheduled: Int32Array
+) -> SchedulerOutput:
     """The step with these."""
     blocks = (_EMPTY,) * 3 if message.blocks is None else tuple(map(unpack, message.blocks))
     return SchedulerOutput(
         rows,
         num_scheduled,
         _bits(message.samples, len(rows)),
-        NOBODY if message.new is None else _unpacked(*message.new),
+        NOBODY if message.new is None else _unpacked(*message.new, message.sampling),
         *blocks,
     )
 
@@ -185,7 +199,12 @@ def _packed(new: NewRequests) -> tuple[Packed, list[int], list[Packed], Packed, 
 
 
 def _unpacked(
-    rows: Packed, index: list[int], token_ids: list[Packed], computed: Packed, output: Packed
+    rows: Packed,
+    index: list[int],
+    token_ids: list[Packed],
+    computed: Packed,
+    output: Packed,
+    sampling: list[Sampling | None],
 ) -> NewRequests:
     return NewRequests(
         unpack(rows).tolist(),
@@ -193,4 +212,5 @@ def _unpacked(
         [unpack(each) for each in token_ids],
         unpack(computed).tolist(),
         unpack(output).tolist(),
+        sampling or (),
     )

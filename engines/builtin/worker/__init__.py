@@ -1,9 +1,10 @@
 """Where the runner lives, and what crosses to it and back; one worker a file."""
 
-from collections.abc import Callable
+import copyreg
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from engines.protocol import BoolArray, EngineConfig, Int32Array
+from engines.protocol import BoolArray, EngineConfig, Int32Array, Sampling
 
 
 class NewRequests(NamedTuple):
@@ -11,7 +12,8 @@ class NewRequests(NamedTuple):
 
     ``token_ids``: int32 each, the prompt and what was sampled before a preemption;
     ``num_computed``: of these, tokens whose keys and values a shared prefix holds already;
-    ``num_output``: tokens sampled before.
+    ``num_output``: tokens sampled before; ``sampling``: their own, None for the engine's, and empty
+    where all have that.
     """
 
     rows: list[int]
@@ -19,6 +21,12 @@ class NewRequests(NamedTuple):
     token_ids: list[Int32Array]
     num_computed: list[int]
     num_output: list[int]
+    sampling: Sequence[Sampling | None] = ()
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        """As any named tuple's, but without an empty ``sampling``, which then takes no byte."""
+        given = self if self.sampling else self[:-1]
+        return copyreg.__newobj__, (NewRequests, *given)  # type: ignore[attr-defined]
 
 
 NOBODY = NewRequests([], [], [], [], [])

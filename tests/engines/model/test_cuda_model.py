@@ -10,7 +10,7 @@ import pytest
 from cuda_stand_in import StandIn
 
 from engines.builtin.engine import Engine
-from engines.protocol import EngineConfig, SamplingParams
+from engines.protocol import EngineConfig, Sampling, SamplingParams
 
 VOCAB_SIZE, MAX_MODEL_LEN = 99, 64
 CONFIG = """{"architectures": ["OPTForCausalLM"], "hidden_size": 32, "num_hidden_layers": 2,
@@ -37,7 +37,9 @@ def config(tmp_path) -> EngineConfig:
 class Run:
     """Requests that come one after the other, so that prompts run beside rows that decode."""
 
-    def __init__(self, config: EngineConfig, count: int = 16) -> None:
+    def __init__(
+        self, config: EngineConfig, count: int = 16, own: dict[int, Sampling] | None = None
+    ) -> None:
         random = Random(4)
         self.num_steps = 0
         self.device_seconds: list[float] = []
@@ -50,7 +52,7 @@ class Run:
             while waiting or engine.has_unfinished_requests():
                 for index in waiting[:2]:
                     prompt = random.choices(range(VOCAB_SIZE), k=lengths[index][0])
-                    params = SamplingParams(lengths[index][1])
+                    params = SamplingParams(lengths[index][1], sampling=(own or {}).get(index))
                     engine.add_request(index, np.array(prompt, np.int32), params)
                 del waiting[:2]
                 output = engine.step()
@@ -104,6 +106,12 @@ def test_rows_that_decode_are_replayed_beside_prompts(gpu, config):
 def test_drafts_are_replayed(gpu, config):
     run = Run(replace(config, num_accepted=(1, 4)))
     assert gpu.num_replays >= run.num_steps / 2
+
+
+def test_rows_that_sample_by_themselves_are_computed_beside_the_graphs(gpu, config):
+    own = {index: Sampling(2.0, 20, 0.9, seed=index) for index in range(0, 16, 3)}
+    expected = Run(replace(config, device="cpu"), own=own)
+    assert Run(config, own=own).tokens == expected.tokens != Run(config).tokens
 
 
 @pytest.mark.parametrize("enforce_eager", [False, True])
