@@ -57,18 +57,13 @@ def _record_into(folder: str) -> None:
     module are gone before an interpreter's last collection.
     """
     clock, cpu_clock, callbacks, modules = monotonic_ns, thread_time_ns, gc.callbacks, sys.modules
-    write, put_outermost = _write, _put_outermost
+    write, put_outermost, name_by_now = _write, _put_outermost, _multiprocessing_name
     words = _new_ring(folder, 0)
     if words is None:
         return
     # A mapping that is let go would close its descriptor, whose number may by then be another's.
     kept: list[Any] = [words]
     written, began, cpu_began, name = 0, 0, 0, ""
-
-    def multiprocessing_name() -> str:
-        # It may be there by half, or gone already.
-        process = getattr(modules.get("multiprocessing.process"), "current_process", None)
-        return str(process().name) if process else ""
 
     def begin(phase: str, _: Any) -> None:
         nonlocal began, cpu_began
@@ -102,7 +97,7 @@ def _record_into(folder: str) -> None:
         written += 1
         words[WRITTEN] = written
         if not written % 8:  # it is given after the first collections, and may change
-            now = multiprocessing_name()
+            now = name_by_now(modules)
             if now is not name:
                 name = now
                 write(words, NAME, PYTHON, name)
@@ -127,6 +122,13 @@ def _put_outermost(
         if own in callbacks:
             callbacks.remove(own)
             callbacks.insert(at, own)
+
+
+def _multiprocessing_name(modules: Any) -> str:
+    try:  # a collection may come while it is being imported, or torn down
+        return str(modules["multiprocessing.process"].current_process().name)
+    except Exception:
+        return ""
 
 
 def _new_ring(folder: str, forked_from: int) -> Any:
