@@ -63,7 +63,7 @@ class ProbedMetrics(Collector):
 
 
 def _counter_family(counter: _Counter, processes: list[ProbedProcess]) -> CounterMetricFamily:
-    family = CounterMetricFamily(f"gcbench:{counter.name}", counter.about, labels=_LABELS)
+    family = CounterMetricFamily(f"gcbench_{counter.name}", counter.about, labels=_LABELS)
     for process in processes:
         for each in process.generations:
             family.add_metric(_labels(process, each), getattr(each, counter.field))
@@ -72,7 +72,7 @@ def _counter_family(counter: _Counter, processes: list[ProbedProcess]) -> Counte
 
 def _sizes_family(described: list[tuple[Watched, ProbedProcess]]) -> HistogramMetricFamily:
     family = HistogramMetricFamily(
-        "gcbench:gc_pause_length_seconds", "Lengths of single pauses.", labels=_LABELS
+        "gcbench_gc_pause_length_seconds", "Lengths of single pauses.", labels=_LABELS
     )
     bounds = [*map(str, BOUNDS_SECONDS), "+Inf"]
     for watched, process in described:

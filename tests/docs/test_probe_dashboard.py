@@ -42,7 +42,7 @@ def test_every_series_that_is_asked_for_is_served_and_the_other_way_round():
     asked = {
         name
         for query in [*asked_by_dashboard(), *asked_by_alerts()]
-        for name in re.findall(r"gcbench:\w+", query)
+        for name in re.findall(r"gcbench_\w+", query)
     }
     assert asked <= served()
     assert {name for name in served() if name.endswith(("collections_total", "_bucket"))} <= asked
@@ -62,6 +62,14 @@ def test_prometheus_takes_the_alerts_and_raises_them_when_it_should(tmp_path):
     assert checked.returncode == 0, checked.stderr
     tested = promtool("test", "rules", str(tmp_path / "alerts_test.yml"))
     assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
+@needs_promtool
+def test_prometheus_finds_nothing_to_say_of_what_is_served():
+    checked = promtool(
+        "check", "metrics", text=generate_latest(ProbedMetrics().registry()).decode()
+    )
+    assert (checked.returncode, checked.stderr) == (0, "")
 
 
 @needs_promtool
