@@ -30,7 +30,7 @@ def main() -> None:
     for tool in ("vllm", "guidellm", "aiperf"):
         parser.add_argument(f"--{tool}", default="", metavar="PYTHON")
     parser.add_argument("--few", type=int, default=8, help="streams")
-    parser.add_argument("--many", type=int, default=64)
+    parser.add_argument("--many", type=int, default=128)
     parser.add_argument("--tokens", type=int, default=500, help="of each stream")
     parser.add_argument("--repeats", type=int, default=1)
     asked = parser.parse_args()

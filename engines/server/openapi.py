@@ -24,7 +24,7 @@ class Route(NamedTuple):
 
 
 def document(routes: Sequence[Route], version: str) -> bytes:
-    """As JSON. Raises nothing that depends on a request."""
+    """As JSON."""
     named = [kind for route in routes for kind in (route.body, *route.answers.values()) if kind]
     schemas, components = msgspec.json.schema_components(
         [ErrorBody, *named], ref_template=_REFERENCE
