@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from engines.protocol import Int64Array, WatchedEngine
 from harness.collector import window
-from harness.collector.callers import CallerLog, CollectorCall
+from harness.collector.callers import CallerLog, CollectorCall, SettingLog
 from harness.collector.state import read_state
 from harness.trial.allocated_blocks import allocated_blocks
 from harness.trial.watch import Extent, Watching
@@ -25,17 +25,21 @@ class Leaks(Watching):
         self.step = engine.step
         self.calls: Sequence[CollectorCall] = ()
         self._role = engine.role
-        self._log = CallerLog()
+        self._log, self._settings = CallerLog(), SettingLog()
+        self._set_before = extent.settings
         self._before = self._after = _Heap(0, 0, 0)
 
     def window_opens(self) -> None:
         """Count what is there; a full collection has just gone before."""
         self._before = _heap()
         self._log.start()
+        # The window's policy stays in force, so that what sets it can be counted.
+        self._settings.start(are_carried_out=False)
 
     def steps_end(self) -> None:
         """Who collects from here on does not do so for a step."""
-        self.calls = self._log.stop()
+        set_meanwhile = self._settings.stop()
+        self.calls = [*self._log.stop(), *self._set_before, *set_meanwhile]
 
     def window_closes(self, let_go: Callable[[], object]) -> None:
         """Count again, once nothing is kept for the requests and no garbage is left."""
@@ -51,7 +55,13 @@ class Leaks(Watching):
         per_step: dict[str, float | None] = dict(
             zip(names, (each / steps for each in rise), strict=True)
         )
-        return per_step | {"explicit_collections": sum(call.count for call in self.calls)}
+        return per_step | {
+            "explicit_collections": self._count(lambda call: call.generation >= 0),
+            "collector_setting_calls": self._count(lambda call: call.generation < 0),
+        }
+
+    def _count(self, is_one: Callable[[CollectorCall], bool]) -> int:
+        return sum(call.count for call in self.calls if is_one(call))
 
 
 def _heap() -> _Heap:

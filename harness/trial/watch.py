@@ -19,12 +19,13 @@ class Extent(NamedTuple):
     """Which steps a watch that looks at some of them looks at.
 
     ``full_batch``: rows of a full one. ``every``: one step in so many of all steps, which one of
-    them ``seed`` decides; 0: a few full ones.
+    them ``seed`` decides; 0: a few full ones. ``settings``: who has set the collector before.
     """
 
     full_batch: int
     every: int = 0
     seed: int = 0
+    settings: Sequence[CollectorCall] = ()
 
 
 class Watch(Protocol):

@@ -10,6 +10,7 @@ from harness.tracking.gate.result import ExactChange, GateCell
 
 BYTECODES = "bytecodes_per_request_step"
 _COLLECTIONS, _BY_HAND = "gc_collections_per_1000_steps", "explicit_collections"
+_SETTINGS = "collector_setting_calls"
 _PEAK, _SURVIVORS = "tracked_peak_per_step", "tracked_survivors_per_step"
 _MADE = "tracked_allocations_per_step"
 _LEAKED, _LEAKED_BLOCKS = "leaked_objects_per_step", "leaked_blocks_per_step"
@@ -110,25 +111,34 @@ def _left_for_good(figures: _Figures) -> Iterator[str]:
 
 
 def _by_hand(figures: _Figures, cell: GateCell) -> Iterator[str]:
-    if change := figures.changed.get(_BY_HAND):
-        times = "time" if abs(change.after - change.before) == 1 else "times"
-        where = "; ".join(_callers(cell.calls_before, cell.calls_after))
-        yield f"the collector is called by hand {_by(change, times)}{f' ({where})' * bool(where)}."
+    """Who collects or sets the collector, where that is another number of times."""
+    for metric, what, is_setting in ((_BY_HAND, "called", False), (_SETTINGS, "set", True)):
+        if change := figures.changed.get(metric):
+            times = "time" if abs(change.after - change.before) == 1 else "times"
+            calls = ([call for call in side if (call.generation < 0) == is_setting]
+                     for side in (cell.calls_before, cell.calls_after))  # fmt: skip
+            where = "; ".join(_callers(*calls))
+            by_whom = f" ({where})" if where else ""
+            yield f"the collector is {what} by hand {_by(change, times)}{by_whom}."
 
 
 def _callers(before: list[CollectorCall], after: list[CollectorCall]) -> Iterator[str]:
     """Each function whose number of calls is another, where it stands in the newer code."""
-    counts: dict[tuple[int, str, str], int] = {}
-    stands: dict[tuple[int, str, str], CollectorCall] = {}
+    counts: dict[tuple[str, str, str], int] = {}
+    stands: dict[tuple[str, str, str], CollectorCall] = {}
     for calls, sign in ((before, -1), (after, 1)):
         for call in calls:
-            key = (call.generation, call.file, call.function)
+            key = (_called(call), call.file, call.function)
             counts[key] = counts.get(key, 0) + sign * call.count
             stands[key] = call
     for key, difference in sorted(counts.items(), key=lambda item: -abs(item[1])):
         if difference:
             call = stands[key]
-            yield f"gen {call.generation}, {call.file}:{call.line} in {call.function}"
+            yield f"{_called(call)}, {call.file}:{call.line} in {call.function}"
+
+
+def _called(call: CollectorCall) -> str:
+    return f"gen {call.generation}" if call.generation >= 0 else f"gc.{call.name}"
 
 
 def _bytecodes(figures: _Figures) -> Iterator[str]:
@@ -163,7 +173,16 @@ def _bytes(figures: _Figures) -> Iterator[str]:
 
 
 def _the_rest(figures: _Figures) -> Iterator[str]:
-    said = {*_OBJECTS, _COLLECTIONS, _LEAKED_BLOCKS, _KEPT_BLOCKS, _GARBAGE, _BY_HAND, BYTECODES}
+    said = {
+        *_OBJECTS,
+        _COLLECTIONS,
+        _LEAKED_BLOCKS,
+        _KEPT_BLOCKS,
+        _GARBAGE,
+        _BY_HAND,
+        _SETTINGS,
+        BYTECODES,
+    }
     said.update(name for name, _ in _BYTES)
     said.update(f"{counted}_per_{call}" for counted in _COUNTED for call in _OF_A_REQUEST)
     for name, change in figures.changed.items():

@@ -1,12 +1,17 @@
 """What a gate found, in sentences: what changed, by how much, and whose doing it is."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from harness import format as fmt
 from harness.experiment.result import Comparison
 from harness.statistics.power import MOST_DETECTED
 from harness.tracking.gate.exact_words import BYTECODES, exact_sentences
-from harness.tracking.gate.result import Attribution, GateCell, StallChange, TimingChange
+from harness.tracking.gate.result import (
+    Attribution,
+    GateCell,
+    StallChange,
+    TimingChange,
+)
 
 _UNTOLD = "too noisy to say whether the code's or the collector's"
 
@@ -26,7 +31,20 @@ def conclude_gate(cells: Sequence[GateCell]) -> list[str]:
         sentences.append(f"Nothing changed in {len(same)} of {len(cells)}: {'; '.join(same)}.")
     elif same:
         sentences.append(f"Nothing changed: {'; '.join(same)}.")
-    return sentences
+    moved = {cell.id: figures for cell in cells if cell.verdict == "same"
+             if (figures := ", ".join(_moved(cell)))}  # fmt: skip
+    return sentences + [
+        f"{cell}: moved, and by less than would be acted upon: {figures}."
+        for cell, figures in moved.items()
+    ]
+
+
+def _moved(cell: GateCell) -> Iterator[str]:
+    """Exact figures that changed, each by less than its floor."""
+    for change in cell.exact:
+        if change.verdict == "same" and change.before != change.after:
+            before, after = fmt.count(change.before), fmt.count(change.after)
+            yield f"{change.metric} {before} → {after}"
 
 
 def _cell_sentences(cell: GateCell) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gcbench.relative_file import relative_file
-from harness.collector.callers import CallerLog
+from harness.collector.callers import CallerLog, SettingLog
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +44,31 @@ def test_every_collection_is_charged_to_the_line_that_called_for_it():
     assert not any(Path(call.file).is_absolute() for call in calls)
     log.start()
     assert log.stop() == [], "each window by itself"
+
+
+def test_who_sets_the_collector_is_noted_and_may_be_kept_from_it():
+    log, own, before = SettingLog(), gc.set_threshold, gc.get_threshold()
+    log.start(are_carried_out=False)
+    taken = gc.freeze
+    gc.set_threshold(1, 2, 3)
+    gc.freeze()
+    (calls, taken_later) = log.stop(), gc.get_freeze_count()
+    assert [(call.name, call.generation, call.count) for call in calls] == [
+        ("set_threshold", -1, 1), ("freeze", -1, 1),
+    ]  # fmt: skip
+    assert {call.function for call in calls} == {
+        "test_who_sets_the_collector_is_noted_and_may_be_kept_from_it"
+    }
+    assert gc.set_threshold is own
+    assert gc.get_threshold() == before
+    taken()
+    assert gc.get_freeze_count() > taken_later, "a name that was taken does what it says again"
+    log.start(are_carried_out=True)
+    gc.set_threshold(1000, 2, 3)
+    assert [call.name for call in log.stop()] == ["set_threshold"]
+    assert gc.get_threshold() == (1000, 2, 3)
+    gc.set_threshold(*before)
+    assert log.stop() == []
 
 
 def test_a_file_is_named_from_its_package_on(tmp_path, monkeypatch):
