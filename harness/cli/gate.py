@@ -42,6 +42,7 @@ from harness.report.gate import (
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
 from harness.tracking.gate.exact_counts import overall
 from harness.tracking.gate.export import write_github_action_benchmark
+from harness.tracking.gate.kept_counts import KeptCounts
 from harness.tracking.gate.plan import Pair, pair
 from harness.tracking.gate.result import GateResult
 from harness.tracking.gate.trees import WORK_TREE, Tree, differences, find_commit, take_tree
@@ -81,6 +82,11 @@ Examples:
 )
 @workload_options
 @click.option("--exact-only", is_flag=True, help="Count, and time nothing.")
+@click.option(
+    "--count-anew",
+    is_flag=True,
+    help="Count again what an earlier gate has counted of the same files.",
+)
 @click.option("--rounds", default=7, show_default=True, help="Timed rounds at least.")
 @click.option(
     "--until-precise",
@@ -124,6 +130,7 @@ def gate(
     head: str,
     repo: Path,
     exact_only: bool,
+    count_anew: bool,
     rounds: int,
     until_precise: float,
     budget: float,
@@ -138,13 +145,15 @@ def gate(
     HEAD it is the work tree as it stands. Exit status: 0 same, better or not to be told; 1 worse;
     2 wrong usage; 3 where something could not be measured or a commit cannot run.
     """
-    how = GateRun(exact_only, rounds, until_precise / 100, budget, tolerance / 100, flags["seed"])
     if rounds < 1:
         raise ValueError(f"--rounds {rounds}: must be at least 1; --exact-only times nothing")
     _refuse_file(markdown_path, "--markdown")
     _refuse_file(benchmark_path, "--github-action-benchmark")
     output = flags["output"]
     engine = _engine(flags["engine"])
+    kept = KeptCounts.of_user(engine.package)
+    how = GateRun(exact_only, rounds, until_precise / 100, budget, tolerance / 100, flags["seed"],
+                  kept, count_anew)  # fmt: skip
     not_meant = _take_shapes(flags, engine)
     session = Session(flags | {"release": [""], "python": [""]}, is_prepared=False)
     cells = _cells(session, not_meant)

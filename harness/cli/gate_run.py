@@ -7,15 +7,23 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from harness.cli.session import Session
+from harness.experiment.grid import is_exact
 from harness.experiment.outcomes import Trials
-from harness.experiment.plan import Plan
+from harness.experiment.plan import COLLECTING, Plan, exact_turns, without_collector
 from harness.experiment.rounds import Compared, Outcomes, Precision
 from harness.experiment.run import INTERRUPTED, PlanRun
+from harness.experiment.store import TrialKey
 from harness.tracking.gate.exact_counts import Judged, judge_pairs
-from harness.tracking.gate.plan import Pair, exact_plan, timing_plan
+from harness.tracking.gate.kept_counts import KeptCounts
+from harness.tracking.gate.plan import EXACT_MODES, Pair, exact_plan, timing_plan
 from harness.tracking.gate.timing import Timings, attribute, changed, compare_timings
 from harness.tracking.gate.trees import Tree
-from harness.trial.spec import TrialFailure
+from harness.trial.spec import TrialFailure, TrialResult
+
+_FROM_BEFORE = (
+    "{} of {} counting trials are from earlier runs over the same files, harness, interpreter and "
+    "packages; --count-anew takes them again."
+)
 
 
 class Found(NamedTuple):
@@ -28,7 +36,10 @@ class Found(NamedTuple):
 
 
 class GateRun(NamedTuple):
-    """How a gate measures; ``half_width`` and ``tolerance`` relative (0.01 is 1 %)."""
+    """How a gate measures; ``half_width`` and ``tolerance`` relative (0.01 is 1 %).
+
+    ``kept``: where both commits' counts go, and are looked up unless ``is_anew``.
+    """
 
     exact_only: bool
     rounds: int
@@ -36,6 +47,8 @@ class GateRun(NamedTuple):
     budget_seconds: float
     tolerance: float
     seed: int
+    kept: KeptCounts
+    is_anew: bool = False
 
     def measure(
         self,
@@ -49,17 +62,23 @@ class GateRun(NamedTuple):
 
         A pair that one of the commits, BASE and HEAD of ``trees``, cannot run is not measured.
         """
-        tried = session.try_out([cell for each in pairs for cell in (each.base, each.head)])
-        refused = _refused(pairs, trees, tried.failures)
-        broken = {failure.cell for failure in tried.failures}
-        pairs = [each for each in pairs if not broken & {each.base, each.head}]
+        cells = [cell for each in pairs for cell in (each.base, each.head)]
+        # Those that are exact say so when they count, all their trials at once.
+        tried = session.try_out([cell for cell in cells if not is_exact(cell)])
         if tried.is_interrupted:
+            refused = _refused(pairs, trees, tried.failures)
             return Found(Judged([], [*refused, INTERRUPTED], []), [], is_interrupted=True)
-        if not pairs:
-            return Found(Judged([], refused, []), [], is_interrupted=False)
-        counting = exact_plan(name, pairs, session.runner.schedule_hashes, self.seed)
-        measured = [session.run(counting)]
+        able = _without(pairs, tried.failures)
+        counting = exact_plan(name, able, session.runner.schedule_hashes, self.seed)
+        known = {} if self.is_anew else self._known(counting, trees)
+        measured = [session.run(counting, known=known)]
         plans = [counting]
+        for tree in trees:
+            self.kept.save(counting, tree, measured[0].outcomes)
+        refusals = [*tried.failures, *_never_ran(Trials(counting, measured[0].outcomes))]
+        refused, pairs = _refused(pairs, trees, refusals), _without(able, refusals)
+        if not pairs:
+            return Found(Judged([], refused, []), [], measured[0].is_interrupted)
         timings = Timings([], {})
         timing = self._plan(session, name, pairs)
         if not (self.exact_only or measured[-1].is_interrupted):
@@ -87,9 +106,16 @@ class GateRun(NamedTuple):
         judged.notes.extend(dict.fromkeys([*notes, *session.notes]))
         if measured[-1].is_interrupted:
             judged.missing.append(INTERRUPTED)
-        failures = [failure for each in trials for failure in each.failures]
+        if known:
+            judged.notes.append(_FROM_BEFORE.format(len(known), len(exact_turns(counting))))
+        never = {without_collector(failure.cell) for failure in refusals}
+        failures = [failure for each in trials for failure in each.failures
+                    if without_collector(failure.cell) not in never]  # fmt: skip
         seconds = measured[1].seconds if timed is not None and len(measured) > 1 else 0.0
         return Found(judged, failures, measured[-1].is_interrupted, seconds)
+
+    def _known(self, plan: Plan, trees: Sequence[Tree]) -> dict[TrialKey, TrialResult]:
+        return {key: result for tree in trees for key, result in self.kept.load(plan, tree).items()}
 
     def _plan(
         self, session: Session, name: str, pairs: Sequence[Pair], with_controls: bool = False
@@ -112,6 +138,22 @@ class GateRun(NamedTuple):
         half_width: float,
     ) -> PlanRun:
         return session.run(plan, Precision(half_width, self.budget_seconds), compare)
+
+
+def _without(pairs: Sequence[Pair], failures: Sequence[TrialFailure]) -> list[Pair]:
+    broken = {failure.cell for failure in failures}
+    return [each for each in pairs if not broken & {each.base, each.head}]
+
+
+def _never_ran(counted: Trials) -> list[TrialFailure]:
+    """Why a cell gave no result in any mode, a failure a cell."""
+    failures = {
+        failure.cell: failure
+        for failure in counted.failures
+        if failure.mode in COLLECTING
+        and not any(counted.counted_in(mode, failure.cell) for mode in EXACT_MODES)
+    }
+    return list(failures.values())
 
 
 def _refused(

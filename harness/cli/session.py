@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from errno import EISDIR
 from math import inf
@@ -32,13 +32,13 @@ from harness.experiment.plan import (
 from harness.experiment.result import ExperimentResult
 from harness.experiment.rounds import Compared, Outcomes, Precision
 from harness.experiment.run import Executor, PlanRun, Runner, TriedOut
-from harness.experiment.store import INCOMPLETE, write_json
+from harness.experiment.store import INCOMPLETE, TrialKey, write_json
 from harness.experiment.watch import Watch
 from harness.machine.interrupts import held_interrupts
 from harness.machine.other_work import Surroundings
 from harness.metrics import METRICS
 from harness.trial.arrivals import comes_by_itself
-from harness.trial.spec import Mode
+from harness.trial.spec import Mode, TrialResult
 from workloads.whole_file import temporary_name
 
 
@@ -165,13 +165,14 @@ class Session:
         plan: Plan,
         precise: Precision | None = None,
         compare: Callable[[Outcomes], Compared] | None = None,
+        known: Mapping[TrialKey, TrialResult] = {},
     ) -> PlanRun:
-        """Run what is not stored yet, while somebody looks on."""
+        """Run what is neither stored nor ``known`` yet, while somebody looks on."""
         if self._watch is not None:
             self._watch.begin()
         total = plan.rounds * sum(map(len, plan.timed)) + len(exact_turns(plan))
         with TrialProgress(total, varying(plan.cells), self._quiet) as progress:
-            ran = self.runner.run(plan, compare, precise, progress)
+            ran = self.runner.run(plan, compare, precise, progress, known)
         if self._watch is not None:
             self._watch.add(ran.outcomes.values())
         return ran

@@ -21,13 +21,25 @@ from engines import tied_process
 from engines.registry import ENGINES
 from harness.axes import Cell
 from harness.experiment.grid import is_alone
+from harness.experiment.plan import engine_shared
 from harness.experiment.tail import Tail
 from harness.machine.clean_environment import clean_environment
 from harness.machine.describe import cores_usable
 from harness.machine.interrupts import held_interrupts
 from harness.machine.scratch import scratch_folder
 from harness.machine.shared_memory import freed
-from harness.trial.spec import GO, PAUSED, READY, REFUSED, Trial, TrialFailure, TrialResult
+from harness.trial.spec import (
+    GO,
+    PAUSED,
+    READY,
+    REFUSED,
+    ForkEnd,
+    Trial,
+    TrialFailure,
+    TrialResult,
+    Trials,
+    fork_files,
+)
 
 _PREPARED_AT_ONCE = 4
 """Of interpreters that take no turns, so many get ready side by side at most: each holds torch and
@@ -35,6 +47,7 @@ a heap. How many take turns the plan says."""
 
 _MOST_SAID = 256 << 20
 """Bytes that a trial may say, its answer and its errors together; an answer is much smaller."""
+_SAID_TOO_MUCH = f"it said more than {_MOST_SAID >> 20} MiB"
 _LONGEST_LINE = 500
 _LOOK_SECONDS = 0.25
 """How often it is looked at how much it has said."""
@@ -49,28 +62,47 @@ class LocalExecutor(NamedTuple):
         """Each trial's result, or why there is none, in order; afterwards no process is left.
 
         A time-out, a crash and a kill are answers like any other; Ctrl-C ends all trials and goes
-        on up. Where none of the trials is timed they run side by side: a count does not mind.
+        on up. Where none of the trials is timed they run side by side: a count does not mind. Those
+        that can have an engine together run in forks of one interpreter.
         Trials with slices take turns, so that a machine that is slow for a moment is so for all.
         """
+        are_counts = all(trial.mode != "timing" for trial in trials)
+        alone = [[index] for index in range(len(trials))]
+        groups = _by_engine(trials) if are_counts else alone
+        at_once = max(1, cores_usable() // max(1, len(groups)))
         with ExitStack() as stack:
             with held_interrupts():  # between its start and its registration nobody would end it
-                begun = [
-                    stack.enter_context(TrialProcess(trial, self.timeout_seconds))
-                    for trial in trials
-                ]
+                begun = []
+                for group in groups:
+                    first, *others = (trials[index] for index in group)
+                    process = TrialProcess(first, self.timeout_seconds, others, at_once)
+                    begun.append(stack.enter_context(process))
             for process in begun:
                 process.wait_until_ready()
-            if all(trial.mode != "timing" for trial in trials):
+            if are_counts:
                 for process in begun:
                     process.go()
             elif any(trial.slice_steps for trial in trials):
                 _take_turns(begun)
-            for process in begun:
-                yield process.measure()
+            answers: dict[int, Iterator[TrialResult | TrialFailure]] = {}
+            for process, group in zip(begun, groups, strict=True):
+                answers |= dict.fromkeys(group, process.measure_each())
+            for index in range(len(trials)):
+                yield next(answers[index])
 
     def batch_size(self, cells: Iterable[Cell]) -> int:
         """Trials that get ready side by side: one where a cell takes all of its device."""
         return 1 if any(map(is_alone, cells)) else min(cores_usable(), _PREPARED_AT_ONCE)
+
+
+def _by_engine(trials: Sequence[Trial]) -> list[list[int]]:
+    """The numbers of the trials in their order, those together that can have an engine together."""
+    groups: dict[object, list[int]] = {}
+    for index, trial in enumerate(trials):
+        shared = engine_shared(trial.cell, trial.mode)
+        key = (shared, trial.schedule_path, trial.schedule_sha256) if shared else index
+        groups.setdefault(key, []).append(index)
+    return list(groups.values())
 
 
 def _take_turns(begun: Sequence["TrialProcess"]) -> None:
@@ -86,10 +118,21 @@ def _take_turns(begun: Sequence["TrialProcess"]) -> None:
 
 
 class TrialProcess:
-    """A trial's interpreter, its process group and its temporary folder."""
+    """A trial's interpreter, its process group and its temporary folder.
 
-    def __init__(self, trial: Trial, timeout_seconds: float) -> None:
+    ``others``: trials that share its engine; then each of them runs in a fork, ``at_once`` at a
+    time, and the time-out holds for each answer.
+    """
+
+    def __init__(
+        self,
+        trial: Trial,
+        timeout_seconds: float,
+        others: Sequence[Trial] = (),
+        at_once: int = 1,
+    ) -> None:
         self._trial = trial
+        self._asked = Trials(trials=[trial, *others], at_once=at_once)
         self._timeout_seconds = timeout_seconds
         self._failure: TrialFailure | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -107,7 +150,7 @@ class TrialProcess:
             return self
         command = [interpreter, "-P", "-m", "harness", "trial"]
         # What a trial leaves in its temporary folder goes with it, however it ends.
-        folder = self._things.enter_context(scratch_folder())
+        self._folder = folder = self._things.enter_context(scratch_folder())
         try:
             self._process = tied_process.start(
                 command,
@@ -125,7 +168,7 @@ class TrialProcess:
         assert self._process.stderr is not None
         self._errors = Tail(self._process.stderr)
         with suppress(BrokenPipeError):  # it has ended already: `measure` sees why
-            self._process.stdin.write(msgspec.json.encode(self._trial) + b"\n")
+            self._process.stdin.write(msgspec.json.encode(self._asked) + b"\n")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -208,7 +251,7 @@ class TrialProcess:
             self._fail("timed_out", why)
         elif len(self._heard) + self._errors.num_bytes > _MOST_SAID:
             self._end()
-            self._fail("crashed", f"it said more than {_MOST_SAID >> 20} MiB")
+            self._fail("crashed", _SAID_TOO_MUCH)
         return self._failure is not None
 
     def go(self) -> None:
@@ -229,7 +272,49 @@ class TrialProcess:
                 self._await_end(deadline)
         if self._failure is not None:
             return self._failure
-        return self._read(bytes(self._heard), self._errors.text())
+        assert self._process is not None
+        status, heard = self._process.returncode, bytes(self._heard)
+        return self._read(self._trial, status, heard, self._errors.text())
+
+    def measure_each(self) -> Iterator[TrialResult | TrialFailure]:
+        """As `measure`, of each of its trials in their order."""
+        if len(self._asked.trials) == 1:
+            yield self.measure()
+            return
+        self.go()
+        told: dict[int, TrialResult | TrialFailure] = {}
+        for index, trial in enumerate(self._asked.trials):
+            while index not in told and (ended := self._ended_forks()):
+                told |= {each.index: self._of_fork(each) for each in ended}
+            if index not in told:  # the interpreter itself has failed
+                self._failure = self._failure or self._as_failure(self.measure())
+                fields = {"cell": trial.cell, "mode": trial.mode, "seed": trial.seed}
+                told[index] = msgspec.structs.replace(self._failure, **fields)
+            yield told[index]
+
+    def _as_failure(self, whole: TrialResult | TrialFailure) -> TrialFailure:
+        if isinstance(whole, TrialFailure):
+            return whole
+        return _failure(self._trial, "crashed", "it did not say how its forks ended")
+
+    def _ended_forks(self) -> list[ForkEnd]:
+        """The next to end; none where their interpreter ends before."""
+        if self._failure or self._process is None:
+            return []
+        if not self._listen(b"\n", time.monotonic() + self._timeout_seconds):
+            return []
+        lines = self._heard.splitlines()
+        self._heard.clear()
+        return [msgspec.json.decode(line, type=ForkEnd) for line in lines]
+
+    def _of_fork(self, ended: ForkEnd) -> TrialResult | TrialFailure:
+        trial = self._asked.trials[ended.index]
+        files = [Path(path) for path in fork_files(str(self._folder), ended.index)]
+        there = [path for path in files if path.exists()]  # it may be killed before it makes them
+        if sum(path.stat().st_size for path in there) > _MOST_SAID:
+            return _failure(trial, "crashed", _SAID_TOO_MUCH)
+        said, errors = (path.read_bytes() if path in there else b"" for path in files)
+        return self._read(trial, ended.status, said, errors.decode(errors="replace"))
 
     def _has_ended(self) -> bool:
         """Whether it has; its status is left to be asked for until its group is gone."""
@@ -245,40 +330,41 @@ class TrialProcess:
             delay = min(2 * delay, 0.05)
         self._end()
 
-    def _read(self, out: bytes, err: str) -> TrialResult | TrialFailure:
-        assert self._process is not None
-        status = self._process.returncode
+    def _read(self, trial: Trial, status: int, out: bytes, err: str) -> TrialResult | TrialFailure:
         last_line = err.strip().splitlines()[-1].strip()[:_LONGEST_LINE] if err.strip() else ""
         last_line = last_line or "it said nothing"
         if status == REFUSED:
-            return self._fail("refused", last_line)
+            return _failure(trial, "refused", last_line)
         if status < 0:
             name = signal.Signals(-status).name
             hint = ", often for want of memory" if name == "SIGKILL" else ""
-            return self._fail("killed", f"its process was killed by {name}{hint}")
+            return _failure(trial, "killed", f"its process was killed by {name}{hint}")
         if status:
-            return self._broken(status, err, last_line)
+            return _broken(trial, status, err, last_line)
         try:
             return msgspec.json.decode(out, type=TrialResult)
         except msgspec.MsgspecError as error:
-            python = self._trial.cell.python
+            python = trial.cell.python
             hint = f"; is {python} a Python that has what gcbench needs?" if python else ""
-            return self._fail("crashed", f"its answer cannot be read: {error}{hint}")
+            return _failure(trial, "crashed", f"its answer cannot be read: {error}{hint}")
 
-    def _broken(self, status: int, err: str, last_line: str) -> TrialFailure:
-        why = _last_exception(err, last_line)
-        if lacking := _LACKING.search(why):
-            return self._fail("refused", _other_engines(*lacking.groups(default="")))
-        if status == _NO_COMMAND and (python := self._trial.cell.python):
-            first_line = (err.strip() or last_line).splitlines()[0]
-            return self._fail("refused", f"--python {python}: does not run: {first_line}")
-        return self._fail("crashed", f"its process ended with status {status}: {why}")
+    def _fail(self, kind: str, reason: str) -> None:
+        self._failure = _failure(self._trial, kind, reason)
 
-    def _fail(self, kind: str, reason: str) -> TrialFailure:
-        trial = self._trial
-        fields = {"cell": trial.cell, "mode": trial.mode, "seed": trial.seed}
-        self._failure = msgspec.convert(fields | {"kind": kind, "reason": reason}, TrialFailure)
-        return self._failure
+
+def _broken(trial: Trial, status: int, err: str, last_line: str) -> TrialFailure:
+    why = _last_exception(err, last_line)
+    if lacking := _LACKING.search(why):
+        return _failure(trial, "refused", _other_engines(*lacking.groups(default="")))
+    if status == _NO_COMMAND and (python := trial.cell.python):
+        first_line = (err.strip() or last_line).splitlines()[0]
+        return _failure(trial, "refused", f"--python {python}: does not run: {first_line}")
+    return _failure(trial, "crashed", f"its process ended with status {status}: {why}")
+
+
+def _failure(trial: Trial, kind: str, reason: str) -> TrialFailure:
+    fields = {"cell": trial.cell, "mode": trial.mode, "seed": trial.seed}
+    return msgspec.convert(fields | {"kind": kind, "reason": reason}, TrialFailure)
 
 
 _NO_COMMAND = 127

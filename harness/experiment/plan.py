@@ -163,6 +163,14 @@ def without_collector(cell: Cell) -> Cell:
     return msgspec.structs.replace(cell, gc="disabled", heap_objects=0)
 
 
+def engine_shared(cell: Cell, mode: Mode) -> Cell | None:
+    """Of whose engine, once it stands, a trial can take a fork: one for all modes that count.
+
+    None where it needs an interpreter of its own, for it is timed or has threads and processes.
+    """
+    return without_collector(cell) if mode != "timing" and is_exact(cell) else None
+
+
 def timing_round(plan: Plan, number: int) -> Iterator[Turn]:
     """Every block once, in an order and with counter phases that the seed and the round decide."""
     rng = np.random.default_rng([plan.seed, number])

@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from harness.axes import Cell
-from harness.experiment.plan import Plan, Turn, exact_turns, timing_round
+from harness.experiment.plan import Plan, Turn, engine_shared, exact_turns, timing_round
 from harness.experiment.store import RunStore, TrialKey, trial_key
 from harness.statistics.paired_ratio import Estimate, is_precise
 from harness.trial.spec import Trial, TrialFailure, TrialResult
@@ -102,7 +102,20 @@ class Rounds:
         """A batch; those that take turns do so all again, whichever of them is due."""
         if self._takes_turns(due[0]):
             return [turn for turn in turns if turn.block == due[0].block]
-        return [turn for turn in due if not self._takes_turns(turn)][: self.batch]
+        return self._of_as_many_interpreters(turn for turn in due if not self._takes_turns(turn))
+
+    def _of_as_many_interpreters(self, due: Iterable[Turn]) -> list[Turn]:
+        """The first turns, and of the others those that can have an engine together with them."""
+        chosen: list[Turn] = []
+        engines: list[Cell | None] = []
+        for turn in due:
+            shared = engine_shared(turn.cell, turn.mode)
+            if shared is None or shared not in engines:
+                if len(engines) == self.batch:
+                    continue
+                engines.append(shared)
+            chosen.append(turn)
+        return chosen
 
     def _takes_turns(self, turn: Turn) -> bool:
         return bool(self.plan.slice_steps) and len(self._block(turn)) > 1

@@ -138,12 +138,15 @@ class Runner:
         compare: Callable[[Outcomes], Compared] | None = None,
         precise: Precision | None = None,
         progress: Progress | None = None,
+        known: Mapping[TrialKey, TrialResult] = {},
     ) -> PlanRun:
         """Run what is not stored yet; Ctrl-C leaves all that has ended, and a mark beside it.
 
         With ``precise`` it goes on past the plan's rounds until what ``compare`` gives is so, by
         default the plan's own comparisons. Raises StoreError where nothing can be kept, or where
         stored trials are of another machine, interpreter, code or dependency.
+
+        ``known``: results that somebody has from elsewhere; they are stored with the others.
         """
         store = RunStore(self.output, plan.name)
         progress = progress or _Unwatched()
@@ -163,6 +166,9 @@ class Runner:
                 self._refuse_others(store, rounds.outcomes)
             store.mark_incomplete()
             self._keep_schedules(store)
+            for key, result in known.items():
+                store.save_trial(key, result)
+            rounds.outcomes |= known
             progress.skip(len(rounds.outcomes))
             rounds.run(
                 compare or partial(summarise, plan, machine=Machine(), workloads=[], command=""),

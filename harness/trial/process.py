@@ -8,13 +8,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from engines.protocol import (
     EngineClass,
+    EngineConfig,
     EngineDeadError,
     EngineProcess,
     HasStreams,
@@ -26,6 +27,7 @@ from engines.protocol import (
 from engines.registry import ENGINES
 from harness.axes import Cell
 from harness.collector import heap, window
+from harness.collector.callers import CollectorCall, SettingLog
 from harness.collector.on_wait import busy_hook
 from harness.collector.probe import Events
 from harness.collector.result import ProcessResult
@@ -37,13 +39,14 @@ from harness.trial.clock import PausedClock, RealClock, VirtualClock
 from harness.trial.compute_metrics import compute_metrics
 from harness.trial.engine_config import engine_config
 from harness.trial.engine_counters import EngineCounters
+from harness.trial.forks import in_forks
 from harness.trial.modes import MODES
 from harness.trial.observation import Observation
 from harness.trial.recorder import STEP_COLUMNS
 from harness.trial.request_costs import Cost, cost_metrics, request_costs
 from harness.trial.run_queue import RunQueue
 from harness.trial.sender import Sender
-from harness.trial.spec import PAUSED, READY, REFUSED, Trial, TrialResult
+from harness.trial.spec import PAUSED, READY, REFUSED, Trial, TrialResult, Trials
 from harness.trial.step_costs import StepCosts
 from harness.trial.watch import Extent, Watch
 from workloads.schedule import Schedule
@@ -126,6 +129,34 @@ def _abandon(engine: WatchedEngine, client: Client, watch: Watch) -> None:
     client.abandon()
 
 
+class Ready(NamedTuple):
+    """An engine that stands, for trials that differ in mode, collector or heap alone."""
+
+    schedule: Schedule
+    config: EngineConfig
+    engine: WatchedEngine
+    state: dict[str, Setting]
+    settings: list[CollectorCall]
+    """Who has set the collector while it was built."""
+
+
+def get_ready(trial: Trial) -> Ready:
+    """Build the trial's engine. Raises ValueError where that cannot be as asked."""
+    schedule = _schedule(trial)
+    engine_class: EngineClass = ENGINES.load(trial.cell.engine)
+    log = SettingLog()
+    log.start(are_carried_out=True)
+    try:
+        engine = engine_class(config := engine_config(trial.cell, schedule))
+    finally:
+        settings = log.stop()
+    try:
+        return Ready(schedule, config, engine, read_back(engine, trial.cell.engine), settings)
+    except BaseException:
+        engine.shutdown()
+        raise
+
+
 def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResult:
     """Run one trial in this interpreter.
 
@@ -133,10 +164,22 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
     Raises ValueError where it cannot be run as asked.
     """
     began = time.perf_counter()
-    schedule = _schedule(trial)
+    ready = get_ready(trial)
+    return measure(ready, trial, say_and_wait, began)
+
+
+def measure(
+    ready: Ready,
+    trial: Trial,
+    say_and_wait: Callable[[bytes], None],
+    began: float,
+    *,
+    is_fork: bool = False,
+) -> TrialResult:
+    """As `run_trial`, on an engine that stands; a fork leaves the end of it to the others."""
     cell, mode = trial.cell, MODES[trial.mode]
+    schedule, config, engine, engine_state, settings = ready
     engine_class: EngineClass = ENGINES.load(cell.engine)
-    engine = engine_class(config := engine_config(cell, schedule))
     streams, output_text = _readers(engine, cell)
     # Between slices time stands still, and no other process would know.
     is_real_time = not mode.virtual_time and not trial.slice_steps
@@ -144,13 +187,13 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
     # Where an engine has several threads or processes they may take one another's core.
     run_queue = RunQueue(is_told=trial.mode == "timing" and engine_class.is_exact(config))
     try:
-        engine_state = read_back(engine, cell.engine)
         engine.collective_rpc(prepare, cell.heap_objects if mode.fills_heap else 0, trial.seed)
         if is_real_time and comes_by_itself(schedule):
             sender = Sender(schedule.arrival_seconds)
         say_and_wait(READY)
         full_batch = min(cell.batch_size, schedule.num_requests)
-        watch = mode.watch(engine, Extent(full_batch, trial.trace_every, trial.seed))
+        extent = Extent(full_batch, trial.trace_every, trial.seed, settings)
+        watch = mode.watch(engine, extent)
         warm_up(engine, schedule, cell.batch_size, streams=streams, rehearse=mode.rehearse)
         paused = PausedClock()
         real = paused if trial.slice_steps else RealClock()
@@ -188,7 +231,8 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
     finally:
         if sender is not None:
             sender.close()
-        engine.shutdown()
+        if not is_fork:
+            engine.shutdown()
     observation = Observation(
         schedule=schedule,
         requests=client.recorder.requests,
@@ -281,8 +325,15 @@ def _joined(events: list[Events]) -> dict[str, Any]:
     return columns | {"process": np.concatenate(places)}
 
 
+def _is_heard_by_nobody(word: bytes) -> None:
+    """What a fork says: its interpreter has said that all are prepared."""
+
+
 def main() -> int:
-    """Read a `Trial` from standard input, get ready, wait to be told, answer a `TrialResult`."""
+    """Read `Trials` from standard input, get ready, wait to be told, answer a `TrialResult`.
+
+    Of several trials each is run in a fork, and a `ForkEnd` a line says when one has ended.
+    """
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not end up in the JSON
 
@@ -293,8 +344,21 @@ def main() -> int:
             sys.exit(REFUSED)
 
     try:
-        trial = msgspec.json.decode(sys.stdin.buffer.readline(), type=Trial)
-        result = run_trial(trial, say_and_wait)
+        asked = msgspec.json.decode(sys.stdin.buffer.readline(), type=Trials)
+        trial = asked.trials[0]
+        if len(asked.trials) == 1:
+            del asked  # nor has a fork it, so that both have the same heap
+            result = run_trial(trial, say_and_wait)
+        else:
+            ready = get_ready(trial)
+            say_and_wait(READY)
+            index = in_forks(len(asked.trials), asked.at_once, answer)
+            if index is None:
+                ready.engine.shutdown()
+                return 0
+            trial = asked.trials[index]
+            del asked
+            result = measure(ready, trial, _is_heard_by_nobody, time.perf_counter(), is_fork=True)
     except EngineDeadError as error:
         print(error, file=sys.stderr)
         return 1

@@ -17,6 +17,7 @@ from harness.trial.messages import Messages
 from harness.trial.step_costs import StepCosts
 
 TRIAL_SCHEMA = "gcbench.trial/1"
+TRIALS_SCHEMA = "gcbench.trials/1"
 RESULT_SCHEMA = "gcbench.trial-result/1"
 
 REFUSED = 3
@@ -57,6 +58,29 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     slice_steps: int = 0
     trace_every: int = 0
     schema: str = TRIAL_SCHEMA
+
+
+class Trials(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a trial's interpreter is asked: one trial, or several of which each is run in a fork.
+
+    Those must want the same engine: it is built once. ``at_once`` forks run side by side.
+    """
+
+    trials: list[Trial]
+    at_once: int = 1
+    schema: str = TRIALS_SCHEMA
+
+
+class ForkEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """The ``index``-th trial's fork has ended; what it has said is in its `fork_files`."""
+
+    index: int
+    status: int
+
+
+def fork_files(folder: str, index: int) -> tuple[str, str]:
+    """Where in the process's temporary folder a fork leaves its answer and its errors."""
+    return f"{folder}/fork-{index}.json", f"{folder}/fork-{index}.txt"
 
 
 class TrialResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -17,12 +18,16 @@ _DIRTY = "+dirty"
 
 
 class Tree(msgspec.Struct, frozen=True, kw_only=True):
-    """A commit, and the folder under which its package lies. ``asked`` is how it was named."""
+    """A commit, and the folder under which its package lies. ``asked`` is how it was named.
+
+    ``package_sha``: a hash of the package's files, git's own unless the work tree has changes.
+    """
 
     asked: str
     sha: str
     subject: str
     folder: str
+    package_sha: str = ""
 
     @property
     def label(self) -> str:
@@ -70,7 +75,20 @@ def take_tree(repo: Path, commit: str, package: str, folder: Path) -> Tree:
             sha=sha + (_DIRTY if is_dirty else ""),
             subject=_subject(git, sha),
             folder=str(folder),
+            package_sha=_changed_sha(folder / package)
+            if is_dirty
+            else git("rev-parse", "--verify", f"{sha}:{package}"),
         )
+
+
+def _changed_sha(package: Path) -> str:
+    total = sha256()
+    for path in sorted(package.rglob("*")):
+        if path.is_file():
+            content = path.read_bytes()
+            name = path.relative_to(package).as_posix()
+            total.update(f"{name}\0{len(content)}\0".encode() + content)
+    return total.hexdigest()
 
 
 def differences(repo: Path, base: Tree, head: Tree, package: str) -> list[str]:

@@ -73,6 +73,41 @@ def only(outcomes) -> TrialResult | TrialFailure:
 
 
 OLD_ENGINES = "echo \"ImportError: cannot import name 'New' from 'engines.protocol' (it.py)\" >&2"
+ENDS = 'echo \'{"index": %d, "status": %d}\''
+
+
+def test_of_trials_in_forks_each_has_its_own_end(play):
+    tells = f"cp {{answer}} $TMPDIR/fork-1.json; {ENDS % (1, 0)}; {ENDS % (0, -9)}; "
+    tells += f"echo 'no such block' > $TMPDIR/fork-2.txt; {ENDS % (2, 3)}"
+    one = play(f"{PREPARES}; {tells}")
+    trials = [one, one, msgspec.structs.replace(one, mode="leaks")]
+    with TrialProcess(one, 60, trials[1:]) as process:
+        process.wait_until_ready()
+        killed, well, refused = process.measure_each()
+    assert (killed.kind, killed.reason[:26]) == ("killed", "its process was killed by ")
+    assert isinstance(well, TrialResult)
+    assert (refused.kind, refused.reason, refused.mode) == ("refused", "no such block", "leaks")
+
+
+@pytest.mark.parametrize(
+    ("script", "timeout", "kind", "reason"),
+    [
+        (f"{PREPARES}; {ENDS % (0, -9)}; echo gone >&2; exit 1", 60, "crashed", "gone"),
+        (f"{PREPARES}; {ENDS % (0, -9)}; exec sleep 60", 0.5, "timed_out", "no answer within"),
+        ("echo 'no such release' >&2; exit 3", 60, "refused", "no such release"),
+    ],
+)
+def test_where_the_interpreter_of_forks_ends_so_do_those_that_are_left(
+    play, script, timeout, kind, reason
+):
+    one = play(script)
+    others = [msgspec.structs.replace(one, mode=mode) for mode in ("tracked", "leaks")]
+    with TrialProcess(one, timeout, others) as process:
+        process.wait_until_ready()
+        found = list(process.measure_each())
+    assert [each.mode for each in found] == [one.mode, "tracked", "leaks"]
+    assert [each.kind for each in found[1:]] == [kind, kind]
+    assert all(reason in each.reason for each in found[1:])
 
 
 @pytest.mark.parametrize(

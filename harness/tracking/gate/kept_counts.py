@@ -1,0 +1,107 @@
+"""Counts of a commit, kept by all that decides them: the same files are not counted twice."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from engines.cache import cache_root
+from engines.registry import ENGINES
+from harness.experiment.plan import Plan, Turn, exact_turns
+from harness.experiment.rounds import Outcome
+from harness.experiment.store import TrialKey, trial_key
+from harness.machine.installed import installed
+from harness.tracking.gate.trees import Tree
+from harness.trial.origin import sources_sha256
+from harness.trial.spec import RESULT_SCHEMA, TrialResult
+from workloads.whole_file import replacing
+
+_SCHEMA = f"gcbench.kept-counts/1 of {RESULT_SCHEMA}"
+_MOST_KEPT = 512
+"""Files, of some 100 KB each; those that have been read or written last stay."""
+_FOLDER = "/gcbench-tree"
+"""What stands in a kept file for the folder that the commit was laid out in."""
+_OURS = Path(__file__).resolve().parents[3] / "engines"
+
+
+class KeptCounts(NamedTuple):
+    """Counts of commits that hold ``package``, in files of one folder."""
+
+    package: str
+    folder: Path
+
+    @classmethod
+    def of_user(cls, package: str) -> "KeptCounts":
+        """In the user's cache."""
+        return cls(package, cache_root() / "gate")
+
+    def load(self, plan: Plan, tree: Tree) -> dict[TrialKey, TrialResult]:
+        """Results of the plan's trials of a commit that were kept."""
+        found: dict[TrialKey, TrialResult] = {}
+        for key, path in self._paths(plan, tree):
+            with suppress(OSError, msgspec.MsgspecError):  # it is measured anew then
+                content = path.read_bytes().replace(_FOLDER.encode(), _in_json(tree.folder))
+                found[key] = msgspec.json.decode(content, type=TrialResult)
+                os.utime(path)
+        return found
+
+    def save(self, plan: Plan, tree: Tree, outcomes: Mapping[TrialKey, Outcome]) -> None:
+        """Keep the results of a commit, where anything can be written."""
+        with suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for key, path in self._paths(plan, tree):
+                outcome = outcomes.get(key)
+                if isinstance(outcome, TrialResult) and not outcome.invalid and not path.exists():
+                    content = msgspec.json.encode(outcome)
+                    with replacing(path) as temporary:
+                        temporary.write_bytes(content.replace(_in_json(tree.folder),
+                                                              _FOLDER.encode()))  # fmt: skip
+            self._forget_the_oldest()
+
+    def _paths(self, plan: Plan, tree: Tree) -> Iterator[tuple[TrialKey, Path]]:
+        holds_engines = self.package == "engines"
+        code = sources_sha256(Path(tree.folder) / self.package if holds_engines else _OURS)
+        alike: Counter[str] = Counter()
+        for turn in _of(plan, tree):
+            decides = _hash([_SCHEMA, tree.package_sha, code, _asked(plan, turn)])
+            name = f"{decides[:32]}-{alike[decides]}.json"  # equal trials are kept apart
+            alike[decides] += 1
+            yield trial_key(turn.round, turn.place, turn.cell, turn.mode), self.folder / name
+
+    def _forget_the_oldest(self) -> None:
+        files = sorted(self.folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
+        for path in files[:-_MOST_KEPT]:
+            path.unlink(missing_ok=True)
+
+
+def _of(plan: Plan, tree: Tree) -> Iterable[Turn]:
+    return (turn for turn in exact_turns(plan) if turn.cell.release == tree.folder)
+
+
+def _asked(plan: Plan, turn: Turn) -> dict[str, Any]:
+    """What the trial is asked, and what runs it."""
+    launch = ENGINES.load(turn.cell.engine).launch(turn.cell.python, turn.cell.release)
+    # The launch's own path names the tree's folder or one made for it; the rest is the user's.
+    environment = launch.environment | {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    return {
+        "cell": msgspec.structs.replace(turn.cell, release=""),
+        "mode": turn.mode,
+        "seed": turn.seed,
+        "max_steps": turn.max_steps,
+        "schedule": plan.schedules[turn.cell.workload],
+        "environment": environment,
+        "installed": installed(Path(launch.interpreter)),
+    }
+
+
+def _hash(value: Any) -> str:
+    return sha256(msgspec.json.encode(value, order="sorted")).hexdigest()
+
+
+def _in_json(folder: str) -> bytes:
+    return msgspec.json.encode(folder)[1:-1]

@@ -1,0 +1,46 @@
+"""Trials that share an engine count what they count alone, and fail alone."""
+
+from typing import get_args
+
+import msgspec
+import pytest
+from small import CELL, schedule, trial
+
+from harness.experiment.local_executor import LocalExecutor
+from harness.experiment.plan import engine_shared
+from harness.metrics import METRICS
+from harness.trial.spec import Mode, TrialResult
+
+COUNTING: list[Mode] = [mode for mode in get_args(Mode) if mode not in ("timing", "wire")]
+SCHEDULE = schedule([5] * 8 + [12] * 8)
+
+
+def results(trials):
+    found = list(LocalExecutor(120).run(trials))
+    assert [type(each) for each in found] == [TrialResult] * len(found), found
+    return found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"representation": "flat_arrays", "delivery": "columnar"}],
+    ids=["rows", "columns"],
+)
+def test_a_fork_counts_to_the_digit_what_an_interpreter_of_its_own_counts(changes, tmp_path):
+    cell = msgspec.structs.replace(CELL, gc="freeze", batch_size=16, **changes)
+    asked = [trial(SCHEDULE, tmp_path, cell, mode=mode) for mode in ["counts", *COUNTING]]
+    assert {engine_shared(each.cell, each.mode) for each in asked} == {
+        engine_shared(cell, "counts")
+    }
+    together = results(asked)
+    alone = [result for each in asked[1:] for result in results([each])]
+    for mine, theirs in zip(together[1:], alone, strict=True):
+        assert mine.mode == theirs.mode
+        assert counted(mine) == counted(theirs)
+    assert counted(together[0]) == counted(together[1])
+
+
+def counted(result):
+    """All that it says but times."""
+    return {name: value for name, value in result.metrics.items() if METRICS[name].kind == "exact"}
