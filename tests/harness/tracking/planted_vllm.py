@@ -1,0 +1,180 @@
+"""Eight commits on a release of vLLM, seven of which cost something: does the gate call each right?
+
+    cd tests/harness/tracking
+    python planted_vllm.py make FOLDER            the repository alone
+    python planted_vllm.py gate --output DIR      each commit through gcbench gate --exact-only
+
+The release must be prepared (``gcbench releases vllm 0.33.0 --prepare``). Each commit stands on the
+release itself, so BASE is counted once; with ``--cold`` it is counted anew each time. The last line
+of output of ``gate`` is one JSON document.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[3]
+RELEASE = "0.33.0"
+CORE = "vllm/v1/engine/core.py"
+OUTPUTS = "vllm/v1/engine/output_processor.py"
+SCHEDULER = "vllm/v1/core/sched/scheduler.py"
+BLOCKS = "vllm/v1/core/kv_cache_manager.py"
+
+_STEP = "        self.current_step += 1\n"
+_OUTPUT = "            new_token_ids = engine_core_output.new_token_ids\n"
+_ADD = "        existing = self.requests.get(request.request_id)\n"
+_DEFINES_FREE = "    def _free_request(\n"
+_FREE = (
+    "        assert request.is_finished()\n\n        if self.aux_output_connector is not None:\n"
+)
+_CREATE = "        return KVCacheBlocks(blocks) if any(blocks) else self.empty_kv_cache_blocks\n"
+_COLLECT = """\
+        if self.current_step % 200 == 0:
+            gc.collect()
+"""
+_LOOP = """\
+            place = 0
+            for _ in new_token_ids:
+                place ^= 1
+"""
+_NOTE = '            req_state.note = {"tokens": new_token_ids, "tags": []}\n'
+_LENGTHS = (
+    "        lengths = [len(each) for each in (request.request_id,) * 32]\n        del lengths\n"
+)
+
+
+class Edit(NamedTuple):
+    """``after`` takes the place of ``before``, where that stands first in the file."""
+
+    file: str
+    before: str
+    after: str
+
+
+class Commit(NamedTuple):
+    """``verdict`` and ``says``: what the gate should answer, and what stands in its sentences."""
+
+    subject: str
+    verdict: str
+    says: str
+    edits: list[Edit]
+
+
+COMMITS = [
+    Commit("Keep a dictionary for each request", "worse", "tracked object", [
+        Edit(OUTPUTS, _OUTPUT, _OUTPUT + _NOTE),
+    ]),
+    Commit("Go through the tokens once more", "worse", "more bytecodes a step", [
+        Edit(OUTPUTS, _OUTPUT, _OUTPUT + _LOOP),
+    ]),
+    Commit("Measure the name of a request that is added", "worse", "to add", [
+        Edit(SCHEDULER, _ADD, _LENGTHS + _ADD),
+    ]),
+    Commit("Collect every 200 steps", "worse", "called by hand", [
+        Edit(SCHEDULER, "import itertools\n", "import gc\nimport itertools\n"),
+        Edit(SCHEDULER, _STEP, _STEP + _COLLECT),
+    ]),
+    Commit("Let the collector run less often", "worse", "set_threshold", [
+        Edit(CORE, "        self.vllm_config = vllm_config\n",
+             "        self.vllm_config = vllm_config\n        gc.set_threshold(10_000, 50, 50)\n"),
+    ]),
+    Commit("Remember who has been served", "worse", "behind for good", [
+        Edit(SCHEDULER, _DEFINES_FREE, "    _served: list = []\n\n" + _DEFINES_FREE),
+        Edit(SCHEDULER, _FREE, "        self._served.append([request.request_id])\n" + _FREE),
+    ]),
+    Commit("Say what a step is", "same", "", [
+        Edit(SCHEDULER, _STEP, "        # One more.\n" + _STEP),
+    ]),
+    Commit("Revert #24964: make an empty result for each request", "worse", "the collector runs", [
+        Edit(BLOCKS, _CREATE, "        return KVCacheBlocks(blocks)\n"),
+    ]),
+]  # fmt: skip
+
+
+def make(folder: Path, release: str = RELEASE) -> None:
+    """Make the repository: the release on ``main``, and a branch ``plant-N`` for each commit.
+
+    Raises ValueError where the release does not hold what `COMMITS` expect.
+    """
+    sys.path.insert(0, str(ROOT))
+    from engines.vllm.releases import layer
+
+    files = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(layer(release) / "vllm", folder / "vllm", ignore=files)
+    _git(folder, "init", "--quiet", "--initial-branch", "main")
+    _commit(folder, f"vLLM {release}", [])
+    for number, commit in enumerate(COMMITS):
+        _git(folder, "switch", "--quiet", "--create", f"plant-{number}", "main")
+        _commit(folder, commit.subject, commit.edits)
+    _git(folder, "switch", "--quiet", "main")
+
+
+def gate(output: Path, *, cold: bool, flags: list[str]) -> list[dict[str, Any]]:
+    """Each commit through the gate; what it said, how long it took, and whether that is right."""
+    found = []
+    with tempfile.TemporaryDirectory() as scratch:
+        repository = Path(scratch) / "vllm"
+        repository.mkdir()
+        make(repository)
+        for number, commit in enumerate(COMMITS):
+            answer = output / f"plant-{number}.json"
+            began = time.monotonic()
+            subprocess.run(
+                [sys.executable, "-m", "harness", "gate", "main", f"plant-{number}",
+                 "--repo", str(repository), "--engine", "vllm-hostpath", "--exact-only",
+                 "--output", str(output), "--json", str(answer), "--quiet",
+                 *["--count-base-anew"] * cold, *flags],
+                cwd=ROOT, check=False,
+            )  # fmt: skip
+            seconds = time.monotonic() - began
+            result = json.loads(answer.read_text())
+            said = " ".join(result["conclusions"])
+            is_right = result["verdict"] == commit.verdict and commit.says in said
+            row = {"subject": commit.subject, "verdict": result["verdict"], "right": is_right,
+                   "seconds": round(seconds, 1), "said": result["conclusions"]}  # fmt: skip
+            found.append(row)
+            print(f"{'right' if is_right else 'WRONG'}  {row['verdict']:10}  {seconds:6.1f} s  "
+                  f"{commit.subject}\n       {said}", flush=True)  # fmt: skip
+    return found
+
+
+def _commit(folder: Path, subject: str, edits: list[Edit]) -> None:
+    for file, before, after in edits:
+        path = folder / file
+        text = path.read_text()
+        if before not in text:
+            raise ValueError(f"{file} has no {before.strip()!r} any more")
+        path.write_text(text.replace(before, after, 1))
+    _git(folder, "add", "--all", "--force")
+    _git(folder, "commit", "--quiet", "--message", subject)
+
+
+def _git(folder: Path, *arguments: str) -> None:
+    who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    subprocess.run(["git", "-C", str(folder), *who, *arguments], check=True)
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["make", "gate"])
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--output", type=Path, default=Path("results/runs"))
+    parser.add_argument("--cold", action="store_true", help="count BASE anew each time")
+    asked, flags = parser.parse_known_args()
+    if asked.what == "make":
+        asked.folder.mkdir(parents=True, exist_ok=True)
+        make(asked.folder)
+    else:
+        asked.output.mkdir(parents=True, exist_ok=True)
+        print(json.dumps(gate(asked.output.resolve(), cold=asked.cold, flags=flags)))
+
+
+if __name__ == "__main__":
+    main()
