@@ -73,6 +73,8 @@ class EngineConfig:
     ``tensor_parallel_size`` as in vLLM; ``sampling``: "greedy", or a temperature and perhaps top-k
     and top-p, "0.8:50:0.9". ``wire``: a format, perhaps "+" and how it gets there; ``wire_spin``:
     seconds that an end may look for a message before it parks, or "auto".
+    ``setup``: "lean", or "shipped" where the engine's own defaults stand in the place of
+    ``engine_core``, ``output_processing`` and ``enable_prefix_caching``.
     ``retain_outputs``: of outputs that no client gets, because they stay
     in a process of the engine: whether a request's are kept there until it ends.
     """
@@ -100,6 +102,7 @@ class EngineConfig:
     wire: str = "pickle"
     wire_spin: str = "auto"
     engine_core: str = "in-process"
+    setup: str = "lean"
     seed: int = 0
     num_accepted: tuple[int, ...] = (1,)
     vocab_size: int = 50272

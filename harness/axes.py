@@ -170,6 +170,12 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Axis("vLLM's engine core: in-process with its front end, or process.", "engine_core",
               _VLLM, is_silent=False),
     ] = "in-process"  # fmt: skip
+    setup: Annotated[
+        str,
+        Axis("vLLM's switches: lean, off unless a flag asks for one; or shipped: engine core, "
+              "async scheduling and prefix caching as is the release's default.", "setup",
+              ("vllm-hostpath",)),
+    ] = "lean"  # fmt: skip
     heap_objects: Annotated[int, Axis("Tracked objects to top the heap up to.")] = 0
     python: Annotated[
         str, Axis("Interpreters that have what gcbench needs: paths, or versions such as 3.12.")

@@ -11,6 +11,7 @@ _ASYNC_SCHEDULER = "vllm.v1.core.sched.async_scheduler.AsyncScheduler"
 _ENGINE_CORES = ("in-process", "process")
 _MODES = ("inline", "overlapped")
 _SCHEDULER = "vllm.v1.core.sched.scheduler.Scheduler"
+_SETUPS = ("lean", "shipped")
 
 
 def check(config: EngineConfig) -> None:
@@ -22,6 +23,8 @@ def check(config: EngineConfig) -> None:
         raise ValueError(
             f"engine core {config.engine_core!r}: must be {' or '.join(_ENGINE_CORES)}"
         )
+    if config.setup not in _SETUPS:
+        raise ValueError(f"--setup {config.setup}: must be {' or '.join(_SETUPS)}")
     model_folder(config.model)
     if config.max_num_seqs < 1:
         raise ValueError(f"batch size {config.max_num_seqs}: must be at least 1")
@@ -29,6 +32,11 @@ def check(config: EngineConfig) -> None:
 
 def contradiction(config: EngineConfig) -> str:
     """What no vLLM can do, in one sentence, or ""."""
+    if _is_shipped(config) and (asked := _asked_switches(config)):
+        return (
+            f"--setup shipped with {asked}: the release decides that; leave one of the two out, or "
+            "ask for --setup lean"
+        )
     if config.num_accepted != (1,):
         return "several tokens a step: vLLM takes them from a draft model, and here is none"
     if config.tensor_parallel_size > 1 and config.worker != "process":
@@ -44,13 +52,22 @@ def contradiction(config: EngineConfig) -> str:
     return ""
 
 
+def _asked_switches(config: EngineConfig) -> str:
+    asked = {
+        "--engine-core": config.engine_core != "in-process" and config.engine_core,
+        "--output-processing": config.output_processing != "inline" and config.output_processing,
+        "--prefix-caching": config.enable_prefix_caching and "on",
+    }
+    return " and ".join(f"{flag} {value}" for flag, value in asked.items() if value)
+
+
 def common_arguments(config: EngineConfig, engine_args_class: Any) -> dict[str, Any]:
     """Arguments of ``EngineArgs`` that say nothing of device and model."""
     return {
         "model": str(model_folder(config.model)),
         "skip_tokenizer_init": True,
         "generation_config": "vllm",
-        "enable_prefix_caching": config.enable_prefix_caching,
+        **({} if _is_shipped(config) else {"enable_prefix_caching": config.enable_prefix_caching}),
         "enable_chunked_prefill": True,
         "scheduling_policy": config.scheduling_policy,
         "disable_log_stats": True,
@@ -64,13 +81,17 @@ def common_arguments(config: EngineConfig, engine_args_class: Any) -> dict[str, 
 
 
 def scheduling(config: EngineConfig, engine_args_class: Any) -> dict[str, Any]:
-    """Sync or async scheduling, in the words of the release."""
+    """Sync or async scheduling, in the words of the release; nothing where it is the default."""
     defaults = {field.name: field.default for field in fields(engine_args_class)}
     is_async = config.output_processing == "overlapped"
     if is_async and "async_scheduling" not in defaults:
         raise ValueError("this release of vLLM has no async scheduling; leave `overlapped` out")
-    arguments: dict[str, Any] = {"async_scheduling": is_async}
+    arguments: dict[str, Any] = {} if _is_shipped(config) else {"async_scheduling": is_async}
     # Up to 0.11.0 the default is a scheduler of the engine before this one.
     if ".v1." not in str(defaults.get("scheduler_cls") or ".v1."):
         arguments["scheduler_cls"] = _ASYNC_SCHEDULER if is_async else _SCHEDULER
     return arguments
+
+
+def _is_shipped(config: EngineConfig) -> bool:
+    return config.setup == "shipped"

@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any, ClassVar
 
@@ -58,6 +59,9 @@ class VllmEngine:
     """Functions that begin a part of the step, of whatever release, by qualified name."""
 
     def __init__(self, config: EngineConfig) -> None:
+        if config.setup == "shipped":
+            # Each release does so by default; whether it schedules ahead it says when it is up.
+            config = replace(config, engine_core="process")
         set_environment(
             engine_core=config.engine_core,
             host_path=self.host_path,
@@ -98,7 +102,8 @@ class VllmEngine:
     @staticmethod
     def has_messages(config: EngineConfig) -> bool:
         """Whether workers are processes of their own, and the engine core is not."""
-        return config.worker == "process" and config.engine_core == "in-process"
+        is_here = config.engine_core == "in-process" and config.setup == "lean"
+        return config.worker == "process" and is_here
 
     def _start(self, config: EngineConfig) -> Any:
         from vllm.engine.arg_utils import EngineArgs

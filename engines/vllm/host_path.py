@@ -56,7 +56,7 @@ class HostPathEngine(VllmEngine):
     @staticmethod
     def is_exact(config: EngineConfig) -> bool:
         """Whether counts repeat to the digit: no clock, no second process, nothing under way."""
-        alone = config.worker == config.engine_core == "in-process"
+        alone = config.worker == config.engine_core == "in-process" and config.setup == "lean"
         return alone and config.device == "null" and config.output_processing == "inline"
 
     @staticmethod

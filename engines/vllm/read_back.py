@@ -25,7 +25,8 @@ def engine_state(config: EngineConfig, llm_engine: Any, core: dict[str, Setting]
         "detokenizer", "tensor_parallel_size", "max_num_seqs", "max_num_batched_tokens",
         "max_model_len",
     )  # fmt: skip
-    asked = {name: getattr(config, name) for name in names}
+    own = ("output_processing", "enable_prefix_caching") if config.setup == "shipped" else ()
+    asked = {name: getattr(config, name) for name in names if name not in own}
     return EngineState(found, asked | {"enable_chunked_prefill": True, "log_stats": False})
 
 

@@ -19,12 +19,11 @@ from engines.vllm.releases import (
     prepare,
     within,
 )
-from harness.axes import Cell
 from harness.cli.exit_codes import ExitCode
 from harness.cli.growth import explain_growth, one_cell_a_release
 from harness.cli.options import axis_options, run_options, wait_quiet_option, workload_options
 from harness.cli.session import Session, checked
-from harness.experiment.plan import counting_modes
+from harness.experiment.plan import Plan, counting_modes
 from harness.experiment.result import ExperimentResult
 from harness.experiment.run import INTERRUPTED
 from harness.files import write_output
@@ -34,14 +33,14 @@ from harness.report.markdown import table_markdown
 from harness.report.messages import messages_tables
 from harness.report.release_label import release_label
 from harness.report.release_lines import in_order
-from harness.report.releases import release_row, releases_table, roles_table
+from harness.report.releases import costs_table, release_row, releases_table, roles_table
 from harness.report.releases_image import releases_image
 from harness.report.summary import failure_lines
 from harness.report.table import PlainTable
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
 from harness.trial.spec import Mode
 
-_COUNTING: tuple[Mode, ...] = ("counts", "tracked", "wire")
+_COUNTING: tuple[Mode, ...] = ("counts", "tracked", "opcodes", "wire")
 
 EXAMPLES = f"""
 \b
@@ -93,6 +92,7 @@ Examples:
     is_flag=True,
     help="Count, and say with which release each function became dearer or cheaper.",
 )
+@click.option("--resume", default="", metavar="NAME", help="Go on with an interrupted run.")
 @click.option("--rounds", default=1, show_default=True, help="Timed trials a cell.")
 @click.option(
     "--repeats",
@@ -112,6 +112,7 @@ Examples:
     workload=["opt125m-48-300"],
     device=["null"],
     gc=["as_is", "freeze", "default"],
+    setup=["shipped", "lean"],
 )  # fmt: skip
 @workload_options
 @wait_quiet_option
@@ -128,6 +129,7 @@ def releases(
     prepare_only: bool,
     list_only: bool,
     explain_only: bool,
+    resume: str,
     rounds: int,
     repeats: int,
     markdown_path: str | None,
@@ -153,11 +155,13 @@ def releases(
             "heap_objects": [0], "wire": ["pickle"], "delivery": ["per_request"]}  # fmt: skip
     if explain_only:
         axes["gc"] = flags["gc"][:1]  # the collector is off while functions are counted
+        axes["setup"] = ["lean"]  # in one process alone they can be
     session = Session(flags | axes, is_prepared=False)
     if explain_only:
         one_cell_a_release(session.grid.cells)
     else:
-        session.plan(session.grid.cells, rounds=rounds, repeats=repeats)  # refused now, if it is
+        # refused now, if it is
+        session.plan(session.grid.cells, rounds=rounds, repeats=repeats, resume=resume)
     prepared, failures = _prepare(wanted, flags["quiet"])
     if prepare_only:
         for release in prepared:
@@ -170,28 +174,26 @@ def releases(
     cells = [cell for cell in session.grid.cells if cell.release in prepared]
     if explain_only:
         ctx.exit(explain_growth(session, cells, failures, markdown_path, image_path))
-    _measure(ctx, session, cells, failures, rounds, repeats, markdown_path, image_path)
+    modes = counting_modes(cells, _COUNTING)
+    plan = session.plan(cells, rounds=rounds, counting=modes, repeats=repeats, resume=resume)
+    _measure(ctx, session, plan, failures, markdown_path, image_path)
 
 
 def _measure(
     ctx: click.Context,
     session: Session,
-    cells: list[Cell],
+    plan: Plan,
     failures: Sequence[str],
-    rounds: int,
-    repeats: int,
     markdown_path: str | None,
     image_path: str | None,
 ) -> None:
     """Count and time the cells, and say what each release's collector does."""
-    modes = counting_modes(cells, _COUNTING)
-    plan = session.plan(cells, rounds=rounds, counting=modes, repeats=repeats)
     ran = session.run(plan)
     result, interrupted = session.summarise(ran), ran.is_interrupted
     left_out = [f"Left out: {failure}" for failure in failures]
     result = msgspec.structs.replace(result, notes=[*left_out, *result.notes])
-    labels = {cell.release: release_label(cell.release) for cell in cells}
-    tables = [releases_table(result, labels)]
+    labels = {cell.release: release_label(cell.release) for cell in plan.cells}
+    tables = [releases_table(result, labels), costs_table(result, labels)]
     tables += messages_tables(result, lambda cell: release_row(result, cell, labels))
     if (roles := roles_table(result, labels)) is not None:
         tables.append(roles)
@@ -209,7 +211,8 @@ def _measure(
     if interrupted:
         unwritten = f"; {image_path} is not written" if image_path else ""
         Console(stderr=True, highlight=False).print(
-            f"interrupted, incomplete; the trials are in {ran.store.folder}{unwritten}"
+            f"interrupted, incomplete; the trials are in {ran.store.folder}{unwritten}; the same "
+            f"command and --resume {plan.name} go on"
         )
         ctx.exit(ExitCode.INTERRUPTED)
     if not any(cell.samples for cell in result.cells):

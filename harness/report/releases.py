@@ -44,6 +44,39 @@ def releases_table(result: ExperimentResult, labels: Labels) -> PlainTable:
     )  # fmt: skip
 
 
+def costs_table(result: ExperimentResult, labels: Labels) -> PlainTable:
+    """What a request and step costs: bytecodes, time, and both against the first release."""
+    columns = (
+        "release", "bytecodes\nreq·step", "host µs\nreq·step", "ns per\nbytecode",
+        "schedule\nms/step", "process\nms/step", "against\nbaseline",
+    )  # fmt: skip
+    compared = {each.candidate: each for each in result.comparisons}
+
+    def row(cell: CellResult) -> Row:
+        bytecodes = median(cell, "bytecodes_per_request_step")
+        host = median(cell, "host_time_per_request_step", 1e9)
+        found = compared.get(cell.id)
+        return (
+            release_row(result, cell, labels),
+            fmt.count(bytecodes),
+            fmt.number(median(cell, "host_time_per_request_step", 1e6)),
+            fmt.number(host / bytecodes if host and bytecodes else None),
+            fmt.number(median(cell, "phase_schedule", 1e3)),
+            fmt.number(median(cell, "phase_process", 1e3)),
+            f"{fmt.percent(found.ratio - 1, signed=True)} {found.verdict}"
+            if found
+            else fmt.MISSING,
+        )
+
+    return PlainTable(
+        "What a step costs by release" + on_device(result.cells),
+        columns,
+        [list(map(row, result.cells))],
+        "Bytecodes are exact and counted where one process holds all. ns per bytecode: host time "
+        "by bytecodes, both of a request and step. Against baseline: in the metric that decides.",
+    )  # fmt: skip
+
+
 def roles_table(result: ExperimentResult, labels: Labels) -> PlainTable | None:
     """Collections in each process, where a cell has several."""
     if all(len(cell.processes) == 1 for cell in result.cells):

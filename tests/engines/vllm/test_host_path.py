@@ -145,6 +145,25 @@ def test_only_one_thread_of_one_process_without_a_clock_is_exact():
         assert not is_exact(cell("vllm", **axes | {"device": "cpu"}))
 
 
+def test_as_shipped_the_release_decides_and_no_flag_does():
+    shipped = cell("vllm-hostpath", device="null", setup="shipped")
+    assert not is_exact(shipped)
+    assert not has_messages(cell("vllm-hostpath", device="null", setup="shipped", worker="process"))
+    config = replace(CONFIG, setup="shipped")
+    assert HostPathEngine.contradiction(config) == ""
+    for changes, flag in [
+        ({"engine_core": "process"}, "--engine-core process"),
+        ({"output_processing": "overlapped"}, "--output-processing overlapped"),
+        ({"enable_prefix_caching": True}, "--prefix-caching on"),
+    ]:
+        why = HostPathEngine.contradiction(replace(config, **changes))
+        assert why.startswith(f"--setup shipped with {flag}: the release decides that")
+    with pytest.raises(ValueError, match="--setup as_shipped: must be lean or shipped"):
+        HostPathEngine.validate(replace(CONFIG, setup="as_shipped"))
+    assert scheduling(config, NewArgs) == {}
+    assert scheduling(config, MiddleArgs).keys() == {"scheduler_cls"}
+
+
 @dataclass
 class OldArgs:
     scheduler_cls: str = "vllm.core.scheduler.Scheduler"

@@ -16,9 +16,11 @@ from engines.protocol import FinishReason
 from engines.vllm.releases import layer
 from harness.collector.policy import DEFAULT_THRESHOLDS
 from harness.collector.result import ProcessResult
-from harness.experiment.local_executor import TrialProcess
+from harness.experiment.local_executor import LocalExecutor, TrialProcess
+from harness.metrics import METRICS
+from harness.tracking.gate.plan import EXACT_MODES
 from harness.trial.message_parts import PARTS
-from harness.trial.spec import TrialFailure, TrialResult
+from harness.trial.spec import Trial, TrialFailure, TrialResult
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
 
@@ -88,6 +90,43 @@ def test_overlapped_schedules_a_step_ahead_and_does_more_per_step(tmp_path):
     assert overlapped["bytecodes_per_request_step"] > 1.03 * inline["bytecodes_per_request_step"]
     for name in ("tokens_sha256", "finish_sha256"):
         assert len({getattr(result, name) for result in results}) == 1
+
+
+def test_as_shipped_the_release_has_its_own_defaults_in_force(tmp_path):
+    even = schedule([12] * 8, [8] * 8)
+    asked = [cell("vllm-hostpath", batch_size=8, setup=setup) for setup in ("lean", "shipped")]
+    lean, shipped = run([trial(even, tmp_path, each, "timing") for each in asked])
+    assert shipped.tokens_sha256 == lean.tokens_sha256
+    assert [process.role for process in shipped.processes] == ["frontend", "engine"]
+    switches = ("engine_core", "output_processing", "enable_prefix_caching")
+    assert [lean.engine_state[name] for name in switches] == ["in-process", "inline", False]
+    assert [shipped.engine_state[name] for name in switches] == ["process", "overlapped", True]
+
+
+def test_forks_of_one_interpreter_count_what_interpreters_of_their_own_count(tmp_path):
+    even = schedule([40] * 16, [20] * 16)
+    asked = cell("vllm-hostpath", gc="freeze", batch_size=16)
+    trials = [trial(even, tmp_path, asked, mode) for mode in EXACT_MODES]
+    together = list(LocalExecutor(TIMEOUT_SECONDS).run(trials))
+    for fork, alone in zip(together, run_alone(trials), strict=True):
+        assert exact_figures(fork) == exact_figures(alone), fork.mode
+
+
+def run_alone(trials: list[Trial]) -> list[TrialResult]:
+    return [result for each in trials for result in run([each])]
+
+
+UNJUDGED = "tracked_heap"
+"""Of 630,000 objects a fork was seen to have one more than an interpreter of its own."""
+
+
+def exact_figures(result: TrialResult | TrialFailure) -> dict[str, float | None]:
+    assert isinstance(result, TrialResult), result.reason
+    return {
+        name: value
+        for name, value in result.metrics.items()
+        if METRICS[name].kind == "exact" and name != UNJUDGED
+    }
 
 
 LOOP = "        for _ in range(40):\n            pass\n"
