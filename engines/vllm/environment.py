@@ -69,9 +69,9 @@ def make_base(say: Callable[[str], None]) -> Path:
                 ):
                     _run([str(python), "-I", "-m", *arguments], output, lock)
                 for arguments in (
-                    ["pip", "install", *_requirements(python)],
+                    ["pip", "install", *_locked(), *_requirements(python)],
                     ["pip", "uninstall", "--yes", *_BROKEN],  # another package may have asked for
-                    ["pip", "install", "--no-deps", *_OF_OLDER_RELEASES, *_OF_TRIALS],
+                    ["pip", "install", *_locked(), "--no-deps", *_OF_OLDER_RELEASES, *_OF_TRIALS],
                 ):
                     _run([str(python), "-I", "-m", *arguments], output, lock)
                 (folder / ".complete").touch()
@@ -79,6 +79,13 @@ def make_base(say: Callable[[str], None]) -> Path:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
     return python
+
+
+def _locked() -> list[str]:
+    """pip's words for the versions that were found to run together, where this Python has any."""
+    name = f"{PINNED}-py{sys.version_info.major}.{sys.version_info.minor}.txt"
+    path = Path(__file__).parent / "locked" / name
+    return ["--constraint", str(path)] if path.exists() else []
 
 
 def _requirements(python: Path) -> list[str]:

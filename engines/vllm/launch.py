@@ -20,7 +20,8 @@ def launch(python: str, release: str) -> Launch:
     """The interpreter asked for, or this one if it has vLLM, or the one that was prepared.
 
     A ``release`` is a version that was prepared or the path of a source tree; its files come
-    first on the path. Raises ValueError where there is no vLLM to run.
+    first on the path. The user's switches of vLLM are part of it. Raises ValueError where there
+    is no vLLM to run.
     """
     path = [str(_CODE_ROOT), str(ENTRY_POINTS)]
     if release:
@@ -38,7 +39,8 @@ def launch(python: str, release: str) -> Launch:
         )
     if inherited := os.environ.get("PYTHONPATH"):
         path.append(inherited)
-    return Launch(chosen, {"PYTHONPATH": os.pathsep.join(path), **_NO_LAST_WORDS})
+    theirs = {name: value for name, value in os.environ.items() if name.startswith("VLLM_")}
+    return Launch(chosen, theirs | {"PYTHONPATH": os.pathsep.join(path)} | _NO_LAST_WORDS)
 
 
 def _is_installed() -> bool:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +19,31 @@ NATIVE = "native"
 
 _KEY = "gcbench"
 
+_PLATFORMS = "vllm.platform_plugins"
+_GROUPS = (_PLATFORMS, "vllm.general_plugins")
+
 ENTRY_POINTS = Path(__file__).parent / "entry_points"
 """On the path of a trial, so that vLLM finds the plug-ins without gcbench being installed."""
 
 
 def set_environment(*, engine_core: str, host_path: bool, ranks: int = 1) -> None:
-    """Set what vLLM reads from the environment while it is imported and started."""
+    """Set what vLLM reads from the environment while it is imported and started.
+
+    Plug-ins that the user names stay. Raises ValueError where one cannot be had, or brings a
+    platform where the host path has its own.
+    """
+    asked = [name for name in os.environ.get("VLLM_PLUGINS", "").split(",")
+             if name.strip() and name != _KEY]  # fmt: skip
     fixed = {
         "VLLM_ENABLE_V1_MULTIPROCESSING": "1" if engine_core == "process" else "0",
         # A forked process would inherit this one's heap and collector, and its plug-ins as loaded.
         "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
-        "VLLM_PLUGINS": _KEY,
+        "VLLM_PLUGINS": ",".join([_KEY, *asked]),
         "VLLM_NO_USAGE_STATS": "1",
         "HF_HUB_OFFLINE": "1",
     }
     os.environ.update(fixed)
+    _check_plugins(asked, host_path=host_path)
     # A broken Triton beside vLLM's own files is a matter of warnings, hence ERROR.
     for name, value in {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_CPU_KVCACHE_SPACE": "2"}.items():
         os.environ.setdefault(name, value)
@@ -42,6 +53,34 @@ def set_environment(*, engine_core: str, host_path: bool, ranks: int = 1) -> Non
         # Left to itself vLLM wants a NUMA node for each, and in 0.20 cannot leave them unbound.
         cores = ",".join(map(str, sorted(os.sched_getaffinity(0))))
         os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "|".join([cores] * ranks))
+
+
+def _check_plugins(names: list[str], *, host_path: bool) -> None:
+    """vLLM itself passes over a plug-in that it cannot load, with no more than a message."""
+    for name in names:
+        found = [
+            (group, entry) for group in _GROUPS for entry in entry_points(group=group, name=name)
+        ]
+        if not found:
+            raise ValueError(
+                f"VLLM_PLUGINS names {name}, and no such plug-in is installed beside this vLLM; "
+                "install it there, or take it out of VLLM_PLUGINS"
+            )
+        for group, entry in found:
+            try:
+                plugin = entry.load()
+                platform = plugin() if group == _PLATFORMS and host_path else None
+            except Exception as error:  # whatever somebody's plug-in raises
+                why = f"{type(error).__name__}: {error}"
+                raise ValueError(
+                    f"plug-in {name} of VLLM_PLUGINS cannot be loaded ({why}); take it out of "
+                    "VLLM_PLUGINS, or mend it"
+                ) from None
+            if platform is not None:
+                raise ValueError(
+                    f"plug-in {name} of VLLM_PLUGINS is a platform, {platform}, and vllm-hostpath "
+                    "has its own; take it out of VLLM_PLUGINS, or measure it with --engine vllm"
+                )
 
 
 def additional_config(config: EngineConfig, device_log: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import sys
 from hashlib import sha256
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +53,19 @@ def sources_sha256(engines: Path) -> str:
 def dependencies(package: str) -> dict[str, str]:
     """Versions of the installed packages that a trial may import, by name.
 
-    ``package``: the engine's own, which may be a checkout; then its commit stands there.
+    ``package``: the engine's own, which may be a checkout; then its commit stands there. Beside
+    it stands a hash over all that is installed: nobody knows which of a hundred packages decide.
     """
     found = {name: version(name) for name in _PACKAGES}
     own = sys.modules.get(package)
     if package != "engines" and own is not None and own.__file__:
         root = Path(own.__file__).resolve().parents[1]
         found[package] = code_identity(root)[1] or found.get(package, "")
+        found["all packages"] = _all_packages()
     return {name: installed for name, installed in found.items() if installed}
+
+
+def _all_packages() -> str:
+    """SHA-256, shortened, over name and version of each package that can be imported."""
+    names = sorted({f"{each.name}=={each.version}" for each in distributions()})
+    return sha256("\n".join(names).encode()).hexdigest()[:12]

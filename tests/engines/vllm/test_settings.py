@@ -41,6 +41,56 @@ def test_the_engine_cores_process_is_vllms_own_switch(engine_core, switch):
     assert HOST_PATH_VARIABLE not in os.environ
 
 
+PLUGINS = """\
+[vllm.general_plugins]
+theirs = json:loads
+broken = no_such_package:register
+[vllm.platform_plugins]
+board = plugged_in_here:platform
+idle = plugged_in_here:nothing
+"""
+
+
+@pytest.fixture
+def plugins(tmp_path, monkeypatch):
+    folder = tmp_path / "theirs-1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1\n")
+    (folder / "entry_points.txt").write_text(PLUGINS)
+    code = "def platform():\n    return 'their.Board'\n\ndef nothing():\n    return None\n"
+    (tmp_path / "plugged_in_here.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.usefixtures("plugins")
+def test_plug_ins_of_the_user_stay():
+    os.environ["VLLM_PLUGINS"] = "theirs,idle"
+    for _ in range(2):
+        set_environment(engine_core="in-process", host_path=True)
+        assert os.environ["VLLM_PLUGINS"] == "gcbench,theirs,idle"
+    os.environ["VLLM_PLUGINS"] = "board"
+    set_environment(engine_core="in-process", host_path=False)
+    assert os.environ["VLLM_PLUGINS"] == "gcbench,board"
+
+
+@pytest.mark.usefixtures("plugins")
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ("absent", "names absent, and no such plug-in is installed"),
+        ("theirs,broken", "broken of VLLM_PLUGINS cannot be loaded .*no_such_package"),
+        (
+            "board",
+            "board of VLLM_PLUGINS is a platform, their.Board, and vllm-hostpath",
+        ),
+    ],
+)
+def test_a_plug_in_that_cannot_stay_is_a_sentence(named, words):
+    os.environ["VLLM_PLUGINS"] = named
+    with pytest.raises(ValueError, match=words):
+        set_environment(engine_core="in-process", host_path=True)
+
+
 def test_what_the_user_has_set_is_left_where_it_changes_no_measurement():
     os.environ["VLLM_LOGGING_LEVEL"] = "DEBUG"
     set_environment(engine_core="in-process", host_path=True)
