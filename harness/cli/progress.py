@@ -1,6 +1,7 @@
 """What a person sees while trials run: how far, how long still, what came last."""
 
 from collections.abc import Callable
+from time import monotonic
 from types import TracebackType
 from typing import Self
 
@@ -14,10 +15,13 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from harness import format as fmt
 from harness.experiment.plan import Turn
 from harness.experiment.result import cell_id
 from harness.report.safe_text import safe_text
 from harness.trial.spec import TrialFailure, TrialResult
+
+_SAY_EVERY_SECONDS = 20
 
 
 def said_once(console: Console) -> Callable[[str], None]:
@@ -73,7 +77,7 @@ class ProgressBar:
 
 
 class TrialProgress(ProgressBar):
-    """How many trials have ended; one plain line for ten of them where nobody watches."""
+    """How many trials have ended; a plain line now and then where nobody watches."""
 
     def __init__(self, total: int, axes: list[str], quiet: bool) -> None:
         super().__init__(
@@ -81,12 +85,15 @@ class TrialProgress(ProgressBar):
         )
         self._axes = axes
         self._total = total
+        self._began = self._said = monotonic()
+        self._skipped = 0
         self._reasons = set[str]()
         self._says_owner = said_once(Console(stderr=True, quiet=quiet))
 
     def skip(self, count: int) -> None:
         """So many trials were there already."""
         self._done += count
+        self._skipped += count
         self._bar.update(self._task, completed=self._done)
 
     def wait_for(self, owner: str) -> None:
@@ -109,5 +116,8 @@ class TrialProgress(ProgressBar):
             if outcome.reason not in self._reasons:  # the tables count how often
                 self._console.print(safe_text(f"no result: {name}: {outcome.reason}", "red"))
             self._reasons.add(outcome.reason)
-        elif not self._console.is_terminal and self._done % 10 == 0:
-            self._console.print(f"{self._done} of {total} trials")
+        if not self._console.is_terminal and monotonic() >= self._said + _SAY_EVERY_SECONDS:
+            self._said = monotonic()
+            left = (self._said - self._began) / (self._done - self._skipped) * (total - self._done)
+            words = f"{self._done} of {total} trials, about {fmt.seconds(left)} left; last: {name}"
+            self._console.print(safe_text(words), soft_wrap=True)
