@@ -20,6 +20,7 @@ from harness.tracking.asv.config import results_folder
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.y*ml"))
 PULL_REQUEST = ROOT / ".github" / "workflows" / "pull-request.yml"
+ACTION = ROOT / ".github" / "actions" / "gate" / "action.yml"
 NIGHTLY = ROOT / ".github" / "workflows" / "nightly.yml"
 
 
@@ -108,6 +109,34 @@ def make_targets() -> set[str]:
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_workflows_are_sound(path):
     assert complaints(path) == []
+
+
+def test_the_action_is_one_and_asks_for_what_there_is(tmp_path):
+    done = CliRunner().invoke(
+        check_jsonschema, ["--builtin-schema", "vendor.github-actions", str(ACTION)]
+    )
+    assert done.exit_code == 0, done.output
+    steps = YAML(typ="safe").load(ACTION.read_text())["runs"]["steps"]
+    scripts = "\n".join(step.get("run", "") for step in steps)
+    assert "${{" not in scripts
+    assert list(_of_job({"timeout-minutes": 1, "steps": steps})) == []
+    (gate,) = [line for line in scripts.replace("\\\n", " ").splitlines() if "/gcbench" in line]
+    assert list(_of_gcbench(shlex.split(gate)[1:])) == []
+
+
+def test_the_workflow_that_docs_show_is_sound_and_short(tmp_path):
+    text = (ROOT / "docs" / "vllm.md").read_text()
+    (shown,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    assert len(shown.splitlines()) <= 10
+    path = tmp_path / "host-path.yml"
+    path.write_text(shown)
+    assert list(_of_the_schema(path)) == []
+    (job,) = YAML(typ="safe").load(shown)["jobs"].values()
+    checkout, gate = job["steps"]
+    assert checkout["with"] == {"fetch-depth": 0, "persist-credentials": False}
+    name, _, pinned = gate["uses"].partition("@")
+    assert name.endswith("/gcbench/.github/actions/gate")
+    assert pinned == "COMMIT"
 
 
 def test_a_pull_request_is_tested_and_gated():
