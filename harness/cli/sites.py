@@ -16,9 +16,10 @@ from harness.cli.session import Session, command_line
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import counting_plan
 from harness.experiment.store import write_json
-from harness.explain.sites import BY_SITE, SitesResult, read_sites
+from harness.explain.price import prices
+from harness.explain.sites import BY_SITE, SitesResult, by_line, read_sites
 from harness.machine.describe import describe
-from harness.report.sites import sites_answer, sites_header, sites_table
+from harness.report.sites import prices_table, sites_answer, sites_header, sites_table
 from harness.report.terminal import print_finding
 
 EXAMPLES = """
@@ -61,6 +62,8 @@ def sites(ctx: click.Context, /, *, rows: int, **flags: Any) -> None:
         stderr.print(f"gcbench: nothing to attribute: {seen}", markup=False)
         ctx.exit(ExitCode.NOT_MEASURED)
     root = str(layer(cell.release)) if engine.package == "vllm" else cell.release
+    roots = [root, str(code_root())]
+    adapter = "/".join(engine.__module__.split(".")[:-1])  # hands vLLM's tokens to vLLM
     result = SitesResult(
         name=name,
         command=command_line(),
@@ -68,8 +71,9 @@ def sites(ctx: click.Context, /, *, rows: int, **flags: Any) -> None:
         workload=runner.workloads[0],
         axes=worth_mentioning(values(cell)),
         num_steps=seen.num_steps,
-        roots=[root, str(code_root())],
+        roots=roots,
         found=seen.found,
+        prices=prices(by_line(seen.found), roots, [engine.package, adapter]),
         notes=session.notes,
     )
     write_json(runner.output / name / "sites.json", result)
@@ -80,6 +84,5 @@ def sites(ctx: click.Context, /, *, rows: int, **flags: Any) -> None:
 
 def show(result: SitesResult, rows: int) -> None:
     """Print it: the answer first."""
-    print_finding(
-        sites_answer(result), [sites_table(result, rows)], result.notes, sites_header(result)
-    )
+    tables = [sites_table(result, rows), prices_table(result, rows)]
+    print_finding(sites_answer(result), tables, result.notes, sites_header(result))

@@ -17,8 +17,35 @@ BY_SITE: Mode = "sites"
 SITES_SCHEMA = "gcbench.sites/1"
 
 
+Place = tuple[str, int]
+"""File and line."""
+
+
+class Price(msgspec.Struct, frozen=True, kw_only=True):
+    """What a change of a line's objects to another type would touch, found by names in the code.
+
+    ``made``: the line, and all other calls of the same class. ``read``: lines that read the
+    objects, under the names by which they are handed on. ``hazards``: those of them that do with a
+    list, tuple, dictionary or set what an array does not bear or answers otherwise, by what.
+    """
+
+    file: str
+    line: int
+    made: list[Place]
+    read: list[Place]
+    hazards: dict[str, list[Place]]
+
+    @property
+    def num_files(self) -> int:
+        """Files that would change."""
+        return len({file for file, _ in (*self.made, *self.read)})
+
+
 class SitesResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything `sites` knows at its end; ``roots`` are the folders below which files lie."""
+    """Everything `sites` knows at its end; ``roots`` are the folders below which files lie.
+
+    ``prices``: of the lines with the largest shares.
+    """
 
     name: str
     command: str
@@ -28,6 +55,7 @@ class SitesResult(msgspec.Struct, frozen=True, kw_only=True):
     num_steps: int
     roots: list[str]
     found: CollectionSites
+    prices: list[Price] = []
     notes: list[str] = []
     schema: str = SITES_SCHEMA
 
@@ -57,6 +85,7 @@ class LineOfSites(msgspec.Struct, frozen=True, kw_only=True):
     """A line with all types of objects that it makes, the most frequent first.
 
     Figures are sums over its `AllocationSite`; ``share_error`` is no smaller than the sum's own.
+    ``path``: the commonest call path, the outermost call first.
     """
 
     file: str
@@ -67,6 +96,7 @@ class LineOfSites(msgspec.Struct, frozen=True, kw_only=True):
     pause_share: float
     promoted: int
     retained: int
+    path: list[Place] = []
 
 
 def by_line(found: CollectionSites) -> list[LineOfSites]:
@@ -84,6 +114,7 @@ def by_line(found: CollectionSites) -> list[LineOfSites]:
             pause_share=sum(each.pause_share for each in sites),
             promoted=sum(each.promoted for each in sites),
             retained=sum(each.retained for each in sites),
+            path=next((each.path for each in sites if each.path), []),
         )
         for (file, line), sites in grouped.items()
     ]

@@ -1,7 +1,7 @@
 """What `gcbench sites` shows: the answer in sentences, then the lines that make the objects."""
 
 from harness import format as fmt
-from harness.explain.sites import LineOfSites, SitesResult, by_line
+from harness.explain.sites import LineOfSites, Price, SitesResult, by_line
 from harness.explain.sources import Sources
 from harness.report.header import machine_words
 from harness.report.table import PlainTable, Row
@@ -35,6 +35,13 @@ def sites_answer(result: SitesResult) -> list[str]:
     ]
     if not lines:
         return [*sentences, "No line can be named that made what it found."]
+    growing = max(lines, key=lambda each: each.retained)
+    if growing.retained >= result.num_steps:
+        sentences.append(
+            f"▲ {fmt.count(growing.retained)} objects of {growing.file}:{growing.line} were still "
+            "there after the last step. `gcbench run --mode leaks` says whether the heap grows "
+            "without end."
+        )
     first, most = lines[0], _most(lines)
     named = f"{len(most)} lines make" if len(most) > 1 else "One line makes"
     fewer = first.share * times
@@ -55,18 +62,40 @@ def sites_table(result: SitesResult, rows: int) -> PlainTable:
     more = f" {left} more lines are in --json FILE." if left > 0 else ""
     return PlainTable(
         "Lines whose objects the collector found young, the largest share first",
-        ("line", "share", "fewer\ncollections", "promoted", "retained"),
+        ("line", "share", "of\npauses", "fewer\ncollections", "promoted", "retained"),
         [[_row(each, sources, times) for each in shown]],
-        "fewer collections: modelled, if the collector did not track these objects; promoted: "
-        f"reached the oldest generation; retained: there after the last step.{more}",
+        "fewer collections: modelled, if the collector did not track these objects, with the 95 % "
+        "interval; promoted: reached the oldest generation; retained: there after the last step. "
+        f"from: where most were asked for.{more}",
     )
+
+
+def prices_table(result: SitesResult, rows: int) -> PlainTable:
+    """What a change of a line's objects would touch, for the lines of `sites_table`."""
+    shown = {(each.file, each.line) for each in by_line(result.found)[:rows]}
+    priced = [each for each in result.prices if (each.file, each.line) in shown]
+    return PlainTable(
+        "What another type in their place would touch",
+        ("line", "made at", "read at", "files"),
+        [[_price_row(each) for each in priced]] if priced else [],
+        "made at: lines that make such objects; read at: lines that read them, found by name, so "
+        "there may be fewer. Below a line: how many of those do with a list or tuple what an array "
+        "does not bear, or answers otherwise.",
+    )
+
+
+def _price_row(each: Price) -> Row:
+    hazards = ", ".join(f"{what} {len(places)}" for what, places in each.hazards.items())
+    place = _short(each.file, each.line) + (f"\n  {hazards}" if hazards else "")
+    return (place, *map(fmt.count, (len(each.made), len(each.read), each.num_files)))
 
 
 def _row(each: LineOfSites, sources: Sources, times: int) -> Row:
     return (
         _place(each, sources),
         fmt.percent(each.share),
-        f"{each.share * times:,.0f}",
+        fmt.percent(each.pause_share),
+        f"{each.share * times:,.0f}\n{_interval(each, times)}",
         fmt.count(each.promoted),
         fmt.count(each.retained),
     )
@@ -78,8 +107,14 @@ def _place(each: LineOfSites, sources: Sources) -> str:
         return f"made before, or by no line\n  {types}"
     text = sources.line(each.file, each.line)
     shown = text if len(text) <= _WIDEST_TEXT else f"{text[: _WIDEST_TEXT - 1]}…"
-    words = [f"{each.file}:{each.line}", *([f"  {shown}"] if shown else []), f"  {types}"]
-    return "\n".join(words)
+    words = [_short(each.file, each.line), *([f"  {shown}"] if shown else []), f"  {types}"]
+    callers = [_short(*place) for place in each.path[:-1]]
+    return "\n".join(words + [f"  from {callers[-1]}"] * bool(callers))
+
+
+def _short(file: str, line: int) -> str:
+    """With its folder, which is enough to tell files apart."""
+    return f"{'/'.join(file.split('/')[-2:])}:{line}"
 
 
 def _most(lines: list[LineOfSites]) -> list[LineOfSites]:

@@ -45,7 +45,11 @@ def test_the_line_that_was_planted_is_the_first(sites, tmp_path):
     assert (status, err) == (0, "")
     assert f"Without those of engines/builtin/engine.py:{line} it would run about " in out
     assert "self.planted = [{i: self}" in out
+    assert "What another type in their place would touch" in out
+    left = f"▲ 257 objects of engines/builtin/engine.py:{line} were still there after the last step"
+    assert left in " ".join(out.split())
     result = json.loads((tmp_path / "json").read_text())
+    assert result["prices"][0]["made"] == [["engines/builtin/engine.py", line]]
     assert result["schema"] == "gcbench.sites/1"
     assert sum(each["share"] for each in result["found"]["sites"]) == pytest.approx(1)
     again = sites(*planted, "--json", "-", "--quiet")
