@@ -164,4 +164,5 @@ def _makers(line: LineOfSites, syntax: Syntax) -> Iterator[ast.expr]:
         bare = kind.rpartition(".")[2]
         named = [each for each in calls if called(each) == bare]
         displays = [each for each in here if isinstance(each, _MAKING.get(kind, ()))]
-        yield from displays or named or calls[:1]
+        sums = [each for each in here if isinstance(each, ast.BinOp)]
+        yield from displays or named or calls[:1] or sums[:1]

@@ -27,6 +27,12 @@ FILES = {
 
         def other():
             return Block()
+
+        def joined(a, b):
+            return a + b  # the sum
+
+        def joins():
+            return len(joined([], []))
         """,
     "engine/read.py": """\
         class Scheduler:
@@ -101,6 +107,12 @@ def test_of_a_class_all_calls_make_its_objects_and_no_type_is_relied_on(tree):
     assert found.made == lines_with("engine/made.py", "# the block", "return Block()")
     assert found.read == lines_with("engine/read.py", "return len(token_ids), self.block")
     assert found.hazards == {}
+
+
+def test_what_an_operator_makes_is_followed(tree):
+    (found,) = price(tree, "# the sum", "list")
+    assert found.read == lines_with("engine/made.py", "len(joined")
+    assert found.hazards == {"len": found.read}
 
 
 def test_what_has_no_source_or_hardly_a_share_has_no_price(tree):
