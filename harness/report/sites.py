@@ -108,8 +108,8 @@ def _place(each: LineOfSites, sources: Sources) -> str:
     text = sources.line(each.file, each.line)
     shown = text if len(text) <= _WIDEST_TEXT else f"{text[: _WIDEST_TEXT - 1]}…"
     words = [_short(each.file, each.line), *([f"  {shown}"] if shown else []), f"  {types}"]
-    callers = [_short(*place) for place in each.path[:-1]]
-    return "\n".join(words + [f"  from {callers[-1]}"] * bool(callers))
+    words += [f"  from {_short(*caller)}" for caller in each.path[:-1][-1:]]
+    return "\n".join(words)
 
 
 def _short(file: str, line: int) -> str:
