@@ -59,9 +59,10 @@ torture: install
 	  $(ONLY:%=--only %)
 
 # Needs a CUDA device and a python3 that has torch, Triton, pytest, click and msgspec; installs
-# nothing. PARTS: tests aims verdict grid; results are written to results/published.
+# nothing. PARTS: tests tiles copies kernels aims verdict calibrate grid churn; OUTPUT=DIR takes the
+# results (results/published); REHEARSE=1 makes the same calls on a CPU. docs/gpu.md.
 gpu-check:
-	@$(PYTHON) benchmarks/gpu_check.py $(PARTS)
+	@$(PYTHON) benchmarks/gpu_check.py $(PARTS) $(OUTPUT:%=--output %) $(REHEARSE:%=--rehearse)
 
 lint: install
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -1,21 +1,30 @@
-"""All that needs a GPU, in under ten minutes: the tests, the aims, and #26368 measured on it.
+"""All that needs a GPU, in parts that fit into three calls of under ten minutes; docs/gpu.md.
 
-    python benchmarks/gpu_check.py [tests] [aims] [verdict] [grid] [--output DIR]
+    python benchmarks/gpu_check.py [PART ...] [--output DIR] [--rehearse]
 
-tests: kernels against float64, graphs against eager steps, every representation. aims: OPT-125m
-and Llama-3-8B at batch 1,024, flat_arrays read by column, overlapped; requests a second and the
-share of the copy bandwidth. verdict: list_of_lists against list_of_arrays as #26368 had them,
-seven rounds. grid: lists and arrays, inline and overlapped, default and frozen, three rounds:
-whether async scheduling makes the collector's cost vanish. Results are written as JSON to DIR;
-what the time does not suffice for is named at the end.
+tests: kernels against float64, graphs against eager steps, every representation. tiles: the decode
+kernel alone, in every tile of the sweep. copies: what it takes to read tokens, and to hand them to
+another process. kernels: a decode step's time by kernel. aims: OPT-125m and Llama-3-8B at batch
+1,024 at their fastest. verdict: list_of_lists against list_of_arrays as #26368 had them. calibrate:
+a profile of this GPU, and that profile beside the GPU. grid: lists and arrays, inline and
+overlapped, default and frozen. churn: graphs against eager steps where prompts run beside rows that
+decode.
+
+Each part writes gpu-PART.json into DIR as it goes, and gpu-clocks.csv gets a line each second. What
+the time does not suffice for is named at the end. ``--rehearse`` makes the same calls at sizes that
+a CPU computes, on a stand-in for torch.cuda: it shows that they run, and measures nothing.
 """
 
 import argparse
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,26 +34,38 @@ from harness.files import indented  # noqa: E402
 from harness.format import percent  # noqa: E402
 from harness.machine.describe import describe  # noqa: E402
 
-RUNS = ROOT / "results" / "runs"
-BUDGET_SECONDS = 570.0
-PARTS = ("tests", "aims", "verdict", "grid")
+BUDGET_SECONDS = 560.0
+TIME_TO_END = 20.0
+"""For what is stopped to write what it has."""
 AIMS = {"opt125m-48-2000": 45.0, "opt125m-48-500": 500.0, "llama3-8b-48-500": 40.0}
-"""Requests a second at batch 1,024."""
+"""Requests per second at batch 1,024."""
 FASTEST = ["--representation", "flat_arrays", "--delivery", "columnar", "--gc", "freeze",
            "--output-processing", "overlapped"]  # fmt: skip
-VERDICT = ["--workload", "opt125m-48-200", "--heap-objects", "700000", "--gc", "default",
-           "--representation", "list_of_lists,list_of_arrays", "--delivery", "per_request",
-           "--rounds", "7", "--no-counting"]  # fmt: skip
-GRID = ["--workload", "opt125m-48-200", "--heap-objects", "700000", "--gc", "default,freeze",
-        "--representation", "list_of_lists,flat_arrays", "--delivery", "per_request,columnar",
-        "--output-processing", "inline,overlapped", "--rounds", "3", "--no-counting"]  # fmt: skip
+PROMPTS_AT_ONCE = ["--max-num-batched-tokens", "49152"]
+COMPARED = ["--workload", "opt125m-48-200", "--heap-objects", "700000", "--no-counting"]
+VERDICT = [*COMPARED, "--gc", "default", "--representation", "list_of_lists,list_of_arrays",
+           "--delivery", "per_request", "--rounds", "7"]  # fmt: skip
+GRID = [*COMPARED, "--gc", "default,freeze", "--representation", "list_of_lists,flat_arrays",
+        "--delivery", "per_request,columnar", "--output-processing", "inline,overlapped",
+        "--rounds", "3"]  # fmt: skip
+CHURN = ["--workload", "churn", "--heap-objects", "700000", "--no-counting", *FASTEST,
+         "--enforce-eager", "off,on", "--rounds", "3"]  # fmt: skip
+POINTS = ["--batch-size", "1,32,256,1024", "--context", "128,512,2000", "--prefill",
+          "128,1024,4096"]  # fmt: skip
+
+# What replaces all that at a rehearsal. The last of two equal flags counts.
+SMALL = ["--num-requests", "6", "--prompt-lens", "8", "--output-lens", "6", "--batch-size", "4",
+         "--model", "opt-tiny"]  # fmt: skip
+SMALL_POINTS = ["--model", "opt-tiny", "--batch-size", "1,2,4", "--context", "8,16", "--prefill",
+                "8", "--rounds", "1"]  # fmt: skip
 
 
 class Check:
-    """Runs the parts one after the other, each in processes of its own, until time is up."""
+    """Runs parts one after the other, each in processes of its own, until time is up."""
 
-    def __init__(self, output: Path) -> None:
-        self._output = output
+    def __init__(self, output: Path, rehearses: bool) -> None:
+        self.output = output
+        self.rehearses = rehearses
         self._end = time.monotonic() + BUDGET_SECONDS
         self.missing: list[str] = []
         self.failed: list[str] = []
@@ -52,57 +73,150 @@ class Check:
     def python(self, what: str, *arguments: str) -> bool:
         """Run ``python ARGUMENTS``; False, and noted, where it fails or there is no time left."""
         left = self._end - time.monotonic()
-        if left < 5:
+        if left < TIME_TO_END:
             self.missing.append(what)
             return False
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(
-            [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}  # fmt: skip
         print(f"\n== {what}, {left:.0f} s left", flush=True)
-        process = subprocess.Popen([sys.executable, *arguments], cwd=ROOT, env=environment)
+        process = subprocess.Popen([sys.executable, *arguments], cwd=ROOT, env=self._environment())
         try:
             status = process.wait(timeout=left)
         except subprocess.TimeoutExpired:
-            process.terminate()
-            process.wait()
+            process.send_signal(signal.SIGINT)  # pytest and gcbench then write what they have
             self.missing.append(what)
+            try:
+                process.wait(timeout=TIME_TO_END)
+            except subprocess.TimeoutExpired:
+                process.kill()
             return False
         if status:
             self.failed.append(f"{what} (status {status})")
         return status == 0
 
-    def gcbench(self, what: str, path: Path, command: str, *arguments: str) -> bool:
-        """Run ``gcbench COMMAND`` on the GPU and leave its JSON at ``path``."""
-        path.unlink(missing_ok=True)
-        # Relative: a result says by what command it came about, not where.
-        runs, to = (os.path.relpath(each, ROOT) for each in (RUNS / what, path))
-        given = ("--device", "cuda", "--batch-size", "1024", "--output", runs, "--json", to)
-        return self.python(what, "-m", "harness", command, *given, *arguments)
+    def _environment(self) -> dict[str, str]:
+        path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+        more = {}
+        if self.rehearses:
+            path.insert(0, str(ROOT / "tests" / "gpu" / "rehearsal"))
+            more |= {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+        return os.environ | more | {"PYTHONPATH": os.pathsep.join(filter(None, path))}
 
-    def compare(self, what: str, *arguments: str) -> None:
-        """An experiment whose JSON is the result."""
-        self.gcbench(what, self._output / f"{what}.json", "compare", *arguments)
+    def file(self, name: str) -> str:
+        """Where ``gpu-NAME`` goes, from the root: a result says how it came about, not where."""
+        return os.path.relpath(self.output / f"gpu-{name}", ROOT)
 
-    def aims(self) -> None:
-        """Each workload once, at its fastest."""
-        found = {}
-        for workload, aim in AIMS.items():
-            RUNS.mkdir(parents=True, exist_ok=True)
-            path = RUNS / f"gpu-{workload}.json"
-            if not self.gcbench(workload, path, "run", "--workload", workload, *FASTEST):
+    def gcbench(self, what: str, command: str, *arguments: str, device: str = "cuda") -> bool:
+        """Run ``gcbench COMMAND`` on the GPU and leave its JSON."""
+        raw = str(Path("results") / "runs" / what)
+        own = ["--device", device, "--batch-size", "1024", "--output", raw]
+        own += ["--json", self.file(f"{what}.json")]
+        small = SMALL if self.rehearses else []
+        if self.rehearses and command == "compare":
+            small = [*SMALL, "--rounds", "1", "--heap-objects", "0"]
+        return self.python(what, "-m", "harness", command, *own, *arguments, *small)
+
+
+def tests(check: Check) -> None:
+    """Those on a GPU alone, without what the project's other tests need to be collected."""
+    chosen = ["-k", "prompts_beside"]
+    check.python(
+        "tests", "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider",
+        "--confcutdir", "tests/gpu", "-o", "filterwarnings=default",
+        f"--junit-xml={check.file('tests.xml')}", "tests/gpu",
+        *(chosen if check.rehearses else []),
+    )  # fmt: skip
+
+
+def tiles(check: Check) -> None:
+    """The sweep of the decode kernel."""
+    small = ["--small"] if check.rehearses else []
+    check.python("tiles", "benchmarks/decode_tiles.py", check.file("tiles.json"), *small)
+
+
+def copies(check: Check) -> None:
+    """Tokens to the host, and to another process."""
+    small = ["--small"] if check.rehearses else []
+    check.python("copies", "benchmarks/token_copies.py", check.file("copies.json"), *small)
+
+
+def kernels(check: Check) -> None:
+    """Where a decode step's time goes."""
+    small = ["--small"] if check.rehearses else []
+    check.python("kernels", "benchmarks/kernel_times.py", check.file("kernels.json"), *small)
+
+
+def aims(check: Check) -> None:
+    """Each workload at its fastest, once with the prompts in chunks and once all in one step."""
+    found = []
+    for workload, aim in AIMS.items():
+        for more in ([], PROMPTS_AT_ONCE):
+            what = f"aim-{workload}{'-at-once' if more else ''}"
+            path = check.output / f"gpu-{what}.json"
+            if not check.gcbench(what, "run", "--workload", workload, *FASTEST, *more):
                 continue
             metrics = json.loads(path.read_text())["metrics"]
-            found[workload] = {"aim_request_throughput": aim, "metrics": metrics}
+            path.unlink()
+            found.append({"workload": workload, "aim_request_throughput": aim,
+                          "flags": [*FASTEST, *more], "metrics": metrics})  # fmt: skip
+            result = {"machine": describe(), "workloads": found}
+            (check.output / "gpu-aims.json").write_bytes(indented(result))
             reached = metrics["request_throughput"]
+            share = metrics.get("achieved_bandwidth_share")
             print(
-                f"{workload}: {reached:.1f} req/s, aim {aim:.0f}, "
-                f"{'reached' if reached >= aim else 'NOT reached'}; "
-                f"{percent(metrics['achieved_bandwidth_share'])} of the copy bandwidth, "
-                f"{percent(metrics['achieved_flops_share'])} of the matrix products' rate",
+                f"{what}: {reached:.1f} req/s, aim {aim:.0f}, "
+                f"{'reached' if reached >= aim else 'NOT reached'}"
+                + ("" if share is None else f"; {percent(share)} of the copy bandwidth"),
                 flush=True,
             )
-        if found:
-            result = {"machine": describe(), "flags": FASTEST, "workloads": found}
-            (self._output / "gpu-aims.json").write_bytes(indented(result))
+
+
+def verdict(check: Check) -> None:
+    """#26368's question, seven rounds."""
+    check.gcbench("verdict", "compare", *VERDICT)
+
+
+def grid(check: Check) -> None:
+    """Does asynchronous scheduling make the collector's cost vanish?"""
+    check.gcbench("grid", "compare", *GRID)
+
+
+def churn(check: Check) -> None:
+    """Do graphs beside prompts pay?"""
+    check.gcbench("churn", "compare", *CHURN)
+
+
+def calibrate(check: Check) -> None:
+    """A profile of this GPU; then the GPU and what is modelled by it, side by side."""
+    profile = check.file("opt-125m.toml")
+    flags = [*POINTS, *(SMALL_POINTS if check.rehearses else [])]
+    to = ["--output", profile, "--json", check.file("calibrate.json")]
+    if check.python("calibrate", "-m", "harness", "calibrate", "--device", "cuda", *flags, *to):
+        check.gcbench(
+            "modelled", "compare", *COMPARED, "--device-profile", profile, "--gc", "freeze",
+            "--representation", "list_of_lists", "--delivery", "per_request", "--rounds", "3",
+            device="cuda,modelled",
+        )  # fmt: skip
+
+
+PARTS = {
+    part.__name__: part
+    for part in (tests, tiles, copies, kernels, aims, verdict, calibrate, grid, churn)
+}
+
+
+@contextmanager
+def clocks(path: Path) -> Iterator[None]:
+    """A line each second: what a figure depends on besides the code."""
+    asked = ("timestamp,name,driver_version,clocks.sm,clocks.mem,clocks_event_reasons.active,"
+             "power.draw,temperature.gpu,memory.used")  # fmt: skip
+    if not shutil.which("nvidia-smi"):
+        yield
+        return
+    command = ["nvidia-smi", f"--query-gpu={asked}", "--format=csv", "--loop-ms=1000"]
+    with path.open("a") as file, subprocess.Popen(command, stdout=file) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
 
 
 def main() -> int:
@@ -110,25 +224,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--output", type=Path, default=ROOT / "results" / "published")
+    parser.add_argument("--rehearse", action="store_true")
     given = parser.parse_args()
-    parts = given.parts or PARTS
-    if unknown := set(parts) - set(PARTS):
+    chosen = given.parts or list(PARTS)
+    if unknown := set(chosen) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     import torch
 
-    if not torch.cuda.is_available():
-        print("gpu-check: torch finds no CUDA device here")
+    if not torch.cuda.is_available() and not given.rehearse:
+        print("gpu-check: torch finds no CUDA device here; --rehearse does without one")
         return 3
     given.output.mkdir(parents=True, exist_ok=True)
-    check = Check(given.output.resolve())
-    if "tests" in parts:
-        check.python("tests", "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider", "tests")
-    if "aims" in parts:
-        check.aims()
-    if "verdict" in parts:
-        check.compare("gpu-26368-verdict", *VERDICT)
-    if "grid" in parts:
-        check.compare("gpu-26368-grid", *GRID)
+    check = Check(given.output.resolve(), given.rehearse)
+    with clocks(check.output / "gpu-clocks.csv"):
+        for name in chosen:
+            PARTS[name](check)
     for words, what in (("failed", check.failed), ("no time left for", check.missing)):
         if what:
             print(f"gpu-check: {words}: {', '.join(what)}")

@@ -300,7 +300,7 @@ _TABLE = (
            "four", "docs/engines.md"),
     Metric("achieved_bandwidth", "B/s", "higher", "timing", "timing",
            "bytes that the steps could not do without moving (weights once a step, keys and "
-           "values of every context) / the device's time", "docs/engines.md"),
+           "values of every context, logits twice) / the device's time", "docs/engines.md"),
     Metric("achieved_bandwidth_share", "share", "higher", "timing", "timing",
            "the same / the rate at which the device copies its own memory, measured in the same "
            "trial", "docs/engines.md"),

@@ -1,14 +1,21 @@
 """The engine on a GPU: graphs against eager steps, every shape, against the model on the CPU."""
 
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from engines.builtin.engine import Engine
+from engines.builtin.model.architectures import build_model
 from engines.builtin.model.ceilings import measure_ceilings
+from engines.builtin.model.config import load_model
+from engines.builtin.model.parallel import ONE_RANK
+from engines.builtin.model.reference import ReferenceOps
+from engines.builtin.model.weights import Weights
 from engines.builtin.registries import DELIVERIES, OUTPUT_PROCESSING, REPRESENTATIONS
 from engines.protocol import EngineConfig, SamplingParams
 
@@ -22,13 +29,29 @@ CONFIG = """{"architectures": ["LlamaForCausalLM"], "hidden_size": 256, "num_hid
 "vocab_size": 1000, "max_position_embeddings": 512, "rms_norm_eps": 1e-5}"""
 
 
+class Kept(Weights):
+    """Random weights as the CPU draws them, by name: a GPU's generator draws others."""
+
+    def __init__(self, config_path: Path) -> None:
+        source = load_model(str(config_path))
+        super().__init__(source, torch.device("cpu"), torch.float32, seed=3)
+        self.taken: dict[str, torch.Tensor] = {}
+        build_model(source.config, self, ReferenceOps(), ONE_RANK)
+
+    def take(self, name, shape, *, part=None):
+        self.taken[name] = super().take(name, shape, part=part)
+        return self.taken[name]
+
+
 @pytest.fixture(scope="module")
 def config(tmp_path_factory) -> EngineConfig:
-    path = tmp_path_factory.mktemp("model") / "config.json"
-    path.write_text(CONFIG)
+    folder = tmp_path_factory.mktemp("model")
+    (folder / "config.json").write_text(CONFIG)
+    save_file(Kept(folder / "config.json").taken, folder / "model.safetensors")
     return EngineConfig(
-        max_num_seqs=24, max_model_len=200, model=str(path), device="cuda", dtype="float32", seed=3
-    )
+        max_num_seqs=24, max_model_len=200, model=str(folder), device="cuda", dtype="float32",
+        seed=3,
+    )  # fmt: skip
 
 
 def requests() -> list[tuple[list[int], int]]:
@@ -82,6 +105,16 @@ def test_every_representation_and_delivery(config):
             if not Engine.contradiction(cell):
                 found.append(serve(cell))
     assert all(tokens == found[0] for tokens in found), "the same steps, the same arithmetic"
+
+
+def test_drafts_and_several_steps(config):
+    for fields in ({"num_accepted": (1, 3)}, {"num_scheduler_steps": 4}):
+        cell = replace(config, **fields)
+        assert agreement(serve(cell), serve(replace(cell, device="cpu"))) >= 0.9
+
+
+def test_prompts_beside_rows_that_decode(config, on_cpu):
+    assert agreement(serve(replace(config, max_num_batched_tokens=32)), on_cpu) >= 0.9
 
 
 def test_preemption_and_shared_prefixes(config, on_cpu):

@@ -6,8 +6,8 @@
   what the host decided then stays. An operation that waits for the GPU invalidates a capture.
 - An allocation of more than `LARGEST_BYTES` is refused.
 
-Kernels are the reference's operations, each as one node of a graph. Time is `StandIn.clock`: a
-second for each transfer that the host has prepared, nothing for all else.
+Kernels are the reference's operations, each as one node of a graph. Time is a second for each
+transfer that the host has prepared and nothing for all else, or what another clock says.
 """
 
 import sys
@@ -39,8 +39,8 @@ _DEVICE = "engines.builtin.device.cuda_model"
 class StandIn:
     """One device. ``num_transfers``: copies to it from pinned memory."""
 
-    def __init__(self) -> None:
-        self.clock = 0.0
+    def __init__(self, now: Callable[[], float] | None) -> None:
+        self.now = now or (lambda: float(self.num_transfers))
         self.num_captures = 0
         self.num_replays = 0
         self.num_transfers = 0
@@ -70,7 +70,6 @@ class StandIn:
     def bring(self, source: Tensor) -> Tensor:
         """From pinned memory to the device."""
         there = source.clone()
-        self.clock += 1.0
         self.num_transfers += 1
 
         def check() -> None:
@@ -164,9 +163,9 @@ class _Recorder(TorchDispatchMode):
         return result
 
 
-def install() -> tuple[StandIn, ExitStack]:
-    """Make it this process's GPU, until the stack is closed."""
-    stand_in, stack = StandIn(), ExitStack()
+def install(now: Callable[[], float] | None = None) -> tuple[StandIn, ExitStack]:
+    """Make it this process's GPU, until the stack is closed. ``now``: its clock, in seconds."""
+    stand_in, stack = StandIn(now), ExitStack()
     names = _cuda(stand_in)
     stack.enter_context(patch.multiple(torch.cuda, **names))
     stack.enter_context(patch.object(torch, "Generator", _Generator))
@@ -231,7 +230,7 @@ def _cuda(stand_in: StandIn) -> dict[str, Any]:
             self._place, self.clock = 0, 0.0
 
         def record(self, stream: Stream | None = None) -> None:
-            self._place, self.clock = stand_in.place, stand_in.clock
+            self._place, self.clock = stand_in.place, stand_in.now()
 
         def synchronize(self) -> None:
             stand_in.complete(self._place)
