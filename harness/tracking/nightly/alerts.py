@@ -1,6 +1,5 @@
 """From changes of series to one alert a commit."""
 
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from math import isfinite
@@ -9,18 +8,16 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from engines.registry import ENGINES
 from harness.files import StoreError
 from harness.tracking.asv.result_files import read_result
+from harness.tracking.by_commit import by_commit, reproduce_commands
 from harness.tracking.detect.change import Change
 from harness.tracking.folders import subfolders
-from harness.tracking.gate.trees import find_commit
 from harness.tracking.nightly.commits import subject
 from harness.tracking.nightly.result import Alert, ChangedSeries, Suspect
 from harness.tracking.triage import Judged
 from harness.tracking.verdict import Key, SeriesVerdict
 
-_SHOWN_IN_A_COMMAND = 4
 _SHOWN_DRIFTS = 5
 
 Told = Callable[[SeriesVerdict, Judged], ChangedSeries]
@@ -67,25 +64,7 @@ def _drifting(verdicts: Verdicts) -> list[str]:
 
 
 def _alerts(verdicts: Verdicts, told: Told, where: Where) -> Iterator[Alert]:
-    """The news of all series, by commit.
-
-    A timing says within a few commits where it changed. Of series whose ranges meet, the one that
-    is surest says which commit it was; an exact metric always is.
-    """
-    news = [(each, judged) for each in verdicts.values() for judged in each.news]
-    news.sort(key=lambda each: (
-        each[0].series.kind != "exact", len(each[1].change.plausible), each[1].change.place
-    ))  # fmt: skip
-    groups = list[list[tuple[SeriesVerdict, Judged]]]()
-    for each, judged in news:
-        plausible = set(judged.change.plausible)
-        near = [of for of in groups if plausible.intersection(of[0][1].change.plausible)]
-        if near:
-            near[0].append((each, judged))
-        else:
-            groups.append([(each, judged)])
-    for members in groups:
-        leader = members[0][1].change
+    for leader, members in by_commit(verdicts):
         changes = sorted((told(each, judged) for each, judged in members), key=_by_size)
         suspects = [
             Suspect(commit=commit, subject=subject(where.root, commit))
@@ -100,7 +79,9 @@ def _alerts(verdicts: Verdicts, told: Told, where: Where) -> Iterator[Alert]:
             first_named=[] if leader.named == leader.plausible else list(leader.named),
             changes=changes,
             environment=_differences(where.results, {each.key[:2] for each, _ in members}, leader),
-            command=_commands(where, leader, changes),
+            command=reproduce_commands(
+                where.root, where.config, leader, [each.series for each in changes]
+            ),
         )  # fmt: skip
 
 
@@ -149,25 +130,3 @@ def _parameters(results: Path, machine: str, environment: str, commit: str) -> d
             continue
         return file.params
     return {}
-
-
-def _commands(where: Where, leader: Change, changes: list[ChangedSeries]) -> list[str]:
-    """asv's own command and, where both commits hold one of our engines, the gate's.
-
-    Over all the commits that it may be, and then over those that narrow them.
-    """
-    names = list(dict.fromkeys(each.series.partition("(")[0] for each in changes))
-    bench = [] if len(names) > _SHOWN_IN_A_COMMAND else ["--bench", f"^({'|'.join(names)})\\b"]
-    words = ["asv", "--config", where.config.name, "continuous", "--record-samples", *bench]
-    whole = leader.last_before, leader.plausible[-1]
-    commands = list[str]()
-    for before, after in filter(None, (whole, leader.next_pair)):
-        pair = before[:10], after[:10]
-        try:
-            for commit in (before, after):
-                find_commit(where.root, commit, ENGINES.load("builtin").package)
-            commands.append(shlex.join(["gcbench", "gate", *pair]))
-        except ValueError:
-            pass
-        commands.append(shlex.join([*words, *pair]))
-    return commands
