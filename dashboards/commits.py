@@ -1,4 +1,4 @@
-"""Commits as the pages show them: hash, date, subject and, where one is known, an address."""
+"""Commits as the pages show them: hash, date, author, subject and, where known, an address."""
 
 import re
 from collections.abc import Mapping
@@ -18,11 +18,19 @@ _FORGE = re.compile(
 )
 
 
+class Message(NamedTuple):
+    """Who wrote a commit, and the first line of what they said of it."""
+
+    author: str
+    subject: str
+
+
 class Commit(NamedTuple):
-    """``subject`` and ``url`` are empty where nobody knows them."""
+    """``author``, ``subject`` and ``url`` are empty where nobody knows them."""
 
     hash: str
     date: str
+    author: str
     subject: str
     url: str
     page: str
@@ -34,38 +42,41 @@ class Commit(NamedTuple):
 
 
 def commits(
-    figures: pd.DataFrame, subjects: Mapping[str, str], address: str
+    figures: pd.DataFrame, messages: Mapping[str, Message], address: str
 ) -> list[Commit]:  # fmt: skip
     """All commits of these figures, by their dates and, where these are equal, by when measured."""
     first = figures.groupby("commit", observed=True)[["date", "measured"]].min()
-    names = Names()
-    return [
-        Commit(
-            hash=str(commit),
+    names, found = Names(), list[Commit]()
+    for commit, date in first.sort_values(["date", "measured"], kind="stable")["date"].items():
+        name = str(commit)
+        message = messages.get(name, Message("", ""))
+        found.append(Commit(
+            hash=name,
             date=f"{date:%Y-%m-%d}",
-            subject=subjects.get(str(commit), ""),
-            url=address + str(commit) if address and _HASH.fullmatch(str(commit)) else "",
-            page=names.of(str(commit)[:12]),
-        )
-        for commit, date in first.sort_values(["date", "measured"], kind="stable")["date"].items()
-    ]
+            author=message.author,
+            subject=message.subject,
+            url=address + name if address and _HASH.fullmatch(name) else "",
+            page=names.of(name[:12]),
+        ))  # fmt: skip
+    return found
 
 
-def known_subjects(repository: Path, hashes: list[str]) -> dict[str, str]:
-    """The first lines of these commits' messages, of those that the repository has.
+def known_messages(repository: Path, hashes: list[str]) -> dict[str, Message]:
+    """Authors and first lines of these commits, of those that the repository has.
 
     Raises GitError.
     """
     asked = [commit for commit in hashes if _HASH.fullmatch(commit)]
-    found: dict[str, str] = {}
+    found: dict[str, Message] = {}
     for start in range(0, len(asked), _AT_ONCE):
         some = asked[start : start + _AT_ONCE]
         said = git(repository, "log", "--no-walk=unsorted", "--ignore-missing", "-z",
-                   "--format=%H %s", *some, "--")  # fmt: skip
-        for line in said.encode("utf-8", "replace").decode().split("\0"):
-            commit, _, subject = line.strip().partition(" ")
+                   "--format=%H%n%an%n%s", *some, "--")  # fmt: skip
+        for record in said.encode("utf-8", "replace").decode().split("\0"):
+            commit, _, rest = record.strip("\n").partition("\n")
+            author, _, subject = rest.partition("\n")
             if commit:
-                found[commit] = subject
+                found[commit] = Message(author.strip(), subject.strip())
     return found
 
 

@@ -4,24 +4,28 @@ from collections.abc import Iterable, Mapping
 from math import log
 from typing import NamedTuple
 
+from dashboards.sparkline import Sparkline
 from harness import format as fmt
 
 COLUMN = "gc"
 """The axis that goes across."""
+
+BETTER = {"higher": "higher is better", "lower": "lower is better"}
+"""What a direction says."""
 
 Axes = Mapping[str, str]
 
 
 class GridCell(NamedTuple):
     """``shade``: from -3, much worse than the baseline, to 3, much better; 0 about the same.
-    ``sparkline``: the points of a polyline in a box of 100 × 24.
+    ``change``: against the baseline, in words. ``verdict``: a word that was judged, else "".
     """
 
     text: str
-    ratio: str = ""
+    change: str = ""
     shade: int = 0
     verdict: str = ""
-    sparkline: str = ""
+    sparkline: Sparkline | None = None
     href: str = ""
 
 
@@ -49,28 +53,10 @@ def layout(cells: Iterable[tuple[Axes, GridCell]], caption: str = "") -> Grid:
 
 
 def against(value: float | None, baseline: float | None, direction: str) -> tuple[str, int]:
-    """A ratio in words and its shade; of a metric without a direction there is no shade."""
+    """A change in words and its shade; of a metric without a direction there is no shade."""
     if value is None or baseline is None or value <= 0 or baseline <= 0:
         return "", 0
     size = abs(log(value / baseline))
     level = sum(size > limit for limit in (0.02, 0.1, 0.4))
     sign = {"higher": 1, "lower": -1}.get(direction, 0) * (1 if value > baseline else -1)
-    return fmt.ratio(value / baseline), sign * level
-
-
-def sparkline(values: list[float | None], last: int = 60) -> str:
-    """The last values as the points of a polyline, 100 wide and 24 high; "" for fewer than two."""
-    kept = values[-last:]
-    known = [value for value in kept if value is not None]
-    if len(known) < 2:
-        return ""
-    low, high = min(known), max(known)
-    middle = (low + high) / 2
-    # A wiggle of a few per mille must not look like a mountain.
-    half = max((high - low) / 2, abs(middle) * 0.01, 1e-300)
-    across = 98 / (len(kept) - 1)
-    return " ".join(
-        f"{1 + place * across:.4g},{12 - 10 * (value - middle) / half:.3g}"
-        for place, value in enumerate(kept)
-        if value is not None
-    )
+    return fmt.percent(value / baseline - 1, signed=True), sign * level

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from harness import format as fmt
 from harness.report.verdict_words import LABELS
 
 HERE = Path(__file__).parent
@@ -21,5 +22,10 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals["verdicts"] = LABELS
+    made.globals |= {
+        "verdicts": LABELS,
+        "percent": fmt.percent,
+        "interval": fmt.interval,
+        "one_of": fmt.one_of,
+    }
     return made

@@ -1,6 +1,7 @@
-"""What changed of late, in one sentence and a list of it; and what is marked in the histories."""
+"""What changed of late, in one sentence; and what is marked in the histories."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from math import isfinite, log
 from typing import NamedTuple
@@ -9,7 +10,7 @@ import pandas as pd
 
 from harness.report.verdict_words import LABELS, counts, counts_sentence, triaged
 from harness.tracking.detect.change import Change as Found
-from harness.tracking.triage import Status
+from harness.tracking.triage import Judged, Status
 from harness.tracking.verdict import RECENT_POINTS, Key, SeriesVerdict, Word, word_of
 
 RECENT = timedelta(hours=36)
@@ -20,23 +21,27 @@ _ORDER = list(LABELS)
 
 class Change(NamedTuple):
     """A step in a series: the last commit before it, those that may have made it and the likeliest
-    of them. ``named``: what was said when it was found, empty where that is the same. ``ago``: so
-    many points with a value of the series were there since it was seen. ``stands``: the verdict on
-    the series today. ``reason``: the triage file's, or which entry of it has run out.
+    of them. ``named``: what was said when it was found, empty where that is the same. ``ratio`` and
+    its interval: None where that is no number, or exact. ``ago``: so many points with a value of
+    the series were there since it was seen. ``stands``: the verdict on the series today.
+    ``reason``: the triage file's, or which entry of it has run out.
     """
 
     key: Key
+    metric: str
     last_before: str
     first_after: str
     plausible: tuple[str, ...]
     named: tuple[str, ...]
     before: float
     after: float
+    ci95: tuple[float, float] | None
     verdict: Word
     ago: int
     stands: Word
     status: Status = "open"
     reason: str = ""
+    is_regression: bool = False
 
     @property
     def ratio(self) -> float | None:
@@ -44,15 +49,23 @@ class Change(NamedTuple):
         ratio = self.after / self.before if self.before else float("inf")
         return ratio if isfinite(ratio) else None
 
+    @property
+    def size(self) -> float:
+        """How large it is, whichever way."""
+        ratio = self.ratio
+        return abs(log(ratio)) if ratio is not None and ratio > 0 else float("inf")
+
 
 class RecentChanges(NamedTuple):
-    """``changes``: the news and suspicions of all series, the worst first. ``stale``: how many
-    series were not measured at the newest commit of their machine and environment.
-    """
+    """``changes``: the news and suspicions of all series, the worst first."""
 
     sentence: str
     changes: list[Change]
-    stale: int
+
+    @property
+    def suspicions(self) -> list[Change]:
+        """Jumps that are not certain."""
+        return [change for change in self.changes if change.verdict == "suspicious"]
 
 
 def steps(verdicts: Mapping[Key, SeriesVerdict]) -> dict[Key, list[Change]]:
@@ -64,47 +77,62 @@ def steps(verdicts: Mapping[Key, SeriesVerdict]) -> dict[Key, list[Change]]:
     }  # fmt: skip
 
 
+def marks_by_commit(verdicts: Mapping[Key, SeriesVerdict]) -> dict[str, list[tuple[Word, int]]]:
+    """At the likeliest commit of each change: in how many series it stands, by what was said."""
+    found: dict[str, Counter[Word]] = {}
+    for changes in steps(verdicts).values():
+        for change in changes:
+            found.setdefault(change.first_after, Counter())[change.verdict] += 1
+    return {
+        commit: sorted(words.items(), key=lambda pair: _ORDER.index(pair[0]))
+        for commit, words in found.items()
+    }
+
+
 def recent_changes(
     verdicts: Mapping[Key, SeriesVerdict], figures: pd.DataFrame, now: datetime
 ) -> RecentChanges:
     """What there is to say of all series this morning."""
     current = figures[figures["is_current"]] if len(figures) else figures
     if current.empty:
-        return RecentChanges("No commits have been measured here yet.", [], 0)
+        return RecentChanges("No commits have been measured here yet.", [])
     of_late = [
-        _change(each, judged.change)._replace(
-            status=judged.status, reason=judged.reason or judged.note
-        )
+        change_of(each, judged)
         for each in verdicts.values()
         for judged in (*each.news, *([each.suspicion] if each.suspicion else []))
     ]
-    of_late.sort(key=lambda change: (_ORDER.index(change.verdict), -_size(change)))
-    stale = sum(each.is_stale for each in verdicts.values())
-    return RecentChanges(
-        sentence_about(_when(current, now, of_late, stale), verdicts.values()), of_late, stale
+    of_late.sort(key=lambda change: (_ORDER.index(change.verdict), -change.size))
+    is_stale = any(each.is_stale for each in verdicts.values())
+    when = _when(current, now, is_stale or any(change.ago for change in of_late))
+    return RecentChanges(sentence_about(when, verdicts.values()), of_late)
+
+
+def change_of(of: SeriesVerdict, judged: Judged) -> Change:
+    """One of its news or its suspicion, with what is said of it."""
+    return _change(of, judged.change)._replace(
+        status=judged.status,
+        reason=judged.reason or judged.note,
+        is_regression=of.is_regression(judged),
     )
 
 
 def _change(of: SeriesVerdict, found: Found) -> Change:
     named = () if found.named == found.plausible else found.named
+    has_interval = of.series.kind == "timing" and all(map(isfinite, found.ci95))
     return Change(
-        of.key, found.last_before, found.first_after, found.plausible, named, found.before,
-        found.after, word_of(found), of.ago(found), of.word,
+        of.key, found.metric, found.last_before, found.first_after, found.plausible, named,
+        found.before, found.after, found.ci95 if has_interval else None, word_of(found),
+        of.ago(found), of.word,
     )  # fmt: skip
 
 
-def _size(change: Change) -> float:
-    ratio = change.ratio
-    return abs(log(ratio)) if ratio is not None and ratio > 0 else float("inf")
-
-
-def _when(current: pd.DataFrame, now: datetime, of_late: Iterable[Change], stale: int) -> str:
+def _when(current: pd.DataFrame, now: datetime, goes_back: bool) -> str:
     measured = current["measured"].max()
     if pd.isna(measured):
         measured = current["date"].max()
     is_recent = now - RECENT <= measured <= now
     day = f"{measured.day} {measured:%B %Y}"
-    if stale or any(change.ago for change in of_late):
+    if goes_back:
         return f"Last {RECENT_POINTS} commits" + ("" if is_recent else f", to {day}")
     return "Last night" if is_recent else f"Measured on {day}"
 

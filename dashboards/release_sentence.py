@@ -1,10 +1,48 @@
-"""What the exact counts say about vLLM's releases, in one sentence."""
+"""What the exact counts say about vLLM's releases: the newest one, and all of them."""
 
 from collections.abc import Mapping, Sequence
 
 from harness import format as fmt
+from harness.metrics import METRICS
 from harness.report.release_lines import YOUNG, ReleaseLines, Step, steps, version_of
 from harness.report.vllm_releases import KnownChange
+
+_COUNTED = {
+    YOUNG: "young collections",
+    "gc_collections_gen2": "full collections",
+    "tracked_peak_per_step": "the peak of tracked objects in a step",
+    "tracked_survivors_per_step": "the tracked objects that a step leaves",
+    "tracked_heap": "the objects on the heap",
+}
+"""What is told of a new release, where it is exact."""
+
+
+def headline(along: ReleaseLines) -> str:
+    """The news: which exact counts differ between the newest version and the one before.
+
+    Of the first line that counts young collections exactly in both.
+    """
+    line = next((line for line in along.lines if line.is_exact(YOUNG)), None)
+    known = [
+        place for place, release in enumerate(along.releases)
+        if version_of(release) and line and line.medians(YOUNG)[place] is not None
+    ]  # fmt: skip
+    if line is None or len(known) < 2:
+        return "vLLM by release"
+    before, newest = known[-2:]
+    changed = []
+    for metric, name in _COUNTED.items():
+        values = line.medians(metric)
+        one, other = values[before], values[newest]
+        if one is None or other is None or not line.is_exact(metric):
+            continue
+        if METRICS[metric].differs(one, other):
+            change = f" ({fmt.percent(other / one - 1, signed=True)})" if one > 0 else ""
+            changed.append(f"{name} {fmt.count(one)} → {fmt.count(other)}{change}")
+    return (
+        f"vLLM {along.releases[newest]} against {along.releases[before]}: "
+        f"{'; '.join(changed) or 'no exact count of the collector has changed'}"
+    )
 
 
 def sentence(along: ReleaseLines, changes: Mapping[str, Sequence[KnownChange]]) -> str:
@@ -23,7 +61,8 @@ def sentence(along: ReleaseLines, changes: Mapping[str, Sequence[KnownChange]]) 
         return f"The exact count of young collections ({line.name}) is the same in all releases."
 
     def words(step: Step) -> str:
-        ratio = f"{fmt.ratio(step.value_after / step.value_before)}" if step.value_before else ""
+        change = step.value_after / step.value_before - 1 if step.value_before else None
+        ratio = "" if change is None else fmt.percent(change, signed=True)
         tried = [f"#{change.pull}" for change in changes.get(step.after, ()) if change.tried]
         inside = ", with ".join(filter(None, [ratio, " and ".join(tried)]))
         return (

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from dashboards.release_sentence import sentence
+from dashboards.release_sentence import headline, sentence
 from harness import format as fmt
 from harness.collector.policy import DESCRIPTIONS
 from harness.experiment.result import CellResult, ExperimentResult
@@ -33,7 +33,7 @@ TITLES = {
                      "of them from imports."),
     "gc_pause_share": ("Time in collections", "Share of the run in the process that serves it."),
     "gc_pause_max": ("Longest pause", "The longest collection of a run."),
-    "host_time_per_request_step": ("Host time a request and step", "Time of a step less the time "
+    "host_time_per_request_step": ("Host time per request and step", "Time of a step less the time "
                                    "blocked on the device, per request in it."),
 }  # fmt: skip
 """Each chart's metric, title and a sentence on it."""
@@ -76,6 +76,7 @@ class ReleaseStudy(NamedTuple):
     """
 
     where: str
+    headline: str
     sentence: str
     legend: list[tuple[str, str]]
     charts: list[Chart]
@@ -83,7 +84,7 @@ class ReleaseStudy(NamedTuple):
     data: dict[str, Any]
 
 
-COLUMNS = ("Collected g0/g1/g2", "Peak a step", "Left a step", "Heap objects", "Frozen",
+COLUMNS = ("Collected g0/g1/g2", "Peak per step", "Left per step", "Heap objects", "Frozen",
            "In collections", "Longest pause", "Host, request·step")  # fmt: skip
 
 
@@ -101,6 +102,7 @@ def release_study(result: ExperimentResult) -> ReleaseStudy | None:
     changes = changes_by_release(along.releases, known.change)
     return ReleaseStudy(
         where=on_device(result.cells).removeprefix(", "),
+        headline=headline(along),
         sentence=sentence(along, changes),
         legend=[(line.name, DESCRIPTIONS.get(line.policy, "")) for line in along.lines],
         charts=[_chart(metric, along.lines) for metric in metrics],

@@ -8,7 +8,7 @@ from typing import Any
 
 from dashboards.commits import Commit
 from dashboards.recent_changes import Change
-from dashboards.series import Series
+from dashboards.series import Point, Series
 from harness.format import one_of, short_unit
 from harness.report.verdict_words import LABELS
 from harness.tracking.verdict import Between, Key, SeriesVerdict
@@ -24,7 +24,9 @@ def assigned(name: str, value: Any) -> str:
 
 def commits_value(commits: Iterable[Commit]) -> list[list[str]]:
     """What the pages know of each commit."""
-    return [[each.hash, each.date, each.subject, each.url, each.page] for each in commits]
+    return [
+        [each.hash, each.date, each.subject, each.url, each.page, each.author] for each in commits
+    ]
 
 
 def series_value(series: Iterable[Series]) -> list[list[Any]]:
@@ -36,10 +38,14 @@ def series_value(series: Iterable[Series]) -> list[list[Any]]:
 
 def benchmark_value(
     series: Sequence[Series],
+    verdicts: Mapping[Key, SeriesVerdict],
     marks: Mapping[Key, list[Change]],
     places: dict[str, int],
 ) -> dict[str, Any]:
-    """A benchmark's page: the commits that it knows, and each series along them."""
+    """A benchmark's page: the commits that it knows, and each series along them.
+
+    ``noise``: of a series, relative; 0 where it has none or nobody can tell.
+    """
     known = sorted({point.commit for each in series for point in each.points})
     position = {commit: place for place, commit in enumerate(known)}
 
@@ -67,6 +73,7 @@ def benchmark_value(
         "series": [
             {"label": each.label, "machine": each.key[0], "environment": each.key[1],
              "value": along(each, "value"), "low": along(each, "low"), "high": along(each, "high"),
+             "noise": noise if isfinite(noise := verdicts[each.key].findings.noise) else 0.0,
              "marks": marked(each)}
             for each in series
         ],
@@ -77,25 +84,28 @@ def benchmark_value(
 def commit_values(
     series: Iterable[Series], verdicts: Mapping[Key, SeriesVerdict], commits: Sequence[Commit]
 ) -> list[list[list[Any]]]:
-    """For each commit its figures: series, value, level, then of the commit before in its series
-    place and value, the verdict on this one against that, and who may have made a change.
+    """For each commit its figures: series, figure, then of the commit before in its series place
+    and figure, the verdict on this one against that, and who may have made a change.
 
-    Level: that of `verdicts_value`; None where there is no value.
+    A figure is [value, level, low, high], less the interval where there is none. Level: that of
+    `verdicts_value`; None where there is no value.
     """
     rows: list[list[list[Any]]] = [[] for _ in commits]
     places = {commit.hash: place for place, commit in enumerate(commits)}
     for each in series:
         judged = verdicts[each.key]
         levels, _ = judged.levels()
-        values = {point.commit: point.value for point in each.points}
+        figures = {
+            point.commit: _figure(point, levels.get(commits[point.commit].hash))
+            for point in each.points
+        }
         for point in each.points:
             commit = commits[point.commit].hash
             earlier = judged.before(commit)
             place = places[earlier] if earlier else -1
             word, suspects = judged.between(earlier, commit) if earlier else Between("missing")
             rows[point.commit].append([
-                each.number, _json(point.value), levels.get(commit), place,
-                _json(values.get(place)), word,
+                each.number, figures[point.commit], place, figures.get(place), word,
                 f"may be {one_of(suspects, 8)}" if len(suspects) > 1 else "",
             ])  # fmt: skip
     return rows
@@ -122,6 +132,11 @@ def verdicts_value(
         "tables": [text.split(" ") for text in tables],
         "series": rows,
     }
+
+
+def _figure(point: Point, level: int | None) -> list[float | None]:
+    ends = [_json(point.low), _json(point.high)]
+    return [_json(point.value), level, *(ends if ends != [None, None] else [])]
 
 
 def _json(value: float | None) -> float | None:

@@ -5,16 +5,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from dashboards.commits import Commit, commits, known_subjects, remote_address
-from dashboards.experiments import Experiment, read_experiments, without_summary
+from dashboards.commits import Commit, Message, commits, known_messages, remote_address
+from dashboards.experiments import Experiment, newest_first, read_experiments, without_summary
 from dashboards.folder import replacing_folder
+from dashboards.names import Names
+from dashboards.news import Item, items
 from dashboards.recent_changes import recent_changes
 from dashboards.series import all_series
+from dashboards.standing import standings
 from dashboards.timelines import timelines
 from dashboards.writer import Content, Writer
 from harness.files import writing
 from harness.machine.git import GitError
 from harness.tracking.asv.config import results_folder
+from harness.tracking.by_commit import reproduce_commands
 from harness.tracking.frames import figures_frame
 from harness.tracking.history import History, load
 from harness.tracking.raw_trials import failures_frame, trials_frame
@@ -24,6 +28,7 @@ from harness.tracking.triage import load as load_triage
 from harness.tracking.verdict import judge_all
 
 TIMELINES = 60
+_MOST_COMMANDS = 20
 
 
 class Built(NamedTuple):
@@ -64,12 +69,15 @@ def build(
         beside = found.config
         triage = load_triage(beside.parent / "triage.toml") if beside else NOTHING_SAID
     verdicts = judge_all(found.figures, by_series(found.reruns), triage, now.date())
+    order = {commit.hash: place for place, commit in enumerate(known)}
     content = Content(
         commits=known,
         series=series,
         verdicts=verdicts,
         latest=recent_changes(verdicts, found.figures, now),
-        experiments=experiments,
+        items=_with_commands(items(verdicts, order), repository or root, found.config),
+        standings=standings(found.figures, verdicts, now),
+        experiments=newest_first(experiments),
         timelines=timelines(root, most_timelines, problems),
         root=root,
         found=found,
@@ -82,7 +90,10 @@ def build(
 
 
 def _read(results: Path) -> tuple[History, list[Experiment], Path]:
-    """What `load` reads and the summaries beside it; its refusal only where these are none too."""
+    """What `load` reads and the summaries beside it.
+
+    Its refusal only where these are none too, and a folder of results has not just been made.
+    """
     try:
         found, refused = load(results), None
     except ValueError as error:
@@ -91,23 +102,44 @@ def _read(results: Path) -> tuple[History, list[Experiment], Path]:
     root = results_folder(results) if results.is_file() else results
     experiments = []
     if root.is_dir():
-        experiments = read_experiments(root, found.problems)
-        experiments += without_summary(found.trials, {each.name for each in experiments}, root)
-    if refused and not experiments:
+        names = Names()
+        experiments = read_experiments(root, found.problems, names)
+        summed_up = {each.name for each in experiments}
+        experiments += without_summary(found.trials, summed_up, root, names)
+    if refused and not experiments and (found.problems or not _is_empty(root)):
         raise refused
     found.problems[:] = dict.fromkeys(found.problems)  # two readers say the same of a folder
     return found, experiments, root
+
+
+def _is_empty(root: Path) -> bool:
+    """Whether nothing but words lies in a folder of results: somebody's first visit."""
+    return root.is_dir() and not any(
+        path.is_file() and path.suffix != ".md" and path.name[0] != "." for path in root.rglob("*")
+    )
+
+
+def _with_commands(
+    found: list[Item], checkout: Path, config: Path | None
+) -> list[tuple[Item, list[str]]]:
+    """git is asked about the first ones only: it takes a while, and nobody works off hundreds."""
+    return [
+        (item, reproduce_commands(
+            checkout, config, item.news.leader, [change.key[2] for change in item.changes]
+        ) if place < _MOST_COMMANDS else [])
+        for place, item in enumerate(found)
+    ]  # fmt: skip
 
 
 def _commits(
     found: History, root: Path, repository: Path | None, commit_url: str, problems: list[str]
 ) -> list[Commit]:
     hashes = [str(commit) for commit in found.figures["commit"].unique()]
-    subjects: dict[str, str] = {}
+    messages: dict[str, Message] = {}
     try:
-        subjects = known_subjects(repository or root, hashes)
+        messages = known_messages(repository or root, hashes)
     except GitError as error:
         if repository:  # asked for; results that lie in no repository are nobody's fault
             problems.append(f"{error}; commits are shown without their messages")
-    address = commit_url or (remote_address(repository or root) if subjects else "")
-    return commits(found.figures, subjects, address)
+    address = commit_url or (remote_address(repository or root) if messages else "")
+    return commits(found.figures, messages, address)

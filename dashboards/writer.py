@@ -9,30 +9,45 @@ from typing import Any, NamedTuple
 from dashboards import script
 from dashboards.commits import Commit
 from dashboards.experiments import Experiment, latest_figures
-from dashboards.grid import Grid, GridCell, layout, sparkline
+from dashboards.grid import BETTER, Grid, GridCell, layout
 from dashboards.machines import machines, of_experiments
+from dashboards.news import Item
 from dashboards.pages import ASSETS, templates
-from dashboards.recent_changes import RecentChanges, steps
+from dashboards.recent_changes import RecentChanges, marks_by_commit, steps
 from dashboards.releases import COLUMNS
 from dashboards.series import Series
+from dashboards.sparkline import LAST, sparkline
+from dashboards.standing import Standing
 from dashboards.timelines import Timeline
-from harness.format import one_of
+from harness.report.header import machine_words
 from harness.tracking.history import History
 from harness.tracking.verdict import Key, SeriesVerdict
 
 MOST_GRID_SERIES = 2000
 """More series than these, and the overview names the rest instead of drawing them."""
 
+_MOST_ROWS = 5
+"""Series of a commit that the overview shows at once; the rest is folded."""
+
+
+_MENU_OF = {
+    "metric": "metrics.html", "commit": "commits.html", "experiment": "experiments.html",
+    "timeline": "timelines.html",
+}  # fmt: skip
+"""Where in the menu the pages of a folder are."""
+
 
 class Content(NamedTuple):
-    """All that the pages show. ``timelines``: those drawn, and how many not.
-    ``root``: where the results are.
+    """All that the pages show. ``items``: what to act on, each with the commands that show it once
+    more. ``timelines``: those drawn, and how many not. ``root``: where the results are.
     """
 
     commits: list[Commit]
     series: list[Series]
     verdicts: Mapping[Key, SeriesVerdict]
     latest: RecentChanges
+    items: list[tuple[Item, list[str]]]
+    standings: list[Standing]
     experiments: list[Experiment]
     timelines: tuple[list[Timeline], int]
     root: Path
@@ -50,6 +65,9 @@ class Writer:
         for series in content.series:
             self.by_page.setdefault(series.page, []).append(series)
         self.places = {commit.hash: place for place, commit in enumerate(content.commits)}
+        self.sparks = {
+            each.key: sparkline(each, content.verdicts[each.key]) for each in content.series
+        }
         self.several = len({series.key[:2] for series in content.series}) > 1
         self.everywhere = self._everywhere()
         self.pages = 0
@@ -65,6 +83,7 @@ class Writer:
             self._page("compare.html", "compare.html", data=["commits", "series", "verdicts"])
         if content.experiments or self.by_page:
             self._page("heatmap.html", "heatmap.html", sources=self._heat_maps())
+        self._experiments()
         self._releases()
         if content.timelines[0]:
             self._timelines()
@@ -80,9 +99,10 @@ class Writer:
         content = self.content
         has = [
             (True, "index.html", "Overview"),
-            (bool(content.series), "metrics.html", "Metrics"),
             (bool(content.series), "commits.html", "Commits"),
             (bool(content.series), "compare.html", "Compare"),
+            (bool(content.series), "metrics.html", "Metrics"),
+            (bool(content.experiments), "experiments.html", "Experiments"),
             (bool(content.experiments or content.series), "heatmap.html", "Heat map"),
             (bool(content.timelines[0]), "timelines.html", "Timelines"),
             (any(each.releases for each in content.experiments), "releases.html", "Releases"),
@@ -98,8 +118,7 @@ class Writer:
         target = self.folder / path
         target.parent.mkdir(exist_ok=True)
         root = "../" * path.count("/")
-        current = {"metric": "metrics.html", "commit": "commits.html",
-                   "timeline": "timelines.html"}.get(path.split("/", 1)[0], path)  # fmt: skip
+        current = _MENU_OF.get(path.split("/", 1)[0], path)
         text = templates().get_template(template).render(
             root=root, current=current, data=[f"{root}data/{name}.js" for name in data],
             **self.everywhere, **content,
@@ -114,8 +133,6 @@ class Writer:
 
     def _overview(self) -> dict[str, Any]:
         content = self.content
-        by_key = {series.key: series for series in content.series}
-        rows = [(change, by_key[change.key]) for change in content.latest.changes]
         commit = content.commits[-1] if content.commits else None
         verdicts = content.verdicts
         shown, drawn = [], 0
@@ -127,24 +144,23 @@ class Writer:
         return {
             "notice": content.notice,
             "latest": content.latest,
-            "suspicious": any(each.suspicion for each in verdicts.values()),
+            "standings": content.standings,
+            "items": content.items,
+            "most_rows": _MOST_ROWS,
+            "by_key": {series.key: series for series in content.series},
+            "sparks": self.sparks,
             "left_out": content.found.rewritten,
-            "rows": [(change, series, self._sparkline(series)) for change, series in rows],
             "commit": commit,
             "commits": {each.hash: each for each in content.commits},
-            "one_of": one_of,
             "grids": shown,
             "chosen": max(range(len(shown)), key=lambda place: shown[place][3], default=0),
             "hidden": len(self.by_page) - len(shown),
             "problems": len(content.found.problems),
-            "incomplete": [each.name for each in content.experiments if each.incomplete],
+            "incomplete": [each for each in content.experiments if each.incomplete],
             "read": {"figures": len(content.found.figures), "commits": len(content.commits),
                      "series": len(content.series), "experiments": len(content.experiments),
                      "timelines": len(content.timelines[0])},
         }  # fmt: skip
-
-    def _sparkline(self, series: Series) -> str:
-        return sparkline([point.value for point in series.points])
 
     def _axes(self, series: Series) -> dict[str, str]:
         where = {"machine": series.key[0], "environment": series.key[1]} if self.several else {}
@@ -156,15 +172,31 @@ class Writer:
             values = each.values
             text = each.bare(values[-1]) if values else "–"
             cells.append((self._axes(each), GridCell(
-                text, verdict=self.content.verdicts[each.key].word, sparkline=self._sparkline(each),
+                text, verdict=self.content.verdicts[each.key].word, sparkline=self.sparks[each.key],
                 href=f"metric/{each.page}.html#s={place}",
             )))  # fmt: skip
-        return layout(cells)
+        first = series[0]
+        unit = f", in {first.plain_unit}" if first.plain_unit else ""
+        return layout(
+            cells, f"{BETTER.get(first.direction, 'no direction')}{unit}; the last {LAST} commits"
+        )
 
     def _heat_maps(self) -> list[Experiment]:
-        """Those of experiments, and one of the last figures that asv stored."""
+        """One of the last figures that asv stored, then those of experiments, the newest first."""
         latest = latest_figures(self.by_page, self._axes)
         return [*latest, *(each for each in self.content.experiments if not each.releases)]
+
+    def _experiments(self) -> None:
+        found = self.content.experiments
+        if found:
+            self._page("experiments.html", "experiments.html", experiments=found)
+        for each in found:
+            self._page(
+                f"experiment/{each.page}.html", "experiment.html", each=each,
+                machine=machine_words(each.machine) if each.machine else "",
+                timelines=[line for line in self.content.timelines[0]
+                           if line.experiment == each.name],
+            )  # fmt: skip
 
     def _releases(self) -> None:
         """vLLM's releases, the summary with the most of them first."""
@@ -180,16 +212,16 @@ class Writer:
         self._data("commits", "commits", script.commits_value(self.content.commits))
         self._data("series", "series", script.series_value(self.content.series))
         self._page("metrics.html", "metrics.html", benchmarks=[
-            (page, series[0], len(series), self._sparkline(series[0]))
+            (page, series[0], len(series), self.sparks[series[0].key])
             for page, series in self.by_page.items()
         ])  # fmt: skip
         self._data("verdicts", "verdicts",
                    script.verdicts_value(self.content.series, verdicts))  # fmt: skip
         marks = steps(verdicts)
         for page, series in self.by_page.items():
-            value = script.benchmark_value(series, marks, self.places)
+            value = script.benchmark_value(series, verdicts, marks, self.places)
             self._data(f"metric/{page}", "benchmark", value)
-            shown = [(each, self._sparkline(each), verdicts[each.key].word) for each in series]
+            shown = [(each, self.sparks[each.key], verdicts[each.key].word) for each in series]
             self._page(
                 f"metric/{page}.html", "metric.html", data=["commits", f"metric/{page}"],
                 first=series[0], series=shown,
@@ -198,8 +230,10 @@ class Writer:
     def _commits(self) -> None:
         known = self.content.commits
         values = script.commit_values(self.content.series, self.content.verdicts, known)
+        marks = marks_by_commit(self.content.verdicts)
         self._page("commits.html", "commits.html", rows=[
-            (commit, len(rows)) for commit, rows in zip(known, values, strict=True)
+            (commit, len(rows), marks.get(commit.hash, []))
+            for commit, rows in zip(known, values, strict=True)
         ][::-1])  # fmt: skip
         for place, (commit, rows) in enumerate(zip(known, values, strict=True)):
             self._data(f"commit/{commit.page}", f"commit {place}", rows)
@@ -215,6 +249,9 @@ class Writer:
         found, left = self.content.timelines
         self._page("timelines.html", "timelines.html", timelines=found, left=left)
         for each in found:
-            self._data(f"timeline/{each.page}", "timeline", each.data)
+            self._data(f"timeline/{each.page}", f"timeline {each.page}", each.data)
             self._page(f"timeline/{each.page}.html", "timeline.html",
-                       data=[f"timeline/{each.page}"], timeline=each)  # fmt: skip
+                       data=[f"timeline/{each.page}"], timeline=each, others=[
+                           other for other in found
+                           if other.experiment == each.experiment and other is not each
+                       ])  # fmt: skip

@@ -11,13 +11,15 @@ var gcbenchChart = (function () {
     return "rgba(" + (n >> 16) + "," + ((n >> 8) & 255) + "," + (n & 255) + "," + a + ")";
   }
   function height() { return innerWidth < 640 ? 260 : 360; }
-  // wanted: {options(), data(), read(i), open(i), height()}, the last two not needed. Returns {draw(), plot()}.
+  // wanted: {options(), data(), read(i), open(i), tip(i), height()}, the last three not needed. Returns
+  // {draw(anew), plot()}: drawn anew, all of it is shown.
   function make(box, wanted) {
-    var plot = null, at = null, fixed = null, tall = wanted.height || height;
+    var plot = null, at = null, fixed = null, tip = document.createElement("div"), tall = wanted.height || height;
+    tip.className = "tip"; tip.hidden = true; tip.setAttribute("aria-hidden", "true");
     function xs() { return plot.data[0]; }
     function whole() { plot.setScale("x", { min: wanted.edge(xs(), 0), max: wanted.edge(xs(), 1) }); }
-    function draw() {
-      var old = plot && [plot.scales.x.min, plot.scales.x.max];
+    function draw(anew) {
+      var old = plot && anew !== true && [plot.scales.x.min, plot.scales.x.max];
       if (plot) plot.destroy();
       var options = wanted.options();
       options.width = Math.max(240, box.clientWidth);
@@ -26,12 +28,23 @@ var gcbenchChart = (function () {
       options.cursor = { y: false, points: { size: 7 }, drag: { x: true, y: false, dist: 5 } };
       options.hooks = options.hooks || {};
       options.hooks.setCursor = [function (u) {
-        if (u.cursor.left >= 0 && u.cursor.idx !== null && u.cursor.idx !== undefined) { at = u.cursor.idx; wanted.read(at); }
+        if (u.cursor.left >= 0 && u.cursor.idx !== null && u.cursor.idx !== undefined) { at = u.cursor.idx; wanted.read(at); point(u, true); }
+        else point(u, false);
       }];
       options.hooks.setScale = [function (u, key) { if (key === "x") box.dataset.x = u.scales.x.min + " " + u.scales.x.max; }];
       plot = new uPlot(options, wanted.data(), box);
-      if (old && old[0] !== null) plot.setScale("x", { min: old[0], max: old[1] });
+      if (old && old[0] !== null && old[0] !== undefined) plot.setScale("x", { min: old[0], max: old[1] });
       else whole();
+    }
+    // What lies under the pointer, beside it; the same stands below the chart for who has none.
+    function point(u, is) {
+      if (!wanted.tip) return;
+      tip.hidden = !is;
+      if (!is) return;
+      tip.replaceChildren.apply(tip, wanted.tip(at));
+      if (tip.parentNode !== u.over) u.over.append(tip);
+      var x = u.cursor.left, right = x + 16 + tip.offsetWidth > u.over.clientWidth;
+      tip.style.left = Math.max(0, right ? x - 16 - tip.offsetWidth : x + 16) + "px";
     }
     function go(i) {
       var x = xs(), min = plot.scales.x.min, max = plot.scales.x.max, half = (max - min) / 2;
@@ -47,6 +60,7 @@ var gcbenchChart = (function () {
       middle = Math.min(high - half, Math.max(low + half, middle));
       plot.setScale("x", { min: middle - half, max: middle + half });
     }
+    box.addEventListener("blur", function () { tip.hidden = true; });
     box.addEventListener("keydown", function (event) {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       var step = event.shiftKey ? 10 : 1, last = xs().length - 1, here = at === null ? last : at;

@@ -2,7 +2,7 @@
 (function () {
   "use strict";
   var commits = window.gcbench.commits, base = document.getElementById("base"), head = document.getElementById("head");
-  var differing = document.getElementById("differing"), place = document.getElementById("table"), say = document.getElementById("sentence");
+  var place = document.getElementById("table"), say = document.getElementById("sentence");
   var turn = 0;
   for (var i = commits.length - 1; i >= 0; i--) {
     var words = commits[i][0].slice(0, 8) + " · " + commits[i][1] + (commits[i][2] ? " · " + commits[i][2].slice(0, 60) : "");
@@ -18,7 +18,7 @@
   }
   function figures(i) {
     var found = {};
-    window.gcbench["commit " + i].forEach(function (row) { found[row[0]] = row.slice(1, 3); });
+    window.gcbench["commit " + i].forEach(function (row) { found[row[0]] = row[1]; });
     return found;
   }
   function show() {
@@ -30,7 +30,7 @@
       var before = figures(one), after = figures(other);
       var rows = window.gcbench.series.map(function (_, n) { return { number: n, before: before[n], after: after[n], verdict: gcbenchVerdicts.verdict(n, before[n], after[n]) }; })
         .filter(function (row) { return row.before || row.after; });
-      say.textContent = gcbenchVerdicts.table(place, rows, "", differing.checked);
+      say.textContent = gcbenchVerdicts.table(place, rows, "");
     }); });
   }
   function find(hash) { return commits.findIndex(function (c) { return hash && c[0].indexOf(hash.toLowerCase()) === 0; }); }
@@ -42,7 +42,6 @@
   }
   base.addEventListener("change", show);
   head.addEventListener("change", show);
-  differing.addEventListener("change", show);
   document.getElementById("swap").addEventListener("click", function () { var v = base.value; base.value = head.value; head.value = v; show(); });
   document.getElementById("form").addEventListener("submit", function (event) { event.preventDefault(); });
   addEventListener("hashchange", asked);

@@ -44,6 +44,7 @@ var gcbenchFormat = (function () {
     if (unit.indexOf("share") === 0) return percent(v);
     return ((/\/s$/.test(unit) ? number(v) : count(v)) + " " + unit).trim();
   }
-  function ratio(v) { return known(v) ? "×" + fixed(v, 3) : MISSING; }
-  return { number: number, seconds: seconds, withUnit: withUnit, ratio: ratio, MISSING: MISSING };
+  // A ratio as a change, with its sign: "+12.3 %".
+  function change(ratio) { return known(ratio) ? (ratio >= 1 ? "+" : "") + percent(ratio - 1) : MISSING; }
+  return { number: number, seconds: seconds, withUnit: withUnit, change: change, MISSING: MISSING };
 })();

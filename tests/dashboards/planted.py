@@ -2,7 +2,8 @@
 
     PYTHONPATH=. python tests/dashboards/planted.py FOLDER
 
-writes ``FOLDER/results`` and, with the commits' messages, the repository ``FOLDER/repository``.
+writes ``FOLDER/results``, the ``FOLDER/asv.conf.json`` that they are of and, with the commits'
+messages, the repository ``FOLDER/repository``.
 """
 
 import json
@@ -32,24 +33,39 @@ HOSTILE_PARAMETER = "</script><script>alert(3)</script>"
 
 
 class Benchmark(NamedTuple):
-    """A metric, how large it is, and what is planted: (point, day from the end, factor)."""
+    """A metric, how large it is, times a factor for each hand-off and each policy, and what is
+    planted: (point, day from the end, factor).
+    """
 
     name: str
     unit: str
     direction: str
     kind: str
     size: float
+    handoffs: tuple[float, ...]
+    policies: tuple[float, ...]
     planted: tuple[tuple[int, int, float], ...] = ()
 
 
 BENCHMARKS = (
     Benchmark("harness.suites.collections.track_gc_collections_gen0", "collections", "lower",
-              "exact", 900, ((3, 1, 1.4), (0, 60, 0.7), (7, 90, 1.2))),
+              "exact", 1080, (1, 1, 0.12, 1, 0.04), (1, 1, 0.4, 0),
+              ((2, 1, 1.4), (0, 60, 0.7), (5, 90, 1.2))),
     Benchmark("harness.suites.serving.track_host_time_per_request_step", "s", "lower", "timing",
-              1.1e-6, ((4, 3, 1.3), (9, 45, 1.15), (2, 120, 0.8), (12, 1, 1.3))),
+              1.1e-6, (1, 1.1, 0.7, 1.1, 0.5), (1, 0.8, 0.9, 0.75),
+              ((4, 3, 1.3), (9, 45, 1.15), (2, 120, 0.8), (12, 1, 1.3))),
     Benchmark("harness.suites.serving.track_request_throughput", "req/s", "higher", "timing",
-              1800, ((6, 3, 1.25), (1, 75, 0.9))),
+              1400, (1, 0.95, 1.5, 0.95, 1.9), (1, 1.2, 1.1, 1.25),
+              ((6, 3, 1.25), (1, 75, 0.9))),
 )  # fmt: skip
+MESSAGES = {
+    1: "Keep a note of each request until the step is over",
+    3: "Sort the hand-off by block before it is read",
+    45: "Count the blocks that a request has in one place",
+    60: "Hand out block ids from a free list",
+}
+"""By the day from the end."""
+AUTHORS = ("Ada Example", "Bo Example", "Chidi Example")
 POINTS = tuple(product(HANDOFFS, POLICIES))
 SENTENCE = "Last night: 2 regressions, 1 improvement, 1 suspicious, 56 with no change shown."
 
@@ -71,11 +87,17 @@ def plant(folder: Path, commits: int = 200, machine: str = "box", hostile: bool 
     """Write the results and the repository; 20 series a benchmark."""
     repository = folder / "repository"
     messages = [f"Change number {number}" for number in range(commits)]
-    messages[-1] = "Keep a note of each request until the step is over"
+    for from_end, message in MESSAGES.items():
+        if from_end <= commits:
+            messages[-from_end] = message
     if hostile:
         messages[-1] = HOSTILE_MESSAGE
     hashes = _repository(repository, messages)
     results = folder / "results"
+    (folder / "asv.conf.json").write_text(json.dumps({
+        "version": 1, "project": "engine", "repo": "repository", "branches": ["main"],
+        "results_dir": "results/asv",
+    }))  # fmt: skip
     place = results / "asv" / "box"
     place.mkdir(parents=True)
     params = [list(map(repr, HANDOFFS)), list(map(repr, POLICIES))]
@@ -114,7 +136,8 @@ def _row(
 ) -> list[Any]:
     values: list[float] = []
     for place in range(len(POINTS)):
-        value = each.size * (1 + 0.23 * (place % 5)) * (1 + 0.1 * (place // 5))
+        value = each.size * each.handoffs[place // len(POLICIES)]
+        value *= each.policies[place % len(POLICIES)]
         for point, from_end, factor in each.planted:
             if point == place and number >= commits - from_end:
                 value *= factor
@@ -136,8 +159,9 @@ def _repository(folder: Path, messages: list[str]) -> list[str]:
     for number, message in enumerate(messages):
         words, when = message.encode(), f"{(FIRST_DAY + number) * 86_400} +0000"
         stream.append(
-            f"commit refs/heads/main\ncommitter A <a@example.invalid> {when}\n"
-            f"data {len(words)}\n{message}\n\n"
+            f"commit refs/heads/main\ncommitter {AUTHORS[number % 3]} <a@example.invalid> {when}\n"
+            f"data {len(words)}\n{message}\n"
+            "M 100644 inline engines/engine.py\ndata 0\n\n\n"
         )
     git = ["git", "-C", str(folder)]
     subprocess.run([*git, "fast-import", "--quiet"], input="".join(stream), text=True, check=True)

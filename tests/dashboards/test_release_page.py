@@ -38,8 +38,8 @@ def test_the_sentence_names_the_largest_steps_and_what_was_tried_there():
     study = release_study(along(COUNTS))
     assert study.sentence == (
         "The exact count of young collections (as_is) goes from 2,927 in 0.11.0 to 1,529 in "
-        "0.17.1; the largest step between neighbours is 0.11.0 → 0.11.1, 2,927 to 1,962 (×0.670, "
-        "with #24964), the next 0.16.0 → 0.17.1, 1,965 to 1,529 (×0.778, with #34944)."
+        "0.17.1; the largest step between neighbours is 0.11.0 → 0.11.1, 2,927 to 1,962 (-33.0 %, "
+        "with #24964), the next 0.16.0 → 0.17.1, 1,965 to 1,529 (-22.2 %, with #34944)."
     )
 
 
@@ -48,7 +48,7 @@ def test_the_sentence_names_the_largest_steps_and_what_was_tried_there():
     [
         ({"0.13.0": 100, "0.14.0": 100}, "(as_is) is the same in all releases."),
         ({"0.13.0": 100, "0.14.0": 101}, "(as_is) is the same in all releases."),
-        ({"0.13.0": 100, "0.14.0": 150}, "0.13.0 → 0.14.0, 100 to 150 (×1.500), and there is no "
+        ({"0.13.0": 100, "0.14.0": 150}, "0.13.0 → 0.14.0, 100 to 150 (+50.0 %), and there is no "
          "other."),
         ({"0.13.0": 0, "0.14.0": 150}, "0.13.0 → 0.14.0, 0 to 150, and there is no other."),
     ],

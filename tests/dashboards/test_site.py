@@ -32,11 +32,13 @@ from processes import HEARS_CTRL_C
 
 from dashboards import script
 from dashboards.commits import checked_address, commits, remote_address
-from dashboards.grid import against, layout, sparkline
+from dashboards.grid import against, layout
 from dashboards.names import Names
 from dashboards.recent_changes import recent_changes, steps
 from dashboards.series import all_series
 from dashboards.site import build
+from dashboards.sparkline import polyline
+from dashboards.standing import standings
 from harness.axes import Cell
 from harness.cli.main import main
 from harness.collector.result import GcState, ProcessResult
@@ -90,12 +92,13 @@ def site(small, tmp_path_factory):
     return output
 
 
-def raw_trial(root: Path, name: str = "one") -> RunStore:
+def raw_trial(root: Path, name: str = "one", number: int = 0, gc: str = "default") -> RunStore:
     """A stored trial of three steps and three collections, one of them before the first step."""
     store = RunStore(root, name)
-    cell = Cell(workload="small", device="modelled", representation="list_of_lists")
-    store.create()
-    key = trial_key(0, 0, cell, "timing")
+    cell = Cell(workload="small", device="modelled", representation="list_of_lists", gc=gc)
+    if not number:
+        store.create()
+    key = trial_key(0, number, cell, "timing")
     state = GcState(enabled=True, thresholds=(700, 10, 10), freeze_count=0, tracked_objects=9)
     process = ProcessResult(
         role="engine", policy="default", state=state, collections=(1, 0, 1), collected=(0, 0, 0),
@@ -166,9 +169,18 @@ def test_the_overview_says_what_changed_in_one_sentence(site, small):
     assert SENTENCE in page.text
     assert "Keep a note of each request until the step is over" in page.text
     words = " ".join(page.text.split())
-    worse = words.index("▼ worse gc_collections_gen0")
-    assert worse < words.index("▼ worse host_time_per_request_step") < words.index("▲ better")
-    assert "×1.400 1,521 collections 2,129 collections" in words
+    new = words.index("▼ NEW Keep a note of each request until the step is over")
+    assert new < words.index("▼ NEW Sort the hand-off by block") < words.index("▲ better")
+    assert "+40.0 % 432 collections 605 collections" in words
+    assert f"{small.hashes[-1][:8]} by Bo Example, 2026-01-08" in words
+    assert f"{small.hashes[-2][:8]} → {small.hashes[-1][:8]}" in words
+    assert f"gcbench gate {small.hashes[-2][:10]} {small.hashes[-1][:10]}" in words
+
+
+def test_the_overview_says_how_old_and_how_noisy_the_figures_are(site):
+    words = " ".join(Page(site / "index.html").text.split())
+    assert "box py3.11 measured 27 hours before this page was built 60 series, none stale" in words
+    assert re.search(r"noise ±[01]\.\d\d? % \(median timing\)", words)
 
 
 def judged(figures, today=date(2026, 1, 30)):
@@ -203,7 +215,8 @@ def test_series_not_measured_at_the_newest_commit_stand_as_last_measured(small, 
     last = figures["commit"] == small.hashes[-1]
     some = figures[~(last & figures["benchmark"].str.endswith("request_throughput"))]
     found = recent_changes(judged(some), some, morning(small))
-    assert found.stale == 20
+    (standing,) = standings(some, judged(some), morning(small))
+    assert (standing.series, standing.stale) == (60, 20)
     whole = recent_changes(verdicts, figures, morning(small))
     throughput = {change.key for change in whole.changes if "throughput" in change.key[2]}
     # It had two nights of its step left, which are no three.
@@ -235,7 +248,8 @@ def test_every_kind_of_page_is_there_and_has_a_heading(site, parsed):
     names = {str(path.relative_to(site)).split("/")[0] for path in parsed}
     assert names == {
         "index.html", "metrics.html", "metric", "commits.html", "commit", "compare.html",
-        "heatmap.html", "timelines.html", "timeline", "releases.html", "machines.html",
+        "experiments.html", "experiment", "heatmap.html", "timelines.html", "timeline",
+        "releases.html", "machines.html",
     }  # fmt: skip
     for path, page in parsed.items():
         tags = [tag for tag, _ in page.elements]
@@ -315,19 +329,32 @@ def test_published_results_alone_make_a_site(tmp_path):
     assert built.problems == []
     assert "No commits have been measured" in Page(tmp_path / "site" / "index.html").text
     words = " ".join(Page(tmp_path / "site" / "releases.html").text.split())
-    assert re.search(r"0\.11\.0 222 req/s baseline 252 req/s ×1\.136 203 req/s", words)
+    assert re.search(r"0\.11\.0 222 req/s baseline 252 req/s \+13\.6 % ▲", words)
     assert "0.11.0 2025-10-04 as_is 2,927/266/4 4,965 0.573 507,803 0.0 % 24.5 % 260 ms" in words
     assert not (tmp_path / "site" / "compare.html").exists()
 
 
 def test_nothing_readable_is_a_usage_error_and_writes_nothing(tmp_path, capsys):
-    (tmp_path / "empty").mkdir()
-    for place in ("empty", "none"):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("years of work")
+    for place in ("other", "none"):
         status = main(["dashboard", "build", str(tmp_path / place), "--output",
                        str(tmp_path / "site")])  # fmt: skip
         assert status == 2
         assert capsys.readouterr().err.count("\n") == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other"]
+
+
+def test_the_first_visit_is_told_what_to_do(tmp_path, capsys):
+    results = tmp_path / "results" / "published"
+    results.mkdir(parents=True)
+    (results / "README.md").write_text("what is worth keeping")
+    output = tmp_path / "site"
+    assert main(["dashboard", "build", str(results.parent), "--output", str(output)]) == 0
+    assert "No commits have been measured here yet." in capsys.readouterr().out
+    words = " ".join(Page(output / "index.html").text.split())
+    for command in ("gcbench compare", "gcbench nightly", "gcbench dashboard serve"):
+        assert command in words
 
 
 def test_a_folder_that_is_no_dashboard_is_left_as_it_is(one_trial, tmp_path, capsys):
@@ -425,7 +452,7 @@ def test_changes_are_marked_where_they_were_planted(tmp_path, site, judged_small
         assert marked - chance == expected, benchmark.name
     small_series = all_series(judged_small[0], commits(judged_small[0], {}, ""))
     data = value_of(site / "data" / "metric" / f"{small_series[0].page}.js")
-    assert data["series"][3]["marks"] == [[7, "worse", pytest.approx(1.4, rel=1e-3), ""]]
+    assert data["series"][2]["marks"] == [[7, "worse", pytest.approx(1.4, rel=1e-3), ""]]
 
 
 def test_data_of_a_commit_is_what_the_frame_has(site, small, judged_small):
@@ -435,9 +462,10 @@ def test_data_of_a_commit_is_what_the_frame_has(site, small, judged_small):
                          if path.stem == small.hashes[-1][:12]))  # fmt: skip
     series = value_of(site / "data" / "series.js")
     assert len(rows) == len(series) == 60
-    for number, value, _, before_commit, before, word, _ in rows:
+    for number, (value, _, *ends), before_commit, (before, *_), word, _ in rows:
         row = table.iloc[number]
         assert (value, before, word) == (row["after"], row["before"], row["verdict"])
+        assert not ends or ends[0] < value < ends[1]
         assert before_commit == len(small.hashes) - 2
         assert series[number][0].endswith(row["metric"])
 
@@ -485,7 +513,7 @@ def test_names_are_safe_and_each_of_one_thing(texts):
 
 @given(st.lists(st.one_of(st.none(), st.floats(-1e300, 1e300)), max_size=80))
 def test_sparklines_stay_in_their_box(values):
-    for point in sparkline(values).split():
+    for point in polyline(values, 0.02).split():
         x, y = map(float, point.split(","))
         assert 0 <= x <= 100
         assert 0 <= y <= 24
@@ -512,10 +540,10 @@ def test_grids_put_the_policy_across_and_shade_by_direction():
     assert (grid.axes, grid.columns) == (["shape"], ["x", "y"])
     assert [[cell and cell.text for cell in row] for _, row in grid.rows] == [
         ["ax", "ay"], [None, "by"]]  # fmt: skip
-    assert against(1.05, 1.0, "higher") == ("×1.050", 1)
-    assert against(1.05, 1.0, "lower") == ("×1.050", -1)
-    assert against(4.0, 1.0, "neither") == ("×4.000", 0)
-    assert against(1.01, 1.0, "lower") == ("×1.010", 0)
+    assert against(1.05, 1.0, "higher") == ("+5.0 %", 1)
+    assert against(1.05, 1.0, "lower") == ("+5.0 %", -1)
+    assert against(4.0, 1.0, "neither") == ("+300.0 %", 0)
+    assert against(1.01, 1.0, "lower") == ("+1.0 %", 0)
     assert against(-1.0, 1.0, "lower") == against(None, 1.0, "lower") == ("", 0)
 
 

@@ -71,16 +71,16 @@ class Site:
         levels = []
         for commit in (base, head):
             row = self._of_commit[self.commits.index(commit)].get(number)
-            if row is None or row[2] is None:
+            if row is None or row[1][1] is None:
                 return "missing"
-            levels.append(row[2])
+            levels.append(row[1][1])
         table = self.verdicts["tables"][self.verdicts["series"][number][1]]
         return str(self.verdicts["words"][int(table[levels[0]][levels[1]])])
 
     def on_page_of(self, commit: str) -> dict[int, OnCommitPage]:
         """By the number of the series."""
         return {
-            number: OnCommitPage(self.commits[row[3]] if row[3] >= 0 else None, row[5], row[6])
+            number: OnCommitPage(self.commits[row[2]] if row[2] >= 0 else None, row[4], row[5])
             for number, row in self._of_commit[self.commits.index(commit)].items()
         }
 

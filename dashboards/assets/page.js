@@ -1,9 +1,11 @@
-// Light or dark: the reader's choice, else the system's. Loaded before anything is drawn.
+// What each page has: light or dark, the reader's choice, else the system's, set before anything is
+// drawn; and the menu, which on a phone is folded.
 (function () {
   "use strict";
   var root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)");
   function kept() { try { return localStorage.getItem("gcbench-theme"); } catch (e) { return null; } }
   function isDark() { var t = root.dataset.theme; return t ? t === "dark" : dark.matches; }
+  root.classList.add("js");
   if (kept() === "dark" || kept() === "light") root.dataset.theme = kept();
   document.addEventListener("DOMContentLoaded", function () {
     var button = document.getElementById("theme");
@@ -17,5 +19,11 @@
     });
     dark.addEventListener("change", changed);
     name();
+    var menu = document.getElementById("menu"), pages = document.getElementById("pages");
+    function open(is) { menu.setAttribute("aria-expanded", is); pages.classList.toggle("open", is); }
+    menu.hidden = false;
+    menu.addEventListener("click", function () { open(menu.getAttribute("aria-expanded") !== "true"); });
+    pages.addEventListener("keydown", function (event) { if (event.key === "Escape") { open(false); menu.focus(); } });
+    open(false);
   });
 })();

@@ -1,0 +1,100 @@
+"""What there is to act on, commit by commit: how it stands, whose it is, how to see it once more.
+
+Everything is read off the verdicts that `harness.tracking.verdict` has made.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from glob import escape
+from typing import Literal, NamedTuple
+
+from dashboards.recent_changes import Change, change_of
+from harness.tracking.by_commit import CommitNews, by_commit
+from harness.tracking.verdict import Key, SeriesVerdict
+
+Kind = Literal["new", "open", "settled", "known", "better", "changed"]
+"""new, open: a regression that nobody has spoken of, seen first at the newest point of a series or
+before. settled: it became worse, and with later changes it is worse no more. known: the triage file
+speaks of it.
+"""
+
+LABELS: dict[Kind, str] = {
+    "new": "▼ NEW",
+    "open": "▼ OPEN",
+    "settled": "▼ no longer worse",
+    "known": "▼ acknowledged",
+    "better": "▲ better",
+    "changed": "~ changed",
+}
+"""In the order in which they are shown."""
+
+
+class Item(NamedTuple):
+    """A commit and what it has changed, the worst first.
+
+    ``commit``: the likeliest of ``suspects``, oldest first. ``acknowledge``: what to put into the
+    triage file, "" where nothing is open. ``news``: as the tracking has it.
+    """
+
+    kind: Kind
+    commit: str
+    suspects: tuple[str, ...]
+    changes: list[Change]
+    acknowledge: str
+    news: CommitNews
+
+    @property
+    def label(self) -> str:
+        """A sign and a word."""
+        return LABELS[self.kind]
+
+
+def items(verdicts: Mapping[Key, SeriesVerdict], order: Mapping[str, int]) -> list[Item]:
+    """The news by commit: what is to be done first, then the newest. ``order``: of the commits."""
+    found = [_item(each) for each in by_commit(verdicts)]
+    kinds = list(LABELS)
+    found.sort(key=lambda each: (kinds.index(each.kind), -order.get(each.commit, 0)))
+    return found
+
+
+def _item(news: CommitNews) -> Item:
+    leader, members = news
+    changes = sorted((change_of(each, judged) for each, judged in members), key=_worst_first)
+    open_ = [change for change in changes if change.is_regression]
+    return Item(
+        _kind(changes), leader.first_after, leader.plausible, changes,
+        acknowledgement(leader.first_after, open_), news,
+    )  # fmt: skip
+
+
+def _kind(changes: Sequence[Change]) -> Kind:
+    if open_ := [change for change in changes if change.is_regression]:
+        return "new" if any(change.ago == 0 for change in open_) else "open"
+    worse = [change for change in changes if change.verdict == "worse"]
+    if worse:
+        return "settled" if any(change.status == "open" for change in worse) else "known"
+    return "better" if any(change.verdict == "better" for change in changes) else "changed"
+
+
+def _worst_first(change: Change) -> tuple[bool, bool, float]:
+    return not change.is_regression, change.verdict != "worse", -change.size
+
+
+def acknowledgement(commit: str, changes: Sequence[Change]) -> str:
+    """Entries of a triage file that speak of these changes of a commit."""
+    globs = dict.fromkeys(
+        f"metric = {_toml(escape(change.metric))}"
+        if change.metric
+        else f"series = {_toml(escape(change.key[2]))}"
+        for change in changes
+    )
+    return "\n".join(
+        f"[[acknowledged]]\n{glob}\ncommit = {_toml(commit[:12])}\n"
+        'reason = "who looks at it, and where"\n'
+        for glob in globs
+    )
+
+
+def _toml(text: str) -> str:
+    """A text as a basic string of TOML, which is one of JSON but for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,66 @@
+"""How the watch itself stands, by machine and environment: how old, how noisy, what is missing."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from math import isfinite
+from statistics import median
+from typing import NamedTuple
+
+import pandas as pd
+
+from harness import format as fmt
+from harness.tracking.verdict import Key, SeriesVerdict
+
+OLD = timedelta(hours=36)
+"""Figures older than that were not measured last night."""
+
+
+class Standing(NamedTuple):
+    """``age``: of the newest figure when the site was built, in words; ``is_old``: over 36 hours.
+    ``stale``: how many of the ``series`` were not measured at the newest commit. ``noise``: of the
+    median timing, in words; "" without timings.
+    """
+
+    machine: str
+    environment: str
+    age: str
+    is_old: bool
+    series: int
+    stale: int
+    noise: str
+
+
+def standings(
+    figures: pd.DataFrame, verdicts: Mapping[Key, SeriesVerdict], now: datetime
+) -> list[Standing]:
+    """One for each machine and environment that has current figures."""
+    current = figures[figures["is_current"]] if len(figures) else figures
+    found = []
+    for (machine, environment), rows in current.groupby(
+        ["machine", "environment"], observed=True, sort=False
+    ):
+        measured = rows["measured"].max()
+        age = now - (rows["date"].max() if pd.isna(measured) else measured)
+        judged = [each for key, each in verdicts.items() if key[:2] == (machine, environment)]
+        found.append(Standing(
+            str(machine), str(environment), age_words(age), age > OLD, len(judged),
+            sum(each.is_stale for each in judged), _noise(judged),
+        ))  # fmt: skip
+    return found
+
+
+def _noise(judged: list[SeriesVerdict]) -> str:
+    timings = [
+        each.findings.noise for each in judged
+        if each.series.kind == "timing" and isfinite(each.findings.noise)
+    ]  # fmt: skip
+    return f"±{fmt.percent(median(timings))}" if timings else ""
+
+
+def age_words(age: timedelta) -> str:
+    """As "3 hours" or "12 days"; what is younger, or of the future, is "under an hour"."""
+    hours = int(age.total_seconds() // 3600)
+    if hours < 1:
+        return "under an hour"
+    number, unit = (hours, "hour") if hours < 48 else (hours // 24, "day")
+    return f"{number:,} {unit}{'' if number == 1 else 's'}"
