@@ -35,7 +35,7 @@ class Ring:
         self.path = path
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
-            self._memory = mmap.mmap(descriptor, 0)
+            self._memory: mmap.mmap | bytes = mmap.mmap(descriptor, 0)
         finally:
             os.close(descriptor)
         self._words = np.frombuffer(self._memory, dtype=np.int64)
@@ -72,6 +72,12 @@ class Ring:
         places = (probe.LOST, probe.LOST_NS, probe.LOST_LONGEST_NS, probe.LOST_CPU_NS,
                   probe.LOST_COLLECTED)  # fmt: skip
         return Lost(*(self._words[at : at + GENERATIONS].copy() for at in places))
+
+    def forget(self) -> None:
+        """Of a process that has ended: remove the file and its memory, keep all but records."""
+        self.path.unlink(missing_ok=True)
+        self._memory = self._memory[: 8 * probe.HEADER]
+        self._words = np.frombuffer(self._memory, dtype=np.int64)
 
     def _text(self, begin: int, end: int) -> str:
         return self._memory[begin:end].rstrip(b"\0").decode(errors="replace")

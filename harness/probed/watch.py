@@ -113,6 +113,7 @@ class Watch:
     ) -> None:
         self._folder, self._root, self._record = folder, root, record
         self._by_file: dict[str, Watched] = {}
+        self._probed = set[int]()
         self._errors: dict[int, int] = {}
         self._reasons: dict[int, NotProbed] = {}
         self._look_again_at = 0.0
@@ -157,8 +158,7 @@ class Watch:
 
     def not_probed(self) -> list[NotProbed]:
         """Interpreters that were seen without a ring, and why."""
-        probed = {each.ring.pid for each in self.processes}
-        return [each for pid, each in self._reasons.items() if pid not in probed]
+        return [each for pid, each in self._reasons.items() if pid not in self._probed]
 
     def _find_rings(self) -> None:
         for path in sorted(self._folder.iterdir(), key=lambda path: path.name.split("-")[-1]):
@@ -179,6 +179,7 @@ class Watch:
             self._reasons[pid] = NotProbed(pid, "python", str(error))
             return
         self._by_file[path.name] = Watched(ring, self._role(ring))
+        self._probed.add(ring.pid)
 
     def _role(self, ring: Ring) -> str:
         if ring.pid == self._root.pid:
@@ -195,11 +196,11 @@ class Watch:
     def _end(self, watched: Watched) -> None:
         self._take(watched, has_ended=True)
         watched.ended_at = time.monotonic()
-        watched.ring.path.unlink(missing_ok=True)
+        watched.ring.forget()
 
     def _look_at(self, process: psutil.Process) -> None:
         """An interpreter is given a moment to begin; the command may have ended after it."""
-        if process.pid in self._reasons or process.pid in {e.ring.pid for e in self.processes}:
+        if process.pid in self._reasons or process.pid in self._probed:
             return
         with suppress(psutil.Error):
             is_young = time.time() - process.create_time() < _BEGINS_SECONDS

@@ -162,6 +162,9 @@ gc.collect(1)
     assert [a + b for a, b in zip(recorded, lost.collections.tolist(), strict=True)] == own
     assert lost.collections[0] >= more
     assert lost.collections[1] == 1
+    ring.forget()
+    assert not ring.path.exists()
+    assert [each.tolist() for each in ring.lost()] == [each.tolist() for each in lost]
     assert lost.pause_ns[1] == lost.longest_ns[1] > 0
     assert lost.longest_ns[0] <= lost.pause_ns[0]
 
