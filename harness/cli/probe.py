@@ -162,8 +162,8 @@ def _nothing(result: ProbeResult) -> str:
         each = result.not_probed[0]
         return f"nothing was measured: {each.name} ({each.pid}) had no probe, because {each.reason}"
     return (
-        f"nothing was measured: {result.command[0]} is no Python and started none that was seen; "
-        "name a Python program"
+        f"nothing was measured: {result.command[0]} is not Python and started no Python process "
+        "that was seen; name a Python program"
     )
 
 
@@ -191,7 +191,7 @@ def attach(pid: int) -> None:
     except psutil.AccessDenied:
         raise ValueError(f"PID {pid}: it is another user's; ask as that user or as root") from None
     if not is_python(executable):
-        raise ValueError(f"PID {pid}: {executable} is no Python interpreter; name the PID of one")
+        raise ValueError(f"PID {pid}: {executable} is not a Python interpreter; name the PID of one")
     raise ValueError(
         f"PID {pid}: entering a process that runs needs Python 3.14, for which gcbench is not made "
         "yet; start it with gcbench probe -- COMMAND"

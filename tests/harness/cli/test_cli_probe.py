@@ -213,7 +213,7 @@ def test_the_status_is_the_commands(command, status, tmp_path):
     [
         (["/nowhere/server"], 2, "'/nowhere/server' cannot be run: No such file or directory"),
         (["/etc/passwd"], 2, "'/etc/passwd' cannot be run: Permission denied"),
-        (["true"], 3, "true is no Python and started none that was seen"),
+        (["true"], 3, "true is not Python and started no Python process that was seen"),
         ([PYTHON, "-S", "-c", ""], 3, "because -S leaves out what starts the probe"),
     ],
 )
