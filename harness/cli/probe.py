@@ -191,7 +191,7 @@ def attach(pid: int) -> None:
     except psutil.AccessDenied:
         raise ValueError(f"PID {pid}: it is another user's; ask as that user or as root") from None
     if not is_python(executable):
-        raise ValueError(f"PID {pid}: {executable} is not a Python interpreter; name the PID of one")
+        raise ValueError(f"PID {pid}: {executable} is not Python; name the PID of a Python process")
     raise ValueError(
         f"PID {pid}: entering a process that runs needs Python 3.14, for which gcbench is not made "
         "yet; start it with gcbench probe -- COMMAND"
