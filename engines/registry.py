@@ -37,7 +37,7 @@ class Registry:
         target = self._entries.get(name) or self._targets().get(name)
         if target is None:
             near = ", ".join(nearest(name, self.names()))
-            raise ValueError(f"unknown {self.kind} {name!r}; nearest: {near}")
+            raise ValueError(f"unknown {self.kind} {name!r}; did you mean {near}?")
         return target
 
 

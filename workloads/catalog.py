@@ -29,7 +29,7 @@ def load(name_or_path: str) -> Workload:
             return _as_recorded(Path(name_or_path))
     if name_or_path not in names():
         near = difflib.get_close_matches(name_or_path, names(), n=3, cutoff=0.5)
-        nearest = f" (nearest: {', '.join(near)})" if near else ""
+        nearest = f" (did you mean {', '.join(near)}?)" if near else ""
         raise ValueError(
             f"there is no workload {name_or_path!r}{nearest}; `gcbench list workloads` lists them, "
             "and a file of your own ends in .toml, .csv or .jsonl"

@@ -14,7 +14,9 @@ def model_folder(name_or_path: str) -> Path:
     folder = shipped_folder(name_or_path) or Path(name_or_path).expanduser()
     if not folder.is_dir():
         near = nearest_models(name_or_path)
-        raise ValueError(f"unknown model {name_or_path!r}; nearest: {near} (or a model's folder)")
+        raise ValueError(
+            f"unknown model {name_or_path!r}; did you mean {near}? (or a model's folder)"
+        )
     config = folder / "config.json"
     try:
         fields = json.loads(read_regular(config))

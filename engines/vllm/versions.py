@@ -53,7 +53,8 @@ def check_version(text: str, known: Sequence[str] = ()) -> str:
         if Version(each) == version:
             return each
     raise ReleaseError(
-        f"vLLM {text} is not on the package index; nearest: {', '.join(_nearest(version, known))} "
+        f"vLLM {text} is not on the package index; did you mean "
+        f"{', '.join(_nearest(version, known))}? "
         f"({_supported(known)})"
     )
 

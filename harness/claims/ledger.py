@@ -90,7 +90,9 @@ def _mistake_of(
     claim: Claim, measurements: Mapping[str, Measurement], threads: Collection[str]
 ) -> str:
     if claim.thread not in threads:
-        return f"no thread {claim.thread!r}; nearest: {', '.join(nearest(claim.thread, threads))}"
+        return (
+            f"no thread {claim.thread!r}; did you mean {', '.join(nearest(claim.thread, threads))}?"
+        )
     if bool(claim.measurement) != (claim.holds_if is not None):
         return "a measurement and holds_if go together; give both or neither"
     if claim.holds_if is None:
@@ -98,7 +100,7 @@ def _mistake_of(
     measurement = measurements.get(claim.measurement)
     if measurement is None:
         near = ", ".join(nearest(claim.measurement, measurements))
-        return f"no measurement {claim.measurement!r}; nearest: {near}"
+        return f"no measurement {claim.measurement!r}; did you mean {near}?"
     if measurement.result and claim.declared:
         return f"it has a result, so it cannot be declared {claim.declared!r}; leave one out"
     return _unknown_name(claim.holds_if) or _no_condition(claim.holds_if)
@@ -107,10 +109,10 @@ def _mistake_of(
 def _unknown_name(wanted: Conclusion) -> str:
     for metric in filter(None, (wanted.metric, wanted.per)):
         if metric not in METRICS:
-            return f"no metric {metric!r}; nearest: {', '.join(nearest(metric, METRICS))}"
+            return f"no metric {metric!r}; did you mean {', '.join(nearest(metric, METRICS))}?"
     for axis in (*wanted.cell, *(wanted.against or {})):
         if axis not in AXES:
-            return f"no axis {axis!r}; nearest: {', '.join(nearest(axis, AXES))}"
+            return f"no axis {axis!r}; did you mean {', '.join(nearest(axis, AXES))}?"
     return ""
 
 

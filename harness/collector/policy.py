@@ -139,7 +139,7 @@ def _refuse_contradiction(parts: list[Part], role: str, text: str) -> None:
 def _unknown(what: str, name: str, known: tuple[str, ...], text: str) -> str:
     # Not by engines.nearest, which the engines of an older commit may not have.
     near = ", ".join(difflib.get_close_matches(name, known, n=3, cutoff=0.4) or known)
-    return f"There is no {what} {name!r} (in --gc {text!r}); nearest: {near}."
+    return f"There is no {what} {name!r} (in --gc {text!r}); did you mean {near}?"
 
 
 def _canonical_order(part: Part) -> tuple[int, int]:

@@ -88,7 +88,7 @@ def load(name_or_path: str) -> ExperimentFile:
         if name_or_path not in names():
             near = ", ".join(nearest(name_or_path, names()))
             raise ValueError(
-                f"there is no experiment {name_or_path!r}; nearest: {near} (`gcbench list "
+                f"there is no experiment {name_or_path!r}; did you mean {near}? (`gcbench list "
                 "experiments` lists them, and a file of your own ends in .toml)"
             )
         path = _FOLDER / f"{name_or_path}.toml"
@@ -105,7 +105,7 @@ def _mistake(file: ExperimentFile) -> str:
     for column in file.columns:
         if column.metric not in METRICS:
             near = ", ".join(nearest(column.metric, METRICS))
-            return f"column {column.title!r}: no metric {column.metric!r}; nearest: {near}"
+            return f"column {column.title!r}: no metric {column.metric!r}; did you mean {near}?"
     columns, parts = ([each.title for each in many] for many in (file.columns, file.parts))
     for titles in (columns, parts):
         if twice := next((title for title in titles if titles.count(title) > 1), ""):
@@ -114,5 +114,5 @@ def _mistake(file: ExperimentFile) -> str:
         for published in part.published:
             if strange := next((title for title in published.figures if title not in columns), ""):
                 near = ", ".join(nearest(strange, columns))
-                return f"part {part.title!r}: no column {strange!r}; nearest: {near}"
+                return f"part {part.title!r}: no column {strange!r}; did you mean {near}?"
     return ""

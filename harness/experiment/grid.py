@@ -175,7 +175,7 @@ def baselines(cells: Sequence[Cell], wanted: Mapping[str, str]) -> list[int]:
     for axis in wanted:
         if axis not in AXES:
             near = ", ".join(nearest(axis, AXES))
-            raise ValueError(f"--baseline: there is no axis {axis!r}; nearest: {near}")
+            raise ValueError(f"--baseline: there is no axis {axis!r}; did you mean {near}?")
     found: dict[int, int] = {}
     for index, (cell, group) in enumerate(zip(cells, groups(cells), strict=True)):
         if all(str(getattr(cell, axis)) == value for axis, value in wanted.items()):

@@ -270,7 +270,7 @@ def test_a_calibrated_profile_comes_before_the_computed_one(tmp_path, monkeypatc
 
 
 def test_an_unknown_profile_names_the_nearest():
-    with pytest.raises(ValueError, match=r"unknown device profile .*; nearest: opt-125m-h"):
+    with pytest.raises(ValueError, match=r"unknown device profile .*; did you mean opt-125m-h"):
         load_profile("opt-125-h200")
 
 

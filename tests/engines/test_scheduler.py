@@ -401,10 +401,13 @@ def test_aborts_of_the_unknown_and_the_finished_are_left_alone():
         ({"num_accepted": (1, 0)}, "num_accepted: every decode step must yield"),
         ({"num_accepted": ()}, "num_accepted: every decode step must yield"),
         ({"num_accepted": (4,), "max_num_batched_tokens": 3}, "max_num_batched_tokens 3: .* 4;"),
-        ({"representation": "list_of_list"}, "unknown representation 'list_of_list'; nearest: "),
+        (
+            {"representation": "list_of_list"},
+            "unknown representation 'list_of_list'; did you mean ",
+        ),
         ({"num_gpu_blocks_override": -1}, "--num-gpu-blocks-override -1: must be 0 or more"),
-        ({"scheduling_policy": "prio"}, "unknown scheduling policy 'prio'; nearest: priority"),
-        ({"worker": "proces"}, "unknown worker 'proces'; nearest: "),
+        ({"scheduling_policy": "prio"}, "unknown scheduling policy 'prio'; did you mean priority"),
+        ({"worker": "proces"}, "unknown worker 'proces'; did you mean "),
         ({"delivery": "columnar"}, "columnar delivery of list_of_lists: it has no columns"),
     ],
 )

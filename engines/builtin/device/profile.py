@@ -114,7 +114,7 @@ def load_profile(name_or_path: str) -> DeviceProfile:
         if found is None:
             near = ", ".join(nearest(name_or_path, shipped_profiles()))
             raise ValueError(
-                f"unknown device profile {name_or_path!r}; nearest: {near} "
+                f"unknown device profile {name_or_path!r}; did you mean {near}? "
                 "(or the path of a .toml file)"
             )
         path = found

@@ -127,7 +127,8 @@ def load_model(name_or_path: str) -> ModelSource:
     if not path.is_dir():
         raise ValueError(
             f"unknown model {name_or_path!r}: neither a shipped config nor a folder or file; "
-            f"nearest: {nearest_models(name_or_path)} (or give a model's folder or a config.json)"
+            f"did you mean {nearest_models(name_or_path)}? (A model's folder or a config.json "
+            "will do, too.)"
         )
     if not (path / "config.json").is_file():
         raise ValueError(f"model {path}: no config.json in it; give a Hugging Face model's folder")

@@ -28,7 +28,7 @@ def parse_wire(text: str) -> WireChoice:
         return WireChoice(_USUAL_FORMAT[name], name)
     if name not in WIRES.names():
         near = ", ".join(nearest(name, [*WIRES.names(), *_USUAL_FORMAT]))
-        raise ValueError(f"unknown wire {name!r}; nearest: {near}")
+        raise ValueError(f"unknown wire {name!r}; did you mean {near}?")
     if plus:
         TRANSPORTS.check(transport)
     return WireChoice(name, transport or _USUAL_TRANSPORT)

@@ -18,12 +18,12 @@ def find_metric(name: str) -> Metric:
         return metric
     near = ", ".join(nearest(name, (each.name for each in METRICS.values() if _is_countable(each))))
     if metric is None:
-        raise ValueError(f"--metric {name}: no such metric; nearest: {near}")
+        raise ValueError(f"--metric {name}: no such metric; did you mean {near}?")
     if metric.kind != "exact" or metric.mode == "timing":
         why = "it comes from timed trials, and bisect searches by exact counts alone"
     else:
         why = "more of it is neither better nor worse"
-    raise ValueError(f"--metric {name}: {why}; nearest: {near}")
+    raise ValueError(f"--metric {name}: {why}; did you mean {near}?")
 
 
 def check_cell(cell: Cell, metric: Metric) -> None:

@@ -217,7 +217,7 @@ def test_a_config_that_cannot_be_run(tmp_path, fields, complaint):
 def test_an_unknown_model(name, near):
     with pytest.raises(ValueError, match=re.escape(f"unknown model {name!r}: neither")) as caught:
         load_model(name)
-    assert f"nearest: {near}" in str(caught.value)
+    assert f"did you mean {near}" in str(caught.value)
 
 
 def test_a_folder_without_a_needed_file(tmp_path):

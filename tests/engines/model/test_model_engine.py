@@ -286,7 +286,7 @@ def test_text_is_that_of_the_tokenizer_where_the_model_has_more_tokens(tmp_path)
         ({"tensor_parallel_size": 2}, "--tensor-parallel 2 in one process: .*use --worker process"),
         ({"tensor_parallel_size": 0}, "--tensor-parallel 0: must be at least 1"),
         ({"device": "cuda", "max_num_seqs": 70_000}, "batch size 70,000: .* 65,535 rows"),
-        ({"model": "opt-126m"}, "unknown model 'opt-126m'.*nearest: opt-125m"),
+        ({"model": "opt-126m"}, "unknown model 'opt-126m'.*did you mean opt-125m"),
     ],
 )
 def test_what_cannot_be(opt, fields, sentence):

@@ -39,7 +39,7 @@ def test_a_folder_is_taken_and_its_weights_are_seen(tmp_path, monkeypatch):
 
 
 def test_an_unknown_name_gives_the_nearest():
-    with pytest.raises(ValueError, match=r"unknown model 'opt-125'; nearest: opt-125m"):
+    with pytest.raises(ValueError, match=r"unknown model 'opt-125'; did you mean opt-125m"):
         model_folder("opt-125")
 
 

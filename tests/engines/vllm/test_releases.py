@@ -120,7 +120,7 @@ def test_an_unknown_version_names_the_nearest(index, base, cache):
     for version in ("0.10.2", "0.11.0", "0.11.2", "0.12.0", "0.33.0", "0.34.0rc1"):
         index.add(f"vllm-{version}.tar.gz", sdist(version, vllm_files()))
     said = refusal("0.11.1")
-    assert "nearest: 0.10.2, 0.11.0, 0.11.2, 0.12.0 (supported are 0.10.2 to 0.33.0)" in said
+    assert "did you mean 0.10.2, 0.11.0, 0.11.2, 0.12.0? (supported are 0.10.2 to 0.33.0)" in said
     assert left(cache) == set()
     assert known_versions() == ["0.33.0", "0.12.0", "0.11.2", "0.11.0", "0.10.2"]
 

@@ -26,7 +26,7 @@ def test_a_release_is_known_or_its_neighbours_are_named(known, asked):
     above = [each for each in known if Version(each) > Version(asked)]
     with pytest.raises(ReleaseError) as caught:
         check_version(asked, sorted(known))
-    nearest = str(caught.value).partition("nearest: ")[2].partition(" (")[0].split(", ")
+    nearest = str(caught.value).partition("did you mean ")[2].partition("?")[0].split(", ")
     if below:
         assert max(below, key=Version) in nearest
     if above:

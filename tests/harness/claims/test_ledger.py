@@ -86,11 +86,15 @@ def test_a_ledger_of_ones_own_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
-        ('thread = "notes"', 'thread = "note"', "no thread 'note'; nearest: notes"),
-        ('measurement = "freeze"', 'measurement = "frezee"', "no measurement 'frezee'; nearest"),
+        ('thread = "notes"', 'thread = "note"', "no thread 'note'; did you mean notes"),
+        (
+            'measurement = "freeze"',
+            'measurement = "frezee"',
+            "no measurement 'frezee'; did you mean",
+        ),
         ('measurement = "freeze"', "", "a measurement and holds_if go together"),
-        ("request_throughput", "request_throughptu", "nearest: request_throughput"),
-        ("cell = { gc", "cell = { gcc", "no axis 'gcc'; nearest: gc"),
+        ("request_throughput", "request_throughptu", "did you mean request_throughput"),
+        ("cell = { gc", "cell = { gcc", "no axis 'gcc'; did you mean gc"),
         ("at_least = 1.03", "", "holds_if has at_least, at_most or both, or else a verdict"),
         ("at_least = 1.03", 'at_least = 1\nverdict = "same"', "or else a verdict"),
         ("at_least = 1.03", 'verdict = "fine"', "Invalid enum value 'fine'"),

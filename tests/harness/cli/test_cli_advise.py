@@ -101,7 +101,7 @@ def test_a_real_process_gets_what_the_snippet_sets(fresh_interpreter):
         (["--gc", "freeze"], "nothing to choose from"),
         (["--device", "null,modelled"], "one workload, device and interpreter"),
         (["--rounds", "2"], "--rounds"),
-        (["--gc", "frezze"], "nearest: freeze"),
+        (["--gc", "frezze"], "did you mean freeze"),
     ],
 )
 def test_a_mistake_is_a_sentence_and_leaves_nothing(advise, tmp_path, arguments, says):

@@ -411,7 +411,7 @@ def test_a_mistake_is_one_sentence_and_status_two(branched, tmp_path, capsys, ar
     ("metric", "words"),
     [
         ("", ["Missing option", "--metric"]),
-        ("bytecodes_per_request", ["no such metric; nearest: bytecodes_per_request_step"]),
+        ("bytecodes_per_request", ["no such metric; did you mean bytecodes_per_request_step"]),
         ("request_throughput", ["comes from timed trials"]),
         ("tracked_heap", ["neither better nor worse"]),
         ("scheduler_output_bytes_per_step", ["nothing crosses with --worker in-process"]),

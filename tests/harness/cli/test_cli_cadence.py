@@ -73,7 +73,7 @@ def test_where_nothing_can_be_predicted_nothing_is_measured(cadence):
     ("arguments", "says"),
     [
         (["--release", "nowhere"], "no engines/builtin there"),
-        (["--gc", "defualt"], "nearest: default"),
+        (["--gc", "defualt"], "did you mean default"),
     ],
 )
 def test_a_mistake_is_a_sentence_and_leaves_nothing(cadence, tmp_path, arguments, says):

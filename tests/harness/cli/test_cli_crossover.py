@@ -147,7 +147,7 @@ def test_a_real_run_has_every_point(crossover):
     [
         (["--representation", "list_of_lists"], "nothing to compare"),
         (["--workload", "churn,chat"], "--workload: takes one value here"),
-        (["--device-profile", "opt-125"], "nearest: opt-125m"),
+        (["--device-profile", "opt-125"], "did you mean opt-125m"),
         (["--rounds", "2"], "--rounds"),
         (["--step-ms", "0"], "--step-ms"),
         (["--image", "map.jpg"], "must end in .png or .svg"),

@@ -203,7 +203,7 @@ def test_a_baseline_that_is_not_there_is_refused():
     cells = crossed(gc=["default", "freeze"]).cells
     with pytest.raises(ValueError, match="--baseline gc=disabled: no cell"):
         baselines(cells, {"gc": "disabled"})
-    with pytest.raises(ValueError, match="no axis 'representaton'; nearest: representation"):
+    with pytest.raises(ValueError, match="no axis 'representaton'; did you mean representation"):
         baselines(cells, {"representaton": "flat_arrays"})
 
 
