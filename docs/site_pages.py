@@ -47,9 +47,11 @@ PYTHON = {
 def commands_page() -> str:
     """What ``--help`` prints, of every command and subcommand."""
     from harness.cli.main import cli
+    from harness.cli.sections import SHOWS_ALL
 
     def sections(command: click.Command, name: str, parent: click.Context | None) -> Iterator[str]:
         context = click.Context(command, parent=parent, info_name=name, terminal_width=80)
+        context.meta[SHOWS_ALL] = True
         path = context.command_path
         yield f"## {path}\n\n```text\n{command.get_help(context)}\n```\n"
         if isinstance(command, click.Group):

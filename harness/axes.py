@@ -21,7 +21,7 @@ class Axis(NamedTuple):
     ``decides``: the field of `EngineConfig` that it becomes, "" where the engine does not see it.
     ``engines``: those that take another value than the default, () for all. ``is_silent``: at its
     default reports do not mention it, for then there is nothing of the kind. ``least``: of a
-    number.
+    number. ``section``: of the help; ``is_main``: among the options that matter first.
     """
 
     help: str
@@ -29,6 +29,8 @@ class Axis(NamedTuple):
     engines: tuple[str, ...] = ()
     is_silent: bool = True
     least: int = 0
+    section: str = "Engine"
+    is_main: bool = False
     name: str = ""
     kind: type[str] | type[int] = str
     default: Value = ""
@@ -46,58 +48,91 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """
 
     workload: Annotated[
-        str, Axis("Names, .toml files or traces (.csv, .jsonl).", is_silent=False)
+        str,
+        Axis(
+            "Names, .toml files or traces (.csv, .jsonl).",
+            is_silent=False,
+            section="Workload",
+            is_main=True,
+        ),
     ] = "opt125m-48-200"
     engine: Annotated[
         str,
         Axis("builtin, vllm-hostpath (vLLM without its model) or vllm (all of it).",
-              is_silent=False),
+              is_silent=False, is_main=True),
     ] = "builtin"  # fmt: skip
     release: Annotated[
-        str, Axis("Source trees, of gcbench or vLLM; prepared versions of vLLM.")
+        str, Axis("Source trees of gcbench or vLLM, or prepared versions of vLLM.", section="vLLM")
     ] = ""
     model: Annotated[
         str, Axis("A shipped config or a model's folder; the workload names one.", "model")
     ] = ""
     dtype: Annotated[
-        str, Axis("Of cpu and cuda: auto, float32, bfloat16 or float16.", "dtype", _BUILTIN)
+        str,
+        Axis(
+            "Of cpu and cuda: auto, float32, bfloat16 or float16.",
+            "dtype",
+            _BUILTIN,
+            section="Real devices",
+        ),
     ] = "auto"
     sampling: Annotated[
         str,
-        Axis("Of cpu and cuda: greedy or TEMPERATURE[:TOP_K[:TOP_P]].", "sampling", _BUILTIN),
+        Axis(
+            "Of cpu and cuda: greedy or TEMPERATURE[:TOP_K[:TOP_P]].",
+            "sampling",
+            _BUILTIN,
+            section="Real devices",
+        ),
     ] = "greedy"
     enforce_eager: Annotated[
-        str, Axis("Of cuda: off, or on: no CUDA graphs, as in vLLM.", "enforce_eager", _BUILTIN)
+        str,
+        Axis(
+            "Of cuda: off, or on: no CUDA graphs, as in vLLM.",
+            "enforce_eager",
+            _BUILTIN,
+            section="Real devices",
+        ),
     ] = "off"
     tensor_parallel: Annotated[
         int,
-        Axis("Ranks, a worker process each.", "tensor_parallel_size",
-              ("builtin", "vllm-hostpath"), least=1),
+        Axis("Ranks, each in a worker process.", "tensor_parallel_size",
+              ("builtin", "vllm-hostpath"), least=1, section="Real devices"),
     ] = 1  # fmt: skip
     device: Annotated[
-        str, Axis("modelled (a wait is the accelerator), null (no time), cpu, cuda.", "device")
+        str,
+        Axis(
+            "modelled (a wait is the accelerator), null (no time), cpu, cuda.",
+            "device",
+            is_main=True,
+        ),
     ] = ""
     device_profile: Annotated[
         str, Axis("Modelled accelerator: a name or a .toml file.", "device_profile")
     ] = ""
-    representation: Annotated[str, Axis("Shapes of the sampled tokens.", "representation")] = ""
+    representation: Annotated[
+        str,
+        Axis("Shapes in which sampled tokens are handed over.", "representation",
+              section="What to compare", is_main=True),
+    ] = ""  # fmt: skip
     delivery: Annotated[
         str,
         Axis("per_request (a lean loop), columnar (the batch at once) or vllm_v1 (vLLM's objects "
-              "and loops).", "delivery", _BUILTIN, is_silent=False),
+              "and loops).", "delivery", _BUILTIN, is_silent=False, section="What to compare",
+              is_main=True),
     ] = "per_request"  # fmt: skip
     gc: Annotated[
         str,
         Axis("Collector policies, combined with +, e.g. freeze+threshold:50000/20/20.",
-              is_silent=False),
+              is_silent=False, section="What to compare", is_main=True),
     ] = "default"  # fmt: skip
     batch_size: Annotated[
         int,
-        Axis("Requests in a batch at most (vLLM's max_num_seqs).", "max_num_seqs",
-              is_silent=False, least=1),
+        Axis("Most requests in a batch (vLLM's max_num_seqs).", "max_num_seqs",
+              is_silent=False, least=1, is_main=True),
     ] = 1024  # fmt: skip
     max_model_len: Annotated[
-        int, Axis("Tokens of a request at most; 0: the longest one's.", "max_model_len")
+        int, Axis("Most tokens of one request; 0: those of the longest.", "max_model_len")
     ] = 0
     max_num_batched_tokens: Annotated[
         int,
@@ -121,7 +156,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = "fcfs"
     detokenizer: Annotated[
         str,
-        Axis("none, decode_stream (a call a token, as vLLM) or byte_table.", "detokenizer",
+        Axis("none, decode_stream (one call per token, as vLLM) or byte_table.", "detokenizer",
               _BUILTIN),
     ] = "none"  # fmt: skip
     tokenizer: Annotated[
@@ -143,16 +178,17 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             "inline; overlapped with the next step; in a thread or process of its own.",
             "output_processing",
             is_silent=False,
+            section="What to compare",
         ),
     ] = "inline"
     num_scheduler_steps: Annotated[
         int,
-        Axis("Forward passes from one scheduling to the next, as vLLM's V0 had it.",
+        Axis("Forward passes per scheduling, as in vLLM's V0.",
               "num_scheduler_steps", _BUILTIN, least=1),
     ] = 1  # fmt: skip
     worker: Annotated[
         str,
-        Axis("Where the runner lives: in-process; a process a rank; or driver, rank 0 with the "
+        Axis("Where the runner lives: in-process; one process per rank; or driver, rank 0 with the "
               "scheduler and the others in processes.", "worker", is_silent=False),
     ] = "in-process"  # fmt: skip
     wire: Annotated[
@@ -162,24 +198,28 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = "pickle"  # fmt: skip
     wire_spin: Annotated[
         str,
-        Axis("Seconds an end looks at shared memory before it parks, or auto.", "wire_spin",
+        Axis("Seconds to poll shared memory before sleeping, or auto.", "wire_spin",
               _BUILTIN),
     ] = "auto"  # fmt: skip
     engine_core: Annotated[
         str,
         Axis("vLLM's engine core: in-process with its front end, or process.", "engine_core",
-              _VLLM, is_silent=False),
+              _VLLM, is_silent=False, section="vLLM"),
     ] = "in-process"  # fmt: skip
     setup: Annotated[
         str,
         Axis("vLLM's switches: lean, off unless a flag asks for one; or shipped: engine core, "
               "async scheduling and prefix caching as is the release's default.", "setup",
-              ("vllm-hostpath",)),
+              ("vllm-hostpath",), section="vLLM"),
     ] = "lean"  # fmt: skip
-    heap_objects: Annotated[int, Axis("Tracked objects to top the heap up to.")] = 0
+    heap_objects: Annotated[
+        int, Axis("Fill the heap up to so many tracked objects.", section="What to compare")
+    ] = 0
     python: Annotated[
-        str, Axis("Interpreters that have what gcbench needs: paths, or versions such as 3.12.")
-    ] = ""
+        str,
+        Axis("Interpreters that have what gcbench needs: paths, or versions such as 3.12.",
+              section="What to compare"),
+    ] = ""  # fmt: skip
     copy: int = 0
     """No axis: tells equal cells apart where one is measured against itself."""
 

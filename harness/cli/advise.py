@@ -13,6 +13,7 @@ from harness.cli.options import (
     wait_quiet_option,
     workload_options,
 )
+from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, command_line
 from harness.experiment.advice import Advice, best, bound, snippet
 from harness.experiment.grid import groups, varying
@@ -45,7 +46,7 @@ POLICIES: list[Value] = [
 _COUNTING: tuple[Mode, ...] = ("counts", "leaks")
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=SectionCommand, epilog=EXAMPLES)
 @axis_options(gc=POLICIES, heap_objects=[700_000])
 @workload_options
 @click.option(

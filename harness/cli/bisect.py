@@ -18,6 +18,7 @@ from harness.cli.bisect_run import Commits, Counter, Releases, Source
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.say import say
+from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, command_line
 from harness.experiment.grid import is_exact
 from harness.experiment.store import write_json
@@ -60,7 +61,7 @@ _OWN = frozenset({"good", "bad", "metric_name", "json_path", "output", "quiet", 
 _NOT_OF_RELEASES = frozenset({"engine", "heap_objects", "wire", "delivery"})
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=SectionCommand, epilog=EXAMPLES)
 @click.argument("good")
 @click.argument("bad", default="HEAD")
 @click.option("--metric", "metric_name", required=True, metavar="NAME", help="An exact metric.")
@@ -69,7 +70,7 @@ _NOT_OF_RELEASES = frozenset({"engine", "heap_objects", "wire", "delivery"})
     default=None,
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="The checkout with both commits; the current folder else.",
+    help="The checkout with both commits.  [default: the current folder]",
 )
 @axis_options(
     without=("release", "python"),

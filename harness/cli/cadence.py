@@ -8,6 +8,7 @@ from harness.axes import values, worth_mentioning
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.say import say
+from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, command_line
 from harness.experiment.grid import varying
 from harness.experiment.outcomes import Trials
@@ -24,14 +25,14 @@ EXAMPLES = """
 Examples:
   gcbench cadence
       how often each policy makes the collector run, predicted and observed
-  gcbench cadence --gc default,threshold:5000/10/10 --engine vllm-hostpath --release 0.33.0
-      the same of vLLM's host path, with no GPU
+  gcbench cadence --engine vllm-hostpath --release 0.33.0
+      the same for vLLM's host path, with no GPU
   gcbench cadence --python 3.11,3.12,3.13 --gc default
       by the rules of each interpreter
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=SectionCommand, epilog=EXAMPLES)
 @axis_options(
     workload=["opt125m-48-300"], device=["null"],
     gc=["default", "threshold:10000/10/10", "freeze"],

@@ -24,13 +24,15 @@ EXAMPLES = """
 Examples:
   gcbench calibrate --device cpu
       OPT-125m with random weights on this machine, to opt-125m-cpu.toml
-  gcbench calibrate --device cuda --model ~/models/Llama-3-8B --output llama-here.toml \\
-      --batch-size 1,32,256,1024 --context 128,512,2000 --prefill 128,1024,4096
+  gcbench calibrate --device cuda --model ~/models/Llama-3-8B \\
+      --output llama-here.toml --batch-size 1,32,256,1024 \\
+      --context 128,512,2000 --prefill 128,1024,4096
       a GPU: steps large enough to be bound by its arithmetic
   gcbench compare --device modelled --device-profile llama-here.toml
       what was calibrated, on a machine without it
-  gcbench calibrate --device modelled --device-profile opt-125m-h200 --output again.toml
-      what a calibration finds of a device whose figures are known
+  gcbench calibrate --device modelled --device-profile opt-125m-h200 \\
+      --output again.toml
+      what a calibration finds for a device whose figures are known
 """
 
 

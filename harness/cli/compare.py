@@ -5,22 +5,30 @@ from typing import Any
 
 import click
 
+from harness.cli.dry_run import plan_pairs
 from harness.cli.options import (
     PERCENT_OR_0,
     SECONDS_OR_0,
     axis_options,
+    image_option,
+    option,
     run_options,
     wait_quiet_option,
     workload_options,
 )
 from harness.cli.parts import Compared, compare_parts, exit_code, run_parts, say_how_to_go_on
-from harness.cli.session import Session
+from harness.cli.sections import SectionCommand
+from harness.cli.session import Session, checked_image
 from harness.experiment.experiment_file import load
-from harness.experiment.plan import counting_modes
+from harness.experiment.plan import Plan, counting_modes
 from harness.experiment.result import ExperimentResult
 from harness.experiment.rounds import Precision
+from harness.files import write_output
+from harness.report.again import report_command
+from harness.report.answer import experiment_answer
 from harness.report.conclusion import conclude
-from harness.report.terminal import experiment_tables, make_console
+from harness.report.experiment_image import experiment_image
+from harness.report.terminal import experiment_tables, make_console, print_pairs
 from harness.trial.spec import Mode
 
 EXAMPLES = """
@@ -28,14 +36,16 @@ EXAMPLES = """
 Examples:
   gcbench compare
       the main job: token shapes and collector policies on a full decode batch
+  gcbench compare --dry-run
+      its cells and trials, and about how long they take
   gcbench compare --device null --gc default,batch_threshold,disabled
       the host path alone, with exact counts
   gcbench compare --workload churn --gc default,freeze --until-precise 1
       until each interval is within 1 %, or the budget is spent
-  gcbench compare --representation list_of_lists,flat_arrays --worker process --phases
-      across a process boundary, each step broken down
+  gcbench compare --worker process --gc default,freeze --phases
+      across a process boundary, with the phases of a step
   gcbench compare --experiment output-processing --rounds 3
-      an experiment that comes as a file: several grids, one table, published figures beside it
+      an experiment that comes as a file: several grids, one table
 """
 
 _COUNTING: tuple[Mode, ...] = (
@@ -43,7 +53,7 @@ _COUNTING: tuple[Mode, ...] = (
 )  # fmt: skip
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=SectionCommand, epilog=EXAMPLES)
 @axis_options(
     representation=["list_of_lists", "list_of_arrays", "flat_arrays"],
     delivery=["per_request", "columnar"],
@@ -51,75 +61,142 @@ _COUNTING: tuple[Mode, ...] = (
     heap_objects=[700_000],
 )
 @workload_options
-@click.option(
+@option(
     "--experiment",
     default="",
     metavar="NAME|FILE",
-    help="Run the parts of a file, see `gcbench list experiments`; other flags replace its own.",
+    help="Run the parts of a file (`gcbench list experiments`); other flags replace its own.",
+    section="What to compare",
 )
-@click.option("--rounds", default=7, show_default=True, help="Interleaved rounds; 7 for a verdict.")
-@click.option("--baseline", default="", metavar="AXIS=VALUE", help="Baseline; the first cell else.")
-@click.option(
-    "--decide",
+@option(
+    "--baseline",
     default="",
-    metavar="METRIC",
-    help="Metric that decides; request_throughput, on null host_time_per_step.",
+    metavar="AXIS=VALUE",
+    help="What the others are compared with.  [default: the first cell]",
+    section="What to compare",
 )
-@click.option(
-    "--tolerance",
-    type=PERCENT_OR_0,
-    default=2.0,
+@option(
+    "--rounds",
+    default=7,
     show_default=True,
-    metavar="PCT",
-    help="An interval within it reads `same`.",
+    help="Interleaved rounds; a verdict takes 7.",
+    section="Precision",
+    is_main=True,
 )
-@click.option(
+@option(
     "--until-precise",
     type=PERCENT_OR_0,
     default=0.0,
     metavar="PCT",
-    help="Go on until each interval is within ± PCT.",
+    help="Add rounds until each interval is within ± PCT.",
+    section="Precision",
 )
-@click.option(
+@option(
     "--budget",
     type=SECONDS_OR_0,
     default=1200.0,
     show_default=True,
     metavar="SECONDS",
-    help="Of time for --until-precise; the rounds are run whatever they take.",
+    help="Time limit for --until-precise; --rounds are run whatever they take.",
+    section="Precision",
 )
-@click.option("--phases", is_flag=True, help="Break a step down.")
-@click.option(
+@option(
+    "--decide",
+    default="",
+    metavar="METRIC",
+    help="Metric that decides.  [default: request_throughput; host_time_per_step on device null]",
+    section="Precision",
+)
+@option(
+    "--tolerance",
+    type=PERCENT_OR_0,
+    default=2.0,
+    show_default=True,
+    metavar="PCT",
+    help="An interval within ± PCT is called `same`.",
+    section="Precision",
+)
+@option(
     "--counting/--no-counting",
     default=True,
     show_default=True,
-    help="Also run the trials that count objects and, on null, collections and bytecodes.",
+    help="Also count objects and, on device null, collections and bytecodes.",
+    section="Precision",
 )
-@click.option("--fail-on", type=click.Choice(["worse"]), help="Exit 1 if any cell is.")
-@click.option("--resume", default="", metavar="NAME", help="Go on with an experiment.")
+@option(
+    "--dry-run",
+    is_flag=True,
+    help="Show cells, trials and an estimate of the time; run nothing.",
+    section="Output",
+    is_main=True,
+)
+@option(
+    "--details",
+    is_flag=True,
+    help="Show all tables, conclusions and notes.",
+    section="Output",
+    is_main=True,
+)
+@image_option
+@option("--phases", is_flag=True, help="Show where a step's time goes.", section="Output")
+@option(
+    "--fail-on",
+    type=click.Choice(["worse"]),
+    help="Exit with status 1 if any cell is worse.",
+    section="Output",
+)
+@option(
+    "--resume",
+    default="",
+    metavar="NAME",
+    help="Continue an experiment that was interrupted.",
+    section="Output",
+)
 @wait_quiet_option
 @run_options
 @click.pass_context
 def compare(ctx: click.Context, /, *, experiment: str, **flags: Any) -> None:
-    """Compare cells of a grid: every axis takes a comma-separated list, and lists cross.
+    """Compare cells of a grid: every axis takes a list of values, and lists cross.
 
-    The first cell is the baseline. Each trial runs in a fresh interpreter; rounds interleave the
-    cells, so that a drift of the machine meets all of them.
+    The first cell is the baseline. Each trial runs in a fresh interpreter. Rounds interleave the
+    cells, so that a drift of the machine affects all of them alike.
     """
+    image_path = flags.pop("image_path")
     if experiment:
+        if image_path or flags["dry_run"]:
+            raise ValueError("--experiment: --image and --dry-run are of one grid; leave them out")
         ctx.exit(compare_parts(ctx, load(experiment), _measure))
-    fail_on, phases = flags["fail_on"], flags.pop("phases")
+    suffix = checked_image(image_path)
+    fail_on, phases, details = flags["fail_on"], flags.pop("phases"), flags.pop("details")
+    if flags.pop("dry_run"):
+        flags |= {"wait_quiet": "", "anyway": True}
+        session, plan, precise = _planned(flags, name="dry-run")
+        print_pairs(plan_pairs(session, plan, precise), make_console())
+        return
     compared = _measure(flags)
     session, result = compared.session, compared.result
     try:
         session.write_json(result)
     finally:
         if session.shows_tables:
-            conclusions = conclude(result) if result.is_complete else []
-            experiment_tables(result, make_console(), phases=phases, conclusions=conclusions)
+            more = report_command(session.runner.output, result.name)
+            show(result, more, phases=phases, details=details)
+    if image_path:
+        write_output(image_path, experiment_image(result, suffix), "--image FILE")
     if not result.is_complete:
         say_how_to_go_on(result.name)
     ctx.exit(exit_code([result], fail_on))
+
+
+def show(
+    result: ExperimentResult, more: str, *, phases: bool = False, details: bool = False
+) -> None:
+    """Print an experiment, in short unless with ``details``; ``more`` is the command for those."""
+    if details:
+        conclusions = conclude(result) if result.is_complete else []
+        experiment_tables(result, make_console(), phases=phases, conclusions=conclusions)
+    else:
+        experiment_answer(result, make_console(), more, phases=phases)
 
 
 def run(ctx: click.Context, words: Sequence[str]) -> dict[str, ExperimentResult]:
@@ -133,7 +210,8 @@ def run(ctx: click.Context, words: Sequence[str]) -> dict[str, ExperimentResult]
     if experiment := own.params.pop("experiment"):
         parts = run_parts(own, load(experiment), _measure).parts
         return {part.title: part.result for part in parts}
-    del own.params["phases"]
+    for of_report in ("phases", "details", "dry_run", "image_path"):
+        del own.params[of_report]
     return {"": _measure(own.params).result}
 
 
@@ -142,8 +220,8 @@ def parse(ctx: click.Context, words: Sequence[str]) -> click.Context:
     return compare.make_context("compare", list(words), parent=ctx, help_option_names=[])
 
 
-def _measure(flags: dict[str, Any], name: str = "") -> Compared:
-    """Run a comparison as the flags have it, and sum it up."""
+def _planned(flags: dict[str, Any], name: str = "") -> tuple[Session, Plan, Precision]:
+    """What the flags ask for, before anything runs."""
     flags = dict(flags)
     precise = Precision(flags.pop("until_precise") / 100, flags.pop("budget"))
     counting, tolerance = flags.pop("counting"), flags.pop("tolerance") / 100
@@ -152,4 +230,10 @@ def _measure(flags: dict[str, Any], name: str = "") -> Compared:
     cells = session.grid.cells
     modes = counting_modes(cells, _COUNTING) if counting else []
     plan = session.plan(cells, counting=modes, tolerance=tolerance, name=name, **flags)
+    return session, plan, precise
+
+
+def _measure(flags: dict[str, Any], name: str = "") -> Compared:
+    """Run a comparison as the flags have it, and sum it up."""
+    session, plan, precise = _planned(flags, name)
     return Compared(session, session.summarise(session.run(plan, precise)))

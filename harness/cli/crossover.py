@@ -19,6 +19,7 @@ from harness.cli.options import (
     workload_options,
 )
 from harness.cli.say import say
+from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, checked, command_line
 from harness.experiment.crossover import (
     CrossoverResult,
@@ -43,8 +44,8 @@ Examples:
       for which models and batches does it matter how sampled tokens are kept
   gcbench crossover --representation flat_arrays --gc default,freeze
       the same question about the collector
-  gcbench crossover --engine vllm-hostpath --release 0.33.0 --gc default,freeze
-      of vLLM's host path, with no GPU
+  gcbench crossover --engine vllm-hostpath --gc default,freeze
+      the same for vLLM's host path, with no GPU
   gcbench crossover --step-ms 18 --image map.png
       for a model whose step takes 18 ms; and a picture
 """
@@ -65,7 +66,7 @@ _MODELS = ["opt-125m-h200", "llama-3-8b-h200", "llama-3-70b-fp8-4xh100", "qwen3-
            "deepseek-v3-8xh200"]  # fmt: skip
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=SectionCommand, epilog=EXAMPLES)
 @axis_options(
     without=tuple(_FIXED),
     workload=["churn"],

@@ -10,7 +10,7 @@ EXAMPLES = """
 \b
 Examples:
   gcbench dashboard build --output site
-      asv's results, raw trials and published results below ./results; open site/index.html
+      all results below ./results; then open site/index.html
   gcbench dashboard build asv.conf.json --output site --repo ~/src/vllm
       the results of any project that asv measures, with its commits' messages
   gcbench dashboard serve

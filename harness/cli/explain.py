@@ -13,6 +13,7 @@ from engines.vllm.releases import prepare
 from harness.axes import Cell, values, worth_mentioning
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
+from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, checked, command_line
 from harness.experiment.grid import is_exact
 from harness.experiment.outcomes import Trials
@@ -40,15 +41,15 @@ EXAMPLES = """
 \b
 Examples:
   gcbench explain
-      which functions and lines of the built-in engine a decode step spends its bytecodes on
+      which functions and lines a decode step spends its bytecodes on
   gcbench explain --against main
       what the work tree as it stands does differently from main
   gcbench explain --engine vllm-hostpath --release 0.33.0 --against 0.13.0
       what made vLLM's host path dearer, with no GPU
   gcbench explain --workload churn --every 25
-      over a whole run, in which requests come and go, at a quarter of its speed or better
-  gcbench explain --engine vllm-hostpath --repo ~/vllm --against v0.33.0 --by objects
-      a vLLM checkout against a commit of it, by the tracked objects that it makes
+      over a whole run in which requests come and go
+  gcbench explain --engine vllm-hostpath --repo ~/vllm --against v0.33.0
+      a vLLM checkout against one of its commits
 """
 
 
@@ -60,7 +61,7 @@ class _Version(NamedTuple):
     root: str
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=SectionCommand, epilog=EXAMPLES)
 @click.option(
     "--against",
     default="",
@@ -71,7 +72,7 @@ class _Version(NamedTuple):
     "--repo",
     default="",
     metavar="PATH",
-    help="The checkout with both commits; for the built-in engine the current folder else.",
+    help="The checkout with both commits; for the built-in engine, the current folder by default.",
 )
 @click.option(
     "--commit",

@@ -19,26 +19,23 @@ from harness.cli.options import (
     PERCENT,
     SECONDS_OR_0,
     axis_options,
+    image_option,
     run_options,
     wait_quiet_option,
     workload_options,
 )
-from harness.cli.session import Session, checked, command_line
+from harness.cli.sections import SectionCommand
+from harness.cli.session import Session, checked, checked_image, command_line
 from harness.collector.policy import parse_policy
 from harness.experiment.grid import is_exact, varying
 from harness.experiment.result import cell_id
 from harness.experiment.store import write_json
 from harness.files import write_output
 from harness.machine.describe import describe
-from harness.report.gate import (
-    command_lines,
-    findings,
-    gate_failure_lines,
-    gate_header,
-    gate_markdown,
-    gate_tables,
-    headline,
-)
+from harness.report.again import report_command
+from harness.report.gate import gate_header, gate_markdown, gate_tables
+from harness.report.gate_answer import gate_answer
+from harness.report.gate_image import gate_image
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
 from harness.tracking.gate.exact_counts import overall
 from harness.tracking.gate.export import write_github_action_benchmark
@@ -54,7 +51,7 @@ Examples:
   gcbench gate main
       the work tree as it stands, uncommitted changes included, against main
   gcbench gate HEAD~1 HEAD --exact-only
-      exact counts alone: seconds, on any machine
+      exact counts alone: takes seconds, on any machine
   gcbench gate main HEAD --markdown gate.md --github-action-benchmark gate
       in CI, for the pull request and for github-action-benchmark
   gcbench gate v0.11.2 v0.12.0 --repo ~/vllm --engine vllm-hostpath
@@ -62,7 +59,7 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=SectionCommand, epilog=EXAMPLES)
 @click.argument("base")
 @click.argument("head", default=WORK_TREE)
 @click.option(
@@ -70,7 +67,7 @@ Examples:
     default=Path(),
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="The checkout with both commits; the current folder else.",
+    help="The checkout with both commits.  [default: the current folder]",
 )
 @axis_options(
     without=("release", "python"),
@@ -81,20 +78,20 @@ Examples:
     delivery=[],
 )
 @workload_options
-@click.option("--exact-only", is_flag=True, help="Count, and time nothing.")
+@click.option("--exact-only", is_flag=True, help="Count only, which takes seconds; time nothing.")
 @click.option(
     "--count-anew",
     is_flag=True,
     help="Count again what an earlier gate has counted of the same files.",
 )
-@click.option("--rounds", default=7, show_default=True, help="Timed rounds at least.")
+@click.option("--rounds", default=7, show_default=True, help="Timed rounds, at least.")
 @click.option(
     "--until-precise",
     type=PERCENT,
     default=1.0,
     show_default=True,
     metavar="PCT",
-    help="Go on until each interval is within ± PCT.",
+    help="Add rounds until each interval is within ± PCT.",
 )
 @click.option(
     "--budget",
@@ -102,7 +99,7 @@ Examples:
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Of time for timed rounds; those at least are run whatever they take.",
+    help="Time limit for timed rounds; --rounds are run whatever they take.",
 )
 @click.option(
     "--tolerance",
@@ -110,14 +107,16 @@ Examples:
     default=3.0,
     show_default=True,
     metavar="PCT",
-    help="An interval of times within it reads `same`.",
+    help="An interval of times within ± PCT is called `same`.",
 )
+@click.option("--details", is_flag=True, help="Show all findings, figures and notes.")
+@image_option
 @click.option("--markdown", "markdown_path", metavar="FILE", help="Report for a pull request.")
 @click.option(
     "--github-action-benchmark",
     "benchmark_path",
     metavar="FILE",
-    help="Figures of HEAD for that action: FILE.smaller.json and FILE.bigger.json.",
+    help="HEAD's figures for that action: FILE.smaller.json, FILE.bigger.json.",
 )
 @wait_quiet_option
 @run_options
@@ -135,6 +134,8 @@ def gate(
     until_precise: float,
     budget: float,
     tolerance: float,
+    details: bool,
+    image_path: str | None,
     markdown_path: str | None,
     benchmark_path: str | None,
     **flags: Any,
@@ -149,6 +150,7 @@ def gate(
         raise ValueError(f"--rounds {rounds}: must be at least 1; --exact-only times nothing")
     _refuse_file(markdown_path, "--markdown")
     _refuse_file(benchmark_path, "--github-action-benchmark")
+    suffix = checked_image(image_path)
     output = flags["output"]
     engine = _engine(flags["engine"])
     kept = KeptCounts.of_user(engine.package)
@@ -203,25 +205,34 @@ def gate(
         if markdown_path:
             markdown = gate_markdown(result).encode()
             write_output(markdown_path, markdown, "--markdown FILE")
+        if image_path:
+            write_output(image_path, gate_image(result, suffix), "--image FILE")
         if benchmark_path and not result.missing:
             write_github_action_benchmark(Path(benchmark_path), result)
         session.write_json(result)
     finally:
         if session.shows_tables:
-            show(result)
+            more = report_command(output, name)
+            show(result, more, details=details, status=_status(result, found.is_interrupted))
+    _say_what_is_missing(result, benchmark_path, found.is_interrupted)
+    ctx.exit(_status(result, found.is_interrupted))
+
+
+def _say_what_is_missing(
+    result: GateResult, benchmark_path: str | None, is_interrupted: bool
+) -> None:
     stderr = Console(stderr=True, highlight=False, soft_wrap=True)
     if benchmark_path and result.missing:
         words = "not written, for not everything was measured"
         stderr.print(f"gcbench: --github-action-benchmark {benchmark_path}: {words}", markup=False)
-    if found.is_interrupted:
+    if is_interrupted:
         stderr.print("interrupted; what is said is of the trials that had ended")
     elif not result.cells:
         for why in result.missing:
             stderr.print(f"gcbench: nothing could be measured: {why}", markup=False)
-    ctx.exit(_status(result, found.is_interrupted))
 
 
-def _status(result: GateResult, is_interrupted: bool) -> ExitCode:
+def _status(result: GateResult, is_interrupted: bool = False) -> ExitCode:
     if is_interrupted:
         return ExitCode.INTERRUPTED
     if result.verdict == "worse":
@@ -283,13 +294,20 @@ def _command(axes: Sequence[str], each: Pair) -> str:
     return " ".join([command_line(), shlex.join(flags)]).strip()
 
 
-def show(result: GateResult) -> None:
-    """Print it as tables on the terminal."""
+def show(
+    result: GateResult, more: str, *, details: bool = False, status: int | None = None
+) -> None:
+    """Print a gate, in short unless with ``details``; ``more`` is the command that prints those.
+
+    ``status``: what a gate exits with that was interrupted or not, by its verdict where it is None.
+    """
     console = make_console()
-    print_pairs(gate_header(result), console)
+    gate_answer(result, _status(result) if status is None else status, console, more)
+    if not details:
+        return
+    print_lines("Findings", result.conclusions, console, style="bold")
     for table in gate_tables(result):
         print_table(table, console)
-    print_lines("Trials without a result", gate_failure_lines(result), console, style="red")
     print_lines("Notes", result.notes, console)
-    print_lines(headline(result), findings(result), console, style="bold")
-    print_lines("To see it again", command_lines(result), console)
+    console.print()
+    print_pairs(gate_header(result), console)

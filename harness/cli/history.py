@@ -15,8 +15,19 @@ from harness.cli.say import say
 from harness.cli.session import checked
 from harness.files import write_json, write_output, writing
 from harness.format import printable
-from harness.report.history import changes_tables, history_pairs, not_compared
-from harness.report.terminal import make_console, print_lines, print_pairs, print_table
+from harness.report.history import (
+    changes_tables,
+    history_headline,
+    history_pairs,
+    not_compared,
+)
+from harness.report.terminal import (
+    make_console,
+    print_lines,
+    print_pairs,
+    print_table,
+    print_title,
+)
 from harness.tracking.changes import changes, latest_changes
 from harness.tracking.history import History, load
 from harness.tracking.otava import otava_files
@@ -31,7 +42,7 @@ EXAMPLES = """
 \b
 Examples:
   gcbench history
-      asv's results and raw trials below ./results; each series' last two commits
+      results below ./results; the last two commits of each series
   gcbench history asv.conf.json --between 078ebfa8 1c323ccd
       two commits, from the results of any project that asv measures
   gcbench history --metric gc_collections_gen0,tpot_median --json changes.json
@@ -44,6 +55,7 @@ Examples:
 @click.command(epilog=EXAMPLES)
 @click.argument("results", type=click.Path(path_type=Path), default=Path("results"))
 @click.option("--between", nargs=2, metavar="BASE HEAD", help="Beginnings of two commits' hashes.")
+@click.option("--details", is_flag=True, help="Show the series that have not changed, too.")
 @click.option("--metric", "metrics", type=CommaList(), help="These metrics only.")
 @click.option("--json", "json_path", metavar="FILE|-", help="Write the changes there.")
 @click.option("--csv", "csv_path", metavar="FILE|-", help="Write the figures there, one a row.")
@@ -54,6 +66,7 @@ def history(
     /,
     results: Path,
     between: tuple[str, str] | None,
+    details: bool,
     metrics: list[str] | None,
     json_path: str | None,
     csv_path: str | None,
@@ -83,10 +96,12 @@ def history(
         _write_otava(figures, Path(otava))
     if "-" not in (json_path, csv_path):
         console = make_console()
-        print_pairs(history_pairs(found), console)
-        for part in changes_tables(table):
+        print_title(history_headline(table), "", console)
+        for part in changes_tables(table, details=details):
             print_table(part, console)
         print_lines("Not compared", not_compared(table), console)
+        console.print()
+        print_pairs(history_pairs(found), console)
     if (table["verdict"] == "missing").all():
         say(f"nothing to compare: {_why(found, between)}")
         ctx.exit(ExitCode.NOT_MEASURED)
@@ -137,7 +152,7 @@ def _known(metrics: list[str], figures: pd.DataFrame) -> list[str]:
     for metric in metrics:
         if metric not in names:
             near = ", ".join(nearest(metric, sorted(names)))
-            raise ValueError(f"no metric {metric!r} in these results; nearest: {near}")
+            raise ValueError(f"no metric {metric!r} in these results; did you mean {near}?")
     return metrics
 
 

@@ -14,6 +14,7 @@ from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, wait_quiet_option, workload_options
 from harness.cli.progress import ProgressBar, said_once
 from harness.cli.say import say
+from harness.cli.sections import SectionCommand
 from harness.cli.served_engine import SERVER_DECIDES
 from harness.cli.session import Session, command_line
 from harness.experiment.grid import varying
@@ -38,10 +39,10 @@ EXAMPLES = """
 Examples:
   gcbench http
       what HTTP adds to the built-in engine on a modelled H200
-  gcbench http --delivery per_request,vllm_v1 --representation list_of_lists,flat_arrays
-      the same for four ways to hand tokens over
+  gcbench http --representation list_of_lists,flat_arrays
+      the same for two shapes of sampled tokens
   gcbench http --workload chat --num-requests 500
-      of requests that arrive by themselves
+      for requests that arrive by themselves
 """
 
 
@@ -60,7 +61,7 @@ _IN_PROCESS_ONLY = {axis: AXES[axis].default for axis in SERVER_DECIDES if axis 
 """As the server has it: its front end makes the outputs, in a process of its own."""
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=SectionCommand, epilog=EXAMPLES)
 @axis_options(
     without=tuple(_IN_PROCESS_ONLY),
     representation=["list_of_lists"],

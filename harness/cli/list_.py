@@ -105,7 +105,7 @@ class _Kind(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
             if each in _KINDS:
                 return each
         near = ", ".join(nearest(value, _KINDS))
-        raise click.BadParameter(f"no kind {value!r}; nearest: {near}", ctx, param)
+        raise click.BadParameter(f"no kind {value!r}; did you mean {near}?", ctx, param)
 
 
 @click.command(name="list", epilog=EXAMPLES.format(", ".join(_KINDS)))

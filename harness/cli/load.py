@@ -19,6 +19,7 @@ from harness.cli.load_progress import LoadProgress
 from harness.cli.load_store import store_run
 from harness.cli.options import anyway_option, take_workloads, workload_options
 from harness.cli.progress import said_once
+from harness.cli.sections import SectionCommand
 from harness.cli.session import checked, command_line
 from harness.collector.policy import parse_policy
 from harness.experiment.lease import Lease
@@ -41,16 +42,16 @@ EXAMPLES = """
 Examples:
   gcbench load http://localhost:8000 --request-rate 20 --num-requests 1000
       1,000 requests of the decode workload, 20 a second
-  gcbench load http://localhost:8000 --workload chat --client-processes 2 --percentile 99
-      a conversation's lengths, from two processes; invalid unless p99 can be told
-  gcbench load https://example.com --max-concurrency 64 --standard-fields --prompt-as chat
-      64 at a time, of a server that knows the OpenAI API's own fields only
+  gcbench load http://localhost:8000 --workload chat --percentile 99
+      a conversation's lengths; invalid with too few requests for a p99
+  gcbench load https://example.com --max-concurrency 64 --standard-fields
+      64 at a time, for a server that knows only the OpenAI API's own fields
   gcbench load --replay run.log.npz --json -
       a run that --log has kept, computed again
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=SectionCommand, epilog=EXAMPLES)
 @click.argument("url", required=False)
 @question_options
 @workload_options

@@ -25,7 +25,7 @@ def question_options(command: Command) -> Command:
         click.option("--workload", default=AXES["workload"].default, show_default=True,
                      help="A name, a .toml file or a trace (.csv, .jsonl)."),
         click.option("--request-rate", type=Number(0, 10**6), metavar="RATE",
-                     help="Requests a second, as a Poisson process: --arrivals poisson:RATE."),
+                     help="Requests per second, as a Poisson process: --arrivals poisson:RATE."),
         click.option("--burstiness", type=Number(0, 10**6), metavar="SHAPE",
                      help="With --request-rate: gamma:RATE:SHAPE, burstier below 1."),
         click.option("--max-concurrency", type=click.IntRange(1, 10**6), metavar="N",

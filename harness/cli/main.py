@@ -24,6 +24,8 @@ class _Command(NamedTuple):
 _COMMANDS = {
     "run": _Command("harness.cli.run:run", "Run one cell once and show all that was measured."),
     "compare": _Command("harness.cli.compare:compare", "Compare the cells of a grid of choices."),
+    "report": _Command("harness.cli.report:report", "Show a stored run again; make a page of it."),
+    "diff": _Command("harness.cli.diff:diff", "Compare two stored experiments."),
     "load": _Command("harness.cli.load:load", "Put a server under load and measure it."),
     "probe": _Command(
         "harness.cli.probe:probe", "Say which processes of any Python program the collector stops."
@@ -97,6 +99,10 @@ class _Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, each.summary) for name, each in _COMMANDS.items()])
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(int(code)), meaning) for code, meaning in MEANINGS.items()])
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -113,7 +119,7 @@ class _Commands(click.Group):
 
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             near = ", ".join(nearest(args[0], _COMMANDS))
-            raise click.UsageError(f"no command {args[0]!r}; nearest: {near}")
+            raise click.UsageError(f"no command {args[0]!r}; did you mean {near}?")
         if flag := _without_value(args):
             raise click.UsageError(
                 f"{flag}: an empty value; give at least one character, or leave the flag out"
@@ -135,12 +141,7 @@ def _without_value(args: list[str]) -> str:
     return ""
 
 
-_EXIT_CODES = "\b\nExit codes:\n" + "\n".join(
-    f"  {code:<4} {meaning}" for code, meaning in MEANINGS.items()
-)
-
-
-@click.group(cls=_Commands, context_settings={"max_content_width": 100}, epilog=_EXIT_CODES)
+@click.group(cls=_Commands, context_settings={"max_content_width": 100})
 @click.version_option(package_name="gcbench")
 def cli() -> None:
     """Measure what output-token representations and garbage-collector settings cost an engine."""
@@ -186,7 +187,7 @@ def _run(arguments: list[str] | None, executors: Callable[[float], Any] | None) 
 
 def _explanation(error: Exception) -> tuple[str, ExitCode]:
     if isinstance(error, click.ClickException):
-        return error.format_message(), ExitCode.WRONG_USAGE
+        return _usage_words(error), ExitCode.WRONG_USAGE
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}", ExitCode.WRONG_USAGE
     if isinstance(error, (ImportError, MemoryError)):
@@ -202,6 +203,13 @@ def _explanation(error: Exception) -> tuple[str, ExitCode]:
     if isinstance(error, (ValueError, StoreError)):
         return str(error), ExitCode.WRONG_USAGE
     return _internal_error(error)
+
+
+def _usage_words(error: click.ClickException) -> str:
+    if isinstance(error, click.NoSuchOption) and error.possibilities:
+        near = ", ".join(error.possibilities)
+        return f"no option {error.option_name}; did you mean {near}?"
+    return error.format_message()
 
 
 def _internal_error(error: Exception) -> tuple[str, ExitCode]:

@@ -13,7 +13,9 @@ from harness.cli.session import checked
 from harness.files import write_json, write_output
 from harness.report.nightly import (
     alert_lines,
+    alert_pairs,
     alert_table,
+    alert_title,
     failed_lines,
     nightly_headline,
     nightly_markdown,
@@ -21,8 +23,13 @@ from harness.report.nightly import (
     self_test_table,
     suspicious_table,
 )
-from harness.report.safe_text import safe_text
-from harness.report.terminal import make_console, print_lines, print_pairs, print_table
+from harness.report.terminal import (
+    make_console,
+    print_lines,
+    print_pairs,
+    print_table,
+    print_title,
+)
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 from harness.tracking.detect.search import PER_NIGHT
 from harness.tracking.detect.self_test import self_test as test_detector
@@ -34,13 +41,13 @@ EXAMPLES = """
 \b
 Examples:
   gcbench nightly
-      the commits since the last night; results/nightly/site/index.html is the page to read
+      measure new commits; then open results/nightly/site/index.html
   gcbench nightly --commits HEAD~20..HEAD
-      begin a history: the last twenty commits, those that are measured already left out
-  gcbench nightly ~/src/toy/asv.conf.json --output ~/nights --markdown night.md
+      begin a history: the last twenty commits, less those already measured
+  gcbench nightly ~/src/toy/asv.conf.json --output ~/nights
       any project that asv measures
   gcbench nightly --self-test
-      what the detector finds, and how often it cries wolf, at this history's own noise
+      what the detector finds, and how often it is wrong
 """
 
 
@@ -100,6 +107,7 @@ Examples:
     help="What the dashboard shows.  [default: CONFIG's results_dir]",
 )
 @click.option("--self-test", is_flag=True, help="Measure nothing; try the detector by simulation.")
+@click.option("--details", is_flag=True, help="Show every changed series and all that is known.")
 @click.option("--markdown", "markdown_path", metavar="FILE", help="The summary for a page or chat.")
 @click.option("--json", "json_path", metavar="FILE|-", help="The summary for programs.")
 @click.option("--quiet", is_flag=True, help="No progress and no tables.")
@@ -112,6 +120,7 @@ def nightly(
     output: Path,
     triage_path: Path | None,
     self_test: bool,
+    details: bool,
     markdown_path: str | None,
     json_path: str | None,
     **flags: object,
@@ -143,7 +152,7 @@ def nightly(
             write_json(json_path, result)
     finally:
         if not quiet and json_path != "-":
-            show(result)
+            show(result, details=details)
     ctx.exit(_status(result))
 
 
@@ -167,20 +176,25 @@ def _self_test(night: Night, quiet: bool) -> int:
     return ExitCode.MEASURED if tested else ExitCode.NOT_MEASURED
 
 
-def show(result: NightlyResult) -> None:
-    """Print it as tables on the terminal."""
+def show(result: NightlyResult, *, details: bool = False) -> None:
+    """Print a night, in short unless with ``details``."""
     console = make_console()
-    print_pairs(nightly_pairs(result), console)
+    print_title(nightly_headline(result), f"exit {_status(result)}", console)
     for alert in result.alerts:
-        print_table(alert_table(alert), console)
-        print_lines("", alert_lines(alert), console)
-        print_lines("To see it again", alert.command, console)
+        console.print()
+        if details:
+            print_table(alert_table(alert), console)
+            print_lines("", alert_lines(alert), console)
+            print_lines("To measure it again", alert.command, console)
+        else:
+            print_title(alert_title(alert), "", console)
+            print_pairs(alert_pairs(alert), console)
     if table := suspicious_table(result.suspicious):
         print_table(table, console)
     print_lines("Not measured", failed_lines(result), console, style="red")
     print_lines("Notes", [*result.notes, *result.problems], console)
     console.print()
-    console.print(safe_text(nightly_headline(result), "bold"))
+    print_pairs(nightly_pairs(result), console)
 
 
 def _status(result: NightlyResult) -> int:

@@ -8,12 +8,21 @@ import numpy as np
 from rich.console import Console
 
 from harness.cli.exit_codes import ExitCode
-from harness.cli.options import axis_options, run_options, wait_quiet_option, workload_options
-from harness.cli.session import Session
+from harness.cli.options import (
+    axis_options,
+    image_option,
+    run_options,
+    wait_quiet_option,
+    workload_options,
+)
+from harness.cli.sections import SectionCommand
+from harness.cli.session import Session, checked_image
 from harness.experiment.noise_result import NoiseResult, noise_result
-from harness.report.lists import noise_pairs, noise_table
-from harness.report.terminal import make_console, print_pairs
-from harness.statistics.noise_floor import noise_floor
+from harness.files import write_output
+from harness.report.lists import noise_answer, noise_pairs, noise_table
+from harness.report.steps_image import samples_image
+from harness.report.terminal import make_console, print_pairs, print_title
+from harness.statistics.noise_floor import NoiseFloor, noise_floor
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 
 EXAMPLES = """
@@ -25,21 +34,23 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=SectionCommand, epilog=EXAMPLES)
 @axis_options()
 @workload_options
 @click.option("--rounds", default=14, show_default=True, help="Interleaved rounds.")
 @click.option("--decide", default="", metavar="METRIC", help="Metric to look at.")
-@click.option("--resume", default="", metavar="NAME", help="Go on with an experiment.")
+@click.option("--resume", default="", metavar="NAME", help="Continue an interrupted run.")
+@image_option
 @wait_quiet_option
 @run_options
 @click.pass_context
-def noise(ctx: click.Context, /, **flags: Any) -> None:
+def noise(ctx: click.Context, /, image_path: str | None, **flags: Any) -> None:
     """Measure this machine's noise floor and the smallest change it can find (A/A runs)."""
     if flags["rounds"] < FEWEST_PAIRS:
         raise ValueError(
             f"--rounds {flags['rounds']}: must be at least {FEWEST_PAIRS}: fewer give no interval"
         )
+    suffix = checked_image(image_path)
     session = Session(flags)
     cells = [msgspec.structs.replace(session.cell, copy=copy) for copy in (0, 1)]
     plan = session.plan(cells, **flags)
@@ -62,10 +73,29 @@ def noise(ctx: click.Context, /, **flags: Any) -> None:
         )  # fmt: skip
         ctx.exit(ExitCode.INTERRUPTED if ran.is_interrupted else ExitCode.NOT_MEASURED)
     floor = noise_floor(np.array(samples, dtype=np.float64).T)
-    session.write_json(noise_result(plan.name, metric, floor, result.surroundings))
+    found = noise_result(plan.name, metric, floor, result.surroundings)
+    session.write_json(found)
     if session.shows_tables:
-        console = make_console()
-        print_pairs(noise_pairs(result.surroundings), console)
         # What an earlier run has measured has not been waited for now.
-        per_round = 0.0 if flags["resume"] else ran.seconds / plan.rounds
-        noise_table(metric, floor, console, per_round)
+        show(found, 0.0 if flags["resume"] else ran.seconds / plan.rounds)
+    if image_path:
+        write_output(image_path, samples_image(result, suffix), "--image FILE")
+
+
+def show(result: NoiseResult, seconds_per_round: float = 0.0) -> None:
+    """Print a noise floor; ``seconds_per_round`` as `noise_table` has it."""
+    console = make_console()
+    if result.trial_cv is None or result.sd_log_ratio is None:
+        console.print(f"✗ incomplete: {result.rounds} rounds measured and no noise floor yet")
+        return
+    floor = NoiseFloor(
+        cells=result.cells,
+        rounds=result.rounds,
+        trial_cv=result.trial_cv,
+        sd_log_ratio=result.sd_log_ratio,
+        mde=result.mde,
+    )
+    print_title(noise_answer(result.metric, floor), "", console)
+    if pairs := noise_pairs(result.surroundings):
+        print_pairs(pairs, console)
+    noise_table(result.metric, floor, console, seconds_per_round)

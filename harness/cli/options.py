@@ -1,14 +1,19 @@
 """The flags that describe a grid, shared by the commands that run one."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from math import nan
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 import msgspec
+from click.shell_completion import CompletionItem
 
 from harness.axes import AXES, Value
+from harness.cli.completion import values_of
+from harness.cli.sections import SectionOption
+from harness.experiment.store import RUNS
 from workloads import catalog
 from workloads.acceptance import parse_acceptance
 from workloads.arrivals import parse_arrivals
@@ -24,8 +29,9 @@ class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic from clic
 
     name = "LIST"
 
-    def __init__(self, kind: type = str) -> None:
-        self._kind = kind
+    def __init__(self, kind: type = str, known: Callable[[], Iterable[str]] = tuple) -> None:
+        """``known``: names to complete what is typed with."""
+        self._kind, self._known = kind, known
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """The values; a default is a list already."""
@@ -38,6 +44,17 @@ class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic from clic
         if not values:
             self.fail("no value given", param, ctx)
         return list(dict.fromkeys(values))
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The known names that the last value of the list begins."""
+        before, comma, begun = incomplete.rpartition(",")
+        return [
+            CompletionItem(f"{before}{comma}{name}")
+            for name in self._known()
+            if name.startswith(begun)
+        ]
 
 
 class Number(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
@@ -61,6 +78,9 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # generic from click 8
         return number
 
 
+option = partial(click.option, cls=SectionOption)
+"""`click.option` with a ``section`` of the help and, for the main ones, ``is_main``."""
+
 PERCENT = Number(0, 99)
 PERCENT_OR_0 = Number(0, 99, or_equal=True)
 SECONDS_OR_0 = Number(0, 10**6, or_equal=True)
@@ -78,8 +98,11 @@ def axis_options(
             default = defaults.get(axis.name, [axis.default])
             shown = ",".join(str(value) for value in default if value != "")
             text = f"{axis.help} [default: {shown}]" if shown else axis.help
-            kind = CommaList(axis.kind)
-            command = click.option(axis.flag, type=kind, default=default, help=text)(command)
+            kind = CommaList(axis.kind, values_of(axis.name))
+            command = option(
+                axis.flag, type=kind, default=default, help=text, section=axis.section,
+                is_main=axis.is_main,
+            )(command)  # fmt: skip
         return command
 
     return add
@@ -87,39 +110,41 @@ def axis_options(
 
 def workload_options(command: Command) -> Command:
     """Adds the flags that stand in the place of what a workload says."""
-    for option in reversed(
+    of_workload = partial(option, section="Workload")
+    for add in reversed(
         [
-            click.option("--num-requests", type=int, help="How many requests."),
-            click.option("--prompt-lens", help="48, uniform:LOW:HIGH, …; see docs/workloads.md."),
-            click.option("--output-lens", help="The same for output tokens."),
-            click.option("--arrivals", help="at_once, poisson:RATE, gamma:RATE:BURSTINESS, "
+            of_workload("--num-requests", type=int, help="How many requests."),
+            of_workload("--prompt-lens", help="48, uniform:LOW:HIGH, …; see docs/workloads.md."),
+            of_workload("--output-lens", help="The same for output tokens."),
+            of_workload("--arrivals", help="at_once, poisson:RATE, gamma:RATE:BURSTINESS, "
                          "closed_loop:N, …; see docs/workloads.md."),
-            click.option("--tokens-per-step", help="1, or 1..4, geometric:P:MOST, … for ragged "
+            of_workload("--tokens-per-step", help="1, or 1..4, geometric:P:MOST, … for ragged "
                          "steps; see docs/workloads.md."),
-            click.option("--priorities", metavar="LOW:HIGH",
+            of_workload("--priorities", metavar="LOW:HIGH",
                          help="A priority for each request, smaller first."),
-            click.option("--stop", multiple=True, metavar="TEXT",
+            of_workload("--stop", multiple=True, metavar="TEXT",
                          help="A string that ends an output; may be repeated."),
-            click.option("--min-tokens", type=int, metavar="N",
+            of_workload("--min-tokens", type=int, metavar="N",
                          help="Output tokens before anything may end it."),
-            click.option("--respect-eos", is_flag=True,
+            of_workload("--respect-eos", is_flag=True,
                          help="The tokenizer's end-of-sequence token ends an output."),
-            click.option("--retain", type=click.Choice(["step", "finish"]),
+            of_workload("--retain", type=click.Choice(["step", "finish"]),
                          help="How long the consumer keeps a request's outputs."),
-            click.option("--window", help="Stretch of a trace, START:DURATION in seconds."),
-            click.option("--time-scale", type=float, help="Factor on a trace's gaps."),
-            click.option("--skip-bad-rows", is_flag=True, help="Count a trace's bad rows only."),
+            of_workload("--window", help="Stretch of a trace, START:DURATION in seconds."),
+            of_workload("--time-scale", type=float, help="Factor on a trace's gaps."),
+            of_workload("--skip-bad-rows", is_flag=True, help="Count a trace's bad rows only."),
         ]
     ):  # fmt: skip
-        command = option(command)
+        command = add(command)
     return command
 
 
 def output_option(words: str) -> Callable[[Command], Command]:
     """The flag of the results folder."""
-    return click.option(
+    return option(
         "--output",
-        default=Path("results/runs"),
+        section="Output",
+        default=RUNS,
         show_default=True,
         metavar="DIR",
         type=click.Path(path_type=Path),
@@ -129,33 +154,43 @@ def output_option(words: str) -> Callable[[Command], Command]:
 
 def run_options(command: Command) -> Command:
     """Adds the flags that any command with trials has."""
-    for option in reversed(
+    for add in reversed(
         [
-            click.option("--seed", default=0, show_default=True, help="Seed of everything."),
-            click.option("--json", "json_path", metavar="FILE|-", help="Write the result there."),
+            option("--seed", default=0, show_default=True, help="Seed of everything.",
+                   section="Precision"),
+            option("--json", "json_path", metavar="FILE|-", help="Write the result there.",
+                   section="Output", is_main=True),
             output_option("Where raw trials are kept."),
-            click.option("--trial-timeout", default=300.0, show_default=True, metavar="SECONDS",
+            option("--trial-timeout", default=300.0, show_default=True, metavar="SECONDS",
                          type=Number(0, 10**6),
-                         help="For a trial's preparation, and for its measurement."),
-            click.option("--quiet", is_flag=True, help="No progress, no tables."),
+                         help="Limit for a trial's preparation, and for its measurement.",
+                   section="Precision"),
+            option("--quiet", is_flag=True, help="No progress, no tables.", section="Output"),
         ]
     ):  # fmt: skip
-        command = option(command)
+        command = add(command)
     return command
+
+
+def image_option(command: Command) -> Command:
+    """Adds the flag of the commands that draw what they found."""
+    words = "Draw the result as a picture: .png or .svg."
+    return option("--image", "image_path", metavar="FILE", help=words, section="Output",
+                  is_main=True)(command)  # fmt: skip
 
 
 def wait_quiet_option(command: Command) -> Command:
     """Adds the flags of the commands whose figures another program's work would spoil."""
-    words = "Wait until nobody else works here, as long as that at most: 90s, 10m, 1h."
+    words = "Wait for a quiet machine, at most this long: 90s, 10m, 1h."
     return anyway_option(
-        click.option("--wait-quiet", default="", metavar="TIME", help=words)(command)
+        option("--wait-quiet", default="", metavar="TIME", help=words, section="Precision")(command)
     )
 
 
 def anyway_option(command: Command) -> Command:
     """Adds the flag of the commands that wait for others to end their measurements."""
-    words = "Measure beside another gcbench that measures here, and say so, instead of waiting."
-    return click.option("--anyway", is_flag=True, help=words)(command)
+    words = "Do not wait for another gcbench that measures here; say so in the notes."
+    return option("--anyway", is_flag=True, help=words, section="Precision")(command)
 
 
 def take_axes(flags: dict[str, Any]) -> dict[str, list[Value]]:

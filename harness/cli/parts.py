@@ -14,13 +14,16 @@ from harness.cli.session import Session, checked
 from harness.experiment.experiment_file import ExperimentFile, FilePart, PartResult, PartsResult
 from harness.experiment.result import ExperimentResult
 from harness.experiment.store import new_name, write_json
-from harness.report.conclusion import conclude
+from harness.report.conclusion import conclude, in_short
 from harness.report.header import header
 from harness.report.parts import parts_table
 from harness.report.summary import failure_lines, phases_table
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
 
-_OF_THE_WHOLE = ("experiment", "json_path", "output", "resume", "phases", "fail_on", "quiet")
+_OF_THE_REPORT = ("experiment", "phases", "details", "dry_run", "image_path")
+"""What a part is not measured by."""
+
+_OF_THE_WHOLE = (*_OF_THE_REPORT, "json_path", "output", "resume", "fail_on", "quiet")
 """What the command line says of a file's run, and no part by itself."""
 
 _OF_ALL_PARTS = ("machine", "interpreter", "command")
@@ -68,7 +71,8 @@ def compare_parts(ctx: click.Context, file: ExperimentFile, measure: Measure) ->
     if json_path:
         write_json(json_path, ran)
     if not ctx.params["quiet"] and json_path != "-":
-        _show(file, ran.parts, phases=ctx.params["phases"])
+        given = ctx.params
+        _show(file, ran.parts, phases=given["phases"], details=given["details"])
     if not ran.is_complete:
         say_how_to_go_on(ran.name)
     return exit_code([part.result for part in ran.parts], ctx.params["fail_on"])
@@ -102,7 +106,9 @@ def run_parts(ctx: click.Context, file: ExperimentFile, measure: Measure) -> Par
         if not result.is_complete:
             break
     is_complete = len(done) == len(of_parts) and done[-1].result.is_complete
-    return PartsResult(name=name, question=file.question, parts=done, is_complete=is_complete)
+    ran = PartsResult(name=name, question=file.question, parts=done, is_complete=is_complete)
+    write_json(output / name / "parts.json", ran)
+    return ran
 
 
 def _flags(ctx: click.Context, file: ExperimentFile, part: FilePart) -> dict[str, Any]:
@@ -114,7 +120,7 @@ def _flags(ctx: click.Context, file: ExperimentFile, part: FilePart) -> dict[str
         name = flag.replace("-", "_")
         if name not in known or name in _OF_THE_WHOLE:
             near = ", ".join(nearest(flag, [each for each in known if each]))
-            raise ValueError(f"{file.name}, {part.title}: no flag {flag!r}; nearest: {near}")
+            raise ValueError(f"{file.name}, {part.title}: no flag {flag!r}; did you mean {near}?")
         is_list = isinstance(value, list) and not known[name].multiple
         defaults[name] = ",".join(map(str, value)) if is_list else value
     try:
@@ -127,18 +133,20 @@ def _flags(ctx: click.Context, file: ExperimentFile, part: FilePart) -> dict[str
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
     flags = own.params | given | {"json_path": None, "resume": ""}
-    return {name: value for name, value in flags.items() if name not in ("experiment", "phases")}
+    return {name: value for name, value in flags.items() if name not in _OF_THE_REPORT}
 
 
-def _show(file: ExperimentFile, done: Sequence[PartResult], *, phases: bool) -> None:
+def _show(file: ExperimentFile, done: Sequence[PartResult], *, phases: bool, details: bool) -> None:
     console = make_console()
     said = [dict(header(part.result)) for part in done]
-    print_pairs([(label, said[0][label]) for label in _OF_ALL_PARTS if label in said[0]], console)
     print_table(parts_table(file, done), console)
     for part in done if phases else ():
         table = phases_table(part.result)
         print_table(table._replace(title=f"{part.title}: {table.title}"), console)
     for part, words in zip(done, said, strict=True):
         attention = [words["attention"]] if "attention" in words else []
-        lines = [*attention, *failure_lines(part.result), *part.result.notes]
-        print_lines(part.title, [*lines, *conclude(part.result)], console)
+        failures, result = failure_lines(part.result), part.result
+        found = [*conclude(result), *result.notes] if details else in_short(result)
+        print_lines(part.title, [*attention, *failures, *found], console)
+    console.print()
+    print_pairs([(label, said[0][label]) for label in _OF_ALL_PARTS if label in said[0]], console)

@@ -175,7 +175,7 @@ def _show(result: ProbeResult) -> None:
     print_lines("Notes", probe_notes(result), console)
 
 
-@click.command()
+@click.command(epilog="\b\nExamples:\n  gcbench attach 4711\n      why not, and what to do instead")
 @click.argument("pid", type=click.IntRange(1, 2**31 - 1))
 def attach(pid: int) -> None:
     """Refuse to enter a process that runs already, and say what to do instead.

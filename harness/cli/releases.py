@@ -22,6 +22,7 @@ from engines.vllm.releases import (
 from harness.cli.exit_codes import ExitCode
 from harness.cli.growth import explain_growth, one_cell_a_release
 from harness.cli.options import axis_options, run_options, wait_quiet_option, workload_options
+from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, checked
 from harness.experiment.plan import Plan, counting_modes
 from harness.experiment.result import ExperimentResult
@@ -46,25 +47,25 @@ EXAMPLES = f"""
 \b
 Examples:
   gcbench releases vllm --prepare
-      make the environment for vLLM {PINNED}, which --engine vllm and vllm-hostpath then use
+      make the environment for vLLM {PINNED} that --engine vllm then uses
   gcbench releases vllm 0.11.0 0.11.2 0.12.0 {PINNED}
       each release's collections, pauses and host time, exactly and timed
   gcbench releases vllm 0.11.0 0.11.1 all --last-patches --gc as_is,default
-      all releases since 0.10.0, of each minor version the last, and two more
+      the last patch of each minor version since 0.10.0, and two more
   gcbench releases vllm 0.11.2..0.13.0 --image releases.png
       each release in this range, and a chart of their young collections
   gcbench releases vllm 0.13.0.. --last-patches --explain
       which function made a step dearer, and with which release it came
-  gcbench releases vllm 0.11.2 0.12.0 --worker process --batch-size 1024,3000 --rounds 7
+  gcbench releases vllm 0.11.2 0.12.0 --worker process
       what crosses to a worker process, before and after vLLM #29121
   gcbench releases vllm --vllm-path ~/vllm --engine-core process
-      a working tree, at whatever commit, with its engine core in a process of its own
+      a working tree, with its engine core in a process of its own
   gcbench releases vllm --list
       the releases there are
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=SectionCommand, epilog=EXAMPLES)
 @click.argument("engine", type=click.Choice(["vllm"]))
 @click.argument("versions", nargs=-1)
 @click.option(
@@ -93,7 +94,7 @@ Examples:
     help="Count, and say with which release each function became dearer or cheaper.",
 )
 @click.option("--resume", default="", metavar="NAME", help="Go on with an interrupted run.")
-@click.option("--rounds", default=1, show_default=True, help="Timed trials a cell.")
+@click.option("--rounds", default=1, show_default=True, help="Timed trials per cell.")
 @click.option(
     "--repeats",
     default=2,

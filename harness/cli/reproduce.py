@@ -32,13 +32,13 @@ EXAMPLES = """
 \b
 Examples:
   gcbench reproduce
-      the claims of the four vLLM threads that gcbench grew out of, and how each was ruled on
+      the claims of four vLLM threads, and the ruling on each
   gcbench reproduce 26369-gen0-each-step
-      one of them again: published, stored and new figure, and whether it holds here
+      one of them again: published, stored and new figure; does it hold here?
   gcbench reproduce results/published/main-job-py3.11.json
       the verdicts of a comparison again, whoever has published it
   gcbench reproduce mine.toml --rounds 3 --fail-on not-held
-      claims of your own, see docs/claims.md; exit status 1 if one does not hold
+      claims of your own (docs/claims.md); exit status 1 if one does not hold
 """
 
 _COMMAND = ("gcbench", "compare")
@@ -155,8 +155,8 @@ def _questions(what: str) -> list[Question]:
         return of_claims(ledger, found, shipped_rulings().rulings)
     near = ", ".join(nearest(what, [claim.id for claim in ledger.claims]))
     raise ValueError(
-        f"no claim {what!r}; nearest: {near} (`gcbench reproduce` lists them, a result ends in "
-        ".json and a ledger of your own in .toml)"
+        f"no claim {what!r}; did you mean {near}? (`gcbench reproduce` lists them; a result ends "
+        "in .json and a ledger of your own in .toml)"
     )
 
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import anyway_option, axis_options, run_options, workload_options
 from harness.cli.progress import said_once
+from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, checked
 from harness.experiment.run import OneRun
 from harness.files import write_output
@@ -26,11 +27,11 @@ Examples:
   gcbench run --workload churn --gc freeze --heap-objects 700000 --json -
       requests that come and go over a serving process's heap, as JSON
   gcbench run --gc default --perfetto trial.pftrace
-      a trial's steps, collections and requests on a time line, for ui.perfetto.dev
+      its steps, collections and requests on a time line for ui.perfetto.dev
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=SectionCommand, epilog=EXAMPLES)
 @axis_options()
 @workload_options
 @click.option(

@@ -8,6 +8,7 @@ import click
 from engines.server.settings import API_KEY_VARIABLE
 from harness.axes import AXES, Cell
 from harness.cli.options import SECONDS_OR_0, Number, axis_options
+from harness.cli.sections import SectionCommand
 from harness.cli.served_engine import SERVER_DECIDES, served_engine
 from harness.cli.session import checked
 from harness.files import indented, write_output
@@ -20,14 +21,16 @@ Examples:
       the built-in engine on a modelled H200, at http://127.0.0.1:8000/v1
   gcbench serve --device null --gc freeze --heap-objects 700000
       the host path alone, with a serving process's heap, frozen
-  gcbench serve --gc freeze@frontend+threshold:50000/20/20@engine --port 0 --ready-file ready.json
-      a policy for each process, a port that is free, and a file that says when and where
+  gcbench serve --gc freeze@frontend+threshold:50000/20/20@engine
+      a policy for each process
+  gcbench serve --port 0 --ready-file ready.json
+      any free port, and a file that says when it is ready and where
   {API_KEY_VARIABLE}=secret gcbench serve --host 0.0.0.0
       for other machines
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=SectionCommand, epilog=EXAMPLES)
 @click.option(
     "--host",
     default="127.0.0.1",

@@ -37,6 +37,7 @@ from harness.experiment.watch import Watch
 from harness.machine.interrupts import held_interrupts
 from harness.machine.other_work import Surroundings
 from harness.metrics import METRICS
+from harness.report.image_file import image_suffix
 from harness.trial.arrivals import comes_by_itself
 from harness.trial.spec import Mode, TrialResult
 from workloads.whole_file import temporary_name
@@ -115,7 +116,7 @@ class Session:
         known = [metric.name for metric in METRICS.values() if metric.decides]
         if decide and decide not in known:
             near = ", ".join(nearest(decide, known))
-            raise ValueError(f"--decide {decide}: no metric that can decide; nearest: {near}")
+            raise ValueError(f"--decide {decide}: no metric that can decide; did you mean {near}?")
         runner = self.runner
         begun = (runner.output / resume / name for name in ("plan.json", INCOMPLETE))
         if resume and not any(path.exists() for path in begun):
@@ -219,6 +220,12 @@ def checked(path: str | None, option: str) -> str | None:
         if refused:
             raise ValueError(f"{option} {path}: cannot be written; name a file in a folder")
     return path
+
+
+def checked_image(path: str | None) -> str:
+    """The kind of picture that ``--image`` asks for, "" for none. Raises ValueError."""
+    checked(path, "--image")
+    return image_suffix(Path(path)) if path else ""
 
 
 def _parse_baseline(text: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ from gcbench.code_root import code_root
 from harness.axes import values, worth_mentioning
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
+from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, command_line
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import counting_plan
@@ -34,7 +35,7 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=SectionCommand, epilog=EXAMPLES)
 @click.option("--rows", type=click.IntRange(1, 10**6), default=10, show_default=True,
               help="Lines that are shown.")  # fmt: skip
 @axis_options(without=("python",), workload=["opt125m-48-300"], device=["null"], gc=["as_is"])

@@ -78,7 +78,7 @@ def show(*, name: str, seed: int, image: Path | None, json_path: str | None, **f
         print_pairs(workload_pairs(summary), console)
         print_table(lengths_table(summary), console)
         console.print()
-        for line in workload_plots(summary):
+        for line in workload_plots(summary, console.width):
             console.print(line, markup=False, no_wrap=True, overflow="crop")
 
 

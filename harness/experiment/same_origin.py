@@ -26,7 +26,7 @@ def differences(stored: TrialResult, other: TrialResult, *, by_commit: bool = Tr
     Trials that were launched differently may differ in all but the machine. Not ``by_commit``:
     commits may differ where the sources that decide figures are the same.
     """
-    found = list(_machine(stored.machine, other.machine))
+    found = list(machine_differences(stored.machine, other.machine))
     if launched(stored.cell) != launched(other.cell):
         return found
     old, new = _build(stored.interpreter), _build(other.interpreter)
@@ -56,7 +56,8 @@ def mixed(results: Iterable[TrialResult]) -> list[str]:
     return []
 
 
-def _machine(stored: Machine | None, other: Machine | None) -> Iterator[str]:
+def machine_differences(stored: Machine | None, other: Machine | None) -> Iterator[str]:
+    """In what two machines differ, in words; nothing where either is not known."""
     if stored is None or other is None:
         return
     pairs = [(name, getattr(stored, name), getattr(other, name)) for name in _MACHINE]

@@ -46,6 +46,7 @@ from workloads.whole_file import TEMPORARY
 
 __all__ = [
     "INCOMPLETE",
+    "RUNS",
     "RunStore",
     "StoreError",
     "TrialKey",
@@ -57,6 +58,9 @@ __all__ = [
     "write_json",
     "write_rows",
 ]
+
+RUNS = Path("results/runs")
+"""The folder of experiments where no other is given."""
 
 INCOMPLETE = "incomplete.txt"
 """A file of this name stands in the folder of an experiment whose trials are not all there."""

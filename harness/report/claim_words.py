@@ -8,7 +8,7 @@ from harness.axes import Value
 from harness.claims.conclusion import Conclusion, Finding
 from harness.claims.ledger import Claim
 from harness.metrics import METRICS
-from harness.report.summary import VERDICTS
+from harness.report.verdict_words import VERDICTS
 from harness.statistics.verdict import Verdict
 
 RULINGS = ("held", "not held", "needs a GPU", "not testable here", "not settled")

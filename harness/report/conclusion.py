@@ -1,6 +1,6 @@
 """What a comparison says, in a few sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.format import count, interval, percent, rough_percent
@@ -16,33 +16,49 @@ FULL_PASSES_FOR_A_CLAIM = 5
 def conclude(result: ExperimentResult) -> list[str]:
     """Sentences on what won, what else was found, what stays open, and the collector's part."""
     cells = {cell.id: cell for cell in result.cells}
+    sentences = in_short(result)
+    for baseline, ours in _by_baseline(result):
+        sentences += _the_rest([c for c in ours if c.rounds >= MIN_ROUNDS], result.tolerance)
+        if baseline in cells:
+            sentences += _version(cells[baseline], result.tolerance)
+            sentences += _tracked(cells[baseline], cells[ours[0].candidate])
+    sentences += _hardware(result.cells)
+    if len({cell.group for cell in result.cells}) > 1:
+        sentences.append(
+            "Cells that differ in machine, interpreter, device or workload are shown side by side, "
+            "without a verdict between them."
+        )
+    return sentences
+
+
+def in_short(result: ExperimentResult) -> list[str]:
+    """Those of `conclude` that a table of changes and verdicts does not say by itself."""
+    cells = {cell.id: cell for cell in result.cells}
     sentences: list[str] = []
-    for baseline in dict.fromkeys(c.baseline for c in result.comparisons):
-        ours = sorted((c for c in result.comparisons if c.baseline == baseline), key=_best_first)
+    for baseline, ours in _by_baseline(result):
         enough = [c for c in ours if c.rounds >= MIN_ROUNDS]
         if enough:
-            sentences += [_headline(enough), *_the_rest(enough, result.tolerance)]
+            sentences.append(_headline(enough))
             sentences += _few_full_passes(enough, result.tolerance)
             sentences += _open_questions(enough, result.tolerance)
         sentences += _too_few_rounds([c for c in ours if c not in enough])
         if baseline in cells:
             sentences += _collector(cells[baseline], result.tolerance)
-            sentences += _version(cells[baseline], result.tolerance)
-            sentences += _tracked(cells[baseline], cells[ours[0].candidate])
             for comparison in ours:
                 sentences += _left(cells[baseline], cells[comparison.candidate])
-    sentences += _hardware(result.cells)
-    if len({cell.group for cell in result.cells}) > 1:
-        sentences.append(
-            "Cells that differ in machine, interpreter, device or workload stand side by side: "
-            "there is no verdict between them."
-        )
     if result.cells and max(map(_full_passes, result.cells)) < FULL_PASSES_FOR_A_CLAIM:
         sentences.append(
             f"No cell had {FULL_PASSES_FOR_A_CLAIM} full passes of the collector, so this run says "
             "nothing about full passes."
         )
     return sentences
+
+
+def _by_baseline(result: ExperimentResult) -> Iterator[tuple[str, list[Comparison]]]:
+    """Each baseline and its comparisons, the best first."""
+    for baseline in dict.fromkeys(c.baseline for c in result.comparisons):
+        ours = (c for c in result.comparisons if c.baseline == baseline)
+        yield baseline, sorted(ours, key=_best_first)
 
 
 def _best_first(comparison: Comparison) -> float:
@@ -54,12 +70,11 @@ def _headline(comparisons: Sequence[Comparison]) -> str:
     best = next((c for c in comparisons if c.verdict == "better"), None)
     if best is None:
         if all(c.verdict == "inconclusive" for c in comparisons):
-            return f"This run does not tell whether anything beats {comparisons[0].baseline}."
+            return f"This run cannot tell whether anything beats {comparisons[0].baseline}."
         return f"Nothing was found to beat {comparisons[0].baseline}."
-    low, high = (percent(bound - 1, signed=True) for bound in best.ci95)
     return (
         f"Best: {best.candidate}, {_words(best.metric)} {_change(best)} against {best.baseline} "
-        f"(95 % interval {low} to {high})."
+        f"(95 %: {interval(best.ci95)})."
     )
 
 
@@ -68,7 +83,7 @@ def _the_rest(comparisons: Sequence[Comparison], tolerance: float) -> list[str]:
     worse = [c for c in reversed(comparisons) if c.verdict == "worse"]
     same = [c for c in comparisons if c.verdict == "same"]
     named = (
-        ("Better too", better),
+        ("Also better", better),
         ("Worse", worse),
         (f"The same within {rough_percent(tolerance)}", same),
     )
@@ -87,8 +102,8 @@ def _few_full_passes(comparisons: Sequence[Comparison], tolerance: float) -> lis
         if is_like and seen < FULL_PASSES_FOR_A_CLAIM:
             passes = "one full pass" if seen == 1 else f"{seen} full passes"
             sentences.append(
-                f"{each.candidate} is {each.verdict} by full passes alone, and this run has seen "
-                f"{passes} of theirs: more rounds would tell."
+                f"{each.candidate} is {each.verdict} because of full passes alone, and this run "
+                f"has seen only {passes}: more rounds would tell."
             )
     return sentences
 
@@ -102,10 +117,10 @@ def _open_questions(comparisons: Sequence[Comparison], tolerance: float) -> list
     takes = what_it_takes(hardest.rounds, hardest.mde, tolerance)
     if hardest.mde <= tolerance < abs(hardest.ratio - 1):
         takes = (
-            f"{hardest.rounds} rounds find a change of {percent(hardest.mde)}, but its interval "
+            f"{hardest.rounds} rounds detect changes from {percent(hardest.mde)}, but its interval "
             f"({interval(hardest.ci95)}) leaves no verdict; more rounds narrow it"
         )
-    return [f"Not resolved: {_names(unresolved)}; {takes}."]
+    return [f"Inconclusive: {_names(unresolved)}; {takes}."]
 
 
 def _too_few_rounds(comparisons: Sequence[Comparison]) -> list[str]:
@@ -114,7 +129,7 @@ def _too_few_rounds(comparisons: Sequence[Comparison]) -> list[str]:
     rounds = sorted({comparison.rounds for comparison in comparisons})
     have = f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
     which = comparisons[0].candidate if len(comparisons) == 1 else f"{len(comparisons)} cells"
-    return [f"No verdict on {which}: it takes {MIN_ROUNDS} rounds, this run has {have}."]
+    return [f"No verdict on {which}: a verdict takes {MIN_ROUNDS} rounds, this run has {have}."]
 
 
 def _collector(baseline: CellResult, tolerance: float) -> list[str]:
@@ -127,16 +142,16 @@ def _collector(baseline: CellResult, tolerance: float) -> list[str]:
         return [_no_cost_shown(baseline.id, ci95, tolerance)]
     if effect <= 0:
         return [
-            f"Without the collector {baseline.id} spends no less host time: it is not to blame."
+            f"The collector is not to blame: without it {baseline.id} spends no less host time."
         ]
     found = ""
     if ci95 is not None:
         low, high = (percent(end / (1 + end)) for end in ci95)
-        found = f" (95 % interval {low} to {high})"
+        found = f" (95 %: {low.removesuffix(' %')} to {high})"
     share = median(baseline, "gc_pause_share")
     pauses = "" if share is None else f"; its pauses take {percent(share)} of the wall time"
     return [
-        f"Without the collector {baseline.id} spends {percent(effect / (1 + effect))} less host "
+        f"Without the collector, {baseline.id} spends {percent(effect / (1 + effect))} less host "
         f"time{found}{pauses}."
     ]
 
@@ -145,12 +160,12 @@ def _no_cost_shown(name: str, ci95: tuple[float, float], tolerance: float) -> st
     low, high = (percent(end, signed=True) for end in ci95)
     if ci95[1] > tolerance:
         return (
-            f"What the collector costs {name} stays open: between {low} and {high} of the host "
-            "time that it has without (95 %)."
+            f"What the collector costs {name} stays open: between {low} and {high} of its host "
+            "time without one (95 %)."
         )
     return (
-        f"The collector costs {name} at most {percent(max(ci95[1], 0.0))} of the host time that it "
-        f"has without (95 % interval {low} to {high}): it is not to blame."
+        f"The collector is not to blame: it costs {name} at most {percent(max(ci95[1], 0.0))} of "
+        f"its host time without one (95 %: {low.removesuffix(' %')} to {high})."
     )
 
 
@@ -174,8 +189,8 @@ def _version(baseline: CellResult, tolerance: float) -> list[str]:
     )
     return [
         f"The Python version decides how often {baseline.id} collects: a young collection starts "
-        f"at {in_force.pop():,} new objects on Python {here}, {there}, so measure on the version "
-        "that you serve with."
+        f"at {in_force.pop():,} new objects on Python {here}, {there}. Measure on the version that "
+        "you serve with."
     ]
 
 
@@ -185,8 +200,8 @@ def _tracked(baseline: CellResult, other: CellResult) -> list[str]:
     if ours is None or theirs is None or f"{ours:,.0f}" == f"{theirs:,.0f}":
         return []
     return [
-        f"At its peak a step of {baseline.id} has {ours:,.0f} new tracked objects alive, "
-        f"one of {other.id} {theirs:,.0f}."
+        f"At its peak, a step of {baseline.id} has {ours:,.0f} new tracked objects alive, "
+        f"a step of {other.id} {theirs:,.0f}."
     ]
 
 
@@ -223,7 +238,7 @@ def _hardware(cells: Sequence[CellResult]) -> list[str]:
     nearest = max(known, key=lambda name: max(known[name]))
     bandwidth, flops = known[nearest]
     return [
-        f"While the device was at it, the steps of {nearest} moved what they need at "
+        f"While the device was busy, the steps of {nearest} moved their data at "
         f"{percent(bandwidth)} of the rate of a copy and computed at {percent(flops)} of the rate "
         "of a large matrix product."
     ]

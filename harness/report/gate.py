@@ -11,8 +11,9 @@ from harness.report.header import machine_words
 from harness.report.markdown import table_markdown
 from harness.report.markdown_escape import code_block, code_span, escaped
 from harness.report.power import surroundings_words
-from harness.report.summary import VERDICTS, trial_failure_lines
+from harness.report.summary import trial_failure_lines
 from harness.report.table import PlainTable, Row
+from harness.report.verdict_words import VERDICTS
 from harness.tracking.gate.result import (
     ExactChange,
     GateCell,
@@ -45,7 +46,7 @@ def gate_header(result: GateResult) -> list[tuple[str, str]]:
     lines += [(label, f"{tree.label}  {tree.subject}") for label, tree in trees]
     lines += [
         ("outputs", "the same under both" if result.cells else ""),
-        ("power", power_words(result)),
+        ("detects", power_words(result)),
         ("machine", machine_words(result.machine)),
         ("workload", ", ".join(each.name for each in result.workloads)),
         ("command", result.command),
@@ -179,14 +180,15 @@ def _shown(cell: GateCell) -> list[ExactChange]:
 def _exact_row(change: ExactChange) -> Row:
     return (
         change.metric,
-        _value(change.before, change.unit),
-        _value(change.after, change.unit),
+        value_words(change.before, change.unit),
+        value_words(change.after, change.unit),
         _difference(change),
         VERDICTS[change.verdict],
     )
 
 
-def _value(value: float, unit: str) -> str:
+def value_words(value: float, unit: str) -> str:
+    """A count with what it counts where that are bytes."""
     return fmt.bytes_(value) if unit == "B" else fmt.count(value)
 
 

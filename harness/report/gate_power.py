@@ -25,12 +25,10 @@ def power_words(result: GateResult) -> str:
     worst = max(steady, key=lambda comparison: comparison.mde)
     minutes = result.timed_seconds / 60 / worst.rounds
     needed = rounds_needed(result.tolerance, worst.rounds, worst.mde)
-    found = (
-        f"detects {detects(worst.mde)} in {worst.rounds} rounds, {result.timed_seconds / 60:.1f}"
-    )
+    found = f"{detects(worst.mde)} in {worst.rounds} rounds, {result.timed_seconds / 60:.1f} min"
     takes = (
         f"about {needed * minutes:.1f} min"
         if needed <= MOST_ROUNDS
         else f"more than {MOST_ROUNDS} rounds"
     )
-    return f"{found} min; ±{fmt.percent(result.tolerance)} takes {takes}"
+    return f"{found}; ±{fmt.percent(result.tolerance)} takes {takes}"

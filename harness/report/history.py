@@ -7,13 +7,14 @@ import pandas as pd
 
 from harness import format as fmt
 from harness.report.table import PlainTable, Row
-from harness.report.verdict_words import LABELS
+from harness.report.verdict_words import LABELS, counts_sentence
 from harness.tracking.frames import parameter_columns
 from harness.tracking.history import History
+from harness.tracking.verdict import Word
 
 _CAPTION = (
-    "before, after and ratio are the figures of these two commits; the verdict is that of the "
-    "whole history between them, by the metric's own direction"
+    "before, after and change compare the two commits; the verdict rests on the whole history "
+    "between them and on which way the metric is better"
 )
 _GROUPS = (
     ("worse", "better", "changed"), ("suspicious", "inconclusive"), ("same", "no_change_shown"),
@@ -48,19 +49,37 @@ def history_pairs(history: History) -> list[tuple[str, str]]:
     return lines
 
 
-def changes_tables(changes: pd.DataFrame) -> list[PlainTable]:
+def history_headline(changes: pd.DataFrame) -> str:
+    """How many series changed, in a line."""
+    found = {str(word): int(n) for word, n in changes["verdict"].value_counts().items()}
+    signs = {word: found[word] for word in ("worse", "better", "changed") if found.get(word)}
+    if not signs:
+        return f"{LABELS['no_change_shown']}: {counts_sentence(_counted(found), 0) or 'no series'}"
+    first = LABELS[next(word for word in LABELS if word in signs)][0]
+    return f"{first} {counts_sentence(_counted(found), 0)}"
+
+
+def _counted(found: dict[str, int]) -> dict[Word, int]:
+    return {word: found[word] for word in LABELS if found.get(word)}
+
+
+def changes_tables(changes: pd.DataFrame, *, details: bool = True) -> list[PlainTable]:
     """A table for each machine, environment and pair of commits, what changed first.
 
-    Where all is missing there is none: `not_compared` says so.
+    Where all is missing there is none: `not_compared` says so. Without ``details`` only what may
+    have changed has a row.
     """
     parameters = parameter_columns_of(changes)
     tables = []
+    groups_shown = _GROUPS if details else _GROUPS[:2]
     for title, rows in _parts(changes):
-        records = {group: rows[rows["verdict"].isin(group)].to_dict("records") for group in _GROUPS}
+        records = {
+            group: rows[rows["verdict"].isin(group)].to_dict("records") for group in groups_shown
+        }
         groups = [[_row(row, parameters) for row in group] for group in records.values() if group]
-        if not (rows["verdict"] == "missing").all():
+        if groups and not (rows["verdict"] == "missing").all():
             tables.append(
-                PlainTable(title, ("series", "before", "after", "ratio", "verdict"), groups)
+                PlainTable(title, ("series", "before", "after", "change", "verdict"), groups)
             )
     return [*tables[:-1], *(table._replace(caption=_CAPTION) for table in tables[-1:])]
 
@@ -99,6 +118,12 @@ def _row(change: dict[Any, Any], parameters: list[str]) -> Row:
         " · ".join((f"{change['suite']}.{change['metric']}".lstrip("."), *values)),
         fmt.with_unit(change["before"], unit).strip(),
         fmt.with_unit(change["after"], unit).strip(),
-        fmt.ratio(change["ratio"]),
+        _change(change["ratio"]),
         LABELS[change["verdict"]],
     )
+
+
+def _change(ratio: float) -> str:
+    """In percent, as a factor from ten times on."""
+    share = ratio - 1
+    return fmt.percent(share, signed=True) if not share >= 9 else fmt.ratio(ratio)

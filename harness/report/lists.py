@@ -13,7 +13,8 @@ from harness.machine.other_work import Surroundings
 from harness.report.power import detects, surroundings_words
 from harness.report.safe_text import safe_text
 from harness.report.table import PlainTable
-from harness.report.terminal import WIDTH, print_table
+from harness.report.terminal import print_table
+from harness.report.verdict_words import MEANINGS
 from harness.statistics.noise_floor import NoiseFloor
 
 _SIGNS = {"ok": ("✓ ok", "green"), "warn": ("! warn", "yellow"), "bad": ("✗ bad", "red")}
@@ -29,19 +30,32 @@ def doctor_table(findings: Iterable[Finding], console: Console) -> None:
         if finding.advice:
             words.append(f"\n→ {finding.advice}", style="bold")
         grid.add_row(Text(sign, style=style), safe_text(finding.what), words)
-    console.print(grid, width=min(console.width, WIDTH))
+    console.print(grid)
     levels = [finding.level for finding in findings]
     console.print(Text(f"{levels.count('bad')} bad, {levels.count('warn')} to watch"))
+
+
+def noise_answer(metric: str, floor: NoiseFloor) -> str:
+    """What this machine can find, in a sentence."""
+    mde = floor.mde.get(floor.rounds)
+    rounds, mde = (floor.rounds, mde) if mde is not None else min(floor.mde.items())
+    return (
+        f"{rounds} rounds on this machine detect changes of {metric.replace('_', ' ')} from "
+        f"{detects(mde)}."
+    )
 
 
 def noise_pairs(surroundings: Surroundings | None) -> list[tuple[str, str]]:
     """How busy the machine was, as (label, words); nothing where that is not known."""
     if surroundings is None:
         return []
-    lines = [("surroundings", surroundings_words(surroundings))]
+    lines = [("machine", surroundings_words(surroundings))]
     if surroundings.is_busy:
-        words = "this run settles nothing about a quiet machine: this is the noise of a busy one"
-        lines.insert(0, ("attention", f"{words} (--wait-quiet 10m waits for a quiet one)"))
+        words = (
+            "this is the noise of a busy machine and says nothing about a quiet one; "
+            "--wait-quiet 10m waits for that"
+        )
+        lines.insert(0, ("attention", words))
     return lines
 
 
@@ -53,21 +67,18 @@ def noise_table(
     ``seconds_per_round``: how long a round of the two takes, 0 where that is not known.
     """
     rows = [
-        ("a trial against the mean of all, standard deviation", fmt.percent(floor.trial_cv)),
-        (
-            "a trial against its equal in the same round, standard deviation",
-            fmt.percent(math.expm1(floor.sd_log_ratio)),
-        ),
+        ("one trial, standard deviation", fmt.percent(floor.trial_cv)),
+        ("two trials of a round, standard deviation", fmt.percent(math.expm1(floor.sd_log_ratio))),
     ]
 
     def rounds(number: int) -> str:
         minutes = number * seconds_per_round / 60
-        return f"{number} rounds" + (f", {minutes:.1f} min" if minutes else "")
+        return f"{number} rounds" + (f", about {minutes:.1f} min" if minutes else "")
 
-    found = [(f"smallest change that {rounds(n)} show 8 times out of 10", detects(mde))
-             for n, mde in sorted(floor.mde.items())]  # fmt: skip
+    found = [(f"detected in {rounds(n)}", detects(mde)) for n, mde in sorted(floor.mde.items())]
     title = f"Noise of {metric} over {floor.rounds} rounds of {floor.cells} equal cells"
-    print_table(PlainTable(title, ("", ""), [rows, found]), console)
+    caption = f"detected: {MEANINGS['detects']}"
+    print_table(PlainTable(title, ("", ""), [rows, found], caption), console)
 
 
 def list_table(rows: Iterable[tuple[str, str, str]], console: Console) -> None:
@@ -80,4 +91,4 @@ def list_table(rows: Iterable[tuple[str, str, str]], console: Console) -> None:
         grid.add_row(Text(kind, style="bold"))
         for name, words in entries:
             grid.add_row(safe_text(f"  {name}"), safe_text(words))
-    console.print(grid, width=min(console.width, WIDTH))
+    console.print(grid)

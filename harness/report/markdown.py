@@ -5,9 +5,11 @@ from collections.abc import Iterable, Sequence
 from harness.experiment.result import ExperimentResult
 from harness.format import rough_percent
 from harness.metrics import METRICS, Metric
+from harness.report.answer import answer_pairs, headline, sentences
 from harness.report.header import header
 from harness.report.markdown_escape import escaped, escaped_inside
 from harness.report.messages import messages_tables
+from harness.report.pivot import pivot_tables
 from harness.report.summary import (
     apart_tables,
     cells_table,
@@ -19,18 +21,30 @@ from harness.report.table import PlainTable
 
 
 def experiment_markdown(result: ExperimentResult) -> str:
-    """Header, cells, verdicts, failures and notes, for a README or a pull request."""
-    parts = [pairs_markdown(header(result))]
+    """The short report for a pull request, all else folded away below it."""
+    inside = [pairs_markdown(header(result))]
     tables = (
         cells_table(result), *modes_tables(result), *messages_tables(result),
         *verdict_tables(result), *apart_tables(result),
     )  # fmt: skip
-    parts += map(table_markdown, tables)
-    for title, lines in (("Trials without a result", failure_lines(result)),
-                         ("Notes", result.notes)):  # fmt: skip
-        if lines:
-            parts.append(lines_markdown(title, lines))
-    return "\n\n".join(parts) + "\n"
+    inside += map(table_markdown, tables)
+    if result.notes:
+        inside.append(lines_markdown("Notes", result.notes))
+    figures = "\n\n".join(inside)
+    details = f"<details><summary>All figures</summary>\n\n{figures}\n\n</details>"
+    return f"{answer_markdown(result)}\n\n{details}\n"
+
+
+def answer_markdown(result: ExperimentResult) -> str:
+    """What was found, the table of it, and how sure that is."""
+    parts = [f"### gcbench compare: {escaped_inside(headline(result))}"]
+    parts += [table_markdown(table) for table in pivot_tables(result)]
+    if more := sentences(result):
+        parts.append(lines_markdown("", more))
+    if failures := failure_lines(result):
+        parts.append(lines_markdown("Trials without a result", failures))
+    parts.append(pairs_markdown([*answer_pairs(result), ("command", result.command)]))
+    return "\n\n".join(parts)
 
 
 def pairs_markdown(pairs: Sequence[tuple[str, str]]) -> str:

@@ -1,4 +1,4 @@
-"""What crosses between scheduler and workers, in tables: bytes a step, by part, and how alike."""
+"""What crosses between scheduler and workers, in tables: bytes per step, by part, and how alike."""
 
 from collections.abc import Callable
 
@@ -35,7 +35,7 @@ def _table(
         for group in by_group(result)
     ]
     return PlainTable(
-        f"{_TITLES[direction]}, bytes a step" + on_device(result.cells),
+        f"{_TITLES[direction]}, bytes per step" + on_device(result.cells),
         ("cell", "median\nstep", "first\nstep", "last\nstep", "para-\nmeters", "prompt",
          "output\nids", "names", "rest", "edits", "first\nedits"),
         [group for group in groups if group],

@@ -18,6 +18,7 @@ _CERTAINTY = {
     "machine": "the machine's",
 }
 _MOST_ROWS = 12
+_MOST_CHANGES = 3
 
 
 def nightly_headline(result: NightlyResult) -> str:
@@ -41,15 +42,15 @@ def _found_words(result: NightlyResult) -> str:
 
 def _quiet_words(result: NightlyResult) -> str:
     if not result.is_judged:
-        return "✗ no verdict: too few points yet to tell a change from none"
+        return "✗ no verdict: too few points yet"
     if result.unsettled:
         series = _plural(result.unsettled, "series", "series")
-        return f"✗ inconclusive: {series} became worse, and may be as before again"
+        return f"✗ inconclusive: {series} became worse and may have recovered"
     if any(each.reason for each in result.measured):
-        return "✗ not all could be measured; no regression in what could"
+        return "✗ not everything could be measured; no regression in the rest"
     if result.alerts:
-        return "· no new regression; what has changed is listed below"
-    return "· no regression shown"
+        return "· no new regression; known changes are listed below"
+    return "· no change shown"
 
 
 def nightly_pairs(result: NightlyResult) -> list[tuple[str, str]]:
@@ -91,30 +92,62 @@ def alert_table(alert: Alert) -> PlainTable:
     )
 
 
+def alert_pairs(alert: Alert) -> list[tuple[str, str]]:
+    """An alert in a few lines, as (label, words): what changed most, since when, and again."""
+    changes = alert.changes[:_MOST_CHANGES]
+    lines = [_change_words(each) for each in changes]
+    if left := len(alert.changes) - len(changes):
+        lines.append(f"and {_plural(left, 'series', 'series')} more")
+    suspects = [_suspect_words(each, alert) for each in alert.plausible]
+    more = len(suspects) - _MOST_CHANGES
+    named = suspects[:_MOST_CHANGES] + [f"and {more} more"] * (more > 0)
+    told = (
+        ("changed", lines),
+        ("suspects", named if len(suspects) > 1 else []),
+        ("after", [alert.last_before[:10]]),
+        ("known", _said(alert)),
+        ("again", alert.command[:1]),
+    )
+    return [(label * (n == 0), line) for label, lines in told for n, line in enumerate(lines)]
+
+
+def _change_words(each: ChangedSeries) -> str:
+    """A series and its change: "itl_p99 +20.0 %: 1.10 µs → 1.32 µs, measured again"."""
+    label, before, after, change, _, sure = _row(each)
+    ratio = "" if change == fmt.MISSING else f" {change}"
+    _, _, unit = after.partition(" ")
+    before = before.removesuffix(f" {unit}") if unit else before
+    return f"{LABELS[each.verdict][0]} {label}{ratio}: {before} → {after}, {sure}"
+
+
+def _said(alert: Alert) -> list[str]:
+    """What the triage file says of its series."""
+    said = dict.fromkeys((each.status, each.reason) for each in alert.changes if each.reason)
+    return [
+        f"{status}: {reason}" if status != "open" else f"no longer {reason}"
+        for status, reason in said
+    ]
+
+
 def alert_lines(alert: Alert) -> list[str]:
     """What there is to know beside the figures."""
     is_one = len(alert.plausible) == 1
-    lines = [f"the last before {'it' if is_one else 'these'}: {alert.last_before[:10]}"]
+    lines = [f"last commit before {'it' if is_one else 'these'}: {alert.last_before[:10]}"]
     if not is_one:
         lines += [_suspect_words(each, alert) for each in alert.plausible[:_MOST_ROWS]]
     if alert.first_named:
-        lines.append(f"said when it was found: {fmt.one_of(alert.first_named)}")
+        lines.append(f"first reported as: {fmt.one_of(alert.first_named)}")
     lines += [f"also different: {each}" for each in alert.environment]
     lines += [
         f"with later changes, {_label(each.metric, each.series)}: {LABELS[each.stands]}"
         for each in alert.changes
         if each.verdict != each.stands
     ][:_MOST_ROWS]
-    said = dict.fromkeys((each.status, each.reason) for each in alert.changes if each.reason)
-    lines += [
-        f"{status}: {reason}" if status != "open" else f"no longer {reason}"
-        for status, reason in said
-    ]
-    return lines
+    return [*lines, *_said(alert)]
 
 
 def _suspect_words(suspect: Suspect, alert: Alert) -> str:
-    how = "the likeliest" if suspect.commit == alert.commit else "it may also be"
+    how = "most likely" if suspect.commit == alert.commit else "possibly"
     return f"{how}: {suspect.commit[:10]} {suspect.subject}".rstrip()
 
 

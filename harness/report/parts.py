@@ -6,8 +6,9 @@ from harness import format as fmt
 from harness.experiment.experiment_file import Column, ExperimentFile, PartResult
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.metrics import METRICS
-from harness.report.summary import VERDICTS, median, on_device
+from harness.report.summary import median, on_device
 from harness.report.table import PlainTable, Row
+from harness.report.verdict_words import VERDICTS
 
 _SCALE = {"s": 1.0, "ms": 1e3, "µs": 1e6}
 

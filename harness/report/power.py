@@ -1,11 +1,11 @@
 """What a run can detect, and what it would take to detect less, without figures nobody can use."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from harness import format as fmt
-from harness.experiment.result import CellResult, ExperimentResult
+from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.machine.other_work import OtherWork, Surroundings
 from harness.statistics.paired_ratio import MIN_ROUNDS
 from harness.statistics.power import MOST_DETECTED, MOST_ROUNDS, rounds_needed
@@ -19,24 +19,40 @@ def detects(mde: float) -> str:
 
 
 def what_it_takes(rounds: int, mde: float, tolerance: float) -> str:
-    """What these rounds find, and how many more it would take to find the tolerance."""
+    """What these rounds detect, and how many rounds it takes to detect the tolerance."""
     if mde <= tolerance:
         return (
-            f"{rounds} rounds find a change of {fmt.percent(mde)}, and this one lies at the edge "
-            "of the tolerance; more rounds narrow it"
+            f"{rounds} rounds detect changes from {fmt.percent(mde)}, and this one lies at the "
+            "edge of the tolerance; more rounds narrow it"
         )
     found = (
-        f"{rounds} rounds find a change of {fmt.percent(mde)}"
+        f"{rounds} rounds detect changes from {fmt.percent(mde)}"
         if mde <= MOST_DETECTED
-        else f"{rounds} rounds find no change below {fmt.rough_percent(MOST_DETECTED)}"
+        else f"{rounds} rounds detect no change below {fmt.rough_percent(MOST_DETECTED)}"
     )
+    wanted = f"detecting {fmt.rough_percent(tolerance)} takes"
     needed = rounds_needed(tolerance, rounds, mde)
     if needed > MOST_ROUNDS:
         return (
-            f"{found}, and one of {fmt.rough_percent(tolerance)} takes more than {MOST_ROUNDS}: "
-            "a quieter machine helps, more rounds do not"
+            f"{found}; {wanted} more than {MOST_ROUNDS}, so a quieter machine helps and more "
+            "rounds do not"
         )
-    return f"{found}, one of {fmt.rough_percent(tolerance)} takes about {needed:,}"
+    return f"{found}; {wanted} about {needed:,}"
+
+
+def detects_words(comparisons: Sequence[Comparison]) -> str:
+    """What the rounds of all comparisons detect: "changes from 1.2 to 5.5 % ..."."""
+    known = [each for each in comparisons if each.rounds >= MIN_ROUNDS]
+    if not known:
+        return ""
+    least, most = (min(max(ends, 0.0), MOST_DETECTED) for ends in
+                   (min(each.mde for each in known), max(each.mde for each in known)))  # fmt: skip
+    ends = dict.fromkeys(fmt.percent(end) for end in (least, most))
+    more = " or more" if max(each.mde for each in known) > MOST_DETECTED else ""
+    which = ", depending on the cell" if len(ends) > 1 else ""
+    span = " to ".join(end.removesuffix(" %") for end in ends)
+    rounds = fmt.rounds(each.rounds for each in known)
+    return f"changes from {span} %{more} with 80 % power in {rounds}{which}"
 
 
 def settles_nothing(result: ExperimentResult) -> str:
@@ -62,16 +78,17 @@ def settles_nothing(result: ExperimentResult) -> str:
 def surroundings_words(surroundings: Surroundings) -> str:
     """How busy the machine was before and while it was measured on."""
     before, during = surroundings.before, surroundings.during
-    words = f"busy: {_others(during)}" if surroundings.is_busy else f"quiet: {_others(during)}"
-    words += f" while it was measured on (before: {_cores(before)})"
+    words = f"{'busy' if surroundings.is_busy else 'quiet'}: {_others(during)}"
+    if f"{before.others:.1f}" != f"{during.others:.1f}":
+        words += f" (before the run: {_cores(before)})"
     if surroundings.waited is not None:
-        words += f"; a trial waited {fmt.percent(surroundings.waited)} of its time for its core"
+        words += f"; trials waited {fmt.percent(surroundings.waited)} of their time for a core"
     return words
 
 
 def _others(work: OtherWork) -> str:
-    stolen = f", {fmt.percent(work.stolen)} of the time was stolen by other guests"
-    return f"other programs took {_cores(work)}{stolen * (work.stolen > 0)}"
+    stolen = f"; other guests stole {fmt.percent(work.stolen)} of the time"
+    return f"other programs used {_cores(work)}{stolen * (work.stolen > 0)}"
 
 
 def _cores(work: OtherWork) -> str:

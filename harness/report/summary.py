@@ -17,15 +17,8 @@ from harness.metrics import METRICS
 from harness.report.header import varying_axes
 from harness.report.power import detects
 from harness.report.table import PlainTable, Row
-from harness.statistics.verdict import Verdict
+from harness.report.verdict_words import MEANINGS, VERDICTS
 from harness.trial.spec import TrialFailure
-
-VERDICTS: dict[Verdict, str] = {
-    "better": "▲ better",
-    "worse": "▼ worse",
-    "same": "= same",
-    "inconclusive": "? inconclusive",
-}
 
 
 def cells_table(result: ExperimentResult) -> PlainTable:
@@ -145,12 +138,12 @@ def verdict_tables(result: ExperimentResult) -> list[PlainTable]:
     return [
         PlainTable(
             f"{metric} against {baseline}{on_device(cells.get(baseline, []))}",
-            ("cell", "ratio", "95 % interval", "verdict", "detects"),
+            ("cell", "change", "95 % interval", "verdict", "detects"),
             [[_verdict_row(comparison) for comparison in group]],
-            f"{direction_words(metric).capitalize()}. ratio: the cell against the baseline, "
-            "compared round by round; the ratio of the two medians above can differ a little. "
-            f"same: the whole interval lies within ±{tolerance}. detects: the smallest change "
-            f"that {fmt.rounds(each.rounds for each in group)} would show 8 times out of 10.",
+            f"{direction_words(metric).capitalize()}. change: measured round by round, so the "
+            "two medians above may differ by a little more or less. same: "
+            f"{MEANINGS['same']} of ±{tolerance}. detects: {MEANINGS['detects']} in "
+            f"{fmt.rounds(each.rounds for each in group)}.",
         )
         for (metric, baseline), group in comparisons.items()
     ]
@@ -164,11 +157,10 @@ def apart_tables(result: ExperimentResult) -> list[PlainTable]:
             apart[each.metric, each.baseline].append((each.candidate, each.apart))
 
     def row(candidate: str, each: Apart) -> Row:
-        low, high = each.code.ci95
         return (
             candidate,
-            fmt.ratio(each.code.ratio),
-            f"{fmt.ratio(low)}–{fmt.ratio(high)}",
+            fmt.percent(each.code.ratio - 1, signed=True),
+            fmt.interval(each.code.ci95),
             f"±{fmt.percent(each.code.mde)}",
             passes_words(each.full_passes[1]),
         )
@@ -176,7 +168,7 @@ def apart_tables(result: ExperimentResult) -> list[PlainTable]:
     return [
         PlainTable(
             f"{metric} without full passes, against {baseline}",
-            ("cell", "ratio", "95 % interval", "detects", "full passes"),
+            ("cell", "change", "95 % interval", "detects", "full passes"),
             [[row(*each) for each in group]],
             "full passes: collections of the whole heap; how many in how many trials, the time "
             f"of one, the time that they add. Of {baseline}: "
@@ -257,11 +249,10 @@ def direction_words(metric: str) -> str:
 
 
 def _verdict_row(comparison: Comparison) -> Row:
-    low, high = comparison.ci95
     return (
         comparison.candidate,
-        fmt.ratio(comparison.ratio),
-        f"{fmt.ratio(low)}–{fmt.ratio(high)}",
+        fmt.percent(comparison.ratio - 1, signed=True),
+        fmt.interval(comparison.ci95),
         VERDICTS[comparison.verdict],
         detects(comparison.mde),
     )

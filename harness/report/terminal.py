@@ -1,19 +1,19 @@
-"""Tables for people on a terminal: at most 100 columns, and complete without colour."""
+"""Reports for people on a terminal: they fit 80 columns and are complete without colour."""
 
 from collections.abc import Sequence
 from typing import IO
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from harness.experiment.result import ExperimentResult
 from harness.report.bars import bars_table
 from harness.report.header import header
 from harness.report.messages import messages_tables
+from harness.report.pivot import pivot_tables
 from harness.report.safe_text import safe_text
 from harness.report.summary import (
-    VERDICTS,
     apart_tables,
     cells_table,
     failure_lines,
@@ -22,20 +22,19 @@ from harness.report.summary import (
     verdict_tables,
 )
 from harness.report.table import PlainTable
+from harness.report.table_layout import table_lines
+from harness.report.verdict_words import SIGNS
 
-WIDTH = 100
+WIDTH, MOST = 80, 100
+"""Columns of what is printed into a file or a pipe, and the most that a terminal gets."""
 
-_STYLES = {
-    VERDICTS["better"]: "green",
-    VERDICTS["worse"]: "red",
-    VERDICTS["inconclusive"]: "yellow",
-}
+_STYLES = {SIGNS["better"]: "green", SIGNS["worse"]: "red", SIGNS["inconclusive"]: "yellow"}
 
 
 def make_console(file: IO[str] | None = None) -> Console:
-    """A console of 100 columns, or of the terminal's width where that is less."""
+    """A console as wide as the terminal, 100 columns at most; 80 where there is none."""
     console = Console(file=file, highlight=False)
-    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    console.width = min(console.width, MOST) if console.is_terminal else WIDTH
     return console
 
 
@@ -45,8 +44,13 @@ def experiment_tables(
     phases: bool = False,
     conclusions: Sequence[str] = (),
 ) -> None:
-    """Print an experiment's report: header, cells, bars, verdicts, failures, notes, conclusions."""
+    """Print all of an experiment's report, what was concluded first."""
+    if conclusions:
+        print_lines("Conclusions", conclusions, console, style="bold")
+        console.print()
     print_pairs(header(result), console)
+    for table in pivot_tables(result):
+        print_table(table, console)
     print_table(cells_table(result), console)
     if phases:
         print_table(phases_table(result), console)
@@ -62,7 +66,6 @@ def experiment_tables(
         print_table(table, console)
     print_lines("Trials without a result", failure_lines(result), console, style="red")
     print_lines("Notes", result.notes, console)
-    print_lines("Conclusions", conclusions, console, style="bold")
 
 
 def print_finding(
@@ -81,28 +84,27 @@ def print_finding(
     print_pairs(about, console)
 
 
-def print_table(table: PlainTable, console: Console, left: int = 1) -> None:
-    """Print a plain table; its first ``left`` columns are words, the others figures.
+def print_title(words: str, right: str, console: Console) -> None:
+    """Print a verdict with something at the line's right end, cut where both do not fit."""
+    line = safe_text(words, style=f"bold {_STYLES.get(words[:1], '')}".strip())
+    line.truncate(console.width - len(right) - 2, overflow="ellipsis", pad=bool(right))
+    line.append(f"  {right}" if right else "", "default")
+    console.print(line)
 
-    The first column wraps where it must; no other may, or a figure would be torn.
-    """
-    shown = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False,
-                  show_header=any(table.columns), header_style="")  # fmt: skip
-    for number, column in enumerate(table.columns):
-        shown.add_column(
-            safe_text(column), justify="left" if number < left else "right",
-            no_wrap=number > 0, overflow="fold", vertical="bottom" if number else "top",
-        )  # fmt: skip
-    for group in table.groups:
-        for row in group:
-            shown.add_row(*(safe_text(text, style=_STYLES.get(text, "")) for text in row))
-        shown.add_section()
-    width = min(console.width, WIDTH)
+
+def print_table(table: PlainTable, console: Console, left: int = 1) -> None:
+    """Print a plain table; its first ``left`` columns are words, the others figures."""
     console.print()
-    console.print(safe_text(table.title, style="bold"), width=width)
-    console.print(shown, width=width)
+    if table.title:
+        console.print(safe_text(table.title, style="bold"))
+    for line in table_lines(table, console.width, left):
+        shown = Text()
+        for text, column in line:
+            shown.append(text, _STYLES.get(text.strip()[:1], "") if column else "")
+        shown.rstrip()
+        console.print(shown, no_wrap=True, overflow="ignore", crop=False)
     if table.caption:
-        console.print(safe_text(table.caption, style="italic"), width=width)
+        console.print(safe_text(table.caption, style="italic"))
 
 
 def print_pairs(pairs: Sequence[tuple[str, str]], console: Console) -> None:
@@ -110,7 +112,7 @@ def print_pairs(pairs: Sequence[tuple[str, str]], console: Console) -> None:
     grid = Table.grid(padding=(0, 2))
     for label, words in pairs:
         grid.add_row(safe_text(label, style="bold"), safe_text(words, overflow="fold"))
-    console.print(grid, width=min(console.width, WIDTH))
+    console.print(grid)
 
 
 def print_lines(title: str, lines: Sequence[str], console: Console, style: str = "") -> None:
@@ -123,4 +125,4 @@ def print_lines(title: str, lines: Sequence[str], console: Console, style: str =
     grid = Table.grid(padding=(0, 1))
     for line in lines:
         grid.add_row(safe_text("-"), safe_text(line, style=style, overflow="fold"))
-    console.print(grid, width=min(console.width, WIDTH))
+    console.print(grid)

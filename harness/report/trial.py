@@ -10,7 +10,7 @@ from harness.collector.result import ProcessResult
 from harness.metrics import METRICS
 from harness.report.summary import collections_words
 from harness.report.table import PlainTable, Row
-from harness.report.terminal import WIDTH, print_pairs, print_table
+from harness.report.terminal import print_pairs, print_table
 from harness.trial.messages import Messages
 from harness.trial.spec import TrialResult
 
@@ -55,19 +55,23 @@ _SUBJECTS = {
 _COUNTED = ("steps", "preemptions", "tokens", "collections", "objects", "blocks", "bytecodes")
 _MOST_FIELDS = 12
 _LEFT = ("Requests", "Steps")
+_GAP = 4
+"""Blanks between the two columns of subjects, where both fit."""
 
 
 def trial_table(trial: TrialResult, console: Console) -> None:
     """Print a trial: what ran, every metric it gave with its unit, the collector read back."""
     print_pairs(_header(trial), console)
     subjects = by_subject(trial.metrics)
-    sides = Table.grid(padding=(0, 4))
-    sides.add_row(
-        _column([subject for subject in subjects if subject in _LEFT], subjects, trial),
-        _column([subject for subject in subjects if subject not in _LEFT], subjects, trial),
-    )
+    sides = [[subject for subject in subjects if (subject in _LEFT) == left] for left in (1, 0)]
+    columns = [_column(side, subjects, trial) for side in sides]
     console.print()
-    console.print(sides, width=min(console.width, WIDTH))
+    if sum(console.measure(column).maximum for column in columns) + _GAP <= console.width:
+        grid = Table.grid(padding=(0, _GAP))
+        grid.add_row(*columns)
+        console.print(grid)
+    else:
+        console.print(*columns, sep="\n")
     for each in trial.messages:
         print_table(_fields(each), console)
     print_table(_collections(trial.processes), console)

@@ -1,17 +1,38 @@
-"""The words for a series' verdict, the same on every page and in every summary."""
+"""The words for verdicts, the same on every page and in every summary, and what they mean."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from harness.statistics.verdict import Verdict
 from harness.tracking.verdict import SeriesVerdict, Word
 
-LABELS: dict[Word, str] = {
-    "worse": "▼ worse",
+VERDICTS: dict[Verdict, str] = {
     "better": "▲ better",
+    "worse": "▼ worse",
+    "same": "= same",
+    "inconclusive": "? inconclusive",
+}
+"""What a comparison comes to: a sign and a word."""
+
+MEANINGS: dict[str, str] = {
+    "better": "significantly better, and by at least three quarters of the tolerance",
+    "worse": "significantly worse, and by at least three quarters of the tolerance",
+    "same": "the whole 95 % interval lies within the tolerance",
+    "no change shown": "nothing in this history shows a change",
+    "inconclusive": "these rounds show neither a change nor that there is none",
+    "detects": "smallest change found with 80 % power",
+}
+"""The glossary, of which captions and pages quote what they need."""
+
+SIGNS: dict[Verdict, str] = {verdict: label[0] for verdict, label in VERDICTS.items()}
+
+LABELS: dict[Word, str] = {
+    "worse": VERDICTS["worse"],
+    "better": VERDICTS["better"],
     "changed": "~ changed",
     "suspicious": "? suspicious",
-    "inconclusive": "? inconclusive",
-    "same": "= same",
+    "inconclusive": VERDICTS["inconclusive"],
+    "same": VERDICTS["same"],
     "no_change_shown": "· no change shown",
     "insufficient": "– too few points",
     "reset": "– baseline reset",

@@ -7,11 +7,8 @@ import msgspec
 from harness import format as fmt
 from harness.report.plots import beside, panel
 from harness.report.table import PlainTable
-from harness.report.terminal import WIDTH
 from workloads.summary import ArrivalSummary, Summary, TokenLengths
 from workloads.workload import Workload
-
-_HALF = WIDTH // 2
 
 
 def workload_pairs(summary: Summary) -> list[tuple[str, str]]:
@@ -44,16 +41,15 @@ def lengths_table(summary: Summary) -> PlainTable:
              (lens.p50, lens.p90, lens.p99, lens.max, lens.total)))
             for name, lens in (("prompt", summary.prompt_tokens),
                                ("output", summary.output_tokens))]  # fmt: skip
-    return PlainTable("Tokens a request", ("", "mean", "p50", "p90", "p99", "max", "all"), [rows])
+    return PlainTable("Tokens per request", ("", "mean", "p50", "p90", "p99", "max", "all"), [rows])
 
 
-def workload_plots(summary: Summary) -> list[str]:
-    """Lines of at most 100 columns: how lengths are spread, and arrivals over time."""
-    lines = beside(
-        _length_panel("prompt", summary.prompt_tokens),
-        _length_panel("output", summary.output_tokens),
-        _HALF,
-    )
+def workload_plots(summary: Summary, width: int) -> list[str]:
+    """Lines of at most ``width`` columns: how lengths are spread, and arrivals over time."""
+    prompt = _length_panel("prompt", summary.prompt_tokens)
+    output = _length_panel("output", summary.output_tokens)
+    halves = max(map(len, prompt)) < width // 2 and max(map(len, output)) <= width - width // 2
+    lines = beside(prompt, output, width // 2) if halves else [*prompt, "", *output]
     arrivals = summary.arrivals
     if arrivals.last_seconds == 0:
         return lines
@@ -62,7 +58,7 @@ def workload_plots(summary: Summary) -> list[str]:
     return [
         *lines,
         "",
-        *panel("requests a second, over time", rates, fmt.number(max(rates)),
+        *panel("requests per second over time", rates, fmt.number(max(rates)),
                ("0 s", fmt.seconds(arrivals.last_seconds))),
     ]  # fmt: skip
 

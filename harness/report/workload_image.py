@@ -26,7 +26,7 @@ def workload_image(summary: Summary, suffix: str) -> bytes:
         rates = [count * len(bins.counts) / summary.arrivals.last_seconds for count in bins.counts]
         axes["A"].stairs(rates, bins.edges, fill=True)
         axes["A"].set_xlabel("seconds")
-        axes["A"].set_ylabel("requests a second")
+        axes["A"].set_ylabel("requests per second")
     figure.suptitle(
         f"{summary.name}: {summary.num_requests:,} requests, seed {summary.seed}, "
         f"hash {summary.hash[:12]}"

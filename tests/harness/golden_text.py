@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from harness.report import make_console
 
@@ -22,22 +23,32 @@ def assert_golden(name: str, text: str) -> None:
     assert text == path.read_text(), f"{name} changed; if meant, run with UPDATE_GOLDEN=1"
 
 
-def printed(print_it, *args, **kwargs) -> str:
+WIDTHS = (80, 100)
+
+
+def printed(print_it, *args, width: int = 80, **kwargs) -> str:
     file = io.StringIO()
     console = make_console(file)
+    console.width = width
     print_it(*args, console=console, **kwargs)
     text = "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
-    assert max(map(len, text.splitlines())) <= 100
+    assert max(map(cell_len, text.splitlines())) <= width
     assert "\x1b" not in text
     return text
 
 
-def shown_by(command, result) -> str:
+def assert_golden_screens(name: str, show) -> None:
+    """Compares what ``show`` gives at each of `WIDTHS` with ``NAME.txt`` and ``NAME-100.txt``."""
+    for width in WIDTHS:
+        assert_golden(f"{name}{'' if width == WIDTHS[0] else f'-{width}'}.txt", show(width))
+
+
+def shown_by(command, result, *args, width: int = 80, **kwargs) -> str:
     """What a command's module prints of a result on a terminal."""
 
     def show(console):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(command, "make_console", lambda: console)
-            command.show(result)
+            command.show(result, *args, **kwargs)
 
-    return printed(show)
+    return printed(show, width=width)

@@ -145,7 +145,7 @@ def _bytecodes(figures: _Figures) -> Iterator[str]:
     if code := figures.changed.get(BYTECODES):
         counted = {_PEAK, _SURVIVORS, _MADE, _COLLECTIONS}
         alone = "; what the collector counts is as before" if counted <= figures.equal else ""
-        yield f"a request costs {_more(code, 'bytecode')} a step ({_from_to(code)}){alone}."
+        yield f"a request costs {_more(code, 'bytecode')} per step ({_from_to(code)}){alone}."
 
 
 def _of_requests(figures: _Figures) -> Iterator[str]:
@@ -207,7 +207,7 @@ def _each(change: ExactChange, batch: int) -> str:
     difference = (change.after - change.before) / batch
     if abs(difference) < 0.005:
         return ""
-    return f" ({'+' if difference > 0 else '-'}{_short(abs(difference))} a request)"
+    return f" ({'+' if difference > 0 else '-'}{_short(abs(difference))} per request)"
 
 
 def _size(difference: float) -> str:

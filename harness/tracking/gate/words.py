@@ -48,12 +48,16 @@ def _moved(cell: GateCell) -> Iterator[str]:
 
 
 def _cell_sentences(cell: GateCell) -> list[str]:
-    exact = exact_sentences(cell)
+    return exact_sentences(cell) + time_sentences(cell)
+
+
+def time_sentences(cell: GateCell) -> list[str]:
+    """What a cell's times say, none where it was not timed or all is the same."""
     if cell.timing is None:
-        return exact
+        return []
     is_counted = any(change.metric == BYTECODES for change in cell.exact)
     is_changed = any(change.before != change.after for change in cell.exact)
-    return exact + _timing(cell.timing, is_c_code=is_counted and not is_changed)
+    return _timing(cell.timing, is_c_code=is_counted and not is_changed)
 
 
 def _timing(timing: TimingChange, is_c_code: bool) -> list[str]:
@@ -87,7 +91,7 @@ def _cause(found: Comparison, by: Attribution, *, is_c_code: bool) -> str:
     shown = ", ".join(
         f"{fmt.percent(part.ratio - 1, signed=True)} by the {name}" for name, part in parts.items()
     )
-    if by.cause == "untold" or not _add_up(found, by):
+    if by.cause == "untold" or not adds_up(found, by):
         return f"{_UNTOLD} ({shown})"
     if by.cause == "both":
         return shown
@@ -100,7 +104,7 @@ def _cause(found: Comparison, by: Attribution, *, is_c_code: bool) -> str:
     return f"the {by.cause}'s{not_other} ({shown}){where}"
 
 
-def _add_up(found: Comparison, by: Attribution) -> bool:
+def adds_up(found: Comparison, by: Attribution) -> bool:
     """Whether the parts come to the change: the same way, and as far as intervals can tell."""
     code, collector = by.code, by.collector
     low, high = (a + b - 1 for a, b in zip(code.ci95, collector.ci95, strict=True))
@@ -132,7 +136,7 @@ def _undecided(what: str, comparison: Comparison) -> str:
     finds = (
         f"detect a change of {fmt.percent(comparison.mde)}; a larger --budget detects a smaller one"
         if comparison.mde <= MOST_DETECTED
-        else f"find no change below {fmt.percent(MOST_DETECTED)}: measure on a quieter machine"
+        else f"detect no change below {fmt.percent(MOST_DETECTED)}: measure on a quieter machine"
     )
     rounds = f"{comparison.rounds} rounds, which {finds}"
     return f"{what} {_change(comparison)} is undecided after {rounds}."

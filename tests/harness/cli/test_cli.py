@@ -8,21 +8,25 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import msgspec
 import psutil
 import pytest
+from click.shell_completion import ShellComplete
 from full_output import full_standard_output
+from golden_text import WIDTHS, assert_golden
 from processes import HEARS_CTRL_C, is_alive
 from small import answer
 
-from harness.cli.main import main
+from harness.cli.compare import compare
+from harness.cli.main import cli, main
 from harness.experiment.result import ExperimentResult
 from harness.machine.held import held
 from harness.trial.spec import Trial, TrialFailure, TrialResult
 
 ROOT = Path(__file__).parents[3]
 TINY = ["--device", "null", "--num-requests", "8", "--output-lens", "12", "--batch-size", "8"]
-COMMANDS = ["run", "compare", "list", "noise", "doctor", "workload", "calibrate"]
+COMMANDS = list(cli.list_commands(click.Context(cli)))
 
 
 @pytest.fixture
@@ -93,7 +97,7 @@ def gcbench(tmp_path, capsys):
         (["compare", "--resume", "../elsewhere"], ["--resume ../elsewhere"]),
         (["compare", "--roundz", "3"], ["--roundz", "--rounds"]),
         (["list", "colours"], ["colours"]),
-        (["list", "wirez"], ["nearest: wires"]),
+        (["list", "wirez"], ["did you mean wires"]),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_and_status_two(gcbench, arguments, words):
@@ -157,12 +161,58 @@ def test_a_folder_that_cannot_be_written_to_is_named(gcbench, tmp_path, folder):
         assert "--output DIR" in line
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_has_examples_and_fits_the_page(gcbench, capsys, command):
-    assert main([command, "--help"]) == 0
-    text = capsys.readouterr().out
-    assert re.search(r"Examples:\n\s+gcbench ", text)
-    assert max(map(len, text.splitlines())) <= 100
+@pytest.mark.parametrize("width", WIDTHS)
+def test_help_has_examples_and_fits_the_page(capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    pages = []
+    for words in [*([command, "--help"] for command in COMMANDS), ["compare", "--help-all"]]:
+        assert main(words) == 0
+        text = capsys.readouterr().out
+        assert re.search(r"Examples:\n\s+gcbench ", text), words
+        pages.append(f"──── gcbench {' '.join(words)}\n{text}\n")
+    text = "".join(pages)
+    wide = [line for line in text.splitlines() if len(line) > width]
+    assert not wide
+    assert_golden("help.txt" if width == WIDTHS[0] else f"help-{width}.txt", text)
+
+
+def test_the_help_of_a_comparison_names_the_main_options_and_help_all_every_one(capsys):
+    assert main(["compare", "--help"]) == 0
+    short = set(re.findall(r"^  (--[a-z-]+)", capsys.readouterr().out, re.MULTILINE))
+    assert short - {"--help", "--help-all"} == {
+        "--representation", "--delivery", "--gc", "--workload", "--engine", "--device",
+        "--batch-size", "--rounds", "--dry-run", "--details", "--image", "--json",
+    }  # fmt: skip
+    assert main(["compare", "--help-all"]) == 0
+    shown = capsys.readouterr().out
+    flags = {flag for param in compare.params for flag in param.opts if flag.startswith("--")}
+    assert all(re.search(rf"^  .*{flag}\b", shown, re.MULTILINE) for flag in flags)
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        (["--gc", "fr"], ["freeze"]),
+        (["--gc", "default,fr"], ["default,freeze"]),
+        (["--representation", "flat"], ["flat_arrays"]),
+        (["--batch-size", "1"], []),
+    ],
+)
+def test_a_shell_completes_the_values_of_an_axis(typed, found):
+    *words, incomplete = typed
+    complete = ShellComplete(cli, {}, "gcbench", "_GCBENCH_COMPLETE")
+    items = complete.get_completions(["compare", *words], incomplete)
+    assert [item.value for item in items] == found
+
+
+def test_a_dry_run_counts_trials_and_leaves_nothing(gcbench, tmp_path):
+    status, out, _ = gcbench(
+        "compare", *TINY, "--dry-run", "--rounds", "3", "--gc", "default,freeze",
+        "--representation", "list_of_lists", "--output", str(tmp_path / "runs"),
+    )  # fmt: skip
+    assert status == 0
+    assert "6 timed in 3 rounds" in out
+    assert not (tmp_path / "runs").exists()
 
 
 def test_the_top_names_every_command(capsys):
@@ -284,8 +334,8 @@ def test_an_interrupted_comparison_says_so_wherever_it_is_read(gcbench, monkeypa
     gcbench.machine = Machine(0.2, interrupt_at=16)
     status, out, _ = gcbench(*PAIR, "--json", str(path))
     assert status == 130
-    assert "Interrupted before everything was measured." in out
-    assert "Conclusions" not in out
+    assert out.startswith("✗ Incomplete: interrupted before everything was measured")
+    assert "Best" not in out
     (stored,) = (tmp_path / "runs").glob("*/experiment.json")
     for text in (path.read_bytes(), stored.read_bytes()):
         result = msgspec.json.decode(text, type=ExperimentResult)
@@ -337,8 +387,9 @@ def test_one_failure_is_said_once_with_how_often(gcbench, monkeypatch):
     gcbench.machine = Machine(broken=True)
     _, out, err = gcbench(*PAIR)
     assert err.count("it fell over") == 1
-    (line,) = (line for line in out.splitlines() if "it fell over" in line)
-    assert re.search(r"default; disabled \(counts, probed, \d+ times\) crashed: ", line)
+    assert out.count("it fell over") == 1
+    said = " ".join(out.split())
+    assert re.search(r"default; disabled \(counts, probed, \d+ times\) crashed: it fell", said)
 
 
 def python_m_harness(*arguments: str, **options) -> subprocess.Popen:

@@ -169,10 +169,10 @@ def test_an_interrupted_experiment_goes_on_in_its_part(compare, tmp_path, moment
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
-        ("gc = [", "gcc = [", "no flag 'gcc'; nearest: gc"),
+        ("gc = [", "gcc = [", "no flag 'gcc'; did you mean gc"),
         ('"two at a time"', '"four at a time"', "two are called 'four at a time'"),
-        ("host_time_per_step", "host_time_per_stp", "nearest: host_time_per_step"),
-        ('host = "7"', 'hots = "7"', "no column 'hots'; nearest: host"),
+        ("host_time_per_step", "host_time_per_stp", "did you mean host_time_per_step"),
+        ('host = "7"', 'hots = "7"', "no column 'hots'; did you mean host"),
         ("batch-size = 2", 'batch-size = "many"', "'many' must be whole numbers"),
         ("batch-size = 4", "batch-size = 0", "--batch-size 0: must be 1 or more"),
         ('shows = "change"', 'shows = "chance"', "Invalid enum value 'chance'"),
@@ -206,7 +206,7 @@ def test_what_never_began_or_is_no_files_run_is_not_gone_on_with(compare, tmp_pa
 
 def test_an_unknown_experiment_is_named_with_its_nearest(capsys):
     assert main(["compare", "--experiment", "output-procesing"]) == 2
-    assert "nearest: output-processing" in capsys.readouterr().err
+    assert "did you mean output-processing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", experiment_file.names())

@@ -224,7 +224,10 @@ def test_without_arguments_the_claims_are_listed(gcbench):
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        ("26369-gen0-each-stp", "no claim '26369-gen0-each-stp'; nearest: 26369-gen0-each-step"),
+        (
+            "26369-gen0-each-stp",
+            "no claim '26369-gen0-each-stp'; did you mean 26369-gen0-each-step",
+        ),
         ("nowhere.toml", "nowhere.toml: the claim cannot be read: No such file or directory"),
         ("nowhere.json", "nowhere.json cannot be read"),
         ("gate.json", "gate.json has schema 'gcbench.gate/5', this gcbench reads"),

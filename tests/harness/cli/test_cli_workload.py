@@ -38,7 +38,7 @@ def test_what_is_shown(gcbench, name):
     status, out, err = gcbench("workload", "show", name)
     assert (status, err) == (0, "")
     text = "\n".join(line.rstrip() for line in out.splitlines()) + "\n"
-    assert max(map(len, text.splitlines())) <= 100
+    assert max(map(len, text.splitlines())) <= 80
     path = GOLDEN / f"workload-{name}.txt"
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(text)
@@ -49,7 +49,7 @@ def test_what_is_shown(gcbench, name):
 def test_every_workload_can_be_shown(gcbench, name):
     status, out, _ = gcbench("workload", "show", name)
     assert status == 0
-    assert max(map(len, out.splitlines())) <= 100
+    assert max(map(len, out.splitlines())) <= 80
     assert name in out
     assert catalog.load(name).realise(0).sha256[:12] in out
 
@@ -172,7 +172,7 @@ def test_help_has_examples_and_fits_the_page(capsys, command):
     assert main(["workload", *command, "--help"]) == 0
     text = capsys.readouterr().out
     assert re.search(r"Examples:\n\s+gcbench workload ", text)
-    assert max(map(len, text.splitlines())) <= 100
+    assert max(map(len, text.splitlines())) <= 80
 
 
 @given(values=st.lists(st.integers(0, 10**6), min_size=1, max_size=60), height=st.integers(1, 8))

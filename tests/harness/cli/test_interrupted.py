@@ -76,8 +76,8 @@ def is_interrupted(number: int, runs: Path, *arguments: str) -> str:
     assert not is_complete(said)
     assert not is_complete(experiment / "experiment.json")
     assert "incomplete" in page(runs)
-    assert "Interrupted before everything was measured." in ended.out
-    assert "Conclusions" not in ended.out
+    assert ended.out.startswith("✗ Incomplete: interrupted before everything was measured")
+    assert "Best" not in ended.out
     assert f"incomplete; go on with the same command and --resume {experiment.name}" in ended.err
     return experiment.name
 

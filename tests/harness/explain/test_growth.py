@@ -74,7 +74,7 @@ def test_the_answer_names_the_versions_that_cost_most(sides):
     assert re.search(rf"Bytecodes rose most with {order[0]} .*, {order[1]} ", told)
     assert "4.0 (" not in told
     shown = shown_by(growth_command, result)
-    assert max(map(len, shown.splitlines())) <= 100
+    assert max(map(len, shown.splitlines())) <= 80
     assert "Engine.update" not in shown.split("By function")[1], "what came has gone again"
     shown = shown_by(growth_command, grown(sides[:3]))
     for function, version in (("Engine.update", "2.0"), ("Engine.schedule", "3.0")):

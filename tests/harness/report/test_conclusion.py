@@ -86,9 +86,8 @@ def test_the_best_is_the_headline_and_the_others_are_named_by_verdict() -> None:
         )
     )
     assert sentences == [
-        "Best: padded, host time per step -20.0 % against lists "
-        "(95 % interval -21.0 % to -19.0 %).",
-        "Better too: flat (-10.0 %).",
+        "Best: padded, host time per step -20.0 % against lists (95 %: -21.0 to -19.0 %).",
+        "Also better: flat (-10.0 %).",
         "Worse: arrays (+25.0 %).",
         "The same within 2 %: tensor (+0.30 %).",
     ]
@@ -101,9 +100,8 @@ def test_where_higher_is_better_the_best_is_the_highest() -> None:
         for name, ratio in (("flat", 1.1), ("padded", 1.3))
     ]
     assert conclude(experiment(cells, *better)) == [
-        "Best: padded, request throughput +30.0 % against lists "
-        "(95 % interval +29.0 % to +31.0 %).",
-        "Better too: flat (+10.0 %).",
+        "Best: padded, request throughput +30.0 % against lists (95 %: +29.0 to +31.0 %).",
+        "Also better: flat (+10.0 %).",
     ]
 
 
@@ -114,18 +112,19 @@ def test_what_stays_open_says_what_it_takes() -> None:
     )
     too_few = comparison("flat", "inconclusive", 0.9, rounds=5)
     at_the_edge = comparison("flat", "inconclusive", 0.985, ci95=(0.978, 0.992))
-    nothing = "This run does not tell whether anything beats lists."
+    nothing = "This run cannot tell whether anything beats lists."
     assert conclude(experiment(cells, open_question)) == [
         nothing,
-        "Not resolved: flat (-1.5 %); 7 rounds find a change of 4.1 %, one of 2 % takes about 29.",
+        "Inconclusive: flat (-1.5 %); 7 rounds detect changes from 4.1 %; detecting 2 % takes "
+        "about 29.",
     ]
     assert conclude(experiment(cells, too_few)) == [
-        "No verdict on flat: it takes 7 rounds, this run has 5."
+        "No verdict on flat: a verdict takes 7 rounds, this run has 5."
     ]
     assert conclude(experiment(cells, at_the_edge)) == [
         nothing,
-        "Not resolved: flat (-1.5 %); 14 rounds find a change of 1.8 %, and this one lies at the "
-        "edge of the tolerance; more rounds narrow it.",
+        "Inconclusive: flat (-1.5 %); 14 rounds detect changes from 1.8 %, and this one lies at "
+        "the edge of the tolerance; more rounds narrow it.",
     ]
 
 
@@ -133,10 +132,10 @@ def test_the_collector_explains_no_more_than_it_costs_the_baseline() -> None:
     effect, share = samples(0.25, None, 0.26, 0.24), samples(0.1)
     cells = [cell("lists", gc_effect=effect, gc_pause_share=share), cell("flat")]
     assert conclude(experiment(cells, comparison("flat", "better", 0.6)))[1:] == [
-        "Without the collector lists spends 20.0 % less host time; "
+        "Without the collector, lists spends 20.0 % less host time; "
         "its pauses take 10.0 % of the wall time.",
         "The Python version decides how often lists collects: a young collection starts at 700 "
-        "new objects on Python 3.11 and 3.12, at 2,000 on Python 3.13, so measure on the version "
+        "new objects on Python 3.11 and 3.12, at 2,000 on Python 3.13. Measure on the version "
         "that you serve with.",
     ]
 
@@ -144,20 +143,19 @@ def test_the_collector_explains_no_more_than_it_costs_the_baseline() -> None:
 def test_a_collector_that_costs_nothing_explains_nothing() -> None:
     cells = [cell("lists", gc_effect=samples(-0.01, 0.0, -0.02)), cell("flat")]
     assert conclude(experiment(cells, comparison("flat", "better", 0.9)))[1:] == [
-        "Without the collector lists spends no less host time: it is not to blame."
+        "The collector is not to blame: without it lists spends no less host time."
     ]
 
 
 @pytest.mark.parametrize(
     ("middle", "ci95", "says"),
     [
-        (0.25, (0.2, 0.3), "Without the collector lists spends 20.0 % less host time (95 % "
-                           "interval 16.7 % to 23.1 %)."),
-        (0.002, (-0.01, 0.012), "The collector costs lists at most 1.2 % of the host time that it "
-                                "has without (95 % interval -1.0 % to +1.2 %): it is not to "
-                                "blame."),
+        (0.25, (0.2, 0.3), "Without the collector, lists spends 20.0 % less host time "
+                           "(95 %: 16.7 to 23.1 %)."),
+        (0.002, (-0.01, 0.012), "The collector is not to blame: it costs lists at most 1.2 % of "
+                                "its host time without one (95 %: -1.0 to +1.2 %)."),
         (0.01, (-0.03, 0.07), "What the collector costs lists stays open: between -3.0 % and "
-                              "+7.0 % of the host time that it has without (95 %)."),
+                              "+7.0 % of its host time without one (95 %)."),
     ],
 )  # fmt: skip
 def test_what_is_said_of_the_collector_follows_from_the_interval(middle, ci95, says) -> None:
@@ -187,7 +185,7 @@ def test_the_version_is_named_where_its_threshold_decides(young: int, said: str)
     found = conclude(experiment([lists, cell("flat")], comparison("flat", "better", 0.6)))
     assert found[-1] == (
         "The Python version decides how often lists collects: a young collection starts at "
-        f"{said}, so measure on the version that you serve with."
+        f"{said}. Measure on the version that you serve with."
     )
 
 
@@ -219,8 +217,8 @@ def test_few_full_passes_allow_no_claim() -> None:
 def test_groups_stand_side_by_side() -> None:
     cells = [cell("lists"), cell("lists · null", group=1)]
     assert conclude(experiment(cells)) == [
-        "Cells that differ in machine, interpreter, device or workload stand side by side: "
-        "there is no verdict between them."
+        "Cells that differ in machine, interpreter, device or workload are shown side by side, "
+        "without a verdict between them."
     ]
 
 
@@ -237,7 +235,7 @@ def test_a_real_devices_limits_are_named_for_the_cell_that_came_nearest():
 
     cells = [cell("lists", **share(0.4, 0.1)), cell("arrays", **share(0.81, 0.12))]
     (sentence,) = [words for words in conclude(experiment(cells)) if "device" in words]
-    assert "the steps of arrays moved what they need at 81.0 % of the rate of a copy" in sentence
+    assert "the steps of arrays moved their data at 81.0 % of the rate of a copy" in sentence
     assert "computed at 12.0 % of the rate" in sentence
     assert not [words for words in conclude(experiment([cell("lists")])) if "device" in words]
 
@@ -267,8 +265,8 @@ def test_a_large_change_that_stays_open_does_not_lie_at_the_edge_of_the_toleranc
     cells = [cell("lists"), cell("flat")]
     far = comparison("flat", "inconclusive", 1.2, ci95=(0.99, 1.3), mde=0.012)
     assert conclude(experiment(cells, far))[1] == (
-        "Not resolved: flat (+20.0 %); 14 rounds find a change of 1.2 %, but its interval (-1.0 to "
-        "+30.0 %) leaves no verdict; more rounds narrow it."
+        "Inconclusive: flat (+20.0 %); 14 rounds detect changes from 1.2 %, but its interval (-1.0 "
+        "to +30.0 %) leaves no verdict; more rounds narrow it."
     )
 
 

@@ -18,7 +18,7 @@ from harness.report.table import PlainTable
 from harness.trial.spec import Trial, TrialFailure
 
 NASTY = "@org `x` [a](http://b.c) www.d.e #7 | <b onclick=1> *x* _y_ ~~z~~ &amp; \\ $q$"
-OURS = re.compile(r"</?sub>")
+OURS = re.compile(r"</?sub>|</?details>\n?|<details><summary>All figures</summary>\n")
 TEXT = st.text(st.sampled_from("`*_[]<>&|~$\\@#:/-+=1.)w a"))
 
 

@@ -50,13 +50,13 @@ def test_a_machine_on_which_nothing_can_be_found_is_said_to_be_one():
     assert detects(11.898) == "> ±50 %"
     assert detects(0.129) == "±12.9 %"
     assert what_it_takes(7, 11.898, 0.02) == (
-        "7 rounds find no change below 50 %, and one of 2 % takes more than 200: a quieter machine "
-        "helps, more rounds do not"
+        "7 rounds detect no change below 50 %; detecting 2 % takes more than 200, so a quieter "
+        "machine helps and more rounds do not"
     )
-    assert what_it_takes(7, 0.129, 0.02).startswith("7 rounds find a change of 12.9 %, and one of ")
+    assert what_it_takes(7, 0.129, 0.02).startswith("7 rounds detect changes from 12.9 %; detect")
     assert (
         what_it_takes(7, 0.041, 0.02)
-        == "7 rounds find a change of 4.1 %, one of 2 % takes about 29"
+        == "7 rounds detect changes from 4.1 %; detecting 2 % takes about 29"
     )
     result = experiment(0.9)
     (table,) = verdict_tables(result)
@@ -84,9 +84,8 @@ def test_a_run_that_settles_nothing_says_so_first_and_why():
     assert re.search(r"trials of one cell spread by \d+\.\d % \(standard deviation\)", attention)
     assert "--wait-quiet" in attention
     assert surroundings == (
-        "busy: other programs took 1.6 of 2 cores, 3.1 % of the time was stolen by other guests "
-        "while it was measured on (before: 1.6 of 2 cores); a trial waited 12.0 % of its time for "
-        "its core"
+        "busy: other programs used 1.6 of 2 cores; other guests stole 3.1 % of the time; trials "
+        "waited 12.0 % of their time for a core"
     )
 
 

@@ -1,22 +1,30 @@
-"""What people read, from made-up results: golden text at 100 columns, without colour."""
+"""What people read, from made-up results: golden text, without colour."""
+
+from pathlib import Path
 
 import msgspec
 import pytest
-from golden_text import assert_golden, printed
+from golden_text import WIDTHS, assert_golden, assert_golden_screens, printed, shown_by
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.axes import Cell, values
+from harness.cli import noise as noise_command
 from harness.collector.result import GcState, ProcessResult
+from harness.experiment.noise_result import NoiseResult
 from harness.experiment.result import (
+    SCHEMA,
     CellResult,
     Comparison,
     ExperimentResult,
     MetricSamples,
     ReplayedWorkload,
 )
+from harness.experiment.store import load_experiment
+from harness.files import schema_of
 from harness.machine.describe import Machine
 from harness.machine.doctor import Finding
+from harness.machine.other_work import OtherWork, Surroundings
 from harness.metrics import METRICS
 from harness.report import (
     doctor_table,
@@ -24,19 +32,21 @@ from harness.report import (
     experiment_tables,
     list_table,
     metrics_markdown,
-    noise_table,
     trial_table,
 )
+from harness.report.answer import experiment_answer
 from harness.report.bars import BAR_WIDTH, bar
+from harness.report.conclusion import conclude
 from harness.report.messages import messages_tables
 from harness.report.releases import releases_table, roles_table
 from harness.report.summary import cells_table, modes_tables
 from harness.report.terminal import print_table
 from harness.report.trial import by_subject
 from harness.statistics.median_interval import median_interval
-from harness.statistics.noise_floor import NoiseFloor
 from harness.trial.messages import Messages
 from harness.trial.spec import TrialFailure, TrialResult
+
+PUBLISHED = Path(__file__).parents[3] / "results" / "published"
 
 
 def samples(name: str, *values: float | None) -> MetricSamples:
@@ -203,6 +213,34 @@ def test_experiment_on_a_terminal(experiment):
     assert_golden("experiment.txt", text)
 
 
+def test_the_short_report_says_the_answer_first(experiment):
+    def screen(width: int) -> str:
+        more = "gcbench report made-up --details"
+        return printed(experiment_answer, experiment, more=more, width=width)
+
+    assert_golden_screens("compare", screen)
+    assert screen(80).startswith("▲ Best: flat_arrays · default")
+
+
+def test_the_main_job_fits_a_screen():
+    main_job = load_experiment(PUBLISHED / "main-job.json")
+
+    def screen(width: int) -> str:
+        return printed(experiment_answer, main_job, more="gcbench report …", width=width)
+
+    assert_golden_screens("main-job", screen)
+    assert len(screen(80).splitlines()) <= 24
+
+
+def test_every_published_result_fits_eighty_columns():
+    for path in PUBLISHED.glob("*.json"):
+        if schema_of(path) != SCHEMA:
+            continue
+        result = load_experiment(path)
+        printed(experiment_answer, result, more="gcbench report …", phases=True)
+        printed(experiment_tables, result, phases=True, conclusions=conclude(result))
+
+
 def test_experiment_as_markdown(experiment):
     text = experiment_markdown(experiment)
     assert_golden("experiment.md", text)
@@ -211,9 +249,9 @@ def test_experiment_as_markdown(experiment):
 
 
 def test_trial_on_one_screen(trial):
-    text = printed(trial_table, trial)
-    assert_golden("trial.txt", text)
-    assert all(name in text for name in METRICS)
+    for width in WIDTHS:
+        assert all(name in printed(trial_table, trial, width=width) for name in METRICS)
+    assert_golden("trial.txt", printed(trial_table, trial))
 
 
 def test_releases_with_a_process_or_two(experiment):
@@ -253,20 +291,36 @@ def test_smaller_tables():
         Finding("bad", "memory", "[bold]0.1[/bold] GiB available " * 5, "free memory"),
     ]
     assert_golden("doctor.txt", printed(doctor_table, findings))
-    mde = {28: 0.009, 7: 0.031, 14: 0.0152}
-    floor = NoiseFloor(cells=3, rounds=14, trial_cv=0.0213, sd_log_ratio=0.0187, mde=mde)
-    assert_golden("noise.txt", printed(noise_table, "host_time_per_step", floor))
     rows = [("engines", "builtin", "the built-in engine"), ("gc", "freeze", "after warm-up " * 12),
             ("engines", "vllm", "real vLLM in process")]  # fmt: skip
     assert_golden("list.txt", printed(list_table, rows))
+
+
+def test_a_noise_floor_says_first_what_is_detected():
+    quiet = OtherWork(seconds=60, cores=2, others=0.05, stolen=0.0)
+    busy = msgspec.structs.replace(quiet, others=1.6, stolen=0.031)
+    floors = [
+        NoiseResult(
+            name="noise", metric="host_time_per_step", cells=2, rounds=14, trial_cv=0.0213,
+            sd_log_ratio=0.0187, mde={28: 0.009, 7: 0.031, 14: 0.0152},
+            surroundings=Surroundings(before=quiet, during=during),
+        )
+        for during in (quiet, busy)
+    ]  # fmt: skip
+
+    def screens(width: int) -> str:
+        return "\n".join(shown_by(noise_command, floor, 35.0, width=width) for floor in floors)
+
+    assert_golden_screens("noise", screens)
 
 
 def test_a_modelled_device_is_named_in_every_table(experiment):
     modelled = "on a modelled device"
     verdicts, tables = 2, 3
     text = printed(experiment_tables, experiment, phases=True)
-    assert text.count(modelled) == verdicts + tables
-    assert experiment_markdown(experiment).count(modelled) == verdicts + 1
+    text = " ".join(text.split())
+    assert text.count(modelled) == 2 * verdicts + tables
+    assert experiment_markdown(experiment).count(modelled) == 2 * verdicts + 1
     on_null = [
         msgspec.structs.replace(cell, axes={**cell.axes, "device": "null"})
         for cell in experiment.cells

@@ -36,7 +36,7 @@ def test_what_goes_with_its_request_is_no_leak():
                        before=0.004, after=0.004, verdict="same")  # fmt: skip
     (sentence,) = said(change("tracked_survivors_per_step", 0, 1024), same)
     assert sentence == (
-        "a step leaves 1,024 more tracked objects behind (+1 a request), which go when their "
+        "a step leaves 1,024 more tracked objects behind (+1 per request), which go when their "
         "requests do."
     )
 

@@ -1,0 +1,62 @@
+"""What ``gcbench compare --dry-run`` says: cells, trials, and about how long they take."""
+
+from pathlib import Path
+
+from harness.cli.session import Session
+from harness.cli.stored import load_run, stored_runs
+from harness.experiment.grid import varying
+from harness.experiment.plan import Plan, exact_turns
+from harness.experiment.result import ExperimentResult, cell_id
+from harness.experiment.rounds import Precision
+from harness.files import StoreError
+
+ASSUMED_SECONDS = 3.0
+"""Of a trial of which no like one is stored: a fresh interpreter with torch and the main job."""
+_MOST_CELLS = 12
+_MOST_RUNS = 50
+
+
+def plan_pairs(session: Session, plan: Plan, precise: Precision) -> list[tuple[str, str]]:
+    """A plan, as (label, words)."""
+    axes = varying(plan.cells)
+    timed = plan.rounds * sum(map(len, plan.timed))
+    counting = len(exact_turns(plan))
+    names = [cell_id(cell, axes) for cell in plan.cells]
+    more = len(names) - _MOST_CELLS
+    cells = names[:_MOST_CELLS] + [f"and {more} more"] * (more > 0)
+    workloads = {each.hash for each in session.runner.workloads}
+    seconds, why = _seconds_per_trial(session.runner.output, workloads)
+    total = (timed + counting) * seconds
+    until = (
+        f"; --until-precise adds rounds, up to {precise.budget_seconds:,.0f} s in all"
+        if precise.half_width
+        else ""
+    )
+    return [
+        ("cells", f"{len(names)}, varying in {', '.join(axes) or 'nothing'}"),
+        *(("", name) for name in cells),
+        ("trials", f"{timed + counting}: {timed} timed in {plan.rounds} rounds, {counting} that "
+                   "count"),
+        ("decides", ", ".join(dict.fromkeys(plan.decide))),
+        ("time", f"about {_minutes(total)}{until} ({seconds:.1f} s per trial, {why})"),
+        *(("left out", note.removeprefix("Left out: ")) for note in session.notes),
+    ]  # fmt: skip
+
+
+def _seconds_per_trial(runs: Path, workloads: set[str]) -> tuple[float, str]:
+    """Seconds of a trial, from the newest like run that is stored, and where that is from."""
+    for path in stored_runs(runs)[:_MOST_RUNS]:
+        try:
+            found = load_run(path)
+        except StoreError:
+            continue
+        if not isinstance(found, ExperimentResult) or found.surroundings is None:
+            continue
+        trials = sum(cell.samples for cell in found.cells)
+        if trials and {each.hash for each in found.workloads} == workloads:
+            return found.surroundings.during.seconds / trials, f"as in {found.name}"
+    return ASSUMED_SECONDS, "assumed: no run of this workload is stored here"
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"

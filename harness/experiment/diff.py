@@ -1,0 +1,122 @@
+"""Two stored experiments against each other, cell by cell, by the rules of one comparison."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from harness.axes import AXES
+from harness.experiment.comparisons import comparisons
+from harness.experiment.result import CellResult, Comparison, ExperimentResult
+from harness.experiment.same_origin import machine_differences
+from harness.metrics import METRICS
+from harness.statistics.paired_ratio import FEWEST_PAIRS, Ratio, paired_ratio
+
+DIFF_SCHEMA = "gcbench.diff/1"
+
+_OF_THE_CODE = ("release",)
+"""Axes in which the two sides may differ: what is asked is what the code has changed."""
+
+
+class DiffResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed from one experiment to the other.
+
+    ``not_compared``: a sentence for each cell that has no equal on the other side. Sides are the
+    experiments' names, ``baseline`` of a comparison is the cell in the first.
+    """
+
+    base: str
+    head: str
+    tolerance: float
+    comparisons: list[Comparison]
+    not_compared: list[str]
+    schema: str = DIFF_SCHEMA
+
+
+def diff(base: ExperimentResult, head: ExperimentResult, tolerance: float) -> DiffResult:
+    """Every cell of ``head`` against its equal in ``base``; like metrics are one family.
+
+    Rounds are paired in their order. Raises ValueError where machine or interpreter differ, or no
+    cell has an equal.
+    """
+    if differing := [*machine_differences(base.machine, head.machine), *_interpreters(base, head)]:
+        raise ValueError(
+            f"{base.name} and {head.name} cannot be compared: {'; '.join(differing)}; "
+            "measure both on one machine, with one interpreter"
+        )
+    hashes = [{each.name: each.hash for each in result.workloads} for result in (base, head)]
+    others = {_key(cell): cell for cell in base.cells}
+    families: dict[str, list[tuple[CellResult, CellResult]]] = {}
+    missing = []
+    for cell in head.cells:
+        workload = str(cell.axes.get("workload", ""))
+        other = others.pop(_key(cell), None)
+        if other is None:
+            missing.append(f"{cell.id}: {base.name} has no such cell.")
+        elif hashes[0].get(workload) != hashes[1].get(workload):
+            missing.append(f"{cell.id}: workload {workload} is not the same requests in both.")
+        elif other.tokens_sha256 != cell.tokens_sha256:
+            missing.append(f"{cell.id}: the tokens are others; different work has no ratio.")
+        else:
+            families.setdefault(_decider(cell, head), []).append((other, cell))
+    missing += [f"{cell.id}: {head.name} has no such cell." for cell in others.values()]
+    found: list[Comparison] = []
+    for metric, pairs in families.items():
+        compared, failed = _family(metric, pairs, tolerance)
+        found += compared
+        missing += failed
+    if not found:
+        raise ValueError(
+            f"{base.name} and {head.name} have nothing to compare: {missing[0] if missing else ''}"
+        )
+    return DiffResult(base=base.name, head=head.name, tolerance=tolerance, comparisons=found,
+                      not_compared=missing)  # fmt: skip
+
+
+def _family(
+    metric: str, pairs: Sequence[tuple[CellResult, CellResult]], tolerance: float
+) -> tuple[list[Comparison], list[str]]:
+    direction = METRICS[metric].direction
+    assert direction != "neither"
+    names, ratios, missing = list[tuple[str, str]](), list[Ratio](), list[str]()
+    for before, after in pairs:
+        try:
+            ratios.append(_ratio(metric, before, after, len(pairs)))
+        except ValueError as why:
+            missing.append(f"{after.id}: {why}")
+        else:
+            names.append((before.id, after.id))
+    return comparisons(metric, names, ratios, direction, tolerance), missing
+
+
+def _ratio(metric: str, before: CellResult, after: CellResult, family: int) -> Ratio:
+    sides = [
+        cell.metrics[metric].samples if metric in cell.metrics else [] for cell in (before, after)
+    ]
+    rounds = min(map(len, sides))
+    if rounds < FEWEST_PAIRS:
+        raise ValueError(f"{rounds} rounds of {metric} on both sides, an interval needs 3.")
+    one, other = (np.array(side[:rounds], dtype=np.float64) for side in sides)
+    return paired_ratio(one, other, family)
+
+
+def _decider(cell: CellResult, result: ExperimentResult) -> str:
+    """The metric that decided in the cell's group, or in the experiment's only kind of group."""
+    own = (each.metric for each in result.comparisons if cell.id in (each.baseline, each.candidate))
+    return next(own, result.decide[0])
+
+
+def _key(cell: CellResult) -> tuple[object, ...]:
+    """What a cell is, less its code; an axis that one side does not know is at its default."""
+    return tuple(
+        cell.axes.get(name, axis.default) for name, axis in AXES.items() if name not in _OF_THE_CODE
+    )
+
+
+def _interpreters(base: ExperimentResult, head: ExperimentResult) -> Iterator[str]:
+    known = [
+        sorted({cell.interpreter.partition(", collector ")[0] for cell in side.cells} - {""})
+        for side in (base, head)
+    ]
+    if all(known) and known[0] != known[1]:
+        yield f"interpreter: {', '.join(known[0])} and {', '.join(known[1])}"

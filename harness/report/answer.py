@@ -1,0 +1,78 @@
+"""The short report of an experiment: what was found, one table, how sure, and where the rest is."""
+
+from rich.console import Console
+
+from harness.experiment.result import ExperimentResult
+from harness.report.conclusion import conclude, in_short
+from harness.report.header import INCOMPLETE
+from harness.report.pivot import pivot_tables
+from harness.report.power import detects_words, settles_nothing, surroundings_words
+from harness.report.safe_text import safe_text
+from harness.report.summary import cells_table, failure_lines, phases_table
+from harness.report.terminal import print_lines, print_pairs, print_table
+from harness.report.verdict_words import SIGNS
+
+MOST_SENTENCES = 3
+MOST_FAILURES = 3
+
+
+def headline(result: ExperimentResult) -> str:
+    """The first thing to know, in a line or two."""
+    if not result.is_complete:
+        return f"✗ Incomplete: {INCOMPLETE}."
+    if nothing := settles_nothing(result):
+        return f"{SIGNS['inconclusive']} {nothing[0].upper()}{nothing[1:]}."
+    sentences = in_short(result)
+    if not result.comparisons:
+        why = (note for note in result.notes if note.startswith(("No ratio", "Not compared")))
+        return next(why, sentences[0] if sentences else "Nothing is compared here.")
+    verdicts = {each.verdict for each in result.comparisons}
+    sign = next(SIGNS[each] for each in ("better", "worse", "same", "inconclusive")
+                if each in verdicts)  # fmt: skip
+    return f"{sign} {sentences[0]}"
+
+
+def sentences(result: ExperimentResult) -> list[str]:
+    """Two or three more that matter, none of them the headline."""
+    if not result.is_complete:
+        return []
+    above = headline(result)
+    return [each for each in in_short(result) if each not in above][:MOST_SENTENCES]
+
+
+def answer_pairs(result: ExperimentResult) -> list[tuple[str, str]]:
+    """How quiet the machine was and what was detectable, as (label, words)."""
+    surroundings = result.surroundings
+    pairs = [
+        (
+            "machine",
+            surroundings_words(surroundings) if surroundings else "how busy it was is not known",
+        ),
+        ("detects", detects_words(result.comparisons)),
+    ]
+    return [(label, words) for label, words in pairs if words]
+
+
+def _unseen(result: ExperimentResult) -> str:
+    """What the short report leaves out, counted."""
+    left = len(conclude(result)) - 1 - len(sentences(result)) if result.is_complete else 0
+    counted = ((left, "conclusion"), (len(result.notes), "note"))
+    found = [f"{number} {noun}{'s' * (number > 1)}" for number, noun in counted if number > 0]
+    return f" ({' and '.join(found)} more)" if found else ""
+
+
+def experiment_answer(
+    result: ExperimentResult, console: Console, more: str, *, phases: bool = False
+) -> None:
+    """Print the short report; ``more`` is the command that prints all."""
+    console.print(safe_text(headline(result), style="bold"))
+    tables = pivot_tables(result) or [cells_table(result)]
+    for table in [*tables, *([phases_table(result)] if phases else [])]:
+        print_table(table, console)
+    print_lines("", sentences(result), console)
+    failures = failure_lines(result)
+    more_failures = len(failures) - MOST_FAILURES
+    shown = failures[:MOST_FAILURES] + [f"and {more_failures} more"] * (more_failures > 0)
+    print_lines("Trials without a result", shown, console, style="red")
+    console.print()
+    print_pairs([*answer_pairs(result), ("details", more + _unseen(result))], console)

@@ -1,0 +1,147 @@
+"""A gate in a few lines: the verdict, what was counted, what was timed, and how to see it again."""
+
+from rich.console import Console
+
+from harness import format as fmt
+from harness.report.function_words import short_name
+from harness.report.gate import command_lines, gate_failure_lines, headline
+from harness.report.gate_power import power_words, settles_no_times
+from harness.report.power import surroundings_words
+from harness.report.safe_text import safe_text
+from harness.report.terminal import print_lines, print_pairs, print_title
+from harness.tracking.gate.exact_words import BYTECODES
+from harness.tracking.gate.result import ExactChange, GateCell, GateResult, TimingChange
+from harness.tracking.gate.words import adds_up, time_sentences
+
+MOST_COUNTS = 3
+
+_COUNTED = {
+    "tracked_peak_per_step": "live objects/step",
+    "tracked_survivors_per_step": "objects left behind/step",
+    "leaked_objects_per_step": "leaked objects/step",
+    "leaked_blocks_per_step": "leaked blocks/step",
+    "cyclic_garbage_per_step": "objects of cyclic garbage/step",
+    BYTECODES: "bytecodes per request and step",
+    "gc_collections_per_1000_steps": "collections per 1,000 steps",
+    "explicit_collections": "collections by hand",
+    "collector_setting_calls": "calls that set the collector",
+    "tracked_allocations_per_step": "tracked objects made/step",
+    "bytecodes_per_add": "bytecodes to add a request",
+    "bytecodes_per_finish": "bytecodes to admit and finish a request",
+    "bytecodes_per_abort": "bytecodes to abort a request",
+    "allocations_per_add": "tracked objects to add a request",
+    "allocations_per_finish": "tracked objects to admit and finish a request",
+    "allocations_per_abort": "tracked objects to abort a request",
+    "memory_peak_per_step": "at a step's peak",
+    "memory_kept_per_step": "kept/step",
+    "allocated_blocks_kept_per_step": "blocks kept/step",
+    "handoff_bytes": "per hand-off",
+    "wire_bytes_per_step": "over the wire/step",
+}
+"""What a count is called behind its difference, the most telling first."""
+
+
+def title(result: GateResult) -> str:
+    """The verdict and what it is on: ▼ WORSE  "one more dictionary" against main."""
+    sign, _, _ = headline(result).partition(" ")
+    head = result.head
+    subject = f"uncommitted changes on {head.commit[:10]}" if head.is_dirty else f'"{head.subject}"'
+    return f"{sign} {result.verdict.upper()}  {subject} against {result.base.asked}"
+
+
+def gate_pairs(result: GateResult) -> list[tuple[str, str]]:
+    """What was found, cells that say the same together, and how to measure it again."""
+    pairs = [
+        *_by_cell("exact", [(cell.id, exact_words(cell)) for cell in result.cells]),
+        *_by_cell("where", [(cell.id, where_words(cell)) for cell in result.cells]),
+        *_by_cell("time", [(cell.id, time_words(cell, result.tolerance)) for cell in result.cells]),
+    ]
+    again = command_lines(result)
+    pairs += [("again" if number == 0 else "", line) for number, line in enumerate(again)]
+    surroundings = result.surroundings
+    pairs += [
+        ("machine", "" if surroundings is None else surroundings_words(surroundings)),
+        ("detects", power_words(result)),
+    ]
+    return [(label, words) for label, words in pairs if words]
+
+
+def exact_words(cell: GateCell) -> str:
+    """The differences of a cell's counts, those of its verdict first."""
+    if not cell.exact:
+        return "nothing is counted exactly here"
+    order = {name: place for place, name in enumerate(_COUNTED)}
+    changed = sorted(
+        (change for change in cell.exact if change.verdict != "same"),
+        key=lambda change: (change.verdict != "worse", order.get(change.metric, len(order))),
+    )
+    if not changed:
+        return f"no change in {len(cell.exact)} counts"
+    shown = [_difference(change) for change in changed[:MOST_COUNTS]]
+    more = len(changed) - len(shown)
+    return ", ".join(shown) + (f", and {more} more" if more else "")
+
+
+def where_words(cell: GateCell) -> str:
+    """The function that changed most, with its line; "" where none has."""
+    if not cell.functions:
+        return ""
+    first, more = cell.functions[0], len(cell.functions) - 1
+    others = f", and {more} more" if more else ""
+    return f"{short_name(first.function)}, {first.file}:{first.line}{others}"
+
+
+def time_words(cell: GateCell, tolerance: float) -> str:
+    """How a cell's host time has changed and whose doing that is; "" where it was not timed."""
+    timing = cell.timing
+    if timing is None:
+        return ""
+    if timing.verdict == "same":
+        return f"same, within ±{fmt.rough_percent(tolerance)}"
+    if timing.steady.verdict not in ("better", "worse"):
+        return " ".join(time_sentences(cell))
+    change = fmt.percent(timing.steady.ratio - 1, signed=True)
+    return f"{change} (95 %: {fmt.interval(timing.steady.ci95)}){_parts(timing)}"
+
+
+def _parts(timing: TimingChange) -> str:
+    by = timing.attribution
+    if by is None:
+        return ""
+    if by.cause == "untold" or not adds_up(timing.steady, by):
+        return "; too noisy to tell code from collector"
+    code, collector = (fmt.percent(part.ratio - 1, signed=True) for part in (by.code, by.collector))
+    return f" = code {code}, collector {collector}"
+
+
+def _difference(change: ExactChange) -> str:
+    difference = change.after - change.before
+    sign = "+" if difference > 0 else "-"
+    if change.unit == "B":
+        size = fmt.bytes_(abs(difference))
+    else:
+        whole = abs(difference - round(difference)) < 0.005
+        size = fmt.count(abs(round(difference) if whole else difference))
+    return f"{sign}{size} {_COUNTED.get(change.metric, change.metric)}"
+
+
+def _by_cell(label: str, found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """A line for all cells, or one for each that differ."""
+    cells: dict[str, list[str]] = {}
+    for cell, words in found:
+        if words:
+            cells.setdefault(words, []).append(cell)
+    if len(cells) == 1 and sum(map(len, cells.values())) == len(found):
+        return [(label, next(iter(cells)))]
+    lines = [line for words, ids in cells.items() for line in (f"{'; '.join(ids)}:", f"  {words}")]
+    return [(label if number == 0 else "", line) for number, line in enumerate(lines)]
+
+
+def gate_answer(result: GateResult, status: int, console: Console, more: str) -> None:
+    """Print it; ``status`` is what the command exits with, ``more`` prints the figures."""
+    print_title(title(result), f"exit {status}", console)
+    if attention := settles_no_times(result):
+        console.print(safe_text(f"{attention[0].upper()}{attention[1:]}.", style="yellow"))
+    console.print()
+    print_pairs([*gate_pairs(result), ("details", more)], console)
+    print_lines("Not measured", [*result.missing, *gate_failure_lines(result)], console, "red")

@@ -1,0 +1,166 @@
+"""gcbench report and gcbench diff: stored runs, read again and set against each other."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+from gate_results import LISTS, cell, exact, result
+
+from harness.cli.main import main
+from harness.experiment.diff import diff
+from harness.experiment.noise_result import NoiseResult
+from harness.experiment.result import ExperimentResult
+from harness.experiment.store import load_experiment, write_json
+
+PUBLISHED = Path(__file__).parents[3] / "results" / "published"
+MAIN_JOB = PUBLISHED / "main-job.json"
+
+
+@pytest.fixture
+def runs(tmp_path) -> Path:
+    """A folder of two experiments and a gate, each newer than the one before."""
+    folder = tmp_path / "runs"
+    for place, (name, file) in enumerate({
+        "old": "main-job.json", "new": "main-job-py3.11.json",
+    }.items()):  # fmt: skip
+        (folder / name).mkdir(parents=True)
+        target = folder / name / "experiment.json"
+        shutil.copy(PUBLISHED / file, target)
+        os.utime(target, (1_000 + place, 1_000 + place))
+    (folder / "unfinished").mkdir()
+    return folder
+
+
+def shown(capsys, *words: str) -> tuple[int, str, str]:
+    status = main([*words])
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+def test_a_run_is_found_by_name_by_folder_by_file_and_as_the_latest(runs, capsys):
+    folder = ["--output", str(runs)]
+    for words in (["old", *folder], [str(runs / "old")], [str(MAIN_JOB)]):
+        status, out, _ = shown(capsys, "report", *words)
+        assert status == 0
+        assert out.startswith("▲ Best: flat_arrays · columnar · default")
+    latest = shown(capsys, "report", "latest", *folder)[1]
+    new = shown(capsys, "report", "new", *folder)[1]
+    assert latest.replace("latest", "new").split() == new.split()
+    write_json(runs / "unfinished" / "gate.json", result([cell(LISTS, "worse", exact())]))
+    assert shown(capsys, "report", "latest", *folder)[1].startswith("▼ WORSE ")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("olt", "there is no run 'olt'; did you mean old"),
+        ("unfinished", "unfinished holds no result yet"),
+        (str(PUBLISHED / "README.md"), "README.md cannot be read"),
+    ],
+)
+def test_what_is_no_run_is_named(runs, capsys, name, words):
+    status, out, err = shown(capsys, "report", name, "--output", str(runs))
+    assert (status, out) == (2, "")
+    assert words in err
+
+
+def test_an_empty_folder_has_no_latest(tmp_path, capsys):
+    status, _, err = shown(capsys, "report", "latest", "--output", str(tmp_path))
+    assert status == 2
+    assert "holds no finished run" in err
+
+
+def test_files_are_written_and_nothing_is_printed(capsys, tmp_path):
+    paths = {kind: tmp_path / f"report.{kind}" for kind in ("html", "png", "md")}
+    status, out, _ = shown(
+        capsys, "report", str(MAIN_JOB), "--html", str(paths["html"]), "--image",
+        str(paths["png"]), "--markdown", str(paths["md"]),
+    )  # fmt: skip
+    assert (status, out) == (0, "")
+    assert paths["html"].read_text().startswith("<!doctype html>")
+    assert paths["png"].read_bytes().startswith(b"\x89PNG")
+    assert paths["md"].read_text().startswith("### gcbench compare: ▲ Best: flat")
+
+
+def test_details_show_every_table(capsys):
+    out = shown(capsys, "report", str(MAIN_JOB), "--details")[1]
+    for title in ("Cells, on a modelled device", "without full passes", "Notes", "command"):
+        assert title in out
+    assert max(map(len, (line.rstrip() for line in out.splitlines()))) <= 80
+
+
+def test_a_noise_floor_is_printed_and_has_no_page(tmp_path, capsys):
+    path = tmp_path / "noise.json"
+    write_json(path, NoiseResult(
+        name="noise", metric="host_time_per_step", cells=2, rounds=14, trial_cv=0.02,
+        sd_log_ratio=0.018, mde={7: 0.031, 14: 0.0152, 28: 0.009},
+    ))  # fmt: skip
+    status, out, _ = shown(capsys, "report", str(path))
+    assert status == 0
+    assert out.startswith("14 rounds on this machine detect changes of host time per step from ±1")
+    status, _, err = shown(capsys, "report", str(path), "--html", str(tmp_path / "x.html"))
+    assert status == 2
+    assert "neither an experiment nor a gate" in err
+
+
+def changed(of: ExperimentResult, factor: float, **other) -> ExperimentResult:
+    """The same with every sample of what decides times a factor."""
+    cells = []
+    for each in of.cells:
+        name = of.decide[0]
+        found = each.metrics[name]
+        samples = [sample and sample * factor for sample in found.samples]
+        metrics = each.metrics | {name: msgspec.structs.replace(found, samples=samples)}
+        cells.append(msgspec.structs.replace(each, metrics=metrics))
+    return msgspec.structs.replace(of, cells=cells, **other)
+
+
+def test_a_run_against_itself_is_the_same_and_against_a_slower_one_worse():
+    of = load_experiment(MAIN_JOB)
+    assert {each.verdict for each in diff(of, of, 0.02).comparisons} == {"same"}
+    slower = diff(of, changed(of, 0.9), 0.02)
+    assert {each.verdict for each in slower.comparisons} == {"worse"}
+    assert {round(each.ratio, 6) for each in slower.comparisons} == {0.9}
+    assert len(slower.comparisons) == len(of.cells)
+
+
+def test_other_machines_and_interpreters_are_refused():
+    of = load_experiment(MAIN_JOB)
+    machine = msgspec.structs.replace(of.machine, cpu_model="another")
+    with pytest.raises(ValueError, match="cpu model"):
+        diff(of, msgspec.structs.replace(of, machine=machine), 0.02)
+    with pytest.raises(ValueError, match="interpreter"):
+        diff(of, load_experiment(PUBLISHED / "main-job-py3.12.json"), 0.02)
+
+
+def test_cells_that_do_other_work_are_left_out_and_named():
+    of = load_experiment(MAIN_JOB)
+    first, second, *rest = of.cells
+    other = msgspec.structs.replace(first, tokens_sha256=["ff" * 32])
+    found = diff(of, msgspec.structs.replace(of, cells=[other, *rest]), 0.02)
+    assert len(found.comparisons) == len(rest)
+    said = " ".join(found.not_compared)
+    assert f"{first.id}: the tokens are others" in said
+    assert f"{second.id}: {of.name} has no such cell." in said
+    workloads = [msgspec.structs.replace(each, hash="0" * 64) for each in of.workloads]
+    with pytest.raises(ValueError, match="not the same requests in both"):
+        diff(of, msgspec.structs.replace(of, workloads=workloads), 0.02)
+
+
+def test_the_command_says_what_is_worse_and_exits_as_asked(runs, capsys, tmp_path):
+    of = load_experiment(MAIN_JOB)
+    write_json(tmp_path / "slow.json", changed(of, 0.9))
+    words = ["diff", "old", str(tmp_path / "slow.json"), "--output", str(runs)]
+    status, out, _ = shown(capsys, *words)
+    assert status == 0
+    assert out.startswith("▼ 15 worse")
+    assert shown(capsys, *words, "--fail-on", "worse")[0] == 1
+    status, out, _ = shown(capsys, *words, "--json", "-")
+    assert json.loads(out)["schema"] == "gcbench.diff/1"
+    write_json(tmp_path / "gate.json", result())
+    status, _, err = shown(capsys, "diff", str(MAIN_JOB), str(tmp_path / "gate.json"))
+    assert status == 2
+    assert "is no experiment" in err
