@@ -37,7 +37,13 @@ def rings(tmp_path) -> Path:
     return folder
 
 
-def run(script: str, rings: Path, site: str | None = HOOK) -> subprocess.CompletedProcess[str]:
+BASE = str(Path(sys.base_prefix, "bin", "python3"))
+"""An interpreter in which gcbench is not installed, so that no .pth file starts the probe."""
+
+
+def run(
+    script: str, rings: Path, site: str | None = HOOK, python: str = sys.executable
+) -> subprocess.CompletedProcess[str]:
     """Run a script under the probe, with a `sitecustomize` of its own, if any."""
     own = rings.parent / "own"
     own.mkdir(exist_ok=True)
@@ -46,7 +52,7 @@ def run(script: str, rings: Path, site: str | None = HOOK) -> subprocess.Complet
         (own / "sitecustomize.py").unlink()
     environment = probed_environment(rings, {**os.environ, "PYTHONPATH": str(own)})
     return subprocess.run(
-        [sys.executable, "-c", script],
+        [python, "-c", script],
         env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
 
@@ -253,17 +259,17 @@ gc.collect()
 
 @pytest.mark.parametrize("site", [HOOK, None, "raise ValueError('of its own')"])
 def test_the_programs_own_sitecustomize_is_as_it_would_be(rings, site):
-    """And sys.path, and what is imported."""
+    """And sys.path, and what is imported, where gcbench is not installed."""
     script = """
 import gc, sys
 own = sys.modules.get("sitecustomize")
 print(own and own.__file__, hasattr(own, "hook"), "gcbench" in str(sys.path), sys.path[1:],
       [name for name in sys.modules if "gcbench" in name])
 """
-    probed = run(script, rings, site=site)
+    probed = run(script, rings, site=site, python=BASE)
     own = {**os.environ, "PYTHONPATH": str(rings.parent / "own")}
     without = subprocess.run(
-        [sys.executable, "-c", script], env=own, capture_output=True, text=True, check=False
+        [BASE, "-c", script], env=own, capture_output=True, text=True, check=False
     )
     assert probed.stdout == without.stdout
     assert probed.stderr == without.stderr
