@@ -7,7 +7,7 @@ import pytest
 from hostile_repository import SUBJECTS, TRAPS, HostileRepository, run_control
 from scratch_repository import Repository, contents, leave_git_alone
 
-from dashboards.commits import known_subjects, remote_address
+from dashboards.commits import known_messages, remote_address
 from harness.machine.describe import code_identity
 from harness.machine.git import GitError, changed_files, git
 from harness.report.release_label import release_label
@@ -40,7 +40,8 @@ def test_plain_git_runs_the_trap(sprung_hostile, tmp_path, trap):
 
 def read_for_the_dashboard(root: Path, scratch: Path) -> None:
     hashes = git(root, "rev-list", "HEAD").split()
-    assert set(SUBJECTS) < set(known_subjects(root, hashes).values())
+    subjects = {message.subject for message in known_messages(root, hashes).values()}
+    assert set(SUBJECTS) < subjects
     assert remote_address(root) == ""
 
 
