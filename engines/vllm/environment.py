@@ -111,6 +111,8 @@ def _run(command: list[str], log: IO[str], lock: IO[str]) -> None:
     if done.returncode:
         lines = [line.strip() for line in Path(log.name).read_text(errors="replace").splitlines()]
         errors = [line for line in lines if line.startswith("ERROR: ")] or [*filter(None, lines)]
+        # The line before says of which package.
+        errors = [line for line in errors if "ResolutionImpossible" not in line] or errors
         why = errors[-1].removeprefix("ERROR: ") if errors else f"exit status {done.returncode}"
         raise ReleaseError(
             f"installing the environment of vLLM {PINNED} failed: {why.rstrip('.')}; pip's output "
