@@ -388,10 +388,10 @@ def _last_exception(err: str, last_line: str) -> str:
 
 
 _LACKING = re.compile(
-    r"ImportError: cannot import name '(\w+)' from '(engines[\w.]*)'"
-    r"|ModuleNotFoundError: No module named '(engines[\w.]*)'"
+    r"(?:ImportError: cannot import name '(\w+)' from '(engines[\w.]*)'"
+    r"|ModuleNotFoundError: No module named '(engines[\w.]*)').*/harness/[\w/]+\.py:\d+\)$"
 )
-"""The engines of another tree are not what the harness, which is always ours, was written for."""
+"""What the harness, which is always ours, asks for in vain of the engines of another tree."""
 
 
 def _other_engines(name: str, module: str, missing_module: str) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import operator
 import signal
 import time
 
@@ -147,7 +148,8 @@ def test_five_hundred_requests_leave_no_descriptor():
         before = [each.num_fds() for each in (front_end, core)]
         await asyncio.to_thread(some)
         await until_idle(served)
-        assert [each.num_fds() for each in (front_end, core)] == before
+        after = [each.num_fds() for each in (front_end, core)]
+        assert all(map(operator.le, after, before)), (before, after)
 
     with serving(*NULL) as served:
         asyncio.run(use(served))

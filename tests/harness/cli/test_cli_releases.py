@@ -72,7 +72,8 @@ def test_a_sentence_and_a_status_for_what_cannot_be(gcbench, offline, arguments,
 def test_a_release_is_measured_beside_one_that_cannot_be_had(pinned_vllm, gcbench, tmp_path):
     tree, table, image = str(layer(pinned_vllm)), tmp_path / "table.md", tmp_path / "image.png"
     status, out, err = gcbench(
-        "vllm", "0.9.1", pinned_vllm, "--vllm-path", tree, "--gc", "as_is", *SMALL,
+        "vllm", "0.9.1", pinned_vllm, "--vllm-path", tree, "--gc", "as_is",
+        "--setup", "lean", *SMALL,
         "--json", "-", "--markdown", str(table), "--image", str(image),
     )  # fmt: skip
     assert status == 0, err

@@ -72,7 +72,10 @@ def only(outcomes) -> TrialResult | TrialFailure:
     return outcome
 
 
-OLD_ENGINES = "echo \"ImportError: cannot import name 'New' from 'engines.protocol' (it.py)\" >&2"
+OLD_ENGINES = (
+    "echo \"ImportError: cannot import name 'New' from 'engines.protocol' (it.py) "
+    '(/x/harness/trial/process.py:16)" >&2'
+)
 ENDS = 'echo \'{"index": %d, "status": %d}\''
 
 

@@ -73,7 +73,7 @@ PLANTED = {
         {"leaked_blocks_per_step", "memory_kept_per_step", "tracked_peak_per_step"},
         [
             "more blocks of memory behind for good that the collector does not track",
-            "at its peak a step has 1,024 more tracked objects alive (+1 a request)",
+            "at its peak a step has 1,024 more tracked objects alive (+1 per request)",
         ],
     ),
     "an int a request": Planted(
