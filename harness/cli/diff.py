@@ -5,12 +5,12 @@ from pathlib import Path
 import click
 
 from harness.cli.exit_codes import ExitCode
-from harness.cli.options import PERCENT_OR_0
+from harness.cli.options import PERCENT_OR_0, output_option
 from harness.cli.session import checked
 from harness.cli.stored import find_run, load_run
 from harness.experiment.diff import diff as compare_runs
 from harness.experiment.result import ExperimentResult
-from harness.experiment.store import RUNS, write_json
+from harness.experiment.store import write_json
 from harness.report.diff import diff_report
 from harness.report.terminal import make_console
 
@@ -37,14 +37,7 @@ Examples:
 )
 @click.option("--fail-on", type=click.Choice(["worse"]), help="Exit 1 if any cell is worse.")
 @click.option("--json", "json_path", metavar="FILE|-", help="Write the result there.")
-@click.option(
-    "--output",
-    default=RUNS,
-    show_default=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Where runs are kept.",
-)
+@output_option("Where runs are kept.")
 @click.pass_context
 def diff(
     ctx: click.Context,

@@ -10,12 +10,12 @@ from harness.cli import compare as compare_command
 from harness.cli import gate as gate_command
 from harness.cli import nightly as nightly_command
 from harness.cli import noise as noise_command
+from harness.cli.options import output_option
 from harness.cli.session import checked
 from harness.cli.stored import Stored, find_run, load_run
 from harness.experiment.experiment_file import PartsResult
 from harness.experiment.noise_result import NoiseResult
 from harness.experiment.result import ExperimentResult
-from harness.experiment.store import RUNS
 from harness.files import write_output
 from harness.report.experiment_image import experiment_image
 from harness.report.experiment_page import experiment_page
@@ -49,14 +49,7 @@ Examples:
 @click.option("--image", "image_path", metavar="FILE", help="Write the picture: .png or .svg.")
 @click.option("--markdown", "markdown_path", metavar="FILE", help="Write it for a pull request.")
 @click.option("--details", is_flag=True, help="Show all tables, conclusions and notes.")
-@click.option(
-    "--output",
-    default=RUNS,
-    show_default=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Where runs are kept.",
-)
+@output_option("Where runs are kept.")
 def report(
     run: str,
     html_path: str | None,
