@@ -283,7 +283,7 @@ def test_nothing_is_left_of_it(tmp_path, monkeypatch, fields):
         engine.shutdown()
         assert not child.is_running()
     assert list(tmp_path.iterdir()) == []
-    assert num_descriptors() == descriptors
+    assert num_descriptors() <= descriptors
 
 
 KILLED = """

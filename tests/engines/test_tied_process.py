@@ -66,4 +66,4 @@ def test_none_of_its_descriptors_stays():
         tied_process.start(["true"]).wait()
     with pytest.raises(FileNotFoundError):
         tied_process.start(["/nowhere/python"])
-    assert psutil.Process().num_fds() == before
+    assert psutil.Process().num_fds() <= before
