@@ -40,7 +40,7 @@ RECIPES += [
 
 
 def _is_open(path: Path) -> bool:
-    """By this process; a count of all its descriptors falls as the collector closes others' files."""
+    """By this process. How many are open says less: the collector closes other tests' files."""
     opened = [os.path.realpath(each) for each in Path("/proc/self/fd").iterdir()]
     return os.path.realpath(path) in opened
 
