@@ -43,7 +43,8 @@ class FlatArrays:
 
     def columns(self, sampled: FlatTokens) -> tuple[Int32Array, Int32Array]:
         """The values as they are, the counts from the offsets."""
-        return sampled.values, np.diff(sampled.offsets)
+        offsets = sampled.offsets
+        return sampled.values, offsets[1:] - offsets[:-1]
 
     def to_buffers(self, sampled: FlatTokens) -> Sequence[Int32Array]:
         """The two."""

@@ -4,8 +4,7 @@ import select
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable
-from itertools import islice
+from collections.abc import Callable, Sequence
 
 from engines.builtin.wire import Buffer
 
@@ -61,15 +60,15 @@ class Channel:
         Raises ChannelClosedError where the other end is gone.
         """
         num_bytes = sum(map(len, buffers))
-        self.num_bytes += num_bytes + _HEADER.size
-        left = deque(memoryview(each) for each in (_HEADER.pack(num_bytes), *buffers) if len(each))
-        while left:
+        left: Sequence[Buffer] = (_HEADER.pack(num_bytes), *buffers)
+        num_left = num_bytes + _HEADER.size
+        self.num_bytes += num_left
+        while num_left:
             try:
-                sent = self._socket.sendmsg(islice(left, _MOST_BUFFERS))
-                while left and sent >= len(left[0]):
-                    sent -= len(left.popleft())
-                if sent:
-                    left[0] = left[0][sent:]
+                sent = self._socket.sendmsg(left[:_MOST_BUFFERS])
+                num_left -= sent
+                if num_left:
+                    left = _after(left, sent)
             except BlockingIOError:
                 readable, writable, _ = select.select(
                     [self._socket], [self._socket], [], _LOOK_SECONDS
@@ -111,6 +110,15 @@ class Channel:
             self._inbox.append(bytes(memoryview(buffer)[_HEADER.size : end]))
             self.num_bytes += end
             del buffer[:end]
+
+
+def _after(buffers: Sequence[Buffer], num_bytes: int) -> Sequence[Buffer]:
+    """What follows the first bytes of several buffers."""
+    for index, each in enumerate(buffers):
+        if num_bytes < len(each):
+            return (memoryview(each)[num_bytes:], *buffers[index + 1 :])
+        num_bytes -= len(each)
+    return ()
 
 
 def _nothing() -> None:
