@@ -2,9 +2,11 @@
 
 vLLM #6241 counted 611 in 2024, and asked why they are sent for each request in each step. Each
 release is asked in an interpreter of its own; it must have been prepared, by
-``gcbench releases vllm VERSION --prepare``.
+``gcbench releases vllm VERSION --prepare``. Of a release that is too old to be prepared the one
+file with the class is taken out of its wheel, which is downloaded (150 MB), and read by itself:
+so it can be of 0.5.1, which #6241 speaks of, where that of 0.6.0 needs the rest of vLLM.
 
-    python -m benchmarks.sampling_params 0.10.2 0.12.0 0.33.0
+    python -m benchmarks.sampling_params 0.5.1 0.10.2 0.12.0 0.33.0
 
 Names are those of modules, classes and fields, and how they are referred to; framing is what the
 pickle takes besides. The last line of output is one JSON document.
@@ -14,8 +16,19 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
 
 from engines.vllm.launch import launch
+from engines.vllm.releases import OLDEST
+
+_ROOT = Path(__file__).parents[1]
+_MODULE = "vllm/sampling_params.py"
 
 _ASK = """
 import json, pickle
@@ -28,14 +41,35 @@ print(json.dumps({"bytes": len(data), "fields": pickle_fields(data)}))
 
 def of_release(release: str) -> dict[str, int]:
     """Bytes in all, of names, of framing, and of the values."""
-    where = launch("", release)
-    environment = {**os.environ, **where.environment, "VLLM_LOGGING_LEVEL": "ERROR"}
-    command = [where.interpreter, "-P", "-c", _ASK]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    said = json.loads(done.stdout.splitlines()[-1])
+    if Version(release) >= Version(OLDEST):
+        where = launch("", release)
+        said = _ask(where.interpreter, {**where.environment, "VLLM_LOGGING_LEVEL": "ERROR"})
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            _extract(release, Path(folder))
+            said = _ask(sys.executable, {"PYTHONPATH": f"{folder}{os.pathsep}{_ROOT}"})
     names, framing = said["fields"].pop("(names)"), said["fields"].pop("(rest)")
     values = sum(said["fields"].values())
     return {"bytes": said["bytes"], "names": names, "values": values, "framing": framing}
+
+
+def _ask(interpreter: str, environment: Mapping[str, str]) -> Any:
+    done = subprocess.run(
+        [interpreter, "-P", "-c", _ASK], env={**os.environ, **environment},
+        stdout=subprocess.PIPE, text=True, check=True,
+    )  # fmt: skip
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _extract(release: str, folder: Path) -> None:
+    """A package vllm that has the one module."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps",
+               "--only-binary=:all:", f"vllm=={release}", "--dest", str(folder)]  # fmt: skip
+    subprocess.run(command, check=True)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as file:
+        file.extract(_MODULE, folder)
+    (folder / _MODULE).with_name("__init__.py").touch()
 
 
 def main() -> None:
