@@ -22,12 +22,24 @@ _LOOK_SECONDS = 0.5
 
 @dataclass(slots=True)
 class Lease:
-    """``anyway``: measure beside whoever holds it. ``limit_seconds``: wait as long at most."""
+    """``anyway``: measure beside whoever holds it. ``limit_seconds``: wait as long at most.
+
+    Raises ValueError where the variable names a file by a relative path.
+    """
 
     anyway: bool = False
     limit_seconds: float = inf
     beside: list[str] = field(default_factory=list)
     """Those who held it when this one measured all the same."""
+    _path: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._path = os.environ.get(VARIABLE, _USUAL)
+        if self._path and not Path(self._path).is_absolute():
+            raise ValueError(
+                f"{VARIABLE}={self._path}: a lease that holds for all programs needs an absolute "
+                f"path, such as {_USUAL}; empty: no lease"
+            )
 
     @property
     def notes(self) -> list[str]:
@@ -53,11 +65,10 @@ class Lease:
             yield
 
     def _takes(self, stack: ExitStack, says: Callable[[str], None]) -> bool:
-        path = os.environ.get(VARIABLE, _USUAL)
-        if not path:
+        if not self._path:
             return True
         try:
-            stack.enter_context(held(Path(path)))
+            stack.enter_context(held(Path(self._path)))
         except HeldError as error:
             if self.anyway:
                 self.beside.append(error.owner)

@@ -292,6 +292,20 @@ def test_a_comparison_beside_another_measurement_waits_or_says_so(gcbench, tmp_p
     assert gcbench(*PAIR)[0] == 0
 
 
+def test_a_lease_by_a_relative_path_is_refused_before_anything_runs(gcbench, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GCBENCH_LEASE", "lease")
+    gcbench.machine = Machine()
+    status, _, err = gcbench(*PAIR)
+    assert status == 2
+    assert err == (
+        "gcbench: GCBENCH_LEASE=lease: a lease that holds for all programs needs an absolute path, "
+        "such as /tmp/gcbench-lease; empty: no lease\n"
+    )
+    assert gcbench.machine.asked == 0
+    assert not (tmp_path / "lease").exists()
+
+
 @pytest.mark.parametrize("rounds", ["0", "1", "2"])
 def test_noise_of_too_few_rounds_is_refused_before_anything_runs(gcbench, tmp_path, rounds):
     gcbench.machine = Machine()
