@@ -139,6 +139,11 @@ _REPR = Repr()
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 60
 
 
+def capitalised(words: str) -> str:
+    """With a capital at the beginning, the rest as it stands: "TPOT median"."""
+    return words[:1].upper() + words[1:]
+
+
 def excerpt(value: object) -> str:
     """A value from somebody's file in Python's notation, however long or deep it is."""
     return _REPR.repr(value)

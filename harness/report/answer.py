@@ -3,6 +3,7 @@
 from rich.console import Console
 
 from harness.experiment.result import ExperimentResult
+from harness.format import capitalised
 from harness.report.conclusion import conclude, in_short
 from harness.report.header import INCOMPLETE
 from harness.report.pivot import pivot_tables
@@ -21,15 +22,14 @@ def headline(result: ExperimentResult) -> str:
     if not result.is_complete:
         return f"✗ Incomplete: {INCOMPLETE}."
     if nothing := settles_nothing(result):
-        return f"{SIGNS['inconclusive']} {nothing[0].upper()}{nothing[1:]}."
-    sentences = in_short(result)
+        return f"{SIGNS['inconclusive']} {capitalised(nothing)}."
     if not result.comparisons:
         why = (note for note in result.notes if note.startswith(("No ratio", "Not compared")))
-        return next(why, sentences[0] if sentences else "Nothing is compared here.")
+        return next(why, "Nothing is compared here.")
     verdicts = {each.verdict for each in result.comparisons}
     sign = next(SIGNS[each] for each in ("better", "worse", "same", "inconclusive")
                 if each in verdicts)  # fmt: skip
-    return f"{sign} {sentences[0]}"
+    return f"{sign} {in_short(result)[0]}"
 
 
 def sentences(result: ExperimentResult) -> list[str]:
@@ -37,7 +37,7 @@ def sentences(result: ExperimentResult) -> list[str]:
     if not result.is_complete:
         return []
     above = headline(result)
-    return [each for each in in_short(result) if each not in above][:MOST_SENTENCES]
+    return [each for each in in_short(result) if each.rstrip(".") not in above][:MOST_SENTENCES]
 
 
 def answer_pairs(result: ExperimentResult) -> list[tuple[str, str]]:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
-from harness.format import count, interval, percent, rough_percent
+from harness.format import capitalised, count, interval, percent, rough_percent
 from harness.machine.interpreter import VERSIONS, dotted
 from harness.metrics import METRICS
-from harness.report.power import what_it_takes
-from harness.report.summary import median
+from harness.report.power import too_few_rounds, what_it_takes
+from harness.report.summary import median, metric_words
 from harness.statistics.paired_ratio import MIN_ROUNDS
 
 FULL_PASSES_FOR_A_CLAIM = 5
@@ -71,16 +71,22 @@ def _headline(comparisons: Sequence[Comparison]) -> str:
     if best is None:
         if all(c.verdict == "inconclusive" for c in comparisons):
             return f"This run cannot tell whether anything beats {comparisons[0].baseline}."
+        if len(comparisons) == 1 and comparisons[0].verdict == "worse":
+            return f"Worse: {_in_full(comparisons[0])}."
         return f"Nothing was found to beat {comparisons[0].baseline}."
+    return f"Best: {_in_full(best)}."
+
+
+def _in_full(comparison: Comparison) -> str:
     return (
-        f"Best: {best.candidate}, {_words(best.metric)} {_change(best)} against {best.baseline} "
-        f"(95 %: {interval(best.ci95)})."
+        f"{comparison.candidate}, {metric_words(comparison.metric)} {_change(comparison)} against "
+        f"{comparison.baseline} (95 %: {interval(comparison.ci95)})"
     )
 
 
 def _the_rest(comparisons: Sequence[Comparison], tolerance: float) -> list[str]:
     better = [c for c in comparisons if c.verdict == "better"][1:]
-    worse = [c for c in reversed(comparisons) if c.verdict == "worse"]
+    worse = [c for c in reversed(comparisons) if c.verdict == "worse" and len(comparisons) > 1]
     same = [c for c in comparisons if c.verdict == "same"]
     named = (
         ("Also better", better),
@@ -124,12 +130,8 @@ def _open_questions(comparisons: Sequence[Comparison], tolerance: float) -> list
 
 
 def _too_few_rounds(comparisons: Sequence[Comparison]) -> list[str]:
-    if not comparisons:
-        return []
-    rounds = sorted({comparison.rounds for comparison in comparisons})
-    have = f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
-    which = comparisons[0].candidate if len(comparisons) == 1 else f"{len(comparisons)} cells"
-    return [f"No verdict on {which}: a verdict takes {MIN_ROUNDS} rounds, this run has {have}."]
+    few = too_few_rounds(comparisons)
+    return [f"{capitalised(few)}."] if few else []
 
 
 def _collector(baseline: CellResult, tolerance: float) -> list[str]:
@@ -257,7 +259,3 @@ def _names(comparisons: Sequence[Comparison]) -> str:
 
 def _change(comparison: Comparison) -> str:
     return percent(comparison.ratio - 1, signed=True)
-
-
-def _words(metric: str) -> str:
-    return metric.replace("_", " ")

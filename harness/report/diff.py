@@ -7,7 +7,7 @@ from rich.console import Console
 from harness import format as fmt
 from harness.experiment.diff import DiffResult
 from harness.report.power import detects, detects_words
-from harness.report.summary import direction_words
+from harness.report.summary import direction_words, metric_words
 from harness.report.table import PlainTable
 from harness.report.terminal import print_lines, print_pairs, print_table, print_title
 from harness.report.verdict_words import SIGNS, VERDICTS
@@ -44,7 +44,7 @@ def diff_tables(result: DiffResult) -> list[PlainTable]:
             for each in result.comparisons
             if each.metric == metric
         ]
-        title = f"{metric.replace('_', ' ').capitalize()}, {direction_words(metric)}"
+        title = f"{fmt.capitalised(metric_words(metric))}, {direction_words(metric)}"
         columns = ("cell", "change", "95 % interval", "verdict", "detects")
         caption = f"same: within ±{fmt.rough_percent(result.tolerance)}"
         tables.append(PlainTable(title, columns, [rows], caption))

@@ -10,7 +10,7 @@ from harness.report.answer import headline
 from harness.report.header import machine_words
 from harness.report.image_file import COLOURS, image_bytes
 from harness.report.pivot import Pivot, pivots
-from harness.report.summary import by_group, direction_words, median, on_device
+from harness.report.summary import by_group, direction_words, median, metric_words, on_device
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -135,7 +135,7 @@ def _draw_changes(axes: "Axes", entries: list[_Entry], result: ExperimentResult)
     low, high = axes.get_xlim()
     axes.set_xlim(low, high + 0.16 * (high - low))
     metrics = list(dict.fromkeys(each.metric for each in result.comparisons))
-    of = "; ".join(f"{name.replace('_', ' ')} ({direction_words(name)})" for name in metrics)
+    of = "; ".join(f"{metric_words(name)} ({direction_words(name)})" for name in metrics)
     axes.set_xlabel(
         f"change in %: {of}\n95 % interval; grey band: same, ±{tolerance:g} %",
         fontsize=9,

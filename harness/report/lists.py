@@ -12,6 +12,7 @@ from harness.machine.doctor.finding import Finding
 from harness.machine.other_work import Surroundings
 from harness.report.power import detects, surroundings_words
 from harness.report.safe_text import safe_text
+from harness.report.summary import metric_words
 from harness.report.table import PlainTable
 from harness.report.terminal import print_table
 from harness.report.verdict_words import MEANINGS
@@ -40,7 +41,7 @@ def noise_answer(metric: str, floor: NoiseFloor) -> str:
     mde = floor.mde.get(floor.rounds)
     rounds, mde = (floor.rounds, mde) if mde is not None else min(floor.mde.items())
     return (
-        f"{rounds} rounds on this machine detect changes of {metric.replace('_', ' ')} from "
+        f"{rounds} rounds on this machine detect changes of {metric_words(metric)} from "
         f"{detects(mde)}."
     )
 

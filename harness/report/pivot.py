@@ -12,7 +12,7 @@ from harness import format as fmt
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.metrics import METRICS
 from harness.report.header import varying_axes
-from harness.report.summary import by_group, direction_words, median, on_device
+from harness.report.summary import by_group, direction_words, median, metric_words, on_device
 from harness.report.table import PlainTable, Row
 from harness.report.verdict_words import SIGNS, VERDICTS
 
@@ -142,7 +142,7 @@ def _title(pivot: Pivot, result: ExperimentResult) -> str:
     level = level_words(pivot.baseline, pivot.metric)
     baseline = f"{pivot.baseline.id} ({level})" if level else pivot.baseline.id
     device = on_device([pivot.baseline])
-    return f"{pivot.metric.replace('_', ' ').capitalize()} against {baseline}{device}"
+    return f"{fmt.capitalised(metric_words(pivot.metric))} against {baseline}{device}"
 
 
 def _caption(pivot: Pivot, comparisons: Sequence[Comparison], result: ExperimentResult) -> str:

@@ -60,19 +60,26 @@ def settles_nothing(result: ExperimentResult) -> str:
     verdicts = [comparison.verdict for comparison in result.comparisons]
     if not verdicts or any(verdict != "inconclusive" for verdict in verdicts):
         return ""
-    few = max(comparison.rounds for comparison in result.comparisons) < MIN_ROUNDS
-    comparisons = (
-        "the only comparison is" if len(verdicts) == 1 else f"all {len(verdicts)} comparisons are"
+    few = too_few_rounds(result.comparisons)
+    comparisons = {1: "the only comparison is", 2: "both comparisons are"}.get(
+        len(verdicts), f"all {len(verdicts)} comparisons are"
     )
-    why = [f"this run settles nothing about times: {comparisons} inconclusive"]
-    if few:
-        why.append(f"a verdict takes {MIN_ROUNDS} rounds")
+    why = [few or f"this run settles nothing about times: {comparisons} inconclusive"]
     spread = _spread(result.cells, result.decide)
     if spread is not None:
         why.append(f"trials of one cell spread by {fmt.percent(spread)} (standard deviation)")
     if result.surroundings is not None and result.surroundings.is_busy:
         why.append("measure again when the machine is quiet: --wait-quiet 10m waits for that")
     return "; ".join(why)
+
+
+def too_few_rounds(comparisons: Sequence[Comparison]) -> str:
+    """That there is no verdict on any of these, "" where one has enough rounds for it."""
+    if not comparisons or max(comparison.rounds for comparison in comparisons) >= MIN_ROUNDS:
+        return ""
+    which = comparisons[0].candidate if len(comparisons) == 1 else f"{len(comparisons)} cells"
+    have = fmt.rounds(comparison.rounds for comparison in comparisons).partition(" rounds")[0]
+    return f"no verdict on {which}: a verdict takes {MIN_ROUNDS} rounds, this run has {have}"
 
 
 def surroundings_words(surroundings: Surroundings) -> str:

@@ -15,6 +15,7 @@ from harness.metrics import METRICS
 from harness.report.experiment_image import BLUE, PALE
 from harness.report.header import varying_axes
 from harness.report.image_file import COLOURS, image_bytes
+from harness.report.summary import metric_words
 
 MOST_TIMELINES = 15
 _MOST_STEPS = 2_000
@@ -114,7 +115,7 @@ def samples_image(result: ExperimentResult, suffix: str) -> bytes:
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     unit = METRICS[metric].unit
-    axes.set_xlabel(f"{metric.replace('_', ' ')}, {unit}; a dot per round, | median", fontsize=9)
+    axes.set_xlabel(f"{metric_words(metric)}, {unit}; a dot per round, | median", fontsize=9)
     return image_bytes(figure, suffix, result.name)
 
 

@@ -20,6 +20,8 @@ from harness.report.table import PlainTable, Row
 from harness.report.verdict_words import MEANINGS, VERDICTS
 from harness.trial.spec import TrialFailure
 
+_ABBREVIATIONS = ("ttft", "tpot", "itl", "e2el", "gc")
+
 
 def cells_table(result: ExperimentResult) -> PlainTable:
     """The figures of each cell: medians over its rounds."""
@@ -81,6 +83,12 @@ def _steady_words(cells: list[CellResult]) -> str:
         why = without[0].steady_state.removeprefix("none: ")
         words += f" No steady state in {without[0].id}{others}: {why}."
     return words
+
+
+def metric_words(name: str) -> str:
+    """A metric's name in a sentence: "TPOT median"."""
+    words = name.split("_")
+    return " ".join(word.upper() if word in _ABBREVIATIONS else word for word in words)
 
 
 def phases_table(result: ExperimentResult) -> PlainTable:

@@ -105,6 +105,16 @@ def test_where_higher_is_better_the_best_is_the_highest() -> None:
     ]
 
 
+def test_what_is_worse_and_alone_is_named_with_its_interval() -> None:
+    cells = [cell("lists"), cell("flat"), cell("padded")]
+    worse = comparison("flat", "worse", 1.3, metric="tpot_median")
+    (sentence,) = conclude(experiment(cells, worse))
+    assert sentence == "Worse: flat, TPOT median +30.0 % against lists (95 %: +29.0 to +31.0 %)."
+    assert conclude(experiment(cells, worse, comparison("padded", "worse", 1.1))) == [
+        "Nothing was found to beat lists.", "Worse: flat (+30.0 %); padded (+10.0 %).",
+    ]  # fmt: skip
+
+
 def test_what_stays_open_says_what_it_takes() -> None:
     cells = [cell("lists"), cell("flat")]
     open_question = comparison(
