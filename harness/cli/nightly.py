@@ -1,5 +1,6 @@
 """``gcbench nightly``: measure what is new, say what has changed, and write the page of it."""
 
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -8,8 +9,9 @@ import click
 
 from harness.cli.exit_codes import ExitCode
 from harness.cli.nightly_run import Night, NightProgress
+from harness.cli.options import image_option
 from harness.cli.say import say
-from harness.cli.session import checked
+from harness.cli.session import checked, checked_image
 from harness.files import write_json, write_output
 from harness.report.nightly import (
     alert_lines,
@@ -23,6 +25,7 @@ from harness.report.nightly import (
     self_test_table,
     suspicious_table,
 )
+from harness.report.nightly_image import has_picture, nightly_image
 from harness.report.terminal import (
     make_console,
     print_lines,
@@ -109,6 +112,7 @@ Examples:
 @click.option("--self-test", is_flag=True, help="Measure nothing; try the detector by simulation.")
 @click.option("--details", is_flag=True, help="Show every changed series and all that is known.")
 @click.option("--markdown", "markdown_path", metavar="FILE", help="The summary for a page or chat.")
+@image_option
 @click.option("--json", "json_path", metavar="FILE|-", help="The summary for programs.")
 @click.option("--quiet", is_flag=True, help="No progress and no tables.")
 @click.pass_context
@@ -122,6 +126,7 @@ def nightly(
     self_test: bool,
     details: bool,
     markdown_path: str | None,
+    image_path: str | None,
     json_path: str | None,
     **flags: object,
 ) -> None:
@@ -135,6 +140,7 @@ def nightly(
     refuse_without_asv()
     checked(json_path, "--json")
     checked(markdown_path, "--markdown")
+    suffix = checked_image(image_path)
     night = Night(config, output, triage_path, **flags)  # type: ignore[arg-type]
     quiet = bool(flags["quiet"])
     if self_test:
@@ -145,8 +151,14 @@ def nightly(
         say(str(busy))
         ctx.exit(ExitCode.NOT_MEASURED)
     try:
+        picture = ""
+        if image_path and has_picture(result):
+            write_output(image_path, nightly_image(result, suffix), "--image FILE")
+            picture = os.path.relpath(image_path, Path(markdown_path or "").parent)
+        elif image_path:
+            say(f"--image {image_path}: not written, for this night found no step")
         if markdown_path:
-            markdown = nightly_markdown(result).encode()
+            markdown = nightly_markdown(result, picture).encode()
             write_output(markdown_path, markdown, "--markdown FILE")
         if json_path:
             write_json(json_path, result)

@@ -14,6 +14,7 @@ from harness.cli.session import command_line
 from harness.experiment.store import INCOMPLETE
 from harness.files import StoreError, write_json, write_whole
 from harness.report.nightly import nightly_markdown
+from harness.report.nightly_image import has_picture, nightly_image
 from harness.report.safe_text import safe_text
 from harness.report.verdict_words import counts, triaged
 from harness.tracking.asv.checkout import branches, repository
@@ -249,6 +250,12 @@ class Night:
     def _keep(self, result: NightlyResult) -> None:
         try:
             write_json(self._output / "night.json", result)
-            write_whole(self._output / "night.md", nightly_markdown(result).encode())
+            picture = self._output / "night.png"
+            if has_picture(result):
+                write_whole(picture, nightly_image(result, ".png"))
+            else:
+                picture.unlink(missing_ok=True)  # of the night before
+            markdown = nightly_markdown(result, picture.name if has_picture(result) else "")
+            write_whole(self._output / "night.md", markdown.encode())
         except StoreError as error:
             self._missing.append(str(error))

@@ -25,6 +25,8 @@ from harness.report.gate_page import gate_page
 from harness.report.image_file import image_suffix
 from harness.report.markdown import experiment_markdown
 from harness.report.nightly import nightly_markdown
+from harness.report.nightly_image import nightly_image
+from harness.report.nightly_page import nightly_page
 from harness.report.terminal import make_console, print_title
 from harness.tracking.gate.result import GateResult
 from harness.tracking.nightly.result import NightlyResult
@@ -104,6 +106,8 @@ def _html(stored: Stored, file: Path) -> bytes:
             return experiment_page(stored, file.parent)
         case GateResult():
             return gate_page(stored)
+        case NightlyResult():
+            return nightly_page(stored)
     raise ValueError(f"--html: {file} {_OTHERWISE}")
 
 
@@ -114,6 +118,8 @@ def _image(stored: Stored, path: Path) -> bytes:
             return experiment_image(stored, suffix)
         case GateResult():
             return gate_image(stored, suffix)
+        case NightlyResult():
+            return nightly_image(stored, suffix)
     raise ValueError(f"--image {path}: {_OTHERWISE}")
 
 
@@ -128,7 +134,4 @@ def _markdown(stored: Stored, file: Path) -> str:
     raise ValueError(f"--markdown: {file} {_OTHERWISE}")
 
 
-_OTHERWISE = (
-    "is neither an experiment nor a gate; without the flag it is printed, and a night's page is "
-    "its dashboard"
-)
+_OTHERWISE = "is neither an experiment, nor a gate, nor a night; without the flag it is printed"

@@ -1,6 +1,7 @@
 """A figure as the bytes of an image file: equal results give equal files."""
 
 import io
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,8 @@ def image_bytes(figure: "Figure", suffix: str, salt: str) -> bytes:
 
     image = io.BytesIO()
     # Without a date and a random salt, equal figures give equal files.
-    with rc_context({"svg.hashsalt": salt}):
+    with rc_context({"svg.hashsalt": salt}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing", UserWarning)  # a box stands for it
         metadata = {"Date": None} if suffix == ".svg" else None
         figure.savefig(image, format=suffix.lstrip("."), dpi=120, metadata=metadata)
     return image.getvalue()

@@ -1,10 +1,13 @@
 """A night in words and tables, for a terminal or a page of Markdown."""
 
 from collections.abc import Sequence
+from itertools import pairwise
+from urllib.parse import quote
 
 from harness import format as fmt
 from harness.report.markdown import table_markdown
 from harness.report.markdown_escape import code_block, code_span, escaped
+from harness.report.plots import strokes
 from harness.report.summary import first_names
 from harness.report.table import PlainTable, Row
 from harness.report.verdict_words import LABELS, counts_sentence
@@ -95,7 +98,7 @@ def alert_table(alert: Alert) -> PlainTable:
 def alert_pairs(alert: Alert) -> list[tuple[str, str]]:
     """An alert in a few lines, as (label, words): what changed most, since when, and again."""
     changes = alert.changes[:_MOST_CHANGES]
-    lines = [_change_words(each) for each in changes]
+    lines = [change_words(each) for each in changes]
     if left := len(alert.changes) - len(changes):
         lines.append(f"and {_plural(left, 'series', 'series')} more")
     suspects = [_suspect_words(each, alert) for each in alert.plausible]
@@ -103,6 +106,7 @@ def alert_pairs(alert: Alert) -> list[tuple[str, str]]:
     named = suspects[:_MOST_CHANGES] + [f"and {more} more"] * (more > 0)
     told = (
         ("changed", lines),
+        ("around", [around_words(alert)] if alert.around else []),
         ("suspects", named if len(suspects) > 1 else []),
         ("after", [alert.last_before[:10]]),
         ("known", _said(alert)),
@@ -111,7 +115,16 @@ def alert_pairs(alert: Alert) -> list[tuple[str, str]]:
     return [(label * (n == 0), line) for label, lines in told for n, line in enumerate(lines)]
 
 
-def _change_words(each: ChangedSeries) -> str:
+def around_words(alert: Alert) -> str:
+    """The series of its first change, a stroke a commit, from the lowest value to the highest."""
+    drawn = strokes([point.value for point in alert.around])
+    sides = [point.side for point in alert.around]
+    cuts = [n for n in range(1, len(sides)) if sides[n] != sides[n - 1]]
+    parts = [drawn[low:high] for low, high in pairwise([0, *cuts, len(drawn)])]
+    return f"{'│'.join(parts)}  {_plural(len(sides), 'commit')}"
+
+
+def change_words(each: ChangedSeries) -> str:
     """A series and its change: "itl_p99 +20.0 %: 1.10 µs → 1.32 µs, measured again"."""
     label, before, after, change, _, sure = _row(each)
     ratio = "" if change == fmt.MISSING else f" {change}"
@@ -174,15 +187,22 @@ def failed_lines(result: NightlyResult) -> list[str]:
     return [*tried, *result.missing]
 
 
-def nightly_markdown(result: NightlyResult) -> str:
-    """The night for a page or a chat: what commits say is shown as it stands."""
+def nightly_markdown(result: NightlyResult, picture: str = "") -> str:
+    """The night for a page or a chat: what commits say is shown as it stands.
+
+    ``picture``: the path of the night's picture from there, "" for none.
+    """
     parts = [f"### gcbench nightly: {nightly_headline(result)}"]
     series = counts_sentence(result.verdicts, result.triaged)
     parts.append(f"{escaped(series)}." if series else "")
+    if picture:
+        parts.append(f"![The series that changed most, around each step]({quote(picture)})")
     for alert in result.alerts:
         parts.append(f"#### {code_span(alert_title(alert))}")
         parts.append(table_markdown(alert_table(alert)._replace(title="")).removeprefix("****\n\n"))
-        parts.append("\n".join(f"- {escaped(line)}" for line in alert_lines(alert)))
+        around = [f"around it: {around_words(alert)}"] if alert.around else []
+        lines = [*around, *alert_lines(alert)]
+        parts.append("\n".join(f"- {escaped(line)}" for line in lines))
         parts.append(code_block(alert.command))
     if table := suspicious_table(result.suspicious):
         parts.append(table_markdown(table))

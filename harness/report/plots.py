@@ -19,6 +19,14 @@ def columns(values: Sequence[float], height: int) -> list[str]:
     ]
 
 
+def strokes(values: Sequence[float]) -> str:
+    """A line of a stroke a value, from the lowest of them to the highest: "▁▁▂▁█▇"."""
+    low = min(values)
+    span = max(values) / 2 - low / 2  # halves: a difference might be beyond the largest float
+    shares = ((value / 2 - low / 2) / span if span else 0.0 for value in values)
+    return "".join(_EIGHTHS[1 + round(7 * share)] for share in shares)
+
+
 def panel(
     title: str, values: Sequence[float], top: str, ends: tuple[str, str], *, height: int = 5
 ) -> list[str]:

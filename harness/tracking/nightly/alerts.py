@@ -14,11 +14,13 @@ from harness.tracking.by_commit import by_commit, reproduce_commands
 from harness.tracking.detect.change import Change
 from harness.tracking.folders import subfolders
 from harness.tracking.nightly.commits import subject
-from harness.tracking.nightly.result import Alert, ChangedSeries, Suspect
+from harness.tracking.nightly.result import Alert, ChangedSeries, Side, StepPoint, Suspect
 from harness.tracking.triage import Judged
 from harness.tracking.verdict import Key, SeriesVerdict
 
 _SHOWN_DRIFTS = 5
+_MOST_AROUND = 20
+"""Commits on either side of a step that an alert keeps the values of."""
 
 Told = Callable[[SeriesVerdict, Judged], ChangedSeries]
 Verdicts = Mapping[Key, SeriesVerdict]
@@ -65,7 +67,12 @@ def _drifting(verdicts: Verdicts) -> list[str]:
 
 def _alerts(verdicts: Verdicts, told: Told, where: Where) -> Iterator[Alert]:
     for leader, members in by_commit(verdicts):
-        changes = sorted((told(each, judged) for each, judged in members), key=_by_size)
+        ordered = sorted(
+            ((told(each, judged), each, judged.change) for each, judged in members),
+            key=lambda member: _by_size(member[0]),
+        )
+        changes = [each for each, _, _ in ordered]
+        _, of, change = ordered[0]
         suspects = [
             Suspect(commit=commit, subject=subject(where.root, commit))
             for commit in leader.plausible
@@ -82,7 +89,21 @@ def _alerts(verdicts: Verdicts, told: Told, where: Where) -> Iterator[Alert]:
             command=reproduce_commands(
                 where.root, where.config, leader, [each.series for each in changes]
             ),
+            around=_around(of, change),
         )  # fmt: skip
+
+
+def _around(of: SeriesVerdict, change: Change) -> list[StepPoint]:
+    """The series' commits with a value near a step of it."""
+    may_be = [of.places[commit] for commit in change.plausible]
+    sides: dict[Side, list[StepPoint]] = {"before": [], "open": [], "after": []}
+    for commit, place in of.places.items():
+        side: Side = "before" if place < min(may_be) else "open"
+        side = "after" if place >= max(may_be) else side
+        _, value, interval, _ = of.series.points[place]
+        known = interval if interval and all(map(isfinite, interval)) else None
+        sides[side].append(StepPoint(commit=commit, value=value, interval=known, side=side))
+    return [*sides["before"][-_MOST_AROUND:], *sides["open"], *sides["after"][:_MOST_AROUND]]
 
 
 def _told(of: SeriesVerdict, judged: Judged, *, units: Mapping[str, str]) -> ChangedSeries:

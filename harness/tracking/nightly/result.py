@@ -11,6 +11,9 @@ from harness.tracking.verdict import Word
 NIGHTLY_SCHEMA = "gcbench.nightly/4"
 
 
+Side = Literal["before", "open", "after"]
+
+
 class MeasuredCommit(msgspec.Struct, frozen=True, kw_only=True):
     """A commit that this run has tried; ``reason`` is "" where it was measured."""
 
@@ -52,13 +55,23 @@ class Suspect(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
 
 
+class StepPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit's value near a step; "open" are those of which some may have been made after it."""
+
+    commit: str
+    value: float
+    interval: tuple[float, float] | None
+    side: Side
+
+
 class Alert(msgspec.Struct, frozen=True, kw_only=True):
     """All that changed with one commit.
 
     ``plausible``: the commits that may be it, oldest first, of which ``commit`` is the likeliest;
     ``last_before``: the commit before them all. ``first_named``: what was said on the night it was
     found, empty where that is the same. ``environment``: sentences on what else differs between
-    the two measurements. ``command``: commands that show it once more.
+    the two measurements. ``command``: commands that show it once more. ``around``: the series of
+    the first change near its step, the oldest commit first; empty in files of older nights.
     """
 
     commit: str
@@ -69,6 +82,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     changes: list[ChangedSeries]
     environment: list[str]
     command: list[str]
+    around: list[StepPoint] = []
 
     @property
     def is_regression(self) -> bool:

@@ -103,7 +103,7 @@ def test_a_noise_floor_is_printed_and_has_no_page(tmp_path, capsys):
     assert out.startswith("14 rounds on this machine detect changes of host time per step from ±1")
     status, _, err = shown(capsys, "report", str(path), "--html", str(tmp_path / "x.html"))
     assert status == 2
-    assert "neither an experiment nor a gate" in err
+    assert "neither an experiment, nor a gate, nor a night" in err
 
 
 def changed(of: ExperimentResult, factor: float, **other) -> ExperimentResult:

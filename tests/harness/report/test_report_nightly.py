@@ -1,6 +1,7 @@
 """What a night tells people: golden text, and nobody's markup but our own."""
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -9,11 +10,14 @@ from markdown_it import MarkdownIt
 
 from harness.cli import nightly as nightly_command
 from harness.report.nightly import failed_lines, nightly_headline, nightly_markdown
+from harness.report.nightly_image import nightly_image
+from harness.report.nightly_page import nightly_page
 from harness.tracking.nightly.result import (
     Alert,
     ChangedSeries,
     MeasuredCommit,
     NightlyResult,
+    StepPoint,
     Suspect,
 )
 
@@ -33,6 +37,17 @@ def changed(series: str, **other) -> ChangedSeries:
     return ChangedSeries(series=series, **usual | other)
 
 
+def near(before: Sequence[float], after: Sequence[float], between: Sequence[float] = ()):
+    """Commits around a step, with an interval of 1 % each."""
+    sides = [("before", value) for value in before] + [("open", value) for value in between]
+    sides += [("after", value) for value in after]
+    return [
+        StepPoint(commit=f"{n:08x}" * 5, value=value, interval=(0.99 * value, 1.01 * value),
+                  side=side)
+        for n, (side, value) in enumerate(sides)
+    ]  # fmt: skip
+
+
 GEN0 = changed("collections.track_gc_collections_gen0('flat_arrays', 'default')",
                unit="collections", kind="exact", before=900, after=1260, ratio=1.4,
                ci95=(1.4, 1.4))  # fmt: skip
@@ -46,12 +61,14 @@ ALERT = Alert(
     plausible=[Suspect(commit=OTHER, subject="Keep a note of each request")], first_named=[],
     changes=[GEN0, ITL, NONE],
     environment=["os Linux 6.1 → Linux 6.12"],
+    around=near([900.0] * 12, [1260.0] * 3),
     command=["gcbench gate 1c3260f81c 078ebfa807",
            "asv --config asv.conf.json continuous --record-samples 1c3260f81c 078ebfa807"],
 )  # fmt: skip
 ONE_OF_TWO = msgspec.structs.replace(
     ALERT,
     changes=[ITL],
+    around=near([1.1e-6, 1.08e-6, 1.12e-6, 1.1e-6], [1.3e-6, 1.33e-6, 1.32e-6], [1.21e-6]),
     environment=[],
     plausible=[*ALERT.plausible, Suspect(commit=THIRD, subject="Type a local")],
     command=["gcbench gate 1c3260f81c 2d0f94aa2d", "gcbench gate 1c3260f81c 078ebfa807"],
@@ -179,3 +196,25 @@ def test_commits_that_fail_alike_are_told_in_one_line():
         f"0000000000; 1111111111; 2222222222; and 2 more: {FAILED.reason}",
         "078ebfa807: it cannot be installed",
     ]
+
+
+def test_the_picture_shows_each_step_and_there_is_none_without_one():
+    image = nightly_image(NIGHTS["one of many, and another"], ".png")
+    assert image.startswith(b"\x89PNG")
+    nasty = msgspec.structs.replace(ONE_OF_TWO, subject=f"{NASTY} \u4e2d\u6587 \x1b[31m")
+    assert b"<svg" in nightly_image(night(alerts=[nasty]), ".svg")
+    beyond = msgspec.structs.replace(ALERT, around=near([1e308] * 3, [-1e308]))
+    old = msgspec.structs.replace(ALERT, around=[])
+    for of in (night(), night(suspicious=[ITL]), night(alerts=[beyond]), night(alerts=[old])):
+        with pytest.raises(ValueError, match="no step, so there is no picture"):
+            nightly_image(of, ".png")
+
+
+def test_the_page_of_a_night_has_a_picture_where_there_is_a_step():
+    page = nightly_page(NIGHTS["one of many, and another"]).decode()
+    assert page.count("<figure>") == page.count("data:image/svg+xml;base64,") == 1
+    assert "2 commits made something worse" in page
+    assert "<figure>" not in nightly_page(NIGHTS["quiet"]).decode()
+    assert "All figures" not in nightly_page(NIGHTS["quiet"]).decode()
+    nasty = msgspec.structs.replace(ALERT, subject=NASTY, command=[NASTY])
+    assert "<img src=x" not in nightly_page(night(alerts=[nasty], command=NASTY)).decode()

@@ -295,8 +295,10 @@ def test_html_of_a_commit_and_a_machine_stays_text(tmp_path, capsys):
     (alert,) = ended.result.alerts
     assert (alert.subject, alert.changes[0].machine) == (HOSTILE, machine)
     parsed = MarkdownIt("commonmark", {"html": True}).enable("table").parse(ended.markdown)
-    kinds = {inner.type for token in parsed for inner in (token, *(token.children or []))}
-    assert not kinds & {"html_block", "html_inline", "link_open", "image"}
+    tokens = [inner for token in parsed for inner in (token, *(token.children or []))]
+    assert not {token.type for token in tokens} & {"html_block", "html_inline", "link_open"}
+    (picture,) = (token for token in tokens if token.type == "image")
+    assert picture.attrs["src"] == "night.png"
     pages = [path.read_text() for path in (nights.output / "site").rglob("*.html")]
     assert pages
     assert not any("<script>alert(1)" in page or "<img src=x" in page for page in pages)
@@ -311,12 +313,18 @@ def test_a_message_that_is_no_utf_8_is_told_all_the_same(tmp_path, capsys):
 
 
 def test_json_and_markdown_go_where_they_are_asked_for(regressed, capsys, tmp_path):
-    status = regressed.run("--json", "-", "--markdown", str(tmp_path / "n.md"))
+    status = regressed.run(
+        "--json", "-", "--markdown", str(tmp_path / "n.md"), "--image", str(tmp_path / "a b.svg")
+    )
     out = capsys.readouterr().out
     assert status == 1
     assert json.loads(out) == json.loads((regressed.output / "night.json").read_text())
     assert json.loads(out)["schema"] == "gcbench.nightly/4"
-    assert (tmp_path / "n.md").read_text() == (regressed.output / "night.md").read_text()
+    kept = (regressed.output / "night.md").read_text()
+    assert "](night.png)\n" in kept
+    assert (tmp_path / "n.md").read_text() == kept.replace("(night.png)", "(a%20b.svg)")
+    assert (regressed.output / "night.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "a b.svg").read_text()
 
 
 @pytest.mark.parametrize(
