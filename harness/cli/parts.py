@@ -14,20 +14,15 @@ from harness.cli.session import Session, checked
 from harness.experiment.experiment_file import ExperimentFile, FilePart, PartResult, PartsResult
 from harness.experiment.result import ExperimentResult
 from harness.experiment.store import new_name, write_json
-from harness.report.conclusion import conclude, in_short
-from harness.report.header import header
-from harness.report.parts import parts_table
-from harness.report.summary import failure_lines, phases_table
-from harness.report.terminal import make_console, print_lines, print_pairs, print_table
+from harness.report.again import report_command
+from harness.report.parts_answer import parts_report
+from harness.report.terminal import make_console
 
 _OF_THE_REPORT = ("experiment", "phases", "details", "dry_run", "image_path")
 """What a part is not measured by."""
 
 _OF_THE_WHOLE = (*_OF_THE_REPORT, "json_path", "output", "resume", "fail_on", "quiet")
 """What the command line says of a file's run, and no part by itself."""
-
-_OF_ALL_PARTS = ("machine", "interpreter", "command")
-"""What the reports of the parts have in common, by its label."""
 
 
 class Compared(NamedTuple):
@@ -71,8 +66,8 @@ def compare_parts(ctx: click.Context, file: ExperimentFile, measure: Measure) ->
     if json_path:
         write_json(json_path, ran)
     if not ctx.params["quiet"] and json_path != "-":
-        given = ctx.params
-        _show(file, ran.parts, phases=given["phases"], details=given["details"])
+        given, more = ctx.params, report_command(ctx.params["output"], ran.name)
+        parts_report(ran, make_console(), more, phases=given["phases"], details=given["details"])
     if not ran.is_complete:
         say_how_to_go_on(ran.name)
     return exit_code([part.result for part in ran.parts], ctx.params["fail_on"])
@@ -106,7 +101,10 @@ def run_parts(ctx: click.Context, file: ExperimentFile, measure: Measure) -> Par
         if not result.is_complete:
             break
     is_complete = len(done) == len(of_parts) and done[-1].result.is_complete
-    ran = PartsResult(name=name, question=file.question, parts=done, is_complete=is_complete)
+    ran = PartsResult(
+        name=name, question=file.question, parts=done, is_complete=is_complete,
+        columns=file.columns, note=file.note,
+    )  # fmt: skip
     write_json(output / name / "parts.json", ran)
     return ran
 
@@ -134,19 +132,3 @@ def _flags(ctx: click.Context, file: ExperimentFile, part: FilePart) -> dict[str
     }
     flags = own.params | given | {"json_path": None, "resume": ""}
     return {name: value for name, value in flags.items() if name not in _OF_THE_REPORT}
-
-
-def _show(file: ExperimentFile, done: Sequence[PartResult], *, phases: bool, details: bool) -> None:
-    console = make_console()
-    said = [dict(header(part.result)) for part in done]
-    print_table(parts_table(file, done), console)
-    for part in done if phases else ():
-        table = phases_table(part.result)
-        print_table(table._replace(title=f"{part.title}: {table.title}"), console)
-    for part, words in zip(done, said, strict=True):
-        attention = [words["attention"]] if "attention" in words else []
-        failures, result = failure_lines(part.result), part.result
-        found = [*conclude(result), *result.notes] if details else in_short(result)
-        print_lines(part.title, [*attention, *failures, *found], console)
-    console.print()
-    print_pairs([(label, said[0][label]) for label in _OF_ALL_PARTS if label in said[0]], console)

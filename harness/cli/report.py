@@ -27,7 +27,9 @@ from harness.report.markdown import experiment_markdown
 from harness.report.nightly import nightly_markdown
 from harness.report.nightly_image import nightly_image
 from harness.report.nightly_page import nightly_page
-from harness.report.terminal import make_console, print_title
+from harness.report.parts_answer import parts_markdown, parts_report
+from harness.report.parts_page import parts_page
+from harness.report.terminal import make_console
 from harness.tracking.gate.result import GateResult
 from harness.tracking.nightly.result import NightlyResult
 
@@ -87,11 +89,7 @@ def _show(stored: Stored, more: str, details: bool) -> None:
         case ExperimentResult():
             compare_command.show(stored, more, details=details)
         case PartsResult():
-            console = make_console()
-            for part in stored.parts:
-                print_title(part.title, "", console)
-                compare_command.show(part.result, more, details=details)
-                console.print()
+            parts_report(stored, make_console(), more, details=details)
         case GateResult():
             gate_command.show(stored, more, details=details)
         case NightlyResult():
@@ -104,6 +102,8 @@ def _html(stored: Stored, file: Path) -> bytes:
     match stored:
         case ExperimentResult():
             return experiment_page(stored, file.parent)
+        case PartsResult():
+            return parts_page(stored)
         case GateResult():
             return gate_page(stored)
         case NightlyResult():
@@ -116,6 +116,8 @@ def _image(stored: Stored, path: Path) -> bytes:
     match stored:
         case ExperimentResult():
             return experiment_image(stored, suffix)
+        case PartsResult():
+            raise ValueError(f"--image {path}: each part has its picture; --html shows them all")
         case GateResult():
             return gate_image(stored, suffix)
         case NightlyResult():
@@ -127,6 +129,8 @@ def _markdown(stored: Stored, file: Path) -> str:
     match stored:
         case ExperimentResult():
             return experiment_markdown(stored)
+        case PartsResult():
+            return parts_markdown(stored)
         case GateResult():
             return gate_markdown(stored)
         case NightlyResult():

@@ -64,12 +64,17 @@ class PartResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartsResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What `compare --experiment` knows at its end; `--json` writes it as it stands."""
+    """What `compare --experiment` knows at its end; `--json` writes it as it stands.
+
+    ``columns`` and ``note``: of the file, for its table; empty in what an older gcbench has stored.
+    """
 
     name: str
     question: str
     parts: list[PartResult]
     is_complete: bool
+    columns: list[Column] = []
+    note: str = ""
     schema: str = SCHEMA
 
 

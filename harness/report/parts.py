@@ -3,20 +3,33 @@
 from collections.abc import Sequence
 
 from harness import format as fmt
-from harness.experiment.experiment_file import Column, ExperimentFile, PartResult
+from harness.experiment.experiment_file import Column, PartResult, PartsResult
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.metrics import METRICS
-from harness.report.summary import median, on_device
+from harness.report.summary import median, metric_words, on_device
 from harness.report.table import PlainTable, Row
 from harness.report.verdict_words import VERDICTS
 
 _SCALE = {"s": 1.0, "ms": 1e3, "µs": 1e6}
 
 
-def parts_table(file: ExperimentFile, parts: Sequence[PartResult]) -> PlainTable:
+def parts_table(result: PartsResult) -> PlainTable:
     """A group of rows a part: its title, its cells, what others have published."""
-    units = (_heading(column) for column in file.columns)
-    return PlainTable(file.question, ("", *units), [_rows(file, part) for part in parts], file.note)
+    columns = result.columns or _what_decides(result)
+    units = (_heading(column) for column in columns)
+    groups = [_rows(columns, part) for part in result.parts]
+    return PlainTable(result.question, ("", *units), groups, result.note)
+
+
+def _what_decides(result: PartsResult) -> list[Column]:
+    """Each metric that decides a part, and its change."""
+    metrics = dict.fromkeys(name for part in result.parts for name in part.result.decide)
+    return [
+        column
+        for name in metrics
+        for column in (Column(title=metric_words(name), metric=name),
+                       Column(title="change", metric=name, shows="change"))
+    ]  # fmt: skip
 
 
 def _heading(column: Column) -> str:
@@ -24,17 +37,16 @@ def _heading(column: Column) -> str:
     return f"{column.title}\n{column.unit}" if is_time else column.title
 
 
-def _rows(file: ExperimentFile, part: PartResult) -> list[Row]:
+def _rows(columns: Sequence[Column], part: PartResult) -> list[Row]:
     cells, result = part.result.cells, part.result
-    nothing = ("",) * len(file.columns)
+    nothing = ("",) * len(columns)
     modelled = " (modelled)" if on_device(cells) else ""
     title: Row = (part.title + modelled, *nothing)
     own = [
-        (f"  {cell.id}", *(_figure(column, cell, result) for column in file.columns))
-        for cell in cells
+        (f"  {cell.id}", *(_figure(column, cell, result) for column in columns)) for cell in cells
     ]
     others = [
-        (f"  {each.source}", *(each.figures.get(column.title, "") for column in file.columns))
+        (f"  {each.source}", *(each.figures.get(column.title, "") for column in columns))
         for each in part.published
     ]
     return [title, *own, *others]

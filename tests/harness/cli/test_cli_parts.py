@@ -4,12 +4,15 @@ import json
 import re
 from textwrap import dedent
 
+import msgspec
 import pytest
 from small import answer
 
 from harness.cli.main import main
 from harness.experiment import experiment_file
-from harness.experiment.experiment_file import SCHEMA
+from harness.experiment.experiment_file import SCHEMA, PartsResult
+from harness.report.parts import parts_table
+from harness.report.parts_answer import parts_headline, parts_sentences
 from harness.trial.spec import TrialFailure
 
 FILE = """
@@ -116,6 +119,56 @@ def test_parts_stand_in_one_table_beside_what_others_have_published(compare, tmp
     names = {part["result"]["name"] for part in said["parts"]}
     assert names == {f"{said['name']}.1", f"{said['name']}.2"}
     assert names < {folder.name for folder in (tmp_path / "runs").iterdir()}
+
+
+def test_stored_parts_are_read_again_as_one_report(compare, tmp_path, capsys):
+    printed = compare()[1]
+    assert printed.startswith(
+        "▲ disabled: host time per step -20.0 % against default; better in 2 of 2 parts.\n"
+    )
+    (folder,) = (path.parent for path in (tmp_path / "runs").glob("*/parts.json"))
+    again = ["report", folder.name, "--output", str(tmp_path / "runs")]
+    assert main(again) == 0
+    assert capsys.readouterr().out.partition("\nmachine")[0] == printed.partition("\nmachine")[0]
+    assert main([*again, "--details"]) == 0
+    assert "two at a time\n- Best: disabled" in capsys.readouterr().out
+    files = {kind: tmp_path / f"x.{kind}" for kind in ("html", "md", "png")}
+    assert main([*again, "--html", str(files["html"]), "--markdown", str(files["md"])]) == 0
+    assert files["html"].read_text().count("<figure>") == 2
+    assert files["md"].read_text().startswith("### gcbench compare: ▲ disabled: host time")
+    assert main([*again, "--image", str(files["png"])]) == 2
+    assert "each part has its picture; --html shows them all" in capsys.readouterr().err
+
+
+def test_parts_that_disagree_or_compare_something_else_are_told_apart(compare, tmp_path):
+    compare.machine = Machine(cannot=4)
+    assert "▲ disabled" not in compare("--rounds", "3")[1]
+    (path,) = (tmp_path / "runs").glob("*/parts.json")
+    of = msgspec.json.decode(path.read_bytes(), type=PartsResult)
+    assert parts_headline(of).startswith("? No verdict on disabled: a verdict takes 7 rounds")
+    compare.machine = Machine()
+    assert compare("--quiet")[0] == 0
+    (path,) = set((tmp_path / "runs").glob("*/parts.json")) - {path}
+    of = msgspec.json.decode(path.read_bytes(), type=PartsResult)
+    first, second = of.parts
+    (found,) = first.result.comparisons
+    worse = msgspec.structs.replace(found, ratio=1.1, verdict="worse")
+
+    def with_first(comparison) -> PartsResult:
+        result = msgspec.structs.replace(first.result, comparisons=[comparison])
+        parts = [msgspec.structs.replace(first, result=result), second]
+        return msgspec.structs.replace(of, parts=parts, columns=[])
+
+    assert parts_headline(with_first(worse)) == (
+        "▲ disabled: host time per step -20.0 to +10.0 % against default; better in 1 of 2 parts, "
+        "worse in 1."
+    )
+    other = with_first(msgspec.structs.replace(found, metric="tpot_median"))
+    assert parts_headline(other) == "▲ 2 comparisons, each of a part alone: 2 better."
+    assert [each.partition(": ")[0] for each in parts_sentences(other)[:2]] == [
+        "two at a time", "four at a time",
+    ]  # fmt: skip
+    assert parts_table(other).columns == ("", "host time per step\nms", "change")
 
 
 def test_the_command_line_goes_before_the_file(compare):

@@ -1,0 +1,191 @@
+"""The short report of an experiment in parts: one answer over those that compare the same."""
+
+from collections import Counter
+from math import log
+from typing import NamedTuple
+
+from rich.console import Console
+
+from harness import format as fmt
+from harness.experiment.experiment_file import PartsResult
+from harness.experiment.result import Comparison
+from harness.metrics import METRICS
+from harness.report.answer import MOST_SENTENCES, headline
+from harness.report.conclusion import conclude, in_short
+from harness.report.header import INCOMPLETE, header
+from harness.report.markdown import lines_markdown, pairs_markdown, table_markdown
+from harness.report.markdown_escape import escaped_inside
+from harness.report.parts import parts_table
+from harness.report.power import detects_words, too_few_rounds
+from harness.report.safe_text import safe_text
+from harness.report.summary import failure_lines, metric_words, phases_table
+from harness.report.terminal import print_lines, print_pairs, print_table
+from harness.report.verdict_words import SIGNS, VERDICTS
+from harness.statistics.verdict import Verdict
+
+
+class _Candidate(NamedTuple):
+    """One comparison that several parts make, by the title of the part."""
+
+    name: str
+    baseline: str
+    metric: str
+    found: dict[str, Comparison]
+
+    @property
+    def worth(self) -> tuple[int, float]:
+        """Verdicts for it less those against it, then how much it gains over all parts."""
+        verdicts = Counter(each.verdict for each in self.found.values())
+        gain = sum(log(each.ratio) for each in self.found.values())
+        return (
+            verdicts["better"] - verdicts["worse"],
+            -gain if METRICS[self.metric].direction == "lower" else gain,
+        )
+
+
+def parts_headline(result: PartsResult) -> str:
+    """The first thing to know, in a line or two."""
+    if not result.is_complete:
+        return f"✗ Incomplete: {INCOMPLETE}."
+    comparisons = _comparisons(result)
+    if few := too_few_rounds(comparisons):
+        return f"{SIGNS['inconclusive']} {fmt.capitalised(few)}."
+    shared = _shared(result)
+    if not shared:
+        verdicts = Counter(each.verdict for each in comparisons)
+        found = ", ".join(f"{verdicts[each]} {each}" for each in VERDICTS if verdicts[each])
+        if not found:
+            return "Nothing is compared here."
+        return f"{_sign(verdicts)} {len(comparisons)} comparisons, each of a part alone: {found}."
+    best = shared[0]
+    return f"{_sign(Counter(each.verdict for each in best.found.values()))} {_sentence(best)}"
+
+
+def _sign(verdicts: Counter[Verdict]) -> str:
+    order: tuple[Verdict, ...] = ("better", "worse", "same", "inconclusive")
+    return next(SIGNS[each] for each in order if verdicts[each])
+
+
+def parts_sentences(result: PartsResult) -> list[str]:
+    """What else the parts say: of other candidates, and each part that compares something else."""
+    if not result.is_complete:
+        return []
+    shared = _shared(result)
+    told = {title for each in shared for title in each.found}
+    others = [_sentence(each) for each in shared[1:]]
+    more = len(others) - MOST_SENTENCES
+    shown = others[:MOST_SENTENCES] + [f"{more} more candidates in the table."] * (more > 0)
+    alone = [
+        f"{part.title}: {headline(part.result)}" for part in result.parts if part.title not in told
+    ]
+    return [*shown, *alone, *_said_by_all(result)]
+
+
+def _said_by_all(result: PartsResult) -> list[str]:
+    """What each part would say by itself."""
+    said = [in_short(part.result) for part in result.parts]
+    above = [headline(part.result) for part in result.parts]
+    return [
+        each for each in (said[0] if said else ())
+        if all(each in other for other in said) and not any(each in other for other in above)
+    ]  # fmt: skip
+
+
+def parts_pairs(result: PartsResult, details: bool = True) -> list[tuple[str, str]]:
+    """How quiet the machine was, what was detectable, and what holds for all parts."""
+    said = dict(header(result.parts[0].result)) if result.parts else {}
+    pairs = [
+        ("surroundings" if details else "machine", _surroundings(result)),
+        ("detects", detects_words(_comparisons(result))),
+        *((label, said.get(label, "")) for label in ("machine", "interpreter") if details),
+        ("command", said.get("command", "")),
+    ]
+    return [(label, words) for label, words in pairs if words]
+
+
+def parts_failures(result: PartsResult) -> list[str]:
+    """Trials without a result, with their part."""
+    return [f"{part.title}: {line}" for part in result.parts for line in failure_lines(part.result)]
+
+
+def parts_report(
+    result: PartsResult, console: Console, more: str, *, phases: bool = False,
+    details: bool = False,
+) -> None:  # fmt: skip
+    """Print the answer and the table of all parts; ``more`` is the command that prints the rest."""
+    console.print(safe_text(parts_headline(result), style="bold"))
+    print_table(parts_table(result), console)
+    for part in result.parts if phases else ():
+        table = phases_table(part.result)
+        print_table(table._replace(title=f"{part.title}: {table.title}"), console)
+    print_lines("", parts_sentences(result), console)
+    print_lines("Trials without a result", parts_failures(result), console, style="red")
+    if details:
+        for part in result.parts:
+            found = conclude(part.result) if part.result.is_complete else []
+            print_lines(part.title, [*found, *part.result.notes], console)
+    console.print()
+    print_pairs([*parts_pairs(result, details), ("details", more)], console)
+
+
+def parts_markdown(result: PartsResult) -> str:
+    """The same for a pull request, what each part says folded away below it."""
+    lines = [f"### gcbench compare: {escaped_inside(parts_headline(result))}"]
+    lines.append(table_markdown(parts_table(result)))
+    if sentences := parts_sentences(result):
+        lines.append(lines_markdown("", sentences))
+    if failures := parts_failures(result):
+        lines.append(lines_markdown("Trials without a result", failures))
+    lines.append(pairs_markdown(parts_pairs(result)))
+    inside = [
+        lines_markdown(part.title, [*conclude(part.result), *part.result.notes])
+        for part in result.parts if part.result.is_complete
+    ]  # fmt: skip
+    details = "\n\n".join(inside)
+    lines.append(f"<details><summary>Each part</summary>\n\n{details}\n\n</details>")
+    return "\n\n".join(lines) + "\n"
+
+
+def _shared(result: PartsResult) -> list[_Candidate]:
+    """The comparisons that two parts or more make, the best candidate first."""
+    found: dict[tuple[str, str, str], dict[str, Comparison]] = {}
+    for part in result.parts:
+        for each in part.result.comparisons:
+            key = each.candidate, each.baseline, each.metric
+            found.setdefault(key, {})[part.title] = each
+    shared = [_Candidate(*key, of) for key, of in found.items() if len(of) > 1]
+    return sorted(shared, key=lambda each: each.worth, reverse=True)
+
+
+def _sentence(of: _Candidate) -> str:
+    """ "process: TPOT median -27.0 to -2.9 % against inline; better in 6 of 9 parts"."""
+    ratios = [each.ratio for each in of.found.values()]
+    ends = dict.fromkeys(fmt.percent(end - 1, signed=True) for end in (min(ratios), max(ratios)))
+    change = " to ".join(end.removesuffix(" %") for end in ends)
+    verdicts = Counter(each.verdict for each in of.found.values())
+    first, *others = ((each, verdicts[each]) for each in VERDICTS if verdicts[each])
+    counted = [f"{first[0]} in {first[1]} of {len(of.found)} parts",
+               *(f"{each} in {number}" for each, number in others)]  # fmt: skip
+    return (
+        f"{of.name}: {metric_words(of.metric)} {change} % against {of.baseline}; "
+        f"{', '.join(counted)}."
+    )
+
+
+def _comparisons(result: PartsResult) -> list[Comparison]:
+    return [each for part in result.parts for each in part.result.comparisons]
+
+
+def _surroundings(result: PartsResult) -> str:
+    """In which parts the machine was busy."""
+    known = {
+        part.title: part.result.surroundings.is_busy
+        for part in result.parts
+        if part.result.surroundings is not None
+    }
+    if not known:
+        return "how busy it was is not known"
+    busy = [title for title, is_busy in known.items() if is_busy]
+    if not busy:
+        return f"quiet in {len(known)} of {len(result.parts)} parts"
+    return f"busy in {len(busy)} of {len(result.parts)} parts: {'; '.join(busy)}"
