@@ -25,10 +25,9 @@ from harness.experiment.result import ExperimentResult
 from harness.experiment.rounds import Precision
 from harness.files import write_output
 from harness.report.again import report_command
-from harness.report.answer import experiment_answer
-from harness.report.conclusion import conclude
+from harness.report.answer import experiment_report
 from harness.report.experiment_image import experiment_image
-from harness.report.terminal import experiment_tables, make_console, print_pairs
+from harness.report.terminal import make_console, print_pairs
 from harness.trial.spec import Mode
 
 EXAMPLES = """
@@ -180,23 +179,12 @@ def compare(ctx: click.Context, /, *, experiment: str, **flags: Any) -> None:
     finally:
         if session.shows_tables:
             more = report_command(session.runner.output, result.name)
-            show(result, more, phases=phases, details=details)
+            experiment_report(result, make_console(), more, phases=phases, details=details)
     if image_path:
         write_output(image_path, experiment_image(result, suffix), "--image FILE")
     if not result.is_complete:
         say_how_to_go_on(result.name)
     ctx.exit(exit_code([result], fail_on))
-
-
-def show(
-    result: ExperimentResult, more: str, *, phases: bool = False, details: bool = False
-) -> None:
-    """Print an experiment, in short unless with ``details``; ``more`` is the command for those."""
-    if details:
-        conclusions = conclude(result) if result.is_complete else []
-        experiment_tables(result, make_console(), phases=phases, conclusions=conclusions)
-    else:
-        experiment_answer(result, make_console(), more, phases=phases)
 
 
 def run(ctx: click.Context, words: Sequence[str]) -> dict[str, ExperimentResult]:

@@ -26,6 +26,7 @@ from harness.cli.options import (
 )
 from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, checked, checked_image, command_line
+from harness.cli.status import gate_status
 from harness.collector.policy import parse_policy
 from harness.experiment.grid import is_exact, varying
 from harness.experiment.result import cell_id
@@ -33,10 +34,10 @@ from harness.experiment.store import write_json
 from harness.files import write_output
 from harness.machine.describe import describe
 from harness.report.again import report_command
-from harness.report.gate import gate_header, gate_markdown, gate_tables
-from harness.report.gate_answer import gate_answer
+from harness.report.gate import gate_markdown
+from harness.report.gate_answer import gate_report
 from harness.report.gate_image import gate_image
-from harness.report.terminal import make_console, print_lines, print_pairs, print_table
+from harness.report.terminal import make_console
 from harness.tracking.gate.exact_counts import overall
 from harness.tracking.gate.export import write_github_action_benchmark
 from harness.tracking.gate.kept_counts import KeptCounts
@@ -201,6 +202,7 @@ def gate(
         timed_seconds=found.timed_seconds,
     )
     write_json(output / name / "gate.json", result)
+    status = ExitCode.INTERRUPTED if found.is_interrupted else gate_status(result)
     try:
         if markdown_path:
             markdown = gate_markdown(result).encode()
@@ -213,9 +215,9 @@ def gate(
     finally:
         if session.shows_tables:
             more = report_command(output, name)
-            show(result, more, details=details, status=_status(result, found.is_interrupted))
+            gate_report(result, status, make_console(), more, details=details)
     _say_what_is_missing(result, benchmark_path, found.is_interrupted)
-    ctx.exit(_status(result, found.is_interrupted))
+    ctx.exit(status)
 
 
 def _say_what_is_missing(
@@ -230,14 +232,6 @@ def _say_what_is_missing(
     elif not result.cells:
         for why in result.missing:
             stderr.print(f"gcbench: nothing could be measured: {why}", markup=False)
-
-
-def _status(result: GateResult, is_interrupted: bool = False) -> ExitCode:
-    if is_interrupted:
-        return ExitCode.INTERRUPTED
-    if result.verdict == "worse":
-        return ExitCode.WORSE
-    return ExitCode.NOT_MEASURED if result.missing else ExitCode.MEASURED
 
 
 def _cells(session: Session, not_meant: set[tuple[str, str]]) -> list[Cell]:
@@ -292,22 +286,3 @@ def _command(axes: Sequence[str], each: Pair) -> str:
     flags = [part for axis in axes
              for part in (AXES[axis].flag, str(getattr(cell, axis)))]  # fmt: skip
     return " ".join([command_line(), shlex.join(flags)]).strip()
-
-
-def show(
-    result: GateResult, more: str, *, details: bool = False, status: int | None = None
-) -> None:
-    """Print a gate, in short unless with ``details``; ``more`` is the command that prints those.
-
-    ``status``: what a gate exits with that was interrupted or not, by its verdict where it is None.
-    """
-    console = make_console()
-    gate_answer(result, _status(result) if status is None else status, console, more)
-    if not details:
-        return
-    print_lines("Findings", result.conclusions, console, style="bold")
-    for table in gate_tables(result):
-        print_table(table, console)
-    print_lines("Notes", result.notes, console)
-    console.print()
-    print_pairs(gate_header(result), console)

@@ -12,32 +12,22 @@ from harness.cli.nightly_run import Night, NightProgress
 from harness.cli.options import image_option
 from harness.cli.say import say
 from harness.cli.session import checked, checked_image
+from harness.cli.status import nightly_status
 from harness.files import write_json, write_output
 from harness.report.nightly import (
-    alert_lines,
-    alert_pairs,
-    alert_table,
-    alert_title,
-    failed_lines,
-    nightly_headline,
     nightly_markdown,
-    nightly_pairs,
     self_test_table,
-    suspicious_table,
 )
+from harness.report.nightly_answer import nightly_report
 from harness.report.nightly_image import has_picture, nightly_image
 from harness.report.terminal import (
     make_console,
-    print_lines,
-    print_pairs,
     print_table,
-    print_title,
 )
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 from harness.tracking.detect.search import PER_NIGHT
 from harness.tracking.detect.self_test import self_test as test_detector
 from harness.tracking.nightly.lock import BusyError
-from harness.tracking.nightly.result import NightlyResult
 from harness.tracking.nightly.run_asv import refuse_without_asv
 
 EXAMPLES = """
@@ -150,6 +140,7 @@ def nightly(
     except BusyError as busy:
         say(str(busy))
         ctx.exit(ExitCode.NOT_MEASURED)
+    status = nightly_status(result)
     try:
         picture = ""
         if image_path and has_picture(result):
@@ -164,8 +155,8 @@ def nightly(
             write_json(json_path, result)
     finally:
         if not quiet and json_path != "-":
-            show(result, details=details)
-    ctx.exit(_status(result))
+            nightly_report(result, status, make_console(), details=details)
+    ctx.exit(status)
 
 
 def _self_test(night: Night, quiet: bool) -> int:
@@ -186,34 +177,3 @@ def _self_test(night: Night, quiet: bool) -> int:
     if not tested:
         say(f"{night.place.results} has no timing to test")
     return ExitCode.MEASURED if tested else ExitCode.NOT_MEASURED
-
-
-def show(result: NightlyResult, *, details: bool = False) -> None:
-    """Print a night, in short unless with ``details``."""
-    console = make_console()
-    print_title(nightly_headline(result), f"exit {_status(result)}", console)
-    for alert in result.alerts:
-        console.print()
-        if details:
-            print_table(alert_table(alert), console)
-            print_lines("", alert_lines(alert), console)
-            print_lines("To measure it again", alert.command, console)
-        else:
-            print_title(alert_title(alert), "", console)
-            print_pairs(alert_pairs(alert), console)
-    if table := suspicious_table(result.suspicious):
-        print_table(table, console)
-    print_lines("Not measured", failed_lines(result), console, style="red")
-    print_lines("Notes", [*result.notes, *result.problems], console)
-    console.print()
-    print_pairs(nightly_pairs(result), console)
-
-
-def _status(result: NightlyResult) -> int:
-    if not result.is_complete:
-        return ExitCode.INTERRUPTED
-    if result.has_regression:
-        return ExitCode.WORSE
-    incomplete = result.missing or any(each.reason for each in result.measured)
-    is_told = result.is_judged and not incomplete and not result.unsettled
-    return ExitCode.MEASURED if is_told else ExitCode.NOT_MEASURED

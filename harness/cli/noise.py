@@ -19,10 +19,10 @@ from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, checked_image
 from harness.experiment.noise_result import NoiseResult, noise_result
 from harness.files import write_output
-from harness.report.lists import noise_answer, noise_pairs, noise_table
+from harness.report.noise import noise_report
 from harness.report.steps_image import samples_image
-from harness.report.terminal import make_console, print_pairs, print_title
-from harness.statistics.noise_floor import NoiseFloor, noise_floor
+from harness.report.terminal import make_console
+from harness.statistics.noise_floor import noise_floor
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 
 EXAMPLES = """
@@ -77,25 +77,7 @@ def noise(ctx: click.Context, /, image_path: str | None, **flags: Any) -> None:
     session.write_json(found)
     if session.shows_tables:
         # What an earlier run has measured has not been waited for now.
-        show(found, 0.0 if flags["resume"] else ran.seconds / plan.rounds)
+        seconds_per_round = 0.0 if flags["resume"] else ran.seconds / plan.rounds
+        noise_report(found, make_console(), seconds_per_round)
     if image_path:
         write_output(image_path, samples_image(result, suffix), "--image FILE")
-
-
-def show(result: NoiseResult, seconds_per_round: float = 0.0) -> None:
-    """Print a noise floor; ``seconds_per_round`` as `noise_table` has it."""
-    console = make_console()
-    if result.trial_cv is None or result.sd_log_ratio is None:
-        console.print(f"✗ incomplete: {result.rounds} rounds measured and no noise floor yet")
-        return
-    floor = NoiseFloor(
-        cells=result.cells,
-        rounds=result.rounds,
-        trial_cv=result.trial_cv,
-        sd_log_ratio=result.sd_log_ratio,
-        mde=result.mde,
-    )
-    print_title(noise_answer(result.metric, floor), "", console)
-    if pairs := noise_pairs(result.surroundings):
-        print_pairs(pairs, console)
-    noise_table(result.metric, floor, console, seconds_per_round)

@@ -6,27 +6,28 @@ from pathlib import Path
 
 import click
 
-from harness.cli import compare as compare_command
-from harness.cli import gate as gate_command
-from harness.cli import nightly as nightly_command
-from harness.cli import noise as noise_command
 from harness.cli.options import output_option
 from harness.cli.session import checked
+from harness.cli.status import gate_status, nightly_status
 from harness.cli.stored import Stored, find_run, load_run
 from harness.experiment.experiment_file import PartsResult
 from harness.experiment.noise_result import NoiseResult
 from harness.experiment.result import ExperimentResult
 from harness.files import write_output
+from harness.report.answer import experiment_report
 from harness.report.experiment_image import experiment_image
 from harness.report.experiment_page import experiment_page
 from harness.report.gate import gate_markdown
+from harness.report.gate_answer import gate_report
 from harness.report.gate_image import gate_image
 from harness.report.gate_page import gate_page
 from harness.report.image_file import image_suffix
 from harness.report.markdown import experiment_markdown
 from harness.report.nightly import nightly_markdown
+from harness.report.nightly_answer import nightly_report
 from harness.report.nightly_image import nightly_image
 from harness.report.nightly_page import nightly_page
+from harness.report.noise import noise_report
 from harness.report.parts_answer import parts_markdown, parts_report
 from harness.report.parts_page import parts_page
 from harness.report.terminal import make_console
@@ -85,17 +86,18 @@ def report(
 
 def _show(stored: Stored, more: str, details: bool) -> None:
     """As the command that made it did; ``more`` is the command that prints the details."""
+    console = make_console()
     match stored:
         case ExperimentResult():
-            compare_command.show(stored, more, details=details)
+            experiment_report(stored, console, more, details=details)
         case PartsResult():
-            parts_report(stored, make_console(), more, details=details)
+            parts_report(stored, console, more, details=details)
         case GateResult():
-            gate_command.show(stored, more, details=details)
+            gate_report(stored, gate_status(stored), console, more, details=details)
         case NightlyResult():
-            nightly_command.show(stored, details=details)
+            nightly_report(stored, nightly_status(stored), console, details=details)
         case NoiseResult():
-            noise_command.show(stored)
+            noise_report(stored, console)
 
 
 def _html(stored: Stored, file: Path) -> bytes:

@@ -10,7 +10,7 @@ from harness.report.pivot import pivot_tables
 from harness.report.power import detects_words, settles_nothing, surroundings_words
 from harness.report.safe_text import safe_text
 from harness.report.summary import cells_table, failure_lines, phases_table
-from harness.report.terminal import print_lines, print_pairs, print_table
+from harness.report.terminal import experiment_tables, print_lines, print_pairs, print_table
 from harness.report.verdict_words import SIGNS
 
 MOST_SENTENCES = 3
@@ -61,10 +61,15 @@ def _unseen(result: ExperimentResult) -> str:
     return f" ({' and '.join(found)} more)" if found else ""
 
 
-def experiment_answer(
-    result: ExperimentResult, console: Console, more: str, *, phases: bool = False
-) -> None:
-    """Print the short report; ``more`` is the command that prints all."""
+def experiment_report(
+    result: ExperimentResult, console: Console, more: str, *, phases: bool = False,
+    details: bool = False,
+) -> None:  # fmt: skip
+    """Print the short report, or with ``details`` all; ``more`` is the command that does."""
+    if details:
+        conclusions = conclude(result) if result.is_complete else []
+        experiment_tables(result, console, phases=phases, conclusions=conclusions)
+        return
     console.print(safe_text(headline(result), style="bold"))
     tables = pivot_tables(result) or [cells_table(result)]
     for table in [*tables, *([phases_table(result)] if phases else [])]:

@@ -4,11 +4,17 @@ from rich.console import Console
 
 from harness import format as fmt
 from harness.report.function_words import short_name
-from harness.report.gate import command_lines, gate_failure_lines, headline
+from harness.report.gate import (
+    command_lines,
+    gate_failure_lines,
+    gate_header,
+    gate_tables,
+    headline,
+)
 from harness.report.gate_power import power_words, settles_no_times
 from harness.report.power import surroundings_words
 from harness.report.safe_text import safe_text
-from harness.report.terminal import print_lines, print_pairs, print_title
+from harness.report.terminal import print_lines, print_pairs, print_table, print_title
 from harness.tracking.gate.exact_words import BYTECODES
 from harness.tracking.gate.result import ExactChange, GateCell, GateResult, TimingChange
 from harness.tracking.gate.words import adds_up, time_sentences
@@ -137,11 +143,21 @@ def _by_cell(label: str, found: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(label if number == 0 else "", line) for number, line in enumerate(lines)]
 
 
-def gate_answer(result: GateResult, status: int, console: Console, more: str) -> None:
-    """Print it; ``status`` is what the command exits with, ``more`` prints the figures."""
+def gate_report(
+    result: GateResult, status: int, console: Console, more: str, *, details: bool = False
+) -> None:
+    """Print it; ``status`` is what the command exits with, ``more`` prints the ``details``."""
     print_title(title(result), f"exit {status}", console)
     if attention := settles_no_times(result):
-        console.print(safe_text(f"{attention[0].upper()}{attention[1:]}.", style="yellow"))
+        console.print(safe_text(f"{fmt.capitalised(attention)}.", style="yellow"))
     console.print()
     print_pairs([*gate_pairs(result), ("details", more)], console)
     print_lines("Not measured", [*result.missing, *gate_failure_lines(result)], console, "red")
+    if not details:
+        return
+    print_lines("Findings", result.conclusions, console, style="bold")
+    for table in gate_tables(result):
+        print_table(table, console)
+    print_lines("Notes", result.notes, console)
+    console.print()
+    print_pairs(gate_header(result), console)

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from golden_text import WIDTHS, assert_golden, assert_golden_screens, printed, shown_by
+from golden_text import WIDTHS, assert_golden, assert_golden_screens, printed
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.axes import Cell, values
-from harness.cli import noise as noise_command
 from harness.collector.result import GcState, ProcessResult
 from harness.experiment.noise_result import NoiseResult
 from harness.experiment.result import (
@@ -34,10 +33,11 @@ from harness.report import (
     metrics_markdown,
     trial_table,
 )
-from harness.report.answer import experiment_answer
+from harness.report.answer import experiment_report
 from harness.report.bars import BAR_WIDTH, bar
 from harness.report.conclusion import conclude
 from harness.report.messages import messages_tables
+from harness.report.noise import noise_report
 from harness.report.releases import releases_table, roles_table
 from harness.report.summary import cells_table, modes_tables
 from harness.report.terminal import print_table
@@ -216,7 +216,7 @@ def test_experiment_on_a_terminal(experiment):
 def test_the_short_report_says_the_answer_first(experiment):
     def screen(width: int) -> str:
         more = "gcbench report made-up --details"
-        return printed(experiment_answer, experiment, more=more, width=width)
+        return printed(experiment_report, experiment, more=more, width=width)
 
     assert_golden_screens("compare", screen)
     assert screen(80).startswith("▲ Best: flat_arrays · default")
@@ -226,7 +226,7 @@ def test_the_main_job_fits_a_screen():
     main_job = load_experiment(PUBLISHED / "main-job.json")
 
     def screen(width: int) -> str:
-        return printed(experiment_answer, main_job, more="gcbench report …", width=width)
+        return printed(experiment_report, main_job, more="gcbench report …", width=width)
 
     assert_golden_screens("main-job", screen)
     assert len(screen(80).splitlines()) <= 24
@@ -237,7 +237,7 @@ def test_every_published_result_fits_eighty_columns():
         if schema_of(path) != SCHEMA:
             continue
         result = load_experiment(path)
-        printed(experiment_answer, result, more="gcbench report …", phases=True)
+        printed(experiment_report, result, more="gcbench report …", phases=True)
         printed(experiment_tables, result, phases=True, conclusions=conclude(result))
 
 
@@ -309,7 +309,9 @@ def test_a_noise_floor_says_first_what_is_detected():
     ]  # fmt: skip
 
     def screens(width: int) -> str:
-        return "\n".join(shown_by(noise_command, floor, 35.0, width=width) for floor in floors)
+        return "\n".join(
+            printed(noise_report, floor, width=width, seconds_per_round=35.0) for floor in floors
+        )
 
     assert_golden_screens("noise", screens)
 

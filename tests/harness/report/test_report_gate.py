@@ -5,16 +5,17 @@ import re
 import msgspec
 import pytest
 from gate_results import ARRAYS, EXACT, LISTS, cell, exact, result, timing
-from golden_text import NASTY, assert_golden, assert_golden_screens, shown_by
+from golden_text import NASTY, assert_golden, assert_golden_screens, printed
 from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from harness.axes import Cell
-from harness.cli import gate as gate_command
+from harness.cli.status import gate_status
 from harness.explain.largest_changes import LargestChange
 from harness.metrics import METRICS
 from harness.report.gate import findings, gate_markdown, gate_tables, headline
+from harness.report.gate_answer import gate_report
 from harness.report.markdown_escape import code_block, code_span, escaped
 from harness.tracking.gate.words import conclude_gate
 from harness.trial.spec import TrialFailure
@@ -114,7 +115,8 @@ AT_HEAD = Cell(workload="w", device="modelled", representation="list_of_lists", 
 
 
 def terminal(of, **how) -> str:
-    return shown_by(gate_command, of, "gcbench report made-up --details", **how)
+    more = "gcbench report made-up --details"
+    return printed(gate_report, of, gate_status(of), more=more, **how)
 
 
 def screens(width: int, **how) -> str:

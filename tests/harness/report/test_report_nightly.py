@@ -5,11 +5,12 @@ from collections.abc import Sequence
 
 import msgspec
 import pytest
-from golden_text import NASTY, assert_golden, assert_golden_screens, shown_by
+from golden_text import NASTY, assert_golden, assert_golden_screens, printed
 from markdown_it import MarkdownIt
 
-from harness.cli import nightly as nightly_command
+from harness.cli.status import nightly_status
 from harness.report.nightly import failed_lines, nightly_headline, nightly_markdown
+from harness.report.nightly_answer import nightly_report
 from harness.report.nightly_image import nightly_image
 from harness.report.nightly_page import nightly_page
 from harness.tracking.nightly.result import (
@@ -131,7 +132,7 @@ NIGHTS = {
 
 
 def terminal(of: NightlyResult, **how) -> str:
-    return shown_by(nightly_command, of, **how)
+    return printed(nightly_report, of, nightly_status(of), **how)
 
 
 def screens(width: int, **how) -> str:

@@ -1,0 +1,23 @@
+"""What a gate and a night exit with, by what they found."""
+
+from harness.cli.exit_codes import ExitCode
+from harness.tracking.gate.result import GateResult
+from harness.tracking.nightly.result import NightlyResult
+
+
+def gate_status(result: GateResult) -> ExitCode:
+    """What a gate comes to that was not interrupted."""
+    if result.verdict == "worse":
+        return ExitCode.WORSE
+    return ExitCode.NOT_MEASURED if result.missing else ExitCode.MEASURED
+
+
+def nightly_status(result: NightlyResult) -> ExitCode:
+    """What a night comes to."""
+    if not result.is_complete:
+        return ExitCode.INTERRUPTED
+    if result.has_regression:
+        return ExitCode.WORSE
+    incomplete = result.missing or any(each.reason for each in result.measured)
+    is_told = result.is_judged and not incomplete and not result.unsettled
+    return ExitCode.MEASURED if is_told else ExitCode.NOT_MEASURED

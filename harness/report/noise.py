@@ -1,0 +1,79 @@
+"""A noise floor on a terminal: what equal cells differ by, and what can be found here."""
+
+import math
+
+from rich.console import Console
+
+from harness import format as fmt
+from harness.experiment.noise_result import NoiseResult
+from harness.machine.other_work import Surroundings
+from harness.report.power import detects, surroundings_words
+from harness.report.summary import metric_words
+from harness.report.table import PlainTable
+from harness.report.terminal import print_pairs, print_table, print_title
+from harness.report.verdict_words import MEANINGS
+from harness.statistics.noise_floor import NoiseFloor
+
+
+def noise_report(result: NoiseResult, console: Console, seconds_per_round: float = 0.0) -> None:
+    """Print it; ``seconds_per_round``: how long a round took, 0 where that is not known."""
+    if result.trial_cv is None or result.sd_log_ratio is None:
+        console.print(f"✗ incomplete: {result.rounds} rounds measured and no noise floor yet")
+        return
+    floor = NoiseFloor(
+        cells=result.cells,
+        rounds=result.rounds,
+        trial_cv=result.trial_cv,
+        sd_log_ratio=result.sd_log_ratio,
+        mde=result.mde,
+    )
+    print_title(_answer(result.metric, floor), "", console)
+    if pairs := _pairs(result.surroundings):
+        print_pairs(pairs, console)
+    _table(result.metric, floor, console, seconds_per_round)
+
+
+def _answer(metric: str, floor: NoiseFloor) -> str:
+    """What this machine can find, in a sentence."""
+    mde = floor.mde.get(floor.rounds)
+    rounds, mde = (floor.rounds, mde) if mde is not None else min(floor.mde.items())
+    return (
+        f"{rounds} rounds on this machine detect changes of {metric_words(metric)} from "
+        f"{detects(mde)}."
+    )
+
+
+def _pairs(surroundings: Surroundings | None) -> list[tuple[str, str]]:
+    """How busy the machine was, as (label, words); nothing where that is not known."""
+    if surroundings is None:
+        return []
+    lines = [("machine", surroundings_words(surroundings))]
+    if surroundings.is_busy:
+        words = (
+            "this is the noise of a busy machine and says nothing about a quiet one; "
+            "--wait-quiet 10m waits for that"
+        )
+        lines.insert(0, ("attention", words))
+    return lines
+
+
+def _table(
+    metric: str, floor: NoiseFloor, console: Console, seconds_per_round: float = 0.0
+) -> None:
+    """Print what equal cells differ by on this machine, and what change it can thus find.
+
+    ``seconds_per_round``: how long a round of the two takes, 0 where that is not known.
+    """
+    rows = [
+        ("one trial, standard deviation", fmt.percent(floor.trial_cv)),
+        ("two trials of a round, standard deviation", fmt.percent(math.expm1(floor.sd_log_ratio))),
+    ]
+
+    def rounds(number: int) -> str:
+        minutes = number * seconds_per_round / 60
+        return f"{number} rounds" + (f", about {minutes:.1f} min" if minutes else "")
+
+    found = [(f"detected in {rounds(n)}", detects(mde)) for n, mde in sorted(floor.mde.items())]
+    title = f"Noise of {metric} over {floor.rounds} rounds of {floor.cells} equal cells"
+    caption = f"detected: {MEANINGS['detects']}"
+    print_table(PlainTable(title, ("", ""), [rows, found], caption), console)
