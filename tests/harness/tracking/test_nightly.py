@@ -312,6 +312,42 @@ def test_a_message_that_is_no_utf_8_is_told_all_the_same(tmp_path, capsys):
     assert ended.result.alerts[0].subject == "Gr��e"
 
 
+def test_an_alert_keeps_the_series_around_its_step(tmp_path, capsys):
+    nights = Nights(tmp_path / "toy", 40)
+    timing = noisy([1e-3] * 36 + [1.09e-3] * 4, 0.012)
+    nights.plant([(EXACT, [[100, 0]] * 35 + [[80, 0]] * 5), (TIMING, timing)])
+    ended = nights.end(capsys, "--reruns", "0")
+    found = {alert.changes[0].kind: alert for alert in ended.result.alerts}
+    exact, timed = found["exact"].around, found["timing"].around
+    assert [point.value for point in exact] == [100] * 20 + [80] * 5
+    assert [point.side for point in exact] == ["before"] * 20 + ["after"] * 5
+    assert [point.commit for point in exact] == nights.hashes[15:]
+    suspects = [each.commit for each in found["timing"].plausible]
+    assert len(suspects) > 1, "a timing may be the doing of several commits"
+    assert [point.commit for point in timed if point.side == "open"] == suspects[:-1]
+    assert next(point.commit for point in timed if point.side == "after") == suspects[-1]
+    assert timed[-1].value == pytest.approx(timing[-1])
+    assert "around" in ended.markdown
+
+
+def test_a_night_without_a_step_keeps_no_picture(tmp_path, capsys):
+    nights = Nights(tmp_path / "toy", 20)
+    stepped(nights, 16)
+    assert nights.end(capsys).status == 1
+    assert (nights.output / "night.png").exists()
+    nights.clear()
+    (nights.output / "night.png").parent.mkdir()
+    (nights.output / "night.png").write_bytes(b"of the night before")
+    nights.plant([(EXACT, [[100, 0]] * 20)])
+    picture = tmp_path / "wanted.png"
+    ended = nights.end(capsys, "--image", str(picture))
+    assert ended.status == 0
+    assert not (nights.output / "night.png").exists()
+    assert not picture.exists()
+    assert "not written, for this night found no step" in ended.said
+    assert "![" not in ended.markdown
+
+
 def test_json_and_markdown_go_where_they_are_asked_for(regressed, capsys, tmp_path):
     status = regressed.run(
         "--json", "-", "--markdown", str(tmp_path / "n.md"), "--image", str(tmp_path / "a b.svg")
