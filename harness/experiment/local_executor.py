@@ -389,13 +389,14 @@ def _last_exception(err: str, last_line: str) -> str:
 
 _LACKING = re.compile(
     r"(?:ImportError: cannot import name '(\w+)' from '(engines[\w.]*)'"
-    r"|ModuleNotFoundError: No module named '(engines[\w.]*)').*/harness/[\w/]+\.py:\d+\)$"
+    r"|ModuleNotFoundError: No module named '(engines[\w.]*)'"
+    r"|AttributeError: '(\w*Engine)' object has no attribute '(\w+)').*/harness/[\w/]+\.py:\d+\)$"
 )
 """What the harness, which is always ours, asks for in vain of the engines of another tree."""
 
 
-def _other_engines(name: str, module: str, missing_module: str) -> str:
-    lacks = missing_module or f"{module}.{name}"
+def _other_engines(name: str, module: str, missing_module: str, of: str, attribute: str) -> str:
+    lacks = missing_module or ".".join(filter(None, (module, name, of, attribute)))
     return (
         f"its engines lack {lacks}, which this gcbench needs; measure it with the gcbench of that "
         "commit"
