@@ -34,6 +34,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 
+CHROMIUM = Path("/usr/bin/chromium")
+
 _LONGEST = (
     "test_nightly_kill.py", "test_local_executor.py", "test_exact.py", "test_window.py",
     "test_gate.py", "test_site.py", "test_cli_gate.py", "test_releases.py", "test_text.py",
@@ -109,3 +111,18 @@ def pinned_vllm() -> str:
 
     prepare(PINNED, print)
     return PINNED
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Debian's Chromium; tests are skipped where there is none.
+
+    Not for the session: other tests want no process left.
+    """
+    if not CHROMIUM.exists():
+        pytest.skip(f"there is no {CHROMIUM}; on Debian: apt-get install chromium")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        yield started
+        started.close()
