@@ -48,6 +48,8 @@ Examples:
       the picture of a result that --json wrote
   gcbench report 2026-11-24T0900-gate --markdown gate.md
       a gate's report for a pull request
+  gcbench report results/nightly --html night.html
+      the last night, with the series that changed around their steps
 """
 
 
