@@ -154,9 +154,9 @@ def _observe(url: str, flags: dict[str, Any]) -> tuple[Observed, str, int]:
         )},
     )  # fmt: skip
     check(schedule, asked)
-    if flags["probe_path"] is not None:
-        check_log(flags["probe_path"], target)
     asked = msgspec.structs.replace(asked, model=_model(target, flags, api_key))
+    if flags["probe_path"] is not None:
+        check_log(flags["probe_path"], target)  # of a server that is there by now
     lease = Lease(flags["anyway"])
     console = Console(stderr=True)
     with (
