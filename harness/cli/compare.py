@@ -162,9 +162,13 @@ def compare(ctx: click.Context, /, *, experiment: str, **flags: Any) -> None:
     """
     image_path = flags.pop("image_path")
     if experiment:
+        wanted = load(experiment)
         if image_path or flags["dry_run"]:
-            raise ValueError("--experiment: --image and --dry-run are of one grid; leave them out")
-        ctx.exit(compare_parts(ctx, load(experiment), _measure))
+            flag = "--dry-run" if flags["dry_run"] else "--image"
+            raise ValueError(
+                f"--experiment has several grids and {flag} is of one; leave either out"
+            )
+        ctx.exit(compare_parts(ctx, wanted, _measure))
     suffix = checked_image(image_path)
     fail_on, phases, details = flags["fail_on"], flags.pop("phases"), flags.pop("details")
     if flags.pop("dry_run"):
