@@ -1,9 +1,12 @@
 """The cluster that ``--cluster`` names: one connection as long as the command runs."""
 
+import atexit
+import os
 from math import isfinite
 
 import click
 
+from harness.cli.exit_codes import ExitCode
 from harness.experiment.lease import Lease
 from harness.experiment.ray_cluster import Cluster, connected
 from harness.experiment.ray_executor import RayExecutor
@@ -18,9 +21,16 @@ def cluster_at(address: str, without: str) -> Cluster:
     top = click.get_current_context().find_root()
     if _KEY not in top.meta:
         names = {name.strip() for name in without.split(",") if name.strip()}
-        top.meta[_KEY] = top.with_resource(connected(address, names))
+        top.meta[_KEY] = cluster = top.with_resource(connected(address, names))
+        top.call_on_close(lambda: _leave_if_gone(cluster))
     found: Cluster = top.meta[_KEY]
     return found
+
+
+def _leave_if_gone(cluster: Cluster) -> None:
+    """End without Ray's own tidying up, which needs a cluster and crashes without one."""
+    if cluster.is_gone:
+        atexit.register(os._exit, ExitCode.NOT_MEASURED)
 
 
 def node_findings(cluster: Cluster) -> list[Finding]:

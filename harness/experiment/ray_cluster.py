@@ -1,8 +1,10 @@
 """A Ray cluster as this command has it: the connection, and which of its nodes measure."""
 
+import atexit
 import os
 import signal
 import socket
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -25,6 +27,7 @@ _OBJECT_STORE_BYTES = 80 << 20
 """Of a cluster of our own: schedules and rows pass through it, megabytes each."""
 _ANSWER_SECONDS = 60.0
 _CONNECT_SECONDS = 5.0
+_GONE_SECONDS = 20.0
 _END_SECONDS = 10.0
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",  # it reports nothing to its makers
@@ -45,21 +48,30 @@ class Node(NamedTuple):
 
 @dataclass(slots=True)
 class Cluster:
-    """Connected. ``nodes`` measure; ``left_out`` says of each other node why it does not."""
+    """Connected. ``nodes`` measure; ``left_out`` says of each other node why it does not.
+
+    ``control``: HOST:PORT of the store that Ray has of all nodes.
+    """
 
     address: str
+    control: str
     without: Collection[str] = ()
     nodes: dict[str, Node] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     machine: Machine | None = None
+    is_gone: bool = False
     _known: set[str] = field(default_factory=set)
+    _silent_since: float = 0.0
 
     def admit(self) -> None:
         """Ask each node that is new who it is, and forget those that are gone.
 
         All must have this machine's code, interpreter and packages; of the machines the class
-        that most nodes have at the first call measures.
+        that most nodes have at the first call measures. Raises ClusterError where the cluster is
+        gone.
         """
+        if not self.answers():
+            return
         alive = {node.id: node for node in _alive()}
         self.nodes = {id: node for id, node in self.nodes.items() if id in alive}
         new = [node for id, node in alive.items() if id not in self._known]
@@ -82,6 +94,23 @@ class Cluster:
         for node in fit:
             if node.id in equal:
                 self._take(node, equal[node.id])
+
+    def answers(self) -> bool:
+        """Whether its control store does; ClusterError where it has not for too long.
+
+        Ray itself would wait a minute, and then end this process.
+        """
+        if _can_connect(self.control):
+            self._silent_since = 0.0
+            return True
+        self._silent_since = self._silent_since or time.monotonic()
+        if time.monotonic() > self._silent_since + _GONE_SECONDS:
+            self.is_gone = True
+            raise ClusterError(
+                f"--cluster {self.address}: it has not answered for {_GONE_SECONDS:g} s; what is "
+                "finished is kept, and --resume goes on once it is back"
+            )
+        return False
 
     def _is_wanted(self, node: Node) -> bool:
         if node.name in self.without:
@@ -132,7 +161,6 @@ def connected(address: str, without: Collection[str] = ()) -> Iterator[Cluster]:
             }
         else:
             options["address"] = _reachable(address)
-        stack.callback(ray.shutdown)
         try:
             ray.init(**options)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
@@ -140,11 +168,22 @@ def connected(address: str, without: Collection[str] = ()) -> Iterator[Cluster]:
         finally:
             for number, handler in handlers.items():  # Ray would end the program at SIGTERM
                 signal.signal(number, handler)
-        cluster = Cluster(address, without)
+        cluster = Cluster(address, ray.get_runtime_context().gcs_address, without)
+        stack.callback(_disconnect, cluster)
         cluster.admit()
         if not cluster.nodes:
             raise ClusterError(f"--cluster {address}: no node can measure: {_told(cluster)}")
         yield cluster
+
+
+def _disconnect(cluster: Cluster) -> None:
+    """Part from it; not with a word where it is gone, for Ray would end this process over that."""
+    import ray
+
+    if cluster.is_gone:
+        atexit.unregister(ray.shutdown)
+    else:
+        ray.shutdown()
 
 
 def _end_all(folder: Path) -> None:
@@ -187,16 +226,21 @@ def _reachable(address: str) -> str:
         )
     if address == "auto":
         return address
+    if not _can_connect(address):
+        raise ClusterError(
+            f"--cluster {address}: no Ray cluster answers there; `ray start --head` prints its "
+            "address as HOST:PORT, and --cluster local needs none"
+        )
+    return address
+
+
+def _can_connect(address: str) -> bool:
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), _CONNECT_SECONDS):
-            return address
-    except (OSError, ValueError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or "it is no HOST:PORT"
-        raise ClusterError(
-            f"--cluster {address}: no Ray cluster answers there ({why}); `ray start --head` prints "
-            "its address, and --cluster local needs none"
-        ) from error
+            return True
+    except (OSError, ValueError, OverflowError):
+        return False
 
 
 def _why(error: Exception) -> str:

@@ -87,13 +87,13 @@ class RayExecutor(Executor):
         """
         import ray
 
-        source, lost, losses = iter(blocks), deque[Block](), Counter[tuple[int, int]]()
+        source, pending, losses = iter(blocks), deque[Block](), Counter[tuple[int, int]]()
         running: dict[Any, _Running] = {}
         try:
             while True:
-                self._begin(source, lost, running)
+                self._begin(source, pending, running)
                 if not running:
-                    if not lost:
+                    if not pending:
                         return
                     self._await_nodes()
                     continue
@@ -102,7 +102,7 @@ class RayExecutor(Executor):
                     try:
                         yield from self._heard(task, running)
                     except ray.exceptions.RayError as error:
-                        yield from self._lost(running.pop(task), error, lost, losses)
+                        yield from self._lost(running.pop(task), error, pending, losses)
                 for task in [
                     each for each, on in running.items() if time.monotonic() > on.deadline
                 ]:
@@ -110,28 +110,26 @@ class RayExecutor(Executor):
                     silent = TimeoutError("it has said nothing for too long")
                     on = running.pop(task)
                     self.cluster.drop(on.node, str(silent))  # what hangs there may have its CPUs
-                    yield from self._lost(on, silent, lost, losses)
+                    yield from self._lost(on, silent, pending, losses)
         finally:
             for task in running:
                 ray.cancel(task, force=True)
 
     def _begin(
-        self, source: Iterator[Block], lost: deque[Block], running: dict[Any, _Running]
+        self, source: Iterator[Block], pending: deque[Block], running: dict[Any, _Running]
     ) -> None:
-        """Give every free node a block, as long as there are any."""
+        """Give every free node a block, as long as there are any; one is pending where none can."""
         if time.monotonic() > self._admitted + _ADMIT_SECONDS:
             self._admit()
         busy = {each.node.id for each in running.values()}
-        for node in [each for id, each in self.cluster.nodes.items() if id not in busy]:
-            block = lost.popleft() if lost else next(source, None)
-            if block is None:
+        free = deque(each for id, each in self.cluster.nodes.items() if id not in busy)
+        while free or not running:
+            if not pending and (block := next(source, None)) is not None:
+                pending.append(block)
+            # Without its control store Ray would hold this process up at the next task.
+            if not pending or not free or not self.cluster.answers():
                 return
-            if any(map(is_alone, (turn.cell for turn in block.turns))) and not node.gpus:
-                raise ClusterError(
-                    f"--cluster {self.cluster.address}: node {node.name} has no GPU for Ray, which "
-                    f"{block.turns[0].cell.device} needs; start it with --num-gpus, or leave it "
-                    "out with --leave-out"
-                )
+            node, block = free.popleft(), pending.popleft()
             running[self._task(node, block)] = _Running(node, block, f"{node.name}-{token_hex(4)}")
 
     def _admit(self) -> None:
@@ -151,9 +149,15 @@ class RayExecutor(Executor):
             anyway=self.anyway,
             lease_seconds=self.lease_seconds,
         )
+        wants_gpu = any(is_alone(turn.cell) for turn in block.turns)
+        if wants_gpu and not node.gpus:
+            raise ClusterError(
+                f"--cluster {self.cluster.address}: node {node.name} has no GPU for Ray, which "
+                f"{block.turns[0].cell.device} needs; start it with --num-gpus, or leave it out "
+                "with --leave-out"
+            )
         paths = {trial.schedule_sha256: trial.schedule_path for trial in block.trials}
         files = [self._file(name, Path(path)) for name, path in paths.items()]
-        wants_gpu = any(map(is_alone, (turn.cell for turn in block.turns)))
         options = {"num_cpus": node.cpus, "num_gpus": node.gpus if wants_gpu else 0}
         task = on_node(self.program, node, num_returns="streaming", **options)
         return task.remote(msgspec.json.encode(asked), list(paths), *files)
@@ -194,7 +198,7 @@ class RayExecutor(Executor):
         self,
         on: _Running,
         error: Exception,
-        lost: deque[Block],
+        pending: deque[Block],
         losses: Counter[tuple[int, int]],
     ) -> Iterator[Ended]:
         """Repeat the block elsewhere; failures of its trials where that has not helped."""
@@ -208,7 +212,7 @@ class RayExecutor(Executor):
         losses[of] += 1
         self.notes.append(f"A block of round {on.block.round} was lost on {on.node.name}: {why}.")
         if losses[of] < _MOST_LOSSES:
-            lost.append(on.block)
+            pending.append(on.block)
             return
         reason = f"its block was lost {_MOST_LOSSES} times, the last time on {on.node.name}: {why}"
         for nth, turn in enumerate(on.block.turns):
@@ -219,15 +223,18 @@ class RayExecutor(Executor):
                 yield Ended(on.block, nth, failure)
 
     def _await_nodes(self) -> None:
+        """Until there is one that measures."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
-        while not self.cluster.nodes:
+        while True:
+            time.sleep(_LOOK_SECONDS)
+            self._admit()
+            if self.cluster.nodes:
+                return
             if time.monotonic() > deadline:
                 raise ClusterError(
                     f"--cluster {self.cluster.address}: no node has been left for "
                     f"{_PATIENCE_SECONDS:g} s; what is finished is kept, and --resume goes on"
                 )
-            time.sleep(_LOOK_SECONDS)
-            self._admit()
 
 
 def _first_line(error: Exception) -> str:
