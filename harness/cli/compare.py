@@ -10,9 +10,11 @@ from harness.cli.options import (
     PERCENT_OR_0,
     SECONDS_OR_0,
     axis_options,
+    cluster_options,
     image_option,
     option,
     run_options,
+    shard_option,
     wait_quiet_option,
     workload_options,
 )
@@ -152,6 +154,8 @@ _COUNTING: tuple[Mode, ...] = (
     help="Continue an experiment that was interrupted.",
     section="Output",
 )
+@cluster_options
+@shard_option
 @wait_quiet_option
 @run_options
 @click.pass_context
@@ -163,8 +167,10 @@ def compare(ctx: click.Context, /, *, experiment: str, **flags: Any) -> None:
     """
     image_path = flags.pop("image_path")
     if experiment:
-        if image_path or flags["dry_run"]:
-            raise ValueError("--experiment: --image and --dry-run are of one grid; leave them out")
+        if image_path or flags["dry_run"] or flags["shard"]:
+            raise ValueError(
+                "--experiment: --image, --dry-run and --shard are of one grid; leave them out"
+            )
         ctx.exit(compare_parts(ctx, load(experiment), _measure))
     suffix = checked_image(image_path)
     fail_on, phases, details = flags["fail_on"], flags.pop("phases"), flags.pop("details")
@@ -226,6 +232,8 @@ def _planned(flags: dict[str, Any], name: str = "") -> tuple[Session, Plan, Prec
     precise = Precision(flags.pop("until_precise") / 100, flags.pop("budget"))
     counting, tolerance = flags.pop("counting"), flags.pop("tolerance") / 100
     del flags["fail_on"]
+    if flags["shard"] and precise.half_width:
+        raise ValueError("--shard: no shard sees when all are precise; leave out --until-precise")
     session = Session(flags)
     cells = session.grid.cells
     modes = counting_modes(cells, _COUNTING) if counting else []

@@ -10,6 +10,7 @@ from rich.console import Console
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import (
     axis_options,
+    cluster_options,
     image_option,
     run_options,
     wait_quiet_option,
@@ -17,9 +18,11 @@ from harness.cli.options import (
 )
 from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, checked_image
+from harness.experiment.node_noise import node_noise
 from harness.experiment.noise_result import NoiseResult, noise_result
+from harness.experiment.outcomes import Trials
 from harness.files import write_output
-from harness.report.lists import noise_answer, noise_pairs, noise_table
+from harness.report.lists import node_noise_table, noise_answer, noise_pairs, noise_table
 from harness.report.steps_image import samples_image
 from harness.report.terminal import make_console, print_pairs, print_title
 from harness.statistics.noise_floor import NoiseFloor, noise_floor
@@ -31,6 +34,8 @@ Examples:
   gcbench noise
       two equal cells of the decode workload, 14 rounds
   gcbench noise --device null --rounds 28
+  gcbench noise --cluster auto
+      each node of a Ray cluster by itself, and which to leave out
 """
 
 
@@ -40,6 +45,7 @@ Examples:
 @click.option("--rounds", default=14, show_default=True, help="Interleaved rounds.")
 @click.option("--decide", default="", metavar="METRIC", help="Metric to look at.")
 @click.option("--resume", default="", metavar="NAME", help="Continue an interrupted run.")
+@cluster_options
 @image_option
 @wait_quiet_option
 @run_options
@@ -53,7 +59,7 @@ def noise(ctx: click.Context, /, image_path: str | None, **flags: Any) -> None:
     suffix = checked_image(image_path)
     session = Session(flags)
     cells = [msgspec.structs.replace(session.cell, copy=copy) for copy in (0, 1)]
-    plan = session.plan(cells, **flags)
+    plan = session.plan(cells, **flags | {"rounds": flags["rounds"] * session.machines})
     ran = session.run(plan)
     result = session.summarise(ran)
     metric = plan.decide[0]
@@ -73,11 +79,12 @@ def noise(ctx: click.Context, /, image_path: str | None, **flags: Any) -> None:
         )  # fmt: skip
         ctx.exit(ExitCode.INTERRUPTED if ran.is_interrupted else ExitCode.NOT_MEASURED)
     floor = noise_floor(np.array(samples, dtype=np.float64).T)
-    found = noise_result(plan.name, metric, floor, result.surroundings)
+    pairs = Trials(plan, ran.outcomes).pairs(cells[0], cells[1], metric) if result.nodes else []
+    found = noise_result(plan.name, metric, floor, result.surroundings, node_noise(metric, pairs))
     session.write_json(found)
     if session.shows_tables:
         # What an earlier run has measured has not been waited for now.
-        show(found, 0.0 if flags["resume"] else ran.seconds / plan.rounds)
+        show(found, 0.0 if flags["resume"] or result.nodes else ran.seconds / plan.rounds)
     if image_path:
         write_output(image_path, samples_image(result, suffix), "--image FILE")
 
@@ -99,3 +106,5 @@ def show(result: NoiseResult, seconds_per_round: float = 0.0) -> None:
     if pairs := noise_pairs(result.surroundings):
         print_pairs(pairs, console)
     noise_table(result.metric, floor, console, seconds_per_round)
+    if result.nodes:
+        node_noise_table(result.nodes, console)

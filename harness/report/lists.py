@@ -1,13 +1,14 @@
 """The smaller tables: the doctor's findings, a machine's noise, what there is to choose from."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from harness import format as fmt
+from harness.experiment.node_noise import MOST_DETECTABLE, ROUNDS, NodeNoise
 from harness.machine.doctor.finding import Finding
 from harness.machine.other_work import Surroundings
 from harness.report.power import detects, surroundings_words
@@ -79,6 +80,26 @@ def noise_table(
     title = f"Noise of {metric} over {floor.rounds} rounds of {floor.cells} equal cells"
     caption = f"detected: {MEANINGS['detects']}"
     print_table(PlainTable(title, ("", ""), [rows, found], caption), console)
+
+
+def node_noise_table(nodes: Sequence[NodeNoise], console: Console) -> None:
+    """Print the noise of each node, and the flag that leaves out those that are too noisy."""
+
+    def row(node: NodeNoise) -> tuple[str, ...]:
+        return (
+            node.node,
+            str(node.rounds),
+            fmt.percent(node.trial_cv),
+            fmt.percent(node.sd_log_ratio),
+            "too few blocks" if node.mde is None else detects(node.mde),
+            "" if node.is_fit else "leave out",
+        )
+
+    columns = ("node", "blocks", "trial sd", "pair sd", f"detects in\n{ROUNDS} rounds", "")
+    caption = f"A node is fit if it detects {fmt.percent(MOST_DETECTABLE)} in {ROUNDS} rounds."
+    print_table(PlainTable("Noise by node", columns, [list(map(row, nodes))], caption), console)
+    if unfit := [node.node for node in nodes if not node.is_fit]:
+        console.print(safe_text(f"Measure with --leave-out {','.join(unfit)}."), soft_wrap=True)
 
 
 def list_table(rows: Iterable[tuple[str, str, str]], console: Console) -> None:

@@ -9,6 +9,7 @@ from small import answer
 
 from harness.cli.main import main
 from harness.experiment import experiment_file
+from harness.experiment.executor import Executor
 from harness.experiment.experiment_file import SCHEMA
 from harness.trial.spec import TrialFailure
 
@@ -52,7 +53,7 @@ FILE = """
 """
 
 
-class Machine:
+class Machine(Executor):
     """Without its collector a cell takes 0.8 of the time.
 
     ``interrupt_at``: at which trial. ``cannot``: the batch size that it has no room for.
