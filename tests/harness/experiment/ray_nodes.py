@@ -5,6 +5,7 @@
 runs an experiment on the cluster at an address, as a driver that can be killed.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import msgspec
 from small import CELL, plan, schedule
 
+from harness.experiment.cluster_error import ClusterError
 from harness.experiment.plan import Plan
 from harness.experiment.ray_cluster import connected
 from harness.experiment.ray_executor import RayExecutor
@@ -87,8 +89,16 @@ def run(
     return of, runner.run(of)
 
 
+def main(address: str, folder: str, name: str, rounds: str, seconds: str) -> None:
+    """Status 3 where the cluster goes away."""
+    try:
+        with connected(address) as cluster:
+            nodes = RayExecutor(cluster, TIMEOUT_SECONDS, program=made_up(float(seconds)))
+            run(nodes, Path(folder), name, int(rounds))
+    except ClusterError as error:
+        print(error, file=sys.stderr, flush=True)
+        os._exit(3)
+
+
 if __name__ == "__main__":
-    address, folder, name, rounds, seconds = sys.argv[1:]
-    with connected(address) as cluster:
-        nodes = RayExecutor(cluster, TIMEOUT_SECONDS, program=made_up(float(seconds)))
-        run(nodes, Path(folder), name, int(rounds))
+    main(*sys.argv[1:])

@@ -7,11 +7,14 @@ ones. A node's Ray takes seconds to start, so all tests share a cluster and add 
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psutil
 import pytest
@@ -42,7 +45,7 @@ class Nodes:
     def __init__(self, folder: Path) -> None:
         from ray.cluster_utils import Cluster
 
-        self._folder = folder
+        self.folder = folder
         head = {"num_cpus": 0, "include_dashboard": False, "node_name": "head",
                 "object_store_memory": OBJECT_STORE_BYTES, "temp_dir": str(folder)}  # fmt: skip
         self._cluster = Cluster(initialize_head=True, head_node_args=head)
@@ -105,17 +108,22 @@ def soon(condition, seconds=30.0) -> bool:
     return True
 
 
-@pytest.fixture(scope="module")
-def nodes():
-    import tempfile
-
+@contextmanager
+def started():
+    """Nodes of which nothing is left afterwards."""
     pytest.importorskip("ray")
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as name:
+    with TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as name:
         made = Nodes(Path(name))
         yield made
         made.end()
         assert soon(lambda: not processes_of(Path(name)) and not workers())
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    with started() as made:
+        yield made
 
 
 @pytest.fixture
@@ -230,18 +238,23 @@ def test_what_dies_with_its_block_is_repeated_and_nothing_counts_twice(nodes, tm
     assert soon(lambda: not workers())
 
 
+def driver_of(nodes, folder: Path, name: str) -> subprocess.Popen:
+    """An experiment under way in a process of its own."""
+    path = os.pathsep.join((os.environ["PYTHONPATH"], str(HERE.parent)))
+    words = [nodes.address, str(folder), name, str(ROUNDS), "0.2"]
+    return subprocess.Popen(
+        [sys.executable, str(HERE / "ray_nodes.py"), *words],
+        env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
 def test_a_driver_that_is_killed_leaves_what_it_has_and_another_goes_on(nodes, tmp_path):
     nodes.have(2)
     rng = random.Random(3)
     for attempt in range(attempts(4)):
         name, trials = f"driver-{attempt}", tmp_path / f"driver-{attempt}" / "trials"
-        words = [nodes.address, str(tmp_path), name, str(ROUNDS), "0.2"]
         at = rng.randrange(2, 2 * ROUNDS)
-        path = os.pathsep.join((os.environ["PYTHONPATH"], str(HERE.parent)))
-        with subprocess.Popen(
-            [sys.executable, str(HERE / "ray_nodes.py"), *words],
-            env=os.environ | {"PYTHONPATH": path},
-        ) as driver:
+        with driver_of(nodes, tmp_path, name) as driver:
             assert soon(lambda trials=trials, at=at: len(list(trials.glob("*.json"))) >= at, 120)
             driver.send_signal(signal.SIGKILL)
         assert soon(lambda: not workers()), "its tasks end with it"
@@ -292,6 +305,47 @@ def test_what_cannot_be_is_one_sentence_and_what_is_finished_is_kept(nodes, tmp_
     status, _, err = gcbench(*words, "--cluster", "127.0.0.1:1")
     assert (status, err.count("\n")) == (ExitCode.NOT_MEASURED, 1)
     assert "no Ray cluster answers there" in err
+
+
+def test_nodes_of_another_code_and_another_ray_are_refused(nodes, tmp_path):
+    """The driver runs from a changed copy, then with a Ray that says it is another."""
+    nodes.have(1)
+    root = HERE.parents[2]
+    for package in ("engines", "gcbench", "harness", "workloads"):
+        shutil.copytree(root / package, tmp_path / package,
+                        ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
+    changed = tmp_path / "harness" / "experiment" / "executor.py"
+    changed.write_text(changed.read_text() + "# changed\n")
+    (tmp_path / "elsewhere").mkdir()
+    words = ["compare", *TINY, "--cluster", nodes.address]
+    code = "import sys; from harness.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    for before, path, sentence in (
+        ("", tmp_path, "it differs from here in code ("),
+        ("import ray; ray.__version__ = '2.0.0'; ", root, "start both with one Ray and one Python"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", before + code, *words], cwd=tmp_path / "elsewhere",
+            env=os.environ | {"PYTHONPATH": str(path)}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == ExitCode.NOT_MEASURED, done.stderr
+        assert sentence in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_cluster_that_goes_away_ends_the_run_in_a_sentence(tmp_path):
+    with started() as nodes:
+        nodes.have(1)
+        trials = tmp_path / "away" / "trials"
+        with driver_of(nodes, tmp_path, "away") as driver:
+            assert soon(lambda: len(list(trials.glob("*.json"))) >= 4, 120)
+            for process in processes_of(nodes.folder):
+                process.kill()
+            _, err = driver.communicate(timeout=120)
+        assert driver.returncode == ExitCode.NOT_MEASURED
+        assert "it has not answered for 20 s; what is finished is kept" in err
+        assert err.count("\n") == 1
+        assert len(RunStore(tmp_path, "away").load_trials()) >= 4
+        assert (tmp_path / "away" / "incomplete.txt").exists()
 
 
 def test_a_cluster_of_its_own_in_one_command_leaves_nothing(tmp_path):
