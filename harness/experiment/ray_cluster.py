@@ -4,22 +4,26 @@ import atexit
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, NamedTuple
 
 import msgspec
-import psutil
 
+from engines import tied_process
 from harness.experiment.cluster_error import ClusterError
 from harness.experiment.on_node import Identity, identity
 from harness.experiment.same_origin import machine_differences
 from harness.machine.describe import Machine, cores_usable
-from harness.machine.interrupts import INTERRUPTS
+from harness.machine.interrupts import INTERRUPTS, held_interrupts
 from harness.machine.scratch import scratch_folder
 
 LOCAL = "local"
@@ -28,7 +32,6 @@ _OBJECT_STORE_BYTES = 80 << 20
 _ANSWER_SECONDS = 60.0
 _CONNECT_SECONDS = 5.0
 _GONE_SECONDS = 20.0
-_END_SECONDS = 10.0
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",  # it reports nothing to its makers
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # a task without GPUs hides none from others
@@ -140,27 +143,21 @@ def connected(address: str, without: Collection[str] = ()) -> Iterator[Cluster]:
     Raises ClusterError where there is none, it is of another Ray or Python, or no node can
     measure, and ModuleNotFoundError without Ray.
     """
+    if find_spec("ray") is None:
+        raise ModuleNotFoundError("No module named 'ray'", name="ray")
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    import ray
-
-    _quieten()
     with ExitStack() as stack:
+        known = stack.enter_context(_of_our_own()) if address == LOCAL else _reachable(address)
+        import ray  # only now: it reads its environment once
+
+        _quieten()
         handlers = {number: signal.getsignal(number) for number in INTERRUPTS}
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "CRITICAL"}
-        if address == LOCAL:
-            folder = stack.enter_context(scratch_folder(Path("/tmp")))
-            stack.callback(_end_all, folder)
-            options |= {
-                "address": LOCAL,
-                "num_cpus": cores_usable(),
-                "include_dashboard": False,
-                "object_store_memory": _OBJECT_STORE_BYTES,
-                "_temp_dir": str(folder),  # of /tmp: a socket's path may have 107 characters
-                "_node_name": LOCAL,
-            }
-        else:
-            options["address"] = _reachable(address)
+        options: dict[str, Any] = {
+            "address": known,
+            "log_to_driver": False,
+            "logging_level": "CRITICAL",
+        }
         try:
             ray.init(**options)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
@@ -186,18 +183,69 @@ def _disconnect(cluster: Cluster) -> None:
         ray.shutdown()
 
 
-def _end_all(folder: Path) -> None:
-    """Wait until all of a cluster of our own has ended: some of it does so on its own, later."""
-    ours = [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if any(str(folder) in part for part in process.info["cmdline"] or ())
-    ]
-    _, alive = psutil.wait_procs(ours, _END_SECONDS)
-    for process in alive:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    psutil.wait_procs(alive, _END_SECONDS)
+@contextmanager
+def _of_our_own() -> Iterator[str]:
+    """The address of a cluster of this machine alone, which ends with this process.
+
+    Ray would start one itself, but where its driver is killed some of it stays for minutes. Nobody
+    else can use it: it wants a token that is made for it.
+    """
+    with scratch_folder(Path("/tmp")) as folder, ExitStack() as stack:
+        # In /tmp, whatever TMPDIR says: a socket's path may have 107 characters.
+        stack.enter_context(_token(folder / "token"))
+        options = {
+            "--temp-dir": folder,
+            "--node-name": LOCAL,
+            "--port": 0,
+            "--num-cpus": cores_usable(),
+            "--object-store-memory": _OBJECT_STORE_BYTES,
+            "--include-dashboard": "false",
+        }
+        flags = [str(word) for pair in options.items() for word in pair]
+        command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block"]
+        with held_interrupts():
+            process = tied_process.start(
+                [*command, *flags],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        try:
+            yield _address_in(folder / "ray_current_cluster", process)
+        finally:
+            with held_interrupts():
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+@contextmanager
+def _token(path: Path) -> Iterator[None]:
+    """What Ray asks of whoever connects, in a file of a folder that only this user can read."""
+    path.write_text(token_hex(32))
+    wanted = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(path)}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ |= wanted
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
+def _address_in(file: Path, process: "subprocess.Popen[bytes]") -> str:
+    """What a cluster that starts writes there. Raises ClusterError where it does not."""
+    deadline = time.monotonic() + _ANSWER_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        if file.exists() and (address := file.read_text().strip()) and _can_connect(address):
+            return address
+        time.sleep(0.1)
+    raise ClusterError(
+        f"--cluster {LOCAL}: Ray has not started within {_ANSWER_SECONDS:g} s; `ray start --head` "
+        "says why"
+    )
 
 
 def _quieten() -> None:
