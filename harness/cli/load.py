@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,11 @@ from harness.cli.session import checked, command_line
 from harness.collector.policy import parse_policy
 from harness.experiment.lease import Lease
 from harness.files import write_json, write_output
+from harness.load.attribution import SlowWaits, attribute
 from harness.load.log import load_log, save_log
-from harness.load.measure import Wanted, measure
+from harness.load.measure import Wanted, measure, requests_of
 from harness.load.observed import Observed
+from harness.load.probed_server import check_log, collections_of
 from harness.load.result import LoadResult
 from harness.load.run import check, observe
 from harness.load.task import Asked
@@ -46,6 +49,8 @@ Examples:
       a conversation's lengths; invalid with too few requests for a p99
   gcbench load https://example.com --max-concurrency 64 --standard-fields
       64 at a time, for a server that knows only the OpenAI API's own fields
+  gcbench load http://localhost:8000 --probe pauses.jsonl
+      which gap was whose pause; the server runs under gcbench probe --log
   gcbench load --replay run.log.npz --json -
       a run that --log has kept, computed again
 """
@@ -66,10 +71,7 @@ def load(ctx: click.Context, /, url: str | None, **flags: Any) -> None:
     """
     _hide(flags["api_key"])
     json_path = checked(flags["json_path"], "--json")
-    for name, option in (("export_vllm", "--export-vllm"), ("log_path", "--log")):
-        if flags[name] == "-":
-            raise ValueError(f"{option} -: name a file")
-        checked(flags[name], option)
+    _check_files(flags)
     quiet = flags["quiet"]
     wanted = Wanted(flags["percentile"], flags["min_duration"])
     replayed: Path | None = flags["replay_path"]
@@ -80,9 +82,11 @@ def load(ctx: click.Context, /, url: str | None, **flags: Any) -> None:
     else:
         assert url is not None
         observed, workload, seed = _observe(url, flags)
-    result = measure(observed, workload, seed, wanted)
+    result, slow = measure(observed, workload, seed, wanted), None
+    if flags["probe_path"] is not None:
+        result, slow = _attributed(observed, result, flags["probe_path"], flags["perfetto_path"])
     if replayed is None:
-        store_run(flags["output"], observed, result, command_line())
+        store_run(flags["output"], observed, result, slow, command_line())
         if flags["log_path"]:
             save_log(Path(flags["log_path"]), observed, workload, seed, flags["api_key"])
     if flags["export_vllm"]:
@@ -93,6 +97,35 @@ def load(ctx: click.Context, /, url: str | None, **flags: Any) -> None:
     if not quiet and json_path != "-":
         load_tables(result, make_console())
     _end(ctx, observed, result)
+
+
+def _check_files(flags: dict[str, Any]) -> None:
+    """Refuse now what would be refused after the run."""
+    for name, option in (
+        ("export_vllm", "--export-vllm"), ("log_path", "--log"), ("perfetto_path", "--perfetto"),
+    ):  # fmt: skip
+        if flags[name] == "-":
+            raise ValueError(f"{option} -: name a file")
+        checked(flags[name], option)
+    if flags["perfetto_path"]:
+        if flags["probe_path"] is None:
+            raise ValueError("--perfetto: shows pauses beside gaps; give --probe FILE, too")
+        import_module("harness.report.load_trace")  # its package may be missing
+
+
+def _attributed(
+    observed: Observed, result: LoadResult, log: Path, trace_path: str | None
+) -> tuple[LoadResult, SlowWaits]:
+    """The result with what made slow waits, by the log of the server's collections."""
+    collections, notes = collections_of(log, observed)
+    found, slow = attribute(observed, collections)
+    if trace_path:
+        from harness.report.load_trace import load_trace
+
+        trace = load_trace(observed, requests_of(observed), collections, found, slow)
+        write_output(trace_path, trace, "--perfetto FILE")
+    notes = [*result.notes, *notes]
+    return msgspec.structs.replace(result, attribution=found, notes=notes), slow
 
 
 def _end(ctx: click.Context, observed: Observed, result: LoadResult) -> None:
@@ -122,6 +155,8 @@ def _observe(url: str, flags: dict[str, Any]) -> tuple[Observed, str, int]:
     )  # fmt: skip
     check(schedule, asked)
     asked = msgspec.structs.replace(asked, model=_model(target, flags, api_key))
+    if flags["probe_path"] is not None:
+        check_log(flags["probe_path"], target)  # of a server that is there by now
     lease = Lease(flags["anyway"])
     console = Console(stderr=True)
     with (
@@ -132,6 +167,7 @@ def _observe(url: str, flags: dict[str, Any]) -> tuple[Observed, str, int]:
         observed = observe(
             schedule, asked, target, folder, api_key=api_key,
             keep_pieces=bool(flags["log_path"]), look=progress.look,
+            watch_loop=bool(flags["log_path"] or flags["probe_path"]),
         )  # fmt: skip
     return observed, name, flags["seed"]
 

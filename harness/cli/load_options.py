@@ -72,6 +72,12 @@ def output_options(command: Command) -> Command:
         click.option("--seed", default=0, show_default=True, help="Seed of everything."),
         click.option("--json", "json_path", metavar="FILE|-", help="Write the result there."),
         output_option("Where runs are kept."),
+        click.option("--probe", "probe_path", metavar="FILE", type=click.Path(path_type=Path),
+                     help="The log that gcbench probe --log writes of the server: name the process "
+                     "whose collector made a stream wait."),
+        click.option("--perfetto", "perfetto_path", metavar="FILE",
+                     help="With --probe: requests, slow gaps and collections as a trace for "
+                     "ui.perfetto.dev."),
         click.option("--export-vllm", metavar="FILE",
                      help="The JSON that vllm bench serve --save-result writes."),
         click.option("--log", "log_path", metavar="FILE", help="Keep every byte and its moment."),

@@ -11,6 +11,7 @@ from harness.experiment.run import INTERRUPTED
 from harness.experiment.store import RunStore, new_name, trial_key
 from harness.experiment.summarise import summarise
 from harness.files import indented, write_whole
+from harness.load.attribution import SlowWaits
 from harness.load.measure import requests_of
 from harness.load.observed import Observed
 from harness.load.result import LoadResult
@@ -22,7 +23,9 @@ DETAILS = "load.json"
 """What a load generator knows beside a trial's result: its own health, failures, the server."""
 
 
-def store_run(root: Path, observed: Observed, result: LoadResult, command: str) -> Path:
+def store_run(
+    root: Path, observed: Observed, result: LoadResult, slow: SlowWaits | None, command: str
+) -> Path:
     """Keep it in a new folder below ``root``, and say which. Raises StoreError.
 
     A run of one trial of one cell. An invalid one has no cell in the summary, as with any trial.
@@ -45,7 +48,7 @@ def store_run(root: Path, observed: Observed, result: LoadResult, command: str) 
         store.adopt_plan(plan)
         store.mark_incomplete()
         schedule.save(store.schedule_path(schedule.sha256))
-        _leave_rows(store.rows_path(key), observed)
+        _leave_rows(store.rows_path(key), observed, slow)
         store.keep_rows(key)
         store.save_trial(key, trial)
         write_whole(store.folder / DETAILS, indented(result))
@@ -61,13 +64,16 @@ def store_run(root: Path, observed: Observed, result: LoadResult, command: str) 
     return store.folder
 
 
-def _leave_rows(path: Path, observed: Observed) -> None:
-    """Arrays for `RunStore.keep_rows`: an in-process trial's tables, and the deliveries."""
+def _leave_rows(path: Path, observed: Observed, slow: SlowWaits | None) -> None:
+    """Arrays for `RunStore.keep_rows`: an in-process trial's tables, deliveries, slow waits."""
     responses = observed.responses
     whose = np.repeat(np.arange(len(responses.outcome)), responses.num_deliveries)
     columns = {f"requests.{name}": each for name, each in requests_of(observed)._asdict().items()}
     columns["requests.outcome"] = responses.outcome
     columns |= {f"steps.{name}": np.zeros(0, np.int64) for name in STEP_COLUMNS}
     columns |= {"deliveries.request": whose, "deliveries.delivered_ns": responses.delivered_ns}
+    if slow is not None:
+        columns |= {f"slow_waits.{name}": each for name, each in slow.waits._asdict().items()}
+        columns["slow_waits.cause"] = slow.cause
     with path.open("wb") as file:
         np.savez(file, **columns)

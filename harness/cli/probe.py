@@ -16,6 +16,7 @@ from harness.cli.options import SECONDS_OR_0
 from harness.cli.say import say
 from harness.cli.session import checked
 from harness.files import write_json
+from harness.machine.boot import boot_id
 from harness.machine.interrupts import INTERRUPTS
 from harness.machine.scratch import scratch_folder
 from harness.probed.exposition import ProbedMetrics
@@ -34,6 +35,8 @@ Examples:
   gcbench probe -- python server.py
   gcbench probe --json pauses.json -- vllm serve facebook/opt-125m
       any Python server, with all processes that it starts
+  gcbench probe --log pauses.jsonl -- python server.py
+      for gcbench load URL --probe pauses.jsonl: which gap was whose pause
   gcbench probe --prometheus 9464 -- uvicorn app:app --workers 4
       collections and pauses at http://127.0.0.1:9464/metrics
 """
@@ -66,11 +69,11 @@ def probe(
     if log_path == "-":
         raise ValueError("--log -: name a file")
     checked(log_path, "--log")
-    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    boot = boot_id()
     began_ns = time.monotonic_ns()
     line = _Line(began_ns, 0.0 if quiet else every)
     with (
-        CollectionLog(Path(log_path), boot_id) if log_path else nullcontext() as log,
+        CollectionLog(Path(log_path), boot) if log_path else nullcontext() as log,
         _served(prometheus) as metrics,
         scratch_folder(shared_memory()) as folder,
     ):
@@ -81,11 +84,18 @@ def probe(
                 metrics.watch = watch
             return watch
 
-        status, watch = run(command, folder, watching, line.look)
+        def look(watch: Watch) -> None:
+            if log:
+                log.has_read(watch.processes)
+            line.look(watch)
+
+        status, watch = run(command, folder, watching, look)
         wall_seconds = (time.monotonic_ns() - began_ns) / 1e9
         left = watch.finish()
+        if log:
+            log.has_read(watch.processes, is_end=True)
         result = ProbeResult(
-            list(command), status, began_ns, wall_seconds, boot_id,
+            list(command), status, began_ns, wall_seconds, boot,
             [each.described() for each in watch.processes], watch.not_probed(),
             _notes(left, log.failure if log else ""),
         )  # fmt: skip

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from harness.cli.load_store import DETAILS as LOAD_DETAILS
 from harness.cli.options import output_option
 from harness.cli.session import checked
 from harness.cli.status import gate_status, nightly_status
@@ -14,6 +15,7 @@ from harness.experiment.experiment_file import PartsResult
 from harness.experiment.noise_result import NoiseResult
 from harness.experiment.result import ExperimentResult
 from harness.files import write_output
+from harness.load.result import LoadResult
 from harness.report.answer import experiment_report
 from harness.report.experiment_image import experiment_image
 from harness.report.experiment_page import experiment_page
@@ -22,6 +24,7 @@ from harness.report.gate_answer import gate_report
 from harness.report.gate_image import gate_image
 from harness.report.gate_page import gate_page
 from harness.report.image_file import image_suffix
+from harness.report.load import load_tables
 from harness.report.markdown import experiment_markdown
 from harness.report.nightly import nightly_markdown
 from harness.report.nightly_answer import nightly_report
@@ -45,6 +48,8 @@ Examples:
       the picture of a result that --json wrote
   gcbench report 2026-11-24T0900-gate --markdown gate.md
       a gate's report for a pull request
+  gcbench report results/nightly --html night.html
+      the last night, with the series that changed around their steps
 """
 
 
@@ -63,7 +68,7 @@ def report(
     details: bool,
     output: Path,
 ) -> None:
-    """Show a stored run again: an experiment, a gate, a night or a noise floor.
+    """Show a stored run again: an experiment, a load, a gate, a night or a noise floor.
 
     RUN is a name below results/runs, the path of such a folder, `latest`, or a file that --json
     wrote. With --html, --image or --markdown that is written, and nothing is printed.
@@ -81,6 +86,9 @@ def report(
     for path, option, content in asked:
         write_output(path, content, option)
     if not asked:
+        details_of_load = file.parent / LOAD_DETAILS
+        if isinstance(stored, ExperimentResult) and not details and details_of_load.is_file():
+            stored = load_run(details_of_load)
         _show(stored, f"gcbench report {shlex.quote(run)} --details", details)
 
 
@@ -92,6 +100,8 @@ def _show(stored: Stored, more: str, details: bool) -> None:
             experiment_report(stored, console, more, details=details)
         case PartsResult():
             parts_report(stored, console, more, details=details)
+        case LoadResult():
+            load_tables(stored, console)
         case GateResult():
             gate_report(stored, gate_status(stored), console, more, details=details)
         case NightlyResult():

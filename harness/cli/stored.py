@@ -1,4 +1,4 @@
-"""A stored run by its name: an experiment, a gate, a night or a noise floor."""
+"""A stored run by its name: an experiment, a load, a gate, a night or a noise floor."""
 
 from pathlib import Path
 
@@ -9,16 +9,19 @@ from harness.experiment.noise_result import NOISE_SCHEMA, NoiseResult
 from harness.experiment.result import SCHEMA as EXPERIMENT_SCHEMA
 from harness.experiment.result import ExperimentResult
 from harness.files import StoreError, decode_versioned, schema_of
+from harness.load.result import SCHEMA as LOAD_SCHEMA
+from harness.load.result import LoadResult
 from harness.tracking.gate.result import GATE_SCHEMA, GateResult
 from harness.tracking.nightly.result import NIGHTLY_SCHEMA, NightlyResult
 
-Stored = ExperimentResult | PartsResult | GateResult | NightlyResult | NoiseResult
+Stored = ExperimentResult | PartsResult | LoadResult | GateResult | NightlyResult | NoiseResult
 
 LATEST = "latest"
 
 _TYPES: dict[str, type[Stored]] = {
     EXPERIMENT_SCHEMA: ExperimentResult,
     PARTS_SCHEMA: PartsResult,
+    LOAD_SCHEMA: LoadResult,
     GATE_SCHEMA: GateResult,
     NIGHTLY_SCHEMA: NightlyResult,
     NOISE_SCHEMA: NoiseResult,

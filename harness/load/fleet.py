@@ -22,6 +22,7 @@ from harness.load import process as client_process
 from harness.load.deal import dealt
 from harness.load.observed import Arrays, Part
 from harness.load.progress import Progress, Snapshot
+from harness.load.stops import ClientStops
 from harness.load.task import READY, Answer, Asked, ClientHealth, Task
 from harness.machine.clean_environment import clean_environment
 from workloads.schedule import Schedule
@@ -38,6 +39,7 @@ class Home(NamedTuple):
 
     parts: list[Part]
     clients: list[ClientHealth]
+    stops: list[ClientStops]
     deaths: list[str]
 
 
@@ -50,7 +52,7 @@ class Fleet:
         self._progress = Progress(asked.client_processes)
         self._folder = folder
 
-    def launch(self, api_key: str, *, keep_pieces: bool) -> None:
+    def launch(self, api_key: str, *, keep_pieces: bool, watch_loop: bool) -> None:
         """Start them; they prepare side by side."""
         path = self._folder / "schedule.npz"
         self._schedule.save(path)
@@ -63,6 +65,7 @@ class Fleet:
                 progress=self._progress.descriptor,
                 api_key=api_key,
                 keep_pieces=keep_pieces,
+                watch_loop=watch_loop,
             )
             self._members.append(_Member(task, self._folder))
 
@@ -108,7 +111,7 @@ class Fleet:
 
     def bring_home(self) -> Home:
         """What they have left, once they have ended."""
-        home = Home([], [], [])
+        home = Home([], [], [], [])
         for member in self._members:
             requests = dealt(self._schedule, member.number, self._asked.client_processes)
             brought = member.answer()
@@ -118,6 +121,7 @@ class Fleet:
             else:
                 answer, arrays = brought
                 home.clients.append(answer.health)
+                home.stops.append(answer.stops)
                 home.parts.append(Part(requests, arrays, answer.messages))
         return home
 

@@ -15,6 +15,7 @@ from engines.openai.responses import read_responses
 from harness.files import StoreError, writing
 from harness.load.observed import Observed
 from harness.load.server_metrics import Scrape
+from harness.load.stops import ClientStops
 from harness.load.task import Asked, ClientHealth
 from harness.machine.scratch import scratch_folder
 from workloads.regular_file import open_regular
@@ -41,6 +42,8 @@ class _Header(msgspec.Struct, frozen=True, kw_only=True):
     deaths: list[str]
     scrapes: list[Scrape]
     is_interrupted: bool
+    stops: list[ClientStops] = []
+    boot_id: str = ""
     schema: str = SCHEMA
 
 
@@ -56,6 +59,8 @@ def save_log(path: Path, observed: Observed, workload: str, seed: int, api_key: 
         deaths=observed.deaths,
         scrapes=observed.scrapes,
         is_interrupted=observed.is_interrupted,
+        stops=list(observed.stops),
+        boot_id=observed.boot_id,
     )
     with scratch_folder() as folder:
         schedule = folder / "schedule.npz"
@@ -99,6 +104,7 @@ def load_log(path: Path) -> tuple[Observed, str, int]:
     observed = Observed(
         schedule, header.asked, header.start_ns, recording, read_responses(recording),
         header.clients, header.deaths, header.scrapes, header.is_interrupted,
+        header.stops, header.boot_id,
     )  # fmt: skip
     return observed, header.workload, header.seed
 

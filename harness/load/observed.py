@@ -11,6 +11,7 @@ from engines.openai.outcome import Outcome
 from engines.openai.responses import Responses
 from engines.protocol import Int64Array
 from harness.load.server_metrics import Scrape
+from harness.load.stops import ClientStops
 from harness.load.task import Asked, ClientHealth
 from workloads.schedule import Schedule
 
@@ -24,7 +25,7 @@ _FLAT = {"delivered_ns": "num_deliveries", "token_ids": "num_ids", "text": "num_
 
 class Observed(NamedTuple):
     """``start_ns``: the moment from which arrival times count. ``deaths``: a sentence for each
-    client process that ended too early.
+    client process that ended too early. ``boot_id``: where these moments mean something.
     """
 
     schedule: Schedule
@@ -36,6 +37,8 @@ class Observed(NamedTuple):
     deaths: list[str]
     scrapes: list[Scrape]
     is_interrupted: bool = False
+    stops: Sequence[ClientStops] = ()
+    boot_id: str = ""
 
 
 class Part(NamedTuple):

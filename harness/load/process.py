@@ -26,10 +26,12 @@ from engines.openai.request_body import PromptAs, Question, request_bytes
 from engines.openai.responses import Responses, read_responses
 from engines.openai.target import parse_target
 from engines.protocol import Int64Array
+from harness.collector.window import window_events
 from harness.load.deal import dealt, own_previous_turn, share_of
 from harness.load.health import HealthWatch
 from harness.load.player import Player
 from harness.load.progress import Reporter
+from harness.load.stops import ClientStops, LoopWatch
 from harness.load.task import READY, Answer, Task
 from harness.trial.arrivals import nanoseconds
 from harness.trial.client import sampling_params
@@ -106,6 +108,7 @@ class ClientProcess:
             loop, part.target, part.contents, part.asked, part.capacity, timeout_ns
         )
         self._health = HealthWatch(loop, task.asked.client_gc)
+        self._loop_watch = LoopWatch(loop) if task.watch_loop else None
         self._reporter = Reporter(task.progress, task.process, self._client, part.asked)
 
     def warm_up(self) -> None:
@@ -130,6 +133,8 @@ class ClientProcess:
         loop.add_reader(0, self._stop(player))
         wait_until(start_ns - _SLEEP_UNTIL_NS)
         self._health.begin(start_ns)
+        if self._loop_watch:
+            self._loop_watch.begin(start_ns)
         loop.run_until_complete(player.play())
         client.close()
         loop.remove_reader(0)
@@ -137,7 +142,10 @@ class ClientProcess:
         health = self._health.end(
             self._task.process, part.count, len(recording.end), len(recording.data)
         )
-        return recording, Answer(health=health, messages={})
+        stops = ClientStops(self._task.process)
+        if self._loop_watch:
+            stops = self._loop_watch.end(self._task.process, window_events())
+        return recording, Answer(health=health, messages={}, stops=stops)
 
     def _stop(self, player: Player) -> Callable[[], None]:
         def stop() -> None:

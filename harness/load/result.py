@@ -2,6 +2,7 @@
 
 import msgspec
 
+from harness.load.attribution import Attribution
 from harness.load.server_metrics import Scrape
 from harness.load.task import Asked, ClientHealth
 from harness.load.validity import Finding
@@ -14,6 +15,7 @@ class LoadResult(msgspec.Struct, frozen=True, kw_only=True):
     """``outcomes`` by name add up to ``num_requests``; ``messages``: what the first failures of a
     kind said. ``broken``: the rules that make it invalid, none where it is valid.
     ``server_collections``: rise over the run of what `/metrics` counts of collections and pauses.
+    ``attribution``: what made slow waits; None without the log of `gcbench probe`.
     """
 
     trial: TrialResult
@@ -28,6 +30,7 @@ class LoadResult(msgspec.Struct, frozen=True, kw_only=True):
     server_collections: dict[str, float]
     scrapes: list[Scrape]
     notes: list[str]
+    attribution: Attribution | None = None
     is_complete: bool = True
     schema: str = SCHEMA
 

@@ -9,6 +9,7 @@ from harness.load.observed import Observed, merge
 from harness.load.progress import Snapshot
 from harness.load.server_metrics import Scraper
 from harness.load.task import Asked
+from harness.machine.boot import boot_id
 from workloads.schedule import Schedule
 
 
@@ -30,6 +31,7 @@ def observe(
     *,
     api_key: str = "",
     keep_pieces: bool = False,
+    watch_loop: bool = False,
     look: Callable[[Snapshot], object] = id,
 ) -> Observed:
     """Send the schedule to the server and bring home what came back.
@@ -39,7 +41,7 @@ def observe(
     """
     scraper = Scraper(target, api_key)
     with fleet(schedule, asked, folder) as clients:
-        clients.launch(api_key, keep_pieces=keep_pieces)
+        clients.launch(api_key, keep_pieces=keep_pieces, watch_loop=watch_loop)
         clients.wait_until_ready()
         scraper.ask()
         start_ns = clients.go()
@@ -48,7 +50,7 @@ def observe(
     recording, responses = merge(schedule, home.parts)
     return Observed(
         schedule, asked, start_ns, recording, responses, home.clients, home.deaths,
-        scraper.scrapes(start_ns), is_interrupted,
+        scraper.scrapes(start_ns), is_interrupted, home.stops, boot_id(),
     )  # fmt: skip
 
 

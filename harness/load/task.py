@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from harness.collector.result import ProcessResult
+from harness.load.stops import ClientStops
 
 READY = b"ready\n"
 """A client process says it when it is connected and warm."""
@@ -31,7 +32,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """One client process's part. ``keep_pieces``: whether it brings home what it recorded.
+    """One client process's part. ``keep_pieces``: whether it brings home what it recorded;
+    ``watch_loop``: whether it notes when its loop was late.
 
     ``progress``: a descriptor of shared memory, see `progress`.
     """
@@ -43,6 +45,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     progress: int
     api_key: str = ""
     keep_pieces: bool = False
+    watch_loop: bool = False
 
 
 class ClientHealth(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,3 +80,4 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     health: ClientHealth
     messages: dict[int, str]
+    stops: ClientStops

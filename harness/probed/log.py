@@ -1,9 +1,13 @@
 """Every collection as a line of JSON, written while the processes run.
 
 The first line has the schema and the clock. A line with ``name`` introduces a process, and comes
-again when its name has changed; every other line is a collection of the process with that ``pid``.
+again when its name has changed. One with ``read_ns`` says that every collection that ended before
+that moment is in the lines above it, but for ``lost`` so far whose moments are not known. Every
+other line is a collection of the process with that ``pid``.
 """
 
+import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +20,7 @@ from harness.files import StoreError, writing
 from harness.probed.watch import Watched
 
 SCHEMA = "gcbench.collections/1"
+_SAY_READ_NS = 250_000_000
 
 
 class CollectionLog:
@@ -26,9 +31,12 @@ class CollectionLog:
         self._names: dict[int, str] = {}
         self.failure = ""
         """Why nothing is written any more; "" where it still is."""
+        self._read_ns = time.monotonic_ns()
+        self._said_ns = 0
         with writing(path, "--log FILE"):
             self._file = path.open("wb")
-        self._say({"schema": SCHEMA, "clock": "CLOCK_MONOTONIC", "boot_id": boot_id})
+        began = {"clock": "CLOCK_MONOTONIC", "began_ns": self._read_ns, "boot_id": boot_id}
+        self._say({"schema": SCHEMA, **began})
         self._flush()
 
     def __enter__(self) -> Self:
@@ -49,6 +57,20 @@ class CollectionLog:
             return
         try:
             self._record(watched, records)
+        except StoreError as error:
+            self.failure = str(error)
+
+    def has_read(self, processes: Sequence[Watched], *, is_end: bool = False) -> None:
+        """Rings have been read. Of what came since the reading before, some may be missing."""
+        now, read_ns = time.monotonic_ns(), self._read_ns
+        self._read_ns = now
+        if self.failure or (now - self._said_ns < _SAY_READ_NS and not is_end):
+            return
+        self._said_ns = now
+        lost = sum(int(each.ring.lost().collections.sum()) for each in processes)
+        try:
+            self._say({"read_ns": now if is_end else read_ns, "lost": lost})
+            self._flush()
         except StoreError as error:
             self.failure = str(error)
 

@@ -7,6 +7,11 @@ from harness.format import printable
 from harness.load.result import LoadResult
 from harness.load.task import ClientHealth
 from harness.metrics import METRICS
+from harness.report.attribution import (
+    attribution_answer,
+    attribution_notes,
+    attribution_table,
+)
 from harness.report.table import PlainTable, Row
 from harness.report.terminal import print_lines, print_pairs, print_table
 
@@ -29,10 +34,14 @@ def load_tables(result: LoadResult, console: Console) -> None:
     print_table(_latencies(result), console)
     if set(result.outcomes) != {"completed"}:
         print_table(_outcomes(result), console, left=2)
+    if result.attribution is not None:
+        print_lines("", attribution_answer(result.attribution), console)
+        print_table(attribution_table(result.attribution), console)
     print_table(_clients(result), console)
     if result.server_collections:
         print_table(_collections(result), console)
-    print_lines("Notes", result.notes, console)
+    about = [] if result.attribution is None else attribution_notes(result.attribution)
+    print_lines("Notes", [*about, *result.notes], console)
 
 
 def _header(result: LoadResult) -> list[tuple[str, str]]:

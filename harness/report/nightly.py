@@ -145,7 +145,8 @@ def _said(alert: Alert) -> list[str]:
 def alert_lines(alert: Alert) -> list[str]:
     """What there is to know beside the figures."""
     is_one = len(alert.plausible) == 1
-    lines = [f"last commit before {'it' if is_one else 'these'}: {alert.last_before[:10]}"]
+    lines = [f"around it: {around_words(alert)}"] if alert.around else []
+    lines.append(f"last commit before {'it' if is_one else 'these'}: {alert.last_before[:10]}")
     if not is_one:
         lines += [_suspect_words(each, alert) for each in alert.plausible[:_MOST_ROWS]]
     if alert.first_named:
@@ -200,9 +201,7 @@ def nightly_markdown(result: NightlyResult, picture: str = "") -> str:
     for alert in result.alerts:
         parts.append(f"#### {code_span(alert_title(alert))}")
         parts.append(table_markdown(alert_table(alert)._replace(title="")).removeprefix("****\n\n"))
-        around = [f"around it: {around_words(alert)}"] if alert.around else []
-        lines = [*around, *alert_lines(alert)]
-        parts.append("\n".join(f"- {escaped(line)}" for line in lines))
+        parts.append("\n".join(f"- {escaped(line)}" for line in alert_lines(alert)))
         parts.append(code_block(alert.command))
     if table := suspicious_table(result.suspicious):
         parts.append(table_markdown(table))

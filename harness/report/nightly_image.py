@@ -56,8 +56,12 @@ def nightly_image(result: NightlyResult, suffix: str) -> bytes:
 def _shown(result: NightlyResult) -> list[Alert]:
     return [
         alert for alert in result.alerts
-        if alert.around and max(abs(point.value) for point in alert.around) < _LARGEST
+        if alert.around and all(map(_can_be_drawn, alert.around))
     ][:MOST_STEPS]  # fmt: skip
+
+
+def _can_be_drawn(point: StepPoint) -> bool:
+    return all(abs(value) < _LARGEST for value in (point.value, *(point.interval or ())))
 
 
 def _draw(axes: "Axes", alert: Alert) -> None:

@@ -21,6 +21,7 @@ from harness.report.safe_text import safe_text
 from harness.report.summary import failure_lines, metric_words, phases_table
 from harness.report.terminal import print_lines, print_pairs, print_table
 from harness.report.verdict_words import SIGNS, VERDICTS
+from harness.statistics.paired_ratio import MIN_ROUNDS
 from harness.statistics.verdict import Verdict
 
 
@@ -78,7 +79,20 @@ def parts_sentences(result: PartsResult) -> list[str]:
     alone = [
         f"{part.title}: {headline(part.result)}" for part in result.parts if part.title not in told
     ]
-    return [*shown, *alone, *_said_by_all(result)]
+    return [*shown, *_short_of_rounds(result), *alone, *_said_by_all(result)]
+
+
+def _short_of_rounds(result: PartsResult) -> list[str]:
+    """How many parts have too few rounds for a verdict, where others have enough."""
+    short = [part for part in result.parts if too_few_rounds(part.result.comparisons)]
+    if not short or too_few_rounds(_comparisons(result)):
+        return []
+    have = (each.rounds for part in short for each in part.result.comparisons)
+    rounds = fmt.rounds(have).partition(" rounds")[0]
+    return [
+        f"No verdict in {len(short)} of {len(result.parts)} parts: a verdict takes {MIN_ROUNDS} "
+        f"rounds, and this run has {rounds} there."
+    ]
 
 
 def _said_by_all(result: PartsResult) -> list[str]:

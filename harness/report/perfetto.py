@@ -1,21 +1,19 @@
 """A timing trial as a trace for https://ui.perfetto.dev: steps, collections and requests."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from perfetto.trace_builder.proto_builder import TraceProtoBuilder  # type: ignore[import-untyped]
 
 from engines.protocol import PHASES, FinishReason
 from harness.experiment.store import Columns, TrialRows
+from harness.report.trace_file import Slice, Trace
 
 MOST_REQUESTS = 2000
 """Shown, those that were queued first: each takes a row of pixels while it is served."""
 
-_MONOTONIC = 3  # BuiltinClock of Perfetto: what `time.perf_counter_ns` reads on Linux
-_ONE_WRITER = 1
+NOTHING: Mapping[int, Sequence[Slice]] = {}
 _STEP_FACTS = ("num_rows", "num_tokens", "in_flight", "waited_ns", "processing_ns")
 _WAIT_FACTS = ("device_ns", "late_ns", "device_length_ns")
 
@@ -30,68 +28,12 @@ def perfetto_trace(rows: TrialRows, roles: Sequence[str]) -> bytes:
     turns with others (`Trial.slice_steps`) do not fit together: its requests' clock was stopped.
     The format: https://perfetto.dev/docs/reference/trace-packet-proto.
     """
-    trace = _Trace(_first_ns(rows))
+    trace = Trace(_first_ns(rows))
     _add_steps(trace, rows.steps)
     _add_waits(trace, rows.steps)
     _add_collections(trace, rows.collections, roles)
-    _add_requests(trace, rows.requests)
+    add_requests(trace, rows.requests)
     return trace.content()
-
-
-class _Trace:
-    def __init__(self, began_ns: int) -> None:
-        self._builder = TraceProtoBuilder()
-        self._num_tracks = 0
-        # Times are shown as they are; readers take another clock for granted.
-        snapshot = self._packet(began_ns).clock_snapshot
-        snapshot.primary_trace_clock = _MONOTONIC
-        snapshot.clocks.add(clock_id=_MONOTONIC, timestamp=began_ns)
-
-    def track(self, name: str, parent: int = 0, *, is_shared: bool = False) -> int:
-        """A new track; ``is_shared``: shown as one with others of its name, on rows of its own."""
-        self._num_tracks += 1
-        described = self._packet().track_descriptor
-        described.uuid, described.name = self._num_tracks, name
-        if parent:
-            described.parent_uuid = parent
-        described.sibling_merge_behavior = (
-            described.SIBLING_MERGE_BEHAVIOR_BY_TRACK_NAME
-            if is_shared
-            else described.SIBLING_MERGE_BEHAVIOR_NONE
-        )
-        return self._num_tracks
-
-    def begin(self, track: int, name: str, at_ns: int, **facts: int | str) -> None:
-        """Begin a slice, inside those of the track that have not ended."""
-        event = self._packet(at_ns).track_event
-        event.type, event.track_uuid, event.name = event.TYPE_SLICE_BEGIN, track, name
-        for key, fact in facts.items():
-            if isinstance(fact, str):
-                event.debug_annotations.add(name=key, string_value=fact)
-            else:
-                event.debug_annotations.add(name=key, int_value=fact)
-
-    def end(self, track: int, at_ns: int) -> None:
-        """End the slice of the track that began last."""
-        event = self._packet(at_ns).track_event
-        event.type, event.track_uuid = event.TYPE_SLICE_END, track
-
-    def slice(self, track: int, name: str, start_ns: int, end_ns: int, **facts: int | str) -> None:
-        """A slice that has no other inside."""
-        self.begin(track, name, start_ns, **facts)
-        self.end(track, end_ns)
-
-    def content(self) -> bytes:
-        """All of it, serialized."""
-        content: bytes = self._builder.serialize()
-        return content
-
-    def _packet(self, at_ns: int | None = None) -> Any:
-        packet = self._builder.add_packet()
-        packet.trusted_packet_sequence_id = _ONE_WRITER
-        if at_ns is not None:
-            packet.timestamp, packet.timestamp_clock_id = at_ns, _MONOTONIC
-        return packet
 
 
 def _first_ns(rows: TrialRows) -> int:
@@ -106,7 +48,7 @@ def _records(table: Columns) -> list[dict[str, int]]:
     return [dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _add_steps(trace: _Trace, steps: Columns) -> None:
+def _add_steps(trace: Trace, steps: Columns) -> None:
     track = trace.track("steps")
     for number, step in enumerate(_records(steps)):
         facts = {name: step[name] for name in _STEP_FACTS}
@@ -117,7 +59,7 @@ def _add_steps(trace: _Trace, steps: Columns) -> None:
         trace.end(track, step["delivered"])
 
 
-def _add_waits(trace: _Trace, steps: Columns) -> None:
+def _add_waits(trace: Trace, steps: Columns) -> None:
     track = trace.track("blocked on the device")
     begins = PHASES[PHASES.index("wait") - 1]
     for number, step in enumerate(_records(steps)):
@@ -129,7 +71,7 @@ def _add_waits(trace: _Trace, steps: Columns) -> None:
             )
 
 
-def _add_collections(trace: _Trace, collections: Columns, roles: Sequence[str]) -> None:
+def _add_collections(trace: Trace, collections: Columns, roles: Sequence[str]) -> None:
     titles, records = _process_titles(roles), _records(collections)
     processes: dict[int, int] = {}
     tracks: dict[tuple[int, int], int] = {}
@@ -156,7 +98,10 @@ def _process_titles(roles: Sequence[str]) -> list[str]:
     return titles
 
 
-def _add_requests(trace: _Trace, requests: Columns) -> None:
+def add_requests(
+    trace: Trace, requests: Columns, inside: Mapping[int, Sequence[Slice]] = NOTHING
+) -> None:
+    """Each request's wait for its first token and the rest, with slices ``inside`` by request."""
     served = np.flatnonzero(requests["first_ns"])
     shown = served[np.argsort(requests["queued_ns"][served], kind="stable")][:MOST_REQUESTS]
     title = _requests_title(len(requests["first_ns"]), len(served), len(shown))
@@ -170,9 +115,15 @@ def _add_requests(trace: _Trace, requests: Columns) -> None:
             facts["finish_reason"] = FinishReason(request["finish_reason"]).name
         track = trace.track(title, is_shared=True)
         trace.begin(track, f"request {number}", request["queued_ns"], **facts)
-        trace.slice(track, "to the first token", request["queued_ns"], request["first_ns"])
+        parts = [("to the first token", request["queued_ns"], request["first_ns"])]
         if request["last_ns"] > request["first_ns"]:
-            trace.slice(track, "further tokens", request["first_ns"], request["last_ns"])
+            parts.append(("further tokens", request["first_ns"], request["last_ns"]))
+        for name, start_ns, end_ns in parts:
+            trace.begin(track, name, start_ns)
+            for each in inside.get(number, ()):
+                if start_ns < each.end_ns <= end_ns:
+                    trace.slice(track, each.name, max(start_ns, each.start_ns), each.end_ns)
+            trace.end(track, end_ns)
         trace.end(track, request["last_ns"])
 
 

@@ -164,6 +164,9 @@ def test_parts_that_disagree_or_compare_something_else_are_told_apart(compare, t
         "▲ disabled: host time per step -20.0 to +10.0 % against default; better in 1 of 2 parts, "
         "worse in 1."
     )
+    assert parts_sentences(with_first(msgspec.structs.replace(worse, rounds=5)))[0] == (
+        "No verdict in 1 of 2 parts: a verdict takes 7 rounds, and this run has 5 there."
+    )
     other = with_first(msgspec.structs.replace(found, metric="tpot_median"))
     assert parts_headline(other) == "▲ 2 comparisons, each of a part alone: 2 better."
     assert [each.partition(": ")[0] for each in parts_sentences(other)[:2]] == [

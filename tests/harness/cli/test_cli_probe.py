@@ -135,6 +135,9 @@ def test_counts_of_a_pool_are_those_of_a_hook_of_its_own(method, tmp_path):
     for pid, each in by_pid.items():
         logged = Counter(line["generation"] for line in collections if line["pid"] == pid)
         assert [g["collections"] for g in each["generations"]] == [logged[g] for g in range(3)]
+    assert lines[-1]["lost"] == 0
+    ends = [line["start_ns"] + line["duration_ns"] for line in collections]
+    assert lines[0]["began_ns"] < max(ends) <= lines[-1]["read_ns"]
     assert "PoolWorker" in done.stderr
 
 

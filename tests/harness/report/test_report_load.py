@@ -5,6 +5,16 @@ from golden_text import assert_golden, printed
 from small import process
 
 from harness.axes import Cell
+from harness.load.attribution import (
+    CLIENT,
+    LATE,
+    REST,
+    SERVER,
+    Attribution,
+    Cause,
+    LongPause,
+    OnTheWay,
+)
 from harness.load.result import LoadResult
 from harness.load.task import Asked, ClientHealth
 from harness.load.validity import Finding
@@ -51,6 +61,45 @@ INVALID = msgspec.structs.replace(
     server_collections={},
     notes=["Other guests of this machine's host took 1% of its cores' time."],
 )
+
+
+def cause(name, process="", pid=0, gaps=0, share=0.0, first_tokens=0, pauses=0):
+    return Cause(
+        cause=name, process=process, pid=pid, gaps=gaps, gap_seconds=200 * share, gap_share=share,
+        first_tokens=first_tokens, first_token_seconds=0.1 * first_tokens,
+        first_token_share=first_tokens / 4, pauses=pauses,
+    )  # fmt: skip
+
+
+ATTRIBUTED = msgspec.structs.replace(
+    VALID,
+    attribution=Attribution(
+        num_gaps=199_000, slow_gaps=2_920, num_first_tokens=1000, slow_first_tokens=4,
+        slack_seconds=0.0013,
+        causes=[
+            cause(SERVER, "VLLM::EngineCore", 4711, 1_792, 0.812, 2, 7),
+            cause(SERVER, "vllm serve", 4700, 512, 0.083, 1, 2),
+            cause(LATE, "client 1", gaps=100, share=0.01),
+            cause(CLIENT, "client 1", gaps=4, share=0.001, pauses=1),
+            cause(REST, gaps=512, share=0.094, first_tokens=1),
+        ],
+        pauses=[
+            LongPause(process="VLLM::EngineCore", pid=4711, generation=2, start_ns=10**12,
+                      seconds=0.731, gaps=256, first_tokens=2),
+        ],
+        processes=[
+            OnTheWay(process="VLLM::EngineCore", pid=4711, collections=90, pause_seconds=2.1,
+                     long_pauses=7, felt=1.0, is_charged=True),
+            OnTheWay(process="python -c", pid=4720, collections=31, pause_seconds=4.4,
+                     long_pauses=31, felt=0.03, is_charged=False),
+        ],
+        lost=3,
+    ),
+)  # fmt: skip
+
+
+def test_what_made_streams_wait_stands_above_the_clients():
+    assert_golden("load-attribution.txt", printed(load_tables, ATTRIBUTED))
 
 
 def test_a_valid_run_on_one_screen():

@@ -204,9 +204,14 @@ def test_the_picture_shows_each_step_and_there_is_none_without_one():
     assert image.startswith(b"\x89PNG")
     nasty = msgspec.structs.replace(ONE_OF_TWO, subject=f"{NASTY} \u4e2d\u6587 \x1b[31m")
     assert b"<svg" in nightly_image(night(alerts=[nasty]), ".svg")
+    tiny = msgspec.structs.replace(ALERT, around=near([5e-324] * 3, [0.0]))
+    assert nightly_image(night(alerts=[tiny]), ".png").startswith(b"\x89PNG")
     beyond = msgspec.structs.replace(ALERT, around=near([1e308] * 3, [-1e308]))
+    wide = [msgspec.structs.replace(ALERT.around[0], interval=(-1e308, 1e308)), *ALERT.around[1:]]
+    wide = msgspec.structs.replace(ALERT, around=wide)
     old = msgspec.structs.replace(ALERT, around=[])
-    for of in (night(), night(suspicious=[ITL]), night(alerts=[beyond]), night(alerts=[old])):
+    for alerts in ([], [beyond], [wide], [old]):
+        of = night(alerts=alerts, suspicious=[ITL])
         with pytest.raises(ValueError, match="no step, so there is no picture"):
             nightly_image(of, ".png")
 

@@ -1,0 +1,94 @@
+"""Collections and decoys of a real server under 256 streams: each gap has its cause.
+
+A collection that is shorter than this run's noise makes no gap that anybody could tell from others.
+"""
+
+import random
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from stalling_server import StallingServer
+
+from harness.files import read_rows
+from harness.load.attribution import CLIENT, LATE, REST, SERVER
+from harness.load.result import LoadResult
+
+ROOT = Path(__file__).parents[3]
+NUM_STREAMS, APART = 256, 14
+COLLECTIONS = [
+    *[(process, "collection") for process in ("front end", "core")] * 9,
+    *[("core", "full pass")] * 4,
+]
+DECOYS = [
+    ("core", "sleep"), ("core", "sleep"), ("front end", "sleep"),
+    ("core", "C call"), ("core", "C call"), ("front end", "C call"),
+    ("client", "collection"), ("client", "collection"), ("client", "C call"), ("client", "C call"),
+]  # fmt: skip
+
+
+def planned(seed: int) -> dict[int, tuple[str, str, float]]:
+    """By step; lengths from 5 to 200 ms, evenly on a logarithmic scale for both kinds."""
+    events = []
+    for kind in (COLLECTIONS, DECOYS):
+        lengths = np.geomspace(5, 200, len(kind)).tolist()
+        random.Random(seed).shuffle(lengths)
+        events += [(*each, length) for each, length in zip(kind, lengths, strict=True)]
+    random.Random(seed).shuffle(events)
+    return {APART * (number + 1): event for number, event in enumerate(events)}
+
+
+@pytest.mark.long
+def test_gaps_that_collections_made_are_told_from_others(tmp_path):
+    plan = planned(seed=1)
+    tokens = APART * (len(plan) + 1)
+    path, trace = tmp_path / "result.json", tmp_path / "load.pftrace"
+    with StallingServer(tmp_path, NUM_STREAMS, plan) as server:
+        subprocess.run(
+            [sys.executable, "-m", "harness", "load", server.url, "--num-requests",
+             str(NUM_STREAMS), "--output-lens", str(tokens), "--prompt-lens", "4",
+             "--arrivals", "at_once", "--num-warmups", "0", "--probe", str(server.log),
+             "--json", str(path), "--perfetto", str(trace), "--output", str(tmp_path / "runs")],
+            cwd=ROOT, env=server.client_environment, check=False,
+        )  # fmt: skip
+    result = msgspec.json.decode(path.read_bytes(), type=LoadResult)
+    assert result.outcomes == {"completed": NUM_STREAMS}
+    assert result.attribution is not None
+    told, others, made = answers(tmp_path, result.attribution, plan, tokens), Counter(), Counter()
+    noise_ms = 2000 * result.attribution.slack_seconds
+    for (whom, kind, milliseconds), causes in told.items():
+        # A full pass is as long as the core's heap makes it, whatever was planned.
+        if (whom, kind) in COLLECTIONS and (milliseconds > noise_ms or kind == "full pass"):
+            for cause, number in causes.items():
+                made[cause == (SERVER, server.pid[whom])] += number
+        elif (whom, kind) not in COLLECTIONS:
+            for (cause, _), number in causes.items():
+                others[cause == SERVER] += number * (whom != "nobody" or cause == SERVER)
+    assert made.total() >= NUM_STREAMS * len(COLLECTIONS) / 2, f"{noise_ms} ms of noise"
+    assert made[True] >= 0.95 * made.total()
+    assert others[True] <= 0.02 * others.total()
+    aside = [each for each in result.attribution.processes if not each.is_charged]
+    assert [each.pid for each in aside] == [server.pid["aside"]]
+    assert {each.cause for each in result.attribution.causes} >= {SERVER, CLIENT, LATE, REST}
+    assert trace.stat().st_size > 100_000
+
+
+def answers(folder, attribution, plan, tokens):
+    """What was said of the gaps before each token, by what was planned for its step."""
+    slow = read_rows(next(folder.glob("runs/*/rows/*-slow_waits.parquet")))
+    names = ("request", "began_ns", "ended_ns", "cause")
+    rows = zip(*(slow[name].tolist() for name in names), strict=True)
+    found = {gap: attribution.causes[cause] for *ends, cause in rows for gap in [tuple(ends)]}
+    deliveries = read_rows(next(folder.glob("runs/*/rows/*-deliveries.parquet")))
+    moments = deliveries["delivered_ns"].reshape(NUM_STREAMS, tokens).tolist()
+    told = defaultdict(Counter)
+    for stream, own in enumerate(moments):
+        for token in range(1, tokens):
+            cause = found.get((stream, own[token - 1], own[token]))
+            planned_then = plan.get(token + 1, ("nobody", "", 0.0))
+            told[planned_then][(cause.cause, cause.pid) if cause else ("", 0)] += 1
+    return told

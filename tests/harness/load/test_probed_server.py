@@ -1,0 +1,103 @@
+"""What cannot be joined with a run under load is refused, in one sentence, before the run."""
+
+import json
+import time
+
+import msgspec
+import pytest
+from runs import load
+from scripted_server import ScriptedServer
+
+from engines.openai.target import Target
+from harness.cli.main import main
+from harness.files import StoreError
+from harness.load.probed_server import check_log
+from harness.load.result import LoadResult
+from harness.machine.boot import boot_id
+from harness.probed.read_log import read_log
+
+HERE = Target("127.0.0.1", 8000)
+
+
+def log(folder, *lines, boot=None, silent_seconds=0.0):
+    path = folder / "pauses.jsonl"
+    read_ns = time.monotonic_ns() - int(silent_seconds * 1e9)
+    first = {"schema": "gcbench.collections/1", "began_ns": 1, "boot_id": boot or boot_id()}
+    said = [first, *lines, {"read_ns": read_ns, "lost": 0}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in said))
+    return path
+
+
+def test_a_log_is_read_as_far_as_it_goes(tmp_path):
+    collection = {"pid": 5, "start_ns": 10, "duration_ns": 4, "cpu_ns": 3, "generation": 1,
+                  "collected": 9}  # fmt: skip
+    path = log(tmp_path, {"pid": 5, "name": "core", "role": "fork"}, collection, collection)
+    with path.open("a") as file:
+        file.write('{"pid": 5, "start_')
+    found = read_log(path)
+    assert found.names == {5: "core"}
+    assert found.start_ns.tolist() == [10, 10]
+    assert found.duration_ns.tolist() == [4, 4]
+    assert found.generation.tolist() == [1, 1]
+
+
+def test_the_log_of_another_boot_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="on another machine or before a reboot"):
+        check_log(log(tmp_path, boot="0000"), HERE)
+
+
+def test_a_server_on_another_host_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"192\.0\.2\.1 is not an address of this machine"):
+        check_log(log(tmp_path), Target("192.0.2.1", 8000))
+
+
+def test_a_log_whose_program_has_ended_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="its program has ended"):
+        check_log(log(tmp_path, silent_seconds=60), HERE)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}\n", b"nonsense\n", b"\xff\n", b'{"schema": "x"}\n'])
+def test_what_is_no_log_is_refused(tmp_path, content):
+    path = tmp_path / "other"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="is no log of collections"):
+        check_log(path, HERE)
+
+
+def test_a_log_that_is_not_there_is_refused_before_anything_is_asked(tmp_path, capsys):
+    with ScriptedServer() as server:
+        status = main(["load", server.url, "--probe", str(tmp_path / "none")])
+        assert server.seen()["bodies"] == []
+    assert status == 2
+    assert "cannot be read: No such file or directory" in capsys.readouterr().err
+
+
+def test_a_trace_needs_the_log(tmp_path, capsys):
+    assert main(["load", "http://127.0.0.1:1", "--perfetto", str(tmp_path / "t")]) == 2
+    assert "--perfetto: shows pauses beside gaps; give --probe FILE, too" in capsys.readouterr().err
+
+
+def test_a_run_is_shown_and_attributed_again(tmp_path, capsys):
+    whole = log(tmp_path, silent_seconds=-600)
+    kept, path = tmp_path / "run.npz", tmp_path / "again.json"
+    with ScriptedServer(gaps=[0.001]) as server:
+        ran = load(
+            server.url, tmp_path, "--probe", str(whole), "--log", str(kept), num_requests=2,
+            output_lens=3, num_warmups=0,
+        )  # fmt: skip
+    found = ran.result.attribution
+    assert found is not None
+    assert found.num_gaps == 4
+    assert not any("of the run are not known" in note for note in ran.result.notes)
+    assert main(["report", str(ran.folder)]) == 0
+    shown = capsys.readouterr().out
+    assert "Client processes" in shown
+    assert "What made streams wait" in shown
+    assert main(["report", str(ran.folder), "--details"]) == 0
+    assert "Client processes" not in capsys.readouterr().out
+    replay = ["load", "--replay", str(kept), "--quiet", "--json", str(path), "--probe"]
+    main([*replay, str(whole)])
+    assert msgspec.json.decode(path.read_bytes(), type=LoadResult).attribution == found
+    main([*replay, str(log(tmp_path, silent_seconds=600))])
+    again = msgspec.json.decode(path.read_bytes(), type=LoadResult)
+    assert any("of the run are not known" in note for note in again.notes)
