@@ -92,7 +92,7 @@ def _nodes(nodes: Sequence[NodeNoise], console: Console) -> None:
             node.node,
             str(node.rounds),
             fmt.percent(node.trial_cv),
-            fmt.percent(node.sd_log_ratio),
+            fmt.percent(node.sd_log_ratio and math.expm1(node.sd_log_ratio)),
             "too few blocks" if node.mde is None else detects(node.mde),
             "" if node.is_fit else "leave out",
         )

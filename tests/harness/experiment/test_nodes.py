@@ -19,13 +19,17 @@ from block_model import (
     simulated,
 )
 from examples import every
-from small import MemoryStore, plan, summary
+from small import MemoryStore, answer, plan, summary
 
+from harness.experiment.node_noise import node_noise
+from harness.experiment.noise_result import NoiseResult
 from harness.experiment.rounds import Precision, Rounds
 from harness.report.conclusion import in_short
+from harness.report.noise import noise_report
+from harness.report.terminal import make_console
 from harness.statistics.agreement import disagreement
 from harness.statistics.paired_ratio import ALPHA
-from harness.trial.spec import TrialFailure
+from harness.trial.spec import Trial, TrialFailure
 
 REPETITIONS = 200 // every()
 BLOCKS = 14
@@ -146,6 +150,33 @@ def test_a_block_that_was_cut_short_is_run_again_as_a_whole():
     fields = {"cell": whole[key].cell, "mode": "timing", "seed": 0}
     failed = TrialFailure(**fields, kind="killed", reason="its node was lost")
     assert resumed(whole | {key: failed}) == [3, 3]
+
+
+def test_a_node_too_noisy_to_find_three_percent_is_named_and_so_is_one_that_nobody_knows():
+    rng = np.random.default_rng(5)
+    trial = Trial(cell=PAIR[0], schedule_path="", schedule_sha256="")
+
+    def result(node, spread):
+        metrics = {"host_time_per_step": float(np.exp(rng.normal(0, spread)))}
+        return msgspec.structs.replace(answer(trial, metrics), node=node)
+
+    pairs = [
+        (result(node, spread), result(node, spread))
+        for node, spread, blocks in (("calm", 0.01, 14), ("loud", 0.05, 14), ("new", 0.01, 2))
+        for _ in range(blocks)
+    ]
+    found = {each.node: each for each in node_noise("host_time_per_step", pairs)}
+    assert {node: each.is_fit for node, each in found.items()} == {
+        "calm": True, "loud": False, "new": False,
+    }  # fmt: skip
+    console = make_console()
+    result = NoiseResult(name="noise", metric="host_time_per_step", cells=2, rounds=30,
+                         trial_cv=0.03, sd_log_ratio=0.03, mde={14: 0.02},
+                         nodes=list(found.values()))  # fmt: skip
+    with console.capture() as said:
+        noise_report(result, console)
+    assert "Measure with --leave-out loud,new." in said.get()
+    assert "too few blocks" in said.get()
 
 
 def test_disagreement_needs_two_nodes_with_two_blocks():
