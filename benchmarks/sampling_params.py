@@ -12,6 +12,7 @@ Names are those of modules, classes and fields, and how they are referred to; fr
 pickle takes besides. The last line of output is one JSON document.
 """
 
+import argparse
 import json
 import os
 import subprocess
@@ -74,9 +75,11 @@ def _extract(release: str, folder: Path) -> None:
 
 def main() -> None:
     """Ask each release that is named."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("releases", nargs="+", metavar="RELEASE", type=Version)
     found = {}
     print(f"{'release':>8}  {'bytes':>5}  {'names':>5}  {'values':>6}  {'framing':>7}")
-    for release in sys.argv[1:]:
+    for release in map(str, parser.parse_args().releases):
         found[release] = each = of_release(release)
         print(f"{release:>8}  {each['bytes']:>5}  {each['names']:>5}  {each['values']:>6}  "
               f"{each['framing']:>7}", flush=True)  # fmt: skip

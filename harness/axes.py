@@ -96,7 +96,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = "off"
     tensor_parallel: Annotated[
         int,
-        Axis("Ranks, each in a worker process.", "tensor_parallel_size",
+        Axis("Ranks: each in a process, but for rank 0 of --worker driver.", "tensor_parallel_size",
               ("builtin", "vllm-hostpath"), least=1, section="Real devices"),
     ] = 1  # fmt: skip
     device: Annotated[
@@ -188,8 +188,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = 1  # fmt: skip
     worker: Annotated[
         str,
-        Axis("Where the runner lives: in-process; one process per rank; or driver, rank 0 with the "
-              "scheduler and the others in processes.", "worker", is_silent=False),
+        Axis("Where the runner lives: in-process; process, one per rank; or driver, rank 0 with "
+              "the scheduler and the others in processes.", "worker", is_silent=False),
     ] = "in-process"  # fmt: skip
     wire: Annotated[
         str,

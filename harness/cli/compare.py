@@ -166,11 +166,15 @@ def compare(ctx: click.Context, /, *, experiment: str, **flags: Any) -> None:
     """
     image_path = flags.pop("image_path")
     if experiment:
-        if image_path or flags["dry_run"] or flags["shard"]:
+        wanted = load(experiment)
+        of_one_grid = {
+            "--dry-run": flags["dry_run"], "--image": image_path, "--shard": flags["shard"],
+        }  # fmt: skip
+        if flag := next((name for name, given in of_one_grid.items() if given), ""):
             raise ValueError(
-                "--experiment: --image, --dry-run and --shard are of one grid; leave them out"
+                f"--experiment has several grids and {flag} is of one; leave either out"
             )
-        ctx.exit(compare_parts(ctx, load(experiment), _measure))
+        ctx.exit(compare_parts(ctx, wanted, _measure))
     suffix = checked_image(image_path)
     fail_on, phases, details = flags["fail_on"], flags.pop("phases"), flags.pop("details")
     if flags.pop("dry_run"):

@@ -17,7 +17,7 @@ from harness.claims.reproduction import (
     of_claims,
     of_result,
 )
-from harness.claims.stored import read_recorded, rule, shipped_rulings
+from harness.claims.stored import Recorded, read_recorded, rule, shipped_rulings
 from harness.cli.compare import parse, run
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import output_option, wait_quiet_option
@@ -147,17 +147,33 @@ def _questions(what: str) -> list[Question]:
             questions = of_result(recorded.command, recorded.results)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
-        if questions:
+        if questions := questions or _of_those_who_quote(recorded):
             return questions
-        raise ValueError(f"{path}: no comparison in it has settled anything; nothing to reproduce")
+        raise ValueError(
+            f"{path}: no comparison in it has settled anything, and no claim rests on it; "
+            "nothing to reproduce"
+        )
     ledger = load()
     if found := [claim for claim in ledger.claims if claim.id == what]:
         return of_claims(ledger, found, shipped_rulings().rulings)
-    near = ", ".join(nearest(what, [claim.id for claim in ledger.claims]))
+    near = nearest(what, ids := [claim.id for claim in ledger.claims])
+    meant = f"; did you mean {', '.join(near)}?" if len(near) < len(ids) else ""
     raise ValueError(
-        f"no claim {what!r}; did you mean {near}? (`gcbench reproduce` lists them; a result ends "
-        "in .json and a ledger of your own in .toml)"
+        f"no claim {what!r}{meant} (`gcbench reproduce` lists them; a result ends in .json and a "
+        "ledger of your own in .toml)"
     )
+
+
+def _of_those_who_quote(recorded: Recorded) -> list[Question]:
+    """Claims that are settled by what this command measures: exact figures have no verdict."""
+    ledger, words = load(), shlex.split(recorded.command)
+    quoted = [
+        name
+        for name, each in ledger.measurements.items()
+        if (wanted := shlex.split(each.command)) == words[: len(wanted)]
+    ]
+    claims = [claim for claim in ledger.claims if claim.measurement in quoted]
+    return of_claims(ledger, claims, shipped_rulings().rulings)
 
 
 def _check_start(command: str, where: str) -> None:

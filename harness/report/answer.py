@@ -6,6 +6,7 @@ from harness.experiment.result import ExperimentResult
 from harness.format import capitalised
 from harness.report.conclusion import conclude, in_short
 from harness.report.header import INCOMPLETE
+from harness.report.messages import message_sizes
 from harness.report.pivot import pivot_tables
 from harness.report.power import detects_words, settles_nothing, surroundings_words
 from harness.report.safe_text import safe_text
@@ -72,7 +73,8 @@ def experiment_report(
         return
     console.print(safe_text(headline(result), style="bold"))
     tables = pivot_tables(result) or [cells_table(result)]
-    for table in [*tables, *([phases_table(result)] if phases else [])]:
+    tables = [*tables, *message_sizes(result), *([phases_table(result)] if phases else [])]
+    for table in tables:
         print_table(table, console)
     print_lines("", sentences(result), console)
     failures = failure_lines(result)

@@ -83,7 +83,7 @@ times there are partly computed; counts and bytes are exact.
 published, the stored and the new figure beside each other. `gcbench reproduce FILE` does the same
 with whatever `gcbench compare --json` has written, such as
 `results/published/main-job-py3.11.json`: each verdict in it that settled something is asked for
-again."""
+again. Of a file without one, whose exact figures claims rest on, those claims are."""
 
 _OWN = '''\
 ## A ledger of your own

@@ -20,6 +20,24 @@ def messages_tables(
             if any((table := _table(result, direction, name)).groups)]  # fmt: skip
 
 
+def message_sizes(result: ExperimentResult) -> list[PlainTable]:
+    """Both directions in one small table: exact, where the times beside it may settle nothing."""
+    metrics = [f"{direction}_bytes_per_step" for direction in DIRECTIONS]
+    groups = [
+        [(cell.id, *(fmt.count(median(cell, metric)) for metric in metrics)) for cell in group
+         if metrics[0] in cell.metrics]
+        for group in by_group(result)
+    ]  # fmt: skip
+    if not any(groups):
+        return []
+    return [PlainTable(
+        "Bytes between scheduler and workers, of the median step" + on_device(result.cells),
+        ("cell", "to the\nworkers", "back"),
+        [group for group in groups if group],
+        "",
+    )]  # fmt: skip
+
+
 def _table(
     result: ExperimentResult, direction: str, name: Callable[[CellResult], str]
 ) -> PlainTable:

@@ -1,5 +1,6 @@
-"""A broadcast of torch.distributed over gloo: its length, then its bytes, as vLLM's driver sent
-objects to its workers. Answers go by the channels.
+"""A broadcast of torch.distributed over gloo, as vLLM's driver sent objects to its workers.
+
+Its length goes first, then its bytes. Answers go by the channels.
 """
 
 from collections.abc import Callable, Sequence

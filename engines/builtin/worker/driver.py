@@ -1,5 +1,6 @@
-"""Rank 0 in the scheduler's process, the others in their own, as vLLM was at #6241: what a step is
-to compute is broadcast to them, and no tokens cross.
+"""Rank 0 in the scheduler's process, the others in their own, as vLLM was at the time of #6241.
+
+What a step is to compute is broadcast to them, and no tokens cross.
 """
 
 from collections.abc import Callable

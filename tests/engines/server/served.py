@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
+from processes import HEARS_CTRL_C
 from prometheus_client.parser import text_string_to_metric_families
 
 ROOT = Path(__file__).parents[3]
@@ -90,7 +91,7 @@ def serving(*flags: str, **environment: str) -> Iterator[Served]:
     process = subprocess.Popen(
         [sys.executable, "-m", "gcbench", "serve", "--port", "0", *flags],
         cwd=ROOT, env=os.environ | environment, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, **HEARS_CTRL_C,
     )  # fmt: skip
     with process:
         try:

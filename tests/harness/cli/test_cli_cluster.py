@@ -78,7 +78,10 @@ def test_a_merge_of_too_few_shards_says_so_and_is_not_finished(gcbench):
     [
         ([*TINY, "--shard", "3/2"], "--shard 3/2: must be I/N"),
         ([*TINY, "--shard", "1/2", "--until-precise", "1"], "leave out --until-precise"),
-        (["compare", "--experiment", "wire", "--shard", "1/2"], "--shard are of one grid"),
+        (
+            ["compare", "--experiment", "wire", "--shard", "1/2"],
+            "several grids and --shard is of one",
+        ),
         ([*TINY, "--leave-out", "a"], "give --cluster, too"),
         ([*TINY, "--cluster", "ray://somewhere:10001"], "Ray Client keeps no order"),
         (["merge", "nothing"], "there is no run 'nothing'"),

@@ -203,6 +203,15 @@ def test_parts_of_an_experiment_are_asked_for_again(gcbench, monkeypatch):
         assert "✓ holds" in row
 
 
+def test_a_file_without_verdicts_is_asked_for_the_claims_that_rest_on_it(gcbench):
+    """Exact figures have none."""
+    stored = Path(ledger.__file__).parents[2] / "results/published/claims/wires-batch-4.json"
+    _, out, _ = gcbench("reproduce", str(stored), "--json", "-")
+    asked = {each["question"]["id"] for each in json.loads(out)["answers"]}
+    resting = {each.id for each in ledger.load().claims if each.measurement == "wires-batch-4"}
+    assert asked == resting != set()
+
+
 def test_an_interrupted_run_is_not_taken_for_an_answer(gcbench):
     gcbench.machine = Machine(interrupt_at=9)
     status, out, err = gcbench("reproduce", mine(), "--json", "answers.json")
@@ -229,11 +238,15 @@ def test_without_arguments_the_claims_are_listed(gcbench):
             "26369-gen0-each-stp",
             "no claim '26369-gen0-each-stp'; did you mean 26369-gen0-each-step",
         ),
+        ("README.md", "no claim 'README.md' (`gcbench reproduce` lists them"),
         ("nowhere.toml", "nowhere.toml: the claim cannot be read: No such file or directory"),
         ("nowhere.json", "nowhere.json cannot be read"),
         ("gate.json", "gate.json has schema 'gcbench.gate/5', this gcbench reads"),
         ("noise.json", "its command is `gcbench releases vllm`; only those of gcbench compare"),
-        ("open.json", "no comparison in it has settled anything; nothing to reproduce"),
+        (
+            "open.json",
+            "no comparison in it has settled anything, and no claim rests on it",
+        ),
     ],
 )
 def test_what_cannot_be_reproduced_is_said_in_a_sentence(gcbench, compared, what, words):

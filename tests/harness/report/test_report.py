@@ -36,7 +36,7 @@ from harness.report import (
 from harness.report.answer import experiment_report
 from harness.report.bars import BAR_WIDTH, bar
 from harness.report.conclusion import conclude
-from harness.report.messages import messages_tables
+from harness.report.messages import message_sizes, messages_tables
 from harness.report.noise import noise_report
 from harness.report.releases import releases_table, roles_table
 from harness.report.summary import cells_table, modes_tables
@@ -101,7 +101,7 @@ def test_modes_have_a_table_of_their_own_where_they_are_compared(experiment):
 
 
 def test_messages_have_a_table_a_direction_of_the_cells_that_send_any(experiment):
-    assert messages_tables(experiment) == []
+    assert messages_tables(experiment) == message_sizes(experiment) == []
     cells = [cell_result(name, 0, 1.0, device="null") for name in ("alone", "full", "pickle")]
     sent = {"bytes_per_step": 2_664, "bytes_first": 2_616, "bytes_last": 2_930,
             "bytes_parameters": 396, "bytes_prompt": 60, "bytes_output_ids": 90,
@@ -113,7 +113,10 @@ def test_messages_have_a_table_a_direction_of_the_cells_that_send_any(experiment
     cells[1].metrics.update(both)
     few = {"scheduler_output_bytes_per_step": samples("scheduler_output_bytes_per_step", 7)}
     cells[2].metrics.update(few)
-    there, back = messages_tables(msgspec.structs.replace(experiment, cells=cells))
+    with_messages = msgspec.structs.replace(experiment, cells=cells)
+    (small,) = message_sizes(with_messages)
+    assert small.groups == [[("full", "2,664", "2,664"), ("pickle", "7", "–")]]
+    there, back = messages_tables(with_messages)
     figures = ("2,664", "2,616", "2,930", "396", "60", "90", "1,372", "746", "46", "93")
     assert there.groups == [[("full", *figures), ("pickle", "7", *["–"] * 9)]]
     assert back.groups == [[("full", *figures)]]
