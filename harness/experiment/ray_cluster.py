@@ -160,7 +160,12 @@ def connected(address: str, without: Collection[str] = ()) -> Iterator[Cluster]:
         }
         try:
             ray.init(**options)
-        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        except ConnectionError as error:
+            raise ClusterError(
+                f"--cluster {address}: no Ray cluster can be reached from here; "
+                "`ray start` makes this machine a node of one, and --cluster local needs none"
+            ) from error
+        except (RuntimeError, ValueError, OSError) as error:
             raise ClusterError(f"--cluster {address}: {_why(error)}") from error
         finally:
             for number, handler in handlers.items():  # Ray would end the program at SIGTERM
