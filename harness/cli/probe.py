@@ -118,8 +118,9 @@ class _Line:
 
     def look(self, watch: Watch) -> None:
         """Say it, if it is time."""
-        if self._every and time.monotonic() >= self._next:
-            self._next += self._every
+        now = time.monotonic()
+        if self._every and now >= self._next:
+            self._next = now + self._every  # not one for each that was due while all stood still
             seconds = (time.monotonic_ns() - self._began_ns) / 1e9
             say(progress_line([each.described() for each in watch.processes], seconds))
 

@@ -143,9 +143,9 @@ def test_what_cannot_be_a_trace_is_refused_before_anything_runs(run, tmp_path, a
 
 
 def test_a_missing_package_is_named_before_anything_runs(run, tmp_path, monkeypatch):
-    for name in [name for name in sys.modules if name.split(".")[0] == "perfetto"]:
+    ours = [f"harness.report.{name}" for name in ("perfetto", "trace_file", "load_trace")]
+    for name in [name for name in sys.modules if name.split(".")[0] == "perfetto" or name in ours]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delitem(sys.modules, "harness.report.perfetto", raising=False)
     monkeypatch.setattr(sys, "meta_path", [_Lacks(), *sys.meta_path])
     assert run("--perfetto", str(tmp_path / "t")) == (
         2,

