@@ -11,16 +11,19 @@ BENCH = frozenset(
 )  # fmt: skip
 """The packages of the extra ``bench`` in pyproject.toml, as they are imported."""
 
-_NEEDED_BY = {"perfetto": "--perfetto"}
+_NEEDED_BY = {"perfetto": "--perfetto", "ray": "--cluster"}
 """The flag that needs a package which measuring does not."""
+
+_OTHER_EXTRAS = {"ray": "cluster"}
+"""The extra that brings a package which ``bench`` does not."""
 
 
 def missing_package(error: BaseException) -> str:
-    """What to install where ``error`` says that a package of `BENCH` is not there, else ""."""
-    if not isinstance(error, ModuleNotFoundError) or error.name not in BENCH:
+    """What to install where ``error`` says that a package of an extra is not there, else ""."""
+    if not isinstance(error, ModuleNotFoundError) or error.name not in {*BENCH, *_OTHER_EXTRAS}:
         return ""
     return (
         f"{sys.executable} has no {error.name}, which "
         f"{_NEEDED_BY.get(error.name, 'measuring')} needs; run "
-        f"{sys.executable} -m pip install 'gcbench[bench]'"
+        f"{sys.executable} -m pip install 'gcbench[{_OTHER_EXTRAS.get(error.name, 'bench')}]'"
     )

@@ -10,9 +10,11 @@ from harness.cli.options import (
     PERCENT_OR_0,
     SECONDS_OR_0,
     axis_options,
+    cluster_options,
     image_option,
     option,
     run_options,
+    shard_option,
     wait_quiet_option,
     workload_options,
 )
@@ -151,6 +153,8 @@ _COUNTING: tuple[Mode, ...] = (
     help="Continue an experiment that was interrupted.",
     section="Output",
 )
+@cluster_options
+@shard_option
 @wait_quiet_option
 @run_options
 @click.pass_context
@@ -163,8 +167,10 @@ def compare(ctx: click.Context, /, *, experiment: str, **flags: Any) -> None:
     image_path = flags.pop("image_path")
     if experiment:
         wanted = load(experiment)
-        if image_path or flags["dry_run"]:
-            flag = "--dry-run" if flags["dry_run"] else "--image"
+        of_one_grid = {
+            "--dry-run": flags["dry_run"], "--image": image_path, "--shard": flags["shard"],
+        }  # fmt: skip
+        if flag := next((name for name, given in of_one_grid.items() if given), ""):
             raise ValueError(
                 f"--experiment has several grids and {flag} is of one; leave either out"
             )
@@ -218,6 +224,8 @@ def _planned(flags: dict[str, Any], name: str = "") -> tuple[Session, Plan, Prec
     precise = Precision(flags.pop("until_precise") / 100, flags.pop("budget"))
     counting, tolerance = flags.pop("counting"), flags.pop("tolerance") / 100
     del flags["fail_on"]
+    if flags["shard"] and precise.half_width:
+        raise ValueError("--shard: no shard sees when all are precise; leave out --until-precise")
     session = Session(flags)
     cells = session.grid.cells
     modes = counting_modes(cells, _COUNTING) if counting else []

@@ -26,6 +26,7 @@ _COMMANDS = {
     "compare": _Command("harness.cli.compare:compare", "Compare the cells of a grid of choices."),
     "report": _Command("harness.cli.report:report", "Show a stored run again; make a page of it."),
     "diff": _Command("harness.cli.diff:diff", "Compare two stored experiments."),
+    "merge": _Command("harness.cli.merge:merge", "Put the shards of an experiment together."),
     "load": _Command("harness.cli.load:load", "Put a server under load and measure it."),
     "probe": _Command(
         "harness.cli.probe:probe", "Say which processes of any Python program the collector stops."
@@ -195,10 +196,11 @@ def _explanation(error: Exception) -> tuple[str, ExitCode]:
         return (sentence, ExitCode.WRONG_USAGE) if sentence else _internal_error(error)
     # Imported only now: with too little memory these imports would be the next to fail.
     from engines.protocol import EngineDeadError
+    from harness.experiment.cluster_error import ClusterError
     from harness.files import StoreError
     from harness.machine.other_work import BusyMachineError
 
-    if isinstance(error, (EngineDeadError, BusyMachineError)):
+    if isinstance(error, (EngineDeadError, BusyMachineError, ClusterError)):
         return str(error), ExitCode.NOT_MEASURED
     if isinstance(error, (ValueError, StoreError)):
         return str(error), ExitCode.WRONG_USAGE

@@ -10,6 +10,7 @@ from rich.console import Console
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import (
     axis_options,
+    cluster_options,
     image_option,
     run_options,
     wait_quiet_option,
@@ -17,7 +18,9 @@ from harness.cli.options import (
 )
 from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, checked_image
+from harness.experiment.node_noise import node_noise
 from harness.experiment.noise_result import NoiseResult, noise_result
+from harness.experiment.outcomes import Trials
 from harness.files import write_output
 from harness.report.noise import noise_report
 from harness.report.steps_image import samples_image
@@ -31,6 +34,8 @@ Examples:
   gcbench noise
       two equal cells of the decode workload, 14 rounds
   gcbench noise --device null --rounds 28
+  gcbench noise --cluster auto
+      each node of a Ray cluster by itself, and which to leave out
 """
 
 
@@ -40,6 +45,7 @@ Examples:
 @click.option("--rounds", default=14, show_default=True, help="Interleaved rounds.")
 @click.option("--decide", default="", metavar="METRIC", help="Metric to look at.")
 @click.option("--resume", default="", metavar="NAME", help="Continue an interrupted run.")
+@cluster_options
 @image_option
 @wait_quiet_option
 @run_options
@@ -53,7 +59,7 @@ def noise(ctx: click.Context, /, image_path: str | None, **flags: Any) -> None:
     suffix = checked_image(image_path)
     session = Session(flags)
     cells = [msgspec.structs.replace(session.cell, copy=copy) for copy in (0, 1)]
-    plan = session.plan(cells, **flags)
+    plan = session.plan(cells, **flags | {"rounds": flags["rounds"] * session.machines})
     ran = session.run(plan)
     result = session.summarise(ran)
     metric = plan.decide[0]
@@ -73,11 +79,13 @@ def noise(ctx: click.Context, /, image_path: str | None, **flags: Any) -> None:
         )  # fmt: skip
         ctx.exit(ExitCode.INTERRUPTED if ran.is_interrupted else ExitCode.NOT_MEASURED)
     floor = noise_floor(np.array(samples, dtype=np.float64).T)
-    found = noise_result(plan.name, metric, floor, result.surroundings)
+    pairs = Trials(plan, ran.outcomes).pairs(cells[0], cells[1], metric) if result.nodes else []
+    found = noise_result(plan.name, metric, floor, result.surroundings, node_noise(metric, pairs))
     session.write_json(found)
     if session.shows_tables:
         # What an earlier run has measured has not been waited for now.
-        seconds_per_round = 0.0 if flags["resume"] else ran.seconds / plan.rounds
+        is_known = not flags["resume"] and not result.nodes
+        seconds_per_round = ran.seconds / plan.rounds if is_known else 0.0
         noise_report(found, make_console(), seconds_per_round)
     if image_path:
         write_output(image_path, samples_image(result, suffix), "--image FILE")

@@ -172,6 +172,29 @@ def run_options(command: Command) -> Command:
     return command
 
 
+def cluster_options(command: Command) -> Command:
+    """Adds the flags of the commands whose blocks can run on a Ray cluster."""
+    for flag, value, words in reversed(
+        [
+            ("--cluster", "ADDRESS|local", "Measure on the nodes of a Ray cluster: HOST:PORT, "
+             "auto, or local for this machine (docs/cluster.md)."),
+            ("--leave-out", "NODE,...", "Nodes of the cluster that measure nothing."),
+        ]
+    ):  # fmt: skip
+        command = option(flag, default="", metavar=value, help=words, section="Many machines")(
+            command
+        )
+    return command
+
+
+def shard_option(command: Command) -> Command:
+    """Adds the flag of the commands whose blocks can be dealt out by hand."""
+    words = "Measure only the I-th of N parts; gcbench merge puts them together (docs/cluster.md)."
+    return option("--shard", default="", metavar="I/N", help=words, section="Many machines")(
+        command
+    )
+
+
 def image_option(command: Command) -> Command:
     """Adds the flag of the commands that draw what they found."""
     words = "Draw the result as a picture: .png or .svg."

@@ -1,5 +1,6 @@
 """What a person sees while trials run: how far, how long still, what came last."""
 
+from collections import Counter
 from collections.abc import Callable
 from time import monotonic
 from types import TracebackType
@@ -88,6 +89,7 @@ class TrialProgress(ProgressBar):
         self._began = self._said = monotonic()
         self._skipped = 0
         self._reasons = set[str]()
+        self._by_node = Counter[str]()
         self._says_owner = said_once(Console(stderr=True, quiet=quiet))
 
     def skip(self, count: int) -> None:
@@ -105,6 +107,9 @@ class TrialProgress(ProgressBar):
         """A trial has ended."""
         self._done += 1
         where = f"round {turn.round}" if turn.mode == "timing" else f"counting {turn.mode}"
+        if isinstance(outcome, TrialResult) and outcome.node:
+            where = f"{outcome.node}, {where}"
+            self._by_node[outcome.node] += 1
         name = cell_id(turn.cell, self._axes)
         total = max(self._total, self._done)
         self._bar.update(
@@ -120,4 +125,7 @@ class TrialProgress(ProgressBar):
             self._said = monotonic()
             left = (self._said - self._began) / (self._done - self._skipped) * (total - self._done)
             words = f"{self._done} of {total} trials, about {fmt.seconds(left)} left; last: {name}"
+            if self._by_node:
+                shares = (f"{node} {count}" for node, count in sorted(self._by_node.items()))
+                words += f"; by node: {', '.join(shares)}"
             self._console.print(safe_text(words), soft_wrap=True)

@@ -21,7 +21,13 @@ from engines.vllm.releases import (
 )
 from harness.cli.exit_codes import ExitCode
 from harness.cli.growth import explain_growth, one_cell_a_release
-from harness.cli.options import axis_options, run_options, wait_quiet_option, workload_options
+from harness.cli.options import (
+    axis_options,
+    cluster_options,
+    run_options,
+    wait_quiet_option,
+    workload_options,
+)
 from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, checked
 from harness.experiment.plan import Plan, counting_modes
@@ -116,6 +122,7 @@ Examples:
     setup=["shipped", "lean"],
 )  # fmt: skip
 @workload_options
+@cluster_options
 @wait_quiet_option
 @run_options
 @click.pass_context

@@ -12,6 +12,7 @@ SECTIONS = (
     "vLLM",
     "Real devices",
     "Precision",
+    "Many machines",
     "Output",
 )
 """In the order in which help shows them."""

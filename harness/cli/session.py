@@ -16,9 +16,11 @@ from rich.console import Console
 from engines.nearest import nearest
 from engines.registry import ENGINES
 from harness.axes import Cell
+from harness.cli.cluster import on_cluster
 from harness.cli.options import take_axes, take_workloads
 from harness.cli.progress import TrialProgress
 from harness.cli.quiet import parse_limit, wait_and_say
+from harness.experiment.executor import Executor
 from harness.experiment.grid import baselines, can_pause, cross, varying
 from harness.experiment.lease import Lease
 from harness.experiment.local_executor import LocalExecutor
@@ -31,7 +33,8 @@ from harness.experiment.plan import (
 )
 from harness.experiment.result import ExperimentResult
 from harness.experiment.rounds import Compared, Outcomes, Precision
-from harness.experiment.run import Executor, PlanRun, Runner, TriedOut
+from harness.experiment.run import PlanRun, Runner, TriedOut
+from harness.experiment.shard import parse_shard
 from harness.experiment.store import INCOMPLETE, TrialKey, write_json
 from harness.experiment.watch import Watch
 from harness.machine.interrupts import held_interrupts
@@ -63,14 +66,17 @@ class Session:
         self._wait_seconds = parse_limit(flags.pop("wait_quiet", ""))
         lease = Lease(flags.pop("anyway"), self._wait_seconds or inf)
         seed, output = flags.pop("seed"), flags.pop("output")
-        executor = _executor(flags.pop("trial_timeout"))
+        executor = _executor(flags, lease)
         self._watch = Watch() if isinstance(executor, LocalExecutor) else None
         if beside is not None:
             self._watch = beside._watch
+        shard = parse_shard(flags.pop("shard", ""))
+        if shard and executor.is_spread:
+            raise ValueError("--shard: --cluster deals out all blocks itself; leave one out")
         axes = take_axes(flags)
         workloads = take_workloads(axes, flags)
         schedules = {each.name: each.realise(seed) for each in workloads}
-        self.runner = Runner(output, schedules, executor, seed, lease)
+        self.runner = Runner(output, schedules, executor, seed, lease, shard)
         self.grid = cross(axes, schedules, {each.name: each.model for each in workloads})
         if is_prepared:
             for cell in self.grid.cells:
@@ -89,7 +95,8 @@ class Session:
         count = sum(schedule.bad_rows for schedule in self.runner.schedules.values())
         rows = "row" if count == 1 else "rows"
         bad_rows = [f"{count:,} bad {rows} of the trace left out."] if count else []
-        return [*(f"Left out: {why}." for why in self.grid.left_out), *bad_rows]
+        left_out = (f"Left out: {why}." for why in self.grid.left_out)
+        return [*left_out, *bad_rows, *self.runner.executor.notes]
 
     def plan(
         self,
@@ -123,7 +130,7 @@ class Session:
             raise ValueError(f"--resume {resume}: no experiment of this name in {runner.output}")
         chosen = baselines(cells, _parse_baseline(baseline))
         alone = {name for name, schedule in runner.schedules.items() if comes_by_itself(schedule)}
-        blocks = beside_baseline(
+        rotations = beside_baseline(
             cells, chosen, lambda cell: cell.workload not in alone and can_pause(cell)
         )
         self.look_around()
@@ -138,8 +145,8 @@ class Session:
             tolerance=tolerance,
             extra_modes=list(counting),
             repeats=repeats,
-            blocks=blocks,
-            slice_steps=SLICE_STEPS if blocks else 0,
+            rotations=rotations,
+            slice_steps=SLICE_STEPS if rotations else 0,
         )
 
     def look_around(self) -> None:
@@ -150,6 +157,11 @@ class Session:
         if self._watch is not None and not self._watch.has_looked:
             seconds = self._wait_seconds
             self._watch.look(wait_and_say(seconds, quiet=self._quiet) if seconds else None)
+
+    @property
+    def machines(self) -> int:
+        """How many measure side by side."""
+        return self.runner.executor.machines
 
     @property
     def surroundings(self) -> Surroundings | None:
@@ -172,6 +184,8 @@ class Session:
         if self._watch is not None:
             self._watch.begin()
         total = plan.rounds * sum(map(len, plan.timed)) + len(exact_turns(plan))
+        if self.runner.shard:
+            total = -(-total // self.runner.shard.total)
         with TrialProgress(total, varying(plan.cells), self._quiet) as progress:
             ran = self.runner.run(plan, compare, precise, progress, known)
         if self._watch is not None:
@@ -191,8 +205,16 @@ class Session:
             write_json(self._json_path, value)
 
 
-def _executor(timeout_seconds: float) -> Executor:
-    """This machine, unless whoever called the command line has brought another (see `main`)."""
+def _executor(flags: dict[str, Any], lease: Lease) -> Executor:
+    """This machine, unless a cluster is named, or whoever called the command line has brought
+    another (see `main`).
+    """
+    timeout_seconds = flags.pop("trial_timeout")
+    address, without = flags.pop("cluster", ""), flags.pop("leave_out", "")
+    if address:
+        return on_cluster(address, without, timeout_seconds, lease)
+    if without:
+        raise ValueError(f"--leave-out {without}: names nodes of a cluster; give --cluster, too")
     make = click.get_current_context().obj or LocalExecutor
     executor: Executor = make(timeout_seconds)
     return executor

@@ -154,9 +154,14 @@ def steps_alike(cells: Sequence[Cell]) -> bool:
     return len({cell.num_scheduler_steps for cell in cells}) <= 1
 
 
+def group_key(cell: Cell) -> tuple[str, ...]:
+    """What the cells of one group have in common: workload, model, device and interpreter."""
+    return tuple(getattr(cell, axis) for axis in GROUPED_BY)
+
+
 def groups(cells: Sequence[Cell]) -> list[int]:
-    """The group of each cell: equal workload, model, device and interpreter."""
-    keys = [tuple(getattr(cell, axis) for axis in GROUPED_BY) for cell in cells]
+    """The group of each cell, by number."""
+    keys = [group_key(cell) for cell in cells]
     order = list(dict.fromkeys(keys))
     return [order.index(key) for key in keys]
 

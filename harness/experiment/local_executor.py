@@ -12,14 +12,15 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from engines import tied_process
 from engines.registry import ENGINES
 from harness.axes import Cell
+from harness.experiment.executor import Executor
 from harness.experiment.grid import is_alone
 from harness.experiment.plan import engine_shared
 from harness.experiment.tail import Tail
@@ -53,7 +54,8 @@ _LOOK_SECONDS = 0.25
 """How often it is looked at how much it has said."""
 
 
-class LocalExecutor(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LocalExecutor(Executor):
     """This machine. ``timeout_seconds`` holds for a preparation and for a measurement."""
 
     timeout_seconds: float

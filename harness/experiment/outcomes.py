@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from harness.axes import Cell
+from harness.experiment.grid import group_key
 from harness.experiment.plan import COLLECTING, EXACT_ROUND, Plan, without_collector
 from harness.experiment.store import TrialKey
 from harness.metrics import Metric
@@ -18,7 +19,8 @@ class Trials:
     def __init__(self, plan: Plan, outcomes: Mapping[TrialKey, TrialResult | TrialFailure]) -> None:
         self.plan = plan
         self.num_rounds = max((key.round for key in outcomes), default=0)
-        timed = dict.fromkeys([*plan.cells, *(cell for block in plan.timed for cell in block)])
+        copies = (cell for rotation in plan.timed for cell in rotation)
+        timed = dict.fromkeys([*plan.cells, *copies])
         self.timings: dict[Cell, dict[int, TrialResult]] = {cell: {} for cell in timed}
         self.counted: dict[tuple[str, Cell], TrialResult] = {}
         self.counts: dict[Cell, Counter[tuple[int, int, int]]] = {}
@@ -43,12 +45,35 @@ class Trials:
         timed = [result for rounds in self.timings.values() for result in rounds.values()]
         return [*timed, *self.counted.values()]
 
+    @property
+    def nodes(self) -> dict[str, int]:
+        """How many blocks each node has timed; none where all ran on this machine."""
+        blocks = {
+            (result.node, number, group_key(cell))
+            for cell, rounds in self.timings.items()
+            for number, result in rounds.items()
+            if result.node
+        }
+        return dict(sorted(Counter(node for node, *_ in blocks).items()))
+
     def samples(self, cell: Cell, metric: str) -> Samples:
         """A value per timing round, None where the round gave none."""
         rounds = self.timings[cell]
         return [
             rounds[number].metrics.get(metric) if number in rounds else None
             for number in range(1, self.num_rounds + 1)
+        ]
+
+    def pairs(
+        self, first: Cell, second: Cell, metric: str
+    ) -> list[tuple[TrialResult, TrialResult]]:
+        """Results of two cells by round, where both have the metric and are of one block."""
+        mine, theirs = self.timings[first], self.timings[second]
+        both = [(mine[number], theirs[number]) for number in sorted(mine.keys() & theirs.keys())]
+        return [
+            (a, b)
+            for a, b in both
+            if a.block == b.block and None not in (a.metrics.get(metric), b.metrics.get(metric))
         ]
 
     def counted_in(self, mode: str, cell: Cell) -> TrialResult | None:

@@ -39,10 +39,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     ``schedules`` maps a workload to the hash of its schedule. A group has an entry in
     ``baselines``, the index of its baseline, and in ``decide``, the metric that decides.
     ``repeats`` is how many trials count collections in the first of the cells that differ in
-    the collector alone; one counts in each other. The cells of a block of ``blocks`` take turns in
-    each round, slice by slice of ``slice_steps`` steps; without blocks each cell is timed alone.
-    A baseline stands in several blocks, each time as another copy. ``trace_every``: of a trial in
-    mode ``opcodes``, see `Trial`.
+    the collector alone; one counts in each other. The cells of a rotation of ``rotations`` take
+    turns in each round, slice by slice of ``slice_steps`` steps; without any each cell is timed
+    alone. A baseline stands in several rotations, each time as another copy. ``trace_every``: of a
+    trial in mode ``opcodes``, see `Trial`.
     """
 
     name: str
@@ -55,21 +55,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     tolerance: float
     extra_modes: list[Mode]
     repeats: int = 1
-    blocks: list[list[Cell]] = []
+    rotations: list[list[Cell]] = []
     slice_steps: int = 0
     trace_every: int = 0
 
     @property
     def timed(self) -> list[list[Cell]]:
-        """What a round times, block by block."""
-        return self.blocks or [[cell] for cell in self.cells]
+        """What a round times, rotation by rotation."""
+        return self.rotations or [[cell] for cell in self.cells]
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """A trial's turn: its round, its place in the round, its cell, mode and seed.
 
-    ``block``: those with which it takes turns, by number; -1 for a trial that counts.
+    ``rotation``: those with which it takes turns, by number; -1 for a trial that counts.
     """
 
     round: int
@@ -78,7 +78,7 @@ class Turn:
     mode: Mode
     seed: int
     max_steps: int = 0
-    block: int = -1
+    rotation: int = -1
 
 
 def exact_turns(plan: Plan) -> list[Turn]:
@@ -103,7 +103,7 @@ def exact_turns(plan: Plan) -> list[Turn]:
 def beside_baseline(
     cells: Sequence[Cell], baselines: Sequence[int], can_take_turns: Callable[[Cell], bool]
 ) -> list[list[Cell]]:
-    """Blocks of a few cells, each with a copy of its group's baseline; none where one cannot, or
+    """Rotations of a few cells, each with a copy of its group's baseline; none where one cannot, or
     where turns of equally many steps would not be equal turns.
 
     What slows the machine for a moment then slows both sides of each ratio.
@@ -112,7 +112,7 @@ def beside_baseline(
     if len(cells) == len(baselines) or not takes_turns:
         return []
     group_of = groups(cells)
-    blocks = []
+    rotations = []
     for group, index in enumerate(baselines):
         baseline = cells[index]
         others = [cell for cell, its in zip(cells, group_of, strict=True)
@@ -121,8 +121,8 @@ def beside_baseline(
         for number, part in enumerate(parts):
             # Cells of a run against itself are copies already, with lower numbers.
             copy = len(cells) + number if number else baseline.copy
-            blocks.append([msgspec.structs.replace(baseline, copy=copy), *part])
-    return blocks
+            rotations.append([msgspec.structs.replace(baseline, copy=copy), *part])
+    return rotations
 
 
 def counting_modes(cells: Iterable[Cell], modes: Sequence[Mode]) -> list[Mode]:
@@ -172,14 +172,14 @@ def engine_shared(cell: Cell, mode: Mode) -> Cell | None:
 
 
 def timing_round(plan: Plan, number: int) -> Iterator[Turn]:
-    """Every block once, in an order and with counter phases that the seed and the round decide."""
+    """Every rotation once; the seed and the round decide the order and the counters' phases."""
     rng = np.random.default_rng([plan.seed, number])
     seed = int(rng.integers(2**32))
     place = 0
-    for block in rng.permutation(len(plan.timed)).tolist():
-        cells = plan.timed[block]
+    for rotation in rng.permutation(len(plan.timed)).tolist():
+        cells = plan.timed[rotation]
         for index in rng.permutation(len(cells)).tolist():
-            yield Turn(number, place, cells[index], "timing", seed, block=block)
+            yield Turn(number, place, cells[index], "timing", seed, rotation=rotation)
             place += 1
 
 

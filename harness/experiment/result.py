@@ -78,12 +78,23 @@ class Apart(msgspec.Struct, frozen=True, kw_only=True):
     full_passes: tuple[FullPasses, FullPasses]
 
 
+class NodeRatio(msgspec.Struct, frozen=True):
+    """What one node's blocks say of a change; ``ci95`` from 3 rounds on."""
+
+    node: str
+    ratio: float
+    rounds: int
+    ci95: tuple[float, float] | None = None
+
+
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """A candidate against its group's baseline in the metric that decides.
 
     ``ratio`` candidate / baseline, ``ci95`` its interval, ``p_adjusted`` after Holm over the
     cells compared, ``mde`` the smallest relative change this run would have found with 80 %.
     ``apart``: where either has had full passes that the metric feels.
+    ``by_node``: where blocks ran on several nodes. ``nodes_p``: chance of nodes that differ as much
+    about one ratio, after Holm over the cells compared; None where it cannot be tested.
     """
 
     metric: str
@@ -96,6 +107,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     mde: float
     rounds: int
     apart: Apart | None = None
+    by_node: list[NodeRatio] = []
+    nodes_p: float | None = None
 
 
 class ReplayedWorkload(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +126,8 @@ class ExperimentResult(msgspec.Struct, frozen=True, kw_only=True):
     ``decide``: the metrics that decide, one for each kind of group. ``code_commits``: those that
     the engines came from.
     Not ``is_complete``: interrupted, and of the trials that had ended by then.
-    ``surroundings``: what else the machine did, where it was this one.
+    ``surroundings``: what else the machine did, where it was this one; ``nodes``: where there were
+    others, how many blocks each has timed.
     """
 
     name: str
@@ -130,6 +144,7 @@ class ExperimentResult(msgspec.Struct, frozen=True, kw_only=True):
     code_commits: list[str]
     is_complete: bool = True
     surroundings: Surroundings | None = None
+    nodes: dict[str, int] = {}
     schema: str = SCHEMA
 
 

@@ -1,8 +1,8 @@
-"""Runs a plan: interleaved rounds, resumable, until the rounds or the precision is reached."""
+"""Runs a plan: blocks of interleaved rounds, resumable, until rounds or precision are reached."""
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,15 +10,15 @@ from typing import Protocol
 import msgspec
 
 from harness.axes import Cell
-from harness.experiment.plan import Plan, Turn, engine_shared, exact_turns, timing_round
+from harness.experiment.executor import GIVE_UP_AFTER, Block, Executor, Outcome
+from harness.experiment.grid import group_key
+from harness.experiment.plan import EXACT_ROUND, Plan, Turn, exact_turns, timing_round
+from harness.experiment.shard import Shard
 from harness.experiment.store import RunStore, TrialKey, trial_key
 from harness.statistics.paired_ratio import Estimate, is_precise
 from harness.trial.spec import Trial, TrialFailure, TrialResult
 
-Outcome = TrialResult | TrialFailure
 Outcomes = dict[TrialKey, Outcome]
-Measure = Callable[[Sequence[Trial]], Iterable[Outcome]]
-"""Runs a batch of trials, answering in order; `Executor.run`, or a simulation."""
 
 
 class Compared(Protocol):
@@ -30,128 +30,127 @@ class Compared(Protocol):
         ...
 
 
-_ATTEMPTS = 3
-"""Times a trial is tried that the machine, not the cell, has spoiled."""
 _LOOK_EVERY = 3
 """Rounds from one look at the intervals to the next: a look takes about as long as a trial."""
-_GIVE_UP_AFTER = 2
-"""Failures of a cell after which its remaining trials, and its block's, are left out."""
 
 
 @dataclass(slots=True)
 class Rounds:
-    """One experiment under way, ``batch`` trials prepared at a time, ``outcomes`` there already.
+    """One experiment under way, ``outcomes`` there already.
 
     ``on_trial(turn, outcome)`` is told of each new one. ``alone`` is entered while trials are
-    timed.
+    timed. ``shard``: the part of the blocks that is run; None: all.
     """
 
     plan: Plan
     store: RunStore
-    measure: Measure
+    executor: Executor
     on_trial: Callable[[Turn, Outcome], None]
-    batch: int = 2
     alone: Callable[[], AbstractContextManager[None]] = nullcontext
+    shard: Shard | None = None
     outcomes: Outcomes = field(default_factory=dict)
     repeated: int = 0
     _failures: Counter[Cell] = field(default_factory=Counter)
 
     def run(self, summarise: Callable[[Outcomes], Compared], precise: "Precision") -> None:
         """Run what is not stored yet. KeyboardInterrupt leaves all finished trials stored."""
-        counting = [turn for turn in exact_turns(self.plan) if self._is_due(turn)]
+        counting = list(self._blocks(exact_turns(self.plan)))
         self._take(counting)
         if not precise.half_width and not self._is_any_due():
             return
         with self.alone():
-            if not counting and not self._is_complete():
-                # The first trial after idle is slow (45 % here), whichever cell it is: not kept.
-                # Trials that count, where there are some, wake the machine as well.
-                first = self._trial(next(timing_round(self.plan, 1)))
-                list(self.measure([msgspec.structs.replace(first, rows_path="")]))
-            self._time(summarise, precise)
+            self._take(self._timed(summarise, precise, warm_up=not counting))
 
-    def _time(self, summarise: Callable[[Outcomes], Compared], precise: "Precision") -> None:
+    def _timed(
+        self, summarise: Callable[[Outcomes], Compared], precise: "Precision", warm_up: bool
+    ) -> Iterator[Block]:
+        """Blocks that are timed, made as they are asked for.
+
+        ``warm_up``: trials that count, where there are some, wake the machine as well.
+        """
         number = 0
         while number < self.plan.rounds or precise.wants_more(lambda: summarise(self.outcomes)):
             number += 1
-            if not self._take(timing_round(self.plan, number)) and number > self.plan.rounds:
+            for block in self._blocks(timing_round(self.plan, number), warm_up):
+                yield block
+                warm_up = False
+            if number > self.plan.rounds and self._is_in_vain(number):
                 return
 
     def _is_any_due(self) -> bool:
         rounds = range(1, self.plan.rounds + 1)
-        return any(self._is_due(turn) for each in rounds for turn in timing_round(self.plan, each))
+        return any(any(self._blocks(timing_round(self.plan, each))) for each in rounds)
 
-    def _is_complete(self) -> bool:
-        last = timing_round(self.plan, self.plan.rounds)
-        return all(_key(turn) in self.outcomes for turn in last)
+    def _is_in_vain(self, number: int) -> bool:
+        """Whether a round has ended without a result."""
+        return all(
+            isinstance(self.outcomes.get(_key(turn)), TrialFailure) or self._has_given_up(turn)
+            for turn in timing_round(self.plan, number)
+        )
 
-    def _is_due(self, turn: Turn) -> bool:
-        return not isinstance(self.outcomes.get(_key(turn)), TrialResult)
+    def _take(self, blocks: Iterable[Block]) -> None:
+        """Run these blocks and keep what comes of each trial."""
+        for block, nth, outcome, repeated in self.executor.run_blocks(blocks):
+            self.repeated += repeated
+            self._keep(block.turns[nth], outcome)
 
-    def _take(self, turns: Iterable[Turn]) -> bool:
-        """Run the turns that have no result yet; whether any cell still gives results."""
-        turns = list(turns)
-        due = [turn for turn in turns if self._is_due(turn)]
-        while due := [turn for turn in due if not self._has_given_up(turn)]:
-            batch = self._next(due, turns)
-            due = [turn for turn in due if turn not in batch]
-            self._measure(batch)
-        return any(isinstance(self.outcomes.get(_key(turn)), TrialResult) for turn in turns)
+    def _blocks(self, turns: Iterable[Turn], warm_up: bool = False) -> Iterator[Block]:
+        """What is to be run of a round, group by group; only the first block is to warm up."""
+        keys = dict.fromkeys(map(group_key, self.plan.cells))
+        number_of = {key: number for number, key in enumerate(keys)}
+        by_group: dict[int, list[Turn]] = {}
+        for turn in turns:
+            by_group.setdefault(number_of[group_key(turn.cell)], []).append(turn)
+        for group, members in by_group.items():
+            if not (due := self._due(members)):
+                continue
+            block = Block(
+                round=due[0].round,
+                group=group,
+                turns=due,
+                trials=[self._trial(turn) for turn in due],
+                warm_up=warm_up,
+            )
+            if self.shard is None or self.shard.takes(block):
+                yield block
+                warm_up = False
 
-    def _next(self, due: Sequence[Turn], turns: Sequence[Turn]) -> list[Turn]:
-        """A batch; those that take turns do so all again, whichever of them is due."""
-        if self._takes_turns(due[0]):
-            return [turn for turn in turns if turn.block == due[0].block]
-        return self._of_as_many_interpreters(turn for turn in due if not self._takes_turns(turn))
+    def _due(self, turns: Sequence[Turn]) -> list[Turn]:
+        """Of a block's turns those to take: what takes turns does so all again, and on several
+        machines the whole block.
+        """
+        left = [turn for turn in turns if not self._has_given_up(turn)]
+        missing = {turn for turn in left if self._result(turn) is None}
+        if self.executor.is_spread and turns[0].round != EXACT_ROUND:
+            runs = {found.block for turn in left if (found := self._result(turn))}
+            return left if missing or len(runs) > 1 else []
+        rotations = {turn.rotation for turn in missing if self._takes_turns(turn)}
+        return [turn for turn in left if turn in missing or turn.rotation in rotations]
 
-    def _of_as_many_interpreters(self, due: Iterable[Turn]) -> list[Turn]:
-        """The first turns, and of the others those that can have an engine together with them."""
-        chosen: list[Turn] = []
-        engines: list[Cell | None] = []
-        for turn in due:
-            shared = engine_shared(turn.cell, turn.mode)
-            if shared is None or shared not in engines:
-                if len(engines) == self.batch:
-                    continue
-                engines.append(shared)
-            chosen.append(turn)
-        return chosen
+    def _result(self, turn: Turn) -> TrialResult | None:
+        found = self.outcomes.get(_key(turn))
+        return found if isinstance(found, TrialResult) else None
 
     def _takes_turns(self, turn: Turn) -> bool:
-        return bool(self.plan.slice_steps) and len(self._block(turn)) > 1
+        return bool(self.plan.slice_steps) and len(self._rotation(turn)) > 1
 
-    def _block(self, turn: Turn) -> list[Cell]:
+    def _rotation(self, turn: Turn) -> list[Cell]:
         """The cells that it is measured beside, and its own."""
-        return [turn.cell] if turn.block < 0 else self.plan.timed[turn.block]
+        return [turn.cell] if turn.rotation < 0 else self.plan.timed[turn.rotation]
 
     def _has_given_up(self, turn: Turn) -> bool:
         """Whether its cell, or one that it is only of use beside, gives no results."""
-        return any(self._failures[each] >= _GIVE_UP_AFTER for each in self._block(turn))
-
-    def _measure(self, batch: Sequence[Turn]) -> None:
-        size = len(batch) if self._takes_turns(batch[0]) else 1
-        outcomes = iter(self.measure([self._trial(turn) for turn in batch]))
-        parts = [batch[n : n + size] for n in range(0, len(batch), size)]
-        for turns, found in zip(parts, zip(*[outcomes] * size, strict=True), strict=True):
-            for turn, outcome in zip(turns, self._retried(turns, found), strict=True):
-                self._keep(turn, outcome)
+        return any(self._failures[each] >= GIVE_UP_AFTER for each in self._rotation(turn))
 
     def _keep(self, turn: Turn, outcome: Outcome) -> None:
         if isinstance(outcome, TrialFailure):
             self._failures[turn.cell] += 1
+        elif self.shard:
+            outcome = msgspec.structs.replace(outcome, node=str(self.shard))
         self.outcomes[_key(turn)] = outcome
         self.store.keep_rows(_key(turn))
         self.store.save_trial(_key(turn), outcome)
         self.on_trial(turn, outcome)
-
-    def _retried(self, turns: Sequence[Turn], outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
-        for _ in range(_ATTEMPTS - 1):
-            spoiled = [each for each in outcomes if isinstance(each, TrialResult) and each.invalid]
-            if not spoiled or any(each.recurs for each in spoiled):
-                break
-            self.repeated += len(turns)
-            outcomes = list(self.measure([self._trial(turn) for turn in turns]))
-        return outcomes
 
     def _trial(self, turn: Turn) -> Trial:
         schedule = self.plan.schedules[turn.cell.workload]

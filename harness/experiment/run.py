@@ -4,8 +4,8 @@ The command line, asv's suites and whoever comes next go along it. It says nothi
 wants to see how far it is hands in a `Progress`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,11 +15,13 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from harness.axes import Cell
+from harness.experiment.executor import Executor, Outcome
 from harness.experiment.lease import Lease
 from harness.experiment.plan import Plan, Turn
 from harness.experiment.result import ExperimentResult, ReplayedWorkload
-from harness.experiment.rounds import Compared, Outcome, Outcomes, Precision, Rounds
+from harness.experiment.rounds import Compared, Outcomes, Precision, Rounds
 from harness.experiment.same_origin import Launched, differences, launched
+from harness.experiment.shard import Shard
 from harness.experiment.store import RunStore, StoreError, TrialKey, new_name, trial_key
 from harness.experiment.summarise import summarise
 from harness.machine.describe import Machine, describe
@@ -30,18 +32,6 @@ from workloads.schedule import Schedule
 
 INTERRUPTED = "Interrupted before everything was measured."
 _TRY_OUT_STEPS = 2
-
-
-class Executor(Protocol):
-    """Where trials run."""
-
-    def run(self, trials: Sequence[Trial]) -> Iterable[Outcome]:
-        """Each trial's result or failure, in order; afterwards nothing of them is left."""
-        ...
-
-    def batch_size(self, cells: Iterable[Cell]) -> int:
-        """How many trials of such cells are best handed over together."""
-        ...
 
 
 class Progress(Protocol):
@@ -100,15 +90,38 @@ class _Unwatched:
         pass
 
 
+def replayed(schedules: Mapping[str, Schedule]) -> list[ReplayedWorkload]:
+    """The schedules of workloads, as a result names them."""
+    return [
+        ReplayedWorkload(
+            name=name,
+            hash=schedule.sha256,
+            num_requests=schedule.num_requests,
+            total_output_tokens=schedule.total_output_tokens,
+        )
+        for name, schedule in schedules.items()
+    ]
+
+
+def _machine(outcomes: Outcomes) -> Machine:
+    """Where trials ran: this machine, unless they say that it was a node."""
+    results = (each for each in outcomes.values() if isinstance(each, TrialResult) and each.node)
+    return next((each.machine for each in results if each.machine), None) or describe()
+
+
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Runs plans: ``output`` is where trials are kept, ``schedules`` what workloads replay."""
+    """Runs plans: ``output`` is where trials are kept, ``schedules`` what workloads replay.
+
+    ``shard``: the part of the blocks that is run here; None: all.
+    """
 
     output: Path
     schedules: Mapping[str, Schedule]
     executor: Executor
     seed: int = 0
     lease: Lease = field(default_factory=Lease)
+    shard: Shard | None = None
 
     @property
     def schedule_hashes(self) -> dict[str, str]:
@@ -118,15 +131,7 @@ class Runner:
     @property
     def workloads(self) -> list[ReplayedWorkload]:
         """What was replayed, as a result names it."""
-        return [
-            ReplayedWorkload(
-                name=name,
-                hash=schedule.sha256,
-                num_requests=schedule.num_requests,
-                total_output_tokens=schedule.total_output_tokens,
-            )
-            for name, schedule in self.schedules.items()
-        ]
+        return replayed(self.schedules)
 
     def new_name(self, label: str) -> str:
         """A name for a new experiment. Raises StoreError where nothing can be written."""
@@ -153,10 +158,10 @@ class Runner:
         rounds = Rounds(
             plan,
             store,
-            self.executor.run,
+            self.executor,
             progress.on_trial,
-            batch=self.executor.batch_size(plan.cells),
-            alone=partial(self.lease.hold, progress.wait_for),
+            alone=partial(self._alone, progress.wait_for),
+            shard=self.shard,
         )
         is_interrupted, began = True, monotonic()
         with suppress(KeyboardInterrupt), store.writer():
@@ -180,6 +185,8 @@ class Runner:
         if rounds.repeated:
             notes.append(f"{rounds.repeated} trials were repeated: the machine was too busy.")
         notes += self.lease.notes
+        if self.shard:
+            notes.append(f"Only the blocks of {self.shard}; `gcbench merge` puts shards together.")
         seconds = monotonic() - began
         return PlanRun(plan, rounds.outcomes, notes, store, is_interrupted, seconds)
 
@@ -196,7 +203,7 @@ class Runner:
         result = summarise(
             ran.plan,
             ran.outcomes,
-            machine=describe(),
+            machine=_machine(ran.outcomes),
             workloads=self.workloads,
             command=command,
             notes=said,
@@ -217,7 +224,7 @@ class Runner:
         key = trial_key(1, 0, cell, mode)
         rows = str(store.rows_path(key)) if mode == "timing" else ""
         path = store.schedule_path(self.schedules[cell.workload].sha256)
-        alone = self.lease.hold(says) if mode == "timing" else nullcontext()
+        alone = self._alone(says) if mode == "timing" else nullcontext()
         with store.writer(), alone:
             self._keep_schedules(store)
             (outcome,) = self.executor.run([self._trial(cell, path, mode, max_steps, rows)])
@@ -243,6 +250,10 @@ class Runner:
             except KeyboardInterrupt:
                 return TriedOut(failures, is_interrupted=True)
         return TriedOut(failures, is_interrupted=False)
+
+    def _alone(self, says: Callable[[str], None]) -> AbstractContextManager[None]:
+        """This machine for oneself, where it is the one that measures."""
+        return nullcontext() if self.executor.is_spread else self.lease.hold(says)
 
     def _keep_schedules(self, store: RunStore) -> None:
         for schedule in self.schedules.values():

@@ -19,7 +19,7 @@ from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from zipfile import BadZipFile
 
 import msgspec
@@ -59,6 +59,8 @@ __all__ = [
     "write_rows",
 ]
 
+T = TypeVar("T")
+
 RUNS = Path("results/runs")
 """The folder of experiments where no other is given."""
 
@@ -66,7 +68,7 @@ INCOMPLETE = "incomplete.txt"
 """A file of this name stands in the folder of an experiment whose trials are not all there."""
 
 STORED_SCHEMA = f"gcbench.stored-trial/2 of {RESULT_SCHEMA}"
-PLAN_SCHEMA = "gcbench.plan/2"
+PLAN_SCHEMA = "gcbench.plan/3"
 
 Columns = Mapping[str, NDArray[Any]]
 """A table: equally long arrays ``[num_rows]`` by name."""
@@ -198,6 +200,14 @@ class RunStore:
                 "give the options it was begun with, or begin a new one without its name"
             )
         return True
+
+    def load_plan(self, type_: type[T]) -> T:
+        """What the experiment is to do, as a ``type_``. Raises StoreError."""
+        path = self.folder / "plan.json"
+        try:
+            return msgspec.convert(decode_versioned(path, _Plan, PLAN_SCHEMA).plan, type_)
+        except msgspec.ValidationError as error:
+            raise StoreError(f"{path} cannot be read: {error}") from error
 
     def mark_incomplete(self) -> None:
         """Say in the folder that trials are missing, however the run may end. Raises StoreError."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from harness.axes import Cell, values
 from harness.experiment.apart import Whole, ratio_in_parts
+from harness.experiment.by_node import ByNode, node_ratios, with_nodes
 from harness.experiment.comparisons import comparisons
 from harness.experiment.grid import groups, is_exact, varying
 from harness.experiment.outcomes import Samples, Trials
@@ -76,6 +77,7 @@ def summarise(
         notes=more,
         command=command,
         code_commits=sorted(commits),
+        nodes=trials.nodes,
     )
 
 
@@ -139,9 +141,16 @@ def _gc_effect(trials: Trials, cell: Cell) -> Samples:
     )
     if partner is None or partner == cell:
         return []
-    mine = trials.samples(cell, "host_time_per_step")
-    theirs = trials.samples(partner, "host_time_per_step")
-    return [a / b - 1 if a and b else None for a, b in zip(mine, theirs, strict=True)]
+    mine, theirs = trials.timings[cell], trials.timings[partner]
+
+    def effect(number: int) -> float | None:
+        both = mine.get(number), theirs.get(number)
+        if not (both[0] and both[1] and both[0].block == both[1].block):
+            return None
+        a, b = (each.metrics.get("host_time_per_step") for each in both if each)
+        return a / b - 1 if a and b else None
+
+    return [effect(number) for number in range(1, trials.num_rounds + 1)]
 
 
 def _effect_interval(effects: Sequence[float]) -> tuple[float, float] | None:
@@ -235,6 +244,7 @@ def _comparisons(
     missing: list[str] = []
     for metric in dict.fromkeys(plan.decide):
         family: list[tuple[Cell, Cell, Whole]] = []
+        of_nodes: list[ByNode] = []
         pairs = [
             (baseline, cell)
             for cell in plan.cells
@@ -243,16 +253,18 @@ def _comparisons(
             and not {baseline, cell}.intersection(without)
         ]
         for baseline, cell in pairs:
-            whole = _ratio(plan, trials, baseline, cell, METRICS[metric], len(pairs))
-            if isinstance(whole, str):
-                missing.append(f"No ratio of {ids[cell]} to {ids[baseline]}: {whole}.")
+            found_ratio = _ratio(plan, trials, baseline, cell, METRICS[metric], len(pairs))
+            if isinstance(found_ratio, str):
+                missing.append(f"No ratio of {ids[cell]} to {ids[baseline]}: {found_ratio}.")
             else:
-                family.append((baseline, cell, whole))
+                family.append((baseline, cell, found_ratio[0]))
+                of_nodes.append(found_ratio[1])
         ratios = [whole.ratio for *_, whole in family]
         direction = METRICS[metric].direction
         assert direction != "neither"
         names = [(ids[baseline], ids[cell]) for baseline, cell, _ in family]
         compared = comparisons(metric, names, ratios, direction, plan.tolerance)
+        compared = with_nodes(compared, of_nodes)
         found |= {
             cell: msgspec.structs.replace(each, apart=whole.apart)
             for (_, cell, whole), each in zip(family, compared, strict=True)
@@ -262,33 +274,30 @@ def _comparisons(
 
 def _ratio(
     plan: Plan, trials: Trials, baseline: Cell, cell: Cell, metric: Metric, family: int
-) -> Whole | str:
-    """The paired ratio, or why there is none.
+) -> tuple[Whole, ByNode] | str:
+    """The paired ratio and what each node says of it, or why there is none.
 
     Paired with the copy of the baseline that has taken turns with the cell, if one has.
     """
-    block = next(block for block in plan.timed if cell in block)
+    rotation = next(rotation for rotation in plan.timed if cell in rotation)
     copies = [
         each
         for each in trials.timings
         if each == baseline or (each not in plan.cells and _is_copy(each, baseline))
     ]
-    beside = next((each for each in copies if each in block), baseline)
-    before, after = trials.timings[beside], trials.timings[cell]
-    rounds = [
-        (before[n], after[n])
-        for n in sorted(before.keys() & after.keys())
-        if None not in (before[n].metrics.get(metric.name), after[n].metrics.get(metric.name))
-    ]
+    beside = next((each for each in copies if each in rotation), baseline)
+    rounds = trials.pairs(beside, cell, metric.name)
     if len(rounds) < FEWEST_PAIRS:
         return f"{len(rounds)} rounds have both, an interval needs {FEWEST_PAIRS}"
     values = [result.metrics[metric.name] or 0.0 for both in rounds for result in both]
     if min(values) <= 0:
         return f"{metric.name} is zero in some trials"
+    nodes = node_ratios(metric.name, rounds)
     if not metric.full_passes:
-        return Whole(paired_ratio(values[::2], values[1::2], family), None)
+        return Whole(paired_ratio(values[::2], values[1::2], family), None), nodes
     all_before = [result for each in copies for result in trials.timings[each].values()]
-    return ratio_in_parts(metric, rounds, all_before, list(after.values()), family)
+    all_after = list(trials.timings[cell].values())
+    return ratio_in_parts(metric, rounds, all_before, all_after, family), nodes
 
 
 def _is_copy(cell: Cell, of: Cell) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from harness.experiment.rounds import Outcome
+from harness.experiment.executor import Outcome
 from harness.machine.other_work import Counters, OtherWork, Surroundings, read_counters, since
 from harness.trial.spec import TrialResult
 

@@ -8,7 +8,7 @@ from harness.machine.interpreter import VERSIONS, dotted
 from harness.metrics import METRICS
 from harness.report.power import too_few_rounds, what_it_takes
 from harness.report.summary import median, metric_words
-from harness.statistics.paired_ratio import MIN_ROUNDS
+from harness.statistics.paired_ratio import ALPHA, MIN_ROUNDS
 
 FULL_PASSES_FOR_A_CLAIM = 5
 
@@ -40,6 +40,7 @@ def in_short(result: ExperimentResult) -> list[str]:
         if enough:
             sentences.append(_headline(enough))
             sentences += _few_full_passes(enough, result.tolerance)
+            sentences += _disagreeing_nodes(enough)
             sentences += _open_questions(enough, result.tolerance)
         sentences += _too_few_rounds([c for c in ours if c not in enough])
         if baseline in cells:
@@ -112,6 +113,19 @@ def _few_full_passes(comparisons: Sequence[Comparison], tolerance: float) -> lis
                 f"has seen only {passes}: more rounds would tell."
             )
     return sentences
+
+
+def _disagreeing_nodes(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """What each node says of a change about which they differ by more than noise."""
+    for each in comparisons:
+        if each.nodes_p is not None and each.nodes_p < ALPHA:
+            told = ", ".join(
+                f"{percent(node.ratio - 1, signed=True)} on {node.node}" for node in each.by_node
+            )
+            yield (
+                f"Nodes disagree about {each.candidate} (p = {each.nodes_p:.2g}): {told}; look at "
+                "one node at a time before you trust their average."
+            )
 
 
 def _open_questions(comparisons: Sequence[Comparison], tolerance: float) -> list[str]:

@@ -33,6 +33,7 @@ def header(result: ExperimentResult) -> list[tuple[str, str]]:
         ("surroundings", "" if surroundings is None else surroundings_words(surroundings)),
         ("experiment", result.name),
         ("machine", machine_words(result.machine)),
+        ("nodes", _nodes_words(result)),
         ("interpreter", _interpreter_words(result)),
         ("workload", _workload_words(result)),
         ("device", "; ".join(_DEVICES.get(device, device) for device in devices)),
@@ -66,6 +67,12 @@ def machine_words(machine: Machine) -> str:
         f"in a {machine.virtualization}" if machine.virtualization else "",
     ]
     return ", ".join(part for part in parts if part)
+
+
+def _nodes_words(result: ExperimentResult) -> str:
+    """How many blocks each of several machines has measured."""
+    shares = [f"{node} {blocks}" for node, blocks in result.nodes.items()]
+    return f"blocks of {', '.join(shares)}" if shares else ""
 
 
 def _interpreter_words(result: ExperimentResult) -> str:

@@ -1,13 +1,16 @@
 """A noise floor on a terminal: what equal cells differ by, and what can be found here."""
 
 import math
+from collections.abc import Sequence
 
 from rich.console import Console
 
 from harness import format as fmt
+from harness.experiment.node_noise import MOST_DETECTABLE, ROUNDS, NodeNoise
 from harness.experiment.noise_result import NoiseResult
 from harness.machine.other_work import Surroundings
 from harness.report.power import detects, surroundings_words
+from harness.report.safe_text import safe_text
 from harness.report.summary import metric_words
 from harness.report.table import PlainTable
 from harness.report.terminal import print_pairs, print_table, print_title
@@ -31,6 +34,8 @@ def noise_report(result: NoiseResult, console: Console, seconds_per_round: float
     if pairs := _pairs(result.surroundings):
         print_pairs(pairs, console)
     _table(result.metric, floor, console, seconds_per_round)
+    if result.nodes:
+        _nodes(result.nodes, console)
 
 
 def _answer(metric: str, floor: NoiseFloor) -> str:
@@ -77,3 +82,23 @@ def _table(
     title = f"Noise of {metric} over {floor.rounds} rounds of {floor.cells} equal cells"
     caption = f"detected: {MEANINGS['detects']}"
     print_table(PlainTable(title, ("", ""), [rows, found], caption), console)
+
+
+def _nodes(nodes: Sequence[NodeNoise], console: Console) -> None:
+    """Print the noise of each node, and the flag that leaves out those that are too noisy."""
+
+    def row(node: NodeNoise) -> tuple[str, ...]:
+        return (
+            node.node,
+            str(node.rounds),
+            fmt.percent(node.trial_cv),
+            fmt.percent(node.sd_log_ratio and math.expm1(node.sd_log_ratio)),
+            "too few blocks" if node.mde is None else detects(node.mde),
+            "" if node.is_fit else "leave out",
+        )
+
+    columns = ("node", "blocks", "trial sd", "pair sd", f"detects in\n{ROUNDS} rounds", "")
+    caption = f"A node is fit if it detects {fmt.percent(MOST_DETECTABLE)} in {ROUNDS} rounds."
+    print_table(PlainTable("Noise by node", columns, [list(map(row, nodes))], caption), console)
+    if unfit := [node.node for node in nodes if not node.is_fit]:
+        console.print(safe_text(f"Measure with --leave-out {','.join(unfit)}."), soft_wrap=True)

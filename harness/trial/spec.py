@@ -98,6 +98,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     scheduled, "" where none came by themselves. ``engine_state``: the engine's switches as read
     back from it, where it can be asked. ``collector_calls``: in mode ``leaks``, the lines that
     called the collector; ``messages``: in mode ``wire``, what crossed, a record a direction.
+    ``node``: on which of several machines it ran, "" on this one; ``block``: with which trials, of
+    its group and round, it ran there. Only trials of one block are paired.
     ``costs``: in mode ``opcodes``, what each function took; ``sites``: in mode ``sites``, which
     lines made what the collections found; ``young``: in mode ``cadence``, how the count of young
     objects moved, one change for each bytecode that moved it, packed.
@@ -132,6 +134,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     young: bytes = b""
     invalid: str = ""
     recurs: bool = False
+    node: str = ""
+    block: str = ""
     schema: str = RESULT_SCHEMA
 
 

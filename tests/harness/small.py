@@ -1,6 +1,7 @@
 """Schedules, engines and made-up results, as small as a test can do with."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from engines.builtin.engine import Engine
 from harness.axes import Cell
 from harness.collector.result import GcState, ProcessResult
+from harness.experiment.executor import Executor, Outcome
 from harness.experiment.grid import baselines
 from harness.experiment.plan import Plan, default_decider
 from harness.experiment.result import ExperimentResult
@@ -76,6 +78,20 @@ def answer(
         tokens_sha256=tokens_sha256, text_sha256=text_sha256, finish_sha256="", interpreter="",
         code_root="", code_commit="", wall_seconds=0.0, invalid=invalid,
     )  # fmt: skip
+
+
+@dataclass
+class Calls(Executor):
+    """Runs trials by calling a function, ``batch`` at a time."""
+
+    measure: Callable[[Sequence[Trial]], Iterable[Outcome]]
+    batch: int = 2
+
+    def run(self, trials: Sequence[Trial]) -> Iterable[Outcome]:
+        return self.measure(trials)
+
+    def batch_size(self, cells: Iterable[Cell]) -> int:
+        return self.batch
 
 
 class MemoryStore:

@@ -17,6 +17,7 @@ from surroundings import Surroundings
 
 from harness.cli.exit_codes import MEANINGS, ExitCode
 from harness.cli.main import main
+from harness.experiment.executor import Executor
 from harness.metrics import METRICS
 from harness.trial.spec import Trial, TrialResult
 
@@ -40,7 +41,7 @@ class Ended(NamedTuple):
     is_late: bool
 
 
-class AtOnce(NamedTuple):
+class AtOnce(Executor):
     """An executor whose trials have been run before they begin; the same trial, the same answer."""
 
     def batch_size(self, cells: object) -> int:

@@ -12,8 +12,8 @@ import msgspec
 
 from engines.cache import cache_root
 from engines.registry import ENGINES
+from harness.experiment.executor import Outcome
 from harness.experiment.plan import Plan, Turn, exact_turns
-from harness.experiment.rounds import Outcome
 from harness.experiment.store import TrialKey, trial_key
 from harness.machine.installed import installed
 from harness.tracking.gate.trees import Tree

@@ -59,11 +59,11 @@ def timing_plan(
     with_controls: bool = False,
 ) -> Plan:
     """Times base beside head, or both beside their controls."""
-    blocks = [list(each[1:] if with_controls else each[1:3]) for each in pairs]
+    rotations = [list(each[1:] if with_controls else each[1:3]) for each in pairs]
     sliced = all(can_pause(each.base) for each in pairs)
     return Plan(
         name=f"{name}-{'cause' if with_controls else 'timing'}",
-        cells=[cell for block in blocks for cell in block],
+        cells=[cell for rotation in rotations for cell in rotation],
         schedules=schedules,
         baselines=[0],
         decide=[DECIDES],
@@ -71,6 +71,6 @@ def timing_plan(
         seed=seed,
         tolerance=tolerance,
         extra_modes=[],
-        blocks=blocks,
+        rotations=rotations,
         slice_steps=SLICE_STEPS if sliced else 0,
     )

@@ -20,6 +20,7 @@ from small import answer
 
 from harness.cli.compare import compare
 from harness.cli.main import cli, main
+from harness.experiment.executor import Executor
 from harness.experiment.result import ExperimentResult
 from harness.machine.held import held
 from harness.trial.spec import Trial, TrialFailure, TrialResult
@@ -228,7 +229,7 @@ def test_one_of_a_kind_lists_the_kind(capsys):
     assert one == capsys.readouterr().out
 
 
-class Machine:
+class Machine(Executor):
     """Takes the place of this machine: each round the candidate is slower by a share."""
 
     def __init__(self, slower: float = 0.0, interrupt_at: int = 0, broken: bool = False) -> None:

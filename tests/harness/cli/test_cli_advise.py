@@ -11,12 +11,13 @@ from small import answer
 from harness.cli.advise import POLICIES
 from harness.cli.main import main
 from harness.experiment.advice import snippet
+from harness.experiment.executor import Executor
 from harness.trial.spec import Trial, TrialResult
 
 TINY = ["--device", "null", "--num-requests", "4", "--batch-size", "4", "--output-lens", "4"]
 
 
-class Machine:
+class Machine(Executor):
     """Takes as long for a step as ``seconds`` says of a policy, and a little noise more.
 
     ``afresh``: the same once the first measurement is over, whose seed is 0.

@@ -18,6 +18,7 @@ from engines.vllm.host_path import HostPathEngine
 from engines.vllm.releases import ReleaseError
 from harness.cli.gate import gate
 from harness.cli.main import main
+from harness.experiment.executor import Executor
 from harness.experiment.store import RunStore
 from harness.tracking.bisect.result import BISECT_SCHEMA, BisectResult
 from harness.trial.spec import Trial, TrialFailure, TrialResult
@@ -29,7 +30,7 @@ FIGURE = "engines__builtin__engine"
 METRIC = "bytecodes_per_request_step"
 
 
-class Machine:
+class Machine(Executor):
     """Takes the place of this machine: a tree's figure is what its engine.py holds.
 
     "broken" there is a trial that fails. ``interrupt_at``: the trial at which Ctrl-C comes.

@@ -10,6 +10,7 @@ from small import answer
 from engines.builtin.device.profile import load_profile
 from harness.cli.main import main
 from harness.experiment.crossover import model_steps
+from harness.experiment.executor import Executor
 from harness.trial.spec import Trial, TrialResult
 from workloads.schedule import Schedule
 
@@ -17,7 +18,7 @@ TINY = ["--batch-size", "4,16,64", "--heap-objects", "0,1000", "--output-lens", 
         "--prompt-lens", "8"]  # fmt: skip
 
 
-class Machine:
+class Machine(Executor):
     """The host takes ``per_request`` microseconds for each request and policy, and the device what
     it takes; ``hides``: the device hides the host, so that the law does not hold.
     """

@@ -19,6 +19,7 @@ from scratch_repository import Repository, leave_git_alone
 from small import answer
 
 from harness.cli.main import main
+from harness.experiment.executor import Executor
 from harness.experiment.store import RunStore
 from harness.tracking.gate.result import GateResult
 from harness.trial.spec import Trial, TrialFailure
@@ -166,7 +167,7 @@ def no(trial: Trial) -> bool:
     return False
 
 
-class Machine:
+class Machine(Executor):
     """Takes the place of this machine: equal figures for both, until Ctrl-C at one trial.
 
     ``slower``: by what share HEAD's steps take longer. ``broken`` says which trials fail.

@@ -10,6 +10,7 @@ from small import answer
 
 from harness.cli.main import main
 from harness.experiment import experiment_file
+from harness.experiment.executor import Executor
 from harness.experiment.experiment_file import SCHEMA, PartsResult
 from harness.report.parts import parts_table
 from harness.report.parts_answer import parts_headline, parts_sentences
@@ -55,7 +56,7 @@ FILE = """
 """
 
 
-class Machine:
+class Machine(Executor):
     """Without its collector a cell takes 0.8 of the time.
 
     ``interrupt_at``: at which trial. ``cannot``: the batch size that it has no room for.

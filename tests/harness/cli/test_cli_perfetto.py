@@ -15,6 +15,7 @@ from perfetto_reader import read_back, top_level
 
 from engines.vllm.releases import PINNED
 from harness.cli.main import main
+from harness.experiment.executor import Executor
 from harness.experiment.local_executor import LocalExecutor
 from harness.trial.spec import Trial, TrialResult
 
@@ -31,7 +32,7 @@ class Kept(NamedTuple):
     rows: bytes
 
 
-class Recording:
+class Recording(Executor):
     """Runs trials on this machine, or answers as a kept one did; keeps what came of them."""
 
     def __init__(self, again: Kept | None = None) -> None:

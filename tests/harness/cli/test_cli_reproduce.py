@@ -10,6 +10,7 @@ from small import answer
 from harness.claims import ledger
 from harness.claims.reproduction import REPRODUCTION_SCHEMA
 from harness.cli.main import main
+from harness.experiment.executor import Executor
 
 FILE = """
     [[threads]]
@@ -60,7 +61,7 @@ FLAGS = ("--representation list_of_lists --delivery per_request --gc default,dis
          "--heap-objects 0 --no-counting")  # fmt: skip
 
 
-class Machine:
+class Machine(Executor):
     """Without its collector a cell takes ``factor`` of the time."""
 
     def __init__(self, factor: float = 0.8, interrupt_at: int = 0) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from examples import every
 from noise_model import Noise, simulate
-from small import CELL, MemoryStore, answer, plan, summary
+from small import CELL, Calls, MemoryStore, answer, plan, summary
 
 from harness.experiment.plan import timing_round
 from harness.experiment.rounds import Precision, Rounds
@@ -38,7 +38,7 @@ def verdicts(rounds: int, effect: float) -> Counter[str]:
                 sample = seconds[trial.cell.copy, number_of[trial.seed] - 1]
                 yield answer(trial, {"host_time_per_step": float(sample) / 1000})
 
-        under_way = Rounds(of, MemoryStore(), measure, lambda turn, outcome: None)
+        under_way = Rounds(of, MemoryStore(), Calls(measure), lambda turn, outcome: None)
         under_way.run(lambda outcomes, of=of: summary(of, outcomes), Precision(0, 0))
         (comparison,) = summary(of, under_way.outcomes).comparisons
         assert (comparison.baseline, comparison.candidate) == ("0", "1")

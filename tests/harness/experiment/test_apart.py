@@ -100,17 +100,17 @@ def test_both_directions_say_the_same():
 
 
 def test_a_cell_is_paired_with_the_copy_of_the_baseline_beside_it():
-    """The second block of each round runs on a machine that is slower by half."""
+    """The second rotation of each round runs on a machine that is slower by half."""
     cells = [msgspec.structs.replace(CELL, batch_size=size) for size in range(8, 18)]
     of = plan(cells, rounds=7)
-    blocks = beside_baseline(cells, of.baselines, lambda cell: True)
-    of = msgspec.structs.replace(of, blocks=blocks, slice_steps=25)
-    assert [len(block) for block in blocks] == [8, 3]
+    rotations = beside_baseline(cells, of.baselines, lambda cell: True)
+    of = msgspec.structs.replace(of, rotations=rotations, slice_steps=25)
+    assert [len(rotation) for rotation in rotations] == [8, 3]
     outcomes = {}
     rng = np.random.default_rng(0)
     for number in range(1, 8):
         for turn in timing_round(of, number):
-            slow = 1.5 if turn.block else 1.0
+            slow = 1.5 if turn.rotation else 1.0
             seconds = slow * (1.1 if turn.cell == cells[-1] else 1.0) * rng.normal(1, 0.004)
             metrics = {"host_time_per_step": seconds}
             trial = Trial(cell=turn.cell, schedule_path="", schedule_sha256="")

@@ -9,6 +9,7 @@ import pytest
 from small import CELL, answer, plan, summary
 from small import schedule as small_schedule
 
+from harness.experiment.executor import Executor
 from harness.experiment.plan import timing_round
 from harness.experiment.run import Runner
 from harness.experiment.same_origin import differences
@@ -40,7 +41,7 @@ CELLS = [msgspec.structs.replace(CELL, gc=gc) for gc in ("default", "disabled")]
 SCHEDULE = small_schedule([2] * 8)
 
 
-class Somewhere:
+class Somewhere(Executor):
     """Answers trials as a place does that can change."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 from planted_history import COMMITS, make
-from small import CELL, MemoryStore, answer, schedule
+from small import CELL, Calls, MemoryStore, answer, schedule
 
 from engines.builtin.engine import Engine
 from gcbench.function_costs import FunctionCost
@@ -99,7 +99,7 @@ def timed(effects: tuple[float, float], seed: int) -> tuple[list[Pair], Timings,
     clock = Clock(effects, seed)
 
     def run(plan, compare):
-        rounds = Rounds(plan, MemoryStore(), clock.measure, lambda turn, outcome: None)
+        rounds = Rounds(plan, MemoryStore(), Calls(clock.measure), lambda turn, outcome: None)
         rounds.run(compare, Precision(0.01, 1e9))
         return compare(rounds.outcomes), Trials(plan, rounds.outcomes)
 

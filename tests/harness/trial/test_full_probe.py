@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from small import CELL, MemoryStore, answer, plan, schedule, summary, trial
+from small import CELL, Calls, MemoryStore, answer, plan, schedule, summary, trial
 
 from engines.builtin.engine import Engine
 from engines.protocol import StepOutput
@@ -56,7 +56,7 @@ def test_another_try_would_be_full_too_so_there_is_none(full: TrialResult) -> No
             yield msgspec.structs.replace(made, **fields)
 
     of = plan([CELL, MANY], rounds=3)
-    under_way = Rounds(of, MemoryStore(), measure, lambda turn, outcome: None)
+    under_way = Rounds(of, MemoryStore(), Calls(measure), lambda turn, outcome: None)
     under_way.run(lambda outcomes: summary(of, outcomes), Precision(0, 0))
     assert len(asked) == 1 + 2 * of.rounds  # the first of all is thrown away
     assert under_way.repeated == 0

@@ -1,0 +1,53 @@
+"""The cluster that ``--cluster`` names: one connection as long as the command runs."""
+
+import atexit
+import os
+from math import isfinite
+
+import click
+
+from harness.cli.exit_codes import ExitCode
+from harness.experiment.lease import Lease
+from harness.experiment.ray_cluster import Cluster, connected
+from harness.experiment.ray_executor import RayExecutor
+from harness.machine.doctor import Finding
+from harness.report.header import machine_words
+
+_KEY = "gcbench.cluster"
+
+
+def cluster_at(address: str, without: str) -> Cluster:
+    """The cluster, connected until the command has ended. Raises ClusterError."""
+    top = click.get_current_context().find_root()
+    if _KEY not in top.meta:
+        names = {name.strip() for name in without.split(",") if name.strip()}
+        top.meta[_KEY] = cluster = top.with_resource(connected(address, names))
+        top.call_on_close(lambda: _leave_if_gone(cluster))
+    found: Cluster = top.meta[_KEY]
+    return found
+
+
+def _leave_if_gone(cluster: Cluster) -> None:
+    """End without Ray's own tidying up, which needs a cluster and crashes without one."""
+    if cluster.is_gone:
+        atexit.register(os._exit, ExitCode.NOT_MEASURED)
+
+
+def node_findings(cluster: Cluster) -> list[Finding]:
+    """Which nodes can measure, and why the others cannot."""
+    machine = machine_words(cluster.machine) if cluster.machine else ""
+    found = [
+        Finding("ok", node.name, f"{node.address}, {node.cpus:g} CPUs, {node.gpus:g} GPUs for Ray; "
+                f"{machine}")
+        for node in cluster.nodes.values()
+    ]  # fmt: skip
+    advice = "gcbench measures on the others"
+    return found + [Finding("warn", name, why, advice) for name, why in cluster.left_out.items()]
+
+
+def on_cluster(address: str, without: str, timeout_seconds: float, lease: Lease) -> RayExecutor:
+    """The executor of its nodes. Raises ClusterError."""
+    seconds = lease.limit_seconds if isfinite(lease.limit_seconds) else 0.0
+    cluster = cluster_at(address, without)
+    notes = [f"Node {name} is left out: {why}." for name, why in cluster.left_out.items()]
+    return RayExecutor(cluster, timeout_seconds, lease.anyway, seconds, notes)

@@ -1,0 +1,360 @@
+"""Blocks on real Ray nodes of this machine: counts to the digit, verdicts, and what dies.
+
+Most trials are made up (ray_nodes.py), so that twenty deaths fit in a minute; two tests run real
+ones. A node's Ray takes seconds to start, so all tests share a cluster and add nodes to it.
+"""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psutil
+import pytest
+from examples import attempts
+from processes import is_alive
+from ray_nodes import CELLS, TIMEOUT_SECONDS, made_up, run
+from small import summary
+
+from harness.cli.exit_codes import ExitCode
+from harness.experiment.plan import EXACT_ROUND
+from harness.experiment.ray_cluster import connected
+from harness.experiment.ray_executor import RayExecutor
+from harness.experiment.store import RunStore
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+HERE = Path(__file__).parent
+TINY = ["--device", "null", "--num-requests", "8", "--output-lens", "12", "--batch-size", "8",
+        "--representation", "list_of_lists,flat_arrays", "--delivery", "per_request",
+        "--gc", "default", "--heap-objects", "0"]  # fmt: skip
+OBJECT_STORE_BYTES = 80 << 20
+ROUNDS = 8
+
+
+class Nodes:
+    """A cluster on this machine, with nodes of one CPU each beside a head that has none."""
+
+    def __init__(self, folder: Path) -> None:
+        from ray.cluster_utils import Cluster
+
+        self.folder = folder
+        head = {"num_cpus": 0, "include_dashboard": False, "node_name": "head",
+                "object_store_memory": OBJECT_STORE_BYTES, "temp_dir": str(folder)}  # fmt: skip
+        self._cluster = Cluster(initialize_head=True, head_node_args=head)
+        self._nodes: list = []
+        self._made = 0
+
+    @property
+    def address(self) -> str:
+        return self._cluster.address
+
+    @property
+    def names(self) -> str:
+        """Of all that there ever were, as --leave-out takes them."""
+        return ",".join(f"node-{number + 1}" for number in range(self._made))
+
+    def have(self, count: int) -> None:
+        """Add nodes, or end some, until there are so many."""
+        while len(self._nodes) > count:
+            self._cluster.remove_node(self._nodes.pop(), allow_graceful=True)
+        while len(self._nodes) < count:
+            self._made += 1
+            self._nodes.append(
+                self._cluster.add_node(
+                    num_cpus=1, node_name=f"node-{self._made}",
+                    object_store_memory=OBJECT_STORE_BYTES,
+                )
+            )  # fmt: skip
+        self._cluster.wait_for_nodes()
+
+    def kill(self) -> None:
+        """Kill -9 one."""
+        self._cluster.remove_node(self._nodes.pop(0), allow_graceful=False)
+
+    def end(self) -> None:
+        self._cluster.shutdown()
+
+
+def processes_of(folder: Path) -> list[psutil.Process]:
+    """All of a cluster, and workers, whose title names no folder."""
+    return [
+        each
+        for each in psutil.process_iter(["cmdline"])
+        if any(str(folder) in part for part in each.info["cmdline"] or ())
+    ]
+
+
+def workers() -> list[psutil.Process]:
+    """Those that run a block, of whichever cluster."""
+    return [each for each in psutil.process_iter(["cmdline"])
+            if (each.info["cmdline"] or [""])[0].startswith("ray::run")]  # fmt: skip
+
+
+def soon(condition, seconds=30.0) -> bool:
+    """Whether it comes true; a node's processes end on their own."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@contextmanager
+def started():
+    """Nodes of which nothing is left afterwards."""
+    pytest.importorskip("ray")
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    with TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as name:
+        made = Nodes(Path(name))
+        yield made
+        made.end()
+        assert soon(lambda: not processes_of(Path(name)) and not workers())
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    with started() as made:
+        yield made
+
+
+@pytest.fixture
+def cluster(nodes):
+    """The cluster with two nodes, connected."""
+    nodes.have(2)
+    with connected(nodes.address) as found:
+        yield found
+
+
+def gcbench(*words, **environment):
+    command = [sys.executable, "-m", "harness", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False,
+                          env=os.environ | environment)  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+def whole(folder: Path, of) -> dict:
+    """All outcomes of an experiment, which has each trial once and each block of one run."""
+    outcomes = RunStore(folder, of.name).load_trials()
+    assert len(outcomes) == of.rounds * len(CELLS) + len(CELLS)
+    assert len(list((folder / of.name / "trials").iterdir())) == len(outcomes)
+    runs: dict[int, set] = {}
+    for key, outcome in outcomes.items():
+        if key.round != EXACT_ROUND:
+            runs.setdefault(key.round, set()).add((outcome.node, outcome.block))
+    assert all(len(each) == 1 for each in runs.values())
+    assert len(set.union(*runs.values())) == of.rounds, "no run of a block counts for two"
+    assert [each.rounds for each in summary(of, outcomes).comparisons] == [of.rounds]
+    return outcomes
+
+
+def exact(result: dict) -> dict:
+    """Every exact figure of every cell."""
+    return {
+        (cell["id"], name): metric["samples"]
+        for cell in result["cells"]
+        for name, metric in cell["metrics"].items()
+        if metric["kind"] == "exact"
+    }
+
+
+def test_counts_are_those_of_one_machine_to_the_digit(nodes, tmp_path):
+    """One, two and four nodes, real trials; and all that is timed comes home, rows too."""
+    words = ["compare", *TINY, "--rounds", "1", "--json", "-", "--quiet"]
+    status, out, err = gcbench(*words, "--output", str(tmp_path / "local"))
+    assert status == 0, err
+    alone = exact(json.loads(out))
+    assert len(alone) > 20
+    for count in (1, 2, 4):
+        nodes.have(count)
+        output = tmp_path / f"nodes-{count}"
+        status, out, err = gcbench(*words, "--cluster", nodes.address, "--output", str(output))
+        assert status == 0, err
+        result = json.loads(out)
+        assert exact(result) == alone
+        assert sum(result["nodes"].values()) == 1
+        assert len(list(output.glob("*/rows/*-steps.parquet"))) == 2
+        assert not list(output.glob("*/rows/*.npz"))
+    assert soon(lambda: not workers())
+
+
+def test_equal_and_unequal_cells_on_nodes_of_planted_speeds(nodes, tmp_path):
+    """Three points: A/A, 3 % and 6 % on nodes x 1.0, 1.3 and 0.8; noise of 1 % a trial."""
+    nodes.have(3)
+    with connected(nodes.address) as cluster:
+        speeds = dict(zip(cluster.nodes, (1.0, 1.3, 0.8), strict=True))
+        for effect, verdict in ((0.0, "same"), (0.03, "worse"), (-0.06, "better")):
+            executor = RayExecutor(cluster, TIMEOUT_SECONDS, program=made_up(0.02, effect, speeds))
+            of, ran = run(executor, tmp_path, f"effect{effect}", 21)
+            (comparison,) = summary(of, whole(tmp_path, of)).comparisons
+            assert comparison.verdict == verdict, comparison
+            assert len(comparison.by_node) == 3
+            assert not ran.is_interrupted
+
+
+class Watched:
+    """An executor; ``hears`` is called with how many trials have ended, before each is kept."""
+
+    is_spread, machines = True, 2
+
+    def __init__(self, executor: RayExecutor, hears) -> None:
+        self._executor, self._hears, self._heard = executor, hears, 0
+        self.run, self.batch_size, self.notes = executor.run, executor.batch_size, executor.notes
+
+    def run_blocks(self, blocks):
+        for ended in self._executor.run_blocks(blocks):
+            self._heard += 1
+            self._hears(self._heard)
+            yield ended
+
+
+@pytest.mark.parametrize("victim", ["worker", "node"])
+def test_what_dies_with_its_block_is_repeated_and_nothing_counts_twice(nodes, tmp_path, victim):
+    rng, lost = random.Random(victim), []
+    for attempt in range(attempts(8)):
+        nodes.have(2)
+        at, killed = rng.randrange(3, 2 * ROUNDS), []
+
+        def kill(heard, at=at, killed=killed):
+            if heard >= at and not killed and (running := workers()):
+                killed.append(rng.choice(running))
+                nodes.kill() if victim == "node" else killed[0].kill()
+
+        with connected(nodes.address) as cluster:
+            executor = RayExecutor(cluster, TIMEOUT_SECONDS, program=made_up(0.1))
+            of, _ = run(Watched(executor, kill), tmp_path, f"{victim}-{attempt}", ROUNDS)
+        whole(tmp_path, of)
+        assert killed
+        lost += [note for note in executor.notes if "was lost on" in note]
+    print(f"{victim}: {attempts(8)} killed, {len(lost)} blocks lost with them")
+    assert soon(lambda: not workers())
+
+
+def driver_of(nodes, folder: Path, name: str) -> subprocess.Popen:
+    """An experiment under way in a process of its own."""
+    path = os.pathsep.join((os.environ["PYTHONPATH"], str(HERE.parent)))
+    words = [nodes.address, str(folder), name, str(ROUNDS), "0.2"]
+    return subprocess.Popen(
+        [sys.executable, str(HERE / "ray_nodes.py"), *words],
+        env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_a_driver_that_is_killed_leaves_what_it_has_and_another_goes_on(nodes, tmp_path):
+    nodes.have(2)
+    rng = random.Random(3)
+    for attempt in range(attempts(4)):
+        name, trials = f"driver-{attempt}", tmp_path / f"driver-{attempt}" / "trials"
+        at = rng.randrange(2, 2 * ROUNDS)
+        with driver_of(nodes, tmp_path, name) as driver:
+            assert soon(lambda trials=trials, at=at: len(list(trials.glob("*.json"))) >= at, 120)
+            driver.send_signal(signal.SIGKILL)
+        assert soon(lambda: not workers()), "its tasks end with it"
+        kept = RunStore(tmp_path, name).load_trials()
+        assert len(kept) >= at - 1
+        with connected(nodes.address) as cluster:
+            executor = RayExecutor(cluster, TIMEOUT_SECONDS, program=made_up())
+            of, _ = run(executor, tmp_path, name, ROUNDS)
+            after = whole(tmp_path, of)
+        finished = {key.round for key in kept if all(
+            other in kept for other in after if other.round == key.round)}  # fmt: skip
+        same = [key for key in kept if key.round in finished]
+        assert all(after[key] == kept[key] for key in same), "what was whole is not run again"
+
+
+def test_a_node_that_hangs_is_left_out_and_its_block_repeated(cluster, tmp_path):
+    executor = RayExecutor(cluster, 1.0, program=made_up(0.1))
+    stopped = []
+
+    def stop(heard):
+        if heard > 3 and not stopped and (running := workers()):
+            stopped.append(running[0])
+            stopped[0].suspend()
+
+    try:
+        of, _ = run(Watched(executor, stop), tmp_path, "hangs", ROUNDS)
+    finally:
+        stopped[0].kill()
+    whole(tmp_path, of)
+    assert any("said nothing for too long" in note for note in executor.notes)
+
+
+def test_bookkeeping_of_a_thousand_trials_is_quick_enough_to_forget(cluster, tmp_path):
+    executor = RayExecutor(cluster, TIMEOUT_SECONDS, program=made_up())
+    begin = time.monotonic()
+    of, _ = run(executor, tmp_path, "many", 500)
+    print(f"{len(CELLS) * 500 / (time.monotonic() - begin):.0f} trials of nothing a second")
+    whole(tmp_path, of)
+
+
+def test_what_cannot_be_is_one_sentence_and_what_is_finished_is_kept(nodes, tmp_path):
+    nodes.have(1)
+    words = ["compare", *TINY, "--output", str(tmp_path)]
+    status, _, err = gcbench(*words, "--cluster", nodes.address, "--leave-out", nodes.names)
+    assert (status, err.count("\n")) == (ExitCode.NOT_MEASURED, 1)
+    assert "no node can measure: " in err
+    assert "head: it offers Ray no CPU" in err
+    status, _, err = gcbench(*words, "--cluster", "127.0.0.1:1")
+    assert (status, err.count("\n")) == (ExitCode.NOT_MEASURED, 1)
+    assert "no Ray cluster answers there" in err
+
+
+def test_nodes_of_another_code_and_another_ray_are_refused(nodes, tmp_path):
+    """The driver runs from a changed copy, then with a Ray that says it is another."""
+    nodes.have(1)
+    root = HERE.parents[2]
+    for package in ("engines", "gcbench", "harness", "workloads"):
+        shutil.copytree(root / package, tmp_path / package,
+                        ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
+    changed = tmp_path / "harness" / "experiment" / "executor.py"
+    changed.write_text(changed.read_text() + "# changed\n")
+    (tmp_path / "elsewhere").mkdir()
+    words = ["compare", *TINY, "--cluster", nodes.address]
+    code = "import sys; from harness.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    for before, path, sentence in (
+        ("", tmp_path, "it differs from here in code ("),
+        ("import ray; ray.__version__ = '2.0.0'; ", root, "start both with one Ray and one Python"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", before + code, *words], cwd=tmp_path / "elsewhere",
+            env=os.environ | {"PYTHONPATH": str(path)}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == ExitCode.NOT_MEASURED, done.stderr
+        assert sentence in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_cluster_that_goes_away_ends_the_run_in_a_sentence(tmp_path):
+    with started() as nodes:
+        nodes.have(1)
+        trials = tmp_path / "away" / "trials"
+        with driver_of(nodes, tmp_path, "away") as driver:
+            assert soon(lambda: len(list(trials.glob("*.json"))) >= 4, 120)
+            for process in processes_of(nodes.folder):
+                process.kill()
+            _, err = driver.communicate(timeout=120)
+        assert driver.returncode == ExitCode.NOT_MEASURED
+        assert "it has not answered for 20 s; what is finished is kept" in err
+        assert err.count("\n") == 1
+        assert len(RunStore(tmp_path, "away").load_trials()) >= 4
+        assert (tmp_path / "away" / "incomplete.txt").exists()
+
+
+def test_a_cluster_of_its_own_in_one_command_leaves_nothing(tmp_path):
+    before = set(Path("/tmp").glob("gcbench-scratch-*"))
+    status, out, err = gcbench("compare", *TINY, "--rounds", "2", "--no-counting", "--cluster",
+                               "local", "--json", "-", "--quiet",
+                               "--output", str(tmp_path))  # fmt: skip
+    assert status == 0, err
+    assert json.loads(out)["nodes"] == {"local": 2}
+    left = set(Path("/tmp").glob("gcbench-scratch-*")) - before
+    assert not [process for folder in left for process in processes_of(folder)]
+    assert not [each for each in workers() if is_alive(each)]
