@@ -52,7 +52,7 @@ class CrossoverRun:
         self.checks: list[Check] = []
         self.is_complete = True
         self._results: list[ExperimentResult] = []
-        self._console = Console(stderr=True, quiet=flags["quiet"], highlight=False)
+        self._console = Console(stderr=True, quiet=flags["quiet"], highlight=False, soft_wrap=True)
         self._begun, self._total = 0, len(batches) * len(heaps) + num_checks
 
     @property

@@ -63,7 +63,7 @@ class NightProgress(ProgressBar):
             short = f"{commit.commit[:10]} {commit.subject}"
             words = f"measured {short} in {commit.seconds:.0f} s"
             words = f"not measured: {short}: {commit.reason}" if commit.reason else words
-            self._console.print(safe_text(words, "red" if commit.reason else ""))
+            self._console.print(safe_text(words, "red" if commit.reason else ""), soft_wrap=True)
 
 
 class Night:

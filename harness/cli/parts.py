@@ -95,7 +95,8 @@ def run_parts(ctx: click.Context, file: ExperimentFile, measure: Measure) -> Par
         if (output / own / "plan.json").exists():
             flags["resume"] = own
         if not ctx.params["quiet"]:
-            Console(stderr=True).print(f"part {number} of {len(of_parts)}: {part.title}")
+            words = f"part {number} of {len(of_parts)}: {part.title}"
+            Console(stderr=True).print(words, soft_wrap=True)
         result = measure(flags, own).result
         done.append(PartResult(title=part.title, published=part.published, result=result))
         if not result.is_complete:

@@ -122,7 +122,8 @@ def _ask(
     answers: list[Answer] = []
     for number, (command, asked) in enumerate(by_command.items(), 1):
         if not quiet and len(by_command) > 1 and command:
-            Console(stderr=True).print(f"command {number} of {len(by_command)}: {command}")
+            words = f"command {number} of {len(by_command)}: {command}"
+            Console(stderr=True).print(words, soft_wrap=True)
         try:
             results = run(ctx, [*_words(command), *more]) if command else {}
         except ValueError as error:
