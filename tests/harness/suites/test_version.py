@@ -118,7 +118,7 @@ def test_a_module_that_is_moved_begins_no_series(tree: Path, before: str) -> Non
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("harness/experiment/rounds.py", "_ATTEMPTS = 3", "_ATTEMPTS = 4"),
+        ("harness/experiment/executor.py", "_ATTEMPTS = 3", "_ATTEMPTS = 4"),
         ("harness/experiment/summarise.py", "a / b - 1", "a / b"),
         ("harness/suites/figures.py", "/ 1e9, 99)", "/ 1e9, 90)"),
         ("harness/suites/figures.py", "len(known) < 2", "len(known) < 3"),
