@@ -12,8 +12,9 @@ TORCH  ?= torch==2.13.0
 JOBS   ?= logical
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --maxprocesses 8 --dist loadfile \
           --no-loadscope-reorder
-# `make test TIER="not slow"` takes the long ones too, as CI does; pyproject.toml says what is what.
-TIER   ?= not slow and not long
+# `make test TIER="not slow"` takes the long ones too, as CI does, and so does ARGS=tests/…;
+# pyproject.toml says what is what.
+TIER   ?= not slow$(if $(findstring tests/,$(ARGS)),, and not long)
 CHOSEN := $(PYTEST) -m "$(TIER) and not gpu"
 # Tests that count tracked objects: full collections, over what all other tests import too if they
 # ran beside them. They have processes of their own, unless ARGS names what to run.

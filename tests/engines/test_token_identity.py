@@ -83,6 +83,7 @@ def check_texts(random: Random) -> None:
                 assert not any(stop in first.texts[request.index] for stop in request.stop)
 
 
+@pytest.mark.long
 @examples(8)
 @given(randoms)
 def test_every_variant_gives_one_text_and_ends_alike(random):

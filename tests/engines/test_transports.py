@@ -188,6 +188,7 @@ def test_a_rank_that_is_killed_is_named(start, transport, worker, ranks):
         run_on(engine)
 
 
+@pytest.mark.long
 @every_way(quick=("sockets", "driver", 2), transports=["sockets", "shared-memory"])
 def test_a_rank_that_is_stopped_is_named(start, transport, worker, ranks):
     engine = start(transport, worker, ranks)

@@ -149,6 +149,7 @@ def test_rpc_hook_and_bytes(start, monkeypatch):
     assert not psutil.pid_exists(there)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("transport", ["sockets", "shared-memory"])
 @pytest.mark.parametrize("mode", ["inline", "overlapped"])
 def test_a_call_between_two_steps_loses_no_token(start, mode, transport):

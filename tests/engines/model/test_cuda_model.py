@@ -84,6 +84,7 @@ VARIANTS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["inline", "overlapped"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_tokens_are_those_of_the_cpu(gpu, config, variant, mode):

@@ -14,6 +14,8 @@ from kernel_oracles import (
     rotation_table,
 )
 
+pytestmark = pytest.mark.long
+
 KERNEL = "cache_write:rotate_and_cache"
 
 

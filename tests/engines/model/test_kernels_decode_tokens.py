@@ -1,5 +1,6 @@
 """The one kernel for a decode's indices says what plain torch says, under Triton's interpreter."""
 
+import pytest
 import torch
 from examples import examples
 from hypothesis import HealthCheck, given
@@ -7,6 +8,8 @@ from hypothesis import strategies as st
 
 from engines.builtin.model import DecodeTokens
 from engines.builtin.model.reference import ReferenceOps
+
+pytestmark = pytest.mark.long
 
 
 def inputs(num_reqs: int, width: int, block_size: int, seed: int):

@@ -17,6 +17,8 @@ from engines.builtin.model.gumbel_reference import (
     seed_key,
 )
 
+pytestmark = pytest.mark.long
+
 KERNEL = "gumbel:sample"
 MODULUS = 1 << 32
 

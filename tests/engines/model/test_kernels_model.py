@@ -13,6 +13,8 @@ from engines.builtin.model.parallel import ONE_RANK
 from engines.builtin.model.reference import ReferenceOps
 from engines.builtin.model.weights import Weights
 
+pytestmark = pytest.mark.long
+
 A, B = range(1, 12), range(40, 45)
 
 

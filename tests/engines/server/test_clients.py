@@ -124,6 +124,7 @@ async def unchunked(reader: asyncio.StreamReader) -> bytes:
     return data
 
 
+@pytest.mark.long
 def test_a_request_too_many_is_to_come_again():
     async def crowd(served: Served) -> None:
         clients = [await begin(served, ENDLESS)]
@@ -148,6 +149,7 @@ def test_a_request_too_many_is_to_come_again():
         asyncio.run(crowd(served))
 
 
+@pytest.mark.long
 def test_a_request_that_takes_too_long_is_ended():
     flags = ["--request-timeout", "0.2", "--max-model-len", str(LONGEST)]
     with serving(*NULL, *flags) as served:

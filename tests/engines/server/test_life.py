@@ -67,6 +67,7 @@ def test_running_requests_end_before_it_does(number, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flags", [["--grace", "0.1"], pytest.param([], marks=pytest.mark.slow)])
 def test_those_that_do_not_end_in_time_are_aborted(flags):
     """After the time of grace, or at the second signal."""
@@ -103,6 +104,7 @@ def test_without_its_core_it_ends_with_one_sentence():
         asyncio.run(use(served))
 
 
+@pytest.mark.long
 def test_without_its_front_end_the_core_ends_at_once(tmp_path):
     with serving(*NULL, *LONG, "--worker", "process", TMPDIR=str(tmp_path)) as served:
         family = psutil.Process(served.process.pid).children(recursive=True)

@@ -135,6 +135,7 @@ def test_bad_rows_that_are_skipped_are_counted(gcbench, tmp_path):
     assert "1 bad row of the trace left out." in out
 
 
+@pytest.mark.long
 def test_the_doctor_names_what_it_found(gcbench):
     _, out, _ = gcbench("doctor", "--json", "-")
     assert {"level", "what", "detail", "advice"} == set(json.loads(out)[0])

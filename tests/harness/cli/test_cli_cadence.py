@@ -32,6 +32,7 @@ def cadence(tmp_path, capsys):
     return call
 
 
+@pytest.mark.long
 def test_predictions_of_several_policies_come_true(cadence, tmp_path):
     policies = "threshold:150/3/10,freeze+threshold:60/10/10"
     status, out, err = cadence("--gc", policies, "--quiet", "--json", "-")

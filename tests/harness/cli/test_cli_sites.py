@@ -60,6 +60,7 @@ def test_the_line_that_was_planted_is_the_first(sites, tmp_path):
     assert repeated == result["found"]
 
 
+@pytest.mark.long
 def test_where_nothing_collects_nothing_is_attributed(sites):
     status, out, err = sites("--gc", "disabled")
     assert (status, out) == (3, "")

@@ -184,6 +184,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/shm").exists(), reason="no named memory to be seen here")
 def test_memory_with_a_name_goes_with_the_trial_unless_another_has_it(play, tmp_path, monkeypatch):
     said = tmp_path / "said"
@@ -374,6 +375,7 @@ def test_an_exception_is_told_with_its_file_and_line(play, tmp_path, said, reaso
     assert outcome.reason == f"its process ended with status 1: {reason}"
 
 
+@pytest.mark.long
 def test_an_overlapped_worker_can_be_left_after_some_steps(tmp_path):
     cell = msgspec.structs.replace(CELL, worker="process", output_processing="overlapped")
     asked = trial(ENDLESS, tmp_path, cell, mode="tracked", max_steps=5)
@@ -395,6 +397,7 @@ def test_trials_with_slices_take_turns_and_each_waits_as_long_for_its_next(play,
     assert log.read_text().split() == ["a", "b", "c"] * 3
 
 
+@pytest.mark.long
 def test_one_that_ends_or_hangs_between_slices_does_not_stop_the_other(play, tmp_path):
     good = "read trial; echo ready; read go; echo paused; read go; echo paused; read go; "
     crashing = play("read trial; echo ready; read go; echo paused; read go; exit 7", "crashing")

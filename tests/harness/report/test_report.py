@@ -253,7 +253,8 @@ def test_experiment_as_markdown(experiment):
 
 def test_trial_on_one_screen(trial):
     for width in WIDTHS:
-        assert all(name in printed(trial_table, trial, width=width) for name in METRICS)
+        screen = printed(trial_table, trial, width=width)
+        assert all(name in screen for name in METRICS)
     assert_golden("trial.txt", printed(trial_table, trial))
 
 
