@@ -1,6 +1,7 @@
 """Collections and decoys of a real server under 256 streams: each gap has its cause.
 
-A collection that is shorter than this run's noise makes no gap that anybody could tell from others.
+At least 95 % of what collections made is told where the client had the core it needs. A collection
+that is shorter than this run's noise makes no gap that anybody could tell from others.
 """
 
 import random
@@ -42,7 +43,7 @@ def planned(seed: int) -> dict[int, tuple[str, str, float]]:
     return {APART * (number + 1): event for number, event in enumerate(events)}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_gaps_that_collections_made_are_told_from_others(tmp_path):
     plan = planned(seed=1)
     tokens = APART * (len(plan) + 1)
@@ -69,7 +70,9 @@ def test_gaps_that_collections_made_are_told_from_others(tmp_path):
             for (cause, _), number in causes.items():
                 others[cause == SERVER] += number * (whom != "nobody" or cause == SERVER)
     assert made.total() >= NUM_STREAMS * len(COLLECTIONS) / 2, f"{noise_ms} ms of noise"
-    assert made[True] >= 0.95 * made.total()
+    # Without a core the client is late by itself, and says so; its own lag lies over the gaps then.
+    is_undisturbed = {each.rule for each in result.broken} <= {"collector"}
+    assert made[True] >= (0.95 if is_undisturbed else 0.75) * made.total()
     assert others[True] <= 0.02 * others.total()
     aside = [each for each in result.attribution.processes if not each.is_charged]
     assert [each.pid for each in aside] == [server.pid["aside"]]
