@@ -43,8 +43,11 @@ class Nodes:
     """A cluster on this machine, with nodes of one CPU each beside a head that has none."""
 
     def __init__(self, folder: Path) -> None:
+        from ray._common.utils import get_default_ray_temp_dir
         from ray.cluster_utils import Cluster
 
+        # Where no Ray has run before, `Cluster` fails to write its address there.
+        Path(get_default_ray_temp_dir()).mkdir(exist_ok=True)
         self.folder = folder
         head = {"num_cpus": 0, "include_dashboard": False, "node_name": "head",
                 "object_store_memory": OBJECT_STORE_BYTES, "temp_dir": str(folder)}  # fmt: skip
