@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hook_of_ones_own import HOOK
 
 from engines import tied_process
 from engines.model_configs import shipped_folder
@@ -23,25 +24,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
 ROOT = Path(__file__).parents[3]
 GCBENCH = [sys.executable, "-m", "harness"]
 NUM_REQUESTS, TOKENS = 32, 60
-HOOK = """
-import gc, os, time
-
-FOLDER = {folder!r}
-
-
-def hook(phase, info):
-    if phase == "stop":  # opened anew, for a fork is another process
-        file = os.open(f"{{FOLDER}}/{{os.getpid()}}", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        os.write(file, str(info["generation"]).encode())
-        os.close(file)
-
-
-if "GCBENCH_PROBE" in os.environ:  # gcbench itself reads this file, too
-    gc.callbacks.append(hook)
-    with open(f"{{FOLDER}}/{{os.getpid()}}.began", "w") as file:
-        file.write(str(time.monotonic_ns()))
-"""
-"""A hook of one's own in every process; it begins a little after the probe."""
 TOKENIZER = """
 import json, sys
 from pathlib import Path

@@ -13,32 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hook_of_ones_own import HOOK
 
 ROOT = Path(__file__).parents[3]
 GCBENCH = [sys.executable, "-m", "harness"]
 PYTHON = sys.executable
 SAYS_FOLDER = "import os; print(os.environ['GCBENCH_PROBE'], flush=True)\n"
-
-HOOK = """
-import gc, os, time
-
-FOLDER = {folder!r}
-OPENED = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-
-
-def hook(phase, info):
-    if phase == "stop":
-        file = os.open(f"{{FOLDER}}/{{os.getpid()}}", OPENED)
-        os.write(file, str(info["generation"]).encode())
-        os.close(file)
-
-
-if "GCBENCH_PROBE" in os.environ:  # gcbench itself reads this file, too
-    gc.callbacks.append(hook)
-    with open(f"{{FOLDER}}/{{os.getpid()}}.began", "w") as file:
-        file.write(str(time.monotonic_ns()))
-"""
-"""A hook of one's own in every process; it begins a little after the probe."""
 
 
 def probe(
