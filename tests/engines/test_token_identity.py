@@ -144,6 +144,7 @@ def way_goes_with(way: dict[str, Any], mode: str) -> bool:
     return not Engine.contradiction(config)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("variant", "nth", "mode"),
     [

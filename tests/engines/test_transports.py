@@ -201,6 +201,7 @@ def test_a_rank_that_is_stopped_is_named(start, transport, worker, ranks):
         os.kill(victim, signal.SIGCONT)
 
 
+@pytest.mark.long
 @every_way(quick=("gloo", "process", 1))
 def test_an_exception_in_a_rank_is_told(start, transport, worker, ranks):
     engine = start(transport, worker, ranks)

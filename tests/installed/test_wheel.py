@@ -26,6 +26,7 @@ def tracked(*folders: str) -> set[str]:
     return {name for name in listed.stdout.splitlines() if (ROOT / name).is_file()}
 
 
+@pytest.mark.long
 def test_a_wheel_holds_what_git_tracks_and_makes_only_gcbench_importable(wheel):
     expected = {f"gcbench/packages/{name}" for name in tracked(*INSIDE)} | tracked("gcbench")
     packed = {name for name in names(wheel) if ".dist-info/" not in name.split("packages/")[0]}

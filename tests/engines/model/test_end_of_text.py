@@ -50,6 +50,7 @@ def serve(
     return engine.output_token_ids(0).tolist(), FinishReason(reason)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", ["config", "generation_config"])
 def test_any_of_the_models_own_ids_ends_a_text(saved, tmp_path, name, shape):

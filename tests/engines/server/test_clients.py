@@ -5,7 +5,6 @@ import gc
 import socket
 from typing import Any
 
-import openai
 import pytest
 from served import (
     NULL,
@@ -39,6 +38,7 @@ async def begin(served: Served, body: dict[str, Any]) -> tuple[asyncio.StreamRea
     return reader, writer
 
 
+@pytest.mark.long
 def test_a_client_that_leaves_before_the_core_has_answered_harms_nobody(served):
     """Of the collector's counts the core is asked between two steps."""
 
@@ -54,6 +54,7 @@ def test_a_client_that_leaves_before_the_core_has_answered_harms_nobody(served):
     assert served.ask("GET", "/metrics").status == 200
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("is_streaming", [True, False])
 def test_clients_that_vanish_leave_no_request(served, count, is_streaming):
@@ -162,6 +163,7 @@ def test_a_request_that_takes_too_long_is_ended():
         asyncio.run(until_idle(served))
 
 
+@pytest.mark.long
 def test_chunks_have_the_usage_that_is_asked_for(served):
     async def ask(**options: bool) -> list[Any]:
         body = {"prompt": ["a b", "c"], "max_tokens": 4, "ignore_eos": True,
@@ -184,7 +186,9 @@ def test_chunks_have_the_usage_that_is_asked_for(served):
     assert all(chunk["usage"]["total_tokens"] for chunk in each)
 
 
+@pytest.mark.long
 def test_the_client_of_openai(served):
+    openai = pytest.importorskip("openai")  # takes a second, which only this test needs
     with openai.OpenAI(base_url=f"{served.url}/v1", api_key="none") as client:
         (model,) = client.models.list().data
         assert model.id == MODEL
@@ -215,6 +219,7 @@ def test_the_client_of_openai(served):
     gc.collect()
 
 
+@pytest.mark.long
 def test_text_to_ids_and_back(served):
     text = "def f(x):\n    return 'ünïcödé 日本'"
     ids = served.ask("POST", "/tokenize", {"prompt": text}).json()
@@ -230,6 +235,7 @@ def test_text_to_ids_and_back(served):
     )
 
 
+@pytest.mark.long
 def test_the_version_and_the_health_are_said(served):
     assert served.ask("GET", "/version").json().keys() == {"version"}
     for method, path in (("GET", "/health"), ("GET", "/ping"), ("POST", "/ping")):

@@ -61,6 +61,7 @@ def run(config: EngineConfig, use) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "delivery", ["per_request", pytest.param("vllm_v1", marks=pytest.mark.slow)]
 )

@@ -124,6 +124,7 @@ def test_a_bad_row_of_a_trace_is_named_by_file_and_line(gcbench, tmp_path):
     assert re.search(r"(line |row |:)3\b", line)
 
 
+@pytest.mark.long
 def test_bad_rows_that_are_skipped_are_counted(gcbench, tmp_path):
     path = tmp_path / "trace.csv"
     path.write_text(f"{TRACE}2023-11-16 18:15:50.9951690,many,109\n")

@@ -76,6 +76,7 @@ def test_one_step_in_many_of_the_whole_run_says_how_sure_it_is(explain, tmp_path
     assert f"6 steps, one in 4, {sum(rows for rows, _ in costs['samples'])} outputs" in out
 
 
+@pytest.mark.long
 def test_a_run_of_fewer_steps_than_every_is_a_sentence(explain):
     status, _, err = explain("--every", "100000")
     assert status == 3

@@ -164,6 +164,7 @@ class _Lacks:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
+@pytest.mark.long
 def test_a_full_disk_is_a_sentence_and_the_trial_is_kept(run, traced, tmp_path):
     status, err = run("--perfetto", "/dev/full", executors=Recording(traced[0]))
     assert (status, err) == (

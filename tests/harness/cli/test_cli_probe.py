@@ -181,6 +181,7 @@ def test_a_server_ends_as_it_would_and_full_passes_are_those_that_were_asked_for
     assert "The collector ran" in err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "status"), [("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", 137)]
 )
@@ -358,6 +359,7 @@ def test_a_port_that_cannot_be_had_is_a_sentence(place, tmp_path):
     assert "give [HOST:]PORT, a port that is free" in line
 
 
+@pytest.mark.long
 def test_options_of_the_command_are_its_own(tmp_path):
     show = "import sys; print(sys.argv[1:])"
     for words, value in ((["--"], ""), ([], "x")):

@@ -75,6 +75,7 @@ def collections(result: TrialResult) -> int:
     return sum(sum(process.collections) for process in result.processes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", COUNTING)
 def test_counts_repeat_to_the_digit(results, mode):
     first, *others = map(repeatable, results[LISTS, mode])
@@ -82,6 +83,7 @@ def test_counts_repeat_to_the_digit(results, mode):
     assert others == [first] * len(others)
 
 
+@pytest.mark.long
 def test_what_a_request_costs_is_counted_beside_the_steps(results):
     counted = results[LISTS, "opcodes"][0].metrics
     for what in ("bytecodes", "allocations"):
@@ -118,6 +120,7 @@ def test_bytes_across_a_worker_s_wire_repeat(folder):
     assert first["scheduler_output_bytes_last"] > first["scheduler_output_bytes_first"]
 
 
+@pytest.mark.long
 def test_lists_make_the_collector_run_and_columns_do_not(results):
     lists, columns = results[LISTS, "counts"][0], results[COLUMNS, "counts"][0]
     assert lists.metrics["gc_collections_gen0"] > 40
@@ -126,12 +129,14 @@ def test_lists_make_the_collector_run_and_columns_do_not(results):
     assert lists.finish_sha256 == columns.finish_sha256
 
 
+@pytest.mark.long
 def test_the_probe_moves_the_counts_by_one_at_most(results):
     unseen, seen = results[LISTS, "counts"][0], results[LISTS, "probed"][0]
     pairs = zip(unseen.processes[0].collections, seen.processes[0].collections, strict=True)
     assert all(abs(a - b) <= 1 for a, b in pairs)
 
 
+@pytest.mark.long
 def test_the_probe_saw_every_collection_of_a_timing(results, folder):
     (timed,) = results[LISTS, "timing"]
     (process,) = timed.processes

@@ -154,6 +154,7 @@ def test_what_goes_wrong_is_told_in_a_sentence_and_the_others_answer(play, scrip
         assert outcome.metrics == {"num_steps": 3.0}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("to", [1, 2])
 def test_one_that_talks_without_end_is_cut_short(play, to):
     outcome = only(LocalExecutor(60).run([play(f"{PREPARES}; exec yes >&{to}")]))
@@ -161,6 +162,7 @@ def test_one_that_talks_without_end_is_cut_short(play, to):
     assert outcome.reason == "it said more than 256 MiB"
 
 
+@pytest.mark.long
 def test_its_temporary_folder_goes_with_it_and_with_what_it_left_running(play, tmp_path):
     said = tmp_path / "said"
     script = (
@@ -279,6 +281,7 @@ def test_the_environment_is_known(play, tmp_path, monkeypatch, mode):
         assert seen[f"{library}_NUM_THREADS"] == "1"
 
 
+@pytest.mark.long
 def test_real_trials_that_cannot_be_run_are_refused_beside_one_that_can(tmp_path):
     good = trial(SHORT, tmp_path)
     missing = msgspec.structs.replace(good, schedule_path=str(tmp_path / "none.npz"))
@@ -445,6 +448,7 @@ def test_a_worker_or_a_trial_that_is_killed_while_it_measures_is_told_apart(tmp_
     assert has_ended(orphan.pid)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moment", ["at once", "ready"])
 def test_a_trial_and_its_worker_end_with_a_parent_that_is_killed(tmp_path, moment):
     cell = msgspec.structs.replace(CELL, worker="process")

@@ -35,6 +35,7 @@ REPETITIONS = 200 // every()
 BLOCKS = 14
 
 
+@pytest.mark.long
 def test_equal_cells_on_unequal_nodes_are_called_different_at_most_twice_in_a_hundred():
     said = Counter(
         experiment(simulated(seed, BLOCKS, SPEEDS), BLOCKS, seed)[0].verdict
@@ -58,6 +59,7 @@ def test_three_percent_is_found_in_fourteen_blocks_and_not_without_pairing_them(
     assert apart["worse"] <= 0.2 * REPETITIONS
 
 
+@pytest.mark.long
 def test_the_same_trials_give_wrong_verdicts_where_each_cell_has_a_node_of_its_own():
     said = Counter(
         a_cell_to_a_node(experiment(simulated(seed, BLOCKS, SPEEDS), BLOCKS, seed)[1])

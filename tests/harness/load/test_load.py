@@ -33,6 +33,7 @@ FAULTS = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_every_fault_is_counted_by_its_kind_and_the_rest_goes_on(tmp_path):
     turns = 3
     with ScriptedServer(faults=list(FAULTS)) as server:
@@ -66,6 +67,7 @@ def test_a_run_without_an_answer_measured_nothing(tmp_path):
     assert ran.result.broken[0].rule == "completed"
 
 
+@pytest.mark.long
 def test_what_goes_out_is_the_schedule(tmp_path):
     with ScriptedServer() as server:
         load(
@@ -185,6 +187,7 @@ def test_the_servers_metrics_are_kept(tmp_path):
     assert ran.result.server_collections == {'gcbench:gc_collections_total{process="x"}': 5.0}
 
 
+@pytest.mark.long
 def test_a_server_that_is_late_is_waited_for(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -23,6 +23,7 @@ ROOT = HERE.parents[2]
 PATH = os.pathsep.join(map(str, (ROOT, HERE, HERE.parent)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["kill", "full"])
 def test_wherever_a_night_ends_nothing_is_lost_or_measured_twice(tmp_path, kind):
     done = subprocess.run(
@@ -133,6 +134,7 @@ def test_what_a_killed_run_has_left_running_is_ended_and_no_other(tmp_path, star
     assert marked_with(another) == [other.pid]
 
 
+@pytest.mark.long
 def test_what_started_others_meanwhile_is_ended_with_them(tmp_path, start):
     spawner = "echo on; while :; do sleep 600 & sleep 0.01; done"
     first = start("bash", "-c", spawner, env=marked(tmp_path), stdout=subprocess.PIPE)

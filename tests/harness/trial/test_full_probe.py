@@ -33,6 +33,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> TrialResult:
         return run_trial(trial(schedule([700] * 8), folder, MANY), lambda word: None)
 
 
+@pytest.mark.long
 def test_a_trial_whose_probe_was_full_is_invalid_and_says_by_how_much(full: TrialResult) -> None:
     (process,) = full.processes
     lost = process.probe_dropped
