@@ -19,7 +19,7 @@ from harness.machine.describe import describe
 from harness.machine.interrupts import held_interrupts
 from harness.trial.recorder import STEP_COLUMNS
 
-DETAILS = "load.json"
+LOAD_FILE = "load.json"
 """What a load generator knows beside a trial's result: its own health, failures, the server."""
 
 
@@ -51,7 +51,7 @@ def store_run(
         _leave_rows(store.rows_path(key), observed, slow)
         store.keep_rows(key)
         store.save_trial(key, trial)
-        write_whole(store.folder / DETAILS, indented(result))
+        write_whole(store.folder / LOAD_FILE, indented(result))
         notes = [INTERRUPTED] * observed.is_interrupted + result.notes
         summary = summarise(
             plan, {key: trial}, machine=describe(), workloads=[replayed], command=command,

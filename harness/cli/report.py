@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.load_store import DETAILS as LOAD_DETAILS
+from harness.cli.load_store import LOAD_FILE
 from harness.cli.options import output_option
 from harness.cli.session import checked
 from harness.cli.status import gate_status, nightly_status
@@ -86,7 +86,7 @@ def report(
     for path, option, content in asked:
         write_output(path, content, option)
     if not asked:
-        details_of_load = file.parent / LOAD_DETAILS
+        details_of_load = file.parent / LOAD_FILE
         if isinstance(stored, ExperimentResult) and not details and details_of_load.is_file():
             stored = load_run(details_of_load)
         _show(stored, f"gcbench report {shlex.quote(run)} --details", details)

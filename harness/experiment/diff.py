@@ -58,7 +58,8 @@ def diff(base: ExperimentResult, head: ExperimentResult, tolerance: float) -> Di
         elif other.tokens_sha256 != cell.tokens_sha256:
             missing.append(f"{cell.id}: the tokens are others; different work has no ratio.")
         else:
-            families.setdefault(_decider(cell, head), []).append((other, cell))
+            for metric in _deciders(cell, head):
+                families.setdefault(metric, []).append((other, cell))
     missing += [f"{cell.id}: {head.name} has no such cell." for cell in others.values()]
     found: list[Comparison] = []
     for metric, pairs in families.items():
@@ -100,10 +101,10 @@ def _ratio(metric: str, before: CellResult, after: CellResult, family: int) -> R
     return paired_ratio(one, other, family)
 
 
-def _decider(cell: CellResult, result: ExperimentResult) -> str:
-    """The metric that decided in the cell's group, or in the experiment's only kind of group."""
-    own = (each.metric for each in result.comparisons if cell.id in (each.baseline, each.candidate))
-    return next(own, result.decide[0])
+def _deciders(cell: CellResult, result: ExperimentResult) -> list[str]:
+    """The metric that decided in the cell's group; where nothing was compared, all that decide."""
+    own = [each.metric for each in result.comparisons if cell.id in (each.baseline, each.candidate)]
+    return own[:1] or result.decide
 
 
 def _key(cell: CellResult) -> tuple[object, ...]:
