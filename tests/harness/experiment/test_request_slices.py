@@ -101,7 +101,7 @@ def test_the_command_reads_loads_by_their_folders(tmp_path, capsys):
     assert main(["diff", "a", "b", "--output", str(tmp_path), "--fail-on", "worse"]) == 1
     said = capsys.readouterr().out
     assert said.startswith("▼ 2 worse, 1 inconclusive: b against a")
-    assert "Mean TTFT, lower is better" in said
+    assert "TTFT mean, lower is better" in said
 
 
 def test_a_run_that_was_invalid_is_named(tmp_path):
