@@ -1,6 +1,6 @@
 """What every engine is given and what it answers: plain data, no workload and no harness."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -73,9 +73,9 @@ class EngineConfig:
     ``tensor_parallel_size`` as in vLLM; ``sampling``: "greedy", or a temperature and perhaps top-k
     and top-p, "0.8:50:0.9". ``wire``: a format, perhaps "+" and how it gets there; ``wire_spin``:
     seconds that an end may look for a message before it parks, or "auto".
-    ``setup``: "lean", or "shipped" where the engine's own defaults stand in the place of
-    ``engine_core``, ``output_processing`` and ``enable_prefix_caching``.
-    ``retain_outputs``: of outputs that no client gets, because they stay
+    ``front_end``: vLLM's, "llm" or "async". ``setup``: "lean", or "shipped" where the engine's own
+    defaults stand in the place of ``engine_core``, ``output_processing`` and
+    ``enable_prefix_caching``. ``retain_outputs``: of outputs that no client gets, because they stay
     in a process of the engine: whether a request's are kept there until it ends.
     """
 
@@ -101,6 +101,7 @@ class EngineConfig:
     worker: str = "in-process"
     wire: str = "pickle"
     wire_spin: str = "auto"
+    front_end: str = "llm"
     engine_core: str = "in-process"
     setup: str = "lean"
     seed: int = 0
@@ -338,6 +339,47 @@ class ShowsMessages(Protocol):
 
     def message_fields(self, direction: str, message: bytes) -> dict[str, int]:
         """Bytes of one by the path of the field that they are for; all of them together."""
+        ...
+
+
+class StageCost(NamedTuple):
+    """What a stage of the step took in one process, by what a `StageMeter` counts."""
+
+    role: str
+    stage: str
+    calls: int
+    amount: int
+
+
+class StageMeter(Protocol):
+    """Counts what functions take, by the stage that each is."""
+
+    every: int
+    """Of so many requests' streams one is to be counted."""
+
+    def run(self, stage: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call it and count it as that stage's."""
+        ...
+
+    def totals(self, stages: Mapping[str, str], own_files: tuple[str, ...]) -> dict[str, int]:
+        """What was counted, by stage, perhaps with the whole process under a name of its own.
+
+        ``stages``: those of functions by their qualified names. ``own_files``: what they contain
+        is to be left out.
+        """
+        ...
+
+
+@runtime_checkable
+class HasStages(Protocol):
+    """An engine each of whose processes can say what the stages of its steps take there."""
+
+    def begin_stages(self, meter: Callable[[], StageMeter]) -> None:
+        """Count from now on, by a meter of its own in each process."""
+        ...
+
+    def end_stages(self) -> list[StageCost]:
+        """Count no more; what was counted."""
         ...
 
 

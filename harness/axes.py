@@ -157,11 +157,13 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     detokenizer: Annotated[
         str,
         Axis("none, decode_stream (one call per token, as vLLM) or byte_table.", "detokenizer",
-              _BUILTIN),
+              ("builtin", "vllm-hostpath")),
     ] = "none"  # fmt: skip
     tokenizer: Annotated[
-        str, Axis("A tokenizer.json; a small one is shipped.", "tokenizer", _BUILTIN)
-    ] = ""
+        str,
+        Axis("A tokenizer.json; a small one is shipped.", "tokenizer",
+              ("builtin", "vllm-hostpath")),
+    ] = ""  # fmt: skip
     logprobs: Annotated[
         str,
         Axis("none, lists:K (vLLM's dictionaries) or arrays:K (vLLM #28245).", "logprobs",
@@ -201,6 +203,11 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Axis("Seconds to poll shared memory before sleeping, or auto.", "wire_spin",
               _BUILTIN),
     ] = "auto"  # fmt: skip
+    front_end: Annotated[
+        str,
+        Axis("vLLM's: llm (LLMEngine), or async (AsyncLLM, as behind its API server).",
+              "front_end", ("vllm-hostpath",), section="vLLM"),
+    ] = "llm"  # fmt: skip
     engine_core: Annotated[
         str,
         Axis("vLLM's engine core: in-process with its front end, or process.", "engine_core",

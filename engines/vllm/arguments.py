@@ -8,7 +8,9 @@ from engines.protocol import EngineConfig
 from engines.vllm.model_folder import model_folder
 
 _ASYNC_SCHEDULER = "vllm.v1.core.sched.async_scheduler.AsyncScheduler"
+_DETOKENIZERS = ("none", "decode_stream")
 _ENGINE_CORES = ("in-process", "process")
+_FRONT_ENDS = ("llm", "async")
 _MODES = ("inline", "overlapped")
 _SCHEDULER = "vllm.v1.core.sched.scheduler.Scheduler"
 _SETUPS = ("lean", "shipped")
@@ -22,6 +24,12 @@ def check(config: EngineConfig) -> None:
     if config.engine_core not in _ENGINE_CORES:
         raise ValueError(
             f"engine core {config.engine_core!r}: must be {' or '.join(_ENGINE_CORES)}"
+        )
+    if config.front_end not in _FRONT_ENDS:
+        raise ValueError(f"--front-end {config.front_end}: must be {' or '.join(_FRONT_ENDS)}")
+    if config.detokenizer not in _DETOKENIZERS:
+        raise ValueError(
+            f"--detokenizer {config.detokenizer}: vLLM has its own alone; use decode_stream or none"
         )
     if config.setup not in _SETUPS:
         raise ValueError(f"--setup {config.setup}: must be {' or '.join(_SETUPS)}")
@@ -39,6 +47,12 @@ def contradiction(config: EngineConfig) -> str:
         )
     if config.num_accepted != (1,):
         return "several tokens a step: vLLM takes them from a draft model, and here is none"
+    is_together = config.engine_core == "in-process" and not _is_shipped(config)
+    if config.front_end == "async" and is_together:
+        return (
+            "--front-end async with its engine core in one process: vLLM's AsyncLLM has it in "
+            "another; add --engine-core process or --setup shipped"
+        )
     if config.tensor_parallel_size > 1 and config.worker != "process":
         return (
             f"--tensor-parallel {config.tensor_parallel_size} in one process: each rank has its "
@@ -61,11 +75,15 @@ def _asked_switches(config: EngineConfig) -> str:
     return " and ".join(f"{flag} {value}" for flag, value in asked.items() if value)
 
 
-def common_arguments(config: EngineConfig, engine_args_class: Any) -> dict[str, Any]:
+def common_arguments(
+    config: EngineConfig, engine_args_class: Any, tokenizer_folder: str
+) -> dict[str, Any]:
     """Arguments of ``EngineArgs`` that say nothing of device and model."""
+    has_text = config.detokenizer != "none"
     return {
         "model": str(model_folder(config.model)),
-        "skip_tokenizer_init": True,
+        "skip_tokenizer_init": not has_text,
+        **({"tokenizer": tokenizer_folder} if has_text else {}),
         "generation_config": "vllm",
         **({} if _is_shipped(config) else {"enable_prefix_caching": config.enable_prefix_caching}),
         "enable_chunked_prefill": True,

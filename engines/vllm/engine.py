@@ -4,7 +4,9 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate
+from pathlib import Path
 from typing import Any, ClassVar
 
 from engines.pickle_fields import pickle_fields
@@ -16,14 +18,20 @@ from engines.protocol import (
     EngineState,
     Int32Array,
     SamplingParams,
+    StageCost,
+    StageMeter,
     StepOutput,
 )
+from engines.vllm import stages
+from engines.vllm.async_front_end import AsyncFrontEnd
 from engines.vllm.control import Control
 from engines.vllm.device_log import DeviceLog
+from engines.vllm.gate import Gate
 from engines.vllm.host_process import HERE
 from engines.vllm.outputs import Outputs
 from engines.vllm.read_back import core_settings, core_settings_here, engine_state
-from engines.vllm.settings import set_environment
+from engines.vllm.settings import gate_path, set_environment
+from engines.vllm.tokenizer_folder import make_tokenizer_folder
 
 
 def _in_a_line(error: ValueError) -> str:
@@ -46,6 +54,9 @@ class VllmEngine:
     shapes = (("", "per_request"),)
     stages: ClassVar = {
         "LLMEngine.step": "front end",
+        "AsyncFrontEnd.step": "event loop",
+        "AsyncLLM.generate": "deliver",
+        "MsgpackDecoder.decode": "deserialise",
         "EngineCore.step": "engine core",
         "EngineCore.step_with_batch_queue": "engine core",
         "Scheduler.schedule": "schedule",
@@ -70,7 +81,9 @@ class VllmEngine:
         self._config = config
         self._folder = private_folder("vllm")
         self.device_log_path = f"{self._folder}/device-log"
+        self.tokenizer_folder = f"{self._folder}/tokenizer"
         self._device_log = DeviceLog(self.device_log_path, create=True)
+        self._gate: Gate | None = None
         self._control = Control(self._folder)
         self._outputs = Outputs()
         self._device = self._device_log.read()
@@ -106,7 +119,7 @@ class VllmEngine:
         return config.worker == "process" and is_here
 
     def _start(self, config: EngineConfig) -> Any:
-        from vllm.engine.arg_utils import EngineArgs
+        from vllm.engine.arg_utils import AsyncEngineArgs, EngineArgs
         from vllm.sampling_params import RequestOutputKind
         from vllm.sampling_params import SamplingParams as VllmSamplingParams
         from vllm.v1.engine.exceptions import EngineDeadError as VllmEngineDeadError
@@ -118,21 +131,28 @@ class VllmEngine:
         self._sampling_params = VllmSamplingParams
         self._delta = RequestOutputKind.DELTA
         self._died: type[Exception] = VllmEngineDeadError
-        arguments = known_arguments(EngineArgs, self.engine_args(config, EngineArgs))
+        if config.detokenizer != "none":
+            make_tokenizer_folder(Path(self.tokenizer_folder), config.tokenizer)
+        is_async = config.front_end == "async"
+        args_class = AsyncEngineArgs if is_async else EngineArgs
+        arguments = known_arguments(args_class, self.engine_args(config, args_class))
         try:
             with in_place_of_vllms(self.executor_class(config)):
-                return LLMEngine.from_engine_args(EngineArgs(**arguments))
+                if is_async:
+                    self._gate = Gate(gate_path(self.device_log_path), create=True)
+                    return AsyncFrontEnd(args_class(**arguments), self._gate)
+                return LLMEngine.from_engine_args(args_class(**arguments))
         except ValueError as error:
             raise ValueError(f"vLLM refuses: {_in_a_line(error)}") from None
 
     def _time_output_processing(self) -> None:
         """Have the front end's output processor say how long it took; vLLM calls it by itself."""
         processor = self._engine.output_processor
-        process_outputs = processor.process_outputs
 
         def timed(*args: Any, **kwargs: Any) -> Any:
             began = time.perf_counter_ns()
-            processed = process_outputs(*args, **kwargs)
+            # Looked up each time, for `stages` may have put another in its place.
+            processed = type(processor).process_outputs(processor, *args, **kwargs)
             self._processing_ns += time.perf_counter_ns() - began
             return processed
 
@@ -140,8 +160,11 @@ class VllmEngine:
 
     def _wake(self) -> Callable[[], object]:
         """What ends the wait for an engine core that was killed: vLLM's client waits on."""
+        ended = EngineDeadError("vLLM's engine core has ended")
+        if isinstance(self._engine, AsyncFrontEnd):
+            return partial(self._engine.fail, ended)
         queue = self._engine.engine_core.outputs_queue
-        return lambda: queue.put_nowait(EngineDeadError("vLLM's engine core has ended"))
+        return lambda: queue.put_nowait(ended)
 
     def _cause(self, error: Exception) -> Exception:
         """What to raise for what vLLM raised: most is a consequence once a process has ended."""
@@ -205,7 +228,7 @@ class VllmEngine:
             min_tokens=params.min_tokens,
             stop_token_ids=list(params.stop_token_ids),
             ignore_eos=params.ignore_eos,
-            detokenize=False,
+            **self._text_params(params),
             output_kind=self._delta,
         )
         self._outputs.admit(request_index)
@@ -214,6 +237,14 @@ class VllmEngine:
             self._engine.add_request(str(request_index), prompt, theirs, priority=priority)
         except Exception as error:
             raise self._cause(error) from None
+
+    def _text_params(self, params: SamplingParams) -> dict[str, Any]:
+        if self._config.detokenizer == "none":
+            return {"detokenize": False}
+        return {
+            "stop": list(params.stop),
+            "include_stop_str_in_output": params.include_stop_str_in_output,
+        }
 
     def abort_request(self, request_index: int) -> None:
         """End a request now; unknown or finished ones are left alone."""
@@ -247,6 +278,18 @@ class VllmEngine:
     def output_token_ids(self, request_index: int) -> Int32Array:
         """A finished request's tokens, int32 ``[num_output]``; then forgotten."""
         return self._outputs.pop(request_index)
+
+    def output_text(self, request_index: int) -> str:
+        """A finished request's text, as far as vLLM has streamed it."""
+        return self._outputs.text(request_index)
+
+    def begin_stages(self, meter: Callable[[], StageMeter]) -> None:
+        """In each of vLLM's processes."""
+        self.collective_rpc(stages.begin, meter)
+
+    def end_stages(self) -> list[StageCost]:
+        """Of each of vLLM's processes, this one first."""
+        return [cost for costs in self.collective_rpc(stages.end) for cost in costs]
 
     def handoff_bytes(self, sampled: Any) -> None:
         """Not known: vLLM lets go of a step's tokens within the step."""
@@ -293,7 +336,12 @@ class VllmEngine:
     def shutdown(self) -> None:
         """End vLLM's processes; safe to call twice."""
         engine = self.__dict__.pop("_engine", None)
-        if engine is not None:
+        if isinstance(engine, AsyncFrontEnd):
+            engine.shutdown()
+        elif engine is not None:
             engine.engine_core.shutdown()
+        if self._gate is not None:
+            self._gate.close()
+            self._gate = None
         self._control.close()
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -79,23 +79,35 @@ class HostPathEngine(VllmEngine):
 
     def engine_args(self, config: EngineConfig, engine_args_class: Any) -> dict[str, Any]:
         """All that a server would set, with as many blocks as our device says."""
-        from engines.vllm.dialect import representation_of
-        from engines.vllm.empty_model import ARCHITECTURE
-        from engines.vllm.settings import additional_config
+        return host_path_arguments(
+            config,
+            engine_args_class,
+            device_log=self.device_log_path,
+            tokenizer_folder=self.tokenizer_folder,
+        )
 
-        config = replace(config, representation=representation_of(config.representation))
-        return arguments.common_arguments(config, engine_args_class) | {
-            "load_format": "dummy",
-            "enforce_eager": True,
-            "swap_space": 0,  # GiB a rank; releases that have it refuse more than there is
-            "block_size": config.block_size,
-            "num_gpu_blocks_override": num_blocks(config),
-            "hf_overrides": {
-                "architectures": [ARCHITECTURE],
-                "max_position_embeddings": config.max_model_len,
-            },
-            "additional_config": additional_config(config, self.device_log_path),
-        }
+
+def host_path_arguments(
+    config: EngineConfig, engine_args_class: Any, *, device_log: str, tokenizer_folder: str
+) -> dict[str, Any]:
+    """Arguments of vLLM's ``EngineArgs``, of whatever front end."""
+    from engines.vllm.dialect import representation_of
+    from engines.vllm.empty_model import ARCHITECTURE
+    from engines.vllm.settings import additional_config
+
+    config = replace(config, representation=representation_of(config.representation))
+    return arguments.common_arguments(config, engine_args_class, tokenizer_folder) | {
+        "load_format": "dummy",
+        "enforce_eager": True,
+        "swap_space": 0,  # GiB a rank; releases that have it refuse more than there is
+        "block_size": config.block_size,
+        "num_gpu_blocks_override": num_blocks(config),
+        "hf_overrides": {
+            "architectures": [ARCHITECTURE],
+            "max_position_embeddings": config.max_model_len,
+        },
+        "additional_config": additional_config(config, device_log),
+    }
 
 
 def num_blocks(config: EngineConfig) -> int:

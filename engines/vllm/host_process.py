@@ -13,7 +13,7 @@ class HostProcess:
 
     ``phase_stamps`` is written by whoever is there when a phase of the step ends: the engine,
     the executor, or a worker in the same process. ``on_message`` is called with the direction of
-    each message between scheduler and workers, and its pickle.
+    each message between scheduler and workers, and its pickle. ``stages``: those that are counted.
     """
 
     def __init__(self) -> None:
@@ -22,6 +22,7 @@ class HostProcess:
         self.on_message: Callable[[str, bytes], object] | None = None
         self.clock: Callable[[], int] = time.perf_counter_ns
         self.phase_stamps = [0] * (len(PHASES) + 1)
+        self.stages: Any = None
 
     def ended(self, phase: str) -> None:
         """Stamp the end of a phase."""

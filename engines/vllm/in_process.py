@@ -72,7 +72,8 @@ class InProcessEngine(VllmEngine):
         from engines.vllm.settings import additional_config
 
         with_weights = has_weights(model_folder(config.model))
-        return arguments.common_arguments(config, engine_args_class) | {
+        common = arguments.common_arguments(config, engine_args_class, self.tokenizer_folder)
+        return common | {
             "load_format": "auto" if with_weights else "dummy",
             "dtype": "float32" if config.device == "cpu" else "auto",
             "enforce_eager": config.device == "cpu",

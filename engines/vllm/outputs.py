@@ -14,6 +14,7 @@ class Outputs:
 
     def __init__(self) -> None:
         self._tokens: dict[int, list[int]] = {}
+        self._texts: dict[int, str] = {}
 
     def admit(self, request_index: int) -> None:
         """Start a request's output."""
@@ -32,6 +33,8 @@ class Outputs:
             completion = output.outputs[0]
             index = int(output.request_id)
             tokens[index] += completion.token_ids
+            if completion.text:
+                self._texts[index] = self._texts.get(index, "") + completion.text
             request_index.append(index)
             num_tokens.append(len(completion.token_ids))
             if output.finished:
@@ -47,8 +50,13 @@ class Outputs:
         )
         return StepOutput((delivered,), **device)
 
+    def text(self, request_index: int) -> str:
+        """A request's text, until its tokens are taken."""
+        return self._texts.get(request_index, "")
+
     def pop(self, request_index: int) -> Int32Array:
-        """A request's tokens, int32 ``[num_output]``; forgotten here."""
+        """A request's tokens, int32 ``[num_output]``; forgotten here, and its text."""
+        self._texts.pop(request_index, None)
         return np.array(self._tokens.pop(request_index), np.int32)
 
 

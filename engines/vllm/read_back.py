@@ -9,6 +9,7 @@ import threading
 from typing import Any
 
 from engines.protocol import EngineConfig, EngineState, Setting
+from engines.vllm.async_front_end import AsyncFrontEnd
 from engines.vllm.host_process import HostProcess
 
 
@@ -17,13 +18,14 @@ def engine_state(config: EngineConfig, llm_engine: Any, core: dict[str, Setting]
     core_pid = core.pop("pid")
     found = core | {
         "engine_core": "in-process" if core_pid == os.getpid() else "process",
+        "front_end": "async" if isinstance(llm_engine, AsyncFrontEnd) else "llm",
         "detokenizer": _present(llm_engine.output_processor.tokenizer),
         "log_stats": bool(llm_engine.log_stats),
     }
     names = (
         "output_processing", "enable_prefix_caching", "scheduling_policy", "worker", "engine_core",
-        "detokenizer", "tensor_parallel_size", "max_num_seqs", "max_num_batched_tokens",
-        "max_model_len",
+        "front_end", "detokenizer", "tensor_parallel_size", "max_num_seqs",
+        "max_num_batched_tokens", "max_model_len",
     )  # fmt: skip
     own = ("output_processing", "enable_prefix_caching") if config.setup == "shipped" else ()
     asked = {name: getattr(config, name) for name in names if name not in own}
@@ -85,7 +87,11 @@ def _output_processing(core: Any) -> str:
 
 
 def _present(tokenizer: Any) -> str:
-    return "none" if tokenizer is None else type(tokenizer).__name__
+    if tokenizer is None:
+        return "none"
+    # Releases ask in different ways whether they may use the library's `DecodeStream`.
+    is_fast = getattr(tokenizer, "is_fast", False)
+    return "decode_stream" if is_fast else type(tokenizer).__name__
 
 
 def _class_name(part: Any) -> str:

@@ -88,6 +88,11 @@ def additional_config(config: EngineConfig, device_log: str) -> dict[str, Any]:
     return {_KEY: {"config": dataclasses.asdict(config), "device_log": device_log}}
 
 
+def gate_path(device_log: str) -> str:
+    """Of the gate at which a worker waits for an asynchronous reader."""
+    return f"{device_log}-gate"
+
+
 def read_additional_config(vllm_config: Any) -> tuple[EngineConfig, str]:
     """The configuration and the path of the device log, on the worker's side."""
     ours = vllm_config.additional_config[_KEY]

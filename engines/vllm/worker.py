@@ -9,9 +9,10 @@ from vllm.v1.worker.worker_base import WorkerBase
 
 from engines.vllm.device_log import DeviceLog
 from engines.vllm.dialect import DEFERS_SAMPLING, full_attention_spec, model_runner_output
+from engines.vllm.gate import Gate
 from engines.vllm.host_process import HERE
 from engines.vllm.runner import LaunchedStep, Runner
-from engines.vllm.settings import read_additional_config
+from engines.vllm.settings import gate_path, read_additional_config
 
 _MEMORY_BYTES = 1 << 44
 """Room for any cache: how many blocks there are is given by ``num_gpu_blocks_override``."""
@@ -29,6 +30,8 @@ class HostPathWorker(WorkerBase):  # type: ignore[misc]  # vLLM is not there for
         self.device = torch.device("cpu")
         self._runner = Runner(config)
         self._device_log = DeviceLog(device_log)
+        is_gated = config.front_end == "async" and self.rank == 0
+        self._gate = Gate(gate_path(device_log)) if is_gated else None
         self._is_async = bool(getattr(self.scheduler_config, "async_scheduling", False))
         self._step: LaunchedStep | None = None
         if config.worker == "process":
@@ -124,6 +127,8 @@ class HostPathWorker(WorkerBase):  # type: ignore[misc]  # vLLM is not there for
         """Wait for a step and hand its tokens over."""
         if HERE.while_device_busy is not None:
             HERE.while_device_busy()
+        if self._gate is not None:
+            self._gate.wait()
         device_ns, late_ns = step.handle.wait()
         if self.rank == 0:  # the ranks are one device
             self._device_log.add(device_ns, late_ns, step.handle.step_seconds)

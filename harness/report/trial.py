@@ -13,6 +13,7 @@ from harness.report.table import PlainTable, Row
 from harness.report.terminal import print_pairs, print_table
 from harness.trial.messages import Messages
 from harness.trial.spec import TrialResult
+from harness.trial.step_costs import StageCosts
 
 _SUBJECTS = {
     "Requests": (
@@ -74,6 +75,8 @@ def trial_table(trial: TrialResult, console: Console) -> None:
         console.print(*columns, sep="\n")
     for each in trial.messages:
         print_table(_fields(each), console)
+    if trial.stages is not None:
+        print_table(stage_table(trial.stages), console)
     print_table(_collections(trial.processes), console)
     console.print()
     console.print(Text("Collectors as read back while their policy was in force", style="bold"))
@@ -150,6 +153,28 @@ def _fields(messages: Messages) -> PlainTable:
         ("field", "bytes", "share"),
         [rows],
         f"edit distances: {compared} of neighbouring messages compared{too_long}",
+    )
+
+
+def stage_table(stages: StageCosts) -> PlainTable:
+    """What each stage took, a group of rows for each process."""
+    is_time = stages.counted == "cpu_ns"
+    scale = 1e3 if is_time else 1.0  # µs
+    amount = "CPU µs" if is_time else "bytecodes"
+    by_role: dict[str, list[Row]] = {}
+    for each in sorted(stages.costs, key=lambda each: -each.amount):
+        by_role.setdefault(each.role, []).append((
+            each.role,
+            each.stage,
+            fmt.count(each.calls),
+            fmt.number(each.amount / scale / each.calls),
+            fmt.number(each.amount / scale / stages.num_rows),
+        ))  # fmt: skip
+    return PlainTable(
+        "Stages by process",
+        ("process", "stage", "calls", f"{amount}\nper call", f"{amount} per\nrequest and step"),
+        list(by_role.values()),
+        "all: the whole process, the client in it too" if is_time else "",
     )
 
 

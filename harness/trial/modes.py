@@ -122,6 +122,20 @@ def _message_watch(engine: WatchedEngine, extent: Extent) -> Watch:
     return MessageWatch(engine)
 
 
+def _stage_times(engine: WatchedEngine, extent: Extent) -> Watch:
+    from harness.trial.stage_meters import CpuTime  # no part of other trials' heap
+    from harness.trial.stages import StageWatch
+
+    return StageWatch(engine, "cpu_ns", CpuTime)
+
+
+def _stage_bytecodes(engine: WatchedEngine, extent: Extent) -> Watch:
+    from harness.trial.stage_meters import Bytecodes  # no part of other trials' heap
+    from harness.trial.stages import StageWatch
+
+    return StageWatch(engine, "bytecodes", Bytecodes)
+
+
 @dataclass(frozen=True, slots=True)
 class Mode:
     """``policy`` overrides the cell's; "" leaves it. ``vary_phase``: of the counters, by seed.
@@ -152,4 +166,6 @@ MODES = {
     "sites": Mode(_sites, fills_heap=True),
     "cadence": Mode(_cadence, policy="disabled"),
     "wire": Mode(_message_watch, policy="disabled"),
+    "stages": Mode(_stage_times, fills_heap=True),
+    "stage_bytecodes": Mode(_stage_bytecodes, policy="disabled"),
 }

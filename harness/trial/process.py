@@ -275,6 +275,7 @@ def measure(
         engine_state=engine_state,
         collector_calls=list(watch.calls),
         messages=list(watch.messages),
+        stages=watch.stages,
         costs=_costs(watch, per_request),
         sites=watch.sites,
         young=watch.young,

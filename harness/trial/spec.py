@@ -14,7 +14,7 @@ from harness.collector.result import ProcessResult
 from harness.collector.sites import CollectionSites
 from harness.machine.describe import Machine
 from harness.trial.messages import Messages
-from harness.trial.step_costs import StepCosts
+from harness.trial.step_costs import StageCosts, StepCosts
 
 TRIAL_SCHEMA = "gcbench.trial/1"
 TRIALS_SCHEMA = "gcbench.trials/1"
@@ -29,14 +29,16 @@ is over; it measures when it is told the third."""
 
 Mode = Literal[
     "timing", "counts", "probed", "tracked", "memory", "leaks", "opcodes", "sites", "cadence",
-    "wire",
+    "wire", "stages", "stage_bytecodes",
 ]  # fmt: skip
 """timing: probe on, counter phase varied by seed. counts: collections by `gc.get_stats()`, no
 probe, fixed phase. probed: the same with the probe, to see what watching changes. sites: the same
 with a look at what each collection finds. The others have the collector off. tracked: tracked
 objects counted after each phase. memory: every allocation traced. leaks: nothing watched, what is
 left counted at the end. opcodes: every bytecode traced. cadence: the collector's count of young
-objects followed through every step. wire: every message between scheduler and workers kept."""
+objects followed through every step. wire: every message between scheduler and workers kept. stages:
+CPU time of each stage of a step in each of the engine's processes, collector on. stage_bytecodes:
+the same in bytecodes."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -98,6 +100,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     scheduled, "" where none came by themselves. ``engine_state``: the engine's switches as read
     back from it, where it can be asked. ``collector_calls``: in mode ``leaks``, the lines that
     called the collector; ``messages``: in mode ``wire``, what crossed, a record a direction.
+    ``stages``: in modes ``stages`` and ``stage_bytecodes``, what each stage took.
     ``node``: on which of several machines it ran, "" on this one; ``block``: with which trials, of
     its group and round, it ran there. Only trials of one block are paired.
     ``costs``: in mode ``opcodes``, what each function took; ``sites``: in mode ``sites``, which
@@ -129,6 +132,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     engine_state: dict[str, Setting] = {}
     collector_calls: list[CollectorCall] = []
     messages: list[Messages] = []
+    stages: StageCosts | None = None
     costs: StepCosts | None = None
     sites: CollectionSites | None = None
     young: bytes = b""

@@ -1,4 +1,4 @@
-"""What each function costs in a step and in a request's life; exact under exact conditions."""
+"""What functions and stages cost in a step or in a request's life; exact where the cell is."""
 
 from typing import NamedTuple
 
@@ -32,3 +32,24 @@ class StepCosts(msgspec.Struct, frozen=True, kw_only=True):
     per_request: dict[str, list[RequestFunctionCost]] = {}
     every: int = 0
     samples: list[tuple[int, int]] = []
+
+
+class StageRow(NamedTuple):
+    """A stage in one process. ``amount``: ns of CPU time, or bytecodes, of all its calls."""
+
+    role: str
+    stage: str
+    calls: int
+    amount: int
+
+
+class StageCosts(msgspec.Struct, frozen=True, kw_only=True):
+    """``counted``: "cpu_ns" or "bytecodes"; ``num_rows``: requests, summed over the steps."""
+
+    counted: str
+    num_rows: int
+    costs: list[StageRow]
+
+    def per_row(self) -> dict[tuple[str, str], float]:
+        """By role and stage: ns or bytecodes per request and step."""
+        return {(each.role, each.stage): each.amount / self.num_rows for each in self.costs}

@@ -10,7 +10,7 @@ from engines.protocol import Int64Array, StepOutput
 from harness.collector.callers import CollectorCall
 from harness.collector.sites import CollectionSites
 from harness.trial.messages import Messages
-from harness.trial.step_costs import StepCosts
+from harness.trial.step_costs import StageCosts, StepCosts
 
 _FULL = 0.95
 
@@ -44,6 +44,11 @@ class Watch(Protocol):
     @property
     def messages(self) -> Sequence[Messages]:
         """What crossed to workers and back in the window, where that is watched."""
+        ...
+
+    @property
+    def stages(self) -> StageCosts | None:
+        """What each stage of the steps took in the window, where that is watched."""
         ...
 
     @property
@@ -83,6 +88,7 @@ class Watching:
 
     calls: Sequence[CollectorCall] = ()
     messages: Sequence[Messages] = ()
+    stages: StageCosts | None = None
     costs: StepCosts | None = None
     sites: CollectionSites | None = None
     young = b""

@@ -16,7 +16,9 @@ NAMES = {
 
 
 def request_output(index: int, token_ids: list[int], reason: str | None = None):
-    completion = SimpleNamespace(token_ids=token_ids, finish_reason=reason)
+    completion = SimpleNamespace(
+        token_ids=token_ids, finish_reason=reason, text="".join(f"<{each}>" for each in token_ids)
+    )
     return SimpleNamespace(request_id=str(index), outputs=[completion], finished=bool(reason))
 
 

@@ -1,0 +1,150 @@
+"""vLLM's `AsyncLLM` as an API server uses it; its event loop runs while a step is asked for.
+
+Each request is a task that reads from `AsyncLLM.generate`. The loop is uvloop's, as behind vLLM's
+API server.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from engines.vllm.gate import Gate
+
+_SILENCE_SECONDS = 0.05
+"""Twice so long without a word, and another step may end: one whose requests were all aborted, or
+whose prompts are not through, brings nothing.
+"""
+
+
+class AsyncFrontEnd:
+    """Has the methods of vLLM's ``LLMEngine`` that `VllmEngine` calls.
+
+    A step is over when vLLM's output handler has gone through what the engine core has sent and
+    every task that it woke has run.
+    """
+
+    def __init__(self, engine_args: Any, gate: Gate) -> None:
+        import uvloop
+
+        self._gate = gate
+        self._loop = uvloop.new_event_loop()
+        self._requests: dict[str, asyncio.Task[None]] = {}
+        self._outputs: list[Any] = []
+        self._error: Exception | None = None
+        self._is_processing = False
+        self._llm = self._loop.run_until_complete(self._build(engine_args))
+        self._stepped = asyncio.Event()
+
+    async def _build(self, engine_args: Any) -> Any:
+        from vllm.v1.engine.async_llm import AsyncLLM
+
+        llm = AsyncLLM.from_engine_args(engine_args)
+        core = llm.engine_core
+        get_output_async = core.get_output_async
+
+        async def get_output() -> Any:
+            if self._is_processing:
+                # Behind the tasks that wait in the loop's queue since they were woken.
+                self._loop.call_soon(self._stepped.set)
+            self._is_processing = False
+            outputs = await get_output_async()
+            self._is_processing = True
+            return outputs
+
+        core.get_output_async = get_output
+        return llm
+
+    @property
+    def engine_core(self) -> Any:
+        """Its client of the engine core."""
+        return self._llm.engine_core
+
+    @property
+    def output_processor(self) -> Any:
+        """Its output processor."""
+        return self._llm.output_processor
+
+    @property
+    def log_stats(self) -> bool:
+        """Whether vLLM's statistics are kept."""
+        return bool(self._llm.log_stats)
+
+    def add_request(self, request_id: str, prompt: Any, params: Any, *, priority: int) -> None:
+        """Start the task of a request. Raises ValueError for one that vLLM refuses."""
+        task = self._loop.create_task(self._read(request_id, prompt, params, priority))
+        self._requests[request_id] = task
+        self._loop.run_until_complete(asyncio.sleep(0))
+        self._raise()
+
+    async def _read(self, request_id: str, prompt: Any, params: Any, priority: int) -> None:
+        outputs = self._llm.generate(prompt, params, request_id, priority=priority)
+        try:
+            async for output in outputs:
+                self._outputs.append(output)
+        except Exception as error:  # raised to who steps or adds
+            self._error = error
+            self._stepped.set()
+        finally:
+            self._requests.pop(request_id, None)
+
+    def abort_request(self, request_ids: Iterable[str]) -> None:
+        """As where a client hangs up: the tasks are cancelled."""
+        tasks = [task for each in request_ids if (task := self._requests.get(each))]
+        if tasks:
+            for task in tasks:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.wait(tasks))
+
+    def has_unfinished_requests(self) -> bool:
+        """Whether a task waits for outputs."""
+        return bool(self._requests)
+
+    def step(self) -> list[Any]:
+        """Let the engine core end a step, and see its outputs through."""
+        if not self._outputs:
+            self._stepped.clear()
+            self._loop.run_until_complete(self._see_through())
+        self._raise()
+        outputs, self._outputs = self._outputs, []
+        return outputs
+
+    async def _see_through(self) -> None:
+        self._gate.open_once()
+        num_silent = 0
+        while self._error is None:
+            try:
+                async with asyncio.timeout(_SILENCE_SECONDS):
+                    await self._stepped.wait()
+                return
+            except TimeoutError:
+                is_silent = self._gate.is_waited_at() and not self._is_processing
+                num_silent = num_silent + 1 if is_silent else 0
+                if num_silent == 2:
+                    self._gate.open_once()
+                    num_silent = 0
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def fail(self, error: Exception) -> None:
+        """From another thread: end the wait for a step."""
+
+        def fail() -> None:
+            self._error = error
+            self._stepped.set()
+
+        self._loop.call_soon_threadsafe(fail)
+
+    def shutdown(self) -> None:
+        """End vLLM's tasks and its engine core."""
+        self._llm.shutdown()
+        self._loop.run_until_complete(self._end_tasks())
+        self._loop.close()
+
+    async def _end_tasks(self) -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

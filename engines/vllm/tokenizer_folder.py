@@ -1,0 +1,16 @@
+"""A tokenizer as vLLM reads one: a folder with a ``tokenizer.json`` and what goes with it."""
+
+import json
+import shutil
+from pathlib import Path
+
+from engines.vocabulary import SHIPPED
+
+
+def make_tokenizer_folder(folder: Path, tokenizer: str) -> None:
+    """Make it, of a ``tokenizer.json``; "" is the shipped one."""
+    folder.mkdir()
+    shutil.copyfile(tokenizer or SHIPPED, folder / "tokenizer.json")
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    (folder / "config.json").write_text(json.dumps({"model_type": "opt"}))  # else asked for twice
