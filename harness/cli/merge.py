@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import click
+import msgspec
 
 from engines.nearest import nearest
 from harness.cli.exit_codes import ExitCode
@@ -67,6 +68,7 @@ def merge(
         command=command_line(),
         notes=notes,
     )
+    result = msgspec.structs.replace(result, surroundings=merged.surroundings)
     store.save_experiment(result)
     if json_path:
         write_json(json_path, result)

@@ -1,6 +1,7 @@
 """Several runs of one plan's shards put together, by copying their files."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -12,8 +13,9 @@ from harness.experiment.grid import group_key
 from harness.experiment.plan import Plan, exact_turns, timing_round
 from harness.experiment.rounds import Outcomes
 from harness.experiment.same_origin import Launched, differences, launched
-from harness.experiment.store import RunStore, TrialKey, trial_key
-from harness.files import write_whole
+from harness.experiment.store import RunStore, TrialKey, load_experiment, trial_key
+from harness.files import StoreError, write_whole
+from harness.machine.other_work import Surroundings
 from harness.trial.spec import TrialResult
 from workloads.regular_file import read_regular
 from workloads.schedule import Schedule
@@ -25,12 +27,15 @@ _BlockName = tuple[int, tuple[str, ...]]
 
 
 class Merged(NamedTuple):
-    """An experiment made of several. ``missing``: how many trials of its plan none of them has."""
+    """An experiment made of several. ``missing``: how many trials of its plan none of them has;
+    ``surroundings``: those of the busiest.
+    """
 
     plan: Plan
     outcomes: Outcomes
     schedules: dict[str, Schedule]
     missing: int
+    surroundings: Surroundings | None
     notes: list[str]
 
 
@@ -65,7 +70,20 @@ def merge(folders: Sequence[Path], into: RunStore) -> Merged:
     schedules = {
         name: Schedule.load(into.schedule_path(sha256)) for name, sha256 in plan.schedules.items()
     }
-    return Merged(plan, outcomes, schedules, missing, [w for r in runs for w in r.store.warnings])
+    warnings = [warning for run in runs for warning in run.store.warnings]
+    return Merged(plan, outcomes, schedules, missing, _busiest(folders), warnings)
+
+
+def _busiest(folders: Sequence[Path]) -> Surroundings | None:
+    known = []
+    for folder in folders:
+        with suppress(StoreError):  # a shard that was ended early has no summary
+            known.append(load_experiment(folder).surroundings)
+    return max(
+        filter(None, known),
+        key=lambda each: (each.is_busy, each.during.others / each.during.cores),
+        default=None,
+    )
 
 
 def _load(folder: Path) -> _Run:

@@ -7,10 +7,12 @@ import pytest
 from small import CELL, Calls, answer, plan, schedule, summary
 
 from harness.experiment.merge import merge
+from harness.experiment.plan import Plan
 from harness.experiment.run import Runner
 from harness.experiment.shard import Shard, parse_shard
 from harness.experiment.store import RunStore
 from harness.machine.describe import Machine
+from harness.machine.other_work import OtherWork, Surroundings
 
 SCHEDULE = schedule([2, 2])
 CELLS = [
@@ -132,3 +134,18 @@ def test_shards_that_overlap_are_refused(tmp_path):
 def test_what_is_no_shard_is_refused(text):
     with pytest.raises(ValueError, match="must be I/N"):
         parse_shard(text)
+
+
+@pytest.mark.parametrize("others", [[0.0, 1.5], [1.5, 0.0], [None, 1.5], [None, None]])
+def test_a_merged_run_was_as_busy_as_its_busiest_shard(tmp_path, others):
+    folders = shards(tmp_path, 2)
+    for folder, cores in zip(folders, others, strict=True):
+        if cores is not None:
+            work = OtherWork(seconds=9, cores=2, others=cores, stolen=0)
+            store = RunStore(tmp_path, folder.name)
+            found = summary(store.load_plan(Plan), store.load_trials())
+            now = Surroundings(before=work, during=work)
+            store.save_experiment(msgspec.structs.replace(found, surroundings=now))
+    known = [each for each in others if each is not None]
+    found = merge(folders, RunStore(tmp_path, "all")).surroundings
+    assert (found and found.during.others) == (max(known) if known else None)
