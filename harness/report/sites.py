@@ -62,12 +62,13 @@ def sites_table(result: SitesResult, rows: int) -> PlainTable:
     more = f" {left} more lines are in --json FILE." if left > 0 else ""
     return PlainTable(
         "Lines whose objects the collector found young, the largest share first",
-        ("line", "share", "of\npauses", "fewer\ncollections", "promoted", "retained"),
+        ("line", "share", "of\npauses", "fewer\ncollec-\ntions", "95 %\ninterval",
+         "pro-\nmoted", "re-\ntained"),
         [[_row(each, sources, times) for each in shown]],
-        "fewer collections: modelled, if the collector did not track these objects, with the 95 % "
-        "interval; promoted: reached the oldest generation; retained: there after the last step. "
+        "fewer collections: modelled, if the collector did not track these objects; promoted: "
+        "reached the oldest generation; retained: there after the last step. "
         f"from: where most were asked for.{more}",
-    )
+    )  # fmt: skip
 
 
 def prices_table(result: SitesResult, rows: int) -> PlainTable:
@@ -95,7 +96,8 @@ def _row(each: LineOfSites, sources: Sources, times: int) -> Row:
         _place(each, sources),
         fmt.percent(each.share),
         fmt.percent(each.pause_share),
-        f"{each.share * times:,.0f}\n{_interval(each, times)}",
+        f"{each.share * times:,.0f}",
+        _interval(each, times),
         fmt.count(each.promoted),
         fmt.count(each.retained),
     )

@@ -28,7 +28,7 @@ def result(path: list[tuple[str, int]], retained: int = 0) -> SitesResult:
 def test_the_nearest_caller_is_named_where_one_is_known(path, caller):
     ((row,),) = sites_table(result(path), 10).groups
     assert row[0].splitlines() == ["engine/step.py:7", "  list", *caller]
-    assert row[1:] == ("50.0 %", "40.0 %", "5\n3 to 7", "3", "0")
+    assert row[1:] == ("50.0 %", "40.0 %", "5", "3 to 7", "3", "0")
     assert not prices_table(result(path), 10).groups
 
 
