@@ -64,7 +64,7 @@ def test_help_loads_click_and_little_else(fresh_interpreter):
 def test_a_trial_loads_little_beside_torch(fresh_interpreter, tmp_path):
     """Up to READY on the null device, without the modules of torch, NumPy and msgspec."""
     asked = msgspec.json.encode(trial(schedule([4, 4]), tmp_path)).decode()
-    assert complaint(fresh_interpreter(TRIAL_SCRIPT, asked), 157, TRIAL) == ""
+    assert complaint(fresh_interpreter(TRIAL_SCRIPT, asked), 158, TRIAL) == ""
 
 
 @pytest.mark.parametrize(

@@ -28,3 +28,12 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     full_pass_seconds: float
     probe_dropped: int = 0
     pause_cpu_seconds: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+
+class PhasePauses(msgspec.Struct, frozen=True):
+    """Collections of one process that began in one phase of the engine's steps."""
+
+    role: str
+    phase: str
+    collections: int
+    seconds: float

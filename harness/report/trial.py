@@ -6,7 +6,7 @@ from rich.text import Text
 
 from harness import format as fmt
 from harness.axes import values, worth_mentioning
-from harness.collector.result import ProcessResult
+from harness.collector.result import PhasePauses, ProcessResult
 from harness.metrics import METRICS
 from harness.report.summary import collections_words
 from harness.report.table import PlainTable, Row
@@ -78,6 +78,8 @@ def trial_table(trial: TrialResult, console: Console) -> None:
     if trial.stages is not None:
         print_table(stage_table(trial.stages), console)
     print_table(_collections(trial.processes), console)
+    if trial.pauses:
+        print_table(_pauses(trial.pauses), console, left=2)
     console.print()
     console.print(Text("Collectors as read back while their policy was in force", style="bold"))
     print_pairs([(process.role, _state_words(process)) for process in trial.processes], console)
@@ -194,6 +196,24 @@ def _collections(processes: list[ProcessResult]) -> PlainTable:
         ("process", "number", "pause\nms", "longest\nms", "full pass\nms"),
         [[row(process) for process in processes]],
         f"the probe was full and dropped {fmt.count(dropped)} collections" if dropped else "",
+    )
+
+
+def _pauses(pauses: list[PhasePauses]) -> PlainTable:
+    total = sum(each.seconds for each in pauses)
+    by_role: dict[str, list[Row]] = {}
+    for each in pauses:
+        by_role.setdefault(each.role, []).append((
+            each.role,
+            each.phase,
+            fmt.count(each.collections),
+            fmt.number(each.seconds * 1e3),
+            fmt.percent(each.seconds / total) if total else "",
+        ))  # fmt: skip
+    return PlainTable(
+        "Where in the engine's step collections began",
+        ("process", "phase", "collec-\ntions", "pauses\nms", "share"),
+        list(by_role.values()),
     )
 
 

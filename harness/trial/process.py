@@ -42,6 +42,7 @@ from harness.trial.engine_counters import EngineCounters
 from harness.trial.forks import in_forks
 from harness.trial.modes import MODES
 from harness.trial.observation import Observation
+from harness.trial.phase_pauses import phase_pauses
 from harness.trial.recorder import STEP_COLUMNS
 from harness.trial.request_costs import Cost, cost_metrics, request_costs
 from harness.trial.run_queue import RunQueue
@@ -276,6 +277,7 @@ def measure(
         collector_calls=list(watch.calls),
         messages=list(watch.messages),
         stages=watch.stages,
+        pauses=phase_pauses(observation),
         costs=_costs(watch, per_request),
         sites=watch.sites,
         young=watch.young,

@@ -10,7 +10,7 @@ import msgspec
 from engines.protocol import Setting
 from harness.axes import Cell
 from harness.collector.callers import CollectorCall
-from harness.collector.result import ProcessResult
+from harness.collector.result import PhasePauses, ProcessResult
 from harness.collector.sites import CollectionSites
 from harness.machine.describe import Machine
 from harness.trial.messages import Messages
@@ -100,7 +100,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     scheduled, "" where none came by themselves. ``engine_state``: the engine's switches as read
     back from it, where it can be asked. ``collector_calls``: in mode ``leaks``, the lines that
     called the collector; ``messages``: in mode ``wire``, what crossed, a record a direction.
-    ``stages``: in modes ``stages`` and ``stage_bytecodes``, what each stage took.
+    ``stages``: in modes ``stages`` and ``stage_bytecodes``, what each stage took. ``pauses``: in
+    which phase collections began, where the probe was on.
     ``node``: on which of several machines it ran, "" on this one; ``block``: with which trials, of
     its group and round, it ran there. Only trials of one block are paired.
     ``costs``: in mode ``opcodes``, what each function took; ``sites``: in mode ``sites``, which
@@ -133,6 +134,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     collector_calls: list[CollectorCall] = []
     messages: list[Messages] = []
     stages: StageCosts | None = None
+    pauses: list[PhasePauses] = []
     costs: StepCosts | None = None
     sites: CollectionSites | None = None
     young: bytes = b""

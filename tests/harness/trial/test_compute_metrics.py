@@ -18,6 +18,7 @@ from harness.trial.client import Client
 from harness.trial.clock import VirtualClock
 from harness.trial.compute_metrics import compute_metrics
 from harness.trial.observation import Observation
+from harness.trial.phase_pauses import BETWEEN, phase_pauses
 from harness.trial.recorder import STEP_COLUMNS, Requests
 from harness.trial.steady_state import find_steady_state, steady_metrics
 
@@ -241,6 +242,24 @@ def test_every_metric_is_what_its_definition_says(seen):
 
 
 @examples(50)
+@given(observations())
+def test_a_collection_is_of_the_phase_in_which_it_began(seen):
+    expected: dict[str, list[int]] = {}
+    for start, length in zip(seen.events[0].start_ns, seen.events[0].duration_ns, strict=True):
+        phase = BETWEEN
+        for row in seen.steps:
+            for name, (begin, end) in zip(PHASES, pairwise(row[: len(PHASES) + 1]), strict=True):
+                phase = name if begin <= start < end else phase
+        expected.setdefault(phase, []).append(int(length))
+    found = phase_pauses(seen)
+    assert {each.role for each in found} <= {"engine"}
+    assert {each.phase: each.collections for each in found} == {
+        phase: len(lengths) for phase, lengths in expected.items()
+    }
+    for each in found:
+        assert each.seconds == pytest.approx(sum(expected[each.phase]) / S)
+
+
 @given(observations())
 def test_metrics_are_known_ordered_and_of_their_mode(seen):
     order = list(METRICS)
