@@ -24,6 +24,7 @@ from harness.report.advice import advice_sentences
 from harness.report.header import header
 from harness.report.summary import verdict_tables
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table
+from harness.statistics.paired_ratio import FEWEST_PAIRS
 from harness.trial.spec import Mode
 
 EXAMPLES = """
@@ -51,14 +52,14 @@ _COUNTING: tuple[Mode, ...] = ("counts", "leaks")
 @workload_options
 @click.option(
     "--rounds",
-    type=click.IntRange(3, 10_000),
+    type=click.IntRange(FEWEST_PAIRS, 10_000),
     default=7,
     show_default=True,
     help="Of the measurement that decides.",
 )
 @click.option(
     "--first-rounds",
-    type=click.IntRange(1, 10_000),
+    type=click.IntRange(FEWEST_PAIRS, 10_000),
     default=3,
     show_default=True,
     help="Of the one that looks for the best candidate.",

@@ -102,6 +102,7 @@ def test_a_real_process_gets_what_the_snippet_sets(fresh_interpreter):
         (["--gc", "freeze"], "nothing to choose from"),
         (["--device", "null,modelled"], "one workload, device and interpreter"),
         (["--rounds", "2"], "--rounds"),
+        (["--first-rounds", "2"], "--first-rounds"),
         (["--gc", "frezze"], "did you mean freeze"),
     ],
 )

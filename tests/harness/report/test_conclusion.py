@@ -5,7 +5,15 @@ import pytest
 from msgspec.structs import replace
 
 from harness.collector.result import GcState, ProcessResult
-from harness.experiment.result import CellResult, Comparison, ExperimentResult, MetricSamples
+from harness.experiment.result import (
+    Apart,
+    CellResult,
+    Comparison,
+    ExperimentResult,
+    FullPasses,
+    MetricSamples,
+    Part,
+)
 from harness.machine.describe import Machine
 from harness.report.conclusion import conclude
 from harness.statistics.verdict import Verdict
@@ -222,6 +230,15 @@ def test_few_full_passes_allow_no_claim() -> None:
     assert conclude(experiment(few)) == [no_claim]
     assert conclude(experiment([*few, cell("arrays", full_passes=5)])) == []
     assert conclude(experiment([over_rounds])) == []
+
+
+def test_full_passes_of_timed_trials_allow_a_claim() -> None:
+    """Those of the trials that count are one trial's."""
+    seven, none = (FullPasses(count=count, trials=7, seconds=0.3, added=0.5) for count in (7, 0))
+    apart = Apart(code=Part(0.6, (0.59, 0.61), 0.01), full_passes=(seven, none))
+    timed = comparison("flat", "better", 0.6, apart=apart)
+    few = [cell("lists", full_passes=1), cell("flat", full_passes=0)]
+    assert not any("says nothing" in each for each in conclude(experiment(few, timed)))
 
 
 def test_groups_stand_side_by_side() -> None:
