@@ -39,7 +39,8 @@ Examples:
     default="timing",
     show_default=True,
     type=click.Choice(get_args(Mode)),
-    help="Times; or exact counts of collections, objects, memory, leaks, bytecodes.",
+    metavar="MODE",
+    help=f"Times, or what else is counted: {', '.join(get_args(Mode))}.",
 )
 @click.option(
     "--max-steps",
