@@ -8,7 +8,8 @@ import click
 
 from harness.cli.exit_codes import ExitCode
 from harness.experiment.lease import Lease
-from harness.experiment.ray_cluster import Cluster, connected
+from harness.experiment.ray_cluster import Cluster
+from harness.experiment.ray_connection import connected
 from harness.experiment.ray_executor import RayExecutor
 from harness.machine.doctor import Finding
 from harness.report.header import machine_words

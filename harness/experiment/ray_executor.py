@@ -12,12 +12,13 @@ from typing import Any, ClassVar
 import msgspec
 
 from harness.axes import Cell
-from harness.experiment.cluster_error import ClusterError
+from harness.experiment.cluster_error import ClusterError, reason
 from harness.experiment.executor import Block, Ended, Executor, Outcome
 from harness.experiment.grid import is_alone
 from harness.experiment.on_node import BEGUN, Asked, Heard, outcome_of
 from harness.experiment.plan import Turn
-from harness.experiment.ray_cluster import Cluster, Node, on_node, run_there
+from harness.experiment.ray_cluster import Cluster
+from harness.experiment.ray_tasks import Node, on_node, run_there
 from harness.trial.spec import Trial, TrialFailure, TrialResult
 
 _LOOK_SECONDS = 1.0
@@ -202,7 +203,7 @@ class RayExecutor(Executor):
         losses: Counter[tuple[int, int]],
     ) -> Iterator[Ended]:
         """Repeat the block elsewhere; failures of its trials where that has not helped."""
-        why = _first_line(error)
+        why = reason(error)
         self._admit()  # a node that is dead is one no more
         self._strikes[on.node.id] += 1
         if on.node.id in self.cluster.nodes and self._strikes[on.node.id] >= _STRIKES:
@@ -214,11 +215,11 @@ class RayExecutor(Executor):
         if losses[of] < _MOST_LOSSES:
             pending.append(on.block)
             return
-        reason = f"its block was lost {_MOST_LOSSES} times, the last time on {on.node.name}: {why}"
+        words = f"its block was lost {_MOST_LOSSES} times, the last time on {on.node.name}: {why}"
         for nth, turn in enumerate(on.block.turns):
             if nth not in on.heard:
                 failure = TrialFailure(
-                    cell=turn.cell, mode=turn.mode, seed=turn.seed, kind="killed", reason=reason
+                    cell=turn.cell, mode=turn.mode, seed=turn.seed, kind="killed", reason=words
                 )
                 yield Ended(on.block, nth, failure)
 
@@ -235,9 +236,3 @@ class RayExecutor(Executor):
                     f"--cluster {self.cluster.address}: no node has been left for "
                     f"{_PATIENCE_SECONDS:g} s; what is finished is kept, and --resume goes on"
                 )
-
-
-def _first_line(error: Exception) -> str:
-    cause = getattr(error, "cause", None) or error
-    lines = str(cause).strip().splitlines()
-    return (lines[0] if lines else type(cause).__name__).split(". ")[0].rstrip(".")

@@ -16,7 +16,7 @@ from small import CELL, plan, schedule
 
 from harness.experiment.cluster_error import ClusterError
 from harness.experiment.plan import Plan
-from harness.experiment.ray_cluster import connected
+from harness.experiment.ray_connection import connected
 from harness.experiment.ray_executor import RayExecutor
 from harness.experiment.run import PlanRun, Runner
 

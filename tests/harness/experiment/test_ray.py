@@ -25,7 +25,7 @@ from small import summary
 
 from harness.cli.exit_codes import ExitCode
 from harness.experiment.plan import EXACT_ROUND
-from harness.experiment.ray_cluster import connected
+from harness.experiment.ray_connection import connected
 from harness.experiment.ray_executor import RayExecutor
 from harness.experiment.store import RunStore
 
