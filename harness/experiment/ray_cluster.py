@@ -13,14 +13,13 @@ from harness.experiment.ray_tasks import Node, identified
 from harness.experiment.same_origin import machine_differences
 from harness.machine.describe import Machine
 
-_GONE_SECONDS = 20.0
-
 
 @dataclass(slots=True)
 class Cluster:
     """Connected. ``nodes`` measure; ``left_out`` says of each other node why it does not.
 
-    ``control``: HOST:PORT of the store that Ray has of all nodes.
+    ``control``: HOST:PORT of the store that Ray has of all nodes. ``gone_seconds``: without an
+    answer of that, after which the cluster is taken to be gone.
     """
 
     address: str
@@ -30,6 +29,7 @@ class Cluster:
     left_out: dict[str, str] = field(default_factory=dict)
     machine: Machine | None = None
     is_gone: bool = False
+    gone_seconds: float = 20.0
     _known: set[str] = field(default_factory=set)
     _silent_since: float = 0.0
 
@@ -74,11 +74,11 @@ class Cluster:
             self._silent_since = 0.0
             return True
         self._silent_since = self._silent_since or time.monotonic()
-        if time.monotonic() > self._silent_since + _GONE_SECONDS:
+        if time.monotonic() > self._silent_since + self.gone_seconds:
             self.is_gone = True
             raise ClusterError(
-                f"--cluster {self.address}: it has not answered for {_GONE_SECONDS:g} s; what is "
-                "finished is kept, and --resume goes on once it is back"
+                f"--cluster {self.address}: it has not answered for {self.gone_seconds:g} s; what "
+                "is finished is kept, and --resume goes on once it is back"
             )
         return False
 

@@ -24,6 +24,10 @@ from harness.trial.spec import Trial, TrialFailure, TrialResult
 _LOOK_SECONDS = 1.0
 """How often nodes are looked at: for new ones, and for some that say nothing."""
 _ADMIT_SECONDS = 5.0
+_LAST_WORDS_SECONDS = 5.0
+"""For what a node has said to arrive, once Ray counts it as dead. A task that was on its way to one
+that hangs Ray would let wait for ever.
+"""
 _PATIENCE_SECONDS = 60.0
 """For a node to come back where none is left."""
 _MOST_LOSSES = 3
@@ -122,6 +126,9 @@ class RayExecutor(Executor):
         """Give every free node a block, as long as there are any; one is pending where none can."""
         if time.monotonic() > self._admitted + _ADMIT_SECONDS:
             self._admit()
+            for on in running.values():
+                if on.node.id not in self.cluster.nodes:
+                    on.deadline = min(on.deadline, time.monotonic() + _LAST_WORDS_SECONDS)
         busy = {each.node.id for each in running.values()}
         free = deque(each for id, each in self.cluster.nodes.items() if id not in busy)
         while free or not running:

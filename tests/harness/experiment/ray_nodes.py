@@ -15,14 +15,17 @@ import msgspec
 from small import CELL, plan, schedule
 
 from harness.experiment.cluster_error import ClusterError
+from harness.experiment.executor import Executor
 from harness.experiment.plan import Plan
 from harness.experiment.ray_connection import connected
 from harness.experiment.ray_executor import RayExecutor
 from harness.experiment.run import PlanRun, Runner
 
-SCHEDULE = schedule([2, 2])
+SCHEDULE = schedule([12] * 8)
 CELLS = [msgspec.structs.replace(CELL, gc=gc) for gc in ("default", "disabled")]
 TIMEOUT_SECONDS = 60.0
+GONE_SECONDS = 4.0
+"""Until a driver believes that its cluster is gone."""
 
 
 def made_up(
@@ -80,7 +83,7 @@ def made_up(
 
 
 def run(
-    executor: RayExecutor, folder: Path, name: str, rounds: int, **changes: Any
+    executor: Executor, folder: Path, name: str, rounds: int, **changes: Any
 ) -> tuple[Plan, PlanRun]:
     """An experiment of two cells, begun or gone on with."""
     runner = Runner(folder, {SCHEDULE.name: SCHEDULE}, executor)
@@ -93,6 +96,7 @@ def main(address: str, folder: str, name: str, rounds: str, seconds: str) -> Non
     """Status 3 where the cluster goes away."""
     try:
         with connected(address) as cluster:
+            cluster.gone_seconds = GONE_SECONDS
             nodes = RayExecutor(cluster, TIMEOUT_SECONDS, program=made_up(float(seconds)))
             run(nodes, Path(folder), name, int(rounds))
     except ClusterError as error:

@@ -1,7 +1,8 @@
 """Blocks on real Ray nodes of this machine: counts to the digit, verdicts, and what dies.
 
 Most trials are made up (ray_nodes.py), so that twenty deaths fit in a minute; two tests run real
-ones. A node's Ray takes seconds to start, so all tests share a cluster and add nodes to it.
+ones. A node's Ray takes seconds to start, so all tests share a cluster and add nodes to it; the
+last one ends it.
 """
 
 import json
@@ -12,7 +13,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,14 +20,16 @@ import psutil
 import pytest
 from examples import attempts
 from processes import is_alive
-from ray_nodes import CELLS, TIMEOUT_SECONDS, made_up, run
+from ray_nodes import CELLS, GONE_SECONDS, TIMEOUT_SECONDS, made_up, run
 from small import summary
 
 from harness.cli.exit_codes import ExitCode
+from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.plan import EXACT_ROUND
 from harness.experiment.ray_connection import connected
 from harness.experiment.ray_executor import RayExecutor
 from harness.experiment.store import RunStore
+from harness.trial.spec import TrialFailure
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -36,7 +38,11 @@ TINY = ["--device", "null", "--num-requests", "8", "--output-lens", "12", "--bat
         "--representation", "list_of_lists,flat_arrays", "--delivery", "per_request",
         "--gc", "default", "--heap-objects", "0"]  # fmt: skip
 OBJECT_STORE_BYTES = 80 << 20
+SOON_DEAD = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 1000,
+             "health_check_timeout_ms": 2000, "health_check_failure_threshold": 3}  # fmt: skip
+"""Ray counts a node that does not answer as dead: after a minute, if it is not told otherwise."""
 ROUNDS = 8
+MODES = ["counts", "probed", "tracked", "memory", "leaks", "opcodes"]
 
 
 class Nodes:
@@ -50,7 +56,8 @@ class Nodes:
         Path(get_default_ray_temp_dir()).mkdir(exist_ok=True)
         self.folder = folder
         head = {"num_cpus": 0, "include_dashboard": False, "node_name": "head",
-                "object_store_memory": OBJECT_STORE_BYTES, "temp_dir": str(folder)}  # fmt: skip
+                "object_store_memory": OBJECT_STORE_BYTES, "temp_dir": str(folder),
+                "_system_config": SOON_DEAD}  # fmt: skip
         self._cluster = Cluster(initialize_head=True, head_node_args=head)
         self._nodes: list = []
         self._made = 0
@@ -65,7 +72,7 @@ class Nodes:
         return ",".join(f"node-{number + 1}" for number in range(self._made))
 
     def have(self, count: int) -> None:
-        """Add nodes, or end some, until there are so many."""
+        """Add nodes, or end the last, until there are so many."""
         while len(self._nodes) > count:
             self._cluster.remove_node(self._nodes.pop(), allow_graceful=True)
         while len(self._nodes) < count:
@@ -78,9 +85,11 @@ class Nodes:
             )  # fmt: skip
         self._cluster.wait_for_nodes()
 
-    def kill(self) -> None:
-        """Kill -9 one."""
-        self._cluster.remove_node(self._nodes.pop(0), allow_graceful=False)
+    def kill(self, raylet: int = 0) -> None:
+        """Kill -9 the one whose raylet has this number, or any."""
+        numbers = [each.all_processes["raylet"][0].process.pid for each in self._nodes]
+        node = self._nodes.pop(numbers.index(raylet) if raylet else 0)
+        self._cluster.remove_node(node, allow_graceful=False)
 
     def end(self) -> None:
         self._cluster.shutdown()
@@ -111,9 +120,9 @@ def soon(condition, seconds=30.0) -> bool:
     return True
 
 
-@contextmanager
-def started():
-    """Nodes of which nothing is left afterwards."""
+@pytest.fixture(scope="module")
+def nodes():
+    """A cluster of which nothing is left afterwards."""
     pytest.importorskip("ray")
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     with TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as name:
@@ -121,20 +130,6 @@ def started():
         yield made
         made.end()
         assert soon(lambda: not processes_of(Path(name)) and not workers())
-
-
-@pytest.fixture(scope="module")
-def nodes():
-    with started() as made:
-        yield made
-
-
-@pytest.fixture
-def cluster(nodes):
-    """The cluster with two nodes, connected."""
-    nodes.have(2)
-    with connected(nodes.address) as found:
-        yield found
 
 
 def gcbench(*words, **environment):
@@ -159,33 +154,39 @@ def whole(folder: Path, of) -> dict:
     return outcomes
 
 
-def exact(result: dict) -> dict:
+def exact(of, outcomes) -> dict:
     """Every exact figure of every cell."""
     return {
-        (cell["id"], name): metric["samples"]
-        for cell in result["cells"]
-        for name, metric in cell["metrics"].items()
-        if metric["kind"] == "exact"
+        (cell.id, name): metric.samples
+        for cell in summary(of, outcomes).cells
+        for name, metric in cell.metrics.items()
+        if metric.kind == "exact"
     }
 
 
 def test_counts_are_those_of_one_machine_to_the_digit(nodes, tmp_path):
     """One, two and four nodes, real trials; and all that is timed comes home, rows too."""
-    words = ["compare", *TINY, "--rounds", "1", "--json", "-", "--quiet"]
-    status, out, err = gcbench(*words, "--output", str(tmp_path / "local"))
-    assert status == 0, err
-    alone = exact(json.loads(out))
+
+    def counted(executor, name):
+        of, ran = run(executor, tmp_path, name, 1, extra_modes=MODES)
+        assert not [each for each in ran.outcomes.values() if isinstance(each, TrialFailure)]
+        return exact(of, ran.outcomes), ran.outcomes
+
+    alone, _ = counted(LocalExecutor(TIMEOUT_SECONDS), "local")
     assert len(alone) > 20
-    for count in (1, 2, 4):
-        nodes.have(count)
-        output = tmp_path / f"nodes-{count}"
-        status, out, err = gcbench(*words, "--cluster", nodes.address, "--output", str(output))
-        assert status == 0, err
-        result = json.loads(out)
-        assert exact(result) == alone
-        assert sum(result["nodes"].values()) == 1
-        assert len(list(output.glob("*/rows/*-steps.parquet"))) == 2
-        assert not list(output.glob("*/rows/*.npz"))
+    nodes.have(1)
+    with connected(nodes.address) as cluster:
+        for count in (1, 2, 4):
+            nodes.have(count)
+            cluster.admit()
+            assert len(cluster.nodes) == count
+            name = f"nodes-{count}"
+            found, outcomes = counted(RayExecutor(cluster, TIMEOUT_SECONDS), name)
+            assert found == alone
+            assert all(each.node.startswith("node-") for each in outcomes.values())
+            rows = tmp_path / name / "rows"
+            assert len(list(rows.glob("*-steps.parquet"))) == len(CELLS)
+            assert not list(rows.glob("*.npz"))
     assert soon(lambda: not workers())
 
 
@@ -244,7 +245,7 @@ def test_what_dies_with_its_block_is_repeated_and_nothing_counts_twice(nodes, tm
 def driver_of(nodes, folder: Path, name: str) -> subprocess.Popen:
     """An experiment under way in a process of its own."""
     path = os.pathsep.join((os.environ["PYTHONPATH"], str(HERE.parent)))
-    words = [nodes.address, str(folder), name, str(ROUNDS), "0.2"]
+    words = [nodes.address, str(folder), name, str(ROUNDS), "0.1"]
     return subprocess.Popen(
         [sys.executable, str(HERE / "ray_nodes.py"), *words],
         env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE, text=True,
@@ -273,29 +274,33 @@ def test_a_driver_that_is_killed_leaves_what_it_has_and_another_goes_on(nodes, t
         assert all(after[key] == kept[key] for key in same), "what was whole is not run again"
 
 
-def test_a_node_that_hangs_is_left_out_and_its_block_repeated(cluster, tmp_path):
-    executor = RayExecutor(cluster, 1.0, program=made_up(0.1))
+@pytest.mark.parametrize("hung", ["worker", "raylet", "node"])
+def test_what_hangs_is_left_out_and_its_block_repeated(nodes, tmp_path, hung):
+    """A stopped worker, a stopped raylet whose worker goes on, and both."""
+    nodes.have(2)
     stopped = []
 
     def stop(heard):
         if heard > 3 and not stopped and (running := workers()):
-            stopped.append(running[0])
-            stopped[0].suspend()
+            raylet = running[0].parent()
+            stopped.extend({"worker": running[:1], "raylet": [raylet],
+                            "node": [raylet, *raylet.children()]}[hung])  # fmt: skip
+            for process in stopped:
+                process.suspend()
 
     try:
-        of, _ = run(Watched(executor, stop), tmp_path, "hangs", ROUNDS)
+        with connected(nodes.address) as cluster:
+            executor = RayExecutor(cluster, 1.0, program=made_up(0.1))
+            of, _ = run(Watched(executor, stop), tmp_path, f"hung-{hung}", ROUNDS)
+            assert len(cluster.nodes) == 1
     finally:
-        stopped[0].kill()
+        for process in stopped[hung != "worker" :]:
+            process.kill()
+        if hung != "worker":
+            nodes.kill(stopped[0].pid)
     whole(tmp_path, of)
-    assert any("said nothing for too long" in note for note in executor.notes)
-
-
-def test_bookkeeping_of_a_thousand_trials_is_quick_enough_to_forget(cluster, tmp_path):
-    executor = RayExecutor(cluster, TIMEOUT_SECONDS, program=made_up())
-    begin = time.monotonic()
-    of, _ = run(executor, tmp_path, "many", 500)
-    print(f"{len(CELLS) * 500 / (time.monotonic() - begin):.0f} trials of nothing a second")
-    whole(tmp_path, of)
+    assert [note for note in executor.notes if "was lost on" in note]
+    assert soon(lambda: not workers())
 
 
 def test_what_cannot_be_is_one_sentence_and_what_is_finished_is_kept(nodes, tmp_path):
@@ -335,22 +340,6 @@ def test_nodes_of_another_code_and_another_ray_are_refused(nodes, tmp_path):
         assert done.stderr.count("\n") == 1
 
 
-def test_a_cluster_that_goes_away_ends_the_run_in_a_sentence(tmp_path):
-    with started() as nodes:
-        nodes.have(1)
-        trials = tmp_path / "away" / "trials"
-        with driver_of(nodes, tmp_path, "away") as driver:
-            assert soon(lambda: len(list(trials.glob("*.json"))) >= 4, 120)
-            for process in processes_of(nodes.folder):
-                process.kill()
-            _, err = driver.communicate(timeout=120)
-        assert driver.returncode == ExitCode.NOT_MEASURED
-        assert "it has not answered for 20 s; what is finished is kept" in err
-        assert err.count("\n") == 1
-        assert len(RunStore(tmp_path, "away").load_trials()) >= 4
-        assert (tmp_path / "away" / "incomplete.txt").exists()
-
-
 def test_a_cluster_of_its_own_in_one_command_leaves_nothing(tmp_path):
     before = set(Path("/tmp").glob("gcbench-scratch-*"))
     status, out, err = gcbench("compare", *TINY, "--rounds", "2", "--no-counting", "--cluster",
@@ -361,3 +350,19 @@ def test_a_cluster_of_its_own_in_one_command_leaves_nothing(tmp_path):
     left = set(Path("/tmp").glob("gcbench-scratch-*")) - before
     assert not [process for folder in left for process in processes_of(folder)]
     assert not [each for each in workers() if is_alive(each)]
+
+
+def test_a_cluster_that_goes_away_ends_the_run_in_a_sentence(nodes, tmp_path):
+    """The last test of this file, for it ends the cluster that they share."""
+    nodes.have(1)
+    trials = tmp_path / "away" / "trials"
+    with driver_of(nodes, tmp_path, "away") as driver:
+        assert soon(lambda: len(list(trials.glob("*.json"))) >= 4, 120)
+        for process in processes_of(nodes.folder):
+            process.kill()
+        _, err = driver.communicate(timeout=120)
+    assert driver.returncode == ExitCode.NOT_MEASURED
+    assert f"it has not answered for {GONE_SECONDS:g} s; what is finished is kept" in err
+    assert err.count("\n") == 1
+    assert len(RunStore(tmp_path, "away").load_trials()) >= 4
+    assert (tmp_path / "away" / "incomplete.txt").exists()
