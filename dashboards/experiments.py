@@ -39,7 +39,8 @@ class Experiment(NamedTuple):
 
     ``date``: when it began, "" where its name does not say. ``conclusion``: sentences.
     ``releases``: what there is to show along them, where there are several. ``incomplete``: in a
-    sentence why this is not all that was to be measured, or "".
+    sentence why this is not all that was to be measured, or "". ``nodes``: of a cluster, with the
+    blocks that each has measured.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Experiment(NamedTuple):
     conclusion: Sequence[str] = ()
     pictures: Sequence[Picture] = ()
     incomplete: str = ""
+    nodes: Mapping[str, int] = {}
 
     @property
     def label(self) -> str:
@@ -171,6 +173,7 @@ def _experiment(name: str, page: str, result: ExperimentResult) -> Experiment:
         date=date_of(result.name),
         conclusion=[*([f"{releases.headline}."] if releases else []), *conclude(result)],
         pictures=pictures(result),
+        nodes=result.nodes,
     )
 
 

@@ -1,5 +1,6 @@
 """Machines and environments: what the figures were measured on."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,13 +46,24 @@ def machines(root: Path, figures: pd.DataFrame) -> list[Machine]:
 
 
 def of_experiments(experiments: list[Experiment]) -> list[tuple[list[str], list[tuple[str, str]]]]:
-    """Machines of experiments, each with the experiments that ran on it."""
+    """Machines of experiments, each with the experiments that ran on it.
+
+    Nodes of a cluster that measured one experiment are of one class, and so one machine here.
+    """
     found: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    nodes: dict[tuple[tuple[str, str], ...], Counter[str]] = {}
     for experiment in experiments:
         if experiment.machine:
             details = tuple(pairs(asdict(experiment.machine)))
             found.setdefault(details, []).append(experiment.name)
-    return [(names, list(details)) for details, names in found.items()]
+            nodes.setdefault(details, Counter()).update(experiment.nodes)
+    return [(names, [*details, *_nodes(nodes[details])]) for details, names in found.items()]
+
+
+def _nodes(blocks: Counter[str]) -> list[tuple[str, str]]:
+    words = (f"{node} {count} {'block' if count == 1 else 'blocks'}"
+             for node, count in sorted(blocks.items()))  # fmt: skip
+    return [("nodes", ", ".join(words))] if blocks else []
 
 
 def pairs(details: dict[str, Any]) -> list[tuple[str, str]]:

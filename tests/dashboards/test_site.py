@@ -304,6 +304,16 @@ def test_a_file_that_is_cut_short_is_a_line_and_the_rest_goes_on(asv, tmp_path, 
     assert not (tmp_path / "site" / "timelines.html").exists()
 
 
+def test_the_page_of_machines_has_the_nodes_of_a_cluster(tmp_path):
+    result = json.loads((PUBLISHED / "main-job.json").read_text())
+    for name, nodes in (("first", {"n0": 4, "n1": 3}), ("second", {"n1": 7})):
+        text = json.dumps(result | {"name": name, "nodes": nodes})
+        (tmp_path / f"{name}.json").write_text(text)
+    build(tmp_path, tmp_path / "site")
+    assert "n0 4 blocks, n1 10 blocks" in Page(tmp_path / "site" / "machines.html").text
+    assert "n0 4, n1 3" in Page(tmp_path / "site" / "experiment" / "first.html").text
+
+
 def test_an_experiment_that_lacks_trials_is_marked_with_figures_and_without(tmp_path):
     runs = tmp_path / "runs"
     store = raw_trial(runs)
