@@ -8,7 +8,7 @@ import click
 
 from harness.cli.exit_codes import ExitCode
 from harness.experiment.lease import Lease
-from harness.experiment.ray_cluster import Cluster
+from harness.experiment.ray_cluster import EVERY_NODE, Cluster, Wanted
 from harness.experiment.ray_connection import connected
 from harness.experiment.ray_executor import RayExecutor
 from harness.machine.doctor import Finding
@@ -17,12 +17,11 @@ from harness.report.header import machine_words
 _KEY = "gcbench.cluster"
 
 
-def cluster_at(address: str, without: str) -> Cluster:
+def cluster_at(address: str, wanted: Wanted = EVERY_NODE) -> Cluster:
     """The cluster, connected until the command has ended. Raises ClusterError."""
     top = click.get_current_context().find_root()
     if _KEY not in top.meta:
-        names = {name.strip() for name in without.split(",") if name.strip()}
-        top.meta[_KEY] = cluster = top.with_resource(connected(address, names))
+        top.meta[_KEY] = cluster = top.with_resource(connected(address, wanted))
         top.call_on_close(lambda: _leave_if_gone(cluster))
     found: Cluster = top.meta[_KEY]
     return found
@@ -36,19 +35,18 @@ def _leave_if_gone(cluster: Cluster) -> None:
 
 def node_findings(cluster: Cluster) -> list[Finding]:
     """Which nodes can measure, and why the others cannot."""
-    machine = machine_words(cluster.machine) if cluster.machine else ""
+    machine = machine_words(cluster.identity.machine) if cluster.identity else ""
+    unmeasured = cluster.unmeasured
     found = [
         Finding("ok", node.name, f"{node.address}, {node.cpus:g} CPUs, {node.gpus:g} GPUs for Ray; "
-                f"{machine}")
+                f"noise {'not measured' if node.name in unmeasured else 'measured'}; {machine}")
         for node in cluster.nodes.values()
     ]  # fmt: skip
     advice = "gcbench measures on the others"
     return found + [Finding("warn", name, why, advice) for name, why in cluster.left_out.items()]
 
 
-def on_cluster(address: str, without: str, timeout_seconds: float, lease: Lease) -> RayExecutor:
+def on_cluster(address: str, wanted: Wanted, timeout_seconds: float, lease: Lease) -> RayExecutor:
     """The executor of its nodes. Raises ClusterError."""
     seconds = lease.limit_seconds if isfinite(lease.limit_seconds) else 0.0
-    cluster = cluster_at(address, without)
-    notes = [f"Node {name} is left out: {why}." for name, why in cluster.left_out.items()]
-    return RayExecutor(cluster, timeout_seconds, lease.anyway, seconds, notes)
+    return RayExecutor(cluster_at(address, wanted), timeout_seconds, lease.anyway, seconds)

@@ -8,6 +8,8 @@ from harness.cli.cluster import cluster_at, node_findings
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import output_option
 from harness.cli.session import checked
+from harness.experiment.known_noise import known_noise
+from harness.experiment.ray_cluster import Wanted
 from harness.experiment.store import write_json
 from harness.machine.doctor import check
 from harness.report.lists import doctor_table
@@ -31,7 +33,10 @@ Examples:
 def doctor(ctx: click.Context, output: Path, json_path: str | None, cluster: str) -> None:
     """Look at Python, torch, cores, timers, load and memory; exit 3 if measuring is hopeless."""
     checked(json_path, "--json")
-    findings = node_findings(cluster_at(cluster, "")) if cluster else check(output)
+    if cluster:
+        findings = node_findings(cluster_at(cluster, Wanted(noise=known_noise(output))))
+    else:
+        findings = check(output)
     if json_path:
         write_json(json_path, [finding._asdict() for finding in findings])
     if json_path != "-":

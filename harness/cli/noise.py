@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 from rich.console import Console
 
+from harness.cli.cluster import cluster_at
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import (
     axis_options,
@@ -18,6 +19,7 @@ from harness.cli.options import (
 )
 from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, checked_image
+from harness.experiment.known_noise import keep_noise
 from harness.experiment.node_noise import node_noise
 from harness.experiment.noise_result import NoiseResult, noise_result
 from harness.experiment.outcomes import Trials
@@ -57,7 +59,8 @@ def noise(ctx: click.Context, /, image_path: str | None, **flags: Any) -> None:
             f"--rounds {flags['rounds']}: must be at least {FEWEST_PAIRS}: fewer give no interval"
         )
     suffix = checked_image(image_path)
-    session = Session(flags)
+    cluster, output = flags["cluster"], flags["output"]
+    session = Session(flags, is_of_noise=True)
     cells = [msgspec.structs.replace(session.cell, copy=copy) for copy in (0, 1)]
     plan = session.plan(cells, **flags | {"rounds": flags["rounds"] * session.machines})
     ran = session.run(plan)
@@ -81,6 +84,8 @@ def noise(ctx: click.Context, /, image_path: str | None, **flags: Any) -> None:
     floor = noise_floor(np.array(samples, dtype=np.float64).T)
     pairs = Trials(plan, ran.outcomes).pairs(cells[0], cells[1], metric) if result.nodes else []
     found = noise_result(plan.name, metric, floor, result.surroundings, node_noise(metric, pairs))
+    if found.nodes and (of := cluster_at(cluster).identity):
+        keep_noise(output, metric, of, found.nodes)
     session.write_json(found)
     if session.shows_tables:
         # What an earlier run has measured has not been waited for now.

@@ -22,6 +22,7 @@ from harness.cli.progress import TrialProgress
 from harness.cli.quiet import parse_limit, wait_and_say
 from harness.experiment.executor import Executor
 from harness.experiment.grid import baselines, can_pause, cross, varying
+from harness.experiment.known_noise import known_noise
 from harness.experiment.lease import Lease
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.plan import (
@@ -31,6 +32,7 @@ from harness.experiment.plan import (
     default_decider,
     exact_turns,
 )
+from harness.experiment.ray_cluster import Wanted
 from harness.experiment.result import ExperimentResult
 from harness.experiment.rounds import Compared, Outcomes, Precision
 from harness.experiment.run import PlanRun, Runner, TriedOut
@@ -54,11 +56,13 @@ class Session:
         flags: dict[str, Any],
         *,
         is_prepared: bool = True,
+        is_of_noise: bool = False,
         beside: "Session | None" = None,
     ) -> None:
         """Raises ValueError for what cannot be run, here too unless it is still to be prepared.
 
-        ``beside``: another of the same command; they watch the machine together.
+        ``is_of_noise``: noise is what is measured, so a cluster's nodes may have any. ``beside``:
+        another of the same command; they watch the machine together.
         """
         self._json_path = checked(flags.pop("json_path"), "--json")
         self._quiet: bool = flags.pop("quiet")
@@ -66,7 +70,7 @@ class Session:
         self._wait_seconds = parse_limit(flags.pop("wait_quiet", ""))
         lease = Lease(flags.pop("anyway"), self._wait_seconds or inf)
         seed, output = flags.pop("seed"), flags.pop("output")
-        executor = _executor(flags, lease)
+        executor = _executor(flags, lease, None if is_of_noise else output)
         self._watch = Watch() if isinstance(executor, LocalExecutor) else None
         if beside is not None:
             self._watch = beside._watch
@@ -205,14 +209,16 @@ class Session:
             write_json(self._json_path, value)
 
 
-def _executor(flags: dict[str, Any], lease: Lease) -> Executor:
+def _executor(flags: dict[str, Any], lease: Lease, results: Path | None) -> Executor:
     """This machine, unless a cluster is named, or whoever called the command line has brought
-    another (see `main`).
+    another (see `main`). ``results``: a folder that says which nodes are too noisy.
     """
     timeout_seconds = flags.pop("trial_timeout")
     address, without = flags.pop("cluster", ""), flags.pop("leave_out", "")
     if address:
-        return on_cluster(address, without, timeout_seconds, lease)
+        names = {name.strip() for name in without.split(",") if name.strip()}
+        noise = known_noise(results) if results else None
+        return on_cluster(address, Wanted(names, noise), timeout_seconds, lease)
     if without:
         raise ValueError(f"--leave-out {without}: names nodes of a cluster; give --cluster, too")
     make = click.get_current_context().obj or LocalExecutor

@@ -4,9 +4,12 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from harness.experiment.cluster_error import ClusterError
+from harness.experiment.known_noise import KnownNoise
 from harness.experiment.on_node import Identity, identity
 from harness.experiment.ray_address import can_connect
 from harness.experiment.ray_tasks import Node, identified
@@ -14,20 +17,33 @@ from harness.experiment.same_origin import machine_differences
 from harness.machine.describe import Machine
 
 
+class Wanted(NamedTuple):
+    """Which nodes are to measure: ``without`` some, and none of which ``noise`` says that it is too
+    noisy; None: however noisy.
+    """
+
+    without: Collection[str] = ()
+    noise: KnownNoise | None = None
+
+
+EVERY_NODE = Wanted()
+
+
 @dataclass(slots=True)
 class Cluster:
     """Connected. ``nodes`` measure; ``left_out`` says of each other node why it does not.
 
-    ``control``: HOST:PORT of the store that Ray has of all nodes. ``gone_seconds``: without an
-    answer of that, after which the cluster is taken to be gone.
+    ``control``: HOST:PORT of the store that Ray has of all nodes. ``identity``: of each node that
+    measures; None before the first. ``gone_seconds``: without an answer, after which the cluster is
+    taken to be gone.
     """
 
     address: str
     control: str
-    without: Collection[str] = ()
+    wanted: Wanted = EVERY_NODE
     nodes: dict[str, Node] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
-    machine: Machine | None = None
+    identity: Identity | None = None
     is_gone: bool = False
     gone_seconds: float = 20.0
     _known: set[str] = field(default_factory=set)
@@ -59,8 +75,9 @@ class Cluster:
                 self.left_out[node.name] = f"it differs from here in {'; '.join(differing)}"
             else:
                 equal[node.id] = told
-        if self.machine is None and equal:
-            self.machine = _most_common(each.machine for each in equal.values())
+        if self.identity is None and equal:
+            machine = _most_common(each.machine for each in equal.values())
+            self.identity = msgspec.structs.replace(mine, machine=machine)
         for node in fit:
             if node.id in equal:
                 self._take(node, equal[node.id])
@@ -82,20 +99,30 @@ class Cluster:
             )
         return False
 
+    @property
+    def unmeasured(self) -> list[str]:
+        """Names of nodes that measure and whose noise should be known and is not."""
+        of, known = self.identity, self.wanted.noise
+        if of is None or known is None:
+            return []
+        return [node.name for node in self.nodes.values() if known.find(node.name, of) is None]
+
     def _is_wanted(self, node: Node) -> bool:
-        if node.name in self.without:
+        if node.name in self.wanted.without:
             self.left_out[node.name] = "--leave-out names it"
         elif node.cpus < 1:
             self.left_out[node.name] = "it offers Ray no CPU"
         return node.name not in self.left_out
 
     def _take(self, node: Node, of: Identity) -> None:
-        assert self.machine is not None
-        if of.is_like(self.machine):
-            self.nodes[node.id] = node
-        else:
-            differing = next(machine_differences(self.machine, of.machine))
+        assert self.identity is not None
+        known = self.wanted.noise or KnownNoise()
+        if differing := next(machine_differences(self.identity.machine, of.machine), ""):
             self.left_out[node.name] = f"it is of another class than most nodes, {differing}"
+        elif why := known.objection(node.name, of):
+            self.left_out[node.name] = why
+        else:
+            self.nodes[node.id] = node
 
     def drop(self, node: Node, why: str) -> None:
         """Measure on a node no more."""

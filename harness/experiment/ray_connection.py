@@ -3,14 +3,14 @@
 import atexit
 import os
 import signal
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 from harness.experiment.cluster_error import ClusterError, reason
 from harness.experiment.ray_address import reachable
-from harness.experiment.ray_cluster import Cluster
+from harness.experiment.ray_cluster import EVERY_NODE, Cluster, Wanted
 from harness.experiment.ray_of_our_own import LOCAL, of_our_own
 from harness.machine.interrupts import INTERRUPTS
 
@@ -22,7 +22,7 @@ _ENVIRONMENT = {
 
 
 @contextmanager
-def connected(address: str, without: Collection[str] = ()) -> Iterator[Cluster]:
+def connected(address: str, wanted: Wanted = EVERY_NODE) -> Iterator[Cluster]:
     """A cluster at an address that Ray knows, or one on this machine alone for `LOCAL`.
 
     Raises ClusterError where there is none, it is of another Ray or Python, or no node can
@@ -55,7 +55,7 @@ def connected(address: str, without: Collection[str] = ()) -> Iterator[Cluster]:
         finally:
             for number, handler in handlers.items():  # Ray would end the program at SIGTERM
                 signal.signal(number, handler)
-        cluster = Cluster(address, ray.get_runtime_context().gcs_address, without)
+        cluster = Cluster(address, ray.get_runtime_context().gcs_address, wanted)
         stack.callback(_disconnect, cluster)
         cluster.admit()
         if not cluster.nodes:

@@ -61,13 +61,17 @@ class RayExecutor(Executor):
     timeout_seconds: float
     anyway: bool = False
     lease_seconds: float = 0.0
-    notes: list[str] = field(default_factory=list)
     program: Callable[[], Callable[..., Iterator[Any]]] = run_there
     """Makes what a node runs, as `run_there` does."""
+    notes: list[str] = field(default_factory=list)
     _warm: set[str] = field(default_factory=set)
     _strikes: Counter[str] = field(default_factory=Counter)
     _files: dict[str, Any] = field(default_factory=dict)
     _admitted: float = 0.0
+    _told: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._tell()
 
     @property
     def machines(self) -> int:
@@ -141,11 +145,22 @@ class RayExecutor(Executor):
             running[self._task(node, block)] = _Running(node, block, f"{node.name}-{token_hex(4)}")
 
     def _admit(self) -> None:
-        before = dict(self.cluster.left_out)
         self.cluster.admit()
         self._admitted = time.monotonic()
-        told = self.cluster.left_out.items() - before.items()
-        self.notes += [f"Node {name} is left out: {why}." for name, why in sorted(told)]
+        self._tell()
+
+    def _tell(self) -> None:
+        """Note once of each node that it is left out, or that nobody knows how noisy it is."""
+        for name in sorted(self.cluster.left_out.keys() - self._told):
+            self.notes.append(f"Node {name} is left out: {self.cluster.left_out[name]}.")
+        unmeasured = sorted(set(self.cluster.unmeasured) - self._told)
+        if unmeasured:
+            self.notes.append(
+                f"How noisy {', '.join(unmeasured)} may be is not known for this code: `gcbench "
+                f"noise --cluster {self.cluster.address}` measures it, and too noisy nodes are "
+                "then left out."
+            )
+        self._told |= {*self.cluster.left_out, *unmeasured}
 
     def _task(self, node: Node, block: Block) -> Any:
         is_timed = any(trial.mode == "timing" for trial in block.trials)
@@ -215,7 +230,7 @@ class RayExecutor(Executor):
         self._strikes[on.node.id] += 1
         if on.node.id in self.cluster.nodes and self._strikes[on.node.id] >= _STRIKES:
             self.cluster.drop(on.node, f"it has lost {_STRIKES} blocks, the last one because {why}")
-            self.notes.append(f"Node {on.node.name} is left out: it lost {_STRIKES} blocks.")
+            self._tell()
         of = on.block.round, on.block.group
         losses[of] += 1
         self.notes.append(f"A block of round {on.block.round} was lost on {on.node.name}: {why}.")

@@ -85,7 +85,7 @@ def _table(
 
 
 def _nodes(nodes: Sequence[NodeNoise], console: Console) -> None:
-    """Print the noise of each node, and the flag that leaves out those that are too noisy."""
+    """Print the noise of each node, and which are left out for it."""
 
     def row(node: NodeNoise) -> tuple[str, ...]:
         return (
@@ -94,11 +94,12 @@ def _nodes(nodes: Sequence[NodeNoise], console: Console) -> None:
             fmt.percent(node.trial_cv),
             fmt.percent(node.sd_log_ratio and math.expm1(node.sd_log_ratio)),
             "too few blocks" if node.mde is None else detects(node.mde),
-            "" if node.is_fit else "leave out",
+            "" if node.is_fit or node.mde is None else "left out",
         )
 
     columns = ("node", "blocks", "trial sd", "pair sd", f"detects in\n{ROUNDS} rounds", "")
     caption = f"A node is fit if it detects {fmt.percent(MOST_DETECTABLE)} in {ROUNDS} rounds."
     print_table(PlainTable("Noise by node", columns, [list(map(row, nodes))], caption), console)
-    if unfit := [node.node for node in nodes if not node.is_fit]:
-        console.print(safe_text(f"Measure with --leave-out {','.join(unfit)}."), soft_wrap=True)
+    if noisy := [node.node for node in nodes if node.mde is not None and not node.is_fit]:
+        words = f"From now on --cluster leaves out {', '.join(noisy)}."
+        console.print(safe_text(words), soft_wrap=True)

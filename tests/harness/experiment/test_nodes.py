@@ -21,9 +21,12 @@ from block_model import (
 from examples import every
 from small import MemoryStore, answer, plan, summary
 
-from harness.experiment.node_noise import node_noise
+from harness.experiment.known_noise import keep_noise, known_noise
+from harness.experiment.node_noise import NodeNoise, node_noise
 from harness.experiment.noise_result import NoiseResult
+from harness.experiment.on_node import Identity
 from harness.experiment.rounds import Precision, Rounds
+from harness.machine.describe import Machine
 from harness.report.conclusion import in_short
 from harness.report.noise import noise_report
 from harness.report.terminal import make_console
@@ -177,8 +180,35 @@ def test_a_node_too_noisy_to_find_three_percent_is_named_and_so_is_one_that_nobo
                          nodes=list(found.values()))  # fmt: skip
     with console.capture() as said:
         noise_report(result, console)
-    assert "Measure with --leave-out loud,new." in said.get()
+    assert "From now on --cluster leaves out loud." in said.get()
     assert "too few blocks" in said.get()
+
+
+def test_a_node_is_admitted_by_its_own_noise_as_long_as_it_is_the_same_node(tmp_path):
+    of = Identity(code="a", interpreter="3.11", packages={}, machine=Machine(cpu_model="x"))
+
+    def noise(node, mde):
+        return NodeNoise(node=node, rounds=14, trial_cv=mde, sd_log_ratio=mde, mde=mde)
+
+    assert known_noise(tmp_path).find("calm", of) is None
+    keep_noise(tmp_path, "host_time_per_step", of, [noise("calm", 0.01), noise("loud", 0.08)])
+    keep_noise(tmp_path, "host_time_per_step", of, [NodeNoise(node="new", rounds=2)])
+    known = known_noise(tmp_path)
+    assert known.find("calm", of)
+    assert known.find("new", of) is None
+    assert known.objection("calm", of) == known.objection("new", of) == ""
+    assert "14 rounds there detect 8.0 % of host_time_per_step" in known.objection("loud", of)
+    for field, other in (("code", "b"), ("interpreter", "3.12"), ("packages", {"numpy": "2"}),
+                         ("machine", Machine(cpu_model="y"))):  # fmt: skip
+        changed = msgspec.structs.replace(of, **{field: other})
+        assert known.find("loud", changed) is None
+        assert known.objection("loud", changed) == ""
+    keep_noise(tmp_path, "host_time_per_step", of, [noise("loud", 0.02)])
+    assert known_noise(tmp_path).objection("loud", of) == "", "it was measured again"
+    assert known_noise(tmp_path).find("calm", of), "the others are as they were"
+    (tmp_path / "node-noise.json").write_text("{")
+    assert not known_noise(tmp_path).nodes
+    assert (tmp_path / "node-noise.json.unreadable").exists()
 
 
 def test_disagreement_needs_two_nodes_with_two_blocks():

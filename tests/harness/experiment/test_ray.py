@@ -24,8 +24,11 @@ from ray_nodes import CELLS, GONE_SECONDS, TIMEOUT_SECONDS, made_up, run
 from small import summary
 
 from harness.cli.exit_codes import ExitCode
+from harness.experiment.known_noise import KnownNoise, keep_noise, known_noise
 from harness.experiment.local_executor import LocalExecutor
+from harness.experiment.node_noise import NodeNoise
 from harness.experiment.plan import EXACT_ROUND
+from harness.experiment.ray_cluster import Wanted
 from harness.experiment.ray_connection import connected
 from harness.experiment.ray_executor import RayExecutor
 from harness.experiment.store import RunStore
@@ -338,6 +341,24 @@ def test_nodes_of_another_code_and_another_ray_are_refused(nodes, tmp_path):
         assert done.returncode == ExitCode.NOT_MEASURED, done.stderr
         assert sentence in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+def test_a_node_whose_noise_is_known_is_admitted_by_it(nodes, tmp_path):
+    nodes.have(2)
+    with connected(nodes.address, Wanted(noise=KnownNoise())) as cluster:
+        of, (calm, loud) = cluster.identity, sorted(node.name for node in cluster.nodes.values())
+        notes = RayExecutor(cluster, TIMEOUT_SECONDS).notes
+        assert [note for note in notes if f"How noisy {calm}, {loud} may be is not known" in note]
+    keep_noise(tmp_path, "host_time_per_step", of, [
+        NodeNoise(node=name, rounds=14, trial_cv=mde, sd_log_ratio=mde, mde=mde)
+        for name, mde in ((calm, 0.01), (loud, 0.09))
+    ])  # fmt: skip
+    with connected(nodes.address, Wanted(noise=known_noise(tmp_path))) as cluster:
+        assert [node.name for node in cluster.nodes.values()] == [calm]
+        assert "it is too noisy" in cluster.left_out[loud]
+        notes = " ".join(RayExecutor(cluster, TIMEOUT_SECONDS).notes)
+        assert "14 rounds there detect 9.0 %" in notes
+        assert "How noisy" not in notes
 
 
 def test_a_cluster_of_its_own_in_one_command_leaves_nothing(tmp_path):
