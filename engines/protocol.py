@@ -177,6 +177,11 @@ class EngineClass(Protocol):
         """Where its trials run. Raises ValueError where it cannot be run at all."""
         ...
 
+    @staticmethod
+    def prepare(release: str) -> None:
+        """Make on this machine, once, what `launch` needs of a release. Raises ValueError."""
+        ...
+
     def __call__(self, config: EngineConfig) -> "WatchedEngine":
         """Build it."""
         ...

@@ -147,6 +147,10 @@ class Engine:
         return launch(python, release)
 
     @staticmethod
+    def prepare(release: str) -> None:
+        """A tree of gcbench's is there or not."""
+
+    @staticmethod
     def contradiction(config: EngineConfig) -> str:
         """Why parts that are each known do not go together, in one sentence, or ""."""
         columnar = load_delivery(config).needs_columns

@@ -9,7 +9,7 @@ from engines.builtin.registries import DEVICES, REPRESENTATIONS
 from engines.protocol import EngineConfig
 from engines.vllm import arguments
 from engines.vllm.engine import VllmEngine
-from engines.vllm.launch import launch
+from engines.vllm.launch import launch, prepare
 from engines.vllm.settings import NATIVE
 
 
@@ -23,6 +23,7 @@ class HostPathEngine(VllmEngine):
     is_scripted = True
     has_wait_hook = True
     launch = staticmethod(launch)
+    prepare = staticmethod(prepare)
 
     @staticmethod
     def complete(config: EngineConfig) -> EngineConfig:

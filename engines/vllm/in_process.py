@@ -7,7 +7,7 @@ from typing import Any
 from engines.protocol import EngineConfig
 from engines.vllm import arguments
 from engines.vllm.engine import VllmEngine
-from engines.vllm.launch import launch
+from engines.vllm.launch import launch, prepare
 from engines.vllm.model_folder import has_weights, model_folder
 from engines.vllm.settings import NATIVE
 
@@ -21,6 +21,7 @@ class InProcessEngine(VllmEngine):
     is_scripted = False
     has_wait_hook = False
     launch = staticmethod(launch)
+    prepare = staticmethod(prepare)
 
     @staticmethod
     def complete(config: EngineConfig) -> EngineConfig:

@@ -8,7 +8,9 @@ from pathlib import Path
 from engines.interpreter import interpreter
 from engines.protocol import Launch
 from engines.vllm.releases import base_interpreter, layer
+from engines.vllm.releases import prepare as make
 from engines.vllm.settings import ENTRY_POINTS
+from engines.vllm.versions import is_version
 
 _CODE_ROOT = Path(__file__).parents[2]
 
@@ -41,6 +43,19 @@ def launch(python: str, release: str) -> Launch:
         path.append(inherited)
     theirs = {name: value for name, value in os.environ.items() if name.startswith("VLLM_")}
     return Launch(chosen, theirs | {"PYTHONPATH": os.pathsep.join(path)} | _NO_LAST_WORDS)
+
+
+def prepare(release: str) -> None:
+    """Make a version's layer and what it imports from, if they are not there; a tree is or is not.
+
+    Raises ReleaseError.
+    """
+    if not is_version(release):
+        return
+    try:
+        launch("", release)
+    except ValueError:
+        make(release, lambda words: None)
 
 
 def _is_installed() -> bool:

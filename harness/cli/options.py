@@ -179,6 +179,8 @@ def cluster_options(command: Command) -> Command:
             ("--cluster", "ADDRESS|local", "Measure on the nodes of a Ray cluster: HOST:PORT, "
              "auto, or local for this machine (docs/cluster.md)."),
             ("--leave-out", "NODE,...", "Nodes of the cluster that measure nothing."),
+            ("--like", "NODE", "Measure on nodes of this one's machine class.  [default: the "
+             "class of most]"),
         ]
     ):  # fmt: skip
         command = option(flag, default="", metavar=value, help=words, section="Many machines")(

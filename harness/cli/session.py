@@ -214,13 +214,15 @@ def _executor(flags: dict[str, Any], lease: Lease, results: Path | None) -> Exec
     another (see `main`). ``results``: a folder that says which nodes are too noisy.
     """
     timeout_seconds = flags.pop("trial_timeout")
-    address, without = flags.pop("cluster", ""), flags.pop("leave_out", "")
+    address = flags.pop("cluster", "")
+    without, like = flags.pop("leave_out", ""), flags.pop("like", "")
     if address:
         names = {name.strip() for name in without.split(",") if name.strip()}
         noise = known_noise(results) if results else None
-        return on_cluster(address, Wanted(names, noise), timeout_seconds, lease)
-    if without:
-        raise ValueError(f"--leave-out {without}: names nodes of a cluster; give --cluster, too")
+        return on_cluster(address, Wanted(names, like, noise), timeout_seconds, lease)
+    for flag, given in (("--leave-out", without), ("--like", like)):
+        if given:
+            raise ValueError(f"{flag} {given}: names a node of a cluster; give --cluster, too")
     make = click.get_current_context().obj or LocalExecutor
     executor: Executor = make(timeout_seconds)
     return executor

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from engines.registry import ENGINES
 from gcbench.code_root import code_root
 from harness.experiment.executor import Block
 from harness.experiment.lease import Lease
@@ -89,9 +90,11 @@ def identity() -> Identity:
 def run(asked: bytes, schedules: Mapping[str, bytes]) -> Iterator[Heard]:
     """Run the block of an `Asked`; ``schedules``: files by the hash of what is in them.
 
-    A block that is timed has the node for itself, among all of gcbench that runs there.
+    The releases that it is of are made first where they are not there yet. A block that is timed
+    has the node for itself, among all of gcbench that runs there.
     """
     wanted = msgspec.json.decode(asked, type=Asked)
+    notes = _made(wanted.block)
     executor = LocalExecutor(wanted.timeout_seconds)
     lease = Lease(wanted.anyway, wanted.lease_seconds or inf)
     with scratch_folder() as folder, ExitStack() as stack:
@@ -100,7 +103,7 @@ def run(asked: bytes, schedules: Mapping[str, bytes]) -> Iterator[Heard]:
         block = _in(folder, wanted.block)
         if any(trial.mode == "timing" for trial in block.trials):
             stack.enter_context(lease.hold(lambda owner: None))
-        yield Heard(BEGUN, 0, False, msgspec.json.encode(lease.notes), b"")
+        yield Heard(BEGUN, 0, False, msgspec.json.encode(notes + lease.notes), b"")
         for _, nth, outcome, repeated in executor.run_blocks([block]):
             rows = Path(block.trials[nth].rows_path)
             there = bool(block.trials[nth].rows_path) and rows.exists()
@@ -113,6 +116,18 @@ def run(asked: bytes, schedules: Mapping[str, bytes]) -> Iterator[Heard]:
             )
             if there:
                 rows.unlink()
+
+
+def _made(block: Block) -> list[str]:
+    """Make what its releases need; a sentence for each of which that fails, as its trials will."""
+    notes = []
+    for engine, release in sorted({(turn.cell.engine, turn.cell.release) for turn in block.turns}):
+        try:
+            if release:
+                ENGINES.load(engine).prepare(release)
+        except ValueError as error:
+            notes.append(f"{release} cannot be made on a node: {error}.")
+    return notes
 
 
 def outcome_of(heard: Heard) -> TrialResult | TrialFailure:

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,17 +12,19 @@ from harness.experiment.cluster_error import ClusterError
 from harness.experiment.known_noise import KnownNoise
 from harness.experiment.on_node import Identity, identity
 from harness.experiment.ray_address import can_connect
-from harness.experiment.ray_tasks import Node, identified
+from harness.experiment.ray_identity import identified
+from harness.experiment.ray_tasks import Node
 from harness.experiment.same_origin import machine_differences
 from harness.machine.describe import Machine
 
 
 class Wanted(NamedTuple):
-    """Which nodes are to measure: ``without`` some, and none of which ``noise`` says that it is too
-    noisy; None: however noisy.
+    """Which nodes are to measure: ``without`` some, of the machine class of the node ``like``, ""
+    for that of most, and none of which ``noise`` says that it is too noisy; None: however noisy.
     """
 
     without: Collection[str] = ()
+    like: str = ""
     noise: KnownNoise | None = None
 
 
@@ -52,9 +54,10 @@ class Cluster:
     def admit(self) -> None:
         """Ask each node that is new who it is, and forget those that are gone.
 
-        All must have this machine's code, interpreter and packages; of the machines the class
-        that most nodes have at the first call measures. Raises ClusterError where the cluster is
-        gone.
+        All must have this machine's interpreter and packages, and get its code where they have
+        another. They are of one machine class: of the node that ``wanted`` names, else the one that
+        most have at the first call. Raises ClusterError where the cluster is gone, or there is no
+        such node.
         """
         if not self.answers():
             return
@@ -64,23 +67,27 @@ class Cluster:
         if not new:
             return
         self._known |= {node.id for node in new}
-        fit = [node for node in new if self._is_wanted(node)]
-        mine, found = identity(), dict(identified(fit))
-        equal: dict[str, Identity] = {}
-        for node in fit:
-            told = found[node.id]
+        mine, equal = identity(), dict[Node, Identity]()
+        for node, told in identified(list(filter(self._is_wanted, new)), mine).items():
             if isinstance(told, str):
                 self.left_out[node.name] = told
             elif differing := mine.differences(told):
                 self.left_out[node.name] = f"it differs from here in {'; '.join(differing)}"
             else:
-                equal[node.id] = told
+                equal[node] = told
         if self.identity is None and equal:
-            machine = _most_common(each.machine for each in equal.values())
-            self.identity = msgspec.structs.replace(mine, machine=machine)
-        for node in fit:
-            if node.id in equal:
-                self._take(node, equal[node.id])
+            self.identity = msgspec.structs.replace(mine, machine=self._class(equal))
+        for node, of in equal.items():
+            self._take(node, of)
+
+    def _class(self, equal: Mapping[Node, Identity]) -> Machine:
+        """Of the nodes that are to measure."""
+        like = self.wanted.like
+        found = [of.machine for node, of in equal.items() if like in ("", node.name)]
+        if not found:
+            names = ", ".join(sorted(node.name for node in equal))
+            raise ClusterError(f"--like {like}: no node that can measure; there are {names}")
+        return _most_common(found)
 
     def answers(self) -> bool:
         """Whether its control store does; ClusterError where it has not for too long.
@@ -118,7 +125,10 @@ class Cluster:
         assert self.identity is not None
         known = self.wanted.noise or KnownNoise()
         if differing := next(machine_differences(self.identity.machine, of.machine), ""):
-            self.left_out[node.name] = f"it is of another class than most nodes, {differing}"
+            self.left_out[node.name] = (
+                f"it is of another class than those that measure, {differing}; --like "
+                f"{node.name} measures on its own"
+            )
         elif why := known.objection(node.name, of):
             self.left_out[node.name] = why
         else:
@@ -152,7 +162,7 @@ def _name(node: dict[str, Any]) -> str:
     return given if given and given != node["NodeManagerAddress"] else f"node-{node['NodeID'][:6]}"
 
 
-def _most_common(machines: Iterator[Machine]) -> Machine:
+def _most_common(machines: Iterable[Machine]) -> Machine:
     classes: list[Machine] = []
     count: Counter[int] = Counter()
     for machine in machines:

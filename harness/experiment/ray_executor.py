@@ -68,7 +68,7 @@ class RayExecutor(Executor):
     _strikes: Counter[str] = field(default_factory=Counter)
     _files: dict[str, Any] = field(default_factory=dict)
     _admitted: float = 0.0
-    _told: set[str] = field(default_factory=set)
+    _unmeasured: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._tell()
@@ -150,17 +150,22 @@ class RayExecutor(Executor):
         self._tell()
 
     def _tell(self) -> None:
-        """Note once of each node that it is left out, or that nobody knows how noisy it is."""
-        for name in sorted(self.cluster.left_out.keys() - self._told):
-            self.notes.append(f"Node {name} is left out: {self.cluster.left_out[name]}.")
-        unmeasured = sorted(set(self.cluster.unmeasured) - self._told)
-        if unmeasured:
-            self.notes.append(
+        """Note once of each node that it is left out, has our code, or may be noisy."""
+        left_out, nodes = self.cluster.left_out, self.cluster.nodes.values()
+        said = [f"Node {name} is left out: {left_out[name]}." for name in sorted(left_out)]
+        said += [
+            f"Node {node.name} had another gcbench, or none, and was sent this one."
+            for node in nodes
+            if node.path
+        ]
+        if unmeasured := sorted(set(self.cluster.unmeasured) - self._unmeasured):
+            self._unmeasured |= set(unmeasured)
+            said.append(
                 f"How noisy {', '.join(unmeasured)} may be is not known for this code: `gcbench "
                 f"noise --cluster {self.cluster.address}` measures it, and too noisy nodes are "
                 "then left out."
             )
-        self._told |= {*self.cluster.left_out, *unmeasured}
+        self.notes += [each for each in said if each not in self.notes]
 
     def _task(self, node: Node, block: Block) -> Any:
         is_timed = any(trial.mode == "timing" for trial in block.trials)

@@ -83,6 +83,7 @@ def test_a_merge_of_too_few_shards_says_so_and_is_not_finished(gcbench):
             "several grids and --shard is of one",
         ),
         ([*TINY, "--leave-out", "a"], "give --cluster, too"),
+        ([*TINY, "--like", "a"], "give --cluster, too"),
         ([*TINY, "--cluster", "ray://somewhere:10001"], "Ray Client keeps no order"),
         (["merge", "nothing"], "there is no run 'nothing'"),
     ],

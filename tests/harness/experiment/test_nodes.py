@@ -3,6 +3,9 @@
 Blocks as the main job has measured them, on a simulated clock; see block_model.py.
 """
 
+import os
+import subprocess
+import sys
 from collections import Counter
 
 import msgspec
@@ -21,10 +24,13 @@ from block_model import (
 from examples import every
 from small import MemoryStore, answer, plan, summary
 
+from harness.experiment.carried_code import packed, unpack_there
+from harness.experiment.executor import Block
 from harness.experiment.known_noise import keep_noise, known_noise
 from harness.experiment.node_noise import NodeNoise, node_noise
 from harness.experiment.noise_result import NoiseResult
-from harness.experiment.on_node import Identity
+from harness.experiment.on_node import BEGUN, Asked, Identity, identity, run
+from harness.experiment.plan import Turn
 from harness.experiment.rounds import Precision, Rounds
 from harness.machine.describe import Machine
 from harness.report.conclusion import in_short
@@ -209,6 +215,41 @@ def test_a_node_is_admitted_by_its_own_noise_as_long_as_it_is_the_same_node(tmp_
     (tmp_path / "node-noise.json").write_text("{")
     assert not known_noise(tmp_path).nodes
     assert (tmp_path / "node-noise.json.unreadable").exists()
+
+
+def test_code_is_carried_whole_and_kept_by_its_hash(tmp_path, monkeypatch):
+    """A fresh interpreter finds it there, and its identity is ours."""
+    monkeypatch.setenv("GCBENCH_CACHE", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", "/inherited")
+    code = packed()
+    assert code == packed()
+    path = unpack_there()(code.name, code.content)
+    kept = tmp_path / "code" / code.name[:16]
+    assert path == f"{kept}{os.pathsep}/inherited"
+    before = kept.stat().st_mtime_ns
+    assert unpack_there()(code.name, code.content) == path
+    assert kept.stat().st_mtime_ns == before
+    assert [each.name for each in kept.parent.iterdir()] == [kept.name], "nothing half made"
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from gcbench.code_root import code_root\n"
+         "sys.path.insert(0, str(code_root()))\n"
+         "from harness.experiment.on_node import identify; print(identify().decode())"],
+        env=os.environ | {"PYTHONPATH": path}, cwd=tmp_path, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    carried = msgspec.json.decode(done.stdout, type=Identity)
+    assert identity().differences(carried) == []
+
+
+def test_a_node_says_which_release_it_cannot_make():
+    cell = msgspec.structs.replace(PAIR[0], engine="vllm-hostpath", release="0.0.1")
+    trial = Trial(cell=cell, schedule_path="", schedule_sha256="", mode="counts")
+    block = Block(round=0, group=0, turns=[Turn(0, 0, cell, "counts", 0)], trials=[trial])
+    asked = Asked(block=block, timeout_seconds=60.0)
+    begun, ended = run(msgspec.json.encode(asked), {})
+    assert begun.nth == BEGUN
+    assert "0.0.1 cannot be made on a node: " in begun.outcome.decode()
+    assert not ended.is_result
 
 
 def test_disagreement_needs_two_nodes_with_two_blocks():

@@ -24,6 +24,7 @@ from ray_nodes import CELLS, GONE_SECONDS, TIMEOUT_SECONDS, made_up, run
 from small import summary
 
 from harness.cli.exit_codes import ExitCode
+from harness.experiment.cluster_error import ClusterError
 from harness.experiment.known_noise import KnownNoise, keep_noise, known_noise
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.node_noise import NodeNoise
@@ -318,29 +319,67 @@ def test_what_cannot_be_is_one_sentence_and_what_is_finished_is_kept(nodes, tmp_
     assert "no Ray cluster answers there" in err
 
 
-def test_nodes_of_another_code_and_another_ray_are_refused(nodes, tmp_path):
-    """The driver runs from a changed copy, then with a Ray that says it is another."""
+def test_another_ray_is_refused_and_another_code_is_sent_to_the_nodes(nodes, tmp_path):
+    """The driver has a Ray that says it is another; then it runs from a changed copy."""
     nodes.have(1)
+    (tmp_path / "elsewhere").mkdir()
+    code = "import sys; from harness.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    words = ["compare", *TINY, "--cluster", nodes.address, "--rounds", "1", "--no-counting",
+             "--json", "-", "--quiet"]  # fmt: skip
+
+    def driven(before: str, path: Path) -> subprocess.CompletedProcess:
+        environment = {"PYTHONPATH": str(path), "GCBENCH_CACHE": str(tmp_path / "cache")}
+        return subprocess.run(
+            [sys.executable, "-c", before + code, *words], cwd=tmp_path / "elsewhere",
+            env=os.environ | environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
     root = HERE.parents[2]
+    done = driven("import ray; ray.__version__ = '2.0.0'; ", root)
+    assert (done.returncode, done.stderr.count("\n")) == (ExitCode.NOT_MEASURED, 1)
+    assert "start both with one Ray and one Python" in done.stderr
     for package in ("engines", "gcbench", "harness", "workloads"):
         shutil.copytree(root / package, tmp_path / package,
                         ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
-    changed = tmp_path / "harness" / "experiment" / "executor.py"
-    changed.write_text(changed.read_text() + "# changed\n")
-    (tmp_path / "elsewhere").mkdir()
-    words = ["compare", *TINY, "--cluster", nodes.address]
-    code = "import sys; from harness.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    for before, path, sentence in (
-        ("", tmp_path, "it differs from here in code ("),
-        ("import ray; ray.__version__ = '2.0.0'; ", root, "start both with one Ray and one Python"),
-    ):
-        done = subprocess.run(
-            [sys.executable, "-c", before + code, *words], cwd=tmp_path / "elsewhere",
-            env=os.environ | {"PYTHONPATH": str(path)}, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == ExitCode.NOT_MEASURED, done.stderr
-        assert sentence in done.stderr
-        assert done.stderr.count("\n") == 1
+    changed = tmp_path / "harness" / "trial" / "origin.py"
+    changed.write_text(changed.read_text().replace('"code_commit": commit', '"code_commit": "new"'))
+    done = driven("", tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    (note,) = [note for note in result["notes"] if "was sent this one" in note]
+    store = RunStore(tmp_path / "elsewhere" / "results" / "runs", result["name"])
+    found = store.load_trials().values()
+    assert [each.code_commit for each in found] == ["new"] * len(CELLS)
+    assert all(note.startswith(f"Node {each.node} had another gcbench") for each in found)
+
+
+def test_nodes_that_differ_are_left_out_and_a_class_can_be_chosen(nodes, tmp_path, monkeypatch):
+    """One that says it has another NumPy, and one that may use fewer cores."""
+    nodes.have(2)
+    said = tmp_path / "numpy-0.1.dist-info"
+    said.mkdir()
+    (said / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 0.1\n")
+    with monkeypatch.context() as patched:
+        patched.setenv("PYTHONPATH", os.pathsep.join((str(tmp_path), os.environ["PYTHONPATH"])))
+        nodes.have(3)
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        nodes.have(4)
+    finally:
+        os.sched_setaffinity(0, cores)
+    other, few = nodes.names.split(",")[-2:]
+    with connected(nodes.address) as cluster:
+        assert "differs from here in numpy (0.1, here " in cluster.left_out[other]
+        assert len(cluster.nodes) == 2 + (len(cores) == 1)
+        if len(cores) > 1:
+            assert f"cores usable ({len(cores)}, now 1); --like {few}" in cluster.left_out[few]
+    with connected(nodes.address, Wanted(like=few)) as cluster:
+        assert len(cluster.nodes) == (1 if len(cores) > 1 else 3)
+        assert cluster.identity.machine.cores_usable == 1
+    with pytest.raises(ClusterError, match="--like nobody: no node that can measure; there are"):
+        connected(nodes.address, Wanted(like="nobody")).__enter__()
+    nodes.have(2)
 
 
 def test_a_node_whose_noise_is_known_is_admitted_by_it(nodes, tmp_path):
