@@ -29,10 +29,11 @@ from harness.experiment.known_noise import KnownNoise, keep_noise, known_noise
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.node_noise import NodeNoise
 from harness.experiment.plan import EXACT_ROUND
-from harness.experiment.ray_cluster import Wanted
+from harness.experiment.ray_cluster import Cluster, Wanted
 from harness.experiment.ray_connection import connected
 from harness.experiment.ray_executor import RayExecutor
 from harness.experiment.store import RunStore
+from harness.statistics.paired_ratio import ALPHA
 from harness.trial.spec import TrialFailure
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -136,6 +137,13 @@ def nodes():
         assert soon(lambda: not processes_of(Path(name)) and not workers())
 
 
+def admitted(cluster: Cluster, wanted: Wanted) -> Cluster:
+    """The same, as a command that wants other nodes would have it."""
+    found = Cluster(cluster.address, cluster.control, wanted)
+    found.admit()
+    return found
+
+
 def gcbench(*words, **environment):
     command = [sys.executable, "-m", "harness", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False,
@@ -169,10 +177,10 @@ def exact(of, outcomes) -> dict:
 
 
 def test_counts_are_those_of_one_machine_to_the_digit(nodes, tmp_path):
-    """One, two and four nodes, real trials; and all that is timed comes home, rows too."""
+    """One, two and four nodes, real trials; and what four have timed comes home, rows too."""
 
-    def counted(executor, name):
-        of, ran = run(executor, tmp_path, name, 1, extra_modes=MODES)
+    def counted(executor, name, rounds=0):
+        of, ran = run(executor, tmp_path, name, rounds, extra_modes=MODES)
         assert not [each for each in ran.outcomes.values() if isinstance(each, TrialFailure)]
         return exact(of, ran.outcomes), ran.outcomes
 
@@ -185,12 +193,13 @@ def test_counts_are_those_of_one_machine_to_the_digit(nodes, tmp_path):
             cluster.admit()
             assert len(cluster.nodes) == count
             name = f"nodes-{count}"
-            found, outcomes = counted(RayExecutor(cluster, TIMEOUT_SECONDS), name)
+            executor = RayExecutor(cluster, TIMEOUT_SECONDS)
+            found, outcomes = counted(executor, name, rounds=count // 4)
             assert found == alone
             assert all(each.node.startswith("node-") for each in outcomes.values())
-            rows = tmp_path / name / "rows"
-            assert len(list(rows.glob("*-steps.parquet"))) == len(CELLS)
-            assert not list(rows.glob("*.npz"))
+    rows = tmp_path / name / "rows"
+    assert len(list(rows.glob("*-steps.parquet"))) == len(CELLS)
+    assert not list(rows.glob("*.npz"))
     assert soon(lambda: not workers())
 
 
@@ -203,7 +212,10 @@ def test_equal_and_unequal_cells_on_nodes_of_planted_speeds(nodes, tmp_path):
             executor = RayExecutor(cluster, TIMEOUT_SECONDS, program=made_up(0.02, effect, speeds))
             of, ran = run(executor, tmp_path, f"effect{effect}", 21)
             (comparison,) = summary(of, whole(tmp_path, of)).comparisons
-            assert comparison.verdict == verdict, comparison
+            # Which node takes which block is chance, and 1.5 % of such chances look like nodes that
+            # disagree: then equal cells get no verdict.
+            by_chance = comparison.nodes_p < ALPHA and comparison.verdict == "inconclusive"
+            assert comparison.verdict == verdict or (not effect and by_chance), comparison
             assert len(comparison.by_node) == 3
             assert not ran.is_interrupted
 
@@ -278,17 +290,16 @@ def test_a_driver_that_is_killed_leaves_what_it_has_and_another_goes_on(nodes, t
         assert all(after[key] == kept[key] for key in same), "what was whole is not run again"
 
 
-@pytest.mark.parametrize("hung", ["worker", "raylet", "node"])
-def test_what_hangs_is_left_out_and_its_block_repeated(nodes, tmp_path, hung):
-    """A stopped worker, a stopped raylet whose worker goes on, and both."""
+@pytest.mark.parametrize("hung", ["raylet", "node"])
+def test_a_node_that_hangs_is_left_out_and_its_block_repeated(nodes, tmp_path, hung):
+    """A stopped raylet whose worker goes on, and one that is stopped with all its processes."""
     nodes.have(2)
     stopped = []
 
     def stop(heard):
         if heard > 3 and not stopped and (running := workers()):
             raylet = running[0].parent()
-            stopped.extend({"worker": running[:1], "raylet": [raylet],
-                            "node": [raylet, *raylet.children()]}[hung])  # fmt: skip
+            stopped.extend([raylet, *raylet.children()][: 1 if hung == "raylet" else None])
             for process in stopped:
                 process.suspend()
 
@@ -298,10 +309,9 @@ def test_what_hangs_is_left_out_and_its_block_repeated(nodes, tmp_path, hung):
             of, _ = run(Watched(executor, stop), tmp_path, f"hung-{hung}", ROUNDS)
             assert len(cluster.nodes) == 1
     finally:
-        for process in stopped[hung != "worker" :]:
+        for process in stopped[1:]:
             process.kill()
-        if hung != "worker":
-            nodes.kill(stopped[0].pid)
+        nodes.kill(stopped[0].pid)
     whole(tmp_path, of)
     assert [note for note in executor.notes if "was lost on" in note]
     assert soon(lambda: not workers())
@@ -374,11 +384,11 @@ def test_nodes_that_differ_are_left_out_and_a_class_can_be_chosen(nodes, tmp_pat
         assert len(cluster.nodes) == 2 + (len(cores) == 1)
         if len(cores) > 1:
             assert f"cores usable ({len(cores)}, now 1); --like {few}" in cluster.left_out[few]
-    with connected(nodes.address, Wanted(like=few)) as cluster:
-        assert len(cluster.nodes) == (1 if len(cores) > 1 else 3)
-        assert cluster.identity.machine.cores_usable == 1
-    with pytest.raises(ClusterError, match="--like nobody: no node that can measure; there are"):
-        connected(nodes.address, Wanted(like="nobody")).__enter__()
+        chosen = admitted(cluster, Wanted(like=few))
+        assert len(chosen.nodes) == (1 if len(cores) > 1 else 3)
+        assert chosen.identity.machine.cores_usable == 1
+        with pytest.raises(ClusterError, match="--like nobody: no node that can measure; there "):
+            admitted(cluster, Wanted(like="nobody"))
     nodes.have(2)
 
 
@@ -388,25 +398,25 @@ def test_a_node_whose_noise_is_known_is_admitted_by_it(nodes, tmp_path):
         of, (calm, loud) = cluster.identity, sorted(node.name for node in cluster.nodes.values())
         notes = RayExecutor(cluster, TIMEOUT_SECONDS).notes
         assert [note for note in notes if f"How noisy {calm}, {loud} may be is not known" in note]
-    keep_noise(tmp_path, "host_time_per_step", of, [
-        NodeNoise(node=name, rounds=14, trial_cv=mde, sd_log_ratio=mde, mde=mde)
-        for name, mde in ((calm, 0.01), (loud, 0.09))
-    ])  # fmt: skip
-    with connected(nodes.address, Wanted(noise=known_noise(tmp_path))) as cluster:
-        assert [node.name for node in cluster.nodes.values()] == [calm]
-        assert "it is too noisy" in cluster.left_out[loud]
-        notes = " ".join(RayExecutor(cluster, TIMEOUT_SECONDS).notes)
+        keep_noise(tmp_path, "host_time_per_step", of, [
+            NodeNoise(node=name, rounds=14, trial_cv=mde, sd_log_ratio=mde, mde=mde)
+            for name, mde in ((calm, 0.01), (loud, 0.09))
+        ])  # fmt: skip
+        found = admitted(cluster, Wanted(noise=known_noise(tmp_path)))
+        assert [node.name for node in found.nodes.values()] == [calm]
+        assert "it is too noisy" in found.left_out[loud]
+        notes = " ".join(RayExecutor(found, TIMEOUT_SECONDS).notes)
         assert "14 rounds there detect 9.0 %" in notes
         assert "How noisy" not in notes
 
 
 def test_a_cluster_of_its_own_in_one_command_leaves_nothing(tmp_path):
     before = set(Path("/tmp").glob("gcbench-scratch-*"))
-    status, out, err = gcbench("compare", *TINY, "--rounds", "2", "--no-counting", "--cluster",
+    status, out, err = gcbench("compare", *TINY, "--rounds", "1", "--no-counting", "--cluster",
                                "local", "--json", "-", "--quiet",
                                "--output", str(tmp_path))  # fmt: skip
     assert status == 0, err
-    assert json.loads(out)["nodes"] == {"local": 2}
+    assert json.loads(out)["nodes"] == {"local": 1}
     left = set(Path("/tmp").glob("gcbench-scratch-*")) - before
     assert not [process for folder in left for process in processes_of(folder)]
     assert not [each for each in workers() if is_alive(each)]
