@@ -73,10 +73,11 @@ class EngineConfig:
     ``tensor_parallel_size`` as in vLLM; ``sampling``: "greedy", or a temperature and perhaps top-k
     and top-p, "0.8:50:0.9". ``wire``: a format, perhaps "+" and how it gets there; ``wire_spin``:
     seconds that an end may look for a message before it parks, or "auto".
-    ``front_end``: vLLM's, "llm" or "async". ``setup``: "lean", or "shipped" where the engine's own
-    defaults stand in the place of ``engine_core``, ``output_processing`` and
-    ``enable_prefix_caching``. ``retain_outputs``: of outputs that no client gets, because they stay
-    in a process of the engine: whether a request's are kept there until it ends.
+    ``front_end``: vLLM's, "llm" or "async"; ``log_stats``: whether it keeps statistics. ``setup``:
+    "lean", or "shipped" where the engine's own defaults stand in the place of ``engine_core``,
+    ``output_processing`` and ``enable_prefix_caching``. ``retain_outputs``: of outputs that no
+    client gets, because they stay in a process of the engine: whether a request's are kept there
+    until it ends.
     """
 
     max_num_seqs: int
@@ -102,6 +103,7 @@ class EngineConfig:
     wire: str = "pickle"
     wire_spin: str = "auto"
     front_end: str = "llm"
+    log_stats: bool = False
     engine_core: str = "in-process"
     setup: str = "lean"
     seed: int = 0

@@ -208,6 +208,11 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Axis("vLLM's: llm (LLMEngine), or async (AsyncLLM, as behind its API server).",
               "front_end", ("vllm-hostpath",), section="vLLM"),
     ] = "llm"  # fmt: skip
+    log_stats: Annotated[
+        str,
+        Axis("vLLM's statistics: off, or on, as in its API server.", "log_stats",
+              ("vllm-hostpath",), section="vLLM"),
+    ] = "off"  # fmt: skip
     engine_core: Annotated[
         str,
         Axis("vLLM's engine core: in-process with its front end, or process.", "engine_core",

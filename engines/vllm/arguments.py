@@ -88,7 +88,7 @@ def common_arguments(
         **({} if _is_shipped(config) else {"enable_prefix_caching": config.enable_prefix_caching}),
         "enable_chunked_prefill": True,
         "scheduling_policy": config.scheduling_policy,
-        "disable_log_stats": True,
+        "disable_log_stats": not config.log_stats,
         "max_model_len": config.max_model_len,
         "max_num_seqs": config.max_num_seqs,
         "max_num_batched_tokens": config.max_num_batched_tokens,

@@ -27,7 +27,7 @@ from engines.vllm.settings import CONTROL_VARIABLE
 
 REPORT_SECONDS = 60.0
 _MOST_PROCESSES = 64
-_ORDER = ("engine", "worker")
+_ORDER = ("frontend", "engine", "worker")
 _NO_KEY = (AuthenticationError, AssertionError)
 """Until 3.12, multiprocessing asserts that what it is sent is a challenge."""
 
@@ -118,9 +118,10 @@ def _hangs_up(connection: Connection, timeout_ms: int | None) -> bool:
     return bool(poller.poll(timeout_ms))
 
 
-def answer(path: str) -> None:
-    """Report this process of vLLM and answer calls from now on."""
-    HERE.role = "engine" if current_process().name.startswith("EngineCore") else "worker"
+def answer(path: str, role: str = "") -> None:
+    """Report this process of vLLM and answer calls from now on; "": its name says its role."""
+    is_core = current_process().name.startswith("EngineCore")
+    HERE.role = role or ("engine" if is_core else "worker")
     connection = _connect(path)
     # From the thread, for the trial hears nobody before vLLM is ready, and that waits for this.
     Thread(target=_serve, args=(connection,), daemon=True, name="gcbench-control").start()

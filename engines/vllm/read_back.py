@@ -24,12 +24,12 @@ def engine_state(config: EngineConfig, llm_engine: Any, core: dict[str, Setting]
     }
     names = (
         "output_processing", "enable_prefix_caching", "scheduling_policy", "worker", "engine_core",
-        "front_end", "detokenizer", "tensor_parallel_size", "max_num_seqs",
+        "front_end", "log_stats", "detokenizer", "tensor_parallel_size", "max_num_seqs",
         "max_num_batched_tokens", "max_model_len",
     )  # fmt: skip
     own = ("output_processing", "enable_prefix_caching") if config.setup == "shipped" else ()
     asked = {name: getattr(config, name) for name in names if name not in own}
-    return EngineState(found, asked | {"enable_chunked_prefill": True, "log_stats": False})
+    return EngineState(found, asked | {"enable_chunked_prefill": True})
 
 
 def core_settings(core: Any) -> dict[str, Setting]:

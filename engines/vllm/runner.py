@@ -34,6 +34,7 @@ class Runner:
         self._prompt_len = np.zeros(len(self._free), np.int64)
         self._num_output = np.zeros(len(self._free), np.int64)
         self._host_tokens = torch.empty((config.max_num_seqs, 1), dtype=torch.int32)
+        self._num_named = 0
         self._req_ids: list[str] = []
         self._req_id_to_index: dict[str, int] = {}
         self._slots = np.empty(0, np.int64)
@@ -57,8 +58,11 @@ class Runner:
 
     def _admit(self, request: Any) -> None:
         slot = self._slot_of[request.req_id] = self._free.pop()
-        # vLLM adds a random suffix to the number that the engine gave as the request's name.
-        self._request_index[slot] = int(request.req_id.partition("-")[0])
+        # vLLM adds a random suffix to the number that the engine gave as the request's name. Its
+        # API server gives names of its own; those requests are numbered as they come.
+        number = request.req_id.partition("-")[0]
+        self._request_index[slot] = int(number) if number.isdecimal() else self._num_named
+        self._num_named += not number.isdecimal()
         self._prompt_len[slot] = len(request.prompt_token_ids)
         self._num_output[slot] = 0
 

@@ -7,6 +7,7 @@ stage calls belongs to it, up to the next function that is one.
 import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Generator
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from engines.protocol import StageCost, StageMeter
@@ -63,6 +64,7 @@ class Stages:
         # No `Counter`, whose way to answer 0 is Python's and would be counted.
         self._calls: defaultdict[str, int] = defaultdict(int)
         self._streams: defaultdict[str, int] = defaultdict(int)
+        self._metered: defaultdict[str, int] = defaultdict(int)
         self._replaced: list[tuple[Any, str, Any]] = []
         for functions, wrap in (
             (_CALLS, self._call), (_COROUTINES, self._coroutine), (_STREAMS, self._stream),
@@ -100,15 +102,17 @@ class Stages:
         return call
 
     def _stream(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        meter, calls, streams = self._meter, self._calls, self._streams
+        meter, calls, metered, streams = self._meter, self._calls, self._metered, self._streams
         every = meter.every
 
-        async def counted(stream: Any) -> AsyncIterator[Any]:
+        async def counted(stream: Any, is_metered: bool) -> AsyncIterator[Any]:
             try:
                 while True:
                     calls[stage] += 1
+                    metered[stage] += is_metered
+                    item = stream.__anext__()
                     try:
-                        item = await _Resumed(meter, stage, stream.__anext__())
+                        item = await (_Resumed(meter, stage, item) if is_metered else item)
                     except StopAsyncIteration:
                         return
                     yield item
@@ -118,7 +122,7 @@ class Stages:
         def call(*args: Any, **kwargs: Any) -> Any:
             stream = function(*args, **kwargs)
             streams[stage] += 1
-            return counted(stream) if streams[stage] % every == 1 % every else stream
+            return counted(stream, streams[stage] % every == 1 % every)
 
         return call
 
@@ -127,9 +131,8 @@ class Stages:
         for owner, name, own in reversed(self._replaced):
             setattr(owner, name, own)
         totals = self._meter.totals(_STAGES, _OWN_FILES)
-        for stage, opened in self._streams.items():
-            # Every so many streams one was counted, the first of them too.
-            uncounted = round(totals[stage] * (opened / -(-opened // self._meter.every) - 1))
+        for stage, metered in filter(itemgetter(1), self._metered.items()):
+            uncounted = round(totals[stage] * (self._calls[stage] / metered - 1))
             totals[stage] += uncounted
             if _EVENT_LOOP in totals:
                 totals[_EVENT_LOOP] -= uncounted

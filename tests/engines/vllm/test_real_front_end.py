@@ -1,19 +1,37 @@
 """vLLM's AsyncLLM with its detokenizer, held against the built-in engine on the same schedule."""
 
+import json
+from urllib.request import Request, urlopen
+
+import psutil
 import pytest
 from vllm_trials import cell, run, schedule, trial
+
+from engines.vllm import stages
+from engines.vllm.api_server import ApiServer
+from engines.vllm.host_path import HostPathEngine
+from harness.trial.engine_config import engine_config
+from harness.trial.stage_meters import Bytecodes
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
 
 CORE = {"schedule", "update_from_output", "serialise", "transport", "step"}
-FRONT_END = {"deserialise", "process_outputs", "deliver", "transport", "event loop", "add"}
+FRONT_END = {
+    "statistics",
+    "deserialise",
+    "process_outputs",
+    "deliver",
+    "transport",
+    "event loop",
+    "add",
+}
 
 
 def test_it_answers_as_the_built_in_engine_and_tells_its_stages_apart(tmp_path):
     ragged = schedule([1 + i * 7 % 20 for i in range(40)], [8 + i for i in range(40)])
     text = {"detokenizer": "decode_stream"}
     builtin = cell("builtin", **text)
-    front_end = cell("vllm-hostpath", front_end="async", setup="shipped", **text)
+    front_end = cell("vllm-hostpath", front_end="async", log_stats="on", setup="shipped", **text)
     expected, timed, traced = run([
         trial(ragged, tmp_path, builtin),
         trial(ragged, tmp_path, front_end, "stages"),
@@ -36,3 +54,33 @@ def test_it_answers_as_the_built_in_engine_and_tells_its_stages_apart(tmp_path):
     for role in ("frontend", "engine"):
         stages = [amount for (of, stage), amount in costs.items() if of == role and stage != "all"]
         assert sum(stages) < costs[role, "all"]
+
+
+def test_its_api_server_answers_and_tells_its_stages_apart(tmp_path):
+    of = schedule([20], [8])
+    asked = cell("vllm-hostpath", setup="shipped", detokenizer="decode_stream", log_stats="on")
+    config = HostPathEngine.complete(engine_config(asked, of))
+    before = set(psutil.Process().children(recursive=True))
+    server = ApiServer(config, "", tmp_path / "said")
+    try:
+        started = set(psutil.Process().children(recursive=True)) - before
+        server.collective_rpc(stages.begin, Bytecodes)
+        body = {"prompt": [5] * 8, "max_tokens": 20, "ignore_eos": True, "stream": True}
+        events = ask(server, "/v1/completions", body).decode().split("\n\n")
+        front_end, core = server.collective_rpc(stages.end)
+    finally:
+        server.shutdown()
+    assert "[DONE]" in events[-2]
+    assert "".join(json.loads(each[6:])["choices"][0]["text"] for each in events[:-2])
+    assert {each.role for each in front_end} == {"frontend"}
+    assert {each.stage for each in front_end} >= FRONT_END - {"event loop"} | {"sse"}
+    assert {each.stage for each in core} >= CORE
+    assert not [each for each in started if each.is_running()]
+
+
+def ask(server, path, body):
+    """What it answers."""
+    asked = Request(f"{server.url}{path}", json.dumps(body).encode(),
+                    {"Content-Type": "application/json"})  # fmt: skip
+    with urlopen(asked, timeout=60) as answer:
+        return answer.read()

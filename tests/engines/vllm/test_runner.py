@@ -112,3 +112,13 @@ def test_chunks_preemptions_and_reordered_rows_change_no_token(shape, random: Ra
             if len(each.tokens) == len(each.wanted):
                 running.remove(each)
                 finished.add(each.name)
+
+
+def test_requests_with_names_of_others_are_numbered_as_they_come():
+    of = schedule([1, 1, 1], [2, 2, 2])
+    config = engine_config(cell("builtin", batch_size=BATCH, representation="list_of_lists"), of)
+    runner, names = Runner(config), ["cmpl-7", "chatcmpl-8", "cmpl-9"]
+    new = [Request(name=name, prompt=[0, 0], wanted=[], tokens=[], computed=0) for name in names]
+    asked = scheduler_output(new, [], dict.fromkeys(names, 2), set())
+    tokens = runner.handoff(runner.launch(asked))
+    assert tokens == [each for each, _ in outputs(of)]
