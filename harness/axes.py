@@ -167,7 +167,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     logprobs: Annotated[
         str,
         Axis("none, lists:K (vLLM's dictionaries) or arrays:K (vLLM #28245).", "logprobs",
-              _BUILTIN),
+              ("builtin", "vllm-hostpath")),
     ] = "none"  # fmt: skip
     request_streams: Annotated[
         str,

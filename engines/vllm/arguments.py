@@ -3,6 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
+from engines.builtin.logprobs import parse_logprobs
 from engines.builtin.registries import OUTPUT_PROCESSING, SCHEDULING_POLICIES, WORKERS
 from engines.protocol import EngineConfig
 from engines.vllm.model_folder import model_folder
@@ -31,6 +32,8 @@ def check(config: EngineConfig) -> None:
         raise ValueError(
             f"--detokenizer {config.detokenizer}: vLLM has its own alone; use decode_stream or none"
         )
+    if parse_logprobs(config.logprobs).shape not in ("none", "lists"):
+        raise ValueError(f"--logprobs {config.logprobs}: vLLM makes dictionaries; use lists:K")
     if config.setup not in _SETUPS:
         raise ValueError(f"--setup {config.setup}: must be {' or '.join(_SETUPS)}")
     model_folder(config.model)

@@ -6,7 +6,7 @@ from typing import Any
 
 from vllm.v1.executor.abstract import Executor
 from vllm.v1.kv_cache_interface import FullAttentionSpec
-from vllm.v1.outputs import ModelRunnerOutput
+from vllm.v1.outputs import LogprobsLists, ModelRunnerOutput
 
 from engines.vllm.settings import NATIVE
 
@@ -48,12 +48,20 @@ _REQUIRED = {
 
 
 def model_runner_output(
-    req_ids: list[str], req_id_to_index: dict[str, int], sampled: Any
+    req_ids: list[str], req_id_to_index: dict[str, int], sampled: Any, drawn: Any = None
 ) -> ModelRunnerOutput:
-    """What the scheduler is answered, with nothing in it but tokens."""
+    """What the scheduler is answered, with nothing in it but tokens and `DeviceLogprobs`."""
+    fields = _REQUIRED if drawn is None else _REQUIRED | {"logprobs": _logprobs_lists(drawn)}
     return ModelRunnerOutput(
-        req_ids=req_ids, req_id_to_index=req_id_to_index, sampled_token_ids=sampled, **_REQUIRED
+        req_ids=req_ids, req_id_to_index=req_id_to_index, sampled_token_ids=sampled, **fields
     )
+
+
+def _logprobs_lists(drawn: Any) -> LogprobsLists:
+    """A position a row. Raises ValueError where the release wants lists of Python's."""
+    if "ndarray" not in str(LogprobsLists.__annotations__["logprobs"]):
+        raise ValueError("--logprobs: this release hands them over as lists; leave it out")
+    return LogprobsLists(drawn.token_ids[:, 0], drawn.logprobs[:, 0], drawn.ranks[:, 0])
 
 
 def full_attention_spec(**fields: Any) -> FullAttentionSpec:

@@ -9,6 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, ClassVar
 
+from engines.builtin.logprobs import parse_logprobs
 from engines.pickle_fields import pickle_fields
 from engines.private_folder import private_folder
 from engines.protocol import (
@@ -84,6 +85,8 @@ class VllmEngine:
         self.tokenizer_folder = f"{self._folder}/tokenizer"
         self._device_log = DeviceLog(self.device_log_path, create=True)
         self._gate: Gate | None = None
+        shape, num_logprobs = parse_logprobs(config.logprobs)
+        self._num_logprobs = None if shape == "none" else num_logprobs
         self._control = Control(self._folder)
         self._outputs = Outputs()
         self._device = self._device_log.read()
@@ -228,6 +231,7 @@ class VllmEngine:
             min_tokens=params.min_tokens,
             stop_token_ids=list(params.stop_token_ids),
             ignore_eos=params.ignore_eos,
+            logprobs=self._num_logprobs,
             **self._text_params(params),
             output_kind=self._delta,
         )

@@ -135,7 +135,9 @@ class HostPathWorker(WorkerBase):  # type: ignore[misc]  # vLLM is not there for
         HERE.ended("wait")
         sampled = self._runner.handoff(step)
         HERE.ended("handoff")
-        return model_runner_output(step.req_ids, step.req_id_to_index, sampled)
+        return model_runner_output(
+            step.req_ids, step.req_id_to_index, sampled, step.handle.logprobs
+        )
 
 
 class _Promise(AsyncModelRunnerOutput):  # type: ignore[misc]

@@ -116,6 +116,7 @@ def test_several_tokens_a_step_are_left_out(engine):
         ({"engine": ["vllm"], "device": ["cpu"], "tensor_parallel": [2]}, "--tensor-parallel 2"),
         ({"front_end": ["asinc"]}, "--front-end asinc"),
         ({"front_end": ["async"]}, "add --engine-core process or --setup shipped"),
+        ({"logprobs": ["arrays:2"]}, "use lists:K"),
         ({"detokenizer": ["byte_table"]}, "use decode_stream or none"),
         ({"engine": ["vllm"], "device": ["cpu"], "worker": ["proces"]}, "'proces'"),
         ({"engine": ["vllm"], "device": ["cpu"], "engine_core": ["proces"]}, "'proces'"),

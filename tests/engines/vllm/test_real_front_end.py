@@ -58,24 +58,31 @@ def test_it_answers_as_the_built_in_engine_and_tells_its_stages_apart(tmp_path):
 
 def test_its_api_server_answers_and_tells_its_stages_apart(tmp_path):
     of = schedule([20], [8])
-    asked = cell("vllm-hostpath", setup="shipped", detokenizer="decode_stream", log_stats="on")
+    asked = cell("vllm-hostpath", setup="shipped", detokenizer="decode_stream", log_stats="on",
+                 logprobs="lists:2")  # fmt: skip
     config = HostPathEngine.complete(engine_config(asked, of))
     before = set(psutil.Process().children(recursive=True))
     server = ApiServer(config, "", tmp_path / "said")
     try:
         started = set(psutil.Process().children(recursive=True)) - before
         server.collective_rpc(stages.begin, Bytecodes)
-        body = {"prompt": [5] * 8, "max_tokens": 20, "ignore_eos": True, "stream": True}
+        body = {"prompt": [5] * 8, "max_tokens": 20, "ignore_eos": True, "stream": True,
+                "logprobs": 2}  # fmt: skip
         events = ask(server, "/v1/completions", body).decode().split("\n\n")
         front_end, core = server.collective_rpc(stages.end)
     finally:
         server.shutdown()
     assert "[DONE]" in events[-2]
-    assert "".join(json.loads(each[6:])["choices"][0]["text"] for each in events[:-2])
+    choices = [json.loads(each[6:])["choices"][0] for each in events[:-2]]
+    assert "".join(each["text"] for each in choices)
+    tokens = [tops for each in choices for tops in each["logprobs"]["top_logprobs"]]
+    assert len(tokens) == 20
+    assert {len(tops) for tops in tokens} <= {2, 3}
     assert {each.role for each in front_end} == {"frontend"}
     assert {each.stage for each in front_end} >= FRONT_END - {"event loop"} | {"sse"}
     assert {each.stage for each in core} >= CORE
-    assert not [each for each in started if each.is_running()]
+    _, alive = psutil.wait_procs(started, timeout=10)
+    assert not [each for each in alive if each.status() != psutil.STATUS_ZOMBIE], "orphans wait"
 
 
 def ask(server, path, body):
