@@ -48,7 +48,8 @@ class AsyncFrontEnd:
                 self._loop.call_soon(self._stepped.set)
             self._is_processing = False
             outputs = await get_output_async()
-            self._is_processing = True
+            # With vLLM's statistics on some messages bring nothing else, and end no step.
+            self._is_processing = bool(outputs.outputs)
             return outputs
 
         core.get_output_async = get_output
@@ -96,8 +97,8 @@ class AsyncFrontEnd:
             self._loop.run_until_complete(asyncio.wait(tasks))
 
     def has_unfinished_requests(self) -> bool:
-        """Whether a task waits for outputs."""
-        return bool(self._requests)
+        """Whether a task waits for outputs, or some have come beside a request's first."""
+        return bool(self._requests or self._outputs)
 
     def step(self) -> list[Any]:
         """Let the engine core end a step, and see its outputs through."""
@@ -105,8 +106,14 @@ class AsyncFrontEnd:
             self._stepped.clear()
             self._loop.run_until_complete(self._see_through())
         self._raise()
-        outputs, self._outputs = self._outputs, []
-        return outputs
+        # The engine core may have ended a step while requests were added: a step brings a request
+        # one output, and what came after it is the next step's.
+        first: dict[str, Any] = {}
+        later = [
+            each for each in self._outputs if first.setdefault(each.request_id, each) is not each
+        ]
+        self._outputs = later
+        return list(first.values())
 
     async def _see_through(self) -> None:
         self._gate.open_once()
