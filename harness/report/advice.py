@@ -45,7 +45,8 @@ def _bound(advice: Advice) -> Iterator[str]:
     metric = advice.tried.comparisons[0].metric
     yield (
         f"With the collector off altogether {metric} changed by "
-        f"{fmt.percent(advice.bound - 1, signed=True)}: no setting of it can bring more."
+        f"{fmt.percent(advice.bound - 1, signed=True)} in the first look: noise aside, no setting "
+        "of it can bring more."
     )
 
 
