@@ -11,7 +11,9 @@ from harness.experiment.plan import engine_shared
 from harness.metrics import METRICS
 from harness.trial.spec import Mode, TrialResult
 
-COUNTING: list[Mode] = [mode for mode in get_args(Mode) if mode not in ("timing", "wire")]
+OF_OTHERS = ("timing", "wire", "stages", "stage_bytecodes")
+"""Modes that a built-in engine without a worker does not have, or that count nothing."""
+COUNTING: list[Mode] = [mode for mode in get_args(Mode) if mode not in OF_OTHERS]
 SCHEDULE = schedule([5] * 8 + [12] * 8)
 
 
