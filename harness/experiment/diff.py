@@ -1,6 +1,6 @@
 """Two stored experiments against each other, cell by cell, by the rules of one comparison."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
@@ -61,11 +61,18 @@ def diff(base: ExperimentResult, head: ExperimentResult, tolerance: float) -> Di
             for metric in _deciders(cell, head):
                 families.setdefault(metric, []).append((other, cell))
     missing += [f"{cell.id}: {head.name} has no such cell." for cell in others.values()]
+    ratios, failed = _ratios(families)
+    missing += failed
     found: list[Comparison] = []
-    for metric, pairs in families.items():
-        compared, failed = _family(metric, pairs, tolerance)
-        found += compared
-        missing += failed
+    for metric, of_cells in ratios.items():
+        # What judges the same cells by other metrics belongs to the same question.
+        also = [of[names].p for other, of in ratios.items() if other != metric
+                for names in of_cells.keys() & of.keys()]  # fmt: skip
+        direction = METRICS[metric].direction
+        assert direction != "neither"
+        found += comparisons(
+            metric, list(of_cells), list(of_cells.values()), direction, tolerance, also
+        )
     if not found:
         raise ValueError(
             f"{base.name} and {head.name} have nothing to compare: {missing[0] if missing else ''}"
@@ -74,20 +81,21 @@ def diff(base: ExperimentResult, head: ExperimentResult, tolerance: float) -> Di
                       not_compared=missing)  # fmt: skip
 
 
-def _family(
-    metric: str, pairs: Sequence[tuple[CellResult, CellResult]], tolerance: float
-) -> tuple[list[Comparison], list[str]]:
-    direction = METRICS[metric].direction
-    assert direction != "neither"
-    names, ratios, missing = list[tuple[str, str]](), list[Ratio](), list[str]()
-    for before, after in pairs:
-        try:
-            ratios.append(_ratio(metric, before, after, len(pairs)))
-        except ValueError as why:
-            missing.append(f"{after.id}: {why}")
-        else:
-            names.append((before.id, after.id))
-    return comparisons(metric, names, ratios, direction, tolerance), missing
+def _ratios(
+    families: dict[str, list[tuple[CellResult, CellResult]]],
+) -> tuple[dict[str, dict[tuple[str, str], Ratio]], list[str]]:
+    """By metric and the names of both cells, and why some have none."""
+    found: dict[str, dict[tuple[str, str], Ratio]] = {}
+    missing = []
+    for metric, pairs in families.items():
+        for before, after in pairs:
+            try:
+                ratio = _ratio(metric, before, after, len(pairs))
+            except ValueError as why:
+                missing.append(f"{after.id}: {why}")
+            else:
+                found.setdefault(metric, {})[before.id, after.id] = ratio
+    return found, missing
 
 
 def _ratio(metric: str, before: CellResult, after: CellResult, family: int) -> Ratio:

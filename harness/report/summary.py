@@ -148,8 +148,8 @@ def verdict_tables(result: ExperimentResult) -> list[PlainTable]:
             f"{metric} against {baseline}{on_device(cells.get(baseline, []))}",
             ("cell", "change", "95 % interval", "verdict", "detects"),
             [[_verdict_row(comparison) for comparison in group]],
-            f"{direction_words(metric).capitalize()}. change: measured round by round, so the "
-            "two medians above may differ by a little more or less. same: "
+            f"{direction_words(metric).capitalize()}. change: measured round by round, so it "
+            "may differ a little from the ratio of two medians. same: "
             f"{MEANINGS['same']} of ±{tolerance}. detects: {MEANINGS['detects']} in "
             f"{fmt.rounds(each.rounds for each in group)}.",
         )
