@@ -37,6 +37,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 CHROMIUM = Path("/usr/bin/chromium")
 
 _LONGEST = (
+    "test_torture_signals.py", "test_torture.py",  # so each has a process of its own
     "test_nightly_kill.py", "test_local_executor.py", "test_exact.py", "test_window.py",
     "test_gate.py", "test_site.py", "test_cli_gate.py", "test_releases.py", "test_text.py",
     "test_worker_process.py", "test_scratch_project.py", "test_pytest_plugin.py",
