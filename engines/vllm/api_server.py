@@ -35,7 +35,7 @@ class ApiServer:
     def __init__(self, config: EngineConfig, release: str, said: Path) -> None:
         self._folder = private_folder("vllm")
         self._control = Control(self._folder)  # its socket is in the environment from here on
-        self.url = f"http://127.0.0.1:{_free_port()}"
+        self.url = f"http://127.0.0.1:{free_port()}"
         DeviceLog(f"{self._folder}/device-log", create=True)
         make_tokenizer_folder(Path(self._folder, "tokenizer"), config.tokenizer)
         asked = {"config": dataclasses.asdict(config), "folder": self._folder, "url": self.url,
@@ -84,7 +84,8 @@ class ApiServer:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A TCP port of this machine on which nothing listens now."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]

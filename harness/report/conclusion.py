@@ -274,8 +274,8 @@ def _most_full_passes(result: ExperimentResult) -> float:
 def _full_passes(cell: CellResult) -> float:
     """Of the trials that counted; of the last trial where no metric counts them."""
     counted = cell.metrics.get("gc_collections_gen2")
-    over_rounds = sum(sample or 0 for sample in counted.samples) if counted else 0
-    return max(over_rounds, sum(process.collections[2] for process in cell.processes))
+    over_trials = sum(sample or 0 for sample in counted.samples) if counted else 0
+    return max(over_trials, sum(process.collections[2] for process in cell.processes))
 
 
 def _names(comparisons: Sequence[Comparison]) -> str:

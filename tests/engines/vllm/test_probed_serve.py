@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections import Counter
@@ -16,6 +15,7 @@ from hook_of_ones_own import HOOK
 
 from engines import tied_process
 from engines.model_configs import shipped_folder
+from engines.vllm.api_server import free_port
 from engines.vllm.releases import PINNED, base_interpreter
 from harness.load.result import LoadResult
 
@@ -104,9 +104,3 @@ def test_collections_of_vllm_serve_are_those_of_a_hook_and_load_joins_them(tmp_p
     assert load.attribution is not None
     assert load.attribution.num_gaps >= NUM_REQUESTS
     assert {each.pid for each in load.attribution.processes} <= found.keys()
-
-
-def free_port():
-    with socket.socket() as some:
-        some.bind(("127.0.0.1", 0))
-        return some.getsockname()[1]
