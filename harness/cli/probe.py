@@ -79,7 +79,7 @@ def probe(
     ):
 
         def watching(root: psutil.Process) -> Watch:
-            watch = Watch(folder, root, *([log.record] if log else []))
+            watch = Watch(folder, root, command, *([log.record] if log else []))
             if metrics:
                 metrics.watch = watch
             return watch

@@ -29,8 +29,10 @@ def is_python(executable: str) -> bool:
 
 def name_of(command: Sequence[str], multiprocessing_name: str = "") -> str:
     """A process's name: its own title, `multiprocessing`'s, its module or its script."""
-    if not command or not is_python(command[0]):
-        return Path(command[0]).name if command else "?"
+    if not command:
+        return "python"
+    if not is_python(command[0]):
+        return Path(command[0]).name
     if multiprocessing_name:
         return multiprocessing_name
     for module, name in _PARTS.items():
@@ -62,18 +64,35 @@ def _split(command: Sequence[str]) -> tuple[str, list[str]]:
     return letters, words
 
 
-def why_not_probed(process: psutil.Process, folder: Path, error: int | None = None) -> str:
-    """Why an interpreter has no ring, in words that follow "because". ``error``: an errno."""
+def why_not_probed(
+    process: psutil.Process, folder: Path, command: Sequence[str], error: int | None = None
+) -> str:
+    """Why an interpreter has no ring, in words that follow "because".
+
+    ``command``: what it was started with, empty where that is not known. ``error``: an errno.
+    """
     if error is not None:
         return f"no ring could be made in {folder}: {os.strerror(error)}"
-    command, environment, version, user = ["python"], None, None, os.geteuid()
+    environment, version, user = None, None, os.geteuid()
     with suppress(psutil.Error, OSError):
-        command, version = process.cmdline(), _version(process.exe())
+        version = _version(process.exe())
         user = process.uids().effective
         environment = process.environ()
     if user != os.geteuid():
         return "it runs as another user"
+    # One that ends shows an empty environment before it is gone, and an empty command with it.
+    if not command_of(process):
+        environment = None
+    if not command:
+        return "it ended before it could be looked at"
     return _why(_split(command)[0], environment, version, folder)
+
+
+def command_of(process: psutil.Process) -> list[str]:
+    """The words that it shows by now; none once it has ended."""
+    with suppress(psutil.Error):
+        return process.cmdline()
+    return []
 
 
 def _why(

@@ -1,7 +1,7 @@
 """All processes of a command, watched through their rings until it has ended."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import numpy as np
 import psutil
 
 from engines.protocol import Int64Array
-from harness.probed.identity import is_python, name_of, why_not_probed
+from harness.probed.identity import command_of, is_python, name_of, why_not_probed
 from harness.probed.result import GenerationTotals, NotProbed, ProbedProcess
 from harness.probed.ring import (
     COLLECTED,
@@ -100,7 +100,7 @@ class Watched:
 
 
 class Watch:
-    """The rings in a folder and the processes below ``root``.
+    """The rings in a folder and the processes below ``root``, which ``command`` has started.
 
     ``record`` is told of each process's new records.
     """
@@ -109,9 +109,11 @@ class Watch:
         self,
         folder: Path,
         root: psutil.Process,
+        command: Sequence[str],
         record: Callable[[Watched, Int64Array], object] = lambda *_: None,
     ) -> None:
         self._folder, self._root, self._record = folder, root, record
+        self._command = command
         self._by_file: dict[str, Watched] = {}
         self._probed = set[int]()
         self._errors: dict[int, int] = {}
@@ -157,7 +159,12 @@ class Watch:
         return sorted(still)
 
     def not_probed(self) -> list[NotProbed]:
-        """Interpreters that were seen without a ring, and why."""
+        """Interpreters that were seen without a ring, and why.
+
+        Where none was seen, the command is one if it is called so: it may have ended at once.
+        """
+        if not self._probed and not self._reasons and is_python(self._command[0]):
+            self._note(self._root)
         return [each for pid, each in self._reasons.items() if pid not in self._probed]
 
     def _find_rings(self) -> None:
@@ -208,8 +215,7 @@ class Watch:
                 self._note(process)
 
     def _note(self, process: psutil.Process) -> None:
-        reason = why_not_probed(process, self._folder, self._errors.get(process.pid))
-        name = "python"
-        with suppress(psutil.Error):
-            name = name_of(process.cmdline())
-        self._reasons[process.pid] = NotProbed(process.pid, name, reason)
+        command = command_of(process) or (self._command if process == self._root else [])
+        error = self._errors.get(process.pid)
+        reason = why_not_probed(process, self._folder, command, error)
+        self._reasons[process.pid] = NotProbed(process.pid, name_of(command), reason)
