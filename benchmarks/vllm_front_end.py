@@ -236,6 +236,9 @@ def show(found: dict[str, dict[str, Any]]) -> None:
             by_role = each[setup]["collections"].items()
             words = ", ".join(f"{role} {'/'.join(map(str, counts))}" for role, counts in by_role)
             print(f"{release} {setup}: collections {words}")
+        for at, broken in enumerate(each["api"].get("broken_rules", ()), start=1):
+            if broken:
+                print(f"{release}: load of round {at} is not to be trusted: {', '.join(broken)}")
         if "cpu_ns" in each["api"]:
             times = {setup: of_vllm(each[setup]["cpu_ns"]) for setup in each}
             print(

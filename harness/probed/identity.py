@@ -29,10 +29,8 @@ def is_python(executable: str) -> bool:
 
 def name_of(command: Sequence[str], multiprocessing_name: str = "") -> str:
     """A process's name: its own title, `multiprocessing`'s, its module or its script."""
-    if not command:
-        return "python"
-    if not is_python(command[0]):
-        return Path(command[0]).name
+    if not command or not is_python(command[0]):
+        return Path(command[0]).name if command else "python"
     if multiprocessing_name:
         return multiprocessing_name
     for module, name in _PARTS.items():
