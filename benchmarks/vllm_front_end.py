@@ -238,7 +238,7 @@ def show(found: dict[str, dict[str, Any]]) -> None:
             print(f"{release} {setup}: collections {words}")
         for at, broken in enumerate(each["api"].get("broken_rules", ()), start=1):
             if broken:
-                print(f"{release}: load of round {at} is not to be trusted: {', '.join(broken)}")
+                print(f"{release}: load of round {at}: {broken[0]['sentence']}")
         if "cpu_ns" in each["api"]:
             times = {setup: of_vllm(each[setup]["cpu_ns"]) for setup in each}
             print(
