@@ -20,6 +20,8 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
+
 from harness import format as fmt
 from harness.axes import Cell
 from harness.experiment.executor import Executor
@@ -30,6 +32,7 @@ from harness.experiment.ray_connection import connected
 from harness.experiment.ray_executor import RayExecutor
 from harness.experiment.ray_of_our_own import LOCAL
 from harness.experiment.run import Runner
+from harness.experiment.store import read_trial
 from harness.statistics.paired_ratio import paired_ratio
 from harness.trial.spec import TrialFailure
 from workloads.lengths import parse_lengths
@@ -38,7 +41,14 @@ from workloads.workload import Workload
 
 TIMEOUT_SECONDS = 600.0
 CELLS = [
-    Cell(workload="decode", device="null", batch_size=256, heap_objects=100_000, gc=gc)
+    Cell(
+        workload="decode",
+        device="null",
+        representation="list_of_lists",
+        batch_size=256,
+        heap_objects=100_000,
+        gc=gc,
+    )
     for gc in ("default", "disabled")
 ]
 
@@ -86,7 +96,8 @@ def of_nothing(answer: bytes) -> Callable[[], Callable[..., Iterator[Any]]]:
 def one_answer(of: Schedule, folder: Path) -> bytes:
     """What a real trial answers."""
     run(LocalExecutor(TIMEOUT_SECONDS), of, folder, "one", 1)
-    return next((folder / "one" / "trials").glob("*.json")).read_bytes()
+    _, outcome = read_trial(next((folder / "one" / "trials").glob("*.json")))
+    return msgspec.json.encode(outcome)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
