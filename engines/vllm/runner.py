@@ -1,5 +1,6 @@
 """In the place of vLLM's model runner: takes its scheduler output, runs one of our devices."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,9 +42,7 @@ class Runner:
 
     def launch(self, scheduler_output: Any) -> LaunchedStep:
         """Update the state by what changed and start the step on the device."""
-        for req_id in scheduler_output.finished_req_ids:
-            if (slot := self._slot_of.pop(req_id, None)) is not None:
-                self._free.append(slot)
+        self.forget(scheduler_output.finished_req_ids)
         new, cached = scheduler_output.scheduled_new_reqs, scheduler_output.scheduled_cached_reqs
         for request in new:
             self._admit(request)
@@ -55,6 +54,12 @@ class Runner:
         self._num_output[sampling] += 1
         all_sample = batch.samples is None
         return LaunchedStep(handle, self._req_ids.copy(), self._req_id_to_index.copy(), all_sample)
+
+    def forget(self, req_ids: Iterable[str]) -> None:
+        """Free the slots of requests that have finished."""
+        for req_id in req_ids:
+            if (slot := self._slot_of.pop(req_id, None)) is not None:
+                self._free.append(slot)
 
     def _admit(self, request: Any) -> None:
         slot = self._slot_of[request.req_id] = self._free.pop()

@@ -112,6 +112,8 @@ class HostPathWorker(WorkerBase):  # type: ignore[misc]  # vLLM is not there for
         """Start the step; the tokens now or, where the release asks twice, in `sample_tokens`."""
         HERE.ended("schedule")
         if not scheduler_output.total_num_scheduled_tokens:
+            # The last requests before an idle time are named in a step of nobody.
+            self._runner.forget(scheduler_output.finished_req_ids)
             return model_runner_output([], {}, [])
         self._step = self._runner.launch(scheduler_output)
         HERE.ended("launch")
