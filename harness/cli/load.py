@@ -35,7 +35,9 @@ from harness.load.run import check, observe
 from harness.load.task import Asked
 from harness.load.vllm_export import vllm_document
 from harness.machine.scratch import scratch_folder
+from harness.report.image_file import image_suffix
 from harness.report.load import load_tables
+from harness.report.stall_image import stall_image
 from harness.report.terminal import make_console
 from workloads.schedule import Schedule
 
@@ -84,7 +86,7 @@ def load(ctx: click.Context, /, url: str | None, **flags: Any) -> None:
         observed, workload, seed = _observe(url, flags)
     result, slow = measure(observed, workload, seed, wanted), None
     if flags["probe_path"] is not None:
-        result, slow = _attributed(observed, result, flags["probe_path"], flags["perfetto_path"])
+        result, slow = _attributed(observed, result, flags)
     if replayed is None:
         store_run(flags["output"], observed, result, slow, command_line())
         if flags["log_path"]:
@@ -103,27 +105,41 @@ def _check_files(flags: dict[str, Any]) -> None:
     """Refuse now what would be refused after the run."""
     for name, option in (
         ("export_vllm", "--export-vllm"), ("log_path", "--log"), ("perfetto_path", "--perfetto"),
+        ("image_path", "--image"),
     ):  # fmt: skip
         if flags[name] == "-":
             raise ValueError(f"{option} -: name a file")
         checked(flags[name], option)
-    if flags["perfetto_path"]:
-        if flags["probe_path"] is None:
-            raise ValueError("--perfetto: shows pauses beside gaps; give --probe FILE, too")
-        import_module("harness.report.load_trace")  # its package may be missing
+    for name, option, module in (
+        ("perfetto_path", "--perfetto", "harness.report.load_trace"),
+        ("image_path", "--image", "matplotlib.figure"),
+    ):
+        if flags[name]:
+            if flags["probe_path"] is None:
+                raise ValueError(f"{option}: shows pauses beside gaps; give --probe FILE, too")
+            import_module(module)  # its package may be missing
+    if flags["image_path"]:
+        image_suffix(Path(flags["image_path"]))
 
 
 def _attributed(
-    observed: Observed, result: LoadResult, log: Path, trace_path: str | None
+    observed: Observed, result: LoadResult, flags: dict[str, Any]
 ) -> tuple[LoadResult, SlowWaits]:
     """The result with what made slow waits, by the log of the server's collections."""
-    collections, notes = collections_of(log, observed)
+    collections, notes = collections_of(flags["probe_path"], observed)
     found, slow = attribute(observed, collections)
-    if trace_path:
+    if trace_path := flags["perfetto_path"]:
         from harness.report.load_trace import load_trace
 
         trace = load_trace(observed, requests_of(observed), collections, found, slow)
         write_output(trace_path, trace, "--perfetto FILE")
+    if image_path := flags["image_path"]:
+        if found.slow_gaps:
+            suffix = image_suffix(Path(image_path))
+            image = stall_image(observed, collections, found, slow, suffix)
+            write_output(image_path, image, "--image FILE")
+        else:
+            notes = [*notes, "No gap was slow, so --image had nothing to draw."]
     notes = [*result.notes, *notes]
     return msgspec.structs.replace(result, attribution=found, notes=notes), slow
 

@@ -78,6 +78,8 @@ def output_options(command: Command) -> Command:
         click.option("--perfetto", "perfetto_path", metavar="FILE",
                      help="With --probe: requests, slow gaps and collections as a trace for "
                      "ui.perfetto.dev."),
+        click.option("--image", "image_path", metavar="FILE",
+                     help="With --probe: the worst stall as a picture, .png or .svg."),
         click.option("--export-vllm", metavar="FILE",
                      help="The JSON that vllm bench serve --save-result writes."),
         click.option("--log", "log_path", metavar="FILE", help="Keep every byte and its moment."),

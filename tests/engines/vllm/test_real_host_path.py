@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 from vllm_trials import TIMEOUT_SECONDS, cell, outputs, run, schedule, trial
@@ -154,6 +155,14 @@ def test_work_planted_where_requests_are_added_is_in_their_cost_alone(tmp_path, 
     assert len(counted) == 7
     assert {name for name in counted if planted[name] != plain[name]} == {"bytecodes_per_add"}
     assert planted["bytecodes_per_add"] > plain["bytecodes_per_add"] + 2 * 40
+
+
+def test_requests_that_end_before_an_idle_time_leave_room_for_others(tmp_path):
+    """The engine core names them in a step of nobody, where it does not share our process."""
+    waves = schedule([4] * 60, [8] * 60, arrival_seconds=np.repeat(np.arange(5) * 0.2, 12))
+    asked = [cell("builtin"), cell("vllm-hostpath", engine_core="process")]
+    builtin, vllm = run([trial(waves, tmp_path, each, "timing") for each in asked])
+    assert vllm.tokens_sha256 == builtin.tokens_sha256
 
 
 def test_prefix_caching_is_on_where_it_is_asked_for(tmp_path):

@@ -72,9 +72,27 @@ def test_a_log_that_is_not_there_is_refused_before_anything_is_asked(tmp_path, c
     assert "cannot be read: No such file or directory" in capsys.readouterr().err
 
 
-def test_a_trace_needs_the_log(tmp_path, capsys):
-    assert main(["load", "http://127.0.0.1:1", "--perfetto", str(tmp_path / "t")]) == 2
-    assert "--perfetto: shows pauses beside gaps; give --probe FILE, too" in capsys.readouterr().err
+@pytest.mark.parametrize("option", ["--perfetto", "--image"])
+def test_a_trace_and_a_picture_need_the_log(tmp_path, capsys, option):
+    assert main(["load", "http://127.0.0.1:1", option, str(tmp_path / "t.png")]) == 2
+    assert f"{option}: shows pauses beside gaps; give --probe FILE, too" in capsys.readouterr().err
+
+
+def test_a_picture_is_a_png_or_an_svg(tmp_path, capsys):
+    asked = ["load", "http://127.0.0.1:1", "--probe", "log", "--image", str(tmp_path / "t.gif")]
+    assert main(asked) == 2
+    assert "the name must end in .png or .svg" in capsys.readouterr().err
+
+
+def test_where_no_gap_was_slow_there_is_no_picture_and_a_note(tmp_path):
+    image = tmp_path / "stall.png"
+    with ScriptedServer(gaps=[0.001]) as server:
+        ran = load(
+            server.url, tmp_path, "--probe", str(log(tmp_path, silent_seconds=-600)),
+            "--image", str(image), num_requests=1, output_lens=2, num_warmups=0,
+        )  # fmt: skip
+    assert not image.exists()
+    assert "No gap was slow, so --image had nothing to draw." in ran.result.notes
 
 
 def test_a_run_is_shown_and_attributed_again(tmp_path, capsys):
