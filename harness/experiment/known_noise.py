@@ -44,7 +44,8 @@ class KnownNoise(msgspec.Struct, frozen=True, kw_only=True):
         least = fmt.rough_percent(MOST_DETECTABLE)
         return (
             f"it is too noisy: by gcbench noise, {ROUNDS} rounds there detect "
-            f"{fmt.percent(found.noise.mde)} of {found.metric}, and {least} is asked for"
+            f"{fmt.percent(found.noise.mde)} of {found.metric}, and {least} is asked for; gcbench "
+            "noise --cluster measures it again"
         )
 
 
