@@ -48,8 +48,6 @@ def contradiction(config: EngineConfig) -> str:
             f"--setup shipped with {asked}: the release decides that; leave one of the two out, or "
             "ask for --setup lean"
         )
-    if config.num_accepted != (1,):
-        return "several tokens a step: vLLM takes them from a draft model, and here is none"
     is_together = config.engine_core == "in-process" and not _is_shipped(config)
     if config.front_end == "async" and is_together:
         return (

@@ -41,6 +41,17 @@ def _in_a_line(error: ValueError) -> str:
     return str(errors()[0]["msg"] if errors else error).removeprefix("Value error, ")
 
 
+def _check_drafts_are_taken() -> None:
+    """Raise ValueError where the release asks for drafts in a core of its own process alone."""
+    from vllm.v1.engine.core_client import InprocClient
+
+    if "post_step" not in InprocClient.get_output.__code__.co_names:
+        raise ValueError(
+            "several tokens per step: this release of vLLM never asks for drafts where the engine "
+            "core shares the front end's process; add --engine-core process"
+        )
+
+
 class VllmEngine:
     """Drives vLLM as its own ``LLM`` class does, with outputs streamed as deltas.
 
@@ -139,6 +150,8 @@ class VllmEngine:
         is_async = config.front_end == "async"
         args_class = AsyncEngineArgs if is_async else EngineArgs
         arguments = known_arguments(args_class, self.engine_args(config, args_class))
+        if max(config.num_accepted) > 1 and config.engine_core == "in-process":
+            _check_drafts_are_taken()
         try:
             with in_place_of_vllms(self.executor_class(config)):
                 if is_async:

@@ -49,6 +49,8 @@ class HostPathEngine(VllmEngine):
         """Why parts that are each known do not go together, in one sentence, or ""."""
         if why := arguments.contradiction(config):
             return why
+        if max(config.num_accepted) > 1 and (why := _against_drafts(config)):
+            return f"several tokens per step with {why}"
         shape = config.representation
         if shape != NATIVE and not REPRESENTATIONS.load(shape).owns_memory:
             return f"{shape}: it does not outlive the step, and vLLM may keep it"
@@ -88,6 +90,17 @@ class HostPathEngine(VllmEngine):
         )
 
 
+def _against_drafts(config: EngineConfig) -> str:
+    """What scripted drafts do not go with, and what to do."""
+    if config.setup == "shipped" or config.output_processing == "overlapped":
+        return "async scheduling: our worker drafts after each step; schedule inline, --setup lean"
+    if config.logprobs != "none":
+        return (
+            f"--logprobs {config.logprobs}: they are scripted for one token per step; leave it out"
+        )
+    return ""
+
+
 def host_path_arguments(
     config: EngineConfig, engine_args_class: Any, *, device_log: str, tokenizer_folder: str
 ) -> dict[str, Any]:
@@ -97,6 +110,7 @@ def host_path_arguments(
     from engines.vllm.settings import additional_config
 
     config = replace(config, representation=representation_of(config.representation))
+    most_drafts = max(config.num_accepted) - 1
     return arguments.common_arguments(config, engine_args_class, tokenizer_folder) | {
         "load_format": "dummy",
         "enforce_eager": True,
@@ -108,6 +122,17 @@ def host_path_arguments(
             "max_position_embeddings": config.max_model_len,
         },
         "additional_config": additional_config(config, device_log),
+        **({"speculative_config": _speculative(most_drafts)} if most_drafts else {}),
+    }
+
+
+def _speculative(most_drafts: int) -> dict[str, Any]:
+    """The one way of vLLM to speculate that loads no model; our worker drafts in its place."""
+    return {
+        "method": "ngram",
+        "num_speculative_tokens": most_drafts,
+        "prompt_lookup_min": 1,
+        "prompt_lookup_max": 2,
     }
 
 

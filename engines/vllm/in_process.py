@@ -48,6 +48,11 @@ class InProcessEngine(VllmEngine):
         """Why parts that are each known do not go together, in one sentence, or ""."""
         if why := arguments.contradiction(config):
             return why
+        if max(config.num_accepted) > 1:
+            return (
+                "several tokens per step: real vLLM takes them from a draft model, and here is "
+                "none; use --engine vllm-hostpath, whose drafts are scripted"
+            )
         if config.representation != NATIVE:
             return f"{config.representation}: real vLLM hands over its own representation alone"
         return ""

@@ -29,7 +29,8 @@ def engine_state(config: EngineConfig, llm_engine: Any, core: dict[str, Setting]
     )  # fmt: skip
     own = ("output_processing", "enable_prefix_caching") if config.setup == "shipped" else ()
     asked = {name: getattr(config, name) for name in names if name not in own}
-    return EngineState(found, asked | {"enable_chunked_prefill": True})
+    asked |= {"enable_chunked_prefill": True, "num_spec_tokens": max(config.num_accepted) - 1}
+    return EngineState(found, asked)
 
 
 def core_settings(core: Any) -> dict[str, Setting]:
@@ -49,6 +50,7 @@ def core_settings(core: Any) -> dict[str, Setting]:
         "max_num_seqs": int(scheduler.max_num_running_reqs),
         "max_num_batched_tokens": int(scheduler.max_num_scheduled_tokens),
         "max_model_len": int(scheduler.max_model_len),
+        "num_spec_tokens": int(scheduler.num_spec_tokens),
     }
 
 

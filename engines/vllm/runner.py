@@ -34,7 +34,11 @@ class Runner:
         self._request_index = np.zeros(len(self._free), np.int64)
         self._prompt_len = np.zeros(len(self._free), np.int64)
         self._num_output = np.zeros(len(self._free), np.int64)
-        self._host_tokens = torch.empty((config.max_num_seqs, 1), dtype=torch.int32)
+        width = max(config.num_accepted)
+        self._host_tokens = torch.empty((config.max_num_seqs, width), dtype=torch.int32)
+        # Nobody looks at drafts, for how many are accepted is scripted.
+        self._drafts = np.full((config.max_num_seqs, width - 1), config.vocab_size - 1)
+        self._has_drafts = width > 1
         self._num_named = 0
         self._req_ids: list[str] = []
         self._req_id_to_index: dict[str, int] = {}
@@ -50,8 +54,7 @@ class Runner:
         num_computed = [*cached.num_computed_tokens, *(each.num_computed_tokens for each in new)]
         batch = self._batch(scheduler_output, np.array(num_computed, np.int64))
         handle = self._device.launch(batch)
-        sampling = self._slots if batch.samples is None else self._slots[batch.samples]
-        self._num_output[sampling] += 1
+        self._num_output[self._slots] += 1 if handle.num_tokens is None else handle.num_tokens
         all_sample = batch.samples is None
         return LaunchedStep(handle, self._req_ids.copy(), self._req_id_to_index.copy(), all_sample)
 
@@ -97,7 +100,8 @@ class Runner:
             num_scheduled,
             context,
             None if samples.all() else samples,
-            None,
+            # What a preempted request computes again is no draft.
+            num_computed + 1 >= self._prompt_len[slots] + num_output if self._has_drafts else None,
         )
 
     def handoff(self, step: LaunchedStep) -> Any:
@@ -105,5 +109,12 @@ class Runner:
         host = self._host_tokens[: len(step.req_ids)]
         host.copy_(step.handle.tokens)
         return self._representation.from_device(
-            host, None if step.all_sample else count_tokens(host)
+            host, None if step.all_sample and not self._has_drafts else count_tokens(host)
         )
+
+    def draft(self, step: LaunchedStep) -> tuple[list[str], list[list[int]]]:
+        """Drafts for the next step of each request that has sampled in this one."""
+        num_tokens = step.handle.num_tokens
+        assert num_tokens is not None
+        sampled = np.flatnonzero(num_tokens).tolist()
+        return [step.req_ids[row] for row in sampled], self._drafts[: len(sampled)].tolist()

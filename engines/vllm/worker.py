@@ -34,6 +34,7 @@ class HostPathWorker(WorkerBase):  # type: ignore[misc]  # vLLM is not there for
         self._gate = Gate(gate_path(device_log)) if is_gated else None
         self._is_async = bool(getattr(self.scheduler_config, "async_scheduling", False))
         self._step: LaunchedStep | None = None
+        self._ended: LaunchedStep | None = None
         if config.worker == "process":
             self._init_groups()
 
@@ -96,8 +97,12 @@ class HostPathWorker(WorkerBase):  # type: ignore[misc]  # vLLM is not there for
         """Text generation alone."""
         return ("generate",)
 
-    def take_draft_token_ids(self) -> None:
-        """Nothing is speculated on."""
+    def take_draft_token_ids(self) -> Any:
+        """Drafts after the step that ended last, where the engine speculates."""
+        from vllm.v1.outputs import DraftTokenIds
+
+        assert self._ended is not None
+        return DraftTokenIds(*self._runner.draft(self._ended))
 
     def get_model(self) -> None:
         """There is none."""
@@ -135,6 +140,7 @@ class HostPathWorker(WorkerBase):  # type: ignore[misc]  # vLLM is not there for
         if self.rank == 0:  # the ranks are one device
             self._device_log.add(device_ns, late_ns, step.handle.step_seconds)
         HERE.ended("wait")
+        self._ended = step
         sampled = self._runner.handoff(step)
         HERE.ended("handoff")
         return model_runner_output(

@@ -83,11 +83,22 @@ def test_the_host_path_takes_each_shape_that_outlives_the_step(name):
     assert (HostPathEngine.contradiction(replace(CONFIG, representation=name)) == "") == owns
 
 
-@pytest.mark.parametrize("engine", ["vllm-hostpath", "vllm"])
-def test_several_tokens_a_step_are_left_out(engine):
-    several = replace(SCHEDULE, num_accepted=np.array([1, 2]))
-    device = ["cpu"] if engine == "vllm" else ["null"]
-    assert "several tokens a step" in left_out(several, engine=[engine], device=device)
+SEVERAL = replace(SCHEDULE, num_accepted=np.array([1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("axes", "words"),
+    [
+        ({"engine": ["vllm"], "device": ["cpu"]}, "use --engine vllm-hostpath"),
+        ({"output_processing": ["overlapped"]}, "schedule inline"),
+        ({"setup": ["shipped"]}, "--setup lean"),
+        ({"logprobs": ["lists:2"]}, "leave it out"),
+    ],
+)  # fmt: skip
+def test_what_drafts_do_not_go_with_is_said(axes, words):
+    found = left_out(SEVERAL, **({"device": ["null"]} | axes))
+    assert "several tokens per step" in found
+    assert words in found
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,19 @@ def test_requests_that_end_before_an_idle_time_leave_room_for_others(tmp_path):
     assert vllm.tokens_sha256 == builtin.tokens_sha256
 
 
+def test_scripted_drafts_are_accepted_as_by_the_built_in_engine(tmp_path):
+    """In as many steps, so that vLLM's scheduler has taken each draft that was meant to hold."""
+    ragged = schedule([1 + i * 7 % 20 for i in range(40)], PROMPT_LENS,
+                      num_accepted=np.array([1, 2, 4, 3]))  # fmt: skip
+    asked = [cell("builtin"), *(cell("vllm-hostpath", **axes) for axes in ({}, BOTH))]
+    builtin, *vllm = run([trial(ragged, tmp_path, each) for each in asked])
+    for each in vllm:
+        for name in ("tokens_sha256", "finish_sha256", "lengths_sha256"):
+            assert getattr(each, name) == getattr(builtin, name)
+        assert each.engine_state["num_spec_tokens"] == 3
+    assert vllm[0].metrics["num_steps"] == builtin.metrics["num_steps"]
+
+
 def test_prefix_caching_is_on_where_it_is_asked_for(tmp_path):
     asked = cell("vllm-hostpath", prefix_caching="on")
     (result,) = run([trial(schedule([4] * 4, [40] * 4), tmp_path, asked)])

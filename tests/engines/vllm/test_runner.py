@@ -4,6 +4,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from examples import examples
 from hypothesis import given
@@ -31,6 +32,10 @@ class Request(SimpleNamespace):
     def length(self) -> int:
         return len(self.prompt) + len(self.tokens)
 
+    @property
+    def decodes(self) -> bool:
+        return bool(self.tokens) and self.computed == self.length - 1
+
 
 def scheduler_output(new: list[Request], cached: list[Request], num_scheduled: dict[str, int],
                      finished: set[str]) -> Any:  # fmt: skip
@@ -52,11 +57,13 @@ def scheduler_output(new: list[Request], cached: list[Request], num_scheduled: d
 @pytest.mark.parametrize("shape", SHAPES)
 @examples(25)
 @given(st.randoms(use_true_random=False))
-def test_chunks_preemptions_and_reordered_rows_change_no_token(shape, random: Random):
-    count = random.randint(1, 12)
+def test_chunks_preemptions_drafts_and_reordered_rows_change_no_token(shape, random: Random):
+    num_accepted = random.choice([[1], [1, 3, 2]])
+    count, most_drafts = random.randint(1, 12), max(num_accepted) - 1
     of = schedule(
         [random.randint(1, 6) for _ in range(count)],
         [random.randint(1, 12) for _ in range(count)],
+        num_accepted=np.array(num_accepted),
     )
     wanted = outputs(of)
     runner = Runner(engine_config(cell("builtin", batch_size=BATCH, representation=shape), of))
@@ -93,12 +100,17 @@ def test_chunks_preemptions_and_reordered_rows_change_no_token(shape, random: Ra
         if not rows:
             continue
         chunks = {
-            each.name: random.randint(1, each.length - each.computed)
+            each.name: 1 + random.randint(0, most_drafts) if each.decodes
+            else random.randint(1, each.length - each.computed)
             if random.random() < 0.4 else each.length - each.computed
             for each in rows
         }  # fmt: skip
+        is_decode = {each.name: each.decodes for each in rows}
         step = runner.launch(scheduler_output(new, cached, chunks, finished))
         step.handle.wait()
+        if most_drafts:
+            names, drafts = runner.draft(step)
+            assert [len(each) for each in drafts] == [most_drafts] * len(names)
         sampled = list(read(runner.handoff(step)))
         assert step.req_ids == [each.name for each in rows]
         assert [step.req_id_to_index[each.name] for each in rows] == list(range(len(rows)))
@@ -106,8 +118,13 @@ def test_chunks_preemptions_and_reordered_rows_change_no_token(shape, random: Ra
         for each, got in zip(rows, sampled, strict=True):
             each.computed += chunks[each.name]
             tokens = [got] if isinstance(got, int) else got
-            assert len(tokens) == (each.computed == each.length)
+            if is_decode[each.name]:
+                assert 1 <= len(tokens) <= chunks[each.name]
+            else:
+                assert len(tokens) == (each.computed == each.length)
             each.tokens += tokens
+            each.computed = min(each.computed, each.length - 1 if tokens else each.computed)
+            del each.tokens[len(each.wanted) :]  # as vLLM cuts what comes after the end
             assert each.tokens == each.wanted[: len(each.tokens)]
             if len(each.tokens) == len(each.wanted):
                 running.remove(each)
