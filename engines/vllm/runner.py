@@ -108,9 +108,8 @@ class Runner:
         """Copy the tokens to the host buffer and give them their representation."""
         host = self._host_tokens[: len(step.req_ids)]
         host.copy_(step.handle.tokens)
-        return self._representation.from_device(
-            host, None if step.all_sample and not self._has_drafts else count_tokens(host)
-        )
+        one_each = step.all_sample and host.shape[1] == 1
+        return self._representation.from_device(host, None if one_each else count_tokens(host))
 
     def draft(self, step: LaunchedStep) -> tuple[list[str], list[list[int]]]:
         """Drafts for the next step of each request that has sampled in this one."""

@@ -21,7 +21,7 @@ from harness.cli.load_store import store_run
 from harness.cli.options import anyway_option, take_workloads, workload_options
 from harness.cli.progress import said_once
 from harness.cli.sections import SectionCommand
-from harness.cli.session import checked, command_line
+from harness.cli.session import checked, checked_image, command_line
 from harness.collector.policy import parse_policy
 from harness.experiment.lease import Lease
 from harness.files import write_json, write_output
@@ -105,7 +105,6 @@ def _check_files(flags: dict[str, Any]) -> None:
     """Refuse now what would be refused after the run."""
     for name, option in (
         ("export_vllm", "--export-vllm"), ("log_path", "--log"), ("perfetto_path", "--perfetto"),
-        ("image_path", "--image"),
     ):  # fmt: skip
         if flags[name] == "-":
             raise ValueError(f"{option} -: name a file")
@@ -118,8 +117,7 @@ def _check_files(flags: dict[str, Any]) -> None:
             if flags["probe_path"] is None:
                 raise ValueError(f"{option}: shows pauses beside gaps; give --probe FILE, too")
             import_module(module)  # its package may be missing
-    if flags["image_path"]:
-        image_suffix(Path(flags["image_path"]))
+    checked_image(flags["image_path"])
 
 
 def _attributed(

@@ -9,7 +9,6 @@ from engines.protocol import Int64Array
 from harness import format as fmt
 from harness.load.attribution import REST, SERVER, SEVERAL, Attribution, SlowWaits
 from harness.load.observed import Observed
-from harness.load.waits import Waits
 from harness.probed.read_log import Collections
 from harness.report.attribution import cause_label
 from harness.report.image_file import COLOURS, image_bytes
@@ -21,7 +20,6 @@ MOST_STREAMS = 24
 _GREY = "#8c959f"
 _LEAST_GAPS = 6
 """So many usual gaps are shown on either side of the stall at least."""
-_MOST_CAUSES = len(COLOURS)
 
 
 class _Window(NamedTuple):
@@ -85,17 +83,13 @@ def _window(found: Attribution, slow: SlowWaits) -> _Window:
     stopped = gaps.only((gaps.began_ns <= ended) & (gaps.ended_ns >= ended))
     whose = np.unique(stopped.request)
     drawn = whose[np.linspace(0, len(whose) - 1, min(len(whose), MOST_STREAMS)).round().astype(int)]
-    side = max(ended - began, _LEAST_GAPS * int(_usual_ns(stopped if len(whose) else gaps)))
+    side = max(ended - began, _LEAST_GAPS * int(np.median(gaps.usual_ns)))
     return _Window(began - side, ended + side, drawn, len(whose))
-
-
-def _usual_ns(waits: Waits) -> float:
-    return float(np.median(waits.usual_ns))
 
 
 def _colour(place: int, found: Attribution) -> str:
     """Of a cause by its place."""
-    return _GREY if found.causes[place].cause in (REST, SEVERAL) else COLOURS[place % _MOST_CAUSES]
+    return _GREY if found.causes[place].cause in (REST, SEVERAL) else COLOURS[place % len(COLOURS)]
 
 
 def _draw_processes(
