@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 MOST_STREAMS = 24
 _GREY = "#8c959f"
-_LEAST_GAPS = 6
-"""So many usual gaps are shown on either side of the stall at least."""
+_LEAST_WAITS = 6
+"""So many usual waits are shown on either side of the stall at least."""
 
 
 class _Window(NamedTuple):
@@ -39,10 +39,10 @@ class _Window(NamedTuple):
 def stall_image(
     observed: Observed, collections: Collections, found: Attribution, slow: SlowWaits, suffix: str
 ) -> bytes:
-    """Moments before and after the pause for which streams waited longest, or the longest gap.
+    """Moments before and after the pause for which streams waited longest, or the longest wait.
 
     A row per process of the server with its collections, and a row per stream: a dot per token, a
-    bar per slow wait in the colour of its cause. Raises ValueError where no gap was slow. Imports
+    bar per slow wait in the colour of its cause. Raises ValueError where nothing was slow. Imports
     matplotlib when called.
     """
     from matplotlib.figure import Figure
@@ -71,19 +71,19 @@ def stall_image(
 
 
 def _window(found: Attribution, slow: SlowWaits) -> _Window:
-    gaps = slow.waits.only(~slow.waits.is_first)
-    if not len(gaps.request):
-        raise ValueError("--image: no gap was slow, so there is no stall to draw")
+    waits = slow.waits
+    if not len(waits.request):
+        raise ValueError("--image: nothing was slow, so there is no stall to draw")
     if found.pauses:
         worst = found.pauses[0]
         began, ended = worst.start_ns, worst.start_ns + int(1e9 * worst.seconds)
     else:
-        longest = int(gaps.excess_ns.argmax())
-        began, ended = int(gaps.began_ns[longest]), int(gaps.ended_ns[longest])
-    stopped = gaps.only((gaps.began_ns <= ended) & (gaps.ended_ns >= ended))
+        longest = int(waits.excess_ns.argmax())
+        began, ended = int(waits.began_ns[longest]), int(waits.ended_ns[longest])
+    stopped = waits.only((waits.began_ns <= ended) & (waits.ended_ns >= ended))
     whose = np.unique(stopped.request)
     drawn = whose[np.linspace(0, len(whose) - 1, min(len(whose), MOST_STREAMS)).round().astype(int)]
-    side = max(ended - began, _LEAST_GAPS * int(np.median(gaps.usual_ns)))
+    side = max(ended - began, _LEAST_WAITS * int(np.median(stopped.usual_ns)))
     return _Window(began - side, ended + side, drawn, len(whose))
 
 
@@ -131,10 +131,10 @@ def _draw_streams(
 
 def _title(found: Attribution) -> str:
     if not found.pauses:
-        return "The longest gap between two tokens"
+        return "The longest wait for a token"
     worst = found.pauses[0]
     return (
         f"A collection of generation {worst.generation} stopped "
         f"{fmt.printable(worst.process)} ({worst.pid}) for {fmt.seconds(worst.seconds)}, and "
-        f"{fmt.count(worst.gaps)} streams with it"
+        f"{fmt.count(worst.gaps + worst.first_tokens)} streams with it"
     )

@@ -16,13 +16,18 @@ CORE, WORKER = 7, 8
 NONE = np.zeros(0, np.int64)
 
 
-def run(late_ms, *, stops=(), clients=1):
-    """Streams in step, whose token of a number comes later than usual by so many milliseconds."""
+def run(late_ms, *, late_streams=(), stops=(), clients=1):
+    """Streams in step, whose token of a number comes later than usual by so many milliseconds.
+
+    ``late_streams`` are sent when the others have ended, and begin 50 ms later than these did.
+    """
     lengths = np.full(TOKENS, STEP)
     for token, milliseconds in late_ms.items():
         lengths[token] += int(milliseconds * MS)
-    sent = np.full(STREAMS, 10**9)
-    moments = sent[:, None] + lengths.cumsum() + np.arange(STREAMS)[:, None] * 1000
+    is_late = np.isin(np.arange(STREAMS), late_streams)
+    sent = 10**9 + 2 * 10**9 * is_late
+    begun = (sent + 50 * MS * is_late)[:, None]
+    moments = begun + lengths.cumsum() + np.arange(STREAMS)[:, None] * 1000
     counts = np.full(STREAMS, TOKENS)
     outcome = np.full(STREAMS, Outcome.COMPLETED, np.int8)
     none = np.zeros(0, np.uint8)

@@ -8,9 +8,9 @@ from harness.load.stops import ClientStops
 from harness.report.stall_image import stall_image
 
 
-def texts(late_ms, *, pauses=(), stops=()):
+def texts(late_ms, *, late_streams=(), pauses=(), stops=()):
     """What stands in the picture; an SVG has each text as a comment."""
-    observed = run(late_ms, stops=stops)
+    observed = run(late_ms, late_streams=late_streams, stops=stops)
     found = collections(*pauses)
     attribution, slow = attribute(observed, found)
     svg = stall_image(observed, found, attribution, slow, ".svg").decode()
@@ -33,12 +33,18 @@ def test_the_pause_for_which_streams_waited_longest_is_drawn():
     assert not {"worker (8)", "client 0: its lag"} & set(there)
 
 
-def test_without_a_pause_the_longest_gap_is_drawn():
+def test_without_a_pause_the_longest_wait_is_drawn():
     there = texts({20: 30, 40: 60})
-    assert "The longest gap between two tokens" in there
+    assert "The longest wait for a token" in there
     assert "rest: no pause explains it" in there
 
 
-def test_without_a_slow_gap_there_is_nothing_to_draw():
-    with pytest.raises(ValueError, match="no gap was slow"):
+def test_streams_that_wait_for_their_first_token_are_drawn():
+    there = texts({}, late_streams=[2, 5], pauses=[(CORE, 3 * 10**9 + 15 * MS, 50)])
+    title = "A collection of generation 2 stopped core (7) for 50.0 ms, and 2 streams with it"
+    assert {title, "2 of", "collector of core (7)"} <= set(there)
+
+
+def test_where_nothing_was_slow_there_is_nothing_to_draw():
+    with pytest.raises(ValueError, match="nothing was slow"):
         texts({})
