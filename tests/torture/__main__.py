@@ -5,10 +5,8 @@ points. Ends with a table and, for each failure, the command that repeats it; st
 """
 
 import argparse
-import ctypes
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,6 +24,7 @@ sys.path[:0] = [str(ROOT), *(str(HERE.parent / each) for each in ("harness", "ha
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
 
 from attempts import Tried, random_of  # noqa: E402
+from processes import leave_others_memory  # noqa: E402
 
 
 class Part(NamedTuple):
@@ -34,9 +33,6 @@ class Part(NamedTuple):
     module: str
     attempts: int
 
-
-_NEW_MOUNTS = 0x00020000
-"""`CLONE_NEWNS`."""
 
 PARTS = {
     "lines": Part("command_lines", 500),
@@ -52,7 +48,7 @@ def main() -> int:
     asked = _arguments()
     for number in (signal.SIGINT, signal.SIGTERM):  # even where a shell has them ignored
         signal.signal(number, signal.default_int_handler)
-    _leave_others_memory()
+    leave_others_memory()
     results: dict[str, list[tuple[int, Tried]]] = {}
     with (
         tempfile.TemporaryDirectory(prefix="torture-") as folder,
@@ -71,14 +67,6 @@ def main() -> int:
                 _say_progress(part, tried, len(numbers), began)
     _say_table(results, asked.seed)
     return int(any(each.wrong for tried in results.values() for _, each in tried))
-
-
-def _leave_others_memory() -> None:
-    """Have a /dev/shm of one's own, as root: of what lies there nobody can say who has left it."""
-    if os.geteuid() or ctypes.CDLL(None).unshare(_NEW_MOUNTS):
-        return
-    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
-    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/dev/shm"], check=True)
 
 
 def _arguments() -> argparse.Namespace:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import psutil
-from processes import unused_segments
+from processes import leave_others_memory, unused_segments
 from small import CELL, schedule, trial
 
 from harness.axes import Cell
@@ -73,6 +73,7 @@ def held(temporary: Path) -> Held:
 
 def main(rounds: int, folder: Path) -> None:
     """Print a list, a round each."""
+    leave_others_memory()
     temporary = folder / "tmp"
     temporary.mkdir()
     os.environ["TMPDIR"] = str(temporary)
