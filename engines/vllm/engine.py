@@ -99,7 +99,7 @@ class VllmEngine:
         shape, num_logprobs = parse_logprobs(config.logprobs)
         self._num_logprobs = None if shape == "none" else num_logprobs
         self._control = Control(self._folder)
-        self._outputs = Outputs()
+        self._outputs = Outputs(has_text=config.detokenizer != "none")
         self._device = self._device_log.read()
         self._processing_ns = 0
         self._is_remote = config.engine_core == "process"

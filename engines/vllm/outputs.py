@@ -10,9 +10,14 @@ _REASONS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH, "abort": F
 
 
 class Outputs:
-    """The consumer's side of the front end: outputs come as deltas, one a request and step."""
+    """The consumer's side of the front end: outputs come as deltas, one a request and step.
 
-    def __init__(self) -> None:
+    ``has_text``: vLLM detokenizes. Where it does not nobody looks for a text, which would be work
+    of ours in each request's step.
+    """
+
+    def __init__(self, has_text: bool) -> None:
+        self._has_text = has_text
         self._tokens: dict[int, list[int]] = {}
         self._texts: dict[int, str] = {}
 
@@ -33,13 +38,13 @@ class Outputs:
             completion = output.outputs[0]
             index = int(output.request_id)
             tokens[index] += completion.token_ids
-            if completion.text:
-                self._texts[index] = self._texts.get(index, "") + completion.text
             request_index.append(index)
             num_tokens.append(len(completion.token_ids))
             if output.finished:
                 finished.append(index)
                 reasons.append(_reason(index, completion.finish_reason))
+        if self._has_text:
+            self._take_texts(request_outputs)
         delivered = Delivered(
             np.array(request_index, np.int64),
             np.array(num_tokens, np.int32),
@@ -49,6 +54,12 @@ class Outputs:
             processing_ns,
         )
         return StepOutput((delivered,), **device)
+
+    def _take_texts(self, request_outputs: list[Any]) -> None:
+        for output in request_outputs:
+            if text := output.outputs[0].text:
+                index = int(output.request_id)
+                self._texts[index] = self._texts.get(index, "") + text
 
     def text(self, request_index: int) -> str:
         """A request's text, until its tokens are taken."""

@@ -15,16 +15,14 @@ NAMES = {
 }  # fmt: skip
 
 
-def request_output(index: int, token_ids: list[int], reason: str | None = None):
-    completion = SimpleNamespace(
-        token_ids=token_ids, finish_reason=reason, text="".join(f"<{each}>" for each in token_ids)
-    )
+def request_output(index: int, token_ids: list[int], reason: str | None = None, **text: str):
+    completion = SimpleNamespace(token_ids=token_ids, finish_reason=reason, **text)
     return SimpleNamespace(request_id=str(index), outputs=[completion], finished=bool(reason))
 
 
 @given(st.randoms(use_true_random=False))
 def test_columns_and_tokens_are_those_of_a_plain_loop(random):
-    outputs = Outputs()
+    outputs = Outputs(has_text=False)
     wanted: dict[int, list[int]] = {}
     running: set[int] = set()
     for step in range(random.randint(1, 8)):
@@ -62,7 +60,7 @@ def test_columns_and_tokens_are_those_of_a_plain_loop(random):
 
 
 def test_what_was_read_is_forgotten():
-    outputs = Outputs()
+    outputs = Outputs(has_text=False)
     outputs.admit(3)
     outputs.take([request_output(3, [7, 8], "length")], 0)
     assert outputs.pop(3).tolist() == [7, 8]
@@ -70,8 +68,19 @@ def test_what_was_read_is_forgotten():
         outputs.pop(3)
 
 
+def test_texts_are_joined_and_forgotten_with_the_tokens():
+    outputs = Outputs(has_text=True)
+    for index in (3, 4):
+        outputs.admit(index)
+    outputs.take([request_output(3, [7], text="a"), request_output(4, [7], text="")], 0)
+    outputs.take([request_output(3, [8], "stop", text="b")], 0)
+    assert [outputs.text(3), outputs.text(4)] == ["ab", ""]
+    outputs.pop(3)
+    assert outputs.text(3) == ""
+
+
 def test_a_reason_that_is_not_known_is_named_with_its_request():
-    outputs = Outputs()
+    outputs = Outputs(has_text=False)
     outputs.admit(3)
     with pytest.raises(ValueError, match="request 3 with 'error'; expected stop, length, abort"):
         outputs.take([request_output(3, [7], "error")], 0)
