@@ -14,7 +14,7 @@ from harness.trial.engine_config import engine_config
 from harness.trial.spec import Mode, Trial, TrialResult
 from workloads.schedule import Schedule
 
-TIMEOUT_SECONDS = 120
+TIMEOUT_SECONDS = 600
 
 
 def schedule(output_lens: Sequence[int], prompt_lens: Sequence[int], **changes: Any) -> Schedule:
