@@ -160,16 +160,14 @@ def _collector(baseline: CellResult, tolerance: float) -> list[str]:
         return [
             f"The collector is not to blame: without it {baseline.id} spends no less host time."
         ]
-    found = ""
+    less = percent(effect / (1 + effect))
     if ci95 is not None:
-        low, high = (percent(end / (1 + end)) for end in ci95)
-        found = f" (95 %: {low.removesuffix(' %')} to {high})"
+        # No median beside it: a verdict on the same two cells has the paired ratio.
+        low, high = (percent(end / (1 + end)).removesuffix(" %") for end in ci95)
+        less = f"{low} to {high} % (95 %)"
     share = median(baseline, "gc_pause_share")
     pauses = "" if share is None else f"; its pauses take {percent(share)} of the wall time"
-    return [
-        f"Without the collector, {baseline.id} spends {percent(effect / (1 + effect))} less host "
-        f"time{found}{pauses}."
-    ]
+    return [f"Without the collector, {baseline.id} spends {less} less host time{pauses}."]
 
 
 def _no_cost_shown(name: str, ci95: tuple[float, float], tolerance: float) -> str:

@@ -168,8 +168,8 @@ def test_a_collector_that_costs_nothing_explains_nothing() -> None:
 @pytest.mark.parametrize(
     ("middle", "ci95", "says"),
     [
-        (0.25, (0.2, 0.3), "Without the collector, lists spends 20.0 % less host time "
-                           "(95 %: 16.7 to 23.1 %)."),
+        (0.25, (0.2, 0.3), "Without the collector, lists spends 16.7 to 23.1 % (95 %) less "
+                           "host time."),
         (0.002, (-0.01, 0.012), "The collector is not to blame: it costs lists at most 1.2 % of "
                                 "its host time without one (95 %: -1.0 to +1.2 %)."),
         (0.01, (-0.03, 0.07), "What the collector costs lists stays open: between -3.0 % and "
