@@ -66,10 +66,15 @@ def percent(share: float | None, *, signed: bool = False) -> str:
     return f"{100 * share:{'+' if signed else ''},.{decimals}f} %"
 
 
+def percent_range(low: float, high: float, *, signed: bool = False) -> str:
+    """Two shares of one in percent: "16.7 to 23.1 %"."""
+    return f"{percent(low, signed=signed).removesuffix(' %')} to {percent(high, signed=signed)}"
+
+
 def interval(ratios: tuple[float, float]) -> str:
     """An interval of a ratio as changes: "-0.40 to +0.80 %"."""
-    low, high = (percent(bound - 1, signed=True) for bound in ratios)
-    return f"{low.removesuffix(' %')} to {high}"
+    low, high = ratios
+    return percent_range(low - 1, high - 1, signed=True)
 
 
 def rounds(numbers: Iterable[int]) -> str:

@@ -44,7 +44,7 @@ class Outputs:
                 finished.append(index)
                 reasons.append(_reason(index, completion.finish_reason))
         if self._has_text:
-            self._take_texts(request_outputs)
+            self._take_texts(request_index, request_outputs)
         delivered = Delivered(
             np.array(request_index, np.int64),
             np.array(num_tokens, np.int32),
@@ -55,10 +55,9 @@ class Outputs:
         )
         return StepOutput((delivered,), **device)
 
-    def _take_texts(self, request_outputs: list[Any]) -> None:
-        for output in request_outputs:
+    def _take_texts(self, request_index: list[int], request_outputs: list[Any]) -> None:
+        for index, output in zip(request_index, request_outputs, strict=True):
             if text := output.outputs[0].text:
-                index = int(output.request_id)
                 self._texts[index] = self._texts.get(index, "") + text
 
     def text(self, request_index: int) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
-from harness.format import capitalised, count, interval, percent, rough_percent
+from harness.format import capitalised, count, interval, percent, percent_range, rough_percent
 from harness.machine.interpreter import VERSIONS, dotted
 from harness.metrics import METRICS
 from harness.report.power import too_few_rounds, what_it_takes
@@ -163,23 +163,23 @@ def _collector(baseline: CellResult, tolerance: float) -> list[str]:
     less = percent(effect / (1 + effect))
     if ci95 is not None:
         # No median beside it: a verdict on the same two cells has the paired ratio.
-        low, high = (percent(end / (1 + end)).removesuffix(" %") for end in ci95)
-        less = f"{low} to {high} % (95 %)"
+        low, high = (end / (1 + end) for end in ci95)
+        less = f"{percent_range(low, high)} (95 %)"
     share = median(baseline, "gc_pause_share")
     pauses = "" if share is None else f"; its pauses take {percent(share)} of the wall time"
     return [f"Without the collector, {baseline.id} spends {less} less host time{pauses}."]
 
 
 def _no_cost_shown(name: str, ci95: tuple[float, float], tolerance: float) -> str:
-    low, high = (percent(end, signed=True) for end in ci95)
     if ci95[1] > tolerance:
+        low, high = (percent(end, signed=True) for end in ci95)
         return (
             f"What the collector costs {name} stays open: between {low} and {high} of its host "
             "time without one (95 %)."
         )
     return (
         f"The collector is not to blame: it costs {name} at most {percent(max(ci95[1], 0.0))} of "
-        f"its host time without one (95 %: {low.removesuffix(' %')} to {high})."
+        f"its host time without one (95 %: {percent_range(*ci95, signed=True)})."
     )
 
 

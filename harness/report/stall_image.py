@@ -76,7 +76,7 @@ def _window(found: Attribution, slow: SlowWaits) -> _Window:
         raise ValueError("--image: nothing was slow, so there is no stall to draw")
     if found.pauses:
         worst = found.pauses[0]
-        began, ended = worst.start_ns, worst.start_ns + int(1e9 * worst.seconds)
+        began, ended = worst.start_ns, worst.start_ns + round(1e9 * worst.seconds)
     else:
         longest = int(waits.excess_ns.argmax())
         began, ended = int(waits.began_ns[longest]), int(waits.ended_ns[longest])

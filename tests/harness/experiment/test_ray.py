@@ -428,7 +428,10 @@ def test_a_cluster_of_its_own_in_one_command_leaves_nothing(tmp_path):
         out, err = command.communicate(timeout=240)
     assert command.returncode == 0, err
     assert json.loads(out)["nodes"] == {"local": 1}
+    left = {each.info["name"] for each in marked() if is_alive(each)}
+    assert left <= {"ray::IDLE"}, "those end when they see that their node has"
     assert soon(lambda: not [each for each in marked() if is_alive(each)])
+    assert not [each for each in workers() if is_alive(each)]
 
 
 def test_a_cluster_that_goes_away_ends_the_run_in_a_sentence(nodes, tmp_path):
