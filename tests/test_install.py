@@ -1,9 +1,11 @@
 """The environment is made with a Python that gcbench runs on, whole, or a sentence says why not."""
 
+import os
 import platform
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -97,6 +99,70 @@ def test_a_folder_that_is_no_environment_is_left_alone(project):
     assert done.returncode == 2
     assert "env is there and is no Python environment" in done.stderr
     assert (project / "env" / "thesis.tex").exists()
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory) -> Path:
+    """An empty one, its Python."""
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    return folder / "bin" / "python"
+
+
+@pytest.fixture
+def tiny(tmp_path) -> Path:
+    """A folder with the wheel of a package that has one module."""
+    links = tmp_path / "links"
+    links.mkdir()
+    with zipfile.ZipFile(links / "tiny-1-py3-none-any.whl", "w") as wheel:
+        for name, text in {
+            "tiny.py": "",
+            "tiny-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: tiny\nVersion: 1\n",
+            "tiny-1.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\n"
+                                      "Tag: py3-none-any\n",
+            "tiny-1.dist-info/RECORD": "",
+        }.items():  # fmt: skip
+            wheel.writestr(name, text)
+    return links
+
+
+@pytest.mark.parametrize(
+    ("settings", "has_uv", "installer"),
+    [
+        ({}, True, "uv"),
+        ({"PIP_TIMEOUT": "20", "PIP_PROGRESS_BAR": "off"}, True, "uv"),
+        ({}, False, "pip"),
+        ({"PIP_PREFER_BINARY": "1"}, True, "pip"),  # a setting that uv does not know
+    ],
+)
+def test_packages_come_by_uv_where_it_can_be_had_and_heeds_what_pip_was_told(
+    settings, has_uv, installer, environment, tiny, tmp_path
+):
+    subprocess.run([environment, "-m", "pip", "uninstall", "-qqy", "tiny"], check=True)
+    (tmp_path / "bin").mkdir()
+    if has_uv:
+        (tmp_path / "bin" / "uv").symlink_to(Path(sys.executable).with_name("uv"))
+    done = subprocess.run(
+        [environment, ROOT / ".ci" / "packages.py", "tiny==1"],
+        capture_output=True, text=True, check=False,
+        env={"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "HOME": str(tmp_path),
+             "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tiny),
+             **settings},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (by,) = environment.parents[1].rglob("tiny-1.dist-info/INSTALLER")
+    assert by.read_text().strip() == installer
+
+
+def test_what_is_not_to_be_had_is_said_by_pip(environment, tiny, tmp_path):
+    done = subprocess.run(
+        [environment, ROOT / ".ci" / "packages.py", "missing"],
+        capture_output=True, text=True, check=False,
+        env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path),
+             "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tiny)},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "No matching distribution found for missing" in done.stderr
 
 
 @pytest.mark.slow
