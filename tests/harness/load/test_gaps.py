@@ -7,9 +7,6 @@ from scripted_server import ScriptedServer
 
 from harness.files import read_rows
 
-BOUND_NS = 1_000_000
-"""By which the median gap may be off. Single ones are at the mercy of whatever else runs here."""
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize("gaps", [[0.25], [0.4, 0.1]])
@@ -22,10 +19,12 @@ def test_gaps_are_the_servers_own(tmp_path, gaps):
     # The server numbers requests as they come, which need not be their order in the schedule.
     came, stamped = came[np.argsort(came[:, 0])], stamped[np.argsort(stamped[:, 0])]
     assert (came > stamped).all()
+    # By how much is at the mercy of whatever else runs here: a gap of the server's, not an average
+    # over them, nor that of an answer that came whole.
     off = np.abs(np.diff(came, axis=1) - np.diff(stamped, axis=1))
-    assert np.median(off) < BOUND_NS
-    asked = np.diff(stamped, axis=1).mean(axis=0) / 1e9
-    assert asked == pytest.approx(np.resize(np.roll(gaps, -1), 4), rel=0.2)
+    assert np.median(off) < min(gaps) * 1e9 / 2
+    slept = np.resize(np.roll(gaps, -1), 4) * 1e9
+    assert (np.diff(stamped, axis=1) >= 0.99 * slept).all()
     metrics = ran.result.trial.metrics
     assert metrics["itl_median"] == pytest.approx(np.median(np.diff(came, axis=1)) / 1e9)
     assert metrics["tpot_mean"] == pytest.approx(np.mean(came[:, -1] - came[:, 0]) / 4 / 1e9)
