@@ -10,7 +10,7 @@ from harness.cli.options import PERCENT_OR_0, output_option
 from harness.cli.session import checked
 from harness.cli.stored import find_run, load_run
 from harness.experiment.diff import diff as compare_runs
-from harness.experiment.request_slices import with_slices
+from harness.experiment.load_rounds import one_side
 from harness.experiment.result import ExperimentResult
 from harness.experiment.store import write_json
 from harness.load.result import LoadResult
@@ -22,16 +22,16 @@ EXAMPLES = """
 Examples:
   gcbench diff 2026-11-23T0900-churn latest
       the newest run against an earlier one, cell by cell
-  gcbench diff 2026-11-23T0900-load-chat 2026-11-24T0900-load-chat
-      two loads of one schedule: time to first token, per token, throughput
   gcbench diff before.json after.json --fail-on worse
       two results that --json wrote; exit status 1 if any cell is worse
+  gcbench diff old-1,old-2,old-3 new-1,new-2,new-3
+      repeated loads of one schedule; from 7 of each on they get verdicts
 """
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("base", metavar="RUN")
-@click.argument("head", metavar="RUN")
+@click.argument("base", metavar="RUN[,RUN...]")
+@click.argument("head", metavar="RUN[,RUN...]")
 @click.option(
     "--tolerance",
     type=PERCENT_OR_0,
@@ -57,10 +57,10 @@ def diff(
 
     A RUN is named as for `gcbench report`. Verdicts follow the rules of `gcbench compare`. Runs of
     different machines or interpreters are refused; cells whose workload differs are left out.
-    Two runs of `gcbench load` are compared in slices of their requests.
+    Runs of `gcbench load` are one round each, so name several of each side.
     """
     checked(json_path, "--json")
-    result = compare_runs(_experiment(base, output), _experiment(head, output), tolerance / 100)
+    result = compare_runs(_side(base, output), _side(head, output), tolerance / 100)
     if json_path:
         write_json(json_path, result)
     if json_path != "-":
@@ -69,8 +69,21 @@ def diff(
     ctx.exit(ExitCode.WORSE if fail_on and is_worse else ExitCode.MEASURED)
 
 
-def _experiment(name: str, output: Path) -> ExperimentResult:
-    file = find_run(name, output)
+def _side(names: str, output: Path) -> ExperimentResult:
+    files = [find_run(name, output) for name in names.split(",")]
+    found = [_experiment(file) for file in files]
+    loads = [(file.parent / LOAD_FILE).is_file() for file in files]
+    if all(loads):
+        return one_side(found, [file.parent for file in files])
+    if len(found) > 1:
+        raise ValueError(
+            f"{files[loads.index(False)]} is no load: only loads are joined, for an experiment "
+            "has rounds of its own"
+        )
+    return found[0]
+
+
+def _experiment(file: Path) -> ExperimentResult:
     found = load_run(file)
     if isinstance(found, LoadResult):
         raise ValueError(f"{file} has no requests in it; give the name of the load's folder")
@@ -78,4 +91,4 @@ def _experiment(name: str, output: Path) -> ExperimentResult:
         raise ValueError(
             f"{file} is no experiment; gcbench diff compares what compare or load has stored"
         )
-    return with_slices(found, file.parent) if (file.parent / LOAD_FILE).is_file() else found
+    return found

@@ -36,8 +36,8 @@ class DiffResult(msgspec.Struct, frozen=True, kw_only=True):
 def diff(base: ExperimentResult, head: ExperimentResult, tolerance: float) -> DiffResult:
     """Every cell of ``head`` against its equal in ``base``; like metrics are one family.
 
-    Rounds are paired in their order. Raises ValueError where machine or interpreter differ, or no
-    cell has an equal.
+    Rounds are paired in their order; samples that are parts of a round decide nothing. Raises
+    ValueError where machine or interpreter differ, or no cell has an equal.
     """
     if differing := [*machine_differences(base.machine, head.machine), *_interpreters(base, head)]:
         raise ValueError(
@@ -61,6 +61,8 @@ def diff(base: ExperimentResult, head: ExperimentResult, tolerance: float) -> Di
             for metric in _deciders(cell, head):
                 families.setdefault(metric, []).append((other, cell))
     missing += [f"{cell.id}: {head.name} has no such cell." for cell in others.values()]
+    rounds = {(before.id, after.id): min(before.samples, after.samples)
+              for pairs in families.values() for before, after in pairs}  # fmt: skip
     ratios, failed = _ratios(families)
     missing += failed
     found: list[Comparison] = []
@@ -70,15 +72,23 @@ def diff(base: ExperimentResult, head: ExperimentResult, tolerance: float) -> Di
                 for names in of_cells.keys() & of.keys()]  # fmt: skip
         direction = METRICS[metric].direction
         assert direction != "neither"
-        found += comparisons(
+        judged = comparisons(
             metric, list(of_cells), list(of_cells.values()), direction, tolerance, also
         )
+        found += [_of_whole_rounds(each, rounds[each.baseline, each.candidate]) for each in judged]
     if not found:
         raise ValueError(
             f"{base.name} and {head.name} have nothing to compare: {missing[0] if missing else ''}"
         )
     return DiffResult(base=base.name, head=head.name, tolerance=tolerance, comparisons=found,
                       not_compared=missing)  # fmt: skip
+
+
+def _of_whole_rounds(comparison: Comparison, rounds: int) -> Comparison:
+    """Samples that are parts of a round are of one start of a server, and decide nothing."""
+    if rounds >= comparison.rounds:
+        return comparison
+    return msgspec.structs.replace(comparison, verdict="inconclusive", rounds=rounds)
 
 
 def _ratios(

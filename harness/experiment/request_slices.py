@@ -1,11 +1,10 @@
-"""A single run's requests in slices, which stand for rounds where there was only one.
+"""A load's requests in slices: what differs within a single run.
 
 Batch means: the requests are cut into stretches of equal number, and a stretch's mean is a
-sample. Two runs of one schedule have the same requests in a slice, so slices are paired. Noise
-that differs from run to run, such as a restart of the server, is in no slice.
+sample. Two runs of one schedule have the same requests in a slice, so slices are paired. What
+differs from run to run, such as a server's next start, is in no slice, so slices decide nothing.
 """
 
-from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -22,18 +21,10 @@ FEWEST_REQUESTS = 10
 """Completed requests in a slice: fewer make its mean an outlier's."""
 
 
-def with_slices(result: ExperimentResult, folder: Path) -> ExperimentResult:
-    """The result of a run of one cell in ``folder``, a sample a slice where there was one a run.
-
-    Raises ValueError for too few completed requests, StoreError where rows cannot be read.
-    """
-    if len(result.cells) != 1:
-        raise ValueError(
-            f"{result.name} has no valid run: gcbench report {result.name} says why; measure again"
-        )
+def with_slices(load: ExperimentResult, folder: Path) -> ExperimentResult:
+    """A load with a sample a slice. Raises ValueError for too few completed requests."""
     (path,) = (folder / "rows").glob("*-requests.parquet")
-    requests = read_rows(path)
-    samples = slices(requests)
+    samples = slices(read_rows(path))
     metrics = {
         name: MetricSamples(
             unit=METRICS[name].unit,
@@ -44,10 +35,8 @@ def with_slices(result: ExperimentResult, folder: Path) -> ExperimentResult:
         )
         for name, values in samples.items()
     }
-    # A server may choose other tokens each time: work is the same where there are as many.
-    lengths = sha256(requests["num_tokens"].astype(np.int64).tobytes()).hexdigest()
-    cell = msgspec.structs.replace(result.cells[0], metrics=metrics, tokens_sha256=[lengths])
-    return msgspec.structs.replace(result, cells=[cell], decide=list(metrics))
+    cell = msgspec.structs.replace(load.cells[0], metrics=metrics)
+    return msgspec.structs.replace(load, cells=[cell])
 
 
 def slices(requests: Columns) -> dict[str, NDArray[np.float64]]:

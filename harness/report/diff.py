@@ -6,16 +6,22 @@ from rich.console import Console
 
 from harness import format as fmt
 from harness.experiment.diff import DiffResult
-from harness.report.power import detects, detects_words
+from harness.report.power import detects, detects_words, too_few_rounds
 from harness.report.summary import direction_words, metric_words
 from harness.report.table import PlainTable
 from harness.report.terminal import print_lines, print_pairs, print_table, print_title
 from harness.report.verdict_words import SIGNS, VERDICTS
+from harness.statistics.paired_ratio import MIN_ROUNDS
 from harness.statistics.verdict import Verdict
 
 _BETWEEN = (
-    "noise within the runs only: what differed on the machine between the two runs is not in the "
-    "intervals; gcbench gate and compare --release interleave both sides"
+    "noise from round to round; what drifts on the machine from one side to the other is not in "
+    "the intervals, unless the sides took turns, as gcbench gate and compare --release make them"
+)
+_WITHIN_ONE = (
+    "noise within one run of each side, and the next start of a server may differ by more: for a "
+    f"verdict, measure {MIN_ROUNDS} or more of each in turn, each on a server started anew, and "
+    "name them all: gcbench diff OLD,OLD,… NEW,NEW,…"
 )
 
 _WORST_FIRST: tuple[Verdict, ...] = ("worse", "better", "same", "inconclusive")
@@ -39,7 +45,7 @@ def diff_tables(result: DiffResult) -> list[PlainTable]:
                 fmt.percent(each.ratio - 1, signed=True),
                 fmt.interval(each.ci95),
                 VERDICTS[each.verdict],
-                detects(each.mde),
+                detects(each.mde) if each.rounds >= MIN_ROUNDS else "–",
             )
             for each in result.comparisons
             if each.metric == metric
@@ -58,4 +64,13 @@ def diff_report(result: DiffResult, console: Console) -> None:
         print_table(table, console)
     print_lines("Not compared", result.not_compared, console)
     console.print()
-    print_pairs([("detects", detects_words(result.comparisons)), ("covers", _BETWEEN)], console)
+    pairs = [("detects", detects_words(result.comparisons)), ("covers", _covers(result))]
+    print_pairs([pair for pair in pairs if pair[1]], console)
+
+
+def _covers(result: DiffResult) -> str:
+    """What noise is in the intervals."""
+    if max(each.rounds for each in result.comparisons) == 1:
+        return _WITHIN_ONE
+    few = too_few_rounds(result.comparisons)
+    return f"{_BETWEEN}; {few}" if few else _BETWEEN
