@@ -18,7 +18,8 @@ SCHEMA = "gcbench.experiment/2"
 class MetricSamples(msgspec.Struct, frozen=True, kw_only=True):
     """One metric of one cell, a sample per round (None where a round gave none).
 
-    ``ci95``: of ``gc_effect``, which pairs two cells by round; from 3 rounds on.
+    ``estimate`` and its interval ``ci95``: of ``gc_effect``, which pairs two cells by round; from 3
+    rounds on.
     """
 
     unit: str
@@ -26,6 +27,7 @@ class MetricSamples(msgspec.Struct, frozen=True, kw_only=True):
     kind: Literal["exact", "timing"]
     median: float | None
     samples: list[float | None]
+    estimate: float | None = None
     ci95: tuple[float, float] | None = None
 
 

@@ -1,6 +1,7 @@
 """From stored trials to an experiment's result: samples by round, pairs, verdicts."""
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -108,7 +109,7 @@ def _cell(trials: Trials, cell: Cell, name: str, group: int) -> CellResult:
                 kind="exact" if exact else "timing",
                 median=float(np.median(known)),
                 samples=samples,
-                ci95=_effect_interval(known) if metric.name == "gc_effect" else None,
+                **(_estimate(known) if metric.name == "gc_effect" else {}),
             )
     shown = rounds[len(rounds) // 2] if rounds else trials.counted["counts", cell]
     return CellResult(
@@ -153,13 +154,12 @@ def _gc_effect(trials: Trials, cell: Cell) -> Samples:
     return [effect(number) for number in range(1, trials.num_rounds + 1)]
 
 
-def _effect_interval(effects: Sequence[float]) -> tuple[float, float] | None:
-    """That of the paired ratio, with the median in it; None where there are too few rounds."""
+def _estimate(effects: Sequence[float]) -> dict[str, Any]:
+    """`MetricSamples`' of a paired ratio less one; nothing where there are too few rounds."""
     if len(effects) < FEWEST_PAIRS:
-        return None
-    ratio = paired_ratio(np.ones(len(effects)), np.add(effects, 1))
-    middle = float(np.median(effects))
-    return min(ratio.ci95[0] - 1, middle), max(ratio.ci95[1] - 1, middle)
+        return {}
+    found = paired_ratio(np.ones(len(effects)), np.add(effects, 1))
+    return {"estimate": found.ratio - 1, "ci95": (found.ci95[0] - 1, found.ci95[1] - 1)}
 
 
 def _repeated(trials: Trials, ids: dict[Cell, str]) -> list[str]:

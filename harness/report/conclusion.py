@@ -7,7 +7,7 @@ from harness.format import capitalised, count, interval, percent, percent_range,
 from harness.machine.interpreter import VERSIONS, dotted
 from harness.metrics import METRICS
 from harness.report.power import too_few_rounds, what_it_takes
-from harness.report.summary import median, metric_words
+from harness.report.summary import collectors_cost, median, metric_words
 from harness.statistics.paired_ratio import ALPHA, MIN_ROUNDS
 
 FULL_PASSES_FOR_A_CLAIM = 5
@@ -49,8 +49,8 @@ def in_short(result: ExperimentResult) -> list[str]:
                 sentences += _left(cells[baseline], cells[comparison.candidate])
     if result.cells and _most_full_passes(result) < FULL_PASSES_FOR_A_CLAIM:
         sentences.append(
-            f"No cell had {FULL_PASSES_FOR_A_CLAIM} full passes of the collector, so this run says "
-            "nothing about full passes."
+            f"No cell had {FULL_PASSES_FOR_A_CLAIM} full passes of the collector, so no verdict "
+            "here is about full passes."
         )
     return sentences
 
@@ -150,7 +150,7 @@ def _too_few_rounds(comparisons: Sequence[Comparison]) -> list[str]:
 
 def _collector(baseline: CellResult, tolerance: float) -> list[str]:
     """What the baseline would gain with no collector: the most that sparing it can explain."""
-    effect = median(baseline, "gc_effect")
+    effect = collectors_cost(baseline)
     if effect is None:
         return []
     ci95 = baseline.metrics["gc_effect"].ci95
@@ -162,7 +162,7 @@ def _collector(baseline: CellResult, tolerance: float) -> list[str]:
         ]
     less = percent(effect / (1 + effect))
     if ci95 is not None:
-        # No median beside it: a verdict on the same two cells has the paired ratio.
+        # No estimate beside it: a verdict on the same two cells has one of another metric.
         low, high = (end / (1 + end) for end in ci95)
         less = f"{percent_range(low, high)} (95 %)"
     share = median(baseline, "gc_pause_share")
@@ -187,7 +187,7 @@ def _version(baseline: CellResult, tolerance: float) -> list[str]:
     """Which versions of Python have another young threshold, where collecting is worth a thought
     and the interpreter's own threshold was in force.
     """
-    cost = median(baseline, "gc_effect") or median(baseline, "gc_pause_share") or 0.0
+    cost = collectors_cost(baseline) or median(baseline, "gc_pause_share") or 0.0
     in_force = {each.state.thresholds[0] for each in baseline.processes if each.collections[0]}
     alike = [version for version, known in VERSIONS.items() if {known.young_threshold} == in_force]
     others: dict[int, list[str]] = {}

@@ -54,10 +54,11 @@ def cells_table(result: ExperimentResult) -> PlainTable:
 def _effect_words(cell: CellResult) -> str:
     """What the collector costs, with how far its 95 % interval reaches where there is one."""
     found = cell.metrics.get("gc_effect")
-    if found is None or found.median is None or found.ci95 is None:
-        return fmt.percent(median(cell, "gc_effect"), signed=True)
-    reach = max(found.ci95[1] - found.median, found.median - found.ci95[0])
-    shown = fmt.percent(found.median, signed=True)
+    effect = collectors_cost(cell)
+    shown = fmt.percent(effect, signed=True)
+    if found is None or effect is None or found.ci95 is None:
+        return shown
+    reach = max(found.ci95[1] - effect, effect - found.ci95[0])
     return f"{shown} ±{fmt.percent(reach).removesuffix(' %')}"
 
 
@@ -236,6 +237,14 @@ def median(cell: CellResult, metric: str, scale: float = 1.0) -> float | None:
     """A metric's median times ``scale``; None where the cell has none."""
     found = cell.metrics.get(metric)
     return None if found is None or found.median is None else found.median * scale
+
+
+def collectors_cost(cell: CellResult) -> float | None:
+    """``gc_effect``: the paired estimate, the median where a stored result has none."""
+    found = cell.metrics.get("gc_effect")
+    if found is None:
+        return None
+    return found.median if found.estimate is None else found.estimate
 
 
 def collections_words(counts: Iterable[float | None]) -> str:
