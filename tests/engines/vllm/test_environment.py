@@ -62,10 +62,10 @@ def test_the_base_is_made_again_after_a_kill_and_then_kept(packages):
     script = (
         "import os\n"
         "from engines.vllm import environment\n"
-        "run = environment._run\n"
-        "def until_the_extras(command, *more):\n"
-        "    run(command, *more) if 'diskcache' not in command else os._exit(9)\n"
-        "environment._run = until_the_extras\n"
+        "install = environment._install\n"
+        "def until_the_extras(python, words, *more):\n"
+        "    install(python, words, *more) if 'diskcache' not in words else os._exit(9)\n"
+        "environment._install = until_the_extras\n"
         "environment.make_base(print)"
     )
     killed = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False)
