@@ -23,7 +23,7 @@ from engines.vllm.launch import launch
 from engines.vllm.tokenizer_folder import make_tokenizer_folder
 
 _INSIDE = "engines.vllm.api_server_inside"
-_FIRST_SECONDS, _LAST_SECONDS = 300, 30.0
+_FIRST_SECONDS, _LAST_SECONDS = 900, 30.0
 
 
 class ApiServer:

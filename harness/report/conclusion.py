@@ -47,7 +47,8 @@ def in_short(result: ExperimentResult) -> list[str]:
             sentences += _collector(cells[baseline], result.tolerance)
             for comparison in ours:
                 sentences += _left(cells[baseline], cells[comparison.candidate])
-    if result.cells and _most_full_passes(result) < FULL_PASSES_FOR_A_CLAIM:
+    collects = any(each.state.enabled for cell in result.cells for each in cell.processes)
+    if collects and _most_full_passes(result) < FULL_PASSES_FOR_A_CLAIM:
         sentences.append(
             f"No cell had {FULL_PASSES_FOR_A_CLAIM} full passes of the collector, so no verdict "
             "here is about full passes."

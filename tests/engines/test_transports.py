@@ -112,7 +112,7 @@ def test_a_reader_that_parks_is_rung_and_others_are_not():
 def test_spinning_is_counted_and_bounded():
     with rings(1, spin_seconds=0.005) as (send, (reader,), _):
         assert not reader.spin(lambda: False)
-        assert 0 < reader.spun_ns < 1e9
+        assert 0 < reader.spun_ns < 60e9
         assert not reader.spin(lambda: True), "something else is to be done"
         send(b"")
         assert reader.spin(lambda: False)

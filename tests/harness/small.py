@@ -22,6 +22,9 @@ from harness.trial.engine_config import engine_config
 from harness.trial.spec import Trial, TrialFailure, TrialResult
 from workloads.schedule import Schedule
 
+TRIAL_SECONDS = 600
+"""For a trial that must answer, on however slow a machine."""
+
 CELL = Cell(workload="small", device="null", representation="list_of_lists", batch_size=8)
 
 STATE = GcState(enabled=True, thresholds=(700, 10, 10), freeze_count=0, tracked_objects=1000)

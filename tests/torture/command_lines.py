@@ -23,7 +23,7 @@ from surroundings import Surroundings, damaged, half_written
 
 from harness.cli.main import cli
 
-LIMIT_SECONDS = 20.0
+LIMIT_SECONDS = 180.0
 AS_PROCESS = 10
 """Of so many lines one is a process of its own, the others forks."""
 _SERVE_SECONDS = 1.0

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 GCBENCH = [sys.executable, "-m", "gcbench"]
 MOST_LINES = 3
 _LIMIT_BYTES = 6 << 30
-_GIVE_UP_SECONDS = 10.0
+_GIVE_UP_SECONDS = 120.0
 _PROGRESS = re.compile(
     r"\d+ of \d+( trials|: .*)|(part|command) \d+ of \d+: .*|(not )?measured: .*|no result: .*"
 )

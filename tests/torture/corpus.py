@@ -16,7 +16,7 @@ TINY = ["--device", "null", "--num-requests", "4", "--output-lens", "4", "--batc
         "--quiet"]  # fmt: skip
 COMPARE = ["compare", *TINY, "--gc", "default,disabled", "--rounds", "1", "--no-counting"]
 _NIGHTS = 8
-_LIMIT_SECONDS = 120.0
+_LIMIT_SECONDS = 600.0
 _TRACE = "TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(
     f"2023-11-16 18:15:{second:02}.6805900,{30 + second},{4 + second}\n" for second in range(40, 46)
 )

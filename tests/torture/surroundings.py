@@ -14,7 +14,7 @@ import pyarrow.parquet
 from processes import is_alive, unused_segments
 
 _MARK = "GCBENCH_TORTURE"
-_GRACE_SECONDS = 5.0
+_GRACE_SECONDS = 60.0
 """How long what was ended may take to be gone, on a machine that others use too."""
 _CODE = "code"
 """A gate's copies of two commits, which are nobody's results."""

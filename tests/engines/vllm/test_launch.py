@@ -132,6 +132,6 @@ def test_an_interpreter_without_vllm_fails_in_a_line(tmp_path):
         trial(schedule([2], [3]), tmp_path, cell(engine, device=device, python=sys.executable))
         for engine, device in (("vllm-hostpath", "null"), ("vllm", "cpu"))
     ]
-    for outcome in LocalExecutor(60).run(asked):
+    for outcome in LocalExecutor(600).run(asked):
         assert outcome.kind == "crashed"
         assert "ModuleNotFoundError: No module named 'vllm' (" in outcome.reason

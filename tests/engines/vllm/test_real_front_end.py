@@ -81,7 +81,7 @@ def test_its_api_server_answers_and_tells_its_stages_apart(tmp_path):
     assert {each.role for each in front_end} == {"frontend"}
     assert {each.stage for each in front_end} >= FRONT_END - {"event loop"} | {"sse"}
     assert {each.stage for each in core} >= CORE
-    _, alive = psutil.wait_procs(started, timeout=10)
+    _, alive = psutil.wait_procs(started, timeout=60)
     assert not [each for each in alive if each.status() != psutil.STATUS_ZOMBIE], "orphans wait"
 
 
@@ -89,5 +89,5 @@ def ask(server, path, body):
     """What it answers."""
     asked = Request(f"{server.url}{path}", json.dumps(body).encode(),
                     {"Content-Type": "application/json"})  # fmt: skip
-    with urlopen(asked, timeout=60) as answer:
+    with urlopen(asked, timeout=600) as answer:
         return answer.read()

@@ -305,7 +305,7 @@ def test_a_process_of_vllm_that_is_killed_ends_the_trial_in_a_sentence(tmp_path,
         assert outcome.reason == (
             f"its process ended with status 1: vLLM's {role} process has ended"
         )
-    _, alive = psutil.wait_procs(started, timeout=10)
+    _, alive = psutil.wait_procs(started, timeout=60)
     assert alive == []
     assert {child.pid for child in offspring(os.getpid())} <= before
     assert list(short_folder.iterdir()) == []

@@ -406,7 +406,7 @@ def test_ctrl_c_leaves_no_process_and_a_kill_leaves_results_that_are_read(engine
                     break
             children = psutil.Process(gating.pid).children(recursive=True)
             os.kill(gating.pid, how)
-            _, err = gating.communicate(timeout=60)
+            _, err = gating.communicate(timeout=600)
             if how == signal.SIGKILL:  # nobody is left to end them
                 for child in children:
                     if is_alive(child):

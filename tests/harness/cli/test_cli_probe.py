@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -102,13 +104,17 @@ def test_counts_of_a_pool_are_those_of_a_hook_of_its_own(method, tmp_path):
     assert lines[0]["boot_id"] == document["boot_id"]
     collections = [line for line in lines if "start_ns" in line]
     found = {int(file.name): Counter(map(int, file.read_text())) for file in own.glob("*[0-9]")}
+    outlived = {int(pid) for note in document["notes"] if "still running" in note
+                for pid in re.findall(r"\d+", note)}  # fmt: skip
     for pid, counted in found.items():
         began = own / f"{pid}.began"
         since = int(began.read_text()) if began.exists() else 0  # a fork has it from the first on
-        assert counted == Counter(
-            line["generation"] for line in collections
-            if line["pid"] == pid and line["start_ns"] >= since
-        ), pid  # fmt: skip
+        logged = Counter(line["generation"] for line in collections
+                         if line["pid"] == pid and line["start_ns"] >= since)  # fmt: skip
+        if pid in outlived:  # it collects as it ends, too
+            assert logged <= counted, pid
+        else:
+            assert counted == logged, pid
     by_pid = {each["pid"]: each for each in document["processes"]}
     assert found.keys() <= by_pid.keys()
     assert sum("PoolWorker" in each["name"] for each in by_pid.values()) == 2
@@ -238,7 +244,8 @@ def test_a_child_that_is_not_watched_is_named_with_the_reason(
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.readline() == "0\n"
-        for _ in range(20):  # lines that say how it stands, a tenth of a second apart
+        began = time.monotonic()  # lines of the past may lie in the pipe
+        while time.monotonic() < began + 2:  # they say how it stands, a tenth of a second apart
             process.stderr.readline()
         process.communicate("\n")
     document = json.loads((tmp_path / "result.json").read_text())
@@ -313,10 +320,11 @@ def test_prometheus_reads_collections_and_pauses_while_the_program_runs(tmp_path
         assert process.stdout is not None
         url = process.stderr.readline().split()[-1]
         assert process.stdout.readline() == "collected\n"
-        for _ in range(3):  # lines a tenth of a second apart: by then the ring has been read
-            process.stderr.readline()
-        with urlopen(url) as answer:
-            text = answer.read().decode()
+        text, deadline = "", time.monotonic() + 120
+        while not re.search(r'collections_total{.*generation="1".* [5-9]', text):  # ring not read
+            assert time.monotonic() < deadline, text
+            with urlopen(url) as answer:
+                text = answer.read().decode()
         # As Prometheus asks; some names come out otherwise there.
         asked = Request(url, headers={"Accept": "application/openmetrics-text; version=1.0.0"})
         with urlopen(asked) as answer:

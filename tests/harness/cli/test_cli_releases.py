@@ -12,7 +12,16 @@ from harness.cli.main import main
 from harness.experiment.result import ExperimentResult
 from harness.explain.growth import Growth
 
-SMALL = ["--num-requests", "16", "--batch-size", "16", "--output-lens", "12"]
+SMALL = [
+    "--num-requests",
+    "16",
+    "--batch-size",
+    "16",
+    "--output-lens",
+    "12",
+    "--trial-timeout",
+    "1200",
+]
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from harness.experiment.run import PlanRun, Runner
 
 SCHEDULE = schedule([12] * 8)
 CELLS = [msgspec.structs.replace(CELL, gc=gc) for gc in ("default", "disabled")]
-TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = 600.0
 GONE_SECONDS = 4.0
 """Until a driver believes that its cluster is gone."""
 

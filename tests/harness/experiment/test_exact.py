@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from small import schedule, trial
+from small import TRIAL_SECONDS, schedule, trial
 
 from harness.axes import Cell
 from harness.experiment.local_executor import LocalExecutor
@@ -28,7 +28,7 @@ def run(folder: Path, asked: list[tuple[Cell, Mode, int]]) -> list[TrialResult]:
               rows_path=str(folder / "rows.npz") if mode == "timing" else "")
         for cell, mode, seed in asked
     ]  # fmt: skip
-    executor = LocalExecutor(60)
+    executor = LocalExecutor(TRIAL_SECONDS)
     outcomes = [each for i in range(0, len(trials), 4) for each in executor.run(trials[i : i + 4])]
     for outcome in outcomes:
         assert not isinstance(outcome, TrialFailure), outcome.reason
@@ -57,7 +57,7 @@ def test_looking_at_what_collections_find_moves_none_of_them(folder):
     """How old the rest of the heap is decides what a collection walks over, not when it runs."""
     modes: tuple[Mode, ...] = ("sites", "counts")
     trials = [trial(DECODE, folder, LISTS, mode=mode, max_steps=8) for mode in modes]
-    looked_at, counted = LocalExecutor(60).run(trials)
+    looked_at, counted = LocalExecutor(TRIAL_SECONDS).run(trials)
     assert isinstance(looked_at, TrialResult)
     assert isinstance(counted, TrialResult)
     assert sum(looked_at.processes[0].collections) == sum(counted.processes[0].collections)

@@ -4,7 +4,7 @@ from typing import get_args
 
 import msgspec
 import pytest
-from small import CELL, schedule, trial
+from small import CELL, TRIAL_SECONDS, schedule, trial
 
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.plan import engine_shared
@@ -18,7 +18,7 @@ SCHEDULE = schedule([5] * 8 + [12] * 8)
 
 
 def results(trials):
-    found = list(LocalExecutor(120).run(trials))
+    found = list(LocalExecutor(TRIAL_SECONDS).run(trials))
     assert [type(each) for each in found] == [TrialResult] * len(found), found
     return found
 

@@ -19,7 +19,7 @@ from tempfile import NamedTemporaryFile
 import msgspec
 import psutil
 import pytest
-from small import CELL, answer, schedule, trial
+from small import CELL, TRIAL_SECONDS, answer, schedule, trial
 
 from harness.experiment.local_executor import LocalExecutor, TrialProcess
 from harness.trial.spec import Trial, TrialFailure, TrialResult
@@ -56,7 +56,7 @@ def no_process_left():
     assert left == []
 
 
-def has_ended(pid: int, within_seconds: float = 10) -> bool:
+def has_ended(pid: int, within_seconds: float = 60) -> bool:
     """Whether a process, of whomever, has ended or does so in time."""
     with suppress(ProcessLookupError):
         descriptor = os.pidfd_open(pid)
@@ -100,7 +100,7 @@ def test_of_trials_in_forks_each_has_its_own_end(play):
     ("script", "timeout", "kind", "reason"),
     [
         (f"{PREPARES}; {ENDS % (0, -9)}; echo gone >&2; exit 1", 60, "crashed", "gone"),
-        (f"{PREPARES}; {ENDS % (0, -9)}; exec sleep 60", 0.5, "timed_out", "no answer within"),
+        (f"{PREPARES}; {ENDS % (0, -9)}; exec sleep 60", 1.5, "timed_out", "no answer within"),
         ("echo 'no such release' >&2; exit 3", 60, "refused", "no such release"),
     ],
 )
@@ -134,17 +134,17 @@ def test_where_the_interpreter_of_forks_ends_so_do_those_that_are_left(
         ("kill -9 $$", "killed", "killed by SIGKILL, often for want of memory"),
         (f"{PREPARES}; kill -9 $$", "killed", "killed by SIGKILL, often for want of memory"),
         (f"{PREPARES}; kill -SEGV $$", "killed", "killed by SIGSEGV"),
-        ("exec sleep 1000", "timed_out", "no answer within 0.5 s; raise --trial-timeout"),
-        (f"{PREPARES}; exec sleep 1000", "timed_out", "no answer within 0.5 s"),
-        (f"{PREPARES}; printf '{{'; sleep 1000", "timed_out", "no answer within 0.5 s"),
-        ("echo rea; exec sleep 1000", "timed_out", "no answer within 0.5 s"),
-        ("while echo I think; do sleep 0.01; done", "timed_out", "no answer within 0.5 s"),
-        (f"{PREPARES}; while echo I think; do sleep 0.01; done", "timed_out", "within 0.5 s"),
+        ("exec sleep 1000", "timed_out", "no answer within 1.5 s; raise --trial-timeout"),
+        (f"{PREPARES}; exec sleep 1000", "timed_out", "no answer within 1.5 s"),
+        (f"{PREPARES}; printf '{{'; sleep 1000", "timed_out", "no answer within 1.5 s"),
+        ("echo rea; exec sleep 1000", "timed_out", "no answer within 1.5 s"),
+        ("while echo I think; do sleep 0.01; done", "timed_out", "no answer within 1.5 s"),
+        (f"{PREPARES}; while echo I think; do sleep 0.01; done", "timed_out", "within 1.5 s"),
     ],
 )
 def test_what_goes_wrong_is_told_in_a_sentence_and_the_others_answer(play, script, kind, reason):
     good = play(f"{PREPARES}; cat {{answer}}", "good")
-    first, bad, last = LocalExecutor(0.5).run([good, play(script, "bad"), good])
+    first, bad, last = LocalExecutor(1.5).run([good, play(script, "bad"), good])
     assert isinstance(bad, TrialFailure)
     assert bad.kind == kind
     assert reason in bad.reason
@@ -157,7 +157,7 @@ def test_what_goes_wrong_is_told_in_a_sentence_and_the_others_answer(play, scrip
 @pytest.mark.long
 @pytest.mark.parametrize("to", [1, 2])
 def test_one_that_talks_without_end_is_cut_short(play, to):
-    outcome = only(LocalExecutor(60).run([play(f"{PREPARES}; exec yes >&{to}")]))
+    outcome = only(LocalExecutor(TRIAL_SECONDS).run([play(f"{PREPARES}; exec yes >&{to}")]))
     assert isinstance(outcome, TrialFailure)
     assert outcome.reason == "it said more than 256 MiB"
 
@@ -169,7 +169,7 @@ def test_its_temporary_folder_goes_with_it_and_with_what_it_left_running(play, t
         f"{PREPARES}; sleep 1000 & echo $! $TMPDIR > {said}; touch $TMPDIR/left; cat {{answer}}"
     )
     bad = play(f"{PREPARES}; mkdir $TMPDIR/deep; exec sleep 1000", "bad")
-    outcome, _ = LocalExecutor(0.5).run([play(script), bad])
+    outcome, _ = LocalExecutor(1.5).run([play(script), bad])
     assert isinstance(outcome, TrialResult)
     pid, folder = said.read_text().split()
     assert has_ended(int(pid))
@@ -196,7 +196,7 @@ def test_memory_with_a_name_goes_with_the_trial_unless_another_has_it(play, tmp_
         name = Path(ours.name).name
         script = f'{PREPARES}; exec {sys.executable} -c "$MAPS" {name} {said}'
         with mmap(ours.fileno(), 64):
-            outcome = only(LocalExecutor(2).run([play(script)]))
+            outcome = only(LocalExecutor(10).run([play(script)]))
             assert isinstance(outcome, TrialFailure)
             assert not Path("/dev/shm", said.read_text().strip()).exists()
             assert Path(ours.name).exists()
@@ -205,7 +205,7 @@ def test_memory_with_a_name_goes_with_the_trial_unless_another_has_it(play, tmp_
 @pytest.mark.parametrize("python", ["/nowhere/python", "/"])
 def test_an_interpreter_that_is_none_is_named(tmp_path, python):
     asked = trial(SHORT, tmp_path, msgspec.structs.replace(CELL, python=python))
-    outcome = only(LocalExecutor(5).run([asked]))
+    outcome = only(LocalExecutor(TRIAL_SECONDS).run([asked]))
     assert isinstance(outcome, TrialFailure)
     assert outcome.kind == "refused"
     assert outcome.reason == f"--python {python}: no such program; give an interpreter's path"
@@ -219,13 +219,13 @@ def test_who_is_too_slow_is_gone_before_the_next_one_measures(play, tmp_path):
         "cat {answer}",
         "looks",
     )
-    *_, outcome = LocalExecutor(0.5).run([hangs, stuck, looks])
+    *_, outcome = LocalExecutor(1.5).run([hangs, stuck, looks])
     assert isinstance(outcome, TrialResult), outcome
 
 
 def test_what_a_trial_has_started_ends_with_it(play, tmp_path):
     script = f"sleep 1000 > {tmp_path}/out & echo $! > {tmp_path}/pid; {PREPARES}; cat {{answer}}"
-    outcome = only(LocalExecutor(5).run([play(script)]))
+    outcome = only(LocalExecutor(TRIAL_SECONDS).run([play(script)]))
     assert isinstance(outcome, TrialResult), outcome
     assert has_ended(int((tmp_path / "pid").read_text()))
 
@@ -235,7 +235,7 @@ def test_trials_measure_one_after_another_and_only_when_all_are_ready(play, tmp_
     script = (f"read trial; echo ready $0 >> {log}; echo ready; read go; echo begin $0 >> {log};"
               f" echo end $0 >> {log}; cat {{answer}}")  # fmt: skip
     names = ["a", "b", "c"]
-    assert len(list(LocalExecutor(5).run([play(script, name) for name in names]))) == 3
+    assert len(list(LocalExecutor(TRIAL_SECONDS).run([play(script, name) for name in names]))) == 3
     said = [line.split() for line in log.read_text().splitlines()]
     assert sorted(Path(path).name for _, path in said[:3]) == names
     assert [(word, Path(path).name) for word, path in said[3:]] == [
@@ -245,7 +245,9 @@ def test_trials_measure_one_after_another_and_only_when_all_are_ready(play, tmp_
 
 def test_stopping_to_listen_ends_all_trials(play, tmp_path):
     script = f"echo $$ > {tmp_path}/{{name}}; {PREPARES}; cat {{answer}}"
-    outcomes = LocalExecutor(5).run([play(script.replace("{name}", n), n) for n in ("a", "b")])
+    outcomes = LocalExecutor(TRIAL_SECONDS).run(
+        [play(script.replace("{name}", n), n) for n in ("a", "b")]
+    )
     assert isinstance(next(outcomes), TrialResult)
     outcomes.close()
     assert has_ended(int((tmp_path / "b").read_text()))
@@ -254,13 +256,15 @@ def test_stopping_to_listen_ends_all_trials(play, tmp_path):
 def test_much_noise_does_not_stop_a_trial(play):
     flood = "i=0; while [ $i -lt 3000 ]; do echo 'a warning that nobody asked for, in full' >&2"
     flood += "; i=$((i+1)); done"
-    outcome = only(LocalExecutor(5).run([play(f"{flood}; {PREPARES}; {flood}; cat {{answer}}")]))
+    outcome = only(
+        LocalExecutor(TRIAL_SECONDS).run([play(f"{flood}; {PREPARES}; {flood}; cat {{answer}}")])
+    )
     assert isinstance(outcome, TrialResult), outcome
 
 
 def test_words_before_it_is_ready_are_not_its_answer(play):
     script = f"echo hello from a start-up file; {PREPARES}; cat {{answer}}"
-    outcome = only(LocalExecutor(5).run([play(script)]))
+    outcome = only(LocalExecutor(TRIAL_SECONDS).run([play(script)]))
     assert isinstance(outcome, TrialResult), outcome
 
 
@@ -271,7 +275,11 @@ def test_the_environment_is_known(play, tmp_path, monkeypatch, mode):
     monkeypatch.setenv("PYTHONPATH", "/kept")
     monkeypatch.setenv("OMP_NUM_THREADS", "64")
     asked = play(f"env > {tmp_path}/env; {PREPARES}; cat {{answer}}")
-    only(LocalExecutor(5).run([msgspec.structs.replace(asked, mode=mode, seed=2**32 + 5)]))
+    only(
+        LocalExecutor(TRIAL_SECONDS).run(
+            [msgspec.structs.replace(asked, mode=mode, seed=2**32 + 5)]
+        )
+    )
     lines = (tmp_path / "env").read_text().splitlines()
     seen = dict(line.split("=", 1) for line in lines if "=" in line)
     assert {name: value for name, value in seen.items() if name.startswith("PYTHON")} == {
@@ -287,7 +295,7 @@ def test_real_trials_that_cannot_be_run_are_refused_beside_one_that_can(tmp_path
     missing = msgspec.structs.replace(good, schedule_path=str(tmp_path / "none.npz"))
     foreign = msgspec.structs.replace(good, schedule_sha256="of another")
     raises = msgspec.structs.replace(good, cell=msgspec.structs.replace(CELL, batch_size=0))
-    outcomes = list(LocalExecutor(60).run([missing, foreign, good, raises]))
+    outcomes = list(LocalExecutor(TRIAL_SECONDS).run([missing, foreign, good, raises]))
     assert isinstance(outcomes[2], TrialResult), outcomes[2]
     for outcome, words in zip(
         [outcomes[0], outcomes[1], outcomes[3]],
@@ -304,7 +312,7 @@ def test_a_package_that_its_interpreter_lacks_is_a_sentence(tmp_path, monkeypatc
     """Before anything of the trial is read, or as late as the engine needs it."""
     (tmp_path / "sitecustomize.py").write_text(f"import sys; sys.modules[{lacking!r}] = None")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    outcome = only(LocalExecutor(60).run([trial(SHORT, tmp_path)]))
+    outcome = only(LocalExecutor(TRIAL_SECONDS).run([trial(SHORT, tmp_path)]))
     assert isinstance(outcome, TrialFailure)
     assert (outcome.kind, outcome.reason) == (
         "refused",
@@ -336,10 +344,10 @@ def test_a_real_trial_that_hears_noise_and_one_whose_engine_raises(tmp_path, mon
         """)
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    outcome = only(LocalExecutor(60).run([trial(SHORT, tmp_path)]))
+    outcome = only(LocalExecutor(TRIAL_SECONDS).run([trial(SHORT, tmp_path)]))
     assert isinstance(outcome, TrialResult), outcome
     monkeypatch.setenv("EXPLODES", "1")
-    outcome = only(LocalExecutor(60).run([trial(SHORT, tmp_path)]))
+    outcome = only(LocalExecutor(TRIAL_SECONDS).run([trial(SHORT, tmp_path)]))
     assert isinstance(outcome, TrialFailure)
     assert outcome.kind == "crashed"
     place = f"{tmp_path / 'sitecustomize.py'}:10"
@@ -373,7 +381,9 @@ TRACEBACK = """Traceback (most recent call last):
 )  # fmt: skip
 def test_an_exception_is_told_with_its_file_and_line(play, tmp_path, said, reason):
     (tmp_path / "said").write_text(said + "\n")
-    outcome = only(LocalExecutor(5).run([play(f"{PREPARES}; cat {tmp_path}/said >&2; exit 1")]))
+    outcome = only(
+        LocalExecutor(TRIAL_SECONDS).run([play(f"{PREPARES}; cat {tmp_path}/said >&2; exit 1")])
+    )
     assert isinstance(outcome, TrialFailure)
     assert outcome.reason == f"its process ended with status 1: {reason}"
 
@@ -382,7 +392,7 @@ def test_an_exception_is_told_with_its_file_and_line(play, tmp_path, said, reaso
 def test_an_overlapped_worker_can_be_left_after_some_steps(tmp_path):
     cell = msgspec.structs.replace(CELL, worker="process", output_processing="overlapped")
     asked = trial(ENDLESS, tmp_path, cell, mode="tracked", max_steps=5)
-    outcome = only(LocalExecutor(60).run([asked]))
+    outcome = only(LocalExecutor(TRIAL_SECONDS).run([asked]))
     assert isinstance(outcome, TrialResult), outcome
     assert outcome.metrics["num_steps"] == 5
 
@@ -395,7 +405,7 @@ def test_trials_with_slices_take_turns_and_each_waits_as_long_for_its_next(play,
         script = f"read trial; echo ready; {one * count} read go; cat {{answer}}"
         return msgspec.structs.replace(play(script, name), slice_steps=1)
 
-    outcomes = list(LocalExecutor(30).run([slices(name, 3) for name in "abc"]))
+    outcomes = list(LocalExecutor(TRIAL_SECONDS).run([slices(name, 3) for name in "abc"]))
     assert [type(outcome) for outcome in outcomes] == [TrialResult] * 3
     assert log.read_text().split() == ["a", "b", "c"] * 3
 
@@ -407,7 +417,7 @@ def test_one_that_ends_or_hangs_between_slices_does_not_stop_the_other(play, tmp
     hanging = play("read trial; echo ready; read go; echo paused; read go; sleep 600", "hanging")
     trials = [play(good + "cat {answer}", "good"), crashing, hanging]
     sliced = [msgspec.structs.replace(each, slice_steps=1) for each in trials]
-    outcomes = list(LocalExecutor(2).run(sliced))
+    outcomes = list(LocalExecutor(5).run(sliced))
     assert isinstance(outcomes[0], TrialResult)
     assert [outcome.kind for outcome in outcomes[1:]] == ["crashed", "timed_out"]
 
@@ -416,8 +426,12 @@ def test_one_that_ends_or_hangs_between_slices_does_not_stop_the_other(play, tmp
 def test_slices_change_nothing_but_when_it_runs(tmp_path):
     of = schedule([40] * 8)
     both = [trial(of, tmp_path), trial(of, tmp_path, slice_steps=10)]
-    whole, sliced = LocalExecutor(60).run(both)
-    outcomes = [whole, *LocalExecutor(60).run([trial(of, tmp_path, slice_steps=7)]), sliced]
+    whole, sliced = LocalExecutor(TRIAL_SECONDS).run(both)
+    outcomes = [
+        whole,
+        *LocalExecutor(TRIAL_SECONDS).run([trial(of, tmp_path, slice_steps=7)]),
+        sliced,
+    ]
     assert len({outcome.tokens_sha256 for outcome in outcomes}) == 1
     assert len({outcome.metrics["num_steps"] for outcome in outcomes}) == 1
     assert [len(outcome.step_host_ns) for outcome in outcomes] == [0, 40, 40]
@@ -474,4 +488,4 @@ def test_a_trial_and_its_worker_end_with_a_parent_that_is_killed(tmp_path, momen
         assert len(workers) == (moment == "ready")
         parent.kill()
     for each in [pid, *(worker.pid for worker in workers)]:
-        assert has_ended(each, 1)
+        assert has_ended(each, 60)

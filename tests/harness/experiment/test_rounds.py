@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 import pytest
-from small import CELL, Calls, MemoryStore, answer, plan, process, summary
+from small import CELL, TRIAL_SECONDS, Calls, MemoryStore, answer, plan, process, summary
 
 from harness.axes import Cell
 from harness.experiment.local_executor import LocalExecutor
@@ -333,6 +333,6 @@ def test_what_was_interrupted_while_counting_has_a_summary_without_cells():
 def test_a_trial_that_fills_its_device_is_prepared_alone():
     on_gpu = msgspec.structs.replace(CELL, device="cuda")
     vllm_on_gpu = msgspec.structs.replace(on_gpu, engine="vllm")
-    executor = LocalExecutor(60)
+    executor = LocalExecutor(TRIAL_SECONDS)
     assert executor.batch_size(CELLS) == min(4, cores_usable())
     assert executor.batch_size([*CELLS, on_gpu]) == executor.batch_size([vllm_on_gpu]) == 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from small import CELL, plan, schedule, summary, trial
+from small import CELL, TRIAL_SECONDS, plan, schedule, summary, trial
 
 from harness.axes import Cell
 from harness.experiment.local_executor import LocalExecutor
@@ -30,7 +30,7 @@ def run(folder: Path, *cells: Cell) -> dict[Cell, TrialResult]:
     for cell in cells:
         asked = trial(DECODE, folder, cell)
         if cell.release:
-            (outcome,) = LocalExecutor(60).run([asked])
+            (outcome,) = LocalExecutor(TRIAL_SECONDS).run([asked])
             assert isinstance(outcome, TrialResult), outcome.reason
             found[cell] = outcome
         else:

@@ -1,8 +1,8 @@
 """A server that stalls by a plan: a front end, a core that steps, and a process aside of both.
 
-``StallingServer(folder, num_streams, plan)`` runs under ``gcbench probe --log``. The core begins
-when so many streams are there; with each step every stream gets a token. ``plan``: by step, what
-stalls whom before that step's tokens go out: [process, kind, milliseconds].
+``StallingServer(folder, num_streams, plan, step_seconds)`` runs under ``gcbench probe --log``. The
+core begins when so many streams are there; with each step every stream gets a token. ``plan``: by
+step, what stalls whom before that step's tokens go out: [process, kind, milliseconds].
 """
 
 import asyncio
@@ -25,7 +25,6 @@ from scripted_server import EVENTS, Answer, Script
 
 from engines import tied_process
 
-STEP_SECONDS = 0.02
 BALLAST = 300_000
 CLIENT_LEAD_SECONDS = 0.002
 _with_gil = ctypes.PyDLL(None)  # which keeps the interpreter's lock, as a long C call does
@@ -78,8 +77,11 @@ if "harness.load.process" in sys.orig_argv:
 class StallingServer:
     """``log``: what the probe writes; ``url``; ``pid``: of each process, by name."""
 
-    def __init__(self, folder: Path, num_streams: int, plan: dict[int, Any]) -> None:
-        self._script = {"folder": str(folder), "num_streams": num_streams, "plan": plan}
+    def __init__(
+        self, folder: Path, num_streams: int, plan: dict[int, Any], step_seconds: float
+    ) -> None:
+        self._script = {"folder": str(folder), "num_streams": num_streams, "plan": plan,
+                        "step_seconds": step_seconds}  # fmt: skip
         self.log = folder / "pauses.jsonl"
         self.client_site = folder / "site"
         self.client_site.mkdir()
@@ -172,7 +174,7 @@ def core(script: dict[str, Any]) -> None:
     sys.stdin.readline()
     client = Path(script["folder"], "client.pid")
     for step in range(1, 1_000_000):
-        time.sleep(STEP_SECONDS)
+        time.sleep(script["step_seconds"])
         whom, kind, milliseconds = script["plan"].get(str(step), ("", "", 0))
         if whom == "core":
             stall(kind, milliseconds)

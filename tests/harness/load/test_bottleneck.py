@@ -57,14 +57,14 @@ def test_one_slow_process_of_four_is_named(tmp_path):
             assert program.is_running()
         server.wait_for_requests(50)
         clients[2].suspend()
-        server.wait_for_requests(200)
+        server.wait_for_requests(len(server.seen()["bodies"]) + 150)
         clients[2].send_signal(signal.SIGCONT)
 
     with ScriptedServer(gaps=[0.001]) as server:
         result = run(
-            server.url, tmp_path, "--num-requests", "400", "--request-rate", "200",
+            server.url, tmp_path, "--num-requests", "800", "--request-rate", "200",
             "--output-lens", "5", "--client-processes", "4", meanwhile=stop_one,
         )  # fmt: skip
     lag = next(each.sentence for each in result.broken if each.rule == "loop lag")
     assert lag.startswith("client process 2 stamped late")
-    assert sum(result.outcomes.values()) == 400
+    assert sum(result.outcomes.values()) == 800

@@ -39,7 +39,7 @@ def test_every_fault_is_counted_by_its_kind_and_the_rest_goes_on(tmp_path):
     with ScriptedServer(faults=list(FAULTS)) as server:
         ran = load(
             server.url, tmp_path, num_requests=turns * len(FAULTS), output_lens=3,
-            max_concurrency=8, num_warmups=0, request_timeout=1, client_processes=2,
+            max_concurrency=8, num_warmups=0, request_timeout=5, client_processes=2,
         )  # fmt: skip
     expected: dict[str, int] = {}
     for kind in FAULTS.values():
@@ -132,7 +132,10 @@ def test_a_log_replays_to_the_same_result(tmp_path):
 
 def test_a_run_is_stored_as_any_trial(tmp_path):
     with ScriptedServer() as server:
-        ran = load(server.url, tmp_path, num_requests=6, output_lens=3, num_warmups=0)
+        for _ in range(5):  # a stall of this machine would make one invalid, which has no cell
+            ran = load(server.url, tmp_path, num_requests=6, output_lens=3, num_warmups=0)
+            if ran.result.is_valid:
+                break
     summary = load_experiment(ran.folder)
     (cell,) = summary.cells
     assert cell.axes["engine"] == "openai"
@@ -244,7 +247,7 @@ def test_an_interrupted_run_leaves_what_it_has_and_no_process(tmp_path, number):
 
 @pytest.mark.long
 def test_a_client_process_that_is_killed_takes_its_requests_alone(tmp_path):
-    with ScriptedServer(gaps=[0.05]) as server:
+    with ScriptedServer(gaps=[0.25]) as server:
         program = subprocess.Popen(
             [sys.executable, "-m", "harness", "load", server.url, "--num-requests", "10",
              "--output-lens", "20", "--client-processes", "2", "--num-warmups", "0",

@@ -230,6 +230,7 @@ def test_few_full_passes_allow_no_claim() -> None:
     assert conclude(experiment(few)) == [no_claim]
     assert conclude(experiment([*few, cell("arrays", full_passes=5)])) == []
     assert conclude(experiment([over_rounds])) == []
+    assert conclude(experiment([changed(few[0], enabled=False)])) == []
 
 
 def test_full_passes_of_timed_trials_allow_a_claim() -> None:

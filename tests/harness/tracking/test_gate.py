@@ -181,7 +181,7 @@ def test_two_of_twelve_commits_are_named_by_exact_counts(tmp_path):
     for first, number in ((0, 10), (10, 11), (11, 12)):
         base, head = hashes[first], hashes[number]
         report = tmp_path / f"{number}.json"
-        flags = ["--exact-only", "--output-lens", "110", "--quiet"]
+        flags = ["--exact-only", "--output-lens", "110", "--trial-timeout", "1200", "--quiet"]
         places = ["--repo", str(repo), "--output", str(tmp_path / "runs"), "--json", str(report)]
         status = main(["gate", base, head, *flags, *places])
         result = msgspec.json.decode(report.read_bytes(), type=GateResult)

@@ -6,7 +6,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from small import CELL, answer, plan, schedule, summary, trial
+from small import CELL, TRIAL_SECONDS, answer, plan, schedule, summary, trial
 
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.plan import timing_round
@@ -155,9 +155,11 @@ def test_a_trial_says_how_its_requests_came(tmp_path):
     of = asked(arrivals("poisson", 400))
     rows = [tmp_path / name for name in ("sender.npz", "slices.npz")]
     cell = msgspec.structs.replace(CELL, batch_size=64)
-    (result,) = LocalExecutor(60).run([trial(of, tmp_path, cell, rows_path=str(rows[0]))])
+    (result,) = LocalExecutor(TRIAL_SECONDS).run(
+        [trial(of, tmp_path, cell, rows_path=str(rows[0]))]
+    )
     in_slices = trial(of, tmp_path, cell, rows_path=str(rows[1]), slice_steps=50)
-    (sliced,) = LocalExecutor(60).run([in_slices])
+    (sliced,) = LocalExecutor(TRIAL_SECONDS).run([in_slices])
     for outcome, path, is_outside in ((result, rows[0], True), (sliced, rows[1], False)):
         assert isinstance(outcome, TrialResult), outcome.reason
         assert "as scheduled: " in outcome.delivered
