@@ -152,14 +152,14 @@ def test_a_request_too_many_is_to_come_again():
 
 @pytest.mark.long
 def test_a_request_that_takes_too_long_is_ended():
-    flags = ["--request-timeout", "3", "--max-model-len", str(LONGEST)]
+    flags = ["--request-timeout", "1.5", "--max-model-len", str(LONGEST)]
     with serving(*NULL, *flags) as served:
         answer = served.complete(**ENDLESS)
         assert (answer.status, answer.error["type"]) == (408, "timeout_error")
         streamed = served.complete(**ENDLESS, stream=True)
         *chunks, last = events(streamed.body)
         assert chunks
-        assert last["error"]["message"] == "not finished after 3 s"
+        assert last["error"]["message"] == "not finished after 1.5 s"
         asyncio.run(until_idle(served))
 
 

@@ -39,7 +39,7 @@ def test_every_fault_is_counted_by_its_kind_and_the_rest_goes_on(tmp_path):
     with ScriptedServer(faults=list(FAULTS)) as server:
         ran = load(
             server.url, tmp_path, num_requests=turns * len(FAULTS), output_lens=3,
-            max_concurrency=8, num_warmups=0, request_timeout=5, client_processes=2,
+            max_concurrency=8, num_warmups=0, request_timeout=3, client_processes=2,
         )  # fmt: skip
     expected: dict[str, int] = {}
     for kind in FAULTS.values():
