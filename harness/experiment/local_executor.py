@@ -24,6 +24,7 @@ from harness.experiment.executor import Executor
 from harness.experiment.grid import is_alone
 from harness.experiment.plan import engine_shared
 from harness.experiment.tail import Tail
+from harness.experiment.where_it_stands import where_it_stands
 from harness.machine.clean_environment import clean_environment
 from harness.machine.describe import cores_usable
 from harness.machine.interrupts import held_interrupts
@@ -41,6 +42,7 @@ from harness.trial.spec import (
     Trials,
     fork_files,
 )
+from harness.trial.stack_dump import FOLDER_VARIABLE
 
 _PREPARED_AT_ONCE = 4
 """Of interpreters that take no turns, so many get ready side by side at most: each holds torch and
@@ -245,8 +247,10 @@ class TrialProcess:
     def _is_too_much(self, deadline: float) -> bool:
         """End it where it takes too long or says too much: the next one is to measure alone."""
         if time.monotonic() > deadline:
+            stood = where_it_stands(self.pid, self._folder)
             why = (
-                f"no answer within {self._timeout_seconds:g} s; raise --trial-timeout or ask for "
+                f"no answer within {self._timeout_seconds:g} s"
+                f"{f', when it was in {stood}' if stood else ''}; raise --trial-timeout or ask for "
                 "less"
             )
             self._end()
@@ -408,4 +412,5 @@ def _other_engines(name: str, module: str, missing_module: str, of: str, attribu
 def _environment(trial: Trial, temporary: Path) -> dict[str, str]:
     """A clean one, with a known hash seed and a folder of its own."""
     hash_seed = trial.seed % 2**32 if trial.mode == "timing" else 0
-    return clean_environment() | {"PYTHONHASHSEED": str(hash_seed), "TMPDIR": str(temporary)}
+    folder = {"TMPDIR": str(temporary), FOLDER_VARIABLE: str(temporary)}
+    return clean_environment() | {"PYTHONHASHSEED": str(hash_seed)} | folder

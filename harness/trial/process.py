@@ -48,6 +48,7 @@ from harness.trial.request_costs import Cost, cost_metrics, request_costs
 from harness.trial.run_queue import RunQueue
 from harness.trial.sender import Sender
 from harness.trial.spec import PAUSED, READY, REFUSED, Trial, TrialResult, Trials
+from harness.trial.stack_dump import dump_on_signal
 from harness.trial.step_costs import StepCosts
 from harness.trial.watch import Extent, Watch
 from workloads.schedule import Schedule
@@ -152,6 +153,7 @@ def get_ready(trial: Trial) -> Ready:
     finally:
         settings = log.stop()
     try:
+        engine.collective_rpc(dump_on_signal)
         return Ready(schedule, config, engine, read_back(engine, trial.cell.engine), settings)
     except BaseException:
         engine.shutdown()
@@ -337,6 +339,7 @@ def main() -> int:
 
     Of several trials each is run in a fork, and a `ForkEnd` a line says when one has ended.
     """
+    dump_on_signal()
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not end up in the JSON
 

@@ -80,6 +80,10 @@ OLDER_ENGINES = (
     "echo \"AttributeError: 'Engine' object has no attribute 'wire_seconds' "
     '(/x/harness/trial/engine_counters.py:12)" >&2'
 )
+SAYS_WHERE = (
+    "printf 'Thread 1 (most recent call first):\\n  File \"/x/a/b.py\", line 3 in step\\n' "
+    ">$GCBENCH_STACKS/stacks-1"
+)
 ENDS = 'echo \'{"index": %d, "status": %d}\''
 
 
@@ -135,6 +139,7 @@ def test_where_the_interpreter_of_forks_ends_so_do_those_that_are_left(
         (f"{PREPARES}; kill -9 $$", "killed", "killed by SIGKILL, often for want of memory"),
         (f"{PREPARES}; kill -SEGV $$", "killed", "killed by SIGSEGV"),
         ("exec sleep 1000", "timed_out", "no answer within 1.5 s; raise --trial-timeout"),
+        (f"{SAYS_WHERE}; exec sleep 9", "timed_out", "5 s, when it was in step (a/b.py:3); raise"),
         (f"{PREPARES}; exec sleep 1000", "timed_out", "no answer within 1.5 s"),
         (f"{PREPARES}; printf '{{'; sleep 1000", "timed_out", "no answer within 1.5 s"),
         ("echo rea; exec sleep 1000", "timed_out", "no answer within 1.5 s"),
