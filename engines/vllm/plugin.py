@@ -17,7 +17,19 @@ def general() -> None:
         from engines.vllm.empty_model import register
 
         register()
+        if parent_process() is not None:
+            _take_all_cores()
     if CONTROL_VARIABLE in os.environ and parent_process() is not None:
         from engines.vllm.control import answer
 
         answer(os.environ[CONTROL_VARIABLE])
+
+
+def _take_all_cores() -> None:
+    """Those of the process that started this one, as a GPU's worker has them.
+
+    vLLM's CPU platform has OpenMP bind a worker to the first core of its own, for arithmetic that
+    is not done here. There it meets whatever else is bound, and while it waits for a step it spins.
+    """
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, os.sched_getaffinity(os.getppid()))

@@ -50,7 +50,8 @@ def set_environment(*, engine_core: str, host_path: bool, ranks: int = 1) -> Non
     if host_path:
         os.environ[HOST_PATH_VARIABLE] = "1"
     if host_path and ranks > 1:
-        # Left to itself vLLM wants a NUMA node for each, and in 0.20 cannot leave them unbound.
+        # Left to itself vLLM wants a NUMA node for each, and in 0.20 cannot leave them unbound;
+        # the plug-in does.
         cores = ",".join(map(str, sorted(os.sched_getaffinity(0))))
         os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "|".join([cores] * ranks))
 

@@ -297,6 +297,7 @@ def test_a_process_of_vllm_that_is_killed_ends_the_trial_in_a_sentence(tmp_path,
             wait_for(lambda at=at: sum(log.read().modelled_ns > 0 for log in logs) > at, each)
             started += offspring(each.pid)
             (victim,) = (p for p in offspring(each.pid) if p.name() == name)
+            assert victim.cpu_affinity() == psutil.Process(each.pid).cpu_affinity()
             victim.kill()
             outcomes.append(each.measure())
     for outcome, role in zip(outcomes, ("worker", "engine"), strict=True):
