@@ -94,10 +94,10 @@ def test_what_takes_too_long_is_broken_off():
             client.abort_late()
 
     with ScriptedServer(faults=["none", "silent", "endless"]) as server:
-        recording = ask(parse_target(server.url), 6, act=look, timeout_ns=500_000_000)
+        recording = ask(parse_target(server.url), 6, act=look, timeout_ns=3_000_000_000)
     assert sorted(outcomes(recording)) == [Outcome.COMPLETED] * 2 + [Outcome.TIMED_OUT] * 4
     late = recording.ended == Outcome.TIMED_OUT
-    assert ((recording.ended_ns - recording.sent_ns)[late] >= 500_000_000).all()
+    assert ((recording.ended_ns - recording.sent_ns)[late] >= 3_000_000_000).all()
 
 
 def test_a_request_can_be_broken_off_before_it_has_a_connection():
