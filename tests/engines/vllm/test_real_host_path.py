@@ -17,7 +17,8 @@ from engines.protocol import FinishReason
 from engines.vllm.releases import layer
 from harness.collector.policy import DEFAULT_THRESHOLDS
 from harness.collector.result import ProcessResult
-from harness.experiment.local_executor import LocalExecutor, TrialProcess
+from harness.experiment.local_executor import LocalExecutor
+from harness.experiment.trial_process import TrialProcess
 from harness.metrics import METRICS
 from harness.tracking.gate.plan import EXACT_MODES
 from harness.trial.message_parts import PARTS

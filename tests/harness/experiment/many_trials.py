@@ -19,7 +19,8 @@ from processes import leave_others_memory, unused_segments
 from small import CELL, schedule, trial
 
 from harness.axes import Cell
-from harness.experiment.local_executor import LocalExecutor, TrialProcess
+from harness.experiment.local_executor import LocalExecutor
+from harness.experiment.trial_process import TrialProcess
 from harness.trial.spec import Trial, TrialFailure, TrialResult
 
 _TIMEOUT_SECONDS = 60.0

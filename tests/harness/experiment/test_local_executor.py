@@ -21,7 +21,8 @@ import psutil
 import pytest
 from small import CELL, TRIAL_SECONDS, answer, schedule, trial
 
-from harness.experiment.local_executor import LocalExecutor, TrialProcess
+from harness.experiment.local_executor import LocalExecutor
+from harness.experiment.trial_process import TrialProcess
 from harness.trial.spec import Trial, TrialFailure, TrialResult
 
 ROOT = Path(__file__).parents[3]
@@ -476,7 +477,7 @@ def test_a_trial_and_its_worker_end_with_a_parent_that_is_killed(tmp_path, momen
     script = textwrap.dedent("""
         import sys, msgspec
         from pathlib import Path
-        from harness.experiment.local_executor import TrialProcess
+        from harness.experiment.trial_process import TrialProcess
         from harness.trial.spec import Trial
         asked = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Trial)
         with TrialProcess(asked, 60) as begun:

@@ -64,7 +64,7 @@ def test_nobody_is_asked_who_would_not_understand(tmp_path):
         process.kill()
 
 
-def test_one_that_is_stopped_says_nothing_and_is_not_waited_for(tmp_path):
+def test_one_that_is_stopped_says_nothing(tmp_path):
     (tmp_path / "stacks-1").touch()
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as process:
         process.send_signal(signal.SIGSTOP)
