@@ -28,8 +28,9 @@ def general() -> None:
 def _take_all_cores() -> None:
     """Those of the process that started this one, as a GPU's worker has them.
 
-    From 0.20 on vLLM's CPU platform has OpenMP bind a worker to the first core of its own, for arithmetic that
-    is not done here. There it meets whatever else is bound, and while it waits for a step it spins.
+    From 0.20 on vLLM's CPU platform has OpenMP bind a worker to the first core of its own, for
+    arithmetic that is not done here. There it meets whatever else is bound, and while it waits for
+    a step it spins.
     """
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, os.sched_getaffinity(os.getppid()))
