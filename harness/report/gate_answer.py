@@ -1,5 +1,7 @@
 """A gate in a few lines: the verdict, what was counted, what was timed, and how to see it again."""
 
+from collections.abc import Sequence
+
 from rich.console import Console
 
 from harness import format as fmt
@@ -73,18 +75,27 @@ def gate_pairs(result: GateResult) -> list[tuple[str, str]]:
 
 
 def exact_words(cell: GateCell) -> str:
-    """The differences of a cell's counts, those of its verdict first."""
+    """The differences of a cell's counts, those of its verdict first.
+
+    Where none decides, those that moved by less than their floor.
+    """
     if not cell.exact:
         return "nothing is counted exactly here"
+    if changed := [change for change in cell.exact if change.verdict != "same"]:
+        return _differences(changed)
+    if moved := [change for change in cell.exact if change.before != change.after]:
+        return f"{_differences(moved)}; too little to act upon"
+    return f"no change in {len(cell.exact)} counts"
+
+
+def _differences(changes: Sequence[ExactChange]) -> str:
     order = {name: place for place, name in enumerate(_COUNTED)}
-    changed = sorted(
-        (change for change in cell.exact if change.verdict != "same"),
+    changes = sorted(
+        changes,
         key=lambda change: (change.verdict != "worse", order.get(change.metric, len(order))),
     )
-    if not changed:
-        return f"no change in {len(cell.exact)} counts"
-    shown = [_difference(change) for change in changed[:MOST_COUNTS]]
-    more = len(changed) - len(shown)
+    shown = [_difference(change) for change in changes[:MOST_COUNTS]]
+    more = len(changes) - len(shown)
     return ", ".join(shown) + (f", and {more} more" if more else "")
 
 

@@ -26,16 +26,15 @@ def conclude_gate(cells: Sequence[GateCell]) -> list[str]:
         f"{'Every cell' if 1 < len(ids) == len(cells) else '; '.join(ids)}: {sentence}"
         for sentence, ids in holds_for.items()
     ]
-    same = [cell.id for cell in cells if cell.verdict == "same"]
+    moved = {cell.id: figures for cell in cells if cell.verdict == "same"
+             if (figures := ", ".join(_moved(cell)))}  # fmt: skip
+    same = [cell.id for cell in cells if cell.verdict == "same" and cell.id not in moved]
     if same and len(same) < len(cells):
         sentences.append(f"Nothing changed in {len(same)} of {len(cells)}: {'; '.join(same)}.")
     elif same:
         sentences.append(f"Nothing changed: {'; '.join(same)}.")
-    moved = {cell.id: figures for cell in cells if cell.verdict == "same"
-             if (figures := ", ".join(_moved(cell)))}  # fmt: skip
     return sentences + [
-        f"{cell}: moved, and by less than would be acted upon: {figures}."
-        for cell, figures in moved.items()
+        f"{cell}: changed by too little to act upon: {figures}." for cell, figures in moved.items()
     ]
 
 

@@ -86,6 +86,10 @@ MADE_UP = {
     ]),
     "same": result([cell(LISTS, "same", exact(), SAME), cell(ARRAYS, "same", exact(), SAME)]),
     "same-exact-only": result([cell(LISTS, "same", exact()), cell(ARRAYS, "same", exact())]),
+    "same-but-moved": result([
+        cell(LISTS, "same", exact(tracked_peak_per_step=2_062.0, bytecodes_per_request_step=118.5)),
+        cell(ARRAYS, "same", exact()),
+    ]),
     "inconclusive": result([
         cell(LISTS, "inconclusive", exact(), timing(0.016, 0.012, "", half_width=0.021, rounds=31)),
         cell(ARRAYS, "same", exact(), SAME),
@@ -165,7 +169,10 @@ def test_no_exact_change_goes_without_a_sentence(after):
         alone = cell(LISTS, change.verdict, [change])
         said = conclude_gate([alone])
         assert said
-        assert (change.verdict == "same") == said[0].startswith("Nothing changed")
+        beginnings = ("Nothing changed: ", f"{LISTS}: changed by too little to act upon: ")
+        is_moved = change.verdict == "same" and change.before != change.after
+        assert (change.verdict == "same") == said[0].startswith(beginnings)
+        assert is_moved == said[0].startswith(beginnings[1])
     moved = [change for change in changes if change.verdict != "same"]
     verdicts = {change.verdict for change in moved}
     said = " ".join(conclude_gate([cell(LISTS, "worse", changes)]))
