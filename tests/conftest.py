@@ -3,9 +3,11 @@
 import gc
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,27 @@ def collector_as_it_was() -> Iterator[None]:
     assert left == settings, "the test left the collector's settings changed"
     assert left_callbacks == callbacks, "the test left gc.callbacks changed"
     assert not froze, "the test left objects frozen"
+
+
+@pytest.fixture
+def no_file_above() -> Callable[[int], AbstractContextManager[None]]:
+    """Inside, the file system refuses to let a file grow beyond so many bytes."""
+
+    @contextmanager
+    def limited(num_bytes: int) -> Iterator[None]:
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        # Before 3.12.8 and 3.13.1 bytecode that is cut short is kept, and no import works from then
+        # on (CPython #126606).
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "dont_write_bytecode", True)
+            patch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+            resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
+            try:
+                yield
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    return limited
 
 
 @pytest.fixture

@@ -392,20 +392,15 @@ def test_a_dashboard_is_replaced_whole(one_trial, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["site"]
 
 
-def test_a_full_disk_leaves_the_dashboard_of_before(small, one_trial, tmp_path):
+def test_a_full_disk_leaves_the_dashboard_of_before(small, one_trial, tmp_path, no_file_above):
     output = tmp_path / "site"
     build(one_trial, output)
     before = (output / "index.html").read_bytes()
-    # A limit on the size of a file is refused by the system as a full disk is.
-    limited = (
-        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (30000, 30000)); "
-        "from harness.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", limited, "dashboard", "build", str(small.results), "--output",
-         str(output)], cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    with no_file_above(30_000):
+        done = subprocess.run(
+            [sys.executable, "-m", "harness", "dashboard", "build", str(small.results),
+             "--output", str(output)], cwd=ROOT, capture_output=True, text=True, check=False,
+        )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "cannot be written" in done.stderr

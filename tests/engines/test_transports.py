@@ -1,7 +1,6 @@
 """How messages get to several ranks and back: whole, in order, and told where they cannot."""
 
 import os
-import resource
 import select
 import signal
 import tempfile
@@ -118,15 +117,11 @@ def test_spinning_is_counted_and_bounded():
         assert reader.spin(lambda: False)
 
 
-def test_no_room_for_the_memory_is_said_in_a_sentence(tmp_path, monkeypatch):
+def test_no_room_for_the_memory_is_said_in_a_sentence(tmp_path, monkeypatch, no_file_above):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, hard))
-    try:
-        with pytest.raises(ValueError, match=r"^--wire …shared-memory: no room for 8 MiB of mem"):
-            Engine(null_config(worker="process", wire="shared-memory"))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    refused = pytest.raises(ValueError, match=r"^--wire …shared-memory: no room for 8 MiB of mem")
+    with no_file_above(1 << 20), refused:
+        Engine(null_config(worker="process", wire="shared-memory"))
     assert not list(tmp_path.iterdir())
 
 

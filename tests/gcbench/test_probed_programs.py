@@ -290,6 +290,7 @@ def test_without_its_variable_or_its_folder_it_does_nothing(rings):
 def test_where_no_ring_can_be_made_the_program_runs_and_the_reader_is_told_why(rings):
     script = """
 import os, resource, subprocess, sys
+os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 done = subprocess.run([sys.executable, "-c", "import gc; print([len(gc.callbacks)])"])
 sys.exit(done.returncode)

@@ -8,6 +8,7 @@ import os
 import resource
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,13 +87,22 @@ def attempt(random: Random, place: Surroundings, bench: Bench) -> Tried:
 
 
 def _limit(num_bytes: int) -> Callable[[], None]:
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, num_bytes))
+    def limit() -> None:
+        sys.dont_write_bytecode = True  # a fork has its flags from this process
+        resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, num_bytes))
+
+    return limit
 
 
 @contextmanager
 def _faulty(fault: str, disk: Path, num_bytes: int) -> Iterator[None]:
     if fault == "limited":
-        yield
+        # Bytecode that is cut short would break the checkout for all that comes after.
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        try:
+            yield
+        finally:
+            del os.environ["PYTHONDONTWRITEBYTECODE"]
     elif os.geteuid() != 0:
         disk.chmod(0o555)
         yield

@@ -1,7 +1,6 @@
 import errno
 import os
 import re
-import resource
 
 import numpy as np
 import pytest
@@ -78,14 +77,9 @@ def test_a_save_that_fails_leaves_the_old_file_whole(schedule, saved, monkeypatc
     assert list(saved.parent.iterdir()) == [saved]
 
 
-def test_a_disk_that_is_full_is_named_by_the_file(schedule, saved):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
-    try:
-        with pytest.raises(OSError, match=re.escape(str(saved))):
-            schedule.save(saved)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+def test_a_disk_that_is_full_is_named_by_the_file(schedule, saved, no_file_above):
+    with no_file_above(100), pytest.raises(OSError, match=re.escape(str(saved))):
+        schedule.save(saved)
 
 
 def test_a_truncated_file_is_refused_wherever_it_ends(saved):

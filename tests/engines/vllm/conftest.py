@@ -1,10 +1,8 @@
 """A cache, an index and a base of one test."""
 
 import os
-import resource
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,19 +39,3 @@ def base(cache) -> Path:
     python.symlink_to(Path(sys.executable).resolve())
     (base_folder() / ".complete").touch()
     return python
-
-
-@pytest.fixture
-def no_file_above() -> Callable[[int], AbstractContextManager[None]]:
-    """Inside, the file system refuses to let a file grow beyond so many bytes."""
-
-    @contextmanager
-    def limited(num_bytes: int) -> Iterator[None]:
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
-        try:
-            yield
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-    return limited

@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import subprocess
 from pathlib import Path
 
@@ -395,17 +394,15 @@ def test_what_an_earlier_run_left_is_neither_used_nor_removed(repository, tmp_pa
 
 
 @pytest.mark.parametrize("commit", ["main", WORK_TREE])
-def test_a_disk_that_is_full_half_way_leaves_nothing(repository, untouched, tmp_path, commit):
+def test_a_disk_that_is_full_half_way_leaves_nothing(
+    repository, untouched, tmp_path, commit, no_file_above
+):
     """The system lets no file grow beyond 4 KiB, in git too, as a full disk would not."""
     repository.commit("large", engines__large="#" * 100_000)
     untouched()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
-    try:
-        with pytest.raises(StoreError, match="name another place with --output DIR") as refused:
-            take_tree(repository.root, commit, PACKAGE, tmp_path / "out")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    named = pytest.raises(StoreError, match="name another place with --output DIR")
+    with no_file_above(4096), named as refused:
+        take_tree(repository.root, commit, PACKAGE, tmp_path / "out")
     assert "it said nothing" not in str(refused.value)
     assert not (tmp_path / "out").exists()
 
