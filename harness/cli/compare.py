@@ -150,7 +150,7 @@ _COUNTING: tuple[Mode, ...] = (
     "--resume",
     default="",
     metavar="NAME",
-    help="Continue an experiment that was interrupted.",
+    help="Go on with an experiment that was interrupted, or with more --rounds.",
     section="Output",
 )
 @cluster_options

@@ -113,9 +113,10 @@ def workload_options(command: Command) -> Command:
     of_workload = partial(option, section="Workload")
     for add in reversed(
         [
-            of_workload("--num-requests", type=int, help="How many requests."),
-            of_workload("--prompt-lens", help="48, uniform:LOW:HIGH, …; see docs/workloads.md."),
-            of_workload("--output-lens", help="The same for output tokens."),
+            of_workload("--num-requests", type=int, help="How many requests.", is_main=True),
+            of_workload("--prompt-lens", help="Prompt tokens: 48, uniform:LOW:HIGH, …; see "
+                         "docs/workloads.md.", is_main=True),
+            of_workload("--output-lens", help="Output tokens, the same way.", is_main=True),
             of_workload("--arrivals", help="at_once, poisson:RATE, gamma:RATE:BURSTINESS, "
                          "closed_loop:N, …; see docs/workloads.md."),
             of_workload("--tokens-per-step", help="1, or 1..4, geometric:P:MOST, … for ragged "

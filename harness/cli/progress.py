@@ -92,8 +92,15 @@ class TrialProgress(ProgressBar):
         self._by_node = Counter[str]()
         self._says_owner = said_once(Console(stderr=True, quiet=quiet))
 
+    def check(self, count: int) -> None:
+        """Whether new trials would compare with so many stored ones is looked at."""
+        self._bar.update(self._task, description="checking stored trials")
+        if not self._quiet and not self._console.is_terminal:
+            self._console.print(f"{count} trials are stored; checking that new ones compare")
+
     def skip(self, count: int) -> None:
         """So many trials were there already."""
+        self._began = monotonic()
         self._done += count
         self._skipped += count
         self._bar.update(self._task, completed=self._done)

@@ -99,7 +99,12 @@ Examples:
     is_flag=True,
     help="Count, and say with which release each function became dearer or cheaper.",
 )
-@click.option("--resume", default="", metavar="NAME", help="Go on with an interrupted run.")
+@click.option(
+    "--resume",
+    default="",
+    metavar="NAME",
+    help="Go on with an interrupted run, or with more --rounds.",
+)
 @click.option("--rounds", default=1, show_default=True, help="Timed trials per cell.")
 @click.option(
     "--repeats",

@@ -37,6 +37,10 @@ _TRY_OUT_STEPS = 2
 class Progress(Protocol):
     """Is told how far a plan has come."""
 
+    def check(self, count: int) -> None:
+        """Whether new trials would compare with so many stored ones is looked at."""
+        ...
+
     def skip(self, count: int) -> None:
         """So many trials were there already."""
         ...
@@ -80,6 +84,9 @@ class TriedOut(NamedTuple):
 
 
 class _Unwatched:
+    def check(self, count: int) -> None:
+        pass
+
     def skip(self, count: int) -> None:
         pass
 
@@ -168,6 +175,7 @@ class Runner:
             if store.adopt_plan(plan):
                 rounds.outcomes |= store.load_trials()
                 self._keep_schedules(store)
+                progress.check(len(rounds.outcomes))
                 self._refuse_others(store, rounds.outcomes)
             store.mark_incomplete()
             self._keep_schedules(store)

@@ -117,6 +117,13 @@ def _hash(value: Any) -> str:
     return sha256(msgspec.json.encode(value, order="sorted")).hexdigest()
 
 
+def _has_grown(begun: _Plan, now: _Plan) -> bool:
+    """Whether ``now`` is the plan begun with more rounds, and nothing else."""
+    rounds = msgspec.to_builtins(now.plan).get("rounds", 0)
+    has_more = begun.plan.get("rounds", 0) < rounds
+    return has_more and _hash({**begun.plan, "rounds": rounds}) == now.sha256
+
+
 _DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Cell)}
 
 
@@ -179,26 +186,29 @@ class RunStore:
     def adopt_plan(self, plan: Any) -> bool:
         """Store what the experiment is to do; True where it was begun before and is resumed.
 
-        ``plan`` is anything msgspec encodes. Raises StoreError where the folder holds another
-        plan, or one that cannot be read.
+        ``plan`` is anything msgspec encodes. It may ask for more ``rounds`` than the folder's, and
+        takes its place then. Raises StoreError where the folder holds another plan, or one that
+        cannot be read.
         """
         path = self.folder / "plan.json"
-        plan_hash = _hash(plan)
+        record = _Plan(sha256=_hash(plan), plan=plan)
         if not path.exists():
-            record = _Plan(sha256=plan_hash, plan=plan)
             write_whole(path, indented(record))
             return False
         try:
-            begun_with = decode_versioned(path, _Plan, PLAN_SCHEMA).sha256
+            begun = decode_versioned(path, _Plan, PLAN_SCHEMA)
         except StoreError as error:
             raise StoreError(
                 f"{error}; begin a new experiment without its name, the trials stay where they are"
             ) from error
-        if begun_with != plan_hash:
+        if begun.sha256 == record.sha256:
+            return True
+        if not _has_grown(begun, record):
             raise StoreError(
                 f"{self.folder} holds an experiment with another plan (see plan.json); "
                 "give the options it was begun with, or begin a new one without its name"
             )
+        write_whole(path, indented(record))
         return True
 
     def load_plan(self, type_: type[T]) -> T:

@@ -183,8 +183,9 @@ def test_the_help_of_a_comparison_names_the_main_options_and_help_all_every_one(
     assert main(["compare", "--help"]) == 0
     short = set(re.findall(r"^  (--[a-z-]+)", capsys.readouterr().out, re.MULTILINE))
     assert short - {"--help", "--help-all"} == {
-        "--representation", "--delivery", "--gc", "--workload", "--engine", "--device",
-        "--batch-size", "--rounds", "--dry-run", "--details", "--image", "--json",
+        "--representation", "--delivery", "--gc", "--workload", "--num-requests", "--prompt-lens",
+        "--output-lens", "--engine", "--device", "--batch-size", "--rounds", "--dry-run",
+        "--details", "--image", "--json",
     }  # fmt: skip
     assert main(["compare", "--help-all"]) == 0
     shown = capsys.readouterr().out
@@ -340,7 +341,13 @@ def test_an_interrupted_comparison_goes_on_where_it_was(gcbench, monkeypatch, tm
     more = (not still_counting) + (kept > 0)
     assert machine.asked == whole - kept + more, "one warms up, one says where trials run now"
     assert [cell["samples"] for cell in json.loads(out)["cells"]] == [7, 7]
-    status, _, err = gcbench(*PAIR, "--resume", name, "--rounds", "9")
+    before = machine.asked
+    status, out, err = gcbench(*PAIR, "--resume", name, "--rounds", "9", "--json", "-")
+    assert status == 0
+    assert f"{whole} trials are stored; checking that new ones compare" in err
+    assert machine.asked == before + 2 * 2 + 2, "two more rounds of two cells, and as above"
+    assert [cell["samples"] for cell in json.loads(out)["cells"]] == [9, 9]
+    status, _, err = gcbench(*PAIR, "--resume", name, "--rounds", "5")
     assert status == 2
     assert "another plan" in err
     assert len(err.splitlines()) == 1

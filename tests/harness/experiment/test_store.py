@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import resource
 import subprocess
 import sys
 from datetime import datetime
@@ -149,16 +148,11 @@ def test_a_writer_that_is_killed_leaves_the_old_file_or_the_new_one(tmp_path):
         assert len(set(content)) == 1
 
 
-def test_a_failed_write_leaves_nothing_behind(store, tmp_path):
+def test_a_failed_write_leaves_nothing_behind(store, tmp_path, no_file_above):
     path = tmp_path / "value.json"
     write_whole(path, b"old")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2, hard))
-    try:
-        with pytest.raises(StoreError, match=r"File too large.*--output DIR"):
-            write_whole(path, b"new")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with no_file_above(2), pytest.raises(StoreError, match=r"File too large.*--output DIR"):
+        write_whole(path, b"new")
     assert path.read_bytes() == b"old"
     assert not list(tmp_path.glob(".*.tmp"))
 
@@ -188,12 +182,23 @@ def test_a_plan_is_resumed_only_by_itself(store):
     plan = {"cells": [CELL], "rounds": 7, "seed": 0}
     assert store.adopt_plan(plan) is False
     assert store.adopt_plan(dict(reversed(plan.items()))) is True
-    with pytest.raises(StoreError, match="another plan"):
-        store.adopt_plan({**plan, "rounds": 8})
+    for other in ({**plan, "rounds": 6}, {**plan, "rounds": 8, "seed": 1}, {"rounds": 8}):
+        with pytest.raises(StoreError, match="another plan"):
+            store.adopt_plan(other)
+    assert store.load_plan(dict) == msgspec.to_builtins(plan)
     (store.folder / "plan.json").write_bytes(b"{")
     with pytest.raises(StoreError, match=r"cannot be read: .*; begin a new experiment"):
         store.adopt_plan(plan)
     assert (store.folder / "plan.json").read_bytes() == b"{"
+
+
+def test_a_plan_with_more_rounds_takes_the_place_of_its_own(store):
+    plan = {"cells": [CELL], "rounds": 3, "seed": 0}
+    store.adopt_plan(plan)
+    assert store.adopt_plan({**plan, "rounds": 7}) is True
+    with pytest.raises(StoreError, match="another plan"):
+        store.adopt_plan(plan)
+    assert store.load_plan(dict) == msgspec.to_builtins({**plan, "rounds": 7})
 
 
 HOLDS = """
