@@ -24,7 +24,7 @@ from harness.experiment.result import (
 from harness.experiment.same_origin import mixed
 from harness.experiment.same_work import other_work
 from harness.experiment.store import TrialKey
-from harness.format import percent
+from harness.format import percent, percent_range
 from harness.machine.describe import Machine
 from harness.metrics import METRICS, Metric
 from harness.statistics.paired_ratio import FEWEST_PAIRS, paired_ratio
@@ -211,18 +211,26 @@ _PREEMPTED = 0.1
 """Share of the pauses' time without a core from which on pauses are not the collector's alone."""
 
 
+_MOST_NAMED = 3
+
+
 def _preempted(trials: Trials, ids: dict[Cell, str]) -> list[str]:
-    """A sentence for each cell whose pauses other programs have made longer."""
-    sentences = []
+    """A sentence on the cells whose pauses other programs have made longer, if there are any."""
+    shares: dict[str, float] = {}
     for cell in trials.timings:
         samples = trials.samples(cell, "gc_pause_preempted")
         known = [sample for sample in samples if sample is not None]
         if known and (share := float(np.median(known))) > _PREEMPTED:
-            sentences.append(
-                f"{ids[cell]}: in {percent(share)} of the time of its pauses the thread that "
-                "collected had no core, so other programs have made them longer."
-            )
-    return sentences
+            shares[ids[cell]] = max(share, shares.get(ids[cell], 0.0))
+    if not shares:
+        return []
+    least, most = min(shares.values()), max(shares.values())
+    span = percent_range(least, most) if most > least else percent(most)
+    more = f" and {len(shares) - _MOST_NAMED} more" if len(shares) > _MOST_NAMED else ""
+    return [
+        f"{', '.join(list(shares)[:_MOST_NAMED])}{more}: in {span} of the time of pauses the "
+        "thread that collected had no core, so other programs have made them longer."
+    ]
 
 
 def _comparisons(
