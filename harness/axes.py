@@ -20,14 +20,16 @@ class Axis(NamedTuple):
 
     ``decides``: the field of `EngineConfig` that it becomes, "" where the engine does not see it.
     ``engines``: those that take another value than the default, () for all. ``is_silent``: at its
-    default reports do not mention it, for then there is nothing of the kind. ``least``: of a
-    number. ``section``: of the help; ``is_main``: among the options that matter first.
+    default reports do not mention it, for then there is nothing of the kind. ``overrules``: axes
+    that say nothing where this one is not at its default. ``least``: of a number. ``section``: of
+    the help; ``is_main``: among the options that matter first.
     """
 
     help: str
     decides: str = ""
     engines: tuple[str, ...] = ()
     is_silent: bool = True
+    overrules: tuple[str, ...] = ()
     least: int = 0
     section: str = "Engine"
     is_main: bool = False
@@ -222,7 +224,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         str,
         Axis("vLLM's switches: lean, off unless a flag asks for one; or shipped: engine core, "
               "async scheduling and prefix caching as is the release's default.", "setup",
-              ("vllm-hostpath",), section="vLLM"),
+              ("vllm-hostpath",),
+              overrules=("engine_core", "output_processing", "prefix_caching"), section="vLLM"),
     ] = "lean"  # fmt: skip
     heap_objects: Annotated[
         int, Axis("Fill the heap up to so many tracked objects.", section="What to compare")
@@ -257,8 +260,11 @@ def values(cell: Cell) -> dict[str, Value]:
 
 def worth_mentioning(point: Mapping[str, Value]) -> dict[str, Value]:
     """Those values that say that something is there; axes that are not known are kept."""
+    at_default = {name for name, axis in AXES.items() if point.get(name) == axis.default}
+    overruled = {other for name in AXES.keys() & point.keys() - at_default
+                 for other in AXES[name].overrules}  # fmt: skip
     return {
         name: value
         for name, value in point.items()
-        if not (name in AXES and AXES[name].is_silent and value == AXES[name].default)
+        if name not in overruled and not (name in at_default and AXES[name].is_silent)
     }

@@ -59,20 +59,12 @@ def lines_markdown(title: str, lines: Sequence[str]) -> str:
 
 
 def table_markdown(table: PlainTable) -> str:
-    """A plain table as Markdown; groups of rows become tables of their own."""
-    head = (
-        _line(map(escaped_inside, table.columns))
-        + "\n"
-        + "|---"
-        + "|---:" * (len(table.columns) - 1)
-        + "|"
-    )
-    bodies = [
-        "\n".join((head, *(_line(map(escaped_inside, row)) for row in group)))
-        for group in table.groups
-    ]
+    """A plain table as Markdown, its groups of rows one below the other."""
+    rows = [_line(map(escaped_inside, row)) for group in table.groups for row in group]
+    rule = "|---" + "|---:" * (len(table.columns) - 1) + "|"
+    body = "\n".join((_line(map(escaped_inside, table.columns)), rule, *rows))
     caption = [f"<sub>{escaped_inside(table.caption)}</sub>"] if table.caption else []
-    return "\n\n".join((f"**{escaped_inside(table.title)}**", *bodies, *caption))
+    return "\n\n".join((f"**{escaped_inside(table.title)}**", body, *caption))
 
 
 def metrics_markdown() -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from harness import format as fmt
+from harness.axes import Value
 from harness.collector.result import ProcessResult
 from harness.experiment.result import CellResult, ExperimentResult
 from harness.report.header import varying_axes
@@ -14,7 +15,7 @@ Labels = Mapping[str, str]
 
 
 def releases_table(result: ExperimentResult, labels: Labels) -> PlainTable:
-    """A row a cell, releases together."""
+    """A row a cell, those of a release together."""
     columns = (
         "release", "collected\ng0/g1/g2", "pause\nshare", "longest\nms", "host µs\nreq·step",
         "heap\nobjects", "full pass\nns/object", "peak\n/step", "left\n/step",
@@ -34,11 +35,14 @@ def releases_table(result: ExperimentResult, labels: Labels) -> PlainTable:
             fmt.number(median(cell, "tracked_survivors_per_step")),
         )
 
+    rows = list(map(row, result.cells))
+    groups: dict[Value, list[Row]] = {}
+    for cell, its in zip(result.cells, rows, strict=True):
+        groups.setdefault(cell.axes["release"], []).append(its)
     return PlainTable(
         "vLLM's host path by release" + on_device(result.cells),
         columns,
-        [[row(cell) for cell in result.cells if cell.axes["release"] == release]
-         for release in dict.fromkeys(cell.axes["release"] for cell in result.cells)],
+        list(groups.values()) if len(groups) < len(rows) else [rows],
         "peak and left: objects that a step adds to those that the collector tracks, at its "
         "peak and at its end. *: the release freezes its heap by itself.",
     )  # fmt: skip
@@ -61,8 +65,8 @@ def costs_table(result: ExperimentResult, labels: Labels) -> PlainTable:
             fmt.count(bytecodes),
             fmt.number(median(cell, "host_time_per_request_step", 1e6)),
             fmt.number(host / bytecodes if host and bytecodes else None),
-            fmt.number(median(cell, "phase_schedule", 1e3)),
-            fmt.number(median(cell, "phase_process", 1e3)),
+            fmt.number(median(cell, "phase_schedule", 1e3) or None),
+            fmt.number(median(cell, "phase_process", 1e3) or None),
             f"{fmt.percent(found.ratio - 1, signed=True)} {found.verdict}"
             if found
             else fmt.MISSING,
@@ -72,8 +76,9 @@ def costs_table(result: ExperimentResult, labels: Labels) -> PlainTable:
         "What a step costs by release" + on_device(result.cells),
         columns,
         [list(map(row, result.cells))],
-        "Bytecodes are exact and counted where one process holds all. ns per bytecode: host time "
-        "by bytecodes, both of a request and step. Against baseline: in the metric that decides.",
+        "Bytecodes and stages are of cells where one process holds all; bytecodes are exact. ns "
+        "per bytecode: host time by bytecodes, both of a request and step. Against baseline: in "
+        "the metric that decides.",
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from small import CELL, schedule
 
 from engines.protocol import EngineConfig
 from engines.registry import ENGINES
-from harness.axes import AXES, Cell
+from harness.axes import AXES, Cell, values, worth_mentioning
 from harness.experiment.grid import Grid, baselines, cross, groups, varying
 from harness.trial.engine_config import engine_config
 
@@ -221,3 +221,11 @@ def test_the_engine_has_room_for_a_whole_batch_in_a_step():
     assert config.num_accepted == (1, 4, 2)
     assert engine_config(CELL, ragged).max_num_batched_tokens == 8192
     assert (config.max_model_len, config.seed) == (8, ragged.token_seed)
+
+
+def test_what_a_release_decides_itself_is_not_mentioned():
+    lean = worth_mentioning(values(Cell(engine="vllm-hostpath", prefix_caching="on")))
+    assert (lean["engine_core"], lean["prefix_caching"]) == ("in-process", "on")
+    shipped = worth_mentioning(values(Cell(engine="vllm-hostpath", setup="shipped")))
+    assert shipped["setup"] == "shipped"
+    assert not {"engine_core", "output_processing", "prefix_caching"} & shipped.keys()

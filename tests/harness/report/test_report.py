@@ -38,7 +38,7 @@ from harness.report.bars import BAR_WIDTH, bar
 from harness.report.conclusion import conclude
 from harness.report.messages import message_sizes, messages_tables
 from harness.report.noise import noise_report
-from harness.report.releases import releases_table, roles_table
+from harness.report.releases import costs_table, releases_table, roles_table
 from harness.report.summary import cells_table, modes_tables
 from harness.report.terminal import print_table
 from harness.report.trial import by_subject
@@ -284,7 +284,15 @@ def test_releases_with_a_process_or_two(experiment):
     )
     roles = roles_table(two, labels)
     assert roles is not None
-    tables = (releases_table(one, labels), releases_table(two, labels), roles)
+    elsewhere = {**two.cells[0].metrics, "phase_schedule": samples("phase_schedule", 0.0)}
+    apart = msgspec.structs.replace(one, cells=[
+        one.cells[0],
+        msgspec.structs.replace(one.cells[2], metrics=elsewhere),
+    ])  # fmt: skip
+    tables = (
+        releases_table(one, labels), releases_table(apart, labels), costs_table(apart, labels),
+        releases_table(two, labels), roles,
+    )  # fmt: skip
     assert_golden("releases.txt", "".join(printed(print_table, table) for table in tables))
 
 
