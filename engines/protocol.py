@@ -165,6 +165,13 @@ class EngineClass(Protocol):
         ...
 
     @staticmethod
+    def can_fork(config: EngineConfig) -> bool:
+        """Whether it can be built in a fork of an interpreter that has its heap: all of it is in
+        one process and thread, and it leaves the collector alone.
+        """
+        ...
+
+    @staticmethod
     def needs_rehearsal(config: EngineConfig) -> bool:
         """Whether it must have served the same requests once, step for step, to be measured."""
         ...

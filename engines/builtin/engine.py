@@ -131,6 +131,11 @@ class Engine:
         return not takes_time or not mode.num_under_way
 
     @staticmethod
+    def can_fork(config: EngineConfig) -> bool:
+        """Whether it has no second process or thread, nor a model, whose arithmetic has some."""
+        return config.worker == "in-process" and Engine.can_pause(config)
+
+    @staticmethod
     def needs_rehearsal(config: EngineConfig) -> bool:
         """Whether its scheduler does only what it has done before."""
         scheduler: type[Scheduler] = SCHEDULERS.load(config.scheduler)

@@ -122,6 +122,11 @@ class VllmEngine:
         return config.device == "cuda"
 
     @staticmethod
+    def can_fork(config: EngineConfig) -> bool:
+        """Never: it may freeze the heap that it finds, and takes most of its time to import."""
+        return False
+
+    @staticmethod
     def needs_rehearsal(config: EngineConfig) -> bool:
         """Its scheduler decides for itself."""
         return False

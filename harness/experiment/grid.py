@@ -149,6 +149,12 @@ def can_pause(cell: Cell) -> bool:
     return engine.can_pause(unsized_config(cell))
 
 
+def can_fork(cell: Cell) -> bool:
+    """Whether its engine can be built in a fork of an interpreter that has its heap."""
+    engine: EngineClass = ENGINES.load(cell.engine)
+    return engine.can_fork(unsized_config(cell))
+
+
 def steps_alike(cells: Sequence[Cell]) -> bool:
     """Whether a step of each is as much work, so that times per step have a ratio."""
     return len({cell.num_scheduler_steps for cell in cells}) <= 1

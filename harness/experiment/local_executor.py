@@ -1,22 +1,25 @@
 """Runs trials in fresh interpreters: prepared side by side, measured one at a time.
 
 Importing torch and building a heap take longer than the measurement. So the interpreters of a
-batch get ready together and then wait; while one of them measures, nothing else runs.
+batch get ready together and then wait; while one of them measures, nothing else runs. Those of a
+rotation that can are forks of one, which has imported and built.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from harness.axes import Cell
-from harness.experiment.executor import Executor
+from harness.experiment.counting_forks import CountingForks
+from harness.experiment.executor import Executor, Outcome
 from harness.experiment.grid import is_alone
-from harness.experiment.plan import engine_shared
+from harness.experiment.plan import engine_shared, stem_shared
+from harness.experiment.stem import Stem
 from harness.experiment.trial_process import TrialProcess
 from harness.machine.describe import cores_usable
 from harness.machine.interrupts import held_interrupts
-from harness.trial.spec import Trial, TrialFailure, TrialResult
+from harness.trial.spec import Trial
 
 _PREPARED_AT_ONCE = 4
 """Of interpreters that take no turns, so many get ready side by side at most: each holds torch and
@@ -29,7 +32,7 @@ class LocalExecutor(Executor):
 
     timeout_seconds: float
 
-    def run(self, trials: Sequence[Trial]) -> Iterator[TrialResult | TrialFailure]:
+    def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
         """Each trial's result, or why there is none, in order; afterwards no process is left.
 
         A time-out, a crash and a kill are answers like any other; Ctrl-C ends all trials and goes
@@ -37,42 +40,75 @@ class LocalExecutor(Executor):
         that can have an engine together run in forks of one interpreter.
         Trials with slices take turns, so that a machine that is slow for a moment is so for all.
         """
-        are_counts = all(trial.mode != "timing" for trial in trials)
-        alone = [[index] for index in range(len(trials))]
-        groups = _by_engine(trials) if are_counts else alone
-        at_once = max(1, cores_usable() // max(1, len(groups)))
-        with ExitStack() as stack:
-            with held_interrupts():  # between its start and its registration nobody would end it
-                begun = []
-                for group in groups:
-                    first, *others = (trials[index] for index in group)
-                    process = TrialProcess(first, self.timeout_seconds, others, at_once)
-                    begun.append(stack.enter_context(process))
-            for process in begun:
-                process.wait_until_ready()
-            if are_counts:
-                for process in begun:
-                    process.go()
-            elif any(trial.slice_steps for trial in trials):
-                _take_turns(begun)
-            answers: dict[int, Iterator[TrialResult | TrialFailure]] = {}
-            for process, group in zip(begun, groups, strict=True):
-                answers |= dict.fromkeys(group, process.measure_each())
-            for index in range(len(trials)):
-                yield next(answers[index])
+        if all(trial.mode != "timing" for trial in trials):
+            return self._count(trials)
+        return self._time(trials)
 
     def batch_size(self, cells: Iterable[Cell]) -> int:
         """Trials that get ready side by side: one where a cell takes all of its device."""
         return 1 if any(map(is_alone, cells)) else min(cores_usable(), _PREPARED_AT_ONCE)
 
+    def _count(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
+        groups = _together([_engine_key(trial) for trial in trials])
+        at_once = max(1, cores_usable() // max(1, len(groups)))
+        with ExitStack() as stack:
+            with held_interrupts():  # between its start and its registration nobody would end it
+                begun: list[CountingForks | TrialProcess] = []
+                for group in groups:
+                    asked = [trials[index] for index in group]
+                    process: CountingForks | TrialProcess = (
+                        CountingForks(asked, self.timeout_seconds, at_once)
+                        if len(asked) > 1
+                        else TrialProcess(asked[0], self.timeout_seconds)
+                    )
+                    stack.enter_context(process)
+                    begun.append(process)
+            for process in begun:
+                process.wait_until_ready()
+            for process in begun:
+                process.go()
+            answers: dict[int, Iterator[Outcome]] = {}
+            for process, group in zip(begun, groups, strict=True):
+                answers |= dict.fromkeys(group, process.measure_each())
+            for index in range(len(trials)):
+                yield next(answers[index])
 
-def _by_engine(trials: Sequence[Trial]) -> list[list[int]]:
-    """The numbers of the trials in their order, those together that can have an engine together."""
+    def _time(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
+        groups = _together([stem_shared(trial) for trial in trials])
+        with ExitStack() as stack:
+            stems = []
+            found: dict[int, TrialProcess] = {}
+            with held_interrupts():
+                for group in groups:
+                    asked = [trials[index] for index in group]
+                    if len(asked) > 1:
+                        stems.append(stem := stack.enter_context(Stem(asked, self.timeout_seconds)))
+                        found |= zip(group, stem.forks, strict=True)
+                    else:
+                        process = TrialProcess(asked[0], self.timeout_seconds)
+                        found[group[0]] = stack.enter_context(process)
+            for stem in stems:
+                stem.wait_until_forked()
+            begun = [found[index] for index in range(len(trials))]
+            for process in begun:
+                process.wait_until_ready()
+            if any(trial.slice_steps for trial in trials):
+                _take_turns(begun)
+            for process in begun:
+                yield process.measure()
+
+
+def _engine_key(trial: Trial) -> Hashable:
+    """Of trials that can have an engine together; None of one that shares with nobody."""
+    shared = engine_shared(trial.cell, trial.mode)
+    return (shared, trial.schedule_path, trial.schedule_sha256) if shared else None
+
+
+def _together(keys: Sequence[Hashable]) -> list[list[int]]:
+    """The places of equal keys, together; each None is by itself."""
     groups: dict[object, list[int]] = {}
-    for index, trial in enumerate(trials):
-        shared = engine_shared(trial.cell, trial.mode)
-        key = (shared, trial.schedule_path, trial.schedule_sha256) if shared else index
-        groups.setdefault(key, []).append(index)
+    for index, key in enumerate(keys):
+        groups.setdefault((index,) if key is None else key, []).append(index)
     return list(groups.values())
 
 

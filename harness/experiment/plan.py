@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 
 from harness.axes import Cell
-from harness.experiment.grid import groups, has_messages, is_exact, steps_alike
-from harness.trial.spec import Mode
+from harness.experiment.grid import can_fork, groups, has_messages, is_exact, steps_alike
+from harness.trial.spec import Mode, Trial
 
 EXACT_ROUND = 0
 """Round number under which trials that are not timings are kept; timing rounds count from 1."""
@@ -169,6 +169,16 @@ def engine_shared(cell: Cell, mode: Mode) -> Cell | None:
     None where it needs an interpreter of its own, for it is timed or has threads and processes.
     """
     return without_collector(cell) if mode != "timing" and is_exact(cell) else None
+
+
+def stem_shared(trial: Trial) -> tuple[str | int, ...] | None:
+    """Of whose interpreter, once it has imported and built a heap, a trial can take a fork.
+
+    None where it needs one of its own, for it takes no turns or its engine comes before the heap.
+    """
+    if not trial.slice_steps or not can_fork(trial.cell):
+        return None
+    return (trial.cell.engine, trial.cell.python, trial.cell.release, trial.seed)
 
 
 def timing_round(plan: Plan, number: int) -> Iterator[Turn]:

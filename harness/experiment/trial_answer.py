@@ -37,6 +37,11 @@ def failure(trial: Trial, kind: str, reason: str) -> TrialFailure:
     return msgspec.convert(fields | {"kind": kind, "reason": reason}, TrialFailure)
 
 
+def as_failure(trial: Trial, of: TrialFailure) -> TrialFailure:
+    """The failure of another trial, which is this one's too."""
+    return failure(trial, of.kind, of.reason)
+
+
 def _broken(trial: Trial, status: int, err: str, last_line: str) -> TrialFailure:
     why = _last_exception(err, last_line)
     if lacking := _LACKING.search(why):

@@ -15,17 +15,17 @@ _STANDARD_LIBRARY = re.compile(r"/lib/python3\.\d+/(?!site-packages/)|^<")
 """Where a wait ends in each program: what waits says more."""
 
 
-def where_it_stands(group: int, folder: Path) -> str:
+def where_it_stands(group: int, folder: Path, pid: int = 0) -> str:
     """The functions that the main threads are in, as "f (file:line) and g (file:line)", or "".
 
-    Asks all of a process group that `harness.trial.stack_dump` has readied; the signal ends those
-    that are not yet.
+    Asks all of a process group that `harness.trial.stack_dump` has readied, or only ``pid``; the
+    signal ends those that are not yet.
     """
-    files = sorted(folder.glob("stacks-*"))
+    files = sorted(folder.glob(f"stacks-{pid or '*'}"))
     if not files:
         return ""
     with suppress(ProcessLookupError):
-        os.killpg(group, SIGNAL)
+        os.kill(pid or -group, SIGNAL)
     _wait_for(files)
     found = [_innermost(file.read_text(errors="replace")) for file in files]
     return " and ".join(dict.fromkeys(filter(None, found)))

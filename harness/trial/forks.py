@@ -1,36 +1,68 @@
 """Forks of one prepared interpreter: each runs a trial, and this process tells of its end."""
 
 import os
+from collections.abc import Callable, Sequence
 from typing import IO
 
 import msgspec
 
-from harness.trial.spec import ForkEnd, fork_files
+from harness.trial.spec import Channel, ForkNews, fork_files
 
 
 def in_forks(count: int, at_once: int, answer: IO[bytes]) -> int | None:
     """Fork ``count`` times; return a fork's number in it, and None here once all have ended.
 
-    In a fork ``answer`` and standard error are the files that `fork_files` names. Here a `ForkEnd`
-    goes to ``answer`` for each, a line of JSON. Nothing that is made here lives on in a fork: its
-    heap is that of the process it is a copy of.
+    In a fork ``answer`` and standard error are the files that `fork_files` names. Nothing that is
+    made here lives on in a fork: its heap is that of the process it is a copy of.
     """
+    return _fork_each(count, at_once, answer, lambda index: _write_to_files(index, answer.fileno()))
+
+
+def in_talking_forks(channels: Sequence[Channel], answer: IO[bytes]) -> int | None:
+    """As `in_forks`, all of them at once; a fork's standard streams and ``answer`` are its channel.
+
+    Nobody else holds the channels' ends: each is closed when its fork has ended.
+    """
+    return _fork_each(
+        len(channels), len(channels), answer,
+        begin=lambda index: _talk_over(channels[index], channels, answer.fileno()),
+        begun=lambda index: _close(channels[index]),
+    )  # fmt: skip
+
+
+def _fork_each(
+    count: int,
+    at_once: int,
+    answer: IO[bytes],
+    begin: Callable[[int], None],
+    begun: Callable[[int], None] = lambda _: None,
+) -> int | None:
+    """Fork, and tell of each one's beginning and end by a `ForkNews`, a line of JSON in ``answer``.
+
+    ``begin`` is called in the fork, ``begun`` here.
+    """
+
+    def tell(news: ForkNews) -> None:
+        answer.write(msgspec.json.encode(news) + b"\n")
+        answer.flush()
+
     running: dict[int, int] = {}
-    begun = 0
-    while begun < count or running:
-        if begun < count and len(running) < at_once:
+    index = 0
+    while index < count or running:
+        if index < count and len(running) < at_once:
             pid = os.fork()
             if not pid:
-                _write_to_files(begun, answer.fileno())
-                return begun
-            running[pid] = begun
-            begun += 1
+                begin(index)
+                return index
+            begun(index)
+            running[pid] = index
+            tell(ForkNews(index=index, pid=pid))
+            index += 1
             continue
         pid, status = os.wait()
         if pid in running:  # else a library's
-            ended = ForkEnd(index=running.pop(pid), status=os.waitstatus_to_exitcode(status))
-            answer.write(msgspec.json.encode(ended) + b"\n")
-            answer.flush()
+            ended = os.waitstatus_to_exitcode(status)
+            tell(ForkNews(index=running.pop(pid), pid=pid, status=ended))
     return None
 
 
@@ -41,3 +73,17 @@ def _write_to_files(index: int, answer: int) -> None:
         for descriptor in descriptors:
             os.dup2(opened, descriptor)
         os.close(opened)
+
+
+def _talk_over(own: Channel, channels: Sequence[Channel], answer: int) -> None:
+    for end, descriptors in zip(own, ([0], [answer], [1, 2]), strict=True):
+        for descriptor in descriptors:
+            os.dup2(end, descriptor)
+    # Those of forks before have been closed.
+    for channel in channels[channels.index(own) :]:
+        _close(channel)
+
+
+def _close(channel: Channel) -> None:
+    for end in channel:
+        os.close(end)

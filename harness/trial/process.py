@@ -1,10 +1,10 @@
-"""The inside of a trial: a fresh interpreter, one JSON document in, one out."""
+"""The inside of a trial: a process of its own, one JSON document in, one out."""
 
 import os
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,7 @@ from harness.trial.clock import PausedClock, RealClock, VirtualClock
 from harness.trial.compute_metrics import compute_metrics
 from harness.trial.engine_config import engine_config
 from harness.trial.engine_counters import EngineCounters
-from harness.trial.forks import in_forks
+from harness.trial.forks import in_forks, in_talking_forks
 from harness.trial.modes import MODES
 from harness.trial.observation import Observation
 from harness.trial.phase_pauses import phase_pauses
@@ -121,6 +121,15 @@ def _readers(
     )
 
 
+def _open_windows(engine: WatchedEngine, trial: Trial) -> None:
+    """In each of its processes. Raises ValueError where a collector is not as asked."""
+    cell, mode = trial.cell, MODES[trial.mode]
+    opened = (mode.policy or cell.gc, cell.batch_size, mode.probe,
+              trial.seed if mode.vary_phase else None)  # fmt: skip
+    if refusals := [text for text in engine.collective_rpc(open_window, *opened) if text]:
+        raise ValueError(refusals[0])
+
+
 def _abandon(engine: WatchedEngine, client: Client, watch: Watch) -> None:
     """End what is left unserved; from here on no process counts."""
     # The built-in engine's worker process does not answer while a step is under way. That step is
@@ -160,6 +169,19 @@ def get_ready(trial: Trial) -> Ready:
         raise
 
 
+_OF_THE_STEM = 0.98
+"""Share of a heap that trials have in common; the rest each builds beside its own engine."""
+
+
+def grow_stem(trials: Sequence[Trial]) -> None:
+    """Import what the trials will, and build what they have of their heaps in common."""
+    # One that cannot be built says so in its fork, and others may be.
+    with suppress(Exception):
+        get_ready(trials[0]).engine.shutdown()
+    least = min(trial.cell.heap_objects for trial in trials)
+    heap.top_up("", int(_OF_THE_STEM * least), trials[0].seed)
+
+
 def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResult:
     """Run one trial in this interpreter.
 
@@ -193,7 +215,8 @@ def measure(
         engine.collective_rpc(prepare, cell.heap_objects if mode.fills_heap else 0, trial.seed)
         if is_real_time and comes_by_itself(schedule):
             sender = Sender(schedule.arrival_seconds)
-        say_and_wait(READY)
+        if not trial.slice_steps:
+            say_and_wait(READY)
         full_batch = min(cell.batch_size, schedule.num_requests)
         extent = Extent(full_batch, trial.trace_every, trial.seed, settings)
         watch = mode.watch(engine, extent)
@@ -208,10 +231,9 @@ def measure(
             waited_ns=run_queue.waited_ns,
         )  # fmt: skip
         answers = Answers(client)
-        opened = (mode.policy or cell.gc, cell.batch_size, mode.probe,
-                  trial.seed if mode.vary_phase else None)  # fmt: skip
-        if refusals := [text for text in engine.collective_rpc(open_window, *opened) if text]:
-            raise ValueError(refusals[0])
+        _open_windows(engine, trial)
+        if trial.slice_steps:  # it waits for its first turn as for any other
+            say_and_wait(READY)
         counters = EngineCounters(engine)
         watch.window_opens()
         window_ns = -time.perf_counter_ns()
@@ -354,6 +376,14 @@ def main() -> int:
         trial = asked.trials[0]
         if len(asked.trials) == 1:
             del asked  # nor has a fork it, so that both have the same heap
+            result = run_trial(trial, say_and_wait)
+        elif asked.channels:
+            grow_stem(asked.trials)
+            index = in_talking_forks(asked.channels, answer)
+            if index is None:
+                return 0
+            trial = asked.trials[index]
+            del asked
             result = run_trial(trial, say_and_wait)
         else:
             ready = get_ready(trial)

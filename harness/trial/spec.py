@@ -3,7 +3,7 @@
 A cell is a point of the grid; a trial is a cell run once, in one mode, with one seed.
 """
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -42,7 +42,7 @@ the same in bytecodes."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything a fresh interpreter needs to run one cell once.
+    """Everything a process needs to run one cell once.
 
     ``max_steps`` ends it early, 0 never; ``rows_path`` is where it leaves its rows, "" nowhere.
     After every ``slice_steps`` steps (0: never) it waits to be told, so that trials can take
@@ -62,22 +62,34 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     schema: str = TRIAL_SCHEMA
 
 
+class Channel(NamedTuple):
+    """File descriptors of a fork: where it reads, where it answers, where its errors go."""
+
+    asked: int
+    said: int
+    wrong: int
+
+
 class Trials(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a trial's interpreter is asked: one trial, or several of which each is run in a fork.
 
-    Those must want the same engine: it is built once. ``at_once`` forks run side by side.
+    With ``channels``, one for each, a fork builds its engine and is talked to like an interpreter
+    of its own. Without, they want the same engine, which is built once, and ``at_once`` of them run
+    side by side.
     """
 
     trials: list[Trial]
     at_once: int = 1
+    channels: list[Channel] = []
     schema: str = TRIALS_SCHEMA
 
 
-class ForkEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """The ``index``-th trial's fork has ended; what it has said is in its `fork_files`."""
+class ForkNews(msgspec.Struct, frozen=True, kw_only=True):
+    """The ``index``-th trial's fork has begun, or with ``status`` has ended."""
 
     index: int
-    status: int
+    pid: int
+    status: int | None = None
 
 
 def fork_files(folder: str, index: int) -> tuple[str, str]:

@@ -3,7 +3,7 @@
     python many_trials.py ROUNDS FOLDER
 
 A round is a trial of every kind of process: alone, with a worker behind shared memory, with an
-output process, with a sender, and one whose process is killed.
+output process, with a sender, three in turns, and one whose process is killed.
 """
 
 import gc
@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import psutil
 from processes import leave_others_memory, unused_segments
 from small import CELL, schedule, trial
@@ -56,6 +57,9 @@ def run_round(executor: LocalExecutor, round_: list[Trial]) -> None:
     for begin in range(0, len(round_), 2):
         for outcome in executor.run(round_[begin : begin + 2]):
             assert isinstance(outcome, TrialResult), outcome
+    in_turns = [msgspec.structs.replace(round_[0], slice_steps=2)] * 3
+    for outcome in executor.run(in_turns):
+        assert isinstance(outcome, TrialResult), outcome
     with TrialProcess(round_[0], _TIMEOUT_SECONDS) as process:
         process.wait_until_ready()
         os.kill(process.pid, signal.SIGKILL)

@@ -21,6 +21,7 @@ import psutil
 import pytest
 from small import CELL, TRIAL_SECONDS, answer, schedule, trial
 
+from harness.experiment.counting_forks import CountingForks
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.trial_process import TrialProcess
 from harness.trial.spec import Trial, TrialFailure, TrialResult
@@ -85,7 +86,7 @@ SAYS_WHERE = (
     "printf 'Thread 1 (most recent call first):\\n  File \"/x/a/b.py\", line 3 in step\\n' "
     ">$GCBENCH_STACKS/stacks-1"
 )
-ENDS = 'echo \'{"index": %d, "status": %d}\''
+ENDS = 'echo \'{"index": %d, "pid": 1, "status": %d}\''
 
 
 def test_of_trials_in_forks_each_has_its_own_end(play):
@@ -93,7 +94,7 @@ def test_of_trials_in_forks_each_has_its_own_end(play):
     tells += f"echo 'no such block' > $TMPDIR/fork-2.txt; {ENDS % (2, 3)}"
     one = play(f"{PREPARES}; {tells}")
     trials = [one, one, msgspec.structs.replace(one, mode="leaks")]
-    with TrialProcess(one, 60, trials[1:]) as process:
+    with CountingForks(trials, 60, at_once=1) as process:
         process.wait_until_ready()
         killed, well, refused = process.measure_each()
     assert (killed.kind, killed.reason[:26]) == ("killed", "its process was killed by ")
@@ -114,7 +115,7 @@ def test_where_the_interpreter_of_forks_ends_so_do_those_that_are_left(
 ):
     one = play(script)
     others = [msgspec.structs.replace(one, mode=mode) for mode in ("tracked", "leaks")]
-    with TrialProcess(one, timeout, others) as process:
+    with CountingForks([one, *others], timeout, at_once=1) as process:
         process.wait_until_ready()
         found = list(process.measure_each())
     assert [each.mode for each in found] == [one.mode, "tracked", "leaks"]

@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,24 +65,36 @@ class Told(NamedTuple):
 
 @pytest.mark.slow
 def test_gaps_that_collections_made_are_told_from_others(tmp_path):
+    undisturbed = []
     # On a slow machine 256 streams want longer steps, lest one step's tokens delay the next one's.
+    # Another program may take the core during a collection, whose gaps are 5 % of a run's: where
+    # that happened, more runs are judged together.
     for step_seconds in (0.02, 0.04, 0.08):
         folder = tmp_path / f"{step_seconds}"
         folder.mkdir()
         told = planted_run(folder, step_seconds)
-        if told.is_undisturbed:
+        undisturbed += [told] if told.is_undisturbed else []
+        if undisturbed and are_told(undisturbed, 0.95):
             break
-    result, pid, made, others, noise_ms = told
-    assert result.outcomes == {"completed": NUM_STREAMS}
-    assert made.total() >= NUM_STREAMS * len(COLLECTIONS) / 2, f"{noise_ms} ms of noise"
+    assert told.result.outcomes == {"completed": NUM_STREAMS}
+    made = sum((each.made for each in undisturbed), Counter[bool]()) or told.made
+    assert made.total() >= NUM_STREAMS * len(COLLECTIONS) / 2, f"{told.noise_ms} ms of noise"
     # Without a core the client is late by itself, and says so; its own lag lies over the gaps then.
-    assert made[True] >= (0.95 if told.is_undisturbed else 0.75) * made.total()
-    assert others[True] <= 0.02 * others.total()
-    assert result.attribution is not None
-    aside = [each for each in result.attribution.processes if not each.is_charged]
-    assert [each.pid for each in aside] == [pid["aside"]]
-    assert {each.cause for each in result.attribution.causes} >= {SERVER, CLIENT, LATE, REST}
+    assert are_told(undisturbed, 0.95) if undisturbed else are_told([told], 0.75)
+    attribution = told.result.attribution
+    assert attribution is not None
+    aside = [each for each in attribution.processes if not each.is_charged]
+    assert [each.pid for each in aside] == [told.pid["aside"]]
+    assert {each.cause for each in attribution.causes} >= {SERVER, CLIENT, LATE, REST}
     assert (folder / "load.pftrace").stat().st_size > 100_000
+
+
+def are_told(runs: Sequence[Told], least: float) -> bool:
+    """Whether such a share of what collections made is laid to them, and next to nothing else."""
+    made, others = (sum(each, Counter[bool]()) for each in
+                    ((run.made for run in runs), (run.others for run in runs)))  # fmt: skip
+    print(f"{dict(made)} of collections, {dict(others)} of others")
+    return made[True] >= least * made.total() and others[True] <= 0.02 * others.total()
 
 
 def planted_run(folder: Path, step_seconds: float) -> Told:

@@ -1,0 +1,199 @@
+"""Trials that take turns as forks of one interpreter: real ones, and ones that go wrong.
+
+Those that go wrong are played by a script in the place of the interpreter, whose forks are shells.
+"""
+
+import json
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+from processes import is_alive
+from small import CELL, TRIAL_SECONDS, answer, schedule, trial
+
+from harness.experiment.grid import can_fork
+from harness.experiment.local_executor import LocalExecutor
+from harness.experiment.plan import stem_shared
+from harness.experiment.stem import Stem
+from harness.trial.spec import TrialFailure, TrialResult
+
+SCHEDULE = schedule([40] * 8)
+GOOD = "echo ready; read go; echo paused; read go; cat {answer}"
+
+PLAYED = """#!{python} -IS
+import json, os, sys
+asked = json.loads(sys.stdin.readline())
+scripts = json.load(open({scripts!r}))
+{first}
+tell = lambda **news: print(json.dumps(news), flush=True)
+forks = {{}}
+for index, channel in enumerate(asked["channels"]):
+    if not (pid := os.fork()):
+        for end, own in zip(channel, (0, 1, 2)):
+            os.dup2(end, own)
+        for channel in asked["channels"][index:]:
+            for end in channel:
+                os.close(end)
+        os.execv("/bin/sh", ["sh", "-c", scripts[index]])
+    for end in channel:
+        os.close(end)
+    forks[pid] = index
+    tell(index=index, pid=pid)
+while forks:
+    pid, status = os.wait()
+    tell(index=forks.pop(pid), pid=pid, status=os.waitstatus_to_exitcode(status))
+"""
+
+
+@pytest.fixture
+def play(tmp_path):
+    """Trials of which each is a shell script in a fork of an interpreter that does ``first``."""
+
+    def write(scripts, first=""):
+        path, good = tmp_path / "python", tmp_path / "answer.json"
+        played = trial(SCHEDULE, tmp_path, msgspec.structs.replace(CELL, python=str(path)))
+        good.write_bytes(msgspec.json.encode(answer(played, {"num_steps": 3.0})))
+        told = tmp_path / "scripts.json"
+        told.write_text(json.dumps([each.replace("{answer}", str(good)) for each in scripts]))
+        path.write_text(PLAYED.format(python=sys.executable, scripts=str(told), first=first))
+        path.chmod(0o755)
+        return [msgspec.structs.replace(played, slice_steps=1)] * len(scripts)
+
+    return write
+
+
+@pytest.fixture(autouse=True)
+def nothing_left():
+    me = psutil.Process()
+    children, descriptors = {*me.children(recursive=True)}, me.num_fds()
+    yield
+    assert {*me.children(recursive=True)} <= children
+    assert me.num_fds() <= descriptors + 1  # the pipe that ties processes to this one
+
+
+def test_a_fork_is_measured_as_an_interpreter_of_its_own(tmp_path):
+    cells = [
+        msgspec.structs.replace(CELL, heap_objects=250_000, **changes)
+        for changes in ({"gc": "default"}, {"gc": "disabled"}, {"representation": "flat_arrays"})
+    ]
+    asked = [trial(SCHEDULE, tmp_path, cell, slice_steps=10, seed=3) for cell in cells]
+    together = list(LocalExecutor(TRIAL_SECONDS).run(asked))
+    assert [type(each) for each in together] == [TrialResult] * 3, together
+    for mine, each in zip(together, asked, strict=True):
+        (theirs,) = LocalExecutor(TRIAL_SECONDS).run([each])
+        for name in ("cell", "seed", "tokens_sha256", "interpreter", "dependencies",
+                     "code_sha256", "machine", "engine_state"):  # fmt: skip
+            assert getattr(mine, name) == getattr(theirs, name)
+        (own,), (others,) = mine.processes, theirs.processes
+        assert (own.collections, own.state.thresholds) == (
+            others.collections, others.state.thresholds)  # fmt: skip
+        heap = mine.metrics["tracked_heap"]
+        assert heap == pytest.approx(theirs.metrics["tracked_heap"], rel=1e-3)
+        assert heap == pytest.approx(250_000, rel=2e-3)
+        assert len(mine.step_host_ns) == len(theirs.step_host_ns) == 40
+
+
+def test_they_share_an_interpreter_and_what_cannot_be_built_is_its_own_failure(tmp_path):
+    good = trial(SCHEDULE, tmp_path, slice_steps=10)
+    foreign = msgspec.structs.replace(good, schedule_sha256="of another")
+    with Stem([foreign, good, good], TRIAL_SECONDS) as stem:
+        stem.wait_until_forked()
+        parents = {psutil.Process(fork.pid).ppid() for fork in stem.forks}
+        for fork in stem.forks:
+            fork.wait_until_ready()
+            fork.pin(max(os.sched_getaffinity(0)))
+        refused, killed, well = stem.forks
+        psutil.Process(killed.pid).kill()
+        while well.run_slice():
+            pass
+        outcomes = [each.measure() for each in (refused, killed, well)]
+        assert parents == {stem.pid}
+    assert [each.kind for each in outcomes[:2]] == ["refused", "killed"]
+    assert "is not the schedule that was asked for" in outcomes[0].reason
+    assert isinstance(outcomes[2], TrialResult), outcomes[2]
+
+
+def test_each_has_its_own_end_and_the_others_go_on(play, tmp_path):
+    log = tmp_path / "log"
+    turn = f"read go; echo {{}} >> {log}; echo paused; "
+    logged = [f"echo ready; {turn.format(n) * 3} read go; cat {{answer}}" for n in (0, 1)]
+    bad = {
+        "killed": "echo ready; read go; kill -9 $$",
+        "crashed": "echo ready; read go; echo paused; read go; echo no such block >&2; exit 7",
+        "refused": "echo the collector is on >&2; exit 3",
+        "timed_out": "echo ready; read go; echo paused; read go; sleep 600",
+    }
+    outcomes = list(LocalExecutor(3).run(play([*logged, *bad.values(), GOOD])))
+    found = {each.kind: each.reason for each in outcomes if isinstance(each, TrialFailure)}
+    assert list(found) == list(bad)
+    assert "status 7: no such block" in found["crashed"]
+    assert found["refused"] == "the collector is on"
+    assert "no answer within 3 s" in found["timed_out"]
+    assert [type(outcomes[n]) for n in (0, 1, -1)] == [TrialResult] * 3
+    assert log.read_text().split() == ["0", "1"] * 3
+
+
+@pytest.mark.parametrize(
+    ("first", "timeout", "kind", "reason"),
+    [
+        ("sys.exit('no such release')", 60, "crashed", "status 1: no such release"),
+        ("print('no torch', file=sys.stderr); sys.exit(3)", 60, "refused", "no torch"),
+        ("os.kill(os.getpid(), 9)", 60, "killed", "killed by SIGKILL"),
+        ("os._exit(0)", 60, "crashed", "its answer cannot be read"),
+        ("import time; time.sleep(600)", 1.5, "timed_out", "no answer within 1.5 s"),
+    ],
+)
+def test_where_it_fails_before_it_forks_all_its_trials_say_why(play, first, timeout, kind, reason):
+    for outcome in LocalExecutor(timeout).run(play([GOOD, GOOD], first)):
+        assert isinstance(outcome, TrialFailure)
+        assert outcome.kind == kind
+        assert reason in outcome.reason
+
+
+def test_an_interpreter_that_is_none_is_named_by_each(tmp_path):
+    cell = msgspec.structs.replace(CELL, python="/nowhere/python")
+    asked = [trial(SCHEDULE, tmp_path, cell, slice_steps=1)] * 2
+    for outcome in LocalExecutor(TRIAL_SECONDS).run(asked):
+        assert isinstance(outcome, TrialFailure)
+        assert "/nowhere/python: no such program" in outcome.reason
+
+
+def test_where_it_is_killed_its_forks_go_with_it(play, tmp_path):
+    """Played, for a real one would not be killed by its fork."""
+    kills = f"echo $$ > {tmp_path}/pid; echo ready; read go; kill -9 $PPID; exec sleep 600"
+    good, bad = LocalExecutor(2).run(play([GOOD, kills]))
+    assert isinstance(good, TrialResult | TrialFailure)
+    assert isinstance(bad, TrialFailure)
+    with suppress(psutil.NoSuchProcess):  # it may be dead and still have its number
+        assert not is_alive(psutil.Process(int(Path(tmp_path, "pid").read_text())))
+
+
+@pytest.mark.parametrize(
+    ("changes", "can"),
+    [
+        ({}, True),
+        ({"device": "modelled"}, True),
+        ({"worker": "process"}, False),
+        ({"output_processing": "thread"}, False),
+        ({"device": "cpu", "model": "opt-tiny"}, False),
+        ({"engine": "vllm-hostpath", "representation": "native"}, False),
+    ],
+)
+def test_only_what_is_one_process_and_thread_can_fork(changes, can):
+    cell = msgspec.structs.replace(CELL, **changes)
+    assert can_fork(cell) is can
+
+
+def test_forks_are_of_one_interpreter_release_and_seed_and_take_turns(tmp_path):
+    def key(**changes):
+        fields = {name: changes.pop(name) for name in ("seed", "slice_steps") if name in changes}
+        cell = msgspec.structs.replace(CELL, **changes)
+        return stem_shared(trial(SCHEDULE, tmp_path, cell, **{"slice_steps": 1, **fields}))
+
+    assert key() == key(gc="freeze", heap_objects=7, representation="flat_arrays")
+    assert len({key(), key(seed=1), key(python="/other"), key(release="abc")}) == 4
+    assert key(slice_steps=0) is None
