@@ -78,7 +78,7 @@ _COUNTING: tuple[Mode, ...] = (
 )
 @option(
     "--rounds",
-    default=7,
+    default=10,
     show_default=True,
     help="Interleaved rounds; a verdict takes 7.",
     section="Precision",

@@ -2,12 +2,22 @@
 
 import gc
 import time
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.collector.ballast import build_ballast
 from harness.collector.census import load_census
 
-_ballast: list[list[Any]] = []
+
+@dataclass(slots=True)
+class _Heap:
+    """What was built here; ``is_spared``: whether all is frozen until the next `top_up` ends."""
+
+    ballast: list[list[Any]] = field(default_factory=list)
+    is_spared: bool = False
+
+
+_heap = _Heap()
 
 
 def top_up(role: str, target_objects: int, seed: int) -> int:
@@ -24,17 +34,32 @@ def top_up(role: str, target_objects: int, seed: int) -> int:
         if missing <= 0:
             return 0
         # The list that holds them is the last.
-        _ballast.append(build_ballast(missing - 1, load_census(), seed))
+        _heap.ballast.append(build_ballast(missing - 1, load_census(), seed))
         gc.collect()
         return missing
     finally:
+        if _heap.is_spared:
+            _heap.is_spared = False
+            gc.unfreeze()
+            # A reference to each is counted, so memory that a fork shares is copied now and not in
+            # a pass that is timed.
+            gc.get_objects()
         if enabled:
             gc.enable()
 
 
+def spare_until_top_up() -> None:
+    """Have no collection pass over what is there until the next `top_up` has ended.
+
+    For an interpreter that is to be forked, so that its forks are soon ready.
+    """
+    _heap.is_spared = True
+    gc.freeze()
+
+
 def release(role: str) -> None:
     """Let go of the ballast."""
-    _ballast.clear()
+    _heap.ballast.clear()
 
 
 def full_pass_seconds(role: str) -> float:

@@ -180,6 +180,7 @@ def grow_stem(trials: Sequence[Trial]) -> None:
         get_ready(trials[0]).engine.shutdown()
     least = min(trial.cell.heap_objects for trial in trials)
     heap.top_up("", int(_OF_THE_STEM * least), trials[0].seed)
+    heap.spare_until_top_up()
 
 
 def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResult:
@@ -359,7 +360,8 @@ def _is_heard_by_nobody(word: bytes) -> None:
 def main() -> int:
     """Read `Trials` from standard input, get ready, wait to be told, answer a `TrialResult`.
 
-    Of several trials each is run in a fork, and a `ForkEnd` a line says when one has ended.
+    Of several trials each is run in a fork. A `ForkNews`, a line of JSON, says when one has begun
+    and when it has ended.
     """
     dump_on_signal()
     answer = os.fdopen(os.dup(1), "wb")
