@@ -228,8 +228,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
               overrules=("engine_core", "output_processing", "prefix_caching"), section="vLLM"),
     ] = "lean"  # fmt: skip
     heap_objects: Annotated[
-        int, Axis("Fill the heap up to so many tracked objects.", section="What to compare")
-    ] = 0
+        int, Axis("Fill the heap up to so many tracked objects, as a server has.",
+              section="What to compare", is_main=True)
+    ] = 0  # fmt: skip
     python: Annotated[
         str,
         Axis("Interpreters that have what gcbench needs: paths, or versions such as 3.12.",

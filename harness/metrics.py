@@ -26,7 +26,8 @@ class Metric(NamedTuple):
 
     Two values count as different from ``noise_floor`` (relative) and ``least_change`` (in the
     metric's unit) on: below both lies what no one would act upon, exact though it may be.
-    ``full_passes``: the metric that says what share of its time full passes take.
+    ``full_passes``: the metric that says what share of its time full passes take; ``host_share``:
+    the one that says what share of it is host time, where the rest does not depend on the machine.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Metric(NamedTuple):
     noise_floor: float = 0.02
     least_change: float = 0.0
     full_passes: str = ""
+    host_share: str = ""
 
     def differs(self, before: float, after: float) -> bool:
         """Whether a change is large enough to speak of."""
@@ -54,14 +56,14 @@ class Metric(NamedTuple):
 _TABLE = (
     Metric("request_throughput", "req/s", "higher", "timing", "timing",
            "completed requests / (last completion - first dispatch)", "vLLM bench serve",
-           full_passes="gc_full_pass_share"),
+           full_passes="gc_full_pass_share", host_share="device_idle_share"),
     Metric("seconds_per_request", "s/req", "lower", "timing", "timing",
            "(last completion - first dispatch) / completed requests: request_throughput for tools "
            "that take every rise for a loss", "docs/asv.md",
-           full_passes="gc_full_pass_share"),
+           full_passes="gc_full_pass_share", host_share="device_idle_share"),
     Metric("output_throughput", "tok/s", "higher", "timing", "timing",
            "output tokens of completed requests / (last completion - first dispatch)",
-           "vLLM bench serve", full_passes="gc_full_pass_share"),
+           "vLLM bench serve", full_passes="gc_full_pass_share", host_share="device_idle_share"),
     Metric("ttft_mean", "s", "lower", "timing", "timing",
            "first token - send, mean over requests", "vLLM bench serve"),
     Metric("ttft_median", "s", "lower", "timing", "timing",

@@ -123,6 +123,7 @@ _COUNTING: tuple[Mode, ...] = (
     show_default=True,
     help="Also count objects and, on device null, collections and bytecodes.",
     section="Precision",
+    is_main=True,
 )
 @option(
     "--dry-run",

@@ -59,4 +59,4 @@ def _seconds_per_trial(runs: Path, workloads: set[str]) -> tuple[float, str]:
 
 
 def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"

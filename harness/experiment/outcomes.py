@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from copy import copy
 
 from harness.axes import Cell
 from harness.experiment.grid import group_key
+from harness.experiment.machine_speed import Timings, at_usual_speed
 from harness.experiment.plan import COLLECTING, EXACT_ROUND, Plan, without_collector
 from harness.experiment.store import TrialKey
 from harness.metrics import Metric
@@ -21,7 +23,8 @@ class Trials:
         self.num_rounds = max((key.round for key in outcomes), default=0)
         copies = (cell for rotation in plan.timed for cell in rotation)
         timed = dict.fromkeys([*plan.cells, *copies])
-        self.timings: dict[Cell, dict[int, TrialResult]] = {cell: {} for cell in timed}
+        timings: dict[Cell, dict[int, TrialResult]] = {cell: {} for cell in timed}
+        self.timings: Timings = timings
         self.counted: dict[tuple[str, Cell], TrialResult] = {}
         self.counts: dict[Cell, Counter[tuple[int, int, int]]] = {}
         self.failures: list[TrialFailure] = []
@@ -36,8 +39,14 @@ class Trials:
                 if outcome.mode == "counts":
                     by_count = self.counts.setdefault(outcome.cell, Counter())
                     by_count[outcome.processes[0].collections] += 1
-            elif outcome.cell in self.timings:
-                self.timings[outcome.cell][key.round] = outcome
+            elif outcome.cell in timings:
+                timings[outcome.cell][key.round] = outcome
+
+    def at_usual_speed(self) -> "Trials":
+        """The same, wall times as they are at the machine's usual speed where trials took turns."""
+        found = copy(self)
+        found.timings = at_usual_speed(self.plan.rotations, self.timings)
+        return found
 
     @property
     def results(self) -> list[TrialResult]:

@@ -11,6 +11,7 @@ from harness.experiment.apart import Whole, ratio_in_parts
 from harness.experiment.by_node import ByNode, node_ratios, with_nodes
 from harness.experiment.comparisons import comparisons
 from harness.experiment.grid import groups, is_exact, varying
+from harness.experiment.machine_speed import speed_changes
 from harness.experiment.outcomes import Samples, Trials
 from harness.experiment.plan import Plan, without_collector
 from harness.experiment.result import (
@@ -62,7 +63,10 @@ def summarise(
     more += [*differing.sentences, *blended, *_left_out(trials.invalid)]
     compared, missing = list[Comparison](), list[str]()
     if not blended:
-        compared, missing = _comparisons(plan, trials, ids, group_of, differing.cells)
+        more += speed_changes(plan.rotations, trials.timings)
+        compared, missing = _comparisons(
+            plan, trials.at_usual_speed(), ids, group_of, differing.cells
+        )
     more += missing
     commits = {r.code_commit for rounds in trials.timings.values() for r in rounds.values()}
     return ExperimentResult(

@@ -58,8 +58,8 @@ def _unseen(result: ExperimentResult) -> str:
     """What the short report leaves out, counted."""
     left = len(conclude(result)) - 1 - len(sentences(result)) if result.is_complete else 0
     counted = ((left, "conclusion"), (len(result.notes), "note"))
-    found = [f"{number} {noun}{'s' * (number > 1)}" for number, noun in counted if number > 0]
-    return f" ({' and '.join(found)} more)" if found else ""
+    found = [f"{number} more {noun}{'s' * (number > 1)}" for number, noun in counted if number > 0]
+    return f" ({' and '.join(found)})" if found else ""
 
 
 def experiment_report(

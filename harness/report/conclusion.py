@@ -50,8 +50,8 @@ def in_short(result: ExperimentResult) -> list[str]:
     collects = any(each.state.enabled for cell in result.cells for each in cell.processes)
     if collects and _most_full_passes(result) < FULL_PASSES_FOR_A_CLAIM:
         sentences.append(
-            f"No cell had {FULL_PASSES_FOR_A_CLAIM} full passes of the collector, so no verdict "
-            "here is about full passes."
+            f"The collector made fewer than {FULL_PASSES_FOR_A_CLAIM} full passes in each cell: "
+            "too few to judge what those cost."
         )
     return sentences
 

@@ -185,6 +185,7 @@ def test_the_help_of_a_comparison_names_the_main_options_and_help_all_every_one(
     assert short - {"--help", "--help-all"} == {
         "--representation", "--delivery", "--gc", "--workload", "--num-requests", "--prompt-lens",
         "--output-lens", "--engine", "--device", "--batch-size", "--rounds", "--dry-run",
+        "--heap-objects", "--counting",
         "--details", "--image", "--json",
     }  # fmt: skip
     assert main(["compare", "--help-all"]) == 0
@@ -340,13 +341,13 @@ def test_an_interrupted_comparison_goes_on_where_it_was(gcbench, monkeypatch, tm
     still_counting = kept < 8
     more = (not still_counting) + (kept > 0)
     assert machine.asked == whole - kept + more, "one warms up, one says where trials run now"
-    assert [cell["samples"] for cell in json.loads(out)["cells"]] == [7, 7]
+    assert [cell["samples"] for cell in json.loads(out)["cells"]] == [10, 10]
     before = machine.asked
-    status, out, err = gcbench(*PAIR, "--resume", name, "--rounds", "9", "--json", "-")
+    status, out, err = gcbench(*PAIR, "--resume", name, "--rounds", "12", "--json", "-")
     assert status == 0
     assert f"{whole} trials are stored; checking that new ones compare" in err
     assert machine.asked == before + 2 * 2 + 2, "two more rounds of two cells, and as above"
-    assert [cell["samples"] for cell in json.loads(out)["cells"]] == [9, 9]
+    assert [cell["samples"] for cell in json.loads(out)["cells"]] == [12, 12]
     status, _, err = gcbench(*PAIR, "--resume", name, "--rounds", "5")
     assert status == 2
     assert "another plan" in err
@@ -465,7 +466,7 @@ def test_a_real_comparison_from_end_to_end(tmp_path):
     assert all({"name", "hash"} <= each.keys() for each in result["workloads"])
     for cell in result["cells"]:
         assert {"id", "axes", "samples", "metrics", "processes", "tokens_sha256"} <= cell.keys()
-        assert cell["samples"] == 7
+        assert cell["samples"] == 10
         for metric in cell["metrics"].values():
             assert {"unit", "direction", "kind", "median", "samples"} <= metric.keys()
             assert metric["kind"] in ("exact", "timing")

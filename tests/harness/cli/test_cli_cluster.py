@@ -13,7 +13,8 @@ from harness.experiment.executor import Executor
 
 TINY = ["compare", "--device", "null", "--num-requests", "2", "--output-lens", "3",
         "--batch-size", "2", "--representation", "list_of_lists", "--delivery", "per_request",
-        "--gc", "default,disabled", "--heap-objects", "0", "--no-counting"]  # fmt: skip
+        "--gc", "default,disabled", "--heap-objects", "0", "--no-counting",
+        "--rounds", "7"]  # fmt: skip
 
 
 class Machine(Executor):

@@ -223,7 +223,8 @@ def test_the_version_decides_nothing(lists: CellResult) -> None:
 
 def test_few_full_passes_allow_no_claim() -> None:
     no_claim = (
-        "No cell had 5 full passes of the collector, so no verdict here is about full passes."
+        "The collector made fewer than 5 full passes in each cell: too few to judge what those "
+        "cost."
     )
     few = [cell("lists", full_passes=0), cell("flat", full_passes=4)]
     over_rounds = cell("lists", full_passes=1, gc_collections_gen2=samples(2, None, 2, 1))
