@@ -75,6 +75,7 @@ def nothing_left():
     assert me.num_fds() <= descriptors + 1  # the pipe that ties processes to this one
 
 
+@pytest.mark.long
 def test_a_fork_is_measured_as_an_interpreter_of_its_own(tmp_path):
     cells = [
         msgspec.structs.replace(CELL, heap_objects=250_000, **changes)
