@@ -3,15 +3,16 @@
 import os
 import selectors
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 
 import msgspec
 
-from harness.experiment.interpreter import Interpreter
+from harness.experiment.interpreter import Interpreter, OwnInterpreter
 from harness.experiment.tail import Tail
 from harness.experiment.trial_answer import failure, read_answer
-from harness.trial.spec import GO, Trial, TrialFailure, Trials
+from harness.machine.scratch import scratch_folder
+from harness.trial.spec import GO, READY, Trial, TrialFailure, Trials
 
 MOST_SAID = 256 << 20
 """Bytes that a trial may say, its answer and its errors together; an answer is much smaller."""
@@ -34,9 +35,19 @@ class Conversation:
         self._status: int | None = None
         self._is_told = False
         self._heard = bytearray()
+        self._things = ExitStack()
+
+    def __exit__(self, *_: object) -> None:
+        self._things.close()
+
+    def _begin_own(self, asked: Trials, pass_fds: Sequence[int] = ()) -> None:
+        """Start an interpreter and ask it. What it leaves in its temporary folder goes with it."""
+        self._folder = folder = self._things.enter_context(scratch_folder())
+        self._begin(lambda: OwnInterpreter(self._trial, folder, pass_fds), asked)
 
     def _begin(self, start: Callable[[], Interpreter], asked: Trials | None = None) -> None:
-        """Start the process and say what is asked, if it does not know."""
+        """Start the process, which ends with this, and say what is asked, if it does not know."""
+        self._things.callback(self.end)
         try:
             self._interpreter = start()
         except ValueError as error:
@@ -69,6 +80,10 @@ class Conversation:
     @property
     def _is_alive(self) -> bool:
         return self.failure is None and self._interpreter is not None
+
+    def wait_until_ready(self) -> None:
+        """Return when it says that it is, or has failed."""
+        self._hears(READY)
 
     def _hears(self, word: bytes) -> bool:
         """Wait until the process says a word; False where it ends before."""

@@ -2,17 +2,13 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
 
 from harness.experiment.conversation import MOST_SAID, SAID_TOO_MUCH, Conversation
-from harness.experiment.interpreter import OwnInterpreter
 from harness.experiment.trial_answer import as_failure, failure, read_answer
-from harness.machine.scratch import scratch_folder
 from harness.trial.spec import (
-    READY,
     ForkNews,
     Trial,
     TrialFailure,
@@ -31,20 +27,10 @@ class CountingForks(Conversation):
     def __init__(self, trials: Sequence[Trial], timeout_seconds: float, at_once: int) -> None:
         super().__init__(trials[0], timeout_seconds)
         self._asked = Trials(trials=list(trials), at_once=at_once)
-        self._things = ExitStack()
 
     def __enter__(self) -> "CountingForks":
-        self._folder = folder = self._things.enter_context(scratch_folder())
-        self._begin(lambda: OwnInterpreter(self._trial, folder), self._asked)
+        self._begin_own(self._asked)
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-        self._things.close()
-
-    def wait_until_ready(self) -> None:
-        """Return when the engine stands, or has failed."""
-        self._hears(READY)
 
     def measure_each(self) -> Iterator[TrialResult | TrialFailure]:
         """Let them run; what came of each, in their order."""

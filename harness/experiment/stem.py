@@ -9,17 +9,15 @@ import selectors
 import signal
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import IO
 
 import msgspec
 
 from harness.experiment.conversation import Conversation
-from harness.experiment.interpreter import OwnInterpreter
 from harness.experiment.trial_answer import as_failure
 from harness.experiment.trial_process import TrialProcess
 from harness.experiment.where_it_stands import where_it_stands
-from harness.machine.scratch import scratch_folder
 from harness.trial.spec import Channel, ForkNews, Trial, Trials
 
 _KILLED = -int(signal.SIGKILL)
@@ -31,18 +29,15 @@ class Stem(Conversation):
     def __init__(self, trials: Sequence[Trial], timeout_seconds: float) -> None:
         super().__init__(trials[0], timeout_seconds)
         self._asked = trials
-        self._things = ExitStack()
         self.processes: list[Fork] = []
         self.forks: list[TrialProcess] = []
 
     def __enter__(self) -> "Stem":
-        self._folder = folder = self._things.enter_context(scratch_folder())
-        self._things.callback(self.end)  # after its forks, of which it tells
         channels = [_open_channel() for _ in self._asked]
         theirs = [end for channel, _ in channels for end in channel]
         asked = Trials(trials=list(self._asked), channels=[channel for channel, _ in channels])
         try:
-            self._begin(lambda: OwnInterpreter(self._trial, folder, theirs), asked)
+            self._begin_own(asked, theirs)
         finally:
             for end in theirs:
                 os.close(end)
@@ -51,9 +46,6 @@ class Stem(Conversation):
             process = TrialProcess(trial, self._timeout_seconds, fork)
             self.forks.append(self._things.enter_context(process))
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self._things.close()
 
     def wait_until_forked(self) -> None:
         """Return when each trial has its process, or none will have one."""

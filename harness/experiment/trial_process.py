@@ -2,13 +2,12 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 
 from harness.experiment.conversation import Conversation
-from harness.experiment.interpreter import Interpreter, OwnInterpreter
+from harness.experiment.interpreter import Interpreter
 from harness.experiment.trial_answer import read_answer
-from harness.machine.scratch import scratch_folder
-from harness.trial.spec import PAUSED, READY, Trial, TrialFailure, TrialResult, Trials
+from harness.trial.spec import PAUSED, Trial, TrialFailure, TrialResult, Trials
 
 
 class TrialProcess(Conversation):
@@ -22,24 +21,13 @@ class TrialProcess(Conversation):
     ) -> None:
         super().__init__(trial, timeout_seconds)
         self._begun = begun
-        self._things = ExitStack()
 
     def __enter__(self) -> "TrialProcess":
         if begun := self._begun:
             self._begin(lambda: begun)
         else:
-            # What a trial leaves in its temporary folder goes with it, however it ends.
-            folder = self._things.enter_context(scratch_folder())
-            self._begin(lambda: OwnInterpreter(self._trial, folder), Trials(trials=[self._trial]))
+            self._begin_own(Trials(trials=[self._trial]))
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-        self._things.close()
-
-    def wait_until_ready(self) -> None:
-        """Return when the trial says that it is, or has failed."""
-        self._hears(READY)
 
     def pin(self, core: int | None) -> None:
         """Keep its main thread on a core, where there is one to keep it on."""

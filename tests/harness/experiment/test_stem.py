@@ -103,11 +103,11 @@ def test_they_share_an_interpreter_and_what_cannot_be_built_is_its_own_failure(t
     foreign = msgspec.structs.replace(good, schedule_sha256="of another")
     with Stem([foreign, good, good], TRIAL_SECONDS) as stem:
         stem.wait_until_forked()
-        parents = {psutil.Process(fork.pid).ppid() for fork in stem.forks}
         for fork in stem.forks:
             fork.wait_until_ready()
             fork.pin(max(os.sched_getaffinity(0)))
         refused, killed, well = stem.forks
+        parents = {psutil.Process(each.pid).ppid() for each in (killed, well)}
         psutil.Process(killed.pid).kill()
         while well.run_slice():
             pass
