@@ -222,7 +222,7 @@ _TABLE = (
            "automatic ones are off", "gc.callbacks", 0.0, 0.0),
     Metric("collector_setting_calls", "calls", "lower", "exact", "leaks",
            "calls of gc.freeze, unfreeze, set_threshold, disable and enable while the engine is "
-           "built and in the window; in the process that serves the requests", "gc", 0.0, 0.0),
+           "built, warms up and serves; in the process that serves the requests", "gc", 0.0, 0.0),
     Metric("bytecodes_per_request_step", "bytecodes", "lower", "exact", "opcodes",
            "bytecodes executed in a step / rows in it, over the traced steps",
            "sys.settrace, sys.monitoring", 0.005, 0.02),

@@ -28,9 +28,12 @@ class Leaks(Watching):
         self._log, self._settings = CallerLog(), SettingLog()
         self._set_before = extent.settings
         self._before = self._after = _Heap(0, 0, 0)
+        # A first step, which is warm-up's, may set it, too.
+        self._settings.start(are_carried_out=True)
 
     def window_opens(self) -> None:
         """Count what is there; a full collection has just gone before."""
+        self._set_before = [*self._set_before, *self._settings.stop()]
         self._before = _heap()
         self._log.start()
         # The window's policy stays in force, so that what sets it can be counted.

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from small import CELL, schedule, trial
 
+from engines.builtin.engine import Engine
 from harness.metrics import METRICS
 from harness.trial.process import run_trial
 from harness.trial.spec import TrialResult
@@ -51,3 +52,25 @@ def test_a_policy_that_collects_by_hand_is_off(tmp_path):
     assert result.metrics["explicit_collections"] == 0
     assert result.processes[0].policy == "disabled"
     assert result.processes[0].collections == (0, 0, 0)
+
+
+@pytest.mark.parametrize("step", [1, 250])
+def test_who_sets_the_collector_in_a_step_is_named_in_the_warm_up_too(tmp_path, monkeypatch, step):
+    """And what is set stays so in the warm-up, and is not carried out in the window."""
+    before, steps, own = gc.get_threshold(), [], Engine.step
+
+    def sets_once(engine):
+        steps.append(engine)
+        if len(steps) == step:
+            gc.set_threshold(123, 4, 5)
+        return own(engine)
+
+    monkeypatch.setattr(Engine, "step", sets_once)
+    result = left(tmp_path)
+    found = gc.get_threshold()
+    gc.set_threshold(*before)
+    assert result.metrics["collector_setting_calls"] == 1
+    (call,) = result.collector_calls
+    assert (call.name, call.function.rpartition(".")[2], call.count) == (
+        "set_threshold", "sets_once", 1)  # fmt: skip
+    assert found == ((123, 4, 5) if step == 1 else before)
