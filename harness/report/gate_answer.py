@@ -137,7 +137,7 @@ def _difference(change: ExactChange) -> str:
     if change.unit == "B":
         size = fmt.bytes_(abs(difference))
     else:
-        whole = abs(difference - round(difference)) < 0.005
+        whole = bool(round(difference)) and abs(difference - round(difference)) < 0.005
         size = fmt.count(abs(round(difference) if whole else difference))
     return f"{sign}{size} {_COUNTED.get(change.metric, change.metric)}"
 

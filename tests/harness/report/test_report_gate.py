@@ -15,7 +15,7 @@ from harness.cli.status import gate_status
 from harness.explain.largest_changes import LargestChange
 from harness.metrics import METRICS
 from harness.report.gate import findings, gate_markdown, gate_tables, headline
-from harness.report.gate_answer import gate_report
+from harness.report.gate_answer import exact_words, gate_report
 from harness.report.markdown_escape import code_block, code_span, escaped
 from harness.tracking.gate.words import conclude_gate
 from harness.trial.spec import TrialFailure
@@ -274,3 +274,11 @@ def test_rows_of_markdown_tables_are_whole():
     for of in MADE_UP.values():
         rows = [line for line in gate_markdown(of).splitlines() if line.startswith("|")]
         assert all(row.endswith("|") for row in rows)
+
+
+@given(st.sampled_from(MOVES), st.floats(-0.4, 0.4).filter(lambda change: abs(change) > 1e-6))
+def test_a_count_that_has_moved_is_never_said_to_have_moved_by_nothing(name, change):
+    (moved,) = (each for each in exact(**{name: 10.0}) if each.metric == name)
+    moved = replace(moved, before=10.0, after=10.0 + change)
+    said = exact_words(cell(LISTS, "same", [moved]))
+    assert not re.match(r"[+-]0(\.0*)? ", said), said
