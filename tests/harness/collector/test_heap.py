@@ -70,3 +70,22 @@ def test_a_full_pass_is_one_full_collection() -> None:
     before = gc.get_stats()[2]["collections"]
     assert heap.full_pass_seconds("engine") > 0
     assert gc.get_stats()[2]["collections"] == before + 1
+
+
+SPARES = """
+import gc, json
+from harness.collector import heap
+
+heap.top_up("", 100_000, 1)
+heap.spare_until_top_up()
+spared = len(gc.get_objects())
+heap.top_up("", 101_000, 1)
+print(json.dumps([spared, len(gc.get_objects()), gc.get_freeze_count()]))
+"""
+
+
+def test_a_spared_heap_is_passed_over_again_after_the_next_top_up(fresh_interpreter):
+    spared, tracked, frozen = fresh_interpreter(SPARES)
+    assert spared < 1000
+    assert abs(tracked - 101_000) < 100
+    assert frozen < 1000  # 3.12 and newer move their immortal objects there
