@@ -14,8 +14,8 @@ from harness.axes import Cell
 from harness.experiment.counting_forks import CountingForks
 from harness.experiment.executor import Executor, Outcome
 from harness.experiment.grid import is_alone
-from harness.experiment.plan import engine_shared, stem_shared
-from harness.experiment.stem import Stem
+from harness.experiment.plan import engine_shared, heap_shared
+from harness.experiment.timed_forks import TimedForks
 from harness.experiment.trial_process import TrialProcess
 from harness.machine.describe import cores_usable
 from harness.machine.interrupts import held_interrupts
@@ -74,21 +74,22 @@ class LocalExecutor(Executor):
                 yield next(answers[index])
 
     def _time(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
-        groups = _together([stem_shared(trial) for trial in trials])
+        groups = _together([heap_shared(trial) for trial in trials])
         with ExitStack() as stack:
-            stems = []
+            together = []
             found: dict[int, TrialProcess] = {}
             with held_interrupts():
                 for group in groups:
                     asked = [trials[index] for index in group]
                     if len(asked) > 1:
-                        stems.append(stem := stack.enter_context(Stem(asked, self.timeout_seconds)))
-                        found |= zip(group, stem.forks, strict=True)
+                        forks = stack.enter_context(TimedForks(asked, self.timeout_seconds))
+                        together.append(forks)
+                        found |= zip(group, forks.trials, strict=True)
                     else:
                         process = TrialProcess(asked[0], self.timeout_seconds)
                         found[group[0]] = stack.enter_context(process)
-            for stem in stems:
-                stem.wait_until_forked()
+            for forks in together:
+                forks.wait_until_forked()
             begun = [found[index] for index in range(len(trials))]
             for process in begun:
                 process.wait_until_ready()

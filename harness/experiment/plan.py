@@ -171,7 +171,7 @@ def engine_shared(cell: Cell, mode: Mode) -> Cell | None:
     return without_collector(cell) if mode != "timing" and is_exact(cell) else None
 
 
-def stem_shared(trial: Trial) -> tuple[str | int, ...] | None:
+def heap_shared(trial: Trial) -> tuple[str | int, ...] | None:
     """Of whose interpreter, once it has imported and built a heap, a trial can take a fork.
 
     None where it needs one of its own, for it takes no turns or its engine comes before the heap.

@@ -169,17 +169,17 @@ def get_ready(trial: Trial) -> Ready:
         raise
 
 
-_OF_THE_STEM = 0.98
+_SHARED = 0.98
 """Share of a heap that trials have in common; the rest each builds beside its own engine."""
 
 
-def grow_stem(trials: Sequence[Trial]) -> None:
+def build_shared(trials: Sequence[Trial]) -> None:
     """Import what the trials will, and build what they have of their heaps in common."""
     # One that cannot be built says so in its fork, and others may be.
     with suppress(Exception):
         get_ready(trials[0]).engine.shutdown()
     least = min(trial.cell.heap_objects for trial in trials)
-    heap.top_up("", int(_OF_THE_STEM * least), trials[0].seed)
+    heap.top_up("", int(_SHARED * least), trials[0].seed)
     heap.spare_until_top_up()
 
 
@@ -380,7 +380,7 @@ def main() -> int:
             del asked  # nor has a fork it, so that both have the same heap
             result = run_trial(trial, say_and_wait)
         elif asked.channels:
-            grow_stem(asked.trials)
+            build_shared(asked.trials)
             index = in_talking_forks(asked.channels, answer)
             if index is None:
                 return 0

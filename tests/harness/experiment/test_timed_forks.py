@@ -5,6 +5,7 @@ Those that go wrong are played by a script in the place of the interpreter, whos
 
 import json
 import os
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -17,8 +18,8 @@ from small import CELL, TRIAL_SECONDS, answer, schedule, trial
 
 from harness.experiment.grid import can_fork
 from harness.experiment.local_executor import LocalExecutor
-from harness.experiment.plan import stem_shared
-from harness.experiment.stem import Stem
+from harness.experiment.plan import heap_shared
+from harness.experiment.timed_forks import TimedForks
 from harness.trial.spec import TrialFailure, TrialResult
 
 SCHEDULE = schedule([40] * 8)
@@ -101,18 +102,18 @@ def test_a_fork_is_measured_as_an_interpreter_of_its_own(tmp_path):
 def test_they_share_an_interpreter_and_what_cannot_be_built_is_its_own_failure(tmp_path):
     good = trial(SCHEDULE, tmp_path, slice_steps=10)
     foreign = msgspec.structs.replace(good, schedule_sha256="of another")
-    with Stem([foreign, good, good], TRIAL_SECONDS) as stem:
-        stem.wait_until_forked()
-        for fork in stem.forks:
+    with TimedForks([foreign, good, good], TRIAL_SECONDS) as forks:
+        forks.wait_until_forked()
+        for fork in forks.trials:
             fork.wait_until_ready()
             fork.pin(max(os.sched_getaffinity(0)))
-        refused, killed, well = stem.forks
+        refused, killed, well = forks.trials
         parents = {psutil.Process(each.pid).ppid() for each in (killed, well)}
         psutil.Process(killed.pid).kill()
         while well.run_slice():
             pass
         outcomes = [each.measure() for each in (refused, killed, well)]
-        assert parents == {stem.pid}
+        assert parents == {forks.pid}
     assert [each.kind for each in outcomes[:2]] == ["refused", "killed"]
     assert "is not the schedule that was asked for" in outcomes[0].reason
     assert isinstance(outcomes[2], TrialResult), outcomes[2]
@@ -193,8 +194,20 @@ def test_forks_are_of_one_interpreter_release_and_seed_and_take_turns(tmp_path):
     def key(**changes):
         fields = {name: changes.pop(name) for name in ("seed", "slice_steps") if name in changes}
         cell = msgspec.structs.replace(CELL, **changes)
-        return stem_shared(trial(SCHEDULE, tmp_path, cell, **{"slice_steps": 1, **fields}))
+        return heap_shared(trial(SCHEDULE, tmp_path, cell, **{"slice_steps": 1, **fields}))
 
     assert key() == key(gc="freeze", heap_objects=7, representation="flat_arrays")
     assert len({key(), key(seed=1), key(python="/other"), key(release="abc")}) == 4
     assert key(slice_steps=0) is None
+
+
+def test_one_that_is_stopped_holds_nobody_up(play):
+    with TimedForks(play([GOOD, "echo ready; exec sleep 600"]), 60) as forks:
+        forks.wait_until_forked()
+        for each in forks.trials:
+            each.wait_until_ready()
+        pids = [each.pid for each in forks.trials]
+        os.kill(forks.pid, signal.SIGSTOP)
+    for pid in pids:
+        with suppress(psutil.NoSuchProcess):
+            assert not is_alive(psutil.Process(pid))

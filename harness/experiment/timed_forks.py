@@ -21,18 +21,22 @@ from harness.experiment.where_it_stands import where_it_stands
 from harness.trial.spec import Channel, ForkNews, Trial, Trials
 
 _KILLED = -int(signal.SIGKILL)
+_GRACE_SECONDS = 1.0
 
 
-class Stem(Conversation):
-    """The interpreter, its process group and its temporary folder. ``forks``: a trial's each."""
+class TimedForks(Conversation):
+    """The interpreter, its process group and its temporary folder.
+
+    ``trials``: those it was asked for, in their order, each in one of ``forks``.
+    """
 
     def __init__(self, trials: Sequence[Trial], timeout_seconds: float) -> None:
         super().__init__(trials[0], timeout_seconds)
         self._asked = trials
-        self.processes: list[Fork] = []
-        self.forks: list[TrialProcess] = []
+        self.forks: list[Fork] = []
+        self.trials: list[TrialProcess] = []
 
-    def __enter__(self) -> "Stem":
+    def __enter__(self) -> "TimedForks":
         channels = [_open_channel() for _ in self._asked]
         theirs = [end for channel, _ in channels for end in channel]
         asked = Trials(trials=list(self._asked), channels=[channel for channel, _ in channels])
@@ -42,43 +46,43 @@ class Stem(Conversation):
             for end in theirs:
                 os.close(end)
         for trial, (_, streams) in zip(self._asked, channels, strict=True):
-            self.processes.append(fork := Fork(self, streams))
+            self.forks.append(fork := Fork(self, streams))
             process = TrialProcess(trial, self._timeout_seconds, fork)
-            self.forks.append(self._things.enter_context(process))
+            self.trials.append(self._things.enter_context(process))
         return self
 
     def wait_until_forked(self) -> None:
         """Return when each trial has its process, or none will have one."""
         deadline = time.monotonic() + self._timeout_seconds
-        while self._is_alive and any(not fork.number for fork in self.processes):
+        while self._is_alive and any(not fork.number for fork in self.forks):
             if self._listen(b"\n", deadline):
                 self._take_news()
             else:
                 self.failure = self.failure or self._as_failure("it made no forks")
         if self.failure is not None:
-            for trial, fork in zip(self._asked, self.forks, strict=True):
-                fork.failure = as_failure(trial, self.failure)
+            for trial, process in zip(self._asked, self.trials, strict=True):
+                process.failure = as_failure(trial, self.failure)
 
-    def look(self, *, wait: bool = False) -> bool:
-        """Take what it has said of its forks; False where it will say no more."""
+    def look(self, wait_seconds: float = 0.0) -> bool:
+        """Take what it has said of its forks, if anything; False where it will say no more."""
         if self._interpreter is None or self._status is not None:
             return False
         with selectors.DefaultSelector() as selector:
             selector.register(self._stdout, selectors.EVENT_READ)
-            while selector.select(None if wait else 0):
+            while selector.select(wait_seconds):
                 heard = os.read(self._stdout.fileno(), 1 << 16)
                 if not heard:
                     return False
                 self._heard += heard
                 if self._heard.endswith(b"\n"):
                     self._take_news()
-                    wait = False
+                    wait_seconds = 0.0
         return True
 
     def _take_news(self) -> None:
         for line in self._heard.splitlines():
             news = msgspec.json.decode(line, type=ForkNews)
-            fork = self.processes[news.index]
+            fork = self.forks[news.index]
             fork.number, fork.status = news.pid, news.status
         self._heard.clear()
 
@@ -88,15 +92,15 @@ class Stem(Conversation):
 
 
 class Fork:
-    """One of a stem's. ``number``: its process's, 0 until there is one; ``status``: once it ends,
-    which the stem says.
+    """One of them. ``number``: its process's, 0 until there is one; ``status``: once it ends, which
+    its parent says.
     """
 
-    def __init__(self, stem: Stem, streams: tuple[IO[bytes], IO[bytes], IO[bytes]]) -> None:
+    def __init__(self, parent: TimedForks, streams: tuple[IO[bytes], IO[bytes], IO[bytes]]) -> None:
         self.number = 0
         self.status: int | None = None
         self.streams = streams
-        self._stem = stem
+        self._parent = parent
 
     @property
     def pid(self) -> int:
@@ -107,21 +111,24 @@ class Fork:
 
     def has_ended(self) -> bool:
         """Whether it has, or nobody is left who would say so."""
-        return not self._stem.look() or self.status is not None
+        return not self._parent.look() or self.status is not None
 
     def end(self) -> int:
         """Kill it if it lives; its exit status."""
-        self._stem.look()
+        self._parent.look()
         if self.number and self.status is None:
             with suppress(ProcessLookupError):
                 os.kill(self.number, signal.SIGKILL)
-            while self.status is None and self._stem.look(wait=True):
-                pass
+            # Nobody needs to wait for more than its end, and its parent may be stopped.
+            deadline = time.monotonic() + _GRACE_SECONDS
+            while self.status is None and (left := deadline - time.monotonic()) > 0:
+                if not self._parent.look(left):
+                    break
         return _KILLED if self.status is None else self.status
 
     def where(self) -> str:
         """The functions that its main thread is in, or ""."""
-        return self._stem.where(self.number)
+        return self._parent.where(self.number)
 
 
 def _open_channel() -> tuple[Channel, tuple[IO[bytes], IO[bytes], IO[bytes]]]:
