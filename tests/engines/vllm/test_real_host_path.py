@@ -15,6 +15,7 @@ from vllm_trials import TIMEOUT_SECONDS, cell, outputs, run, schedule, trial
 
 from engines.protocol import FinishReason
 from engines.vllm.releases import layer
+from harness.axes import Cell
 from harness.collector.policy import DEFAULT_THRESHOLDS
 from harness.collector.result import ProcessResult
 from harness.experiment.local_executor import LocalExecutor
@@ -22,7 +23,7 @@ from harness.experiment.trial_process import TrialProcess
 from harness.metrics import METRICS
 from harness.tracking.gate.plan import EXACT_MODES
 from harness.trial.message_parts import PARTS
-from harness.trial.spec import Trial, TrialFailure, TrialResult
+from harness.trial.spec import TrialFailure, TrialResult
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
 
@@ -31,9 +32,10 @@ PROMPT_LENS = [700 + i * 37 % 400 for i in range(40)]
 
 BOTH = {"worker": "process", "engine_core": "process"}
 
-# Each two values of worker, engine core and output processing meet, and each shape crosses once.
+# Each two values of worker, engine core and output processing meet, each shape crosses once, and
+# prefix caching, which leaves the tokens as they are, is on in one.
 CELLS: list[dict[str, Any]] = [
-    {"gc": "default"},
+    {"gc": "default", "prefix_caching": "on"},
     {"gc": "freeze", "engine_core": "process", "output_processing": "overlapped",
      "representation": "list_of_arrays"},
     {"gc": "threshold:5000/20/30", "worker": "process", "output_processing": "overlapped",
@@ -79,43 +81,67 @@ def check_engine(result: TrialResult, axes: dict[str, Any]) -> None:
     for name, default in wanted.items():
         assert state[name] == axes.get(name, default)
     assert state["scheduler"].endswith(SCHEDULERS[state["output_processing"]])
-    assert (state["enable_prefix_caching"], state["enable_chunked_prefill"]) == (False, True)
+    assert state["enable_prefix_caching"] == (axes.get("prefix_caching") == "on")
+    assert state["enable_chunked_prefill"]
     assert (state["detokenizer"], state["max_num_seqs"]) == ("none", 12)
 
 
-def test_overlapped_schedules_a_step_ahead_and_does_more_per_step(tmp_path):
-    even = schedule([12] * 8, [8] * 8)
-    asked = [cell("vllm-hostpath", batch_size=8, output_processing=kind) for kind in SCHEDULERS]
-    results = run([trial(even, tmp_path, each, "opcodes") for each in asked])
-    inline, overlapped = (result.metrics for result in results)
-    assert (inline["num_steps"], overlapped["num_steps"]) == (12, 13), "the first brings nothing"
+STEPS = 40
+EVEN = schedule([STEPS] * 16, [20] * 16)
+
+
+def even_cell(**axes: Any) -> Cell:
+    return cell("vllm-hostpath", **{"gc": "freeze", "batch_size": 16} | axes)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory, pinned_vllm: str) -> TrialResult:
+    """A trial of its own that counts bytecodes."""
+    (result,) = run([trial(EVEN, tmp_path_factory.mktemp("plain"), even_cell(), "opcodes")])
+    return result
+
+
+def test_overlapped_schedules_a_step_ahead_and_does_more_per_step(tmp_path, plain):
+    asked = even_cell(output_processing="overlapped")
+    (result,) = run([trial(EVEN, tmp_path, asked, "opcodes")])
+    inline, overlapped = plain.metrics, result.metrics
+    assert (inline["num_steps"], overlapped["num_steps"]) == (STEPS, STEPS + 1), (
+        "the first brings nothing"
+    )
     assert overlapped["bytecodes_per_request_step"] > 1.03 * inline["bytecodes_per_request_step"]
     for name in ("tokens_sha256", "finish_sha256"):
-        assert len({getattr(result, name) for result in results}) == 1
+        assert getattr(result, name) == getattr(plain, name)
 
 
-def test_as_shipped_the_release_has_its_own_defaults_in_force(tmp_path):
-    even = schedule([12] * 8, [8] * 8)
-    asked = [cell("vllm-hostpath", batch_size=8, setup=setup) for setup in ("lean", "shipped")]
-    lean, shipped = run([trial(even, tmp_path, each, "timing") for each in asked])
-    assert shipped.tokens_sha256 == lean.tokens_sha256
+def test_as_shipped_the_release_has_its_own_defaults_in_force(tmp_path, plain):
+    (shipped,) = run([trial(EVEN, tmp_path, even_cell(setup="shipped"), "timing")])
+    assert shipped.tokens_sha256 == plain.tokens_sha256
     assert [process.role for process in shipped.processes] == ["frontend", "engine"]
     switches = ("engine_core", "output_processing", "enable_prefix_caching")
-    assert [lean.engine_state[name] for name in switches] == ["in-process", "inline", False]
+    assert [plain.engine_state[name] for name in switches] == ["in-process", "inline", False]
     assert [shipped.engine_state[name] for name in switches] == ["process", "overlapped", True]
 
 
-def test_forks_of_one_interpreter_count_what_interpreters_of_their_own_count(tmp_path):
-    even = schedule([40] * 16, [20] * 16)
-    asked = cell("vllm-hostpath", gc="freeze", batch_size=16)
-    trials = [trial(even, tmp_path, asked, mode) for mode in EXACT_MODES]
-    together = list(LocalExecutor(TIMEOUT_SECONDS).run(trials))
-    for fork, alone in zip(together, run_alone(trials), strict=True):
-        assert exact_figures(fork) == exact_figures(alone), fork.mode
+def test_forks_of_one_interpreter_count_what_interpreters_of_their_own_count(tmp_path, plain):
+    trials = [trial(EVEN, tmp_path, even_cell(), mode) for mode in [*EXACT_MODES, "probed"]]
+    *together, probed = LocalExecutor(TIMEOUT_SECONDS).run(trials)
+    alone = {
+        each.mode: plain if each.mode == plain.mode else run([each])[0] for each in trials[:-1]
+    }
+    for fork in together:
+        assert exact_figures(fork) == exact_figures(alone[fork.mode]), fork.mode
+    watching_changes_little(alone["counts"], probed, alone["tracked"])
 
 
-def run_alone(trials: list[Trial]) -> list[TrialResult]:
-    return [result for each in trials for result in run([each])]
+def watching_changes_little(counts: TrialResult, probed: TrialResult, tracked: TrialResult) -> None:
+    ran, seen = counts.processes[0].collections, probed.processes[0].collections
+    assert ran[0] > 0
+    assert max(abs(there - here) for there, here in zip(ran, seen, strict=True)) <= 1
+    # The scheduler makes a list a request, and all of them are alive at once.
+    assert tracked.metrics["tracked_peak_per_step"] > 16
+    assert tracked.processes[0].collections == (0, 0, 0)
+    assert counts.tokens_sha256 == tracked.tokens_sha256
+    assert counts.metrics["num_steps"] == tracked.metrics["num_steps"]
 
 
 UNJUDGED = "tracked_heap"
@@ -139,23 +165,20 @@ PLANTED = {
 """Where a request passes once, between the client and the queue of the scheduler."""
 
 
-def test_work_planted_where_requests_are_added_is_in_their_cost_alone(tmp_path, pinned_vllm):
+def test_work_planted_where_requests_are_added_is_in_their_cost_alone(tmp_path, plain, pinned_vllm):
     copy = tmp_path / "copy" / "vllm"
-    shutil.copytree(layer(pinned_vllm) / "vllm", copy,
-                    ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
+    shutil.copytree(layer(pinned_vllm) / "vllm", copy)
     for name, line in PLANTED.items():
         text = (copy / name).read_text()
         assert text.count(line) == 1
         (copy / name).write_text(text.replace(line, line + LOOP))
-    even = schedule([24] * 16, [8] * 16)
-    releases = (pinned_vllm, str(copy.parent))
-    asked = [cell("vllm-hostpath", release=each, batch_size=16) for each in releases]
-    plain, planted = (each.metrics for each in run([trial(even, tmp_path, each, "opcodes")
-                                                    for each in asked]))  # fmt: skip
-    counted = [name for name in plain if name.startswith(("bytecodes_", "allocations_"))]
+    asked = even_cell(release=str(copy.parent))
+    (result,) = run([trial(EVEN, tmp_path, asked, "opcodes")])
+    before, planted = plain.metrics, result.metrics
+    counted = [name for name in before if name.startswith(("bytecodes_", "allocations_"))]
     assert len(counted) == 7
-    assert {name for name in counted if planted[name] != plain[name]} == {"bytecodes_per_add"}
-    assert planted["bytecodes_per_add"] > plain["bytecodes_per_add"] + 2 * 40
+    assert {name for name in counted if planted[name] != before[name]} == {"bytecodes_per_add"}
+    assert planted["bytecodes_per_add"] > before["bytecodes_per_add"] + 2 * 40
 
 
 def test_requests_that_end_before_an_idle_time_leave_room_for_others(tmp_path):
@@ -179,12 +202,6 @@ def test_scripted_drafts_are_accepted_as_by_the_built_in_engine(tmp_path):
     assert vllm[0].metrics["num_steps"] == builtin.metrics["num_steps"]
 
 
-def test_prefix_caching_is_on_where_it_is_asked_for(tmp_path):
-    asked = cell("vllm-hostpath", prefix_caching="on")
-    (result,) = run([trial(schedule([4] * 4, [40] * 4), tmp_path, asked)])
-    assert result.engine_state["enable_prefix_caching"]
-
-
 def check_state(process: ProcessResult, gc: str) -> None:
     """The collector as it was read back, whichever process it is of."""
     state = process.state
@@ -199,39 +216,22 @@ def check_state(process: ProcessResult, gc: str) -> None:
     assert gc != "disabled" or process.collections == (0, 0, 0)
 
 
-def test_counts_repeat_to_the_digit_and_watching_changes_little(tmp_path, pinned_vllm):
-    even = schedule([20] * 64, [8] * 64)
-    asked = cell("vllm-hostpath", release=pinned_vllm, batch_size=64)
-    modes = ("counts", "counts", "probed", "tracked")
-    one, other, probed, tracked = run([trial(even, tmp_path, asked, mode) for mode in modes])
-    assert one.processes[0].collections == other.processes[0].collections
-    assert one.processes[0].collections[0] > 0
-    for there, here in zip(one.processes[0].collections, probed.processes[0].collections,
-                           strict=True):  # fmt: skip
-        assert abs(there - here) <= 1
-    # The scheduler makes a list a request, and all of them are alive at once.
-    assert tracked.metrics["tracked_peak_per_step"] > 64
-    assert tracked.processes[0].collections == (0, 0, 0)
-    assert one.tokens_sha256 == tracked.tokens_sha256
-    assert one.metrics["num_steps"] == tracked.metrics["num_steps"]
-
-
 def test_what_crosses_to_its_workers_whatever_their_number(tmp_path):
     """Prompts cross with the first step alone, and each rank is sent the same."""
     prompts = [8, 30, 200]
     even = schedule([20] * 3, prompts)
-    one, four = run([
+    one, two = run([
         trial(even, tmp_path, cell("vllm-hostpath", worker="process", tensor_parallel=ranks),
               "wire")
-        for ranks in (1, 4)
+        for ranks in (1, 2)
     ])  # fmt: skip
-    assert one.tokens_sha256 == four.tokens_sha256
-    assert four.engine_state["tensor_parallel_size"] == 4
-    assert [each.role for each in four.processes] == ["engine", *["worker"] * 4]
+    assert one.tokens_sha256 == two.tokens_sha256
+    assert two.engine_state["tensor_parallel_size"] == 2
+    assert [each.role for each in two.processes] == ["engine", "worker", "worker"]
     there, back = one.messages
     assert (there.direction, back.direction) == ("scheduler_output", "model_runner_output")
-    assert set(there.fields) == set(four.messages[0].fields)
-    assert there.fields["num_scheduled_tokens"] == four.messages[0].fields["num_scheduled_tokens"]
+    assert set(there.fields) == set(two.messages[0].fields)
+    assert there.fields["num_scheduled_tokens"] == two.messages[0].fields["num_scheduled_tokens"]
     values = one.metrics
     first = values["scheduler_output_bytes_first"] - values["scheduler_output_bytes_per_step"]
     assert first > 2 * sum(prompts)
