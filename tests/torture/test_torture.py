@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from examples import attempts
 
 HERE = Path(__file__).parent
 FIXED_SEED = 7
@@ -22,9 +23,9 @@ def test_some_command_lines_hold():
     torture("lines", "--attempts", 16, "--seed", FIXED_SEED)
 
 
-def hold_today(part: str, attempts: int) -> None:
-    """Of each day other attempts."""
-    torture(part, "--attempts", attempts, "--seed", int(time.time()) // 86_400)
+def hold_today(part: str, full: int) -> None:
+    """Of each day other attempts, ``full`` of them by the full profile."""
+    torture(part, "--attempts", attempts(full), "--seed", int(time.time()) // 86_400)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Twenty signals at random moments, each day others, all by `make torture`.
+"""Some signals at random moments, each day others, many by `make torture`.
 
 A file of its own: a process of tests takes whole files, and the command lines take another.
 """
