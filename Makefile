@@ -9,7 +9,7 @@ PYTHON ?= $(or $(wildcard $(BIN)/python),python3)
 TORCH  ?= torch==2.13.0
 # Files of tests go to this many processes. ARGS="--hypothesis-profile full" tries each property on
 # ten times as many examples, and CI on three times as many; tests/examples.py has the shares.
-JOBS   ?= logical
+JOBS   ?= auto
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --maxprocesses 8 --dist loadfile \
           --no-loadscope-reorder
 # `make test TIER="not slow"` takes the long ones too, as CI does, and so does ARGS=tests/…;

@@ -18,7 +18,7 @@ pytest_plugins = ["pytester"]
 
 register()
 
-# There are as many processes of tests as cores: threads of the numeric libraries would wait, at
+# There are more processes of tests than cores: threads of the numeric libraries would wait, at
 # work, for cores that other tests have. Torch and NumPy read this when they are imported.
 os.environ.update(
     dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
@@ -44,6 +44,12 @@ _LONGEST = (
     "test_gate.py", "test_site.py", "test_cli_gate.py", "test_releases.py", "test_text.py",
     "test_worker_process.py", "test_scratch_project.py", "test_pytest_plugin.py",
 )  # fmt: skip
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: some tests wait, for another process or for time to pass."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -74,6 +74,7 @@ class Crowd:
             self.engine.output_token_ids(index)
 
 
+@pytest.mark.usefixtures("frozen_heap")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("way", "worker"),

@@ -63,6 +63,7 @@ def test_what_an_earlier_layout_has_left_in_build_is_not_packed(clone, wheel, tm
     assert names(next(tmp_path.glob("*.whl"))) == names(wheel)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("extra", ["bench", "asv", "dev"])
 def test_what_measuring_needs_is_in_an_extra(wheel, extra):
     with ZipFile(wheel) as archive:

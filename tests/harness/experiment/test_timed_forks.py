@@ -99,6 +99,7 @@ def test_a_fork_is_measured_as_an_interpreter_of_its_own(tmp_path):
         assert len(mine.step_host_ns) == len(theirs.step_host_ns) == 40
 
 
+@pytest.mark.long
 def test_they_share_an_interpreter_and_what_cannot_be_built_is_its_own_failure(tmp_path):
     good = trial(SCHEDULE, tmp_path, slice_steps=10)
     foreign = msgspec.structs.replace(good, schedule_sha256="of another")
@@ -119,6 +120,7 @@ def test_they_share_an_interpreter_and_what_cannot_be_built_is_its_own_failure(t
     assert isinstance(outcomes[2], TrialResult), outcomes[2]
 
 
+@pytest.mark.long
 def test_each_has_its_own_end_and_the_others_go_on(play, tmp_path):
     log = tmp_path / "log"
     turn = f"read go; echo {{}} >> {log}; echo paused; "

@@ -45,6 +45,7 @@ def test_a_trial_whose_probe_was_full_is_invalid_and_says_by_how_much(full: Tria
     )
 
 
+@pytest.mark.long
 def test_another_try_would_be_full_too_so_there_is_none(full: TrialResult) -> None:
     asked: list[Trial] = []
 
