@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -261,6 +262,8 @@ def test_a_message_that_cannot_be_read_ends_the_run_in_a_sentence(monkeypatch, d
                 finish(engine)
     finally:
         engine.shutdown()
+        monkeypatch.undo()
+        shutil.rmtree(left[0])
 
 
 def num_descriptors() -> int:
