@@ -20,8 +20,10 @@ def main() -> int:
         else:
             from harness.cli.main import main as run
         status = run()
-    except ModuleNotFoundError as error:
-        if not (sentence := missing_package(error)):
+    except (EOFError, ModuleNotFoundError) as error:
+        from harness.cut_bytecode import cut_bytecode  # no part of a trial's heap
+
+        if not (sentence := missing_package(error) or cut_bytecode(error)):
             raise
         print(sentence if is_trial else f"gcbench: {sentence}", file=sys.stderr)
         status = _REFUSED if is_trial else _WRONG_USAGE

@@ -17,7 +17,7 @@ MAY_IMPORT = {
 }
 
 ROOMS = (
-    {"axes", "files", "format", "metrics", "missing_package"},
+    {"axes", "cut_bytecode", "files", "format", "metrics", "missing_package"},
     {"collector", "machine", "statistics"},
     {"probed", "trial"},
     {"experiment", "load"},

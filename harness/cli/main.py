@@ -10,6 +10,7 @@ import click
 from harness.cli.exit_codes import MEANINGS, ExitCode
 from harness.cli.say import say
 from harness.cli.streams import OutputError, standard_streams
+from harness.cut_bytecode import cut_bytecode
 from harness.machine.interrupts import interrupts_raise
 from harness.missing_package import missing_package
 
@@ -178,7 +179,7 @@ def _run(arguments: list[str] | None, executors: Callable[[float], Any] | None) 
         return ExitCode.WRONG_USAGE
     except (click.Abort, KeyboardInterrupt) as end:
         if isinstance(end.__cause__, EOFError):  # a file cut short: click takes it for Ctrl-D
-            return _say(*_internal_error(end.__cause__))
+            return _say(*_explanation(end.__cause__))
         print("interrupted", file=sys.stderr)
         return ExitCode.INTERRUPTED
     except Exception as error:
@@ -191,8 +192,8 @@ def _explanation(error: Exception) -> tuple[str, ExitCode]:
         return _usage_words(error), ExitCode.WRONG_USAGE
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}", ExitCode.WRONG_USAGE
-    if isinstance(error, (ImportError, MemoryError)):
-        sentence = missing_package(error)
+    if isinstance(error, (EOFError, ImportError, MemoryError)):
+        sentence = missing_package(error) or cut_bytecode(error)
         return (sentence, ExitCode.WRONG_USAGE) if sentence else _internal_error(error)
     # Imported only now: with too little memory these imports would be the next to fail.
     from engines.protocol import EngineDeadError
