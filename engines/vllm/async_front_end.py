@@ -8,11 +8,14 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
+from engines.vllm.at_rest import is_at_rest
 from engines.vllm.gate import Gate
 
 _SILENCE_SECONDS = 0.05
-"""Twice so long without a word, and another step may end: one whose requests were all aborted, or
-whose prompts are not through, brings nothing.
+_FEWEST_SILENT, _MOST_SILENT = 2, 20
+"""So often so long without a word, and another step may end: one whose requests were all aborted,
+or whose prompts are not through, brings nothing. Fewer where no thread is at work, for an opening
+too many lets two steps end as one; some releases have threads that spin, so there is an end to it.
 """
 
 
@@ -126,7 +129,7 @@ class AsyncFrontEnd:
             except TimeoutError:
                 is_silent = self._gate.is_waited_at() and not self._is_processing
                 num_silent = num_silent + 1 if is_silent else 0
-                if num_silent == 2:
+                if num_silent >= (_FEWEST_SILENT if is_at_rest() else _MOST_SILENT):
                     self._gate.open_once()
                     num_silent = 0
 
