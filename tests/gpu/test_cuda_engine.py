@@ -1,5 +1,6 @@
 """The engine on a GPU: graphs against eager steps, every shape, against the model on the CPU."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -23,6 +24,9 @@ pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
 ]
+
+NUM_REQUESTS = 8 if os.environ.get("TRITON_INTERPRET") else 40
+"""A rehearsal computes them on a CPU."""
 
 CONFIG = """{"architectures": ["LlamaForCausalLM"], "hidden_size": 256, "num_hidden_layers": 3,
 "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64, "intermediate_size": 512,
@@ -58,7 +62,7 @@ def requests() -> list[tuple[list[int], int]]:
     random = Random(0)
     return [
         (random.choices(range(1000), k=random.randint(1, 120)), random.randint(1, 60))
-        for _ in range(40)
+        for _ in range(NUM_REQUESTS)
     ]
 
 

@@ -10,12 +10,11 @@ from harness.trial.spec import TrialFailure
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
 
 CELLS = [
-    {"gc": "default"},
+    {"gc": "threshold:5000/20/30"},
     {"gc": "freeze", "engine_core": "process"},
     {"gc": "disabled", "worker": "process"},
-    {"gc": "threshold:5000/20/30"},
 ]
-ROLES = [["engine"], ["frontend", "engine"], ["engine", "worker"], ["engine"]]
+ROLES = [["engine"], ["frontend", "engine"], ["engine", "worker"]]
 
 
 def test_lengths_and_reasons_are_the_built_in_engines_and_policies_hold(tmp_path):
