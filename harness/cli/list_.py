@@ -1,7 +1,9 @@
 """``gcbench list``: what there is to choose from."""
 
+import ast
 from collections.abc import Callable
-from importlib import import_module
+from importlib.abc import InspectLoader
+from importlib.util import find_spec
 from typing import Any
 
 import click
@@ -39,9 +41,16 @@ def _registered(registry: Registry) -> Callable[[], Rows]:
 
 
 def _first_line(registry: Registry, name: str) -> str:
-    """What the module of an implementation says of itself."""
-    module = import_module(registry.check(name).split(":")[0])
-    return (module.__doc__ or "").strip().splitlines()[0]
+    """What the module of an implementation says of itself, which may take torch to import."""
+    module = registry.check(name).split(":")[0]
+    try:
+        spec = find_spec(module)
+        loader = spec.loader if spec else None
+        source = loader.get_source(module) if isinstance(loader, InspectLoader) else None
+        words = ast.get_docstring(ast.parse(source or "")) or ""
+    except (ImportError, SyntaxError) as error:
+        return f"{module} cannot be read: {error}"
+    return words.partition("\n")[0] if spec else f"{module} is not there"
 
 
 def _workloads() -> Rows:

@@ -1,0 +1,50 @@
+"""``gcbench list``: each part by its name and what its module says of itself."""
+
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+
+import pytest
+
+from harness.cli.main import main
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ('"""In columns.\n\nAnd more.\n"""\nimport torch.nothing\n', "In columns."),
+        ("", ""),
+        ("def (", "elsewhere_shape cannot be read: invalid syntax"),
+        (None, "elsewhere_shape is not there"),
+    ],
+    ids=["words", "none", "broken", "absent"],
+)
+def test_a_part_that_a_package_adds_is_listed_whatever_it_says(
+    tmp_path, monkeypatch, capsys, source, says
+):
+    if source is not None:
+        (tmp_path / "elsewhere_shape.py").write_text(source)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    points = EntryPoints([EntryPoint("shape", "elsewhere_shape:Shape", "g")])
+    monkeypatch.setattr("engines.registry.entry_points", lambda group: points)
+    assert main(["list", "representations"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    (row,) = (row.strip() for row in rows if row.strip().startswith("shape"))
+    assert row.removeprefix("shape").strip().startswith(says)
+    assert "elsewhere_shape" not in sys.modules
+
+
+def test_nothing_is_imported_to_be_listed(fresh_interpreter):
+    seen = fresh_interpreter(
+        "import json, sys\n"
+        "from contextlib import redirect_stdout\n"
+        "from io import StringIO\n"
+        "from harness.cli.main import main\n"
+        "with redirect_stdout(out := StringIO()):\n"
+        "    status = main(['list'])\n"
+        "print(json.dumps([status, 'torch' in sys.modules, out.getvalue()]))\n"
+    )
+    status, has_torch, said = seen
+    assert (status, has_torch) == (0, False)
+    assert "list[list[int]]" in said
+    assert "cannot be read" not in said
+    assert "is not there" not in said
