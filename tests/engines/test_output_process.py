@@ -18,6 +18,7 @@ import psutil
 import pytest
 import rpc_calls
 import zmq
+from examples import every
 from harness_free import (
     SEVERAL_TOKENS,
     Request,
@@ -75,6 +76,7 @@ def finish(engine: Engine) -> list[int]:
     [
         pytest.param(nth, variant, marks=() if nth in (0, len(VARIANTS) - 1) else pytest.mark.slow)
         for nth, variant in enumerate(VARIANTS)
+        if nth % every() == 0 or nth == len(VARIANTS) - 1
     ],
 )
 @pytest.mark.parametrize("worker", ["in-process", pytest.param("process", marks=pytest.mark.slow)])

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from examples import every
 from vllm_trials import TIMEOUT_SECONDS, cell, outputs, run, schedule, trial
 
 from engines.protocol import FinishReason
@@ -124,13 +125,11 @@ def test_as_shipped_the_release_has_its_own_defaults_in_force(tmp_path, plain):
 
 def test_forks_of_one_interpreter_count_what_interpreters_of_their_own_count(tmp_path, plain):
     trials = [trial(EVEN, tmp_path, even_cell(), mode) for mode in [*EXACT_MODES, "probed"]]
-    *together, probed = LocalExecutor(TIMEOUT_SECONDS).run(trials)
-    alone = {
-        each.mode: plain if each.mode == plain.mode else run([each])[0] for each in trials[:-1]
-    }
-    for fork in together:
-        assert exact_figures(fork) == exact_figures(alone[fork.mode]), fork.mode
-    watching_changes_little(alone["counts"], probed, alone["tracked"])
+    together = {each.mode: each for each in LocalExecutor(TIMEOUT_SECONDS).run(trials)}
+    alone = [plain, *(run([each])[0] for each in trials[: -1 : every()] if each.mode != plain.mode)]
+    for each in alone:
+        assert exact_figures(together[each.mode]) == exact_figures(each), each.mode
+    watching_changes_little(*(together[mode] for mode in ("counts", "probed", "tracked")))
 
 
 def watching_changes_little(counts: TrialResult, probed: TrialResult, tracked: TrialResult) -> None:
