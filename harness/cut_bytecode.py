@@ -3,7 +3,7 @@
 from pathlib import Path
 
 
-def cut_bytecode(error: BaseException | None) -> str:
+def cut_bytecode(error: BaseException) -> str:
     """What to remove where ``error`` comes of such a file, else "".
 
     CPython before 3.12.8 and 3.13.1 keeps what it could write (#126606). The exception does not

@@ -27,6 +27,8 @@ class AsyncFrontEnd:
     """
 
     def __init__(self, engine_args: Any, gate: Gate) -> None:
+        # No part of the heap where there is no such front end.
+        import psutil
         import uvloop
 
         self._gate = gate
@@ -37,6 +39,8 @@ class AsyncFrontEnd:
         self._is_processing = False
         self._llm = self._loop.run_until_complete(self._build(engine_args))
         self._stepped = asyncio.Event()
+        here = psutil.Process()
+        self._pids = [each.pid for each in (here, *here.children(recursive=True))]
 
     async def _build(self, engine_args: Any) -> Any:
         from vllm.v1.engine.async_llm import AsyncLLM
@@ -129,7 +133,9 @@ class AsyncFrontEnd:
             except TimeoutError:
                 is_silent = self._gate.is_waited_at() and not self._is_processing
                 num_silent = num_silent + 1 if is_silent else 0
-                if num_silent >= (_FEWEST_SILENT if is_at_rest() else _MOST_SILENT):
+                if num_silent == _MOST_SILENT or (
+                    num_silent >= _FEWEST_SILENT and is_at_rest(self._pids)
+                ):
                     self._gate.open_once()
                     num_silent = 0
 

@@ -44,13 +44,13 @@ def _first_line(registry: Registry, name: str) -> str:
     """What the module of an implementation says of itself, which may take torch to import."""
     module = registry.check(name).split(":")[0]
     try:
-        spec = find_spec(module)
-        loader = spec.loader if spec else None
-        source = loader.get_source(module) if isinstance(loader, InspectLoader) else None
+        if (spec := find_spec(module)) is None:
+            return f"{module} is not there"
+        source = spec.loader.get_source(module) if isinstance(spec.loader, InspectLoader) else None
         words = ast.get_docstring(ast.parse(source or "")) or ""
     except (ImportError, SyntaxError) as error:
         return f"{module} cannot be read: {error}"
-    return words.partition("\n")[0] if spec else f"{module} is not there"
+    return words.partition("\n")[0]
 
 
 def _workloads() -> Rows:

@@ -121,9 +121,9 @@ class Fork:
                 os.kill(self.number, signal.SIGKILL)
             # Nobody needs to wait for more than its end, and its parent may be stopped.
             deadline = time.monotonic() + _GRACE_SECONDS
-            while self.status is None and (left := deadline - time.monotonic()) > 0:
-                if not self._parent.look(left):
-                    break
+            left = _GRACE_SECONDS
+            while self.status is None and left > 0 and self._parent.look(left):
+                left = deadline - time.monotonic()
         return _KILLED if self.status is None else self.status
 
     def where(self) -> str:

@@ -1,4 +1,4 @@
-"""A process that has work left is not at rest, even where it gets no core."""
+"""A thread that has work left is not at rest, even where it gets no core."""
 
 import signal
 import subprocess
@@ -45,13 +45,13 @@ def ask(process: "subprocess.Popen[str]", what: str) -> None:
 
 def test_one_that_waits_to_be_told_is_at_rest(process):
     ask(process, "nothing")
-    while not is_at_rest():
+    while not is_at_rest([process.pid]):
         assert process.poll() is None
 
 
 def test_one_that_wants_a_core_is_not(process):
     ask(process, "work")
-    assert not any(is_at_rest() for _ in range(20))
+    assert not any(is_at_rest([process.pid]) for _ in range(20))
 
 
 def test_one_that_is_stopped_is_not(process):
@@ -59,4 +59,4 @@ def test_one_that_is_stopped_is_not(process):
     process.send_signal(signal.SIGSTOP)
     while psutil.Process(process.pid).status() != psutil.STATUS_STOPPED:
         assert process.poll() is None
-    assert not is_at_rest()
+    assert not is_at_rest([process.pid])
