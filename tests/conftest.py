@@ -29,33 +29,43 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # What tests time is of no interest to anybody: they wait for no measurement, nor one for them.
 os.environ["GCBENCH_LEASE"] = ""
 
+_HERE = Path(__file__).parent
+_IN_TRIALS = ("engines", "gcbench", "harness/collector", "harness/experiment", "harness/trial")
+"""Folders of what runs in trials and of what starts them; not what lies deeper."""
+
 # Interpreters that tests start find our packages as this one does, by pyproject's `pythonpath`.
 _INHERITED = os.environ.get("PYTHONPATH", "")
-os.environ["PYTHONPATH"] = os.pathsep.join(
-    filter(None, [str(Path(__file__).parents[1]), _INHERITED])
-)
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_HERE.parent), _INHERITED]))
 
 
 CHROMIUM = Path("/usr/bin/chromium")
 
 _LONGEST = (
     "test_torture_signals.py", "test_torture.py",  # so each has a process of its own
-    "test_nightly_kill.py", "test_local_executor.py", "test_exact.py", "test_window.py",
-    "test_gate.py", "test_site.py", "test_cli_gate.py", "test_releases.py", "test_text.py",
-    "test_worker_process.py", "test_scratch_project.py", "test_pytest_plugin.py",
+    "test_real_host_path.py", "test_browser.py", "test_asv_road.py", "test_ray.py",
+    "test_gpu_check.py", "test_cli_releases.py", "test_nightly_kill.py", "test_local_executor.py",
+    "test_exact.py", "test_window.py", "test_gate.py", "test_site.py", "test_cli_gate.py",
+    "test_releases.py", "test_text.py", "test_worker_process.py", "test_scratch_project.py",
+    "test_pytest_plugin.py",
 )  # fmt: skip
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores: some tests wait, for another process or for time to pass."""
-    return (os.cpu_count() or 1) + 1
+    from harness.machine.describe import cores_usable  # in the process that starts the others
+
+    return cores_usable() + 1
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The files that take longest go first: one process would wait for a long one at the end."""
     place = {name: number for number, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
+    for item in items:
+        if item.path.parent.relative_to(_HERE).as_posix() in _IN_TRIALS:
+            item.add_marker("in_trials")
 
 
 def _callbacks() -> list[Callable[..., Any]]:

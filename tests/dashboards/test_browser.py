@@ -7,6 +7,7 @@ import time
 from math import isnan
 
 import pytest
+from examples import every
 from planted import MESSAGES, SENTENCE, morning, plant
 
 from dashboards.site import build
@@ -146,7 +147,8 @@ def test_two_hundred_commits_of_sixty_series_build_in_time(large):
 def test_every_page_opens_in_time_without_a_complaint_or_the_network(large, tab):
     _, site, _ = large
     here, slow = tab(), []
-    for path in sorted(site.rglob("*.html")):
+    paths = sorted(site.rglob("*.html"))[:: every()]
+    for path in paths:
         seconds = here.open(path)
         if seconds > OPEN_SECONDS:  # that may be the machine's doing, which is not so each time
             seconds = min(here.open(path) for _ in range(5))
@@ -155,7 +157,7 @@ def test_every_page_opens_in_time_without_a_complaint_or_the_network(large, tab)
     assert here.complaints == []
     assert slow == []
     assert all(url.startswith(("file:", "data:", "about:")) for url in here.requests)
-    assert len(here.requests) > 1000
+    assert len(here.requests) > 3 * len(paths) > 250
 
 
 def test_nothing_hostile_runs(hostile, tmp_path, tab):
@@ -499,9 +501,11 @@ def test_no_page_has_a_serious_fault_that_axe_finds(large, tab):
     axe = pytest.importorskip("axe_playwright_python.base").AXE_SCRIPT
     _, site, _ = large
     asked = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
-    for context in ({"color_scheme": "light"}, {"color_scheme": "dark", "viewport": PHONE}):
+    contexts = {"color_scheme": "light"}, {"color_scheme": "dark", "viewport": PHONE}
+    in_turn = min(every(), len(contexts))  # CI shows each page in one of them
+    for nth, context in enumerate(contexts):
         here = tab(**context)
-        for path in one_of_each(site):
+        for path in one_of_each(site)[nth % in_turn :: in_turn]:
             here.open(path)
             here.page.evaluate(axe)
             found = here.page.evaluate("asked => axe.run(document, asked)", asked)

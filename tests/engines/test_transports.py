@@ -15,7 +15,7 @@ from random import Random
 import psutil
 import pytest
 import rpc_calls
-from examples import examples
+from examples import every, examples
 from harness_free import Request, add, draw_requests, null_config, run
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,9 +31,20 @@ WORKERS = [("process", 1), ("process", 2), ("driver", 2)]
 
 
 def every_way(quick: tuple[str, str, int], transports: Sequence[str] = TRANSPORTS.names()):
-    """Transport, worker and ranks; one of them quick, since a rank takes seconds to start."""
-    ways = [(transport, *worker) for transport in transports for worker in WORKERS]
-    params = [pytest.param(*way, marks=() if way == quick else pytest.mark.slow) for way in ways]
+    """Transport, worker and ranks; one of them quick, since a rank takes seconds to start.
+
+    Of the others the first so many, in an order in which each transport soon has had each worker.
+    """
+    ways = [
+        (transport, *WORKERS[(nth + turn) % len(WORKERS)])
+        for turn in range(len(WORKERS))
+        for nth, transport in enumerate(transports)
+    ]
+    chosen = ways[: len(ways) // every()]
+    params = [
+        quick,
+        *(pytest.param(*way, marks=pytest.mark.slow) for way in chosen if way != quick),
+    ]
     return pytest.mark.parametrize(("transport", "worker", "ranks"), params)
 
 

@@ -34,7 +34,8 @@ PROMPT_LENS = [700 + i * 37 % 400 for i in range(40)]
 BOTH = {"worker": "process", "engine_core": "process"}
 
 # Each two values of worker, engine core and output processing meet, each shape crosses once, and
-# prefix caching, which leaves the tokens as they are, is on in one.
+# prefix caching, which leaves the tokens as they are, is on in one. What CI leaves out other tests
+# have, which compare tokens too.
 CELLS: list[dict[str, Any]] = [
     {"gc": "default", "prefix_caching": "on"},
     {"gc": "freeze", "engine_core": "process", "output_processing": "overlapped",
@@ -60,9 +61,10 @@ def test_tokens_lengths_and_reasons_are_the_built_in_engines_and_policies_hold(t
     assert {reason for _, reason in wanted} == {FinishReason.STOP, FinishReason.LENGTH}
     assert len({len(each) for each, _ in wanted}) > 10, "ragged"
 
-    asked = [cell("vllm-hostpath", **axes) for axes in CELLS]
+    chosen = CELLS[:: every()]
+    asked = [cell("vllm-hostpath", **axes) for axes in chosen]
     results = run([trial(ragged, tmp_path, each) for each in (cell("builtin"), *asked)])
-    for axes, result in zip(CELLS, results[1:], strict=True):
+    for axes, result in zip(chosen, results[1:], strict=True):
         for name in ("tokens_sha256", "finish_sha256", "lengths_sha256"):
             assert getattr(result, name) == getattr(results[0], name), (name, axes)
         assert result.is_scripted
@@ -192,7 +194,7 @@ def test_scripted_drafts_are_accepted_as_by_the_built_in_engine(tmp_path):
     """In as many steps, so that vLLM's scheduler has taken each draft that was meant to hold."""
     ragged = schedule([1 + i * 7 % 20 for i in range(40)], PROMPT_LENS,
                       num_accepted=np.array([1, 2, 4, 3]))  # fmt: skip
-    asked = [cell("builtin"), *(cell("vllm-hostpath", **axes) for axes in ({}, BOTH))]
+    asked = [cell("builtin"), *(cell("vllm-hostpath", **axes) for axes in ({}, BOTH)[:: every()])]
     builtin, *vllm = run([trial(ragged, tmp_path, each) for each in asked])
     for each in vllm:
         for name in ("tokens_sha256", "finish_sha256", "lengths_sha256"):

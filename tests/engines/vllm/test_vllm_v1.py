@@ -11,6 +11,7 @@ from vllm_trials import cell, run, schedule, trial
 
 from engines.registry import ENGINES
 from engines.vllm.releases import PINNED
+from harness.trial.spec import Mode
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
 
@@ -40,9 +41,8 @@ def test_a_step_holds_as_many_objects_and_collects_as_often(tmp_path):
     of = schedule([120] * 256, [48] * 256)
     axes = {"batch_size": 256, "gc": "default"}
     cells = [cell("builtin", delivery="vllm_v1", **axes), cell("vllm-hostpath", **axes)]
-    peaks = [each.metrics["tracked_peak_per_step"]
-             for each in run([trial(of, tmp_path, each, "tracked") for each in cells])]  # fmt: skip
-    assert peaks[0] == pytest.approx(peaks[1], rel=0.1)
-    counts = [each.metrics["gc_collections_per_1000_steps"]
-              for each in run([trial(of, tmp_path, each, "counts") for each in cells])]  # fmt: skip
-    assert counts[0] == pytest.approx(counts[1], rel=0.1)
+    modes: tuple[Mode, ...] = ("tracked", "counts")
+    ours, theirs = (run([trial(of, tmp_path, each, mode) for mode in modes]) for each in cells)
+    names = ("tracked_peak_per_step", "gc_collections_per_1000_steps")
+    for name, our, their in zip(names, ours, theirs, strict=True):
+        assert our.metrics[name] == pytest.approx(their.metrics[name], rel=0.1)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-ROUNDS = 4
+ROUNDS = 3
 """Of five trials each; docs/reliability.md has 40 of them."""
 MOST_GROWTH = 1 << 20
 """Bytes that the last rounds may add, which is what one small object a trial would not reach."""
