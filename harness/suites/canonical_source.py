@@ -110,7 +110,7 @@ class _Writer:
         path = node.module or "" if isinstance(node, ast.ImportFrom) else ""
         if path in _FOR_ANNOTATIONS:
             return
-        place = self._hash_of(path) or path
+        place = path and (self._hash_of(path) or path)
         for alias in node.names:
             if module := self._module(node, alias):
                 yield "module", module

@@ -72,8 +72,9 @@ class Hashes:
     def of(self, name: str) -> str:
         """A module's, "" where it does nothing. Imports run in no circle, so this ends."""
         if name not in self._found:
-            text = canonical_source(self.sources[name], self._of_import)
-            self._found[name] = sha256(text.encode()).hexdigest() if text else ""
+            source = self.sources[name]
+            imported = tuple((each, self._of_import(*each)) for each in _asked(source))
+            self._found[name] = _hash(source, imported)
         return self._found[name]
 
     def _of_import(self, module: str, member: str = "") -> str | None:
@@ -106,8 +107,33 @@ def _parsed(source: str) -> ast.Module:
     return ast.parse(source)
 
 
+@cache
+def _import_nodes(source: ast.Module) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    return tuple(imports(source))
+
+
+@cache
+def _asked(source: ast.Module) -> tuple[tuple[str, str], ...]:
+    """The modules, and what may be modules in them, of which its text has the hashes."""
+    asked: list[tuple[str, str]] = []
+    for node in _import_nodes(source):
+        if isinstance(node, ast.Import):
+            asked += [(alias.name, "") for alias in node.names]
+        else:
+            path = node.module or ""
+            asked += [(path, ""), *((path, alias.name) for alias in node.names)]
+    return tuple(asked)
+
+
+@cache  # suites have most modules in common
+def _hash(source: ast.Module, imported: tuple[tuple[tuple[str, str], str | None], ...]) -> str:
+    hashes = dict(imported)
+    text = canonical_source(source, lambda module, member="": hashes[module, member])
+    return sha256(text.encode()).hexdigest() if text else ""
+
+
 def _imports(root: Path, source: ast.Module) -> Iterator[str]:
-    for node in imports(source):
+    for node in _import_nodes(source):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif node.module:
