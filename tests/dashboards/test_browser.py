@@ -157,7 +157,7 @@ def test_every_page_opens_in_time_without_a_complaint_or_the_network(large, tab)
     assert here.complaints == []
     assert slow == []
     assert all(url.startswith(("file:", "data:", "about:")) for url in here.requests)
-    assert len(here.requests) > 3 * len(paths) > 250
+    assert len(here.requests) > 4 * len(paths) > 250
 
 
 def test_nothing_hostile_runs(hostile, tmp_path, tab):

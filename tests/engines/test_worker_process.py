@@ -150,8 +150,15 @@ def test_rpc_hook_and_bytes(start, monkeypatch):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("transport", ["sockets", "shared-memory"])
-@pytest.mark.parametrize("mode", ["inline", "overlapped"])
+@pytest.mark.parametrize(
+    ("mode", "transport"),
+    [
+        ("inline", "sockets"),
+        ("overlapped", "shared-memory"),
+        pytest.param("inline", "shared-memory", marks=pytest.mark.slow),
+        pytest.param("overlapped", "sockets", marks=pytest.mark.slow),
+    ],
+)
 def test_a_call_between_two_steps_loses_no_token(start, mode, transport):
     def outputs(calls: bool) -> list[list[int]]:
         engine = start(output_processing=mode, wire=f"pickle+{transport}")

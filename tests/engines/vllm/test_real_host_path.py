@@ -117,8 +117,13 @@ def test_overlapped_schedules_a_step_ahead_and_does_more_per_step(tmp_path, plai
 
 
 def test_as_shipped_the_release_has_its_own_defaults_in_force(tmp_path, plain):
-    (shipped,) = run([trial(EVEN, tmp_path, even_cell(setup="shipped"), "timing")])
-    assert shipped.tokens_sha256 == plain.tokens_sha256
+    """Requests end before an idle time and leave room for others: the engine core, which does not
+    share our process, names them in a step of nobody.
+    """
+    waves = schedule([4] * 60, [8] * 60, arrival_seconds=np.repeat(np.arange(5) * 0.2, 12))
+    asked = [cell("builtin"), cell("vllm-hostpath", setup="shipped")]
+    builtin, shipped = run([trial(waves, tmp_path, each, "timing") for each in asked])
+    assert shipped.tokens_sha256 == builtin.tokens_sha256
     assert [process.role for process in shipped.processes] == ["frontend", "engine"]
     switches = ("engine_core", "output_processing", "enable_prefix_caching")
     assert [plain.engine_state[name] for name in switches] == ["in-process", "inline", False]
@@ -128,7 +133,8 @@ def test_as_shipped_the_release_has_its_own_defaults_in_force(tmp_path, plain):
 def test_forks_of_one_interpreter_count_what_interpreters_of_their_own_count(tmp_path, plain):
     trials = [trial(EVEN, tmp_path, even_cell(), mode) for mode in [*EXACT_MODES, "probed"]]
     together = {each.mode: each for each in LocalExecutor(TIMEOUT_SECONDS).run(trials)}
-    alone = [plain, *(run([each])[0] for each in trials[: -1 : every()] if each.mode != plain.mode)]
+    others = [each for each in trials if each.mode not in (plain.mode, "probed")]
+    alone = [plain, *(run([each])[0] for each in others[1 :: every()])]
     for each in alone:
         assert exact_figures(together[each.mode]) == exact_figures(each), each.mode
     watching_changes_little(*(together[mode] for mode in ("counts", "probed", "tracked")))
@@ -180,14 +186,6 @@ def test_work_planted_where_requests_are_added_is_in_their_cost_alone(tmp_path, 
     assert len(counted) == 7
     assert {name for name in counted if planted[name] != before[name]} == {"bytecodes_per_add"}
     assert planted["bytecodes_per_add"] > before["bytecodes_per_add"] + 2 * 40
-
-
-def test_requests_that_end_before_an_idle_time_leave_room_for_others(tmp_path):
-    """The engine core names them in a step of nobody, where it does not share our process."""
-    waves = schedule([4] * 60, [8] * 60, arrival_seconds=np.repeat(np.arange(5) * 0.2, 12))
-    asked = [cell("builtin"), cell("vllm-hostpath", engine_core="process")]
-    builtin, vllm = run([trial(waves, tmp_path, each, "timing") for each in asked])
-    assert vllm.tokens_sha256 == builtin.tokens_sha256
 
 
 def test_scripted_drafts_are_accepted_as_by_the_built_in_engine(tmp_path):
