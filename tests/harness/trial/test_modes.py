@@ -349,7 +349,7 @@ def test_a_few_full_steps_are_traced_once_there_was_one():
 
 def churning() -> Schedule:
     """Requests that come and go all the time."""
-    return schedule(np.random.default_rng(3).integers(20, 200, 80), max_concurrency=16)
+    return schedule(np.random.default_rng(3).integers(20, 200, 120), max_concurrency=16)
 
 
 @cache
