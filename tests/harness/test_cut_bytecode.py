@@ -21,6 +21,7 @@ def run(cache: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "module", "status", "begins"),
     [

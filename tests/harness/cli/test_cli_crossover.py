@@ -63,6 +63,7 @@ def crossover(tmp_path, capsys):
 GC = ["--representation", "flat_arrays", "--delivery", "per_request", "--gc", "default,freeze"]
 
 
+@pytest.mark.long
 def test_where_it_matters_is_worked_out_and_checked(crossover, tmp_path):
     machine = Machine(default=2.0, freeze=1.5)
     image = tmp_path / "map.svg"

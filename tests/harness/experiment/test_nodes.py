@@ -54,6 +54,7 @@ def test_equal_cells_on_unequal_nodes_are_called_different_at_most_twice_in_a_hu
     assert said["better"] + said["worse"] <= 0.02 * REPETITIONS
 
 
+@pytest.mark.long
 def test_three_percent_is_found_in_fourteen_blocks_and_not_without_pairing_them():
     paired, apart = Counter[str](), Counter[str]()
     rng = np.random.default_rng(0)

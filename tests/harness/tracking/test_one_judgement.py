@@ -169,6 +169,7 @@ KNOWN = Made(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @examples(20, [HealthCheck.function_scoped_fixture])
 @example(NAN_NIGHTS)
 @example(UNDONE)
