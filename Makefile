@@ -12,7 +12,7 @@ TORCH  ?= torch==2.13.0
 JOBS   ?= auto
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --maxprocesses 8 --dist loadfile \
           --no-loadscope-reorder
-# `make test TIER="not slow"` takes the long ones too, as CI does, and so does ARGS=tests/…;
+# `make test TIER="not slow"` takes the long ones too, and so does ARGS=tests/…; CI takes all;
 # pyproject.toml says what is what.
 TIER   ?= not slow$(if $(findstring tests/,$(ARGS)),, and not long)
 CHOSEN := $(PYTEST) -m "$(TIER) and not gpu"

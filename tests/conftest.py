@@ -60,7 +60,10 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files that take longest go first: one process would wait for a long one at the end."""
+    """Mark those of what runs in trials, and let the files that take longest go first.
+
+    One process would work on a long one alone at the end.
+    """
     place = {name: number for number, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
     for item in items:

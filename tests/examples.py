@@ -1,8 +1,11 @@
 """How many examples a property is tried on, which the hypothesis profile decides."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from hypothesis import HealthCheck, settings
+
+Variant = TypeVar("Variant")
 
 FULL = 100  # what hypothesis itself tries
 PROFILES = {"search": 1000, "full": FULL, "ci": 30, "quick": 10}
@@ -27,6 +30,11 @@ def register() -> None:
 def every() -> int:
     """Of what is gone through in order, and all of it by the full profile, each so many-th."""
     return max(1, FULL // settings().max_examples)
+
+
+def some(variants: Sequence[Variant]) -> list[Variant]:
+    """Of variants that are tested alike each `every()`-th, and the last."""
+    return [*variants[: -1 : every()], variants[-1]]
 
 
 def attempts(full: int) -> int:

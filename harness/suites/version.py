@@ -73,8 +73,8 @@ class Hashes:
         """A module's, "" where it does nothing. Imports run in no circle, so this ends."""
         if name not in self._found:
             source = self.sources[name]
-            imported = tuple((each, self._of_import(*each)) for each in _asked(source))
-            self._found[name] = _hash(source, imported)
+            hashes = tuple((each, self._of_import(*each)) for each in _imported(source))
+            self._found[name] = _hash(source, hashes)
         return self._found[name]
 
     def _of_import(self, module: str, member: str = "") -> str | None:
@@ -108,38 +108,30 @@ def _parsed(source: str) -> ast.Module:
 
 
 @cache
-def _import_nodes(source: ast.Module) -> tuple[ast.Import | ast.ImportFrom, ...]:
-    return tuple(imports(source))
-
-
-@cache
-def _asked(source: ast.Module) -> tuple[tuple[str, str], ...]:
-    """The modules, and what may be modules in them, of which its text has the hashes."""
-    asked: list[tuple[str, str]] = []
-    for node in _import_nodes(source):
+def _imported(source: ast.Module) -> tuple[tuple[str, str], ...]:
+    """The modules that it imports, each with "", and with each name that it takes out of it."""
+    found: list[tuple[str, str]] = []
+    for node in imports(source):
         if isinstance(node, ast.Import):
-            asked += [(alias.name, "") for alias in node.names]
+            found += [(alias.name, "") for alias in node.names]
         else:
             path = node.module or ""
-            asked += [(path, ""), *((path, alias.name) for alias in node.names)]
-    return tuple(asked)
+            found += [(path, ""), *((path, alias.name) for alias in node.names)]
+    return tuple(found)
 
 
 @cache  # suites have most modules in common
-def _hash(source: ast.Module, imported: tuple[tuple[tuple[str, str], str | None], ...]) -> str:
-    hashes = dict(imported)
-    text = canonical_source(source, lambda module, member="": hashes[module, member])
+def _hash(source: ast.Module, hashes: tuple[tuple[tuple[str, str], str | None], ...]) -> str:
+    of_import = dict(hashes)
+    text = canonical_source(source, lambda module, member="": of_import[module, member])
     return sha256(text.encode()).hexdigest() if text else ""
 
 
 def _imports(root: Path, source: ast.Module) -> Iterator[str]:
-    for node in _import_nodes(source):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif node.module:
-            yield node.module
-            inner = (f"{node.module}.{alias.name}" for alias in node.names)
-            yield from (name for name in inner if _path(root, name).exists())
+    for module, member in _imported(source):
+        name = f"{module}.{member}" if member else module
+        if module and (not member or _path(root, name).exists()):
+            yield name
 
 
 def _path(root: Path, name: str) -> Path:

@@ -147,8 +147,7 @@ def test_two_hundred_commits_of_sixty_series_build_in_time(large):
 def test_every_page_opens_in_time_without_a_complaint_or_the_network(large, tab):
     _, site, _ = large
     here, slow = tab(), []
-    paths = sorted(site.rglob("*.html"))[:: every()]
-    for path in paths:
+    for path in sorted(site.rglob("*.html"))[:: every()]:
         seconds = here.open(path)
         if seconds > OPEN_SECONDS:  # that may be the machine's doing, which is not so each time
             seconds = min(here.open(path) for _ in range(5))
@@ -157,7 +156,7 @@ def test_every_page_opens_in_time_without_a_complaint_or_the_network(large, tab)
     assert here.complaints == []
     assert slow == []
     assert all(url.startswith(("file:", "data:", "about:")) for url in here.requests)
-    assert len(here.requests) > 4 * len(paths) > 250
+    assert len(here.requests) > 1000 // every()
 
 
 def test_nothing_hostile_runs(hostile, tmp_path, tab):

@@ -18,7 +18,7 @@ import psutil
 import pytest
 import rpc_calls
 import zmq
-from examples import every
+from examples import some
 from harness_free import (
     SEVERAL_TOKENS,
     Request,
@@ -74,9 +74,12 @@ def finish(engine: Engine) -> list[int]:
 @pytest.mark.parametrize(
     ("nth", "variant"),
     [
-        pytest.param(nth, variant, marks=() if nth in (0, len(VARIANTS) - 1) else pytest.mark.slow)
-        for nth, variant in enumerate(VARIANTS)
-        if nth % every() == 0 or nth == len(VARIANTS) - 1
+        pytest.param(
+            nth,
+            variant,
+            marks=() if variant in (VARIANTS[0], VARIANTS[-1]) else pytest.mark.slow,
+        )
+        for nth, variant in enumerate(some(VARIANTS))
     ],
 )
 @pytest.mark.parametrize("worker", ["in-process", pytest.param("process", marks=pytest.mark.slow)])

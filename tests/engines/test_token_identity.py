@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from examples import every, examples
+from examples import examples, some
 from harness_free import (
     MODES,
     SEVERAL_TOKENS,
@@ -154,7 +154,7 @@ def way_goes_with(way: dict[str, Any], mode: str) -> bool:
             MODES[nth % len(MODES)],
             marks=() if variant in (VARIANTS[0], VARIANTS[-1]) else pytest.mark.slow,
         )
-        for nth, variant in enumerate([*VARIANTS[: -1 : every()], VARIANTS[-1]])
+        for nth, variant in enumerate(some(VARIANTS))
     ],
 )
 def test_a_worker_process_changes_nothing(variant, nth, mode):

@@ -13,15 +13,20 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
 CELLS = [
     {"gc": "threshold:5000/20/30"},
     {"gc": "freeze", "engine_core": "process", "worker": "process"},
+    {"gc": "freeze", "engine_core": "process"},
+    {"gc": "disabled", "worker": "process"},
 ]
-ROLES = [["engine"], ["frontend", "engine", "worker"]]
+ROLES = [
+    ["engine"], ["frontend", "engine", "worker"], ["frontend", "engine"], ["engine", "worker"]
+]  # fmt: skip
 
 
 def test_lengths_and_reasons_are_the_built_in_engines_and_policies_hold(tmp_path):
     even = schedule([1 + i % 8 for i in range(16)], [48] * 16)
-    asked = [cell("vllm", model="opt-tiny", device="cpu", **axes) for axes in CELLS]
+    chosen = CELLS[: max(2, len(CELLS) // every())]
+    asked = [cell("vllm", model="opt-tiny", device="cpu", **axes) for axes in chosen]
     builtin, *results = run([trial(even, tmp_path, each) for each in (cell("builtin"), *asked)])
-    for axes, roles, result in zip(CELLS, ROLES, results, strict=True):
+    for axes, roles, result in zip(chosen, ROLES[: len(chosen)], results, strict=True):
         assert result.lengths_sha256 == builtin.lengths_sha256, axes
         assert result.finish_sha256 == builtin.finish_sha256, axes
         assert not result.is_scripted
@@ -30,7 +35,7 @@ def test_lengths_and_reasons_are_the_built_in_engines_and_policies_hold(tmp_path
             assert result.engine_state[name] == axes.get(name, "in-process")
         for process in result.processes:
             state = process.state
-            assert state.enabled
+            assert state.enabled == (axes["gc"] != "disabled")
             assert (state.thresholds == (5000, 20, 30)) == axes["gc"].startswith("threshold")
             assert (state.freeze_count > state.tracked_objects / 2) == (axes["gc"] == "freeze")
     # Greedy sampling of the same weights: scheduling and collector change no token.
