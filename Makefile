@@ -1,6 +1,8 @@
 # Two commands do everything on a machine with Python 3.11, 3.12 or 3.13 and make:
 #   make compare   the main job          make test   the tests
 VENV   ?= .venv
+# In most containers' images: each interpreter, of which there are hundreds, would compile all anew.
+unexport PYTHONDONTWRITEBYTECODE
 BIN    := $(VENV)/bin
 # The interpreter of the environment that is there, so that PYTHON need be given only once.
 PYTHON ?= $(or $(wildcard $(BIN)/python),python3)
@@ -8,7 +10,7 @@ PYTHON ?= $(or $(wildcard $(BIN)/python),python3)
 # Set TORCH= (empty) to use the torch that $(PYTHON) already has.
 TORCH  ?= torch==2.13.0
 # Files of tests go to this many processes. ARGS="--hypothesis-profile full" tries each property on
-# ten times as many examples, and CI on three times as many; tests/examples.py has the shares.
+# 100 examples where this tries 8, and CI on 30; tests/examples.py has the shares.
 JOBS   ?= auto
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --maxprocesses 8 --dist loadfile \
           --no-loadscope-reorder
@@ -17,9 +19,11 @@ PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --maxprocesses 8 --dist
 TIER   ?= not slow$(if $(findstring tests/,$(ARGS)),, and not long)
 CHOSEN := $(PYTEST) -m "$(TIER) and not gpu"
 # Tests that count tracked objects: full collections, over what all other tests import too if they
-# ran beside them. They have processes of their own, unless ARGS names what to run.
+# ran beside them. They have processes of their own, one for each of the three folders, which are
+# sent nothing while they count, unless ARGS names what to run.
 COUNTING := tests/gcbench tests/harness/collector \
             $(patsubst %,tests/harness/trial/test_%.py,modes request_costs leaks)
+BY_FOLDER := --dist loadscope $(if $(filter auto,$(JOBS)),--numprocesses 3)
 NONE_CHOSEN := 5
 
 .PHONY: install compare asv nightly vllm test test-slow torture gpu-check lint typecheck check docs \
@@ -46,7 +50,7 @@ test: install
 ifneq ($(findstring tests/,$(ARGS)),)
 	@$(CHOSEN) $(ARGS)
 else
-	@$(CHOSEN) $(ARGS) $(COUNTING) || [ $$? = $(NONE_CHOSEN) ]
+	@$(CHOSEN) $(BY_FOLDER) $(ARGS) $(COUNTING) || [ $$? = $(NONE_CHOSEN) ]
 	@$(CHOSEN) $(ARGS) $(COUNTING:%=--ignore=%)
 endif
 

@@ -24,8 +24,8 @@ from harness.trial.engine_config import engine_config
 from harness.trial.observation import Observation
 from harness.trial.sender import Sender
 from workloads.arrival_check import check_arrivals
-from workloads.arrivals import parse_arrivals
-from workloads.lengths import parse_lengths
+from workloads.recipe.arrivals import parse_arrivals
+from workloads.recipe.lengths import parse_lengths
 from workloads.schedule import Schedule
 from workloads.workload import Workload
 

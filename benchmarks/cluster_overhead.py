@@ -35,7 +35,7 @@ from harness.experiment.run import Runner
 from harness.experiment.store import read_trial
 from harness.statistics.paired_ratio import paired_ratio
 from harness.trial.spec import TrialFailure
-from workloads.lengths import parse_lengths
+from workloads.recipe.lengths import parse_lengths
 from workloads.schedule import Schedule
 from workloads.workload import Workload
 

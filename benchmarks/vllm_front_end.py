@@ -40,7 +40,7 @@ from engines.vllm.host_path import HostPathEngine
 from engines.vocabulary import read_vocabulary
 from harness.axes import Cell
 from harness.experiment.local_executor import LocalExecutor
-from harness.trial.process import close_window, open_window
+from harness.trial.in_each_process import close_window, open_window
 from harness.trial.spec import Mode, Trial, TrialResult
 from harness.trial.stage_meters import ALL, Bytecodes, CpuTime
 from harness.trial.step_costs import StageCosts, StageRow

@@ -6,7 +6,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from harness import format as fmt
-from harness.report.verdict_words import LABELS
+from harness.report.series_words import LABELS
 
 HERE = Path(__file__).parent
 ASSETS = HERE / "assets"

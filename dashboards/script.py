@@ -6,11 +6,11 @@ from math import isfinite
 from sys import float_info
 from typing import Any
 
-from dashboards.commits import Commit
-from dashboards.recent_changes import Change
-from dashboards.series import Point, Series
+from dashboards.content.commits import Commit
+from dashboards.content.recent_changes import Change
+from dashboards.content.series import Point, Series
 from harness.format import one_of, short_unit
-from harness.report.verdict_words import LABELS
+from harness.report.series_words import LABELS
 from harness.tracking.verdict import Between, Key, SeriesVerdict
 
 

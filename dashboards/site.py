@@ -5,15 +5,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from dashboards.commits import Commit, Message, commits, known_messages, remote_address
-from dashboards.experiments import Experiment, newest_first, read_experiments, without_summary
+from dashboards.content.commits import Commit, Message, commits, known_messages, remote_address
+from dashboards.content.experiments import (
+    Experiment,
+    newest_first,
+    read_experiments,
+    without_summary,
+)
+from dashboards.content.news import Item, items
+from dashboards.content.recent_changes import recent_changes
+from dashboards.content.series import all_series
+from dashboards.content.standing import standings
+from dashboards.content.timelines import timelines
 from dashboards.folder import replacing_folder
 from dashboards.names import Names
-from dashboards.news import Item, items
-from dashboards.recent_changes import recent_changes
-from dashboards.series import all_series
-from dashboards.standing import standings
-from dashboards.timelines import timelines
 from dashboards.writer import Content, Writer
 from harness.files import writing
 from harness.machine.git import GitError
@@ -21,11 +26,11 @@ from harness.tracking.asv.config import results_folder
 from harness.tracking.by_commit import reproduce_commands
 from harness.tracking.frames import figures_frame
 from harness.tracking.history import History, load
+from harness.tracking.judge_figures import judge_all
 from harness.tracking.raw_trials import failures_frame, trials_frame
 from harness.tracking.reruns import by_series
 from harness.tracking.triage import NOTHING_SAID, Triage
 from harness.tracking.triage import load as load_triage
-from harness.tracking.verdict import judge_all
 
 TIMELINES = 60
 _MOST_COMMANDS = 20

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dashboards import script
-from dashboards.commits import Commit
-from dashboards.experiments import Experiment, latest_figures
-from dashboards.grid import BETTER, Grid, GridCell, layout
-from dashboards.machines import machines, of_experiments
-from dashboards.news import Item
+from dashboards.content.commits import Commit
+from dashboards.content.experiments import Experiment, latest_figures
+from dashboards.content.grid import BETTER, Grid, GridCell, layout
+from dashboards.content.machines import machines, of_experiments
+from dashboards.content.news import Item
+from dashboards.content.recent_changes import RecentChanges, marks_by_commit, steps
+from dashboards.content.releases import COLUMNS
+from dashboards.content.series import Series
+from dashboards.content.standing import Standing
+from dashboards.content.timelines import Timeline
 from dashboards.pages import ASSETS, templates
-from dashboards.recent_changes import RecentChanges, marks_by_commit, steps
-from dashboards.releases import COLUMNS
-from dashboards.series import Series
-from dashboards.sparkline import LAST, sparkline
-from dashboards.standing import Standing
-from dashboards.timelines import Timeline
+from dashboards.pictures.sparkline import LAST, sparkline
 from harness.report.header import machine_words
 from harness.tracking.history import History
 from harness.tracking.verdict import Key, SeriesVerdict

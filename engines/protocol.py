@@ -172,6 +172,11 @@ class EngineClass(Protocol):
         ...
 
     @staticmethod
+    def preload() -> None:
+        """Import what each engine that `can_fork` does, whatever its parts, for all forks."""
+        ...
+
+    @staticmethod
     def needs_rehearsal(config: EngineConfig) -> bool:
         """Whether it must have served the same requests once, step for step, to be measured."""
         ...

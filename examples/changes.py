@@ -9,9 +9,9 @@ sys.path.insert(0, str(ROOT))
 
 from harness.tracking import history  # noqa: E402
 from harness.tracking.changes import latest_changes  # noqa: E402
+from harness.tracking.judge_figures import judge_all  # noqa: E402
 from harness.tracking.reruns import by_series  # noqa: E402
 from harness.tracking.triage import NOTHING_SAID  # noqa: E402
-from harness.tracking.verdict import judge_all  # noqa: E402
 
 
 def main() -> None:

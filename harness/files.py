@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.regular_file import open_regular, read_regular
-from workloads.whole_file import replacing
+from workloads.files.regular_file import open_regular, read_regular
+from workloads.files.whole_file import replacing
 
 T = TypeVar("T")
 

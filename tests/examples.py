@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 Variant = TypeVar("Variant")
 
 FULL = 100  # what hypothesis itself tries
-PROFILES = {"search": 1000, "full": FULL, "ci": 30, "quick": 10}
+PROFILES = {"search": 1000, "full": FULL, "ci": 30, "quick": 8}
 
 
 def register() -> None:

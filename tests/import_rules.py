@@ -1,7 +1,7 @@
 """Which module may import which, read from the source without running it."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -91,9 +91,8 @@ def _of(importer: str, node: ast.AST, files: Mapping[str, Path], at_load: bool) 
                 yield from _of(importer, child, files, at_load)
 
 
-def complaints(root: Path) -> list[str]:
-    """A sentence for each import under ``root`` that goes the wrong way, and for each circle."""
-    found = imports(modules(root))
+def complaints(found: Sequence[Import]) -> list[str]:
+    """A sentence for each import that goes the wrong way, and for each circle."""
     said = [f"{each.importer} imports {each.imported}: {why}" for each in found
             if (why := _wrong(each))]  # fmt: skip
     return said + [f"circle: {' -> '.join(circle)}" for circle in _circles(found)]
@@ -139,7 +138,7 @@ def _within(module: str, package: str) -> bool:
     return module == package or module.startswith(f"{package}.")
 
 
-def _circles(found: list[Import]) -> list[list[str]]:
+def _circles(found: Sequence[Import]) -> list[list[str]]:
     """Modules that cannot be read without each other: imports in functions and those for type
     checkers count as any other.
     """

@@ -5,19 +5,24 @@ import sys
 from pathlib import Path
 
 import pytest
-from import_rules import complaints, imports, modules
+from import_rules import Import, complaints, imports, modules
 
 ROOT = Path(__file__).parents[1]
 CIRCLE = "circle: harness.trial.a -> harness.trial.b -> harness.trial.a"
 
 
-def test_every_import_of_the_project_runs_the_right_way():
-    assert complaints(ROOT) == []
+@pytest.fixture(scope="module")
+def of_the_project() -> list[Import]:
+    return imports(modules(ROOT))
 
 
-def test_the_checker_sees_the_project():
+def test_every_import_of_the_project_runs_the_right_way(of_the_project):
+    assert complaints(of_the_project) == []
+
+
+def test_the_checker_sees_the_project(of_the_project):
     files = modules(ROOT)
-    found = {(each.importer, each.imported) for each in imports(files)}
+    found = {(each.importer, each.imported) for each in of_the_project}
     assert {"workloads.schedule", "engines", "harness.cli.main"} <= files.keys()
     assert ("harness.trial.client", "harness.trial.recorder") in found
     assert ("harness.__main__", "harness.cli.main") in found, "imports in functions count"
@@ -25,11 +30,11 @@ def test_the_checker_sees_the_project():
     assert ("engines.builtin.model", "torch") in found, "those for type checkers too"
 
 
-def test_a_trial_needs_of_engines_what_those_of_any_commit_have():
+def test_a_trial_needs_of_engines_what_those_of_any_commit_have(of_the_project):
     """Its interpreter may have another commit's: a new name here ends `gate` across that commit."""
     found = {
         each.imported
-        for each in imports(modules(ROOT))
+        for each in of_the_project
         if each.imported.startswith("engines")
         and each.importer.startswith(("harness.axes", "harness.collector", "harness.trial"))
     }
@@ -98,7 +103,7 @@ def test_an_import_that_runs_the_wrong_way_is_found(tmp_path, path, line, compla
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    said = complaints(tmp_path)
+    said = complaints(imports(modules(tmp_path)))
     assert len(said) == 1
     assert complaint in said[0]
 
@@ -119,7 +124,7 @@ def test_what_is_allowed_passes(tmp_path):
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert complaints(tmp_path) == []
+    assert complaints(imports(modules(tmp_path))) == []
 
 
 def test_reading_results_loads_no_engine():

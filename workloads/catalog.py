@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from workloads.spec import read_toml
+from workloads.recipe.spec import read_toml
 from workloads.traces.trace import Trace
 from workloads.workload import Workload
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.archive import content_sha256, read_archive, write_archive
+from workloads.files.archive import content_sha256, read_archive, write_archive
 from workloads.prompt_tokens import stream_token_ids
 from workloads.requests import NO_SEGMENTS, Int32Array, Int64Array, Segments
 from workloads.schedule_checks import (

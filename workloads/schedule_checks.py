@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.limits import MAX_SECONDS, MAX_TOKENS
+from workloads.recipe.limits import MAX_SECONDS, MAX_TOKENS
 from workloads.requests import Int32Array, Segments
 
 

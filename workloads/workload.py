@@ -5,13 +5,13 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from workloads.acceptance import Acceptance, FixedAcceptance
 from workloads.arrival_check import ArrivalCheck, check_arrivals
-from workloads.arrivals import Arrivals
-from workloads.conversations import SharedPrefix, Turns
-from workloads.lengths import Lengths
-from workloads.limits import MAX_REQUESTS
-from workloads.priorities import Priorities
+from workloads.recipe.acceptance import Acceptance, FixedAcceptance
+from workloads.recipe.arrivals import Arrivals
+from workloads.recipe.conversations import SharedPrefix, Turns
+from workloads.recipe.lengths import Lengths
+from workloads.recipe.limits import MAX_REQUESTS
+from workloads.recipe.priorities import Priorities
 from workloads.requests import NO_SEGMENTS, Requests
 from workloads.schedule import Retain, Schedule
 from workloads.schedule_checks import check_stopping

@@ -127,6 +127,10 @@ class VllmEngine:
         return False
 
     @staticmethod
+    def preload() -> None:
+        """Nothing: it cannot fork."""
+
+    @staticmethod
     def needs_rehearsal(config: EngineConfig) -> bool:
         """Its scheduler decides for itself."""
         return False

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 # uv reads none of pip's settings. These it takes as flags, a word each, and as variables.
@@ -33,22 +34,30 @@ _WITHOUT_EFFECT = {
 }  # fmt: skip
 
 
+_NAME_PIPS_FILES = ("HOME", "PIP_CONFIG_FILE", "XDG_CONFIG_DIRS", "XDG_CONFIG_HOME")
+
+
 def pip_settings() -> dict[str, str]:
     """pip's options by long name: those of its files, and over them the environment's."""
-    command = [sys.executable, "-m", "pip", "config", "list"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    of_files: dict[str, dict[str, str]] = {"global": {}, "install": {}}
-    for line in done.stdout.splitlines():
-        name, _, value = line.partition("=")
-        section, _, option = name.rpartition(".")
-        if section in of_files:
-            of_files[section][option] = str(ast.literal_eval(value))
     of_environment = {
         name.removeprefix("PIP_").lower().replace("_", "-"): value
         for name, value in os.environ.items()
         if name.startswith("PIP_")
     }
-    return of_files["global"] | of_files["install"] | of_environment
+    return _of_files(*map(os.environ.get, _NAME_PIPS_FILES)) | of_environment
+
+
+@cache  # pip takes a quarter of a second, and each of many releases asks
+def _of_files(*_named: str | None) -> dict[str, str]:
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found: dict[str, dict[str, str]] = {"global": {}, "install": {}}
+    for line in done.stdout.splitlines():
+        name, _, value = line.partition("=")
+        section, _, option = name.rpartition(".")
+        if section in found:
+            found[section][option] = str(ast.literal_eval(value))
+    return found["global"] | found["install"]
 
 
 def is_on(value: str) -> bool:

@@ -10,7 +10,7 @@ from engines.nearest import nearest
 from harness.axes import AXES
 from harness.claims.conclusion import Conclusion
 from harness.metrics import METRICS
-from workloads.spec import read_toml
+from workloads.recipe.spec import read_toml
 
 SHIPPED = Path(__file__).parent / "claims.toml"
 

@@ -93,7 +93,7 @@ def _build(
     results: Path, output: Path, repository: Path | None, commit_url: str, triage: Path | None,
     most_timelines: int,
 ) -> tuple[int, str]:  # fmt: skip
-    from dashboards.commits import checked_address
+    from dashboards.content.commits import checked_address
     from dashboards.site import build as build_site
     from harness.tracking.triage import load
 

@@ -30,11 +30,11 @@ from harness.report.terminal import (
 )
 from harness.tracking.changes import changes, latest_changes
 from harness.tracking.history import History, load
+from harness.tracking.judge_figures import judge_all
 from harness.tracking.otava import otava_files
 from harness.tracking.reruns import by_series
 from harness.tracking.triage import NOTHING_SAID
 from harness.tracking.triage import load as load_triage
-from harness.tracking.verdict import judge_all
 
 SCHEMA = "gcbench.history/2"
 

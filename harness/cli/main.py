@@ -81,6 +81,14 @@ _COMMANDS = {
 }
 
 
+class _HiddenFromClick(Exception):  # noqa: N818
+    """An exception that click would take for a reader that has left, or for Ctrl-D."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__()
+        self.cause = cause
+
+
 class _Commands(click.Group):
     """Imports a command when it is run, and none to say which there are."""
 
@@ -108,11 +116,8 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError as error:
-            # Not of standard output, and yet click would end with status 1 without a word.
-            raise RuntimeError(f"BrokenPipeError: {error}").with_traceback(
-                error.__traceback__
-            ) from None
+        except (BrokenPipeError, EOFError) as error:
+            raise _HiddenFromClick(error) from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -177,11 +182,11 @@ def _run(arguments: list[str] | None, executors: Callable[[float], Any] | None) 
     except click.exceptions.NoArgsIsHelpError as error:
         print(error.format_message(), file=sys.stderr)
         return ExitCode.WRONG_USAGE
-    except (click.Abort, KeyboardInterrupt) as end:
-        if isinstance(end.__cause__, EOFError):  # a file cut short: click takes it for Ctrl-D
-            return _say(*_explanation(end.__cause__))
+    except (click.Abort, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
         return ExitCode.INTERRUPTED
+    except _HiddenFromClick as hidden:
+        return _say(*_explanation(hidden.cause))
     except Exception as error:
         return _say(*_explanation(error))
     return status if isinstance(status, int) else ExitCode.MEASURED

@@ -16,7 +16,7 @@ from harness.files import StoreError, write_json, write_whole
 from harness.report.nightly import nightly_markdown
 from harness.report.nightly_image import has_picture, nightly_image
 from harness.report.safe_text import safe_text
-from harness.report.verdict_words import counts, triaged
+from harness.report.series_words import counts, triaged
 from harness.tracking.asv.checkout import branches, repository
 from harness.tracking.asv.config import results_folder, unknown_keys
 from harness.tracking.nightly.alerts import Alerts, Where, alerts_of

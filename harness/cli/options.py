@@ -15,10 +15,10 @@ from harness.cli.completion import values_of
 from harness.cli.sections import SectionOption
 from harness.experiment.store import RUNS
 from workloads import catalog
-from workloads.acceptance import parse_acceptance
-from workloads.arrivals import parse_arrivals
-from workloads.lengths import parse_lengths
-from workloads.priorities import parse_priorities
+from workloads.recipe.acceptance import parse_acceptance
+from workloads.recipe.arrivals import parse_arrivals
+from workloads.recipe.lengths import parse_lengths
+from workloads.recipe.priorities import parse_priorities
 from workloads.workload import Workload
 
 Command = TypeVar("Command", bound=Callable[..., Any])

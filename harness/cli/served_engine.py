@@ -9,8 +9,8 @@ from harness.axes import AXES, Cell
 from harness.collector.policy import parse_policy
 from harness.experiment.grid import cross
 from harness.trial.engine_config import engine_config
-from workloads.acceptance import parse_acceptance
-from workloads.lengths import parse_lengths
+from workloads.recipe.acceptance import parse_acceptance
+from workloads.recipe.lengths import parse_lengths
 from workloads.workload import Workload
 
 SERVER_DECIDES = (

@@ -45,7 +45,7 @@ from harness.metrics import METRICS
 from harness.report.image_file import image_suffix
 from harness.trial.arrivals import comes_by_itself
 from harness.trial.spec import Mode, TrialResult
-from workloads.whole_file import temporary_name
+from workloads.files.whole_file import temporary_name
 
 
 class Session:

@@ -34,7 +34,8 @@ class SiteLog:
     """Looks at the young objects at the start of each collection between `start` and `stop`.
 
     `tracemalloc` must trace from before the objects are made. What this allocates meanwhile moves
-    no counter: the collection that is about to begin sets them to zero.
+    no counter: the collection that is about to begin sets them to zero. Of an object in a block
+    that a list, tuple or the like from before the tracing left for it, the line is not known.
     """
 
     def __init__(self) -> None:

@@ -160,6 +160,7 @@ class Conversation:
             self._status = self._interpreter.end()
             self._stdin.close()
             self._stdout.close()
+            self._errors.wait()
         return self._status
 
     def _fail(self, kind: str, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""Trials that count and share an engine: forks of one interpreter in which it stands."""
+"""Trials that count and share an interpreter, or an engine that stands in it: forks of it."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from harness.experiment.conversation import MOST_SAID, SAID_TOO_MUCH, Conversation
+from harness.experiment.grid import can_fork
 from harness.experiment.trial_answer import as_failure, failure, read_answer
 from harness.trial.spec import (
     ForkNews,
@@ -26,7 +27,11 @@ class CountingForks(Conversation):
 
     def __init__(self, trials: Sequence[Trial], timeout_seconds: float, at_once: int) -> None:
         super().__init__(trials[0], timeout_seconds)
-        self._asked = Trials(trials=list(trials), at_once=at_once)
+        self._asked = Trials(
+            trials=list(trials),
+            shared="interpreter" if can_fork(trials[0].cell) else "engine",
+            at_once=at_once,
+        )
 
     def __enter__(self) -> "CountingForks":
         self._begin_own(self._asked)

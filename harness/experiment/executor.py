@@ -1,13 +1,13 @@
 """Where trials run: what every executor can do, and how one machine takes a block of them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
 import msgspec
 
 from harness.axes import Cell
-from harness.experiment.plan import Turn, engine_shared
+from harness.experiment.plan import Turn, counting_shared
 from harness.trial.spec import Trial, TrialFailure, TrialResult
 
 Outcome = TrialResult | TrialFailure
@@ -92,13 +92,13 @@ def _next(block: Block, due: Sequence[int], batch: int) -> list[int]:
     if block.trials[first].slice_steps:
         return [n for n in due if block.turns[n].rotation == block.turns[first].rotation]
     chosen: list[int] = []
-    engines: list[Cell | None] = []
+    interpreters: list[Hashable] = []
     for n in (n for n in due if not block.trials[n].slice_steps):
-        shared = engine_shared(block.turns[n].cell, block.turns[n].mode)
-        if shared is None or shared not in engines:
-            if len(engines) == batch:
+        shared = counting_shared(block.trials[n])
+        if shared is None or shared not in interpreters:
+            if len(interpreters) == batch:
                 continue
-            engines.append(shared)
+            interpreters.append(shared)
         chosen.append(n)
     return chosen
 

@@ -8,7 +8,7 @@ import msgspec
 from engines.nearest import nearest
 from harness.experiment.result import ExperimentResult
 from harness.metrics import METRICS
-from workloads.spec import read_toml
+from workloads.recipe.spec import read_toml
 
 _FOLDER = Path(__file__).parent / "catalog"
 

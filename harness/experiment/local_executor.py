@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from harness.axes import Cell
 from harness.experiment.counting_forks import CountingForks
 from harness.experiment.executor import Executor, Outcome
-from harness.experiment.grid import is_alone
-from harness.experiment.plan import engine_shared, heap_shared
+from harness.experiment.grid import can_fork, is_alone
+from harness.experiment.plan import counting_shared, heap_shared
 from harness.experiment.timed_forks import TimedForks
 from harness.experiment.trial_process import TrialProcess
 from harness.machine.describe import cores_usable
@@ -37,7 +37,7 @@ class LocalExecutor(Executor):
 
         A time-out, a crash and a kill are answers like any other; Ctrl-C ends all trials and goes
         on up. Where none of the trials is timed they run side by side: a count does not mind. Those
-        that can have an engine together run in forks of one interpreter.
+        that can have an interpreter together run in forks of it.
         Trials with slices take turns, so that a machine that is slow for a moment is so for all.
         """
         if all(trial.mode != "timing" for trial in trials):
@@ -49,16 +49,20 @@ class LocalExecutor(Executor):
         return 1 if any(map(is_alone, cells)) else min(cores_usable(), _PREPARED_AT_ONCE)
 
     def _count(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
-        groups = _together([_engine_key(trial) for trial in trials])
+        keys = [counting_shared(trial) for trial in trials]
+        groups = _together(keys)
         at_once = max(1, cores_usable() // max(1, len(groups)))
         with ExitStack() as stack:
             with held_interrupts():  # between its start and its registration nobody would end it
                 begun: list[CountingForks | TrialProcess] = []
                 for group in groups:
                     asked = [trials[index] for index in group]
+                    # What can fork does, though it be alone: the stack at an import stays in the
+                    # heap by its files' lines, and a heap must not tell who was beside it.
+                    forks = keys[group[0]] and (len(group) > 1 or can_fork(asked[0].cell))
                     process: CountingForks | TrialProcess = (
                         CountingForks(asked, self.timeout_seconds, at_once)
-                        if len(asked) > 1
+                        if forks
                         else TrialProcess(asked[0], self.timeout_seconds)
                     )
                     stack.enter_context(process)
@@ -97,12 +101,6 @@ class LocalExecutor(Executor):
                 _take_turns(begun)
             for process in begun:
                 yield process.measure()
-
-
-def _engine_key(trial: Trial) -> Hashable:
-    """Of trials that can have an engine together; None of one that shares with nobody."""
-    shared = engine_shared(trial.cell, trial.mode)
-    return (shared, trial.schedule_path, trial.schedule_sha256) if shared else None
 
 
 def _together(keys: Sequence[Hashable]) -> list[list[int]]:

@@ -17,7 +17,7 @@ from harness.experiment.store import RunStore, TrialKey, load_experiment, trial_
 from harness.files import StoreError, write_whole
 from harness.machine.other_work import Surroundings
 from harness.trial.spec import TrialResult
-from workloads.regular_file import read_regular
+from workloads.files.regular_file import read_regular
 from workloads.schedule import Schedule
 
 _MOST_BYTES = 1 << 30

@@ -1,6 +1,6 @@
 """What an experiment will run: cells, rounds, and the trials in the order of their turn."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -8,6 +8,7 @@ import numpy as np
 
 from harness.axes import Cell
 from harness.experiment.grid import can_fork, groups, has_messages, is_exact, steps_alike
+from harness.experiment.same_origin import launched
 from harness.trial.spec import Mode, Trial
 
 EXACT_ROUND = 0
@@ -163,12 +164,19 @@ def without_collector(cell: Cell) -> Cell:
     return msgspec.structs.replace(cell, gc="disabled", heap_objects=0)
 
 
-def engine_shared(cell: Cell, mode: Mode) -> Cell | None:
-    """Of whose engine, once it stands, a trial can take a fork: one for all modes that count.
+def counting_shared(trial: Trial) -> Hashable:
+    """Of whose interpreter a trial that counts can take a fork, in which it builds its engine.
 
-    None where it needs an interpreter of its own, for it is timed or has threads and processes.
+    Where an engine cannot be built in one, of whose engine, once it stands: one for all modes that
+    count. None where it needs an interpreter of its own, for it is timed or has threads and
+    processes.
     """
-    return without_collector(cell) if mode != "timing" and is_exact(cell) else None
+    cell = trial.cell
+    if trial.mode == "timing" or not is_exact(cell):
+        return None
+    if can_fork(cell):
+        return launched(cell)
+    return (without_collector(cell), trial.schedule_path, trial.schedule_sha256)
 
 
 def heap_shared(trial: Trial) -> tuple[str | int, ...] | None:
@@ -178,7 +186,7 @@ def heap_shared(trial: Trial) -> tuple[str | int, ...] | None:
     """
     if not trial.slice_steps or not can_fork(trial.cell):
         return None
-    return (trial.cell.engine, trial.cell.python, trial.cell.release, trial.seed)
+    return (*launched(trial.cell), trial.seed)
 
 
 def timing_round(plan: Plan, number: int) -> Iterator[Turn]:

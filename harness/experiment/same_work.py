@@ -30,7 +30,7 @@ class _Difference(NamedTuple):
 def other_work(plan: Plan, trials: Trials, ids: Mapping[Cell, str]) -> OtherWork:
     """The cells whose trials did other work than those of their group's baseline.
 
-    Texts are held against the first of the group's that there is.
+    Texts are held against the first that the group has of the same engine.
     """
     cells: set[Cell] = set()
     sentences: list[str] = []
@@ -65,8 +65,13 @@ def difference(result: TrialResult, expected: TrialResult) -> str:
     if result.finish_sha256 != expected.finish_sha256:
         return "finish reasons"
     texts = {each.text_sha256 for each in (result, expected)}
-    tokens = {(each.tokens_sha256, each.cell.tokenizer) for each in (result, expected)}
-    return "text" if len(texts) > len(tokens) and "" not in texts else ""
+    causes = {(each.tokens_sha256, text_rules(each.cell)) for each in (result, expected)}
+    return "text" if len(texts) > len(causes) and "" not in texts else ""
+
+
+def text_rules(cell: Cell) -> tuple[str, str]:
+    """What makes a text of tokens: engines begin and end one in ways of their own."""
+    return cell.tokenizer, cell.engine
 
 
 def _members(plan: Plan, trials: Trials, group: int) -> list[Cell]:
@@ -80,12 +85,13 @@ def _members(plan: Plan, trials: Trials, group: int) -> list[Cell]:
 def _in_group(plan: Plan, trials: Trials, group: int) -> dict[Cell, _Difference]:
     found: dict[Cell, _Difference] = {}
     first: tuple[Cell, TrialResult] | None = None
-    first_text: dict[str, tuple[Cell, TrialResult]] = {}
+    first_text: dict[tuple[str, str], tuple[Cell, TrialResult]] = {}
     for cell in _members(plan, trials, group):
         for result in trials.timings[cell].values():
             other, expected = first = first or (cell, result)
             if not (what := difference(result, expected)) and result.text_sha256:
-                other, expected = first_text.setdefault(result.tokens_sha256, (cell, result))
+                made_alike = (result.tokens_sha256, cell.engine)
+                other, expected = first_text.setdefault(made_alike, (cell, result))
                 what = difference(result, expected)
             if what:
                 found.setdefault(cell, _Difference(what, other))

@@ -42,7 +42,7 @@ from harness.files import (
 )
 from harness.machine.held import HeldError, held
 from harness.trial.spec import RESULT_SCHEMA, Mode, TrialFailure, TrialResult
-from workloads.whole_file import TEMPORARY
+from workloads.files.whole_file import TEMPORARY
 
 __all__ = [
     "INCOMPLETE",

@@ -28,7 +28,10 @@ class Tail:
             self._kept.append(data)
         self._pipe.close()
 
-    def text(self) -> str:
-        """What is kept, once all who could say something have ended."""
+    def wait(self) -> None:
+        """Return when all who could say something have ended, and the pipe is closed."""
         self._thread.join(_WAIT_SECONDS)
+
+    def text(self) -> str:
+        """What is kept so far."""
         return b"".join(self._kept.copy()).decode(errors="replace")

@@ -39,7 +39,11 @@ class TimedForks(Conversation):
     def __enter__(self) -> "TimedForks":
         channels = [_open_channel() for _ in self._asked]
         theirs = [end for channel, _ in channels for end in channel]
-        asked = Trials(trials=list(self._asked), channels=[channel for channel, _ in channels])
+        asked = Trials(
+            trials=list(self._asked),
+            shared="interpreter",
+            channels=[channel for channel, _ in channels],
+        )
         try:
             self._begin_own(asked, theirs)
         finally:

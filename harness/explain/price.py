@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.explain.hand_on import Flow, HandedOn, Syntax, called, taken
 from harness.explain.sites import LineOfSites, Place, Price
 from harness.explain.sources import Sources
-from workloads.regular_file import read_regular
+from workloads.files.regular_file import read_regular
 
 _MAKING = {
     "list": (ast.List, ast.ListComp),

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import t
 
 
 def relative_half_width(samples: Sequence[tuple[int, int]], every: int) -> float | None:
@@ -16,7 +15,9 @@ def relative_half_width(samples: Sequence[tuple[int, int]], every: int) -> float
     rows, bytecodes = np.asarray(samples, float).reshape(-1, 2).T
     if len(rows) < 2 or not bytecodes.sum():
         return None
+    from scipy.special import stdtrit
+
     ratio = bytecodes.sum() / rows.sum()
     spread = float(np.sqrt(((bytecodes - ratio * rows) ** 2).sum() / (len(rows) - 1)))
     error = spread * np.sqrt((1 - 1 / every) / len(rows)) / bytecodes.mean()
-    return float(t.ppf(0.975, len(rows) - 1) * error)
+    return float(stdtrit(len(rows) - 1, 0.975) * error)

@@ -5,7 +5,6 @@ from math import sqrt
 
 import msgspec
 import numpy as np
-from scipy.stats import t
 
 from harness.load.result import LoadResult
 from harness.machine.describe import Machine
@@ -106,8 +105,10 @@ def _pair(name: str, rounds: Sequence[Round]) -> Pair | None:
     mean = float(differences.mean())
     width = None
     if len(differences) > 2:
+        from scipy.special import stdtrit
+
         error = float(differences.std(ddof=1)) / sqrt(len(differences))
-        width = float(t.ppf(0.975, len(differences) - 1)) * error
+        width = float(stdtrit(len(differences) - 1, 0.975)) * error
     return Pair(
         in_process=here.tolist(),
         over_http=there.tolist(),

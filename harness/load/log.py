@@ -18,9 +18,9 @@ from harness.load.server_metrics import Scrape
 from harness.load.stops import ClientStops
 from harness.load.task import Asked, ClientHealth
 from harness.machine.scratch import scratch_folder
-from workloads.regular_file import open_regular
+from workloads.files.regular_file import open_regular
+from workloads.files.whole_file import replacing
 from workloads.schedule import Schedule
-from workloads.whole_file import replacing
 
 SCHEMA = "gcbench.load-log/1"
 _MOST_BYTES = 8 << 30

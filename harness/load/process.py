@@ -35,8 +35,8 @@ from harness.load.stops import ClientStops, LoopWatch
 from harness.load.task import READY, Answer, Task
 from harness.trial.arrivals import nanoseconds
 from harness.trial.client import sampling_params
+from workloads.files.whole_file import replacing
 from workloads.schedule import Schedule
-from workloads.whole_file import replacing
 
 REFUSED = 3
 """Exit status of a process that says in one sentence why it cannot begin."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from harness.files import StoreError
 from harness.machine.scratch import scratch_folder
-from workloads.regular_file import read_regular
+from workloads.files.regular_file import read_regular
 
 # Within a git hook these point at the hook's repository, whatever -C says.
 _OTHER_REPOSITORY = frozenset(

@@ -9,7 +9,7 @@ import numpy as np
 from engines.protocol import Int64Array
 from harness.files import StoreError
 from harness.probed.log import SCHEMA
-from workloads.regular_file import read_regular
+from workloads.files.regular_file import read_regular
 
 _MOST_BYTES = 2 << 30
 _WRITES_ONE = "gcbench probe --log FILE -- COMMAND writes one"

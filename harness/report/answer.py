@@ -54,10 +54,18 @@ def answer_pairs(result: ExperimentResult) -> list[tuple[str, str]]:
     return [(label, words) for label, words in pairs if words]
 
 
+def _why_alone(result: ExperimentResult) -> list[str]:
+    """Where one cell is left: which of what was asked for has none, and why."""
+    if len(result.cells) > 1:
+        return []
+    return [note for note in result.notes if note.startswith("Left out")][:MOST_SENTENCES]
+
+
 def _unseen(result: ExperimentResult) -> str:
     """What the short report leaves out, counted."""
     left = len(conclude(result)) - 1 - len(sentences(result)) if result.is_complete else 0
-    counted = ((left, "conclusion"), (len(result.notes), "note"))
+    notes = len(result.notes) - len(_why_alone(result))
+    counted = ((left, "conclusion"), (notes, "note"))
     found = [f"{number} more {noun}{'s' * (number > 1)}" for number, noun in counted if number > 0]
     return f" ({' and '.join(found)})" if found else ""
 
@@ -76,7 +84,7 @@ def experiment_report(
     tables = [*tables, *message_sizes(result), *([phases_table(result)] if phases else [])]
     for table in tables:
         print_table(table, console)
-    print_lines("", sentences(result), console)
+    print_lines("", [*_why_alone(result), *sentences(result)], console)
     failures = failure_lines(result)
     more_failures = len(failures) - MOST_FAILURES
     shown = failures[:MOST_FAILURES] + [f"and {more_failures} more"] * (more_failures > 0)

@@ -233,10 +233,13 @@ def _left(baseline: CellResult, other: CellResult) -> list[str]:
     sentences = []
     for name, sentence in _LEFT:
         ours, theirs = (median(cell, name) for cell in (baseline, other))
-        if ours is not None and theirs is not None and METRICS[name].differs(ours, theirs):
+        if ours is None or theirs is None:
+            continue
+        # Less than nothing is not left: something was freed late, such as a cache.
+        ours, theirs = max(ours, 0.0), max(theirs, 0.0)
+        if METRICS[name].differs(ours, theirs):
             sentences.append(
-                f"{sentence.format(other.id, count(max(theirs, 0)))}, {baseline.id} "
-                f"{count(max(ours, 0))}."
+                f"{sentence.format(other.id, count(theirs))}, {baseline.id} {count(ours)}."
             )
     return sentences
 

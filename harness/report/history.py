@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 
 from harness import format as fmt
+from harness.report.series_words import LABELS, counts_sentence
 from harness.report.table import PlainTable, Row
-from harness.report.verdict_words import LABELS, counts_sentence
 from harness.tracking.frames import parameter_columns
 from harness.tracking.history import History
 from harness.tracking.verdict import Word

@@ -8,9 +8,9 @@ from harness import format as fmt
 from harness.report.markdown import table_markdown
 from harness.report.markdown_escape import code_block, code_span, escaped
 from harness.report.plots import strokes
+from harness.report.series_words import LABELS, counts_sentence
 from harness.report.summary import first_names
 from harness.report.table import PlainTable, Row
-from harness.report.verdict_words import LABELS, counts_sentence
 from harness.tracking.detect.self_test import FEW_POINTS, STEPS, WITHIN, SelfTest
 from harness.tracking.nightly.result import Alert, ChangedSeries, NightlyResult, Suspect
 

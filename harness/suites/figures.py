@@ -12,6 +12,7 @@ from harness.axes import Cell
 from harness.experiment.outcomes import Samples
 from harness.experiment.plan import without_collector
 from harness.experiment.result import CellResult
+from harness.experiment.same_work import text_rules
 from harness.experiment.store import read_rows
 from harness.statistics.percentile import percentile_or_none
 from harness.suites.grid import Point, Tracked
@@ -121,7 +122,7 @@ def _other_work(cells: Mapping[Cell, CellResult]) -> dict[Cell, str]:
         cell: sentence
         for what, of_work in (
             ("tokens", lambda cell: (cell.workload,)),
-            ("text", lambda cell: (cell.workload, cell.tokenizer)),
+            ("text", lambda cell: (cell.workload, *text_rules(cell))),
         )
         for alike in _grouped(cells, what, of_work).values()
         if (sentence := _disagreement(what, [cells[cell] for cell in alike]))

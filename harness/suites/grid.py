@@ -10,8 +10,8 @@ from harness.axes import Cell
 from harness.experiment.grid import cross
 from harness.metrics import METRICS, Metric
 from workloads import catalog
-from workloads.arrivals import parse_arrivals
-from workloads.lengths import parse_lengths
+from workloads.recipe.arrivals import parse_arrivals
+from workloads.recipe.lengths import parse_lengths
 from workloads.schedule import Schedule
 from workloads.workload import Workload
 

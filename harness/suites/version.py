@@ -28,9 +28,9 @@ ASIDE = frozenset(
         "harness.statistics.verdict",
         "harness.suites.track",  # what asv shows beside a figure
         "harness.suites.version",
-        "workloads.arrivals",  # of these the schedule's hash is in
+        "workloads.recipe.arrivals",  # of these the schedule's hash is in
         "workloads.catalog",
-        "workloads.lengths",
+        "workloads.recipe.lengths",
         "workloads.workload",
     )
 )

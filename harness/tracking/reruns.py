@@ -52,7 +52,7 @@ def add_reruns(results: Path, new: list[StoredRerun]) -> None:
 
 
 def by_series(stored: Iterable[StoredRerun]) -> dict[Key, list[Rerun]]:
-    """As `harness.tracking.verdict.judge_all` takes them."""
+    """As `harness.tracking.judge_figures.judge_all` takes them."""
     found: dict[Key, list[Rerun]] = {}
     for each in stored:
         run = Rerun(each.before, each.after, each.ratio, each.ci95, each.newest)

@@ -20,7 +20,7 @@ import msgspec
 
 from harness.tracking.detect.change import Change
 from harness.tracking.detect.series import Series
-from workloads.toml_file import read_toml_table
+from workloads.files.toml_file import read_toml_table
 
 Status = Literal["open", "acknowledged", "expected", "ignored"]
 _FEWEST_DIGITS = 7

@@ -8,11 +8,7 @@ from datetime import date
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-import pandas as pd
-
-from harness.tracking.detect.change import Change, Findings, Rerun, verdict
-from harness.tracking.detect.examine import examine
-from harness.tracking.detect.from_figures import series_of
+from harness.tracking.detect.change import Change, Findings, verdict
 from harness.tracking.detect.search import RECENT
 from harness.tracking.detect.series import Series
 from harness.tracking.triage import Judged, Triage, apply
@@ -145,19 +141,6 @@ def word_of(change: Change) -> Word:
 _TURNED: dict[Word, Word] = {"worse": "better", "better": "worse"}
 
 
-def judge_all(
-    figures: pd.DataFrame, reruns: Mapping[Key, Sequence[Rerun]], triage: Triage, today: date
-) -> dict[Key, SeriesVerdict]:
-    """All current series of ``figures``."""
-    found = {}
-    newest = _newest(figures)
-    for key, series in series_of(figures).items():
-        findings = examine(series, reruns.get(key, ()), triage.resets(series))
-        is_stale = series.points[-1].commit != newest[key[:2]]
-        found[key] = judge(series, findings, triage, today, key=key, is_stale=is_stale)
-    return found
-
-
 def judge(
     series: Series, findings: Findings, triage: Triage, today: date, *,
     key: Key = ("", "", ""), is_stale: bool = False,
@@ -202,13 +185,3 @@ def _net(series: Series, changes: Sequence[Change]) -> Word:
     if series.differs(before, after) and not low <= before <= high:
         return verdict(series, before, after)
     return "inconclusive"
-
-
-def _newest(figures: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """The newest commit of each machine and environment."""
-    current = figures[figures["is_current"]].sort_values(["date", "measured"], kind="stable")
-    columns = (current[name].astype(str) for name in ("machine", "environment", "commit"))
-    return {
-        (machine, environment): commit
-        for machine, environment, commit in zip(*columns, strict=True)
-    }

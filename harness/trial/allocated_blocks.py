@@ -1,14 +1,21 @@
-"""The blocks in Python's allocator, less those that depend on where things lie in memory."""
+"""The blocks in Python's allocator, less those that chance keeps there."""
 
+import gc
 import sys
+
+from msgspec import _core
+
+_VISITS = (_core,) * 10
 
 
 def allocated_blocks() -> int:
-    """Blocks of up to 512 bytes, each an object or a part of one.
+    """Blocks of up to 512 bytes, each an object or a part of one, with these caches emptied.
 
     CPython's cache of methods keeps the name of each attribute that C code has looked up, in a
     place that its address decides. NumPy makes such names anew with every call, so how many are
-    kept is an accident: the cache is emptied first.
+    kept is an accident. msgspec keeps up to 512 short strings that it has decoded, and empties
+    that when the collector, which comes by three times in a full pass, visits it the tenth time.
     """
     sys._clear_type_cache()
+    gc.get_referents(*_VISITS)
     return sys.getallocatedblocks()

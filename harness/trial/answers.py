@@ -2,41 +2,35 @@
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Self
 
 import numpy as np
 
 from harness.trial.client import Client
 
 
-class Hashes(NamedTuple):
-    """SHA-256 over all requests; ``text`` is "" where no text was asked for."""
-
-    tokens: str
-    text: str
-    finish: str
-    lengths: str
-
-
 class Answers:
-    """A client's answers, hashed when they are first asked for."""
+    """A client's answers, as SHA-256 over all requests once they are let go.
+
+    ``text`` is "" where no text was asked for.
+    """
+
+    tokens = text = finish = lengths = ""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
-        self._hashes: Hashes | None = None
+        self._client: Client | None = client
 
-    def let_go(self) -> Hashes:
-        """Their hashes; the client then holds none of them any more."""
-        if self._hashes is None:
-            client, requests = self._client, self._client.recorder.requests
-            self._hashes = Hashes(
-                arrays_sha256(client.tokens),
-                texts_sha256(client.texts),
-                arrays_sha256([requests.finish_reason]),
-                arrays_sha256([requests.num_tokens]),
-            )
-            client.forget_answers()
-        return self._hashes
+    def let_go(self) -> Self:
+        """These, hashed; the client then holds none of them any more."""
+        client, self._client = self._client, None
+        if client is None:
+            return self
+        self.tokens = arrays_sha256(client.tokens)
+        self.text = texts_sha256(client.texts)
+        self.finish = arrays_sha256([client.recorder.requests.finish_reason])
+        self.lengths = arrays_sha256([client.recorder.requests.num_tokens])
+        client.forget_answers()
+        return self
 
 
 def arrays_sha256(arrays: Sequence[Any]) -> str:

@@ -31,22 +31,21 @@ class BetweenSteps:
 
     def __init__(self, arrival_seconds: NDArray[Any], clock: Clock) -> None:
         self._clock = clock
-        self._due_ns = nanoseconds(arrival_seconds)
-        self._due: list[int] = []
+        self._due: list[int] = nanoseconds(arrival_seconds).tolist()
+        self._opened = 0
 
     def open(self) -> int:
         """Now."""
-        opened = self._clock.now()
-        self._due = (opened + self._due_ns).tolist()
-        return opened
+        self._opened = self._clock.now()
+        return self._opened
 
     def arrived(self, index: int, now_ns: int) -> int:
         """The moment of asking, once it is due."""
-        return now_ns if self._due[index] <= now_ns else 0
+        return now_ns if self._opened + self._due[index] <= now_ns else 0
 
     def wait_for(self, index: int) -> None:
         """Wait by the clock."""
-        self._clock.wait_until(self._due[index])
+        self._clock.wait_until(self._opened + self._due[index])
 
 
 def nanoseconds(seconds: NDArray[Any]) -> Int64Array:

@@ -62,6 +62,10 @@ class Client:
         self._streams = streams
         self._due_ns = nanoseconds(schedule.arrival_seconds)
         self._prompts = [schedule.prompt_token_ids(i, engine.vocab_size) for i in range(count)]
+        for prompt in self._prompts:
+            # NumPy describes an array's buffer once, say for pickle, and keeps that with the array,
+            # which is ours: it would look like an engine's leak.
+            prompt.data.release()
         self._params = sampling_params(schedule)
         self._priorities: list[int] = schedule.priorities.tolist() or [0] * count
         self._turns = Turns(schedule.previous_turn) if len(schedule.previous_turn) else None

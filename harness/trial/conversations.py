@@ -1,5 +1,6 @@
 """Conversations: a turn whose earlier one has not ended waits, and holds up nobody else."""
 
+from array import array
 from collections import deque
 
 import numpy as np
@@ -21,7 +22,7 @@ class Turns:
         self._previous: list[int] = previous_turn.tolist()
         self._followers: list[int] = by_previous.tolist()
         self._starts: list[int] = starts.tolist()
-        self._ended_ns = [0] * count
+        self._ended_ns: array[int] = array("q", bytes(8 * count))
         self._waits = bytearray(count)
         self.ready: deque[int] = deque()
 

@@ -1,7 +1,7 @@
 """Mode ``leaks``: what is still there when all requests have gone, and who collected meanwhile."""
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from engines.protocol import Int64Array, WatchedEngine
@@ -9,6 +9,7 @@ from harness.collector import window
 from harness.collector.callers import CallerLog, CollectorCall, SettingLog
 from harness.collector.state import read_state
 from harness.trial.allocated_blocks import allocated_blocks
+from harness.trial.answers import Answers
 from harness.trial.watch import Extent, Watching
 
 
@@ -19,21 +20,24 @@ class _Heap(NamedTuple):
 
 
 class Leaks(Watching):
-    """Leaves the steps alone and counts at both ends of the window, in this process."""
+    """Leaves the steps alone and counts at both ends of the window, in this process.
+
+    What it has at the end it has when the window opens, or its own objects would be counted.
+    """
 
     def __init__(self, engine: WatchedEngine, extent: Extent) -> None:
         self.step = engine.step
-        self.calls: Sequence[CollectorCall] = ()
+        self.calls: list[CollectorCall] = list(extent.settings)
         self._role = engine.role
         self._log, self._settings = CallerLog(), SettingLog()
-        self._set_before = extent.settings
-        self._before = self._after = _Heap(0, 0, 0)
+        self._before, self._after = _Heap(0, 0, 0), _Heap(0, 0, 0)
         # A first step, which is warm-up's, may set it, too.
         self._settings.start(are_carried_out=True)
 
     def window_opens(self) -> None:
-        """Count what is there; a full collection has just gone before."""
-        self._set_before = [*self._set_before, *self._settings.stop()]
+        """Count what is there, once no garbage is left, as at the end."""
+        self.calls += self._settings.stop()
+        window.collect_aside(self._role)
         self._before = _heap()
         self._log.start()
         # The window's policy stays in force, so that what sets it can be counted.
@@ -41,12 +45,12 @@ class Leaks(Watching):
 
     def steps_end(self) -> None:
         """Who collects from here on does not do so for a step."""
-        set_meanwhile = self._settings.stop()
-        self.calls = [*self._log.stop(), *self._set_before, *set_meanwhile]
+        self.calls[:0] = self._log.stop()
+        self.calls += self._settings.stop()
 
-    def window_closes(self, let_go: Callable[[], object]) -> None:
+    def window_closes(self, answers: Answers) -> None:
         """Count again, once nothing is kept for the requests and no garbage is left."""
-        let_go()
+        answers.let_go()
         window.collect_aside(self._role)
         self._after = _heap()
 

@@ -73,12 +73,13 @@ class Channel(NamedTuple):
 class Trials(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a trial's interpreter is asked: one trial, or several of which each is run in a fork.
 
-    With ``channels``, one for each, a fork builds its engine and is talked to like an interpreter
-    of its own. Without, they want the same engine, which is built once, and ``at_once`` of them run
-    side by side.
+    With ``channels``, one for each, a fork is talked to like an interpreter of its own. Without,
+    ``at_once`` of them run side by side. ``shared`` is what forks have in common: an interpreter,
+    in which each builds its engine, or an engine that is built before; nothing: there is no fork.
     """
 
     trials: list[Trial]
+    shared: Literal["nothing", "interpreter", "engine"] = "nothing"
     at_once: int = 1
     channels: list[Channel] = []
     schema: str = TRIALS_SCHEMA

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from engines.protocol import Int64Array, StepOutput
 from harness.collector.callers import CollectorCall
 from harness.collector.sites import CollectionSites
+from harness.trial.answers import Answers
 from harness.trial.messages import Messages
 from harness.trial.step_costs import StageCosts, StepCosts
 
@@ -74,8 +75,8 @@ class Watch(Protocol):
         """The last step is over; what is left unserved will be aborted."""
         ...
 
-    def window_closes(self, let_go: Callable[[], object]) -> None:
-        """All requests are gone; ``let_go`` drops what is held of the requests' answers."""
+    def window_closes(self, answers: Answers) -> None:
+        """All requests are gone; ``answers`` are what is still held of them."""
         ...
 
     def results(self, num_rows: Int64Array) -> dict[str, float | None]:
@@ -99,7 +100,7 @@ class Watching:
     def steps_end(self) -> None:
         """Nothing."""
 
-    def window_closes(self, let_go: Callable[[], object]) -> None:
+    def window_closes(self, answers: Answers) -> None:
         """Nothing."""
 
 

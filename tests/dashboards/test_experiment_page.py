@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from release_results import cell, result
 from test_site import PUBLISHED, Page
 
-from dashboards.experiments import date_of
-from dashboards.intervals import pictures
+from dashboards.content.experiments import date_of
+from dashboards.pictures.intervals import pictures
 from dashboards.site import build
 from harness.experiment.result import Comparison
 from harness.experiment.store import load_experiment

@@ -8,13 +8,13 @@ import pytest
 from planted import MESSAGES, plant
 from test_site import Page
 
-from dashboards.news import items
-from dashboards.recent_changes import marks_by_commit
+from dashboards.content.news import items
+from dashboards.content.recent_changes import marks_by_commit
 from dashboards.site import build
 from harness.tracking.history import load
+from harness.tracking.judge_figures import judge_all
 from harness.tracking.triage import NOTHING_SAID
 from harness.tracking.triage import load as load_triage
-from harness.tracking.verdict import judge_all
 
 TODAY = date(2026, 2, 10)
 

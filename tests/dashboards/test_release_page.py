@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from release_results import along, cell, exact, result, timed
 from test_site import Page, value_of
 
-from dashboards.releases import COLUMNS, TITLES, release_study
+from dashboards.content.releases import COLUMNS, TITLES, release_study
 from dashboards.site import build
 from harness.report.release_lines import YOUNG
 from harness.report.vllm_releases import load_vllm_releases

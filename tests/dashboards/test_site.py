@@ -31,23 +31,23 @@ from planted import (
 from processes import HEARS_CTRL_C
 
 from dashboards import script
-from dashboards.commits import checked_address, commits, remote_address
-from dashboards.grid import against, layout
+from dashboards.content.commits import checked_address, commits, remote_address
+from dashboards.content.grid import against, layout
+from dashboards.content.recent_changes import recent_changes, steps
+from dashboards.content.series import all_series
+from dashboards.content.standing import standings
 from dashboards.names import Names
-from dashboards.recent_changes import recent_changes, steps
-from dashboards.series import all_series
+from dashboards.pictures.sparkline import polyline
 from dashboards.site import build
-from dashboards.sparkline import polyline
-from dashboards.standing import standings
 from harness.axes import Cell
 from harness.cli.main import main
 from harness.collector.result import GcState, ProcessResult
 from harness.experiment.store import RunStore, trial_key
-from harness.report.verdict_words import counts_sentence
+from harness.report.series_words import counts_sentence
 from harness.tracking.changes import latest_changes
 from harness.tracking.history import load
+from harness.tracking.judge_figures import judge_all
 from harness.tracking.triage import NOTHING_SAID
-from harness.tracking.verdict import judge_all
 from harness.trial.spec import TrialFailure, TrialResult
 
 ROOT = Path(__file__).parents[2]
@@ -537,7 +537,7 @@ def test_no_script_holds_nan():
 
 
 def test_grids_put_the_policy_across_and_shade_by_direction():
-    from dashboards.grid import GridCell
+    from dashboards.content.grid import GridCell
 
     cells = [({"shape": shape, "gc": gc}, GridCell(f"{shape}{gc}"))
              for shape, gc in (("a", "x"), ("b", "y"), ("a", "y"))]  # fmt: skip

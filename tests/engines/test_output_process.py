@@ -71,18 +71,23 @@ def finish(engine: Engine) -> list[int]:
     return ended
 
 
+CHOSEN = list(enumerate(some(VARIANTS)))
+QUICK = (0, CHOSEN[-1][0])
+
+
 @pytest.mark.parametrize(
-    ("nth", "variant"),
+    ("nth", "variant", "worker"),
     [
-        pytest.param(
-            nth,
-            variant,
-            marks=() if variant in (VARIANTS[0], VARIANTS[-1]) else pytest.mark.slow,
-        )
-        for nth, variant in enumerate(some(VARIANTS))
+        *(
+            pytest.param(nth, variant, "in-process", marks=[pytest.mark.slow] * (nth not in QUICK))
+            for nth, variant in CHOSEN
+        ),
+        *(
+            pytest.param(nth, variant, "process", marks=pytest.mark.slow)
+            for nth, variant in some(CHOSEN)
+        ),
     ],
 )
-@pytest.mark.parametrize("worker", ["in-process", pytest.param("process", marks=pytest.mark.slow)])
 def test_an_output_process_changes_nothing(variant, nth, worker):
     """Preemption, priorities, shared prefixes, aborts, ragged steps, stop strings."""
     random = Random(nth)

@@ -244,6 +244,7 @@ def test_a_worker_killed_from_outside(start):
         drain(engine)
 
 
+@pytest.mark.long
 def test_an_exception_in_the_worker(start):
     engine = start()
     with pytest.raises(EngineDeadError, match=r"^the worker process failed: LookupError: .*weight"):

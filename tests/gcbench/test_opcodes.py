@@ -1,7 +1,6 @@
 """The counter of bytecodes: what it counts is what a walk through `dis` says was executed."""
 
 import _thread
-import gc
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -18,15 +17,7 @@ from hypothesis import strategies as st
 from gcbench.call_cost import measure_call
 from gcbench.opcodes import OpcodeCounter, tracers
 
-pytestmark = pytest.mark.usefixtures("frozen_heap")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def no_collector() -> Iterator[None]:
-    """A collection runs hypothesis's callback, whose bytecodes would count."""
-    gc.disable()
-    yield
-    gc.enable()
+pytestmark = pytest.mark.usefixtures("frozen_heap", "no_collector")
 
 
 LEAVES = st.sampled_from(

@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 import subprocess
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +23,14 @@ def is_alive(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def wait_for(happened: Callable[[], bool], process: "subprocess.Popen[str]") -> None:
+    """Return once something has happened, which a process is to do before it ends."""
+    while not happened():
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(0.1)
+            assert happened(), "it has ended"
 
 
 def leave_others_memory() -> None:

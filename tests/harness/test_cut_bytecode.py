@@ -23,16 +23,16 @@ def run(cache: Path, *words: str) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("words", "module", "status", "begins"),
+    ("words", "module", "status", "speaker"),
     [
         (["--help"], "harness/cli/main.py", 2, "gcbench: "),
-        (["list", "policies"], "harness/collector/policy.py", 2, "\ngcbench: "),
+        (["list", "policies"], "harness/collector/policy.py", 2, "gcbench: "),
         (["trial"], "harness/trial/client.py", 3, ""),
     ],
     ids=["before the command line", "within a command", "in a trial"],
 )
 def test_what_is_cut_short_is_named_and_made_anew(
-    tmp_path, monkeypatch, words, module, status, begins
+    tmp_path, monkeypatch, words, module, status, speaker
 ):
     whole = run(tmp_path, *words)
     monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path))
@@ -41,7 +41,7 @@ def test_what_is_cut_short_is_named_and_made_anew(
     done = run(tmp_path, *words)
     assert (done.returncode, done.stdout) == (status, "")
     assert done.stderr == (
-        f"{begins}{cut} has been cut short, as by a full disk; remove {cut.parent}, which Python "
+        f"{speaker}{cut} has been cut short, as by a full disk; remove {cut.parent}, which Python "
         "makes anew\n"
     )
     cut.unlink()

@@ -9,4 +9,4 @@ from test_torture import hold_today
 
 @pytest.mark.slow
 def test_the_signals_of_this_day_hold():
-    hold_today("signals", 12)
+    hold_today("signals", 8)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workloads.arrival_check import check_arrivals, deviations, expected_dispersion
-from workloads.arrivals import Constant, Gamma, Poisson, Ramp
+from workloads.recipe.arrivals import Constant, Gamma, Poisson, Ramp
 
 SEEDS = st.integers(0, 2**32)
 

@@ -15,12 +15,12 @@ from hostile_values import GIB, NO_FILES, spoilt
 from hypothesis import given
 
 import engines.regular_file
-import workloads.regular_file
+import workloads.files.regular_file
 from workloads import catalog
+from workloads.files.toml_file import read_toml_table
+from workloads.recipe.spec import read_toml
 from workloads.schedule import Schedule
-from workloads.spec import read_toml
 from workloads.summary import summarise
-from workloads.toml_file import read_toml_table
 from workloads.traces import TraceError
 from workloads.traces.trace import Trace
 from workloads.workload import Workload
@@ -45,7 +45,7 @@ def _is_open(path: Path) -> bool:
     return os.path.realpath(path) in opened
 
 
-@pytest.mark.parametrize("module", [workloads.regular_file, engines.regular_file])
+@pytest.mark.parametrize("module", [workloads.files.regular_file, engines.regular_file])
 @pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
 def test_what_is_no_file_is_neither_waited_for_nor_read(tmp_path, module, make):
     path = tmp_path / "file"
@@ -56,7 +56,7 @@ def test_what_is_no_file_is_neither_waited_for_nor_read(tmp_path, module, make):
     assert not _is_open(path)
 
 
-@pytest.mark.parametrize("module", [workloads.regular_file, engines.regular_file])
+@pytest.mark.parametrize("module", [workloads.files.regular_file, engines.regular_file])
 def test_a_file_is_read_up_to_its_bound(tmp_path, module):
     path = tmp_path / "file"
     path.write_bytes(b"12345")
@@ -71,7 +71,7 @@ def test_a_file_is_read_up_to_its_bound(tmp_path, module):
 def test_the_two_readers_of_files_are_one():
     """Neither package knows the other."""
     one, other = (Path(module.__file__).read_text()
-                  for module in (workloads.regular_file, engines.regular_file))  # fmt: skip
+                  for module in (workloads.files.regular_file, engines.regular_file))  # fmt: skip
     assert one == other
 
 

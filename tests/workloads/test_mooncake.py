@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workloads import catalog
-from workloads.lengths import Fixed
 from workloads.prefixes import seen_before
+from workloads.recipe.lengths import Fixed
 from workloads.traces import TraceError
 from workloads.traces.mooncake import write_mooncake
 from workloads.traces.trace import Trace

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workloads import catalog
-from workloads.arrivals import Constant, Gamma, Ramp
+from workloads.recipe.arrivals import Constant, Gamma, Ramp
 from workloads.summary import Summary, length_bins, summarise
 
 

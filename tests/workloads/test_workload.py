@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.acceptance import FixedAcceptance, UniformAcceptance
-from workloads.arrivals import AllAtOnce, ClosedLoop, Constant, Gamma, Poisson, Ramp
-from workloads.conversations import SharedPrefix, Turns
-from workloads.lengths import Fixed, Lognormal, Uniform, Zipf
-from workloads.observed_lengths import Bin, Empirical, Histogram
-from workloads.priorities import Priorities, parse_priorities
-from workloads.speculative import Decaying, Geometric, MinVariance
+from workloads.recipe.acceptance import FixedAcceptance, UniformAcceptance
+from workloads.recipe.arrivals import AllAtOnce, ClosedLoop, Constant, Gamma, Poisson, Ramp
+from workloads.recipe.conversations import SharedPrefix, Turns
+from workloads.recipe.lengths import Fixed, Lognormal, Uniform, Zipf
+from workloads.recipe.observed_lengths import Bin, Empirical, Histogram
+from workloads.recipe.priorities import Priorities, parse_priorities
+from workloads.recipe.speculative import Decaying, Geometric, MinVariance
 from workloads.traces import TraceError
 from workloads.traces.trace import Trace
 from workloads.workload import Workload

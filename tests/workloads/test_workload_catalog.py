@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from workloads import catalog
-from workloads.arrivals import ClosedLoop
-from workloads.lengths import Fixed
+from workloads.recipe.arrivals import ClosedLoop
+from workloads.recipe.lengths import Fixed
 from workloads.traces import TraceError
 
 GOLDEN = {

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from workloads.limits import MAX_TOKENS
+from workloads.recipe.limits import MAX_TOKENS
 
 
 class TraceError(ValueError):

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import msgspec
 
-from workloads.limits import MAX_SECONDS, MAX_TOKENS
+from workloads.files.whole_file import replacing
+from workloads.recipe.limits import MAX_SECONDS, MAX_TOKENS
+from workloads.recipe.spec import reason
 from workloads.schedule import Schedule
-from workloads.spec import reason
 from workloads.traces import TraceRow
-from workloads.whole_file import replacing
 
 BLOCK_TOKENS = 512
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from workloads.limits import MAX_SECONDS
-from workloads.regular_file import open_regular
+from workloads.files.regular_file import open_regular
+from workloads.recipe.limits import MAX_SECONDS
 from workloads.requests import NO_SEGMENTS, TRACE_STREAMS, Requests, Segments
 from workloads.traces import TraceError, TraceRow, azure, burstgpt, mooncake
 

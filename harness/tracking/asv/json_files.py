@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.files import StoreError
 from harness.format import excerpt
-from workloads.regular_file import read_regular
+from workloads.files.regular_file import read_regular
 
 MOST_BYTES = 32 * 2**20
 

@@ -19,7 +19,7 @@ from harness.machine.installed import installed
 from harness.tracking.gate.trees import Tree
 from harness.trial.origin import sources_sha256
 from harness.trial.spec import RESULT_SCHEMA, TrialResult
-from workloads.whole_file import replacing
+from workloads.files.whole_file import replacing
 
 _SCHEMA = f"gcbench.kept-counts/1 of {RESULT_SCHEMA}"
 _MOST_KEPT = 512

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from harness.files import StoreError
 from harness.tracking.history import History, load
+from harness.tracking.judge_figures import judge_all
 from harness.tracking.nightly.commits import subject
 from harness.tracking.nightly.measure_again import forget, measure_again, suspicions
 from harness.tracking.nightly.result import MeasuredCommit
@@ -16,7 +17,7 @@ from harness.tracking.nightly.run_asv import RESULTS, Asv
 from harness.tracking.nightly.staging import clear, land, stage
 from harness.tracking.reruns import add_reruns, by_series, load_reruns
 from harness.tracking.triage import Triage
-from harness.tracking.verdict import Key, SeriesVerdict, judge_all
+from harness.tracking.verdict import Key, SeriesVerdict
 
 
 class Place(NamedTuple):

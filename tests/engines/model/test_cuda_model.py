@@ -8,6 +8,7 @@ import cuda_stand_in
 import numpy as np
 import pytest
 from cuda_stand_in import StandIn
+from examples import every
 
 from engines.builtin.engine import Engine
 from engines.protocol import EngineConfig, Sampling, SamplingParams
@@ -84,9 +85,18 @@ VARIANTS = {
 }
 
 
+MODES = ("inline", "overlapped")
+CASES = [
+    (variant, mode)
+    for nth, variant in enumerate(VARIANTS)
+    for mode in MODES
+    if every() == 1 or mode == MODES[nth % 2]
+]
+"""Each variant in both modes by the full profile, else in one of them."""
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("mode", ["inline", "overlapped"])
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(("variant", "mode"), CASES)
 def test_the_tokens_are_those_of_the_cpu(gpu, config, variant, mode):
     """Every draw is the same; logits may differ in the last bit, with the rows beside them."""
     config = replace(config, output_processing=mode, **VARIANTS[variant])
@@ -118,6 +128,7 @@ def test_rows_that_sample_by_themselves_are_computed_beside_the_graphs(gpu, conf
     assert Run(config, own=own).tokens == expected.tokens != Run(config).tokens
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("enforce_eager", [False, True])
 def test_the_time_of_a_step_begins_when_all_of_it_has_been_brought(gpu, config, enforce_eager):
     """On the stand-in's clock only the host's part takes time: device time holds none of it."""

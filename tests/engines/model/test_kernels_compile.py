@@ -130,7 +130,9 @@ def compiled(request, tmp_path_factory):
 
     By the Triton that is installed, and by that of torch 2.11, the oldest that is supported.
     """
-    environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path_factory.mktemp("triton"))}
+    # What is kept there, as CI does, goes by the hash of sources and compiler.
+    kept = os.environ.get("TRITON_CACHE_DIR") or str(tmp_path_factory.mktemp("triton"))
+    environment = {**os.environ, "TRITON_CACHE_DIR": kept}
     environment.pop("TRITON_INTERPRET", None)
     if request.param != "installed":
         environment["PYTHONPATH"] = of_release(request.param)

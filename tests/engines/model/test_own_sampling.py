@@ -67,13 +67,14 @@ def outputs(folder: Path, asked: list[Sampling | None], **fields: object) -> lis
 HOT = Sampling(5.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "fields",
     [
         {},
         {"num_scheduler_steps": 3},
         {"output_processing": "overlapped"},
-        pytest.param({"worker": "process", "wire": "msgpack-delta"}, marks=pytest.mark.long),
+        {"worker": "process", "wire": "msgpack-delta"},
         pytest.param({"worker": "process", "wire": "full"}, marks=pytest.mark.slow),
         pytest.param({"worker": "process", "wire": "columns"}, marks=pytest.mark.slow),
     ],

@@ -101,6 +101,7 @@ def test_a_call_reaches_front_end_and_core():
     run(config_with_few_blocks(Random(1)), use)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "number", [pytest.param(signal.SIGKILL, marks=pytest.mark.slow), signal.SIGSTOP]
 )

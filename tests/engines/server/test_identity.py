@@ -11,8 +11,8 @@ from engines.builtin.engine import Engine
 from engines.protocol import FinishReason, SamplingParams
 from harness.axes import Cell
 from harness.trial.engine_config import engine_config
-from workloads.acceptance import parse_acceptance
-from workloads.lengths import parse_lengths
+from workloads.recipe.acceptance import parse_acceptance
+from workloads.recipe.lengths import parse_lengths
 from workloads.schedule import Schedule
 from workloads.workload import Workload
 

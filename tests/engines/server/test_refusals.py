@@ -275,7 +275,7 @@ def test_no_bytes_are_too_odd(fuzzed, path, data):
 
 
 @pytest.mark.slow
-@examples(10_000, unchecked=list(HealthCheck))
+@examples(6_000, unchecked=list(HealthCheck))
 @given(path=paths, body=bodies)
 def test_thousands_of_bodies_are_not_too_odd(fuzzed, path, body):
     fuzz(fuzzed, path, body)

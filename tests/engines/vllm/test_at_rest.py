@@ -50,6 +50,10 @@ def test_one_that_waits_to_be_told_is_at_rest(process):
 
 
 def test_one_that_wants_a_core_is_not(process):
+    ask(process, "nothing")
+    # Until the main thread sleeps the other one may wait for the interpreter and not for a core.
+    while psutil.Process(process.pid).status() != psutil.STATUS_SLEEPING:
+        assert process.poll() is None
     ask(process, "work")
     assert not any(is_at_rest([process.pid]) for _ in range(20))
 

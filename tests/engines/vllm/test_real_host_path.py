@@ -270,42 +270,34 @@ def wait_for(happened: Callable[[], bool], process: TrialProcess) -> None:
         assert psutil.Process(process.pid).status() != psutil.STATUS_ZOMBIE
 
 
-def test_a_process_of_vllm_that_is_killed_ends_the_trial_in_a_sentence(tmp_path, short_folder):
+KILLED = (("engine_core", "VLLM::EngineCore", "engine"), ("worker", "VLLM::Worker", "worker"))
+"""Which axis makes the process, its name, and its role in a result."""
+
+
+@pytest.mark.parametrize(("axis", "name", "role"), KILLED[:: every()])
+def test_a_process_of_vllm_that_is_killed_ends_the_trial_in_a_sentence(
+    tmp_path, short_folder, axis, name, role
+):
     from engines.vllm.device_log import DeviceLog
 
     endless = schedule([1_000_000], [8])
-    killed = {"worker": "VLLM::Worker", "engine_core": "VLLM::EngineCore"}
     before = {child.pid for child in offspring(os.getpid())}
-    asked = [
-        trial(endless, tmp_path, cell("vllm-hostpath", device="modelled",
-                                      device_profile="opt-125m-h200", **{axis: "process"}))
-        for axis in killed
-    ]  # fmt: skip
-    with (
-        TrialProcess(asked[0], TIMEOUT_SECONDS) as one,
-        TrialProcess(asked[1], TIMEOUT_SECONDS) as other,
-    ):
-        for each in (one, other):
-            each.wait_until_ready()
-        logs = [DeviceLog(str(path)) for path in short_folder.glob("*/gcbench-vllm-*/device-log")]
-        assert len(logs) == 2
-        outcomes = []
-        started = []
-        for each, name in zip((one, other), killed.values(), strict=True):
-            at = sum(log.read().modelled_ns > 0 for log in logs)
-            each.go()
-            wait_for(lambda at=at: sum(log.read().modelled_ns > 0 for log in logs) > at, each)
-            started += offspring(each.pid)
-            (victim,) = (p for p in offspring(each.pid) if p.name() == name)
-            assert victim.cpu_affinity() == psutil.Process(each.pid).cpu_affinity()
-            victim.kill()
-            outcomes.append(each.measure())
-    for outcome, role in zip(outcomes, ("worker", "engine"), strict=True):
-        assert isinstance(outcome, TrialFailure)
-        assert outcome.kind == "crashed"
-        assert outcome.reason == (
-            f"its process ended with status 1: vLLM's {role} process has ended"
-        )
+    asked = cell("vllm-hostpath", device="modelled", device_profile="opt-125m-h200",
+                 **{axis: "process"})  # fmt: skip
+    with TrialProcess(trial(endless, tmp_path, asked), TIMEOUT_SECONDS) as process:
+        process.wait_until_ready()
+        (path,) = short_folder.glob("*/gcbench-vllm-*/device-log")
+        log = DeviceLog(str(path))
+        process.go()
+        wait_for(lambda: log.read().modelled_ns > 0, process)
+        started = offspring(process.pid)
+        (victim,) = (each for each in started if each.name() == name)
+        assert victim.cpu_affinity() == psutil.Process(process.pid).cpu_affinity()
+        victim.kill()
+        outcome = process.measure()
+    assert isinstance(outcome, TrialFailure)
+    assert outcome.kind == "crashed"
+    assert outcome.reason == f"its process ended with status 1: vLLM's {role} process has ended"
     _, alive = psutil.wait_procs(started, timeout=60)
     assert alive == []
     assert {child.pid for child in offspring(os.getpid())} <= before

@@ -11,6 +11,8 @@ from engines.vllm.host_process import HostProcess
 from gcbench.opcodes import OpcodeCounter
 from harness.trial.stage_meters import Bytecodes, CpuTime
 
+pytestmark = pytest.mark.usefixtures("no_collector")
+
 
 class Scheduler:
     def schedule(self, rows):

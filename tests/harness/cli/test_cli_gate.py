@@ -14,7 +14,7 @@ import msgspec
 import psutil
 import pytest
 from full_output import full_standard_output
-from processes import HEARS_CTRL_C, is_alive
+from processes import HEARS_CTRL_C, is_alive, wait_for
 from scratch_repository import Repository, leave_git_alone
 from small import answer
 
@@ -398,12 +398,11 @@ def test_work_in_add_request_is_found_though_no_step_costs_more(gate, engines):
 
 @pytest.mark.slow
 def test_ctrl_c_leaves_no_process_and_a_kill_leaves_results_that_are_read(engines, tmp_path):
+    trials = tmp_path / "runs"
     for number, how in enumerate((signal.SIGINT, signal.SIGKILL)):
         with gate_process(engines, tmp_path, "main", *LISTS, "--rounds", "50") as gating:
-            trials = tmp_path / "runs"
-            for _ in gating.stderr:
-                if len(list(trials.glob("*/trials/*.json"))) >= 4 * (number + 1):
-                    break
+            enough = 4 * (number + 1)
+            wait_for(lambda n=enough: len(list(trials.glob("*/trials/*.json"))) >= n, gating)
             children = psutil.Process(gating.pid).children(recursive=True)
             os.kill(gating.pid, how)
             _, err = gating.communicate(timeout=600)

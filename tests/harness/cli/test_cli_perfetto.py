@@ -175,6 +175,7 @@ def test_a_full_disk_is_a_sentence_and_the_trial_is_kept(run, traced, tmp_path):
     assert len(list(tmp_path.glob("runs/*/trials/*.json"))) == 1
 
 
+@pytest.mark.long
 def test_a_trial_is_asked_for_the_same_with_a_trace_and_without(run, traced):
     recording = Recording(traced[0])
     assert run(executors=recording) == (0, "")
@@ -219,9 +220,10 @@ def interrupted(moment: int, folder: Path) -> tuple[int, int]:
     done = subprocess.run(
         [sys.executable, str(HERE / "interrupted_command.py"), str(moment), "run", *TINY, "--quiet",
          *trace, "--output", str(folder)],
-        cwd=HERE.parents[2], env=os.environ | {"PYTHONPATH": os.pathsep.join(found)},
-        capture_output=True, text=True, check=False,
+        cwd=HERE.parents[2], capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(found), "PYTHONFAULTHANDLER": "1"},
     )  # fmt: skip
+    assert done.returncode in (0, 130), done.stderr
     assert "Traceback" not in done.stderr
     return done.returncode, int(folder.with_name(f"{folder.name}.operations").read_text())
 

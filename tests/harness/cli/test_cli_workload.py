@@ -15,7 +15,7 @@ from harness.cli.main import main
 from harness.report.plots import beside, columns, panel
 from harness.report.workload import check_words
 from workloads import catalog
-from workloads.arrivals import parse_arrivals
+from workloads.recipe.arrivals import parse_arrivals
 from workloads.summary import Summary, summarise
 from workloads.traces.trace import Trace
 from workloads.workload import Workload

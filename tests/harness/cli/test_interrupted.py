@@ -103,7 +103,7 @@ def test_an_interrupted_comparison_looks_so_and_goes_on(tmp_path):
 def test_a_comparison_interrupted_at_many_moments_never_looks_finished(tmp_path):
     whole = run(-1, tmp_path / "whole", *FEW)
     assert whole.status == 0
-    moments = np.linspace(0, whole.operations - 1, attempts(20)).astype(int).tolist()
+    moments = np.linspace(0, whole.operations - 1, attempts(14)).astype(int).tolist()
     begun = 0
     for place, number in enumerate(moments):
         runs = tmp_path / f"runs-{number}"

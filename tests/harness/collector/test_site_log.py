@@ -79,6 +79,22 @@ def an_instance(i: int) -> object:
     return Plain()
 
 
+class Knot:
+    """One that holds itself, in a block that was no other object's before.
+
+    A list can be in one that any thread freed and that was had before there was tracing.
+    """
+
+    __slots__ = ("itself",)
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def a_knot() -> object:
+    return Knot()
+
+
 PLANTED = {
     an_instance: 300,
     an_exception: 60,
@@ -150,11 +166,11 @@ def test_what_stays_is_retained_and_reaches_the_oldest_generation():
 
     def work() -> None:
         for i in range(10_000):
-            kept.append(a_cycle(i))
+            kept.append(a_knot())
             last.append(a_closure(i))
 
     found = looked_at(work)
-    staying, passing = site(found, a_cycle, "list"), site(found, a_closure, "function")
+    staying, passing = site(found, a_knot, f"{__name__}.Knot"), site(found, a_closure, "function")
     assert staying.retained == 10_000
     assert passing.retained == 50
     assert 5_000 < staying.promoted <= 10_000

@@ -218,6 +218,7 @@ def test_an_interpreter_that_is_none_is_named(tmp_path, python):
     assert outcome.reason == f"--python {python}: no such program; give an interpreter's path"
 
 
+@pytest.mark.long
 def test_who_is_too_slow_is_gone_before_the_next_one_measures(play, tmp_path):
     hangs = play(f"echo $$ > {tmp_path}/pid; {PREPARES}; exec sleep 1000", "hangs")
     stuck = play(f"echo $$ > {tmp_path}/pid2; exec sleep 1000", "stuck")

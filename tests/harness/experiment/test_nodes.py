@@ -218,6 +218,7 @@ def test_a_node_is_admitted_by_its_own_noise_as_long_as_it_is_the_same_node(tmp_
     assert (tmp_path / "node-noise.json.unreadable").exists()
 
 
+@pytest.mark.long
 def test_code_is_carried_whole_and_kept_by_its_hash(tmp_path, monkeypatch):
     """A fresh interpreter finds it there, and its identity is ours."""
     monkeypatch.setenv("GCBENCH_CACHE", str(tmp_path))

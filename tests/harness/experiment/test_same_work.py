@@ -93,6 +93,19 @@ def test_groups_of_one_workload_that_did_other_work_keep_their_own_ratios():
     ) in result.notes
 
 
+def test_a_text_is_held_against_those_of_the_same_engine():
+    """An engine begins and ends a text in a way of its own."""
+    ours = [msgspec.structs.replace(CELL, gc=gc) for gc in ("default", "freeze")]
+    others = [msgspec.structs.replace(cell, engine="vllm-hostpath") for cell in ours]
+    of = plan([*ours, *others], rounds=3)
+    alike = measured(of, {cell: {1, 2, 3} for cell in others})
+    assert len(alike.comparisons) == 3
+    assert notes(alike) == []
+    odd = measured(of, {others[0]: {1, 2, 3}})
+    assert len(odd.comparisons) == 2
+    assert len(notes(odd)) == 1
+
+
 @given(st.dictionaries(st.sampled_from(CELLS), st.sets(st.integers(1, 3), min_size=1)))
 def test_what_is_compared_did_the_same_work_and_what_is_not_has_a_sentence(other):
     """Two cells have a ratio exactly if all trials of both made one text."""

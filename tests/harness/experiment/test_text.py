@@ -12,7 +12,7 @@ from harness.axes import Cell
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.result import ExperimentResult
 from harness.experiment.store import TrialKey, trial_key
-from harness.trial.process import run_trial
+from harness.trial.run import run_trial
 from harness.trial.spec import TrialResult
 
 ROOT = Path(__file__).parents[3]

@@ -203,6 +203,7 @@ def test_forks_are_of_one_interpreter_release_and_seed_and_take_turns(tmp_path):
     assert key(slice_steps=0) is None
 
 
+@pytest.mark.long
 def test_one_that_is_stopped_holds_nobody_up(play):
     with TimedForks(play([GOOD, "echo ready; exec sleep 600"]), 60) as forks:
         forks.wait_until_forked()

@@ -11,7 +11,7 @@ from harness.trial.arrival_fidelity import check_delivered
 from harness.trial.arrivals import nanoseconds
 from harness.trial.recorder import Recorder
 from workloads import catalog
-from workloads.arrivals import parse_arrivals
+from workloads.recipe.arrivals import parse_arrivals
 
 
 @st.composite

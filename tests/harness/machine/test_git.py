@@ -7,7 +7,7 @@ import pytest
 from hostile_repository import SUBJECTS, TRAPS, HostileRepository, run_control
 from scratch_repository import Repository, contents, leave_git_alone
 
-from dashboards.commits import known_messages, remote_address
+from dashboards.content.commits import known_messages, remote_address
 from harness.machine.describe import code_identity
 from harness.machine.git import GitError, changed_files, git
 from harness.report.release_label import release_label

@@ -304,3 +304,10 @@ def test_nothing_that_is_left_is_less_than_nothing() -> None:
     cells = [cell(name, leaked_objects_per_step=samples(value)) for name, value in leaks.items()]
     said = conclude(experiment(cells, comparison("flat", "same", 1.0)))
     assert "A step of flat leaves 1.50 tracked objects behind for good, lists 0." in said
+
+
+def test_neither_leaves_anything_where_one_has_let_go_of_more() -> None:
+    cells = [cell("lists", leaked_blocks_per_step=samples(-10.6)),
+             cell("flat", leaked_blocks_per_step=samples(0.0))]  # fmt: skip
+    said = conclude(experiment(cells, comparison("flat", "same", 1.0)))
+    assert not [sentence for sentence in said if "blocks" in sentence]

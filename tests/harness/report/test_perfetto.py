@@ -13,8 +13,8 @@ from harness.collector.probe import Events
 from harness.experiment.store import RunStore, StoreError, TrialRows, trial_key
 from harness.report import perfetto
 from harness.report.perfetto import perfetto_trace
-from harness.trial.process import run_trial
 from harness.trial.recorder import STEP_COLUMNS, Requests
+from harness.trial.run import run_trial
 
 COLLECTION_COLUMNS = (*Events._fields, "process")
 LENGTH = st.integers(0, 50)

@@ -225,6 +225,22 @@ def test_the_short_report_says_the_answer_first(experiment):
     assert screen(80).startswith("▲ Best: flat_arrays · default")
 
 
+def test_where_nothing_is_compared_the_screen_says_what_was_left_out(experiment):
+    note = "Left out: --front-end async: is of engine vllm-hostpath; leave it out with builtin."
+
+    def words(result: ExperimentResult) -> str:
+        return " ".join(printed(experiment_report, result, more="gcbench report …").split())
+
+    several = msgspec.structs.replace(experiment, notes=[note])
+    assert note not in words(several)
+    without = msgspec.structs.replace(several, comparisons=[])  # of too few rounds, say
+    assert note not in words(without)
+    alone = words(msgspec.structs.replace(without, cells=experiment.cells[:1]))
+    assert alone.startswith("Nothing is compared here.")
+    assert note in alone
+    assert "note" not in alone.rpartition("details")[2]
+
+
 def test_the_main_job_fits_a_screen():
     main_job = load_experiment(PUBLISHED / "main-job.json")
 

@@ -30,6 +30,12 @@ SMALLER = {
     "serving.py": {"_DEVICES": '("null",)', "_HANDOFFS": LISTS, "_ROUNDS": "4"},
 }
 
+FEWER = {
+    "workloads/catalog/opt125m-48-200.toml": [("num_requests = 1024", "num_requests = 512")],
+    "harness/suites/grid.py": [("num_requests=2048", "num_requests=1024"), (":1024", ":512")],
+}
+"""Half of the requests, in as many steps."""
+
 MORE_LISTS = ("        return sampled\n", "        return [list(row) for row in sampled]\n")
 
 
@@ -55,6 +61,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     for name, changes in SMALLER.items():
         for variable, value in changes.items():
             assign(project.folder / "harness" / "suites" / name, variable, value)
+    for name, texts in FEWER.items():
+        for old, new in texts:
+            replace(project.folder / name, old, new)
     project.commit()
     project.asv("machine", "--yes", "--machine", "here")
     return project

@@ -8,8 +8,8 @@ from test_history import compare_with_asv
 
 from harness.tracking import history
 from harness.tracking.changes import changes
+from harness.tracking.judge_figures import judge_all
 from harness.tracking.triage import NOTHING_SAID
-from harness.tracking.verdict import judge_all
 
 pytest.importorskip("asv")
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from harness.metrics import Metric
 from harness.tracking import history
 from harness.tracking.changes import changes, find_commit, latest_changes
+from harness.tracking.judge_figures import judge_all
 from harness.tracking.triage import NOTHING_SAID
-from harness.tracking.verdict import judge_all
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "asv"
 NAN = math.nan

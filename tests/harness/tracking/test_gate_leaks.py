@@ -90,7 +90,7 @@ def test_each_is_worse_by_exact_counts_and_said(tmp_path, what):
     planted, metrics, words = PLANTED[what]
     _, base, head = make(tmp_path / "repository", [Commit("Stand still", "", []), planted])
     report = tmp_path / "gate.json"
-    flags = ["--exact-only", "--output-lens", "110", "--quiet", "--json", str(report)]
+    flags = ["--exact-only", "--output-lens", "64", "--quiet", "--json", str(report)]
     places = ["--repo", str(tmp_path / "repository"), "--output", str(tmp_path / "runs")]
     assert main(["gate", base, head, *flags, *places]) == 1
     result = msgspec.json.decode(report.read_bytes(), type=GateResult)

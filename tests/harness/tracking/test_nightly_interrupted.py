@@ -182,6 +182,7 @@ def test_a_full_disk_is_locked_too(tmp_path):
     assert "a process that has not said which it is" in done.stdout
 
 
+@pytest.mark.long
 def test_a_night_that_ctrl_c_ends_looks_incomplete_wherever_it_is_read(tmp_path):
     nights = Nights(tmp_path / "toy", 3)
     nights.plant([(EXACT, [[100, 0]] * 3)])

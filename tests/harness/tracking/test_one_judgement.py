@@ -16,7 +16,7 @@ from planted_nights import EXACT, MACHINE, TIMING, Nights, git
 from shown_site import Row, Site
 
 from harness.cli.main import main
-from harness.report.verdict_words import LABELS
+from harness.report.series_words import LABELS
 from harness.tracking.reruns import StoredRerun, add_reruns
 
 pytest.importorskip("asv")

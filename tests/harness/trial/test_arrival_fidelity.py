@@ -14,7 +14,7 @@ from harness.experiment.store import trial_key
 from harness.trial.arrival_fidelity import MIN_REQUESTS, check_delivered
 from harness.trial.recorder import Requests
 from harness.trial.spec import Trial, TrialResult
-from workloads.arrivals import parse_arrivals
+from workloads.recipe.arrivals import parse_arrivals
 
 N, RATE = 3_000, 200
 OPENED = 5 * 10**14

@@ -11,7 +11,7 @@ from small import CELL, Calls, MemoryStore, answer, plan, schedule, summary, tri
 from engines.builtin.engine import Engine
 from engines.protocol import StepOutput
 from harness.experiment.rounds import Precision, Rounds
-from harness.trial.process import run_trial
+from harness.trial.run import run_trial
 from harness.trial.spec import Trial, TrialResult
 
 MANY = msgspec.structs.replace(CELL, gc="disabled")

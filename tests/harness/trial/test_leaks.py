@@ -3,17 +3,19 @@
 import gc
 from collections.abc import Iterator
 
-import msgspec
+import numpy as np
 import pytest
+from msgspec.structs import replace
 from small import CELL, schedule, trial
 
 from engines.builtin.engine import Engine
 from harness.metrics import METRICS
-from harness.trial.process import run_trial
+from harness.trial.run import run_trial
 from harness.trial.spec import TrialResult
 
-REPLAYED = msgspec.structs.replace(CELL, scheduler="replayed")
-COLUMNS = msgspec.structs.replace(CELL, representation="flat_arrays", delivery="columnar")
+REPLAYED = replace(CELL, scheduler="replayed")
+COLUMNS = replace(CELL, representation="flat_arrays", delivery="columnar")
+TURNS = {"arrival_seconds": np.arange(64) / 1e3, "previous_turn": np.arange(-8, 56).clip(-1)}
 PER_STEP = ("leaked_objects_per_step", "leaked_blocks_per_step", "cyclic_garbage_per_step")
 
 
@@ -28,8 +30,8 @@ def heap_of_torch_apart() -> Iterator[None]:
     gc.unfreeze()
 
 
-def left(folder, cell=CELL, **changes) -> TrialResult:
-    of = schedule([60, 50, 40] * 8, **changes)
+def left(folder, cell=CELL, output_lens=(60, 50, 40) * 8, **changes) -> TrialResult:
+    of = schedule(output_lens, **changes)
     return run_trial(trial(of, folder, cell, mode="leaks"), lambda word: None)
 
 
@@ -47,8 +49,19 @@ def test_a_healthy_engine_leaves_nothing(tmp_path, cell, retain):
     assert result.collector_calls == []
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("worker", "changes"),
+    [("process", {}), ("in-process", TURNS)],
+    ids=["prompts that are pickled", "turns that arrive"],
+)
+def test_what_the_harness_keeps_of_a_request_is_not_the_engines(tmp_path, worker, changes):
+    result = left(tmp_path, replace(CELL, worker=worker), range(3, 67), **changes)
+    assert abs(result.metrics["leaked_blocks_per_step"] * result.metrics["num_steps"]) < 32
+
+
 def test_a_policy_that_collects_by_hand_is_off(tmp_path):
-    result = left(tmp_path, msgspec.structs.replace(CELL, gc="on_wait:5"))
+    result = left(tmp_path, replace(CELL, gc="on_wait:5"))
     assert result.metrics["explicit_collections"] == 0
     assert result.processes[0].policy == "disabled"
     assert result.processes[0].collections == (0, 0, 0)

@@ -7,7 +7,7 @@ import pytest
 from small import CELL, schedule, trial
 
 from engines.builtin.engine import Engine
-from harness.trial.process import run_trial
+from harness.trial.run import run_trial
 from harness.trial.spec import Mode, TrialResult
 
 BY_HAND = msgspec.structs.replace(CELL, gc="disabled")

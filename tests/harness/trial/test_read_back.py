@@ -3,7 +3,7 @@
 import pytest
 
 from engines.protocol import EngineState
-from harness.trial.process import read_back
+from harness.trial.ready import read_back
 
 
 class Overridden:

@@ -2,7 +2,7 @@
 
 import dis
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 
 import msgspec
@@ -14,6 +14,7 @@ from engines.protocol import Delivered, SamplingParams, StepOutput
 from harness.trial.client import warm_up
 from harness.trial.request_costs import cost_metrics, request_costs
 
+pytestmark = pytest.mark.usefixtures("no_collector")
 OF = schedule([40] * 64)
 CALLS = ("add", "finish", "abort")
 
@@ -114,13 +115,6 @@ class Toy:
         return np.zeros(1, np.int32)
 
 
-@pytest.fixture(autouse=True)
-def no_collector() -> Iterator[None]:
-    gc.disable()
-    yield
-    gc.enable()
-
-
 SHIFTS = {"plain": (0, False), "lag": (1, False), "later": (0, True), "both": (1, True)}
 
 
@@ -192,6 +186,7 @@ def test_the_collector_is_left_as_it_was():
     request_costs(Toy({}), OF, 64)
     assert before == (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), gc.callbacks)
     assert gc.get_stats()[0]["collections"] == collections, "it did not run by itself"
+    gc.disable()
 
 
 def test_requests_too_short_for_two_lives_have_no_figures():

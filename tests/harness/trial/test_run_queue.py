@@ -11,7 +11,7 @@ import pytest
 from small import CELL, schedule, trial
 
 from harness.trial import run_queue
-from harness.trial.process import run_trial
+from harness.trial.run import run_trial
 from harness.trial.run_queue import RunQueue
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux counts it")

@@ -5,8 +5,8 @@ import math
 import msgspec
 import numpy as np
 
-from workloads.lengths import Fixed, Lengths
-from workloads.limits import MAX_TOKENS
+from workloads.recipe.lengths import Fixed, Lengths
+from workloads.recipe.limits import MAX_TOKENS
 from workloads.requests import (
     GROUP_STREAMS,
     Int32Array,

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from dashboards.release_sentence import headline, sentence
+from dashboards.content.release_sentence import headline, sentence
 from harness import format as fmt
 from harness.collector.policy import DESCRIPTIONS
 from harness.experiment.result import CellResult, ExperimentResult

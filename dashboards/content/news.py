@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from glob import escape
 from typing import Literal, NamedTuple
 
-from dashboards.recent_changes import Change, change_of
+from dashboards.content.recent_changes import Change, change_of
 from harness.tracking.by_commit import CommitNews, by_commit
 from harness.tracking.verdict import Key, SeriesVerdict
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from harness.report.verdict_words import LABELS, counts, counts_sentence, triaged
+from harness.report.series_words import LABELS, counts, counts_sentence, triaged
 from harness.tracking.detect.change import Change as Found
 from harness.tracking.triage import Judged, Status
 from harness.tracking.verdict import RECENT_POINTS, Key, SeriesVerdict, Word, word_of

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.regular_file import read_regular
-from workloads.whole_file import replacing
+from workloads.files.regular_file import read_regular
+from workloads.files.whole_file import replacing
 
 _HEADER = "header"
 _MOST_BYTES = 2**31

@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from workloads.regular_file import read_regular
+from workloads.files.regular_file import read_regular
 
 MOST_BYTES = 2**20
 _MOST_PARTS = 32

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from dashboards.grid import BETTER, COLUMN, Grid, GridCell, against, layout
-from dashboards.intervals import judged_comparisons
-from dashboards.series import Series
+from dashboards.content.grid import BETTER, COLUMN, Grid, GridCell, against, layout
+from dashboards.content.series import Series
+from dashboards.pictures.intervals import judged_comparisons
 from harness import format as fmt
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.metrics import METRICS

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from math import log
 from typing import NamedTuple
 
-from dashboards.sparkline import Sparkline
+from dashboards.pictures.sparkline import Sparkline
 from harness import format as fmt
 
 COLUMN = "gc"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import NamedTuple
 
-from dashboards.series import Series
+from dashboards.content.series import Series
 from harness.tracking.verdict import SeriesVerdict
 
 LAST = 60

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.limits import MAX_TOKENS, check_range, check_shares
-from workloads.regular_file import read_regular
+from workloads.files.regular_file import read_regular
+from workloads.recipe.limits import MAX_TOKENS, check_range, check_shares
 
 T = TypeVar("T")
 

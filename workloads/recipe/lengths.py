@@ -7,9 +7,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.limits import MAX_TOKENS, check_range
-from workloads.observed_lengths import Empirical, Histogram, read_empirical, read_histogram
-from workloads.spec import parse_spec
+from workloads.recipe.limits import MAX_TOKENS, check_range
+from workloads.recipe.observed_lengths import Empirical, Histogram, read_empirical, read_histogram
+from workloads.recipe.spec import parse_spec
 
 LENGTH_FORMS = (
     "a number, fixed:N, uniform:LOW:HIGH, lognormal:MEDIAN:SIGMA[:LOW:HIGH], "

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from dashboards.experiment_grids import (
+from dashboards.content.experiment_grids import (
     ALWAYS,
     grid_of,
     grids_of,
@@ -15,11 +15,11 @@ from dashboards.experiment_grids import (
     of_metric,
     ordered,
 )
-from dashboards.grid import COLUMN, Grid
-from dashboards.intervals import Picture, pictures
+from dashboards.content.grid import COLUMN, Grid
+from dashboards.content.releases import ReleaseStudy, release_study
+from dashboards.content.series import Series
 from dashboards.names import Names
-from dashboards.releases import ReleaseStudy, release_study
-from dashboards.series import Series
+from dashboards.pictures.intervals import Picture, pictures
 from harness.experiment.result import ExperimentResult
 from harness.experiment.store import INCOMPLETE as INCOMPLETE_FILE
 from harness.experiment.store import load_experiment
@@ -29,7 +29,7 @@ from harness.metrics import METRICS
 from harness.report.conclusion import conclude
 from harness.report.header import INCOMPLETE, header
 from harness.tracking.folders import down_to, json_files
-from workloads.regular_file import open_regular
+from workloads.files.regular_file import open_regular
 
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d)(\d\d)-")
 

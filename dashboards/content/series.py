@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dashboards.commits import Commit
+from dashboards.content.commits import Commit
 from dashboards.names import Names
 from harness import format as fmt
 from harness.tracking.frames import SERIES, parameter_columns

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.arrivals import AllAtOnce, ClosedLoop, Poisson
-from workloads.conversations import SharedPrefix, Turns
-from workloads.lengths import Fixed, Uniform, parse_lengths
+from workloads.recipe.arrivals import AllAtOnce, ClosedLoop, Poisson
+from workloads.recipe.conversations import SharedPrefix, Turns
+from workloads.recipe.lengths import Fixed, Uniform, parse_lengths
 from workloads.workload import Workload
 
 BASE = Workload(

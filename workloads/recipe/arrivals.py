@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.spec import parse_spec
+from workloads.recipe.spec import parse_spec
 
 ARRIVAL_FORMS = (
     "at_once, constant:REQUESTS_PER_SECOND, poisson:REQUESTS_PER_SECOND, "

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from workloads.toml_file import read_toml_table
+from workloads.files.toml_file import read_toml_table
 
 Record = TypeVar("Record")
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from msgspec.structs import asdict
 
-from dashboards.experiments import Experiment
+from dashboards.content.experiments import Experiment
 from harness import format as fmt
 from harness.files import StoreError
 from harness.machine.describe import GIB

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.limits import MAX_ACCEPTED, check_shares
+from workloads.recipe.limits import MAX_ACCEPTED, check_shares
 
 TABLE_SIZE = 1021
 """Prime, so that no stride through the table visits only a part of it."""

@@ -6,9 +6,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.limits import MAX_ACCEPTED
-from workloads.spec import parse_spec
-from workloads.speculative import Decaying, Geometric, Histogram, MinVariance
+from workloads.recipe.limits import MAX_ACCEPTED
+from workloads.recipe.spec import parse_spec
+from workloads.recipe.speculative import Decaying, Geometric, Histogram, MinVariance
 
 ACCEPTANCE_FORMS = (
     "a number such as 1, a range such as 1..4, min_variance:MEAN:MOST, geometric:P:MOST, "

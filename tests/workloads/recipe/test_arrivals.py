@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.arrivals import (
+from workloads.recipe.arrivals import (
     AllAtOnce,
     ClosedLoop,
     Constant,

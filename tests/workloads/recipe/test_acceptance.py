@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.acceptance import (
+from workloads.recipe.acceptance import (
     Acceptance,
     FixedAcceptance,
     UniformAcceptance,
     parse_acceptance,
 )
-from workloads.speculative import Decaying, Geometric, Histogram, MinVariance
+from workloads.recipe.speculative import Decaying, Geometric, Histogram, MinVariance
 
 MOST = st.integers(1, 12)
 SHARE = st.floats(0, 1)

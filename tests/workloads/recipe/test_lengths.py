@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.lengths import Fixed, Lognormal, Uniform, Zipf, parse_lengths
-from workloads.limits import MAX_TOKENS
-from workloads.observed_lengths import Bin, Empirical, Histogram
+from workloads.recipe.lengths import Fixed, Lognormal, Uniform, Zipf, parse_lengths
+from workloads.recipe.limits import MAX_TOKENS
+from workloads.recipe.observed_lengths import Bin, Empirical, Histogram
 
 TOKENS = st.integers(1, MAX_TOKENS)
 

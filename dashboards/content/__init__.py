@@ -1,0 +1,1 @@
+"""What pages say, each kind worked out of stored results."""

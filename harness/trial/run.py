@@ -1,0 +1,215 @@
+"""One trial: warm-up, window, what it measured."""
+
+import os
+import resource
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+import msgspec
+
+from engines.protocol import EngineClass, HasStreams, MakesText, WatchedEngine
+from engines.registry import ENGINES
+from harness.axes import Cell
+from harness.collector.probe import Events
+from harness.collector.result import ProcessResult
+from harness.trial.answers import Answers
+from harness.trial.arrivals import comes_by_itself
+from harness.trial.client import Client, Streams, warm_up
+from harness.trial.clock import PausedClock, RealClock, VirtualClock
+from harness.trial.compute_metrics import compute_metrics
+from harness.trial.engine_counters import EngineCounters
+from harness.trial.in_each_process import (
+    close_window,
+    open_window,
+    prepare,
+    stop_counting,
+    window_events,
+)
+from harness.trial.modes import MODES
+from harness.trial.observation import Observation
+from harness.trial.phase_pauses import phase_pauses
+from harness.trial.ready import Ready, get_ready
+from harness.trial.request_costs import Cost, cost_metrics, request_costs
+from harness.trial.rows import write_rows
+from harness.trial.run_queue import RunQueue
+from harness.trial.sender import Sender
+from harness.trial.spec import PAUSED, READY, Trial, TrialResult
+from harness.trial.step_costs import StepCosts
+from harness.trial.watch import Extent, Watch
+
+
+def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResult:
+    """Run one trial in this interpreter.
+
+    ``say_and_wait`` says that it is prepared, or pauses, and returns when it shall go on.
+    Raises ValueError where it cannot be run as asked.
+    """
+    began = time.perf_counter()
+    ready = get_ready(trial)
+    return measure(ready, trial, say_and_wait, began)
+
+
+def measure(
+    ready: Ready,
+    trial: Trial,
+    say_and_wait: Callable[[bytes], None],
+    began: float,
+    *,
+    is_fork: bool = False,
+) -> TrialResult:
+    """As `run_trial`, on an engine that stands; a fork leaves the end of it to the others."""
+    cell, mode = trial.cell, MODES[trial.mode]
+    schedule, config, engine, engine_state, settings = ready
+    engine_class: EngineClass = ENGINES.load(cell.engine)
+    streams, output_text = _readers(engine, cell)
+    # Between slices time stands still, and no other process would know.
+    is_real_time = not mode.virtual_time and not trial.slice_steps
+    sender: Sender | None = None
+    # Where an engine has several threads or processes they may take one another's core.
+    run_queue = RunQueue(is_told=trial.mode == "timing" and engine_class.is_exact(config))
+    try:
+        engine.collective_rpc(prepare, cell.heap_objects if mode.fills_heap else 0, trial.seed)
+        if is_real_time and comes_by_itself(schedule):
+            sender = Sender(schedule.arrival_seconds)
+        if not trial.slice_steps:
+            say_and_wait(READY)
+        full_batch = min(cell.batch_size, schedule.num_requests)
+        extent = Extent(full_batch, trial.trace_every, trial.seed, settings)
+        watch = mode.watch(engine, extent)
+        warm_up(engine, schedule, cell.batch_size, streams=streams, rehearse=mode.rehearse)
+        paused = PausedClock()
+        real = paused if trial.slice_steps else RealClock()
+        clock = VirtualClock() if mode.virtual_time else real
+        client = Client(
+            engine, watch.step, schedule, clock,
+            arrivals=sender, streams=streams,
+            output_text=output_text,
+            waited_ns=run_queue.waited_ns,
+        )  # fmt: skip
+        answers = Answers(client)
+        _open_windows(engine, trial)
+        if trial.slice_steps:  # it waits for its first turn as for any other
+            say_and_wait(READY)
+        counters = EngineCounters(engine)
+        watch.window_opens()
+        window_ns = -time.perf_counter_ns()
+        with run_queue:
+            client.run(
+                trial.max_steps,
+                trial.slice_steps,
+                partial(paused.stop_during, partial(say_and_wait, PAUSED)),
+            )
+        window_ns += time.perf_counter_ns() - paused.away_ns
+        counters.window_closes()
+        _abandon(engine, client, watch)
+        counters.engine_is_idle(is_whole=not trial.max_steps)
+        watch.window_closes(answers)
+        processes: list[ProcessResult] = engine.collective_rpc(close_window)
+        events: list[Events] = engine.collective_rpc(window_events)
+        per_request = (
+            request_costs(engine, schedule, cell.batch_size, streams) if mode.request_costs else {}
+        )
+    finally:
+        if sender is not None:
+            sender.close()
+        if not is_fork:
+            engine.shutdown()
+    observation = Observation(
+        schedule=schedule,
+        requests=client.recorder.requests,
+        steps=client.recorder.steps,
+        gaps=client.recorder.gaps,
+        window_ns=window_ns,
+        events=events,
+        processes=processes,
+        wire_bytes=counters.wire_bytes,
+        wire_seconds=counters.wire_seconds,
+        scheduler_stats=counters.scheduler_stats,
+        device_work=counters.device_work,
+        watched=watch.results(client.recorder.num_rows) | cost_metrics(per_request),
+        counts_lateness=not trial.slice_steps,
+        peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    )
+    measured = compute_metrics(observation, trial.mode)
+    write_rows(trial.rows_path, observation)
+    _leave_the_core()
+    # Only now: what is imported before the window is part of the heap that is measured.
+    from harness.trial.origin import origin
+
+    return TrialResult(
+        cell=cell,
+        mode=trial.mode,
+        seed=trial.seed,
+        metrics=measured.metrics,
+        processes=processes,
+        tokens_sha256=answers.let_go().tokens,
+        text_sha256=answers.let_go().text,
+        finish_sha256=answers.let_go().finish,
+        lengths_sha256=answers.let_go().lengths,
+        is_scripted=engine.is_scripted,
+        **origin(engine_class.package),
+        wall_seconds=time.perf_counter() - began,
+        waited_share=observation.waited_share if run_queue.tells else None,
+        step_host_ns=observation.host_ns.tolist() if trial.slice_steps else [],
+        steady_state=measured.steady_state,
+        delivered=measured.delivered,
+        engine_state=engine_state,
+        collector_calls=list(watch.calls),
+        messages=list(watch.messages),
+        stages=watch.stages,
+        pauses=phase_pauses(observation),
+        costs=_costs(watch, per_request),
+        sites=watch.sites,
+        young=watch.young,
+        invalid=measured.invalid,
+        recurs=measured.recurs,
+    )
+
+
+def _readers(
+    engine: WatchedEngine, cell: Cell
+) -> tuple[Streams | None, Callable[[int], str] | None]:
+    """Where outputs and texts are read; an engine that has none of them refuses the axis."""
+    has_streams, has_text = cell.request_streams != "none", cell.detokenizer != "none"
+    return (
+        engine.request_stream if has_streams and isinstance(engine, HasStreams) else None,
+        engine.output_text if has_text and isinstance(engine, MakesText) else None,
+    )
+
+
+def _open_windows(engine: WatchedEngine, trial: Trial) -> None:
+    """In each of its processes. Raises ValueError where a collector is not as asked."""
+    cell, mode = trial.cell, MODES[trial.mode]
+    opened = (mode.policy or cell.gc, cell.batch_size, mode.probe,
+              trial.seed if mode.vary_phase else None)  # fmt: skip
+    if refusals := [text for text in engine.collective_rpc(open_window, *opened) if text]:
+        raise ValueError(refusals[0])
+
+
+def _abandon(engine: WatchedEngine, client: Client, watch: Watch) -> None:
+    """End what is left unserved; from here on no process counts."""
+    # The built-in engine's worker process does not answer while a step is under way. That step is
+    # the window's, and the worker is asked for no other.
+    with suppress(RuntimeError):
+        engine.collective_rpc(stop_counting)
+    watch.steps_end()
+    client.abandon()
+
+
+def _costs(watch: Watch, per_request: dict[str, Cost]) -> StepCosts | None:
+    if watch.costs is None:
+        return None
+    functions = {call: cost.by_function() for call, cost in per_request.items()}
+    return msgspec.structs.replace(watch.costs, per_request=functions)
+
+
+_CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+"""Those that this process began with: while trials take turns they are kept on one."""
+
+
+def _leave_the_core() -> None:
+    """Describe the machine as it is for whoever takes no turns."""
+    if _CORES is not None:
+        os.sched_setaffinity(0, _CORES)

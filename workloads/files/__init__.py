@@ -1,0 +1,1 @@
+"""Files: read in bounds, written whole or not at all."""

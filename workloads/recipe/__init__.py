@@ -1,0 +1,1 @@
+"""What a workload is made of: lengths, arrivals, acceptance, conversations, priorities."""
