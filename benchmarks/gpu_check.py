@@ -37,7 +37,7 @@ from harness.machine.describe import describe  # noqa: E402
 BUDGET_SECONDS = 560.0
 TIME_TO_END = 20.0
 """For what is stopped to write what it has."""
-AIMS = {"opt125m-48-2000": 45.0, "opt125m-48-500": 500.0, "llama3-8b-48-500": 40.0}
+AIMS = {"opt125m-48-500": 500.0, "llama3-8b-48-500": 40.0, "opt125m-48-2000": 45.0}
 """Requests per second at batch 1,024."""
 FASTEST = ["--representation", "flat_arrays", "--delivery", "columnar", "--gc", "freeze",
            "--output-processing", "overlapped"]  # fmt: skip
@@ -63,10 +63,10 @@ SMALL_POINTS = ["--model", "opt-tiny", "--batch-size", "1,2,4", "--context", "8,
 class Check:
     """Runs parts one after the other, each in processes of its own, until time is up."""
 
-    def __init__(self, output: Path, rehearses: bool) -> None:
+    def __init__(self, output: Path, rehearses: bool, seconds: float) -> None:
         self.output = output
         self.rehearses = rehearses
-        self._end = time.monotonic() + BUDGET_SECONDS
+        self._end = time.monotonic() + seconds
         self.missing: list[str] = []
         self.failed: list[str] = []
 
@@ -225,6 +225,7 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--output", type=Path, default=ROOT / "results" / "published")
     parser.add_argument("--rehearse", action="store_true")
+    parser.add_argument("--seconds", type=float, default=BUDGET_SECONDS, help="that this takes")
     given = parser.parse_args()
     chosen = given.parts or list(PARTS)
     if unknown := set(chosen) - set(PARTS):
@@ -235,7 +236,7 @@ def main() -> int:
         print("gpu-check: torch finds no CUDA device here; --rehearse does without one")
         return 3
     given.output.mkdir(parents=True, exist_ok=True)
-    check = Check(given.output.resolve(), given.rehearse)
+    check = Check(given.output.resolve(), given.rehearse, given.seconds)
     with clocks(check.output / "gpu-clocks.csv"):
         for name in chosen:
             PARTS[name](check)
