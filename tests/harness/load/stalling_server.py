@@ -2,7 +2,8 @@
 
 ``StallingServer(folder, num_streams, plan, step_seconds)`` runs under ``gcbench probe --log``. The
 core begins when so many streams are there; with each step every stream gets a token. ``plan``: by
-step, what stalls whom before that step's tokens go out: [process, kind, milliseconds].
+step, what stalls whom before that step's tokens go out: [process, kind, milliseconds]. ``stalled``
+says afterwards how long each of the server's took, by this server's own clock.
 """
 
 import asyncio
@@ -57,6 +58,25 @@ def stall(kind: str, milliseconds: float) -> None:
         time.sleep(milliseconds / 1000)
     elif kind == "C call":
         hold(milliseconds)
+
+
+def stall_server(script: dict[str, Any], process: str, step: int) -> None:
+    """What is planned for the process in this step, if anything is, and note how long it took."""
+    whom, kind, milliseconds = script["plan"].get(str(step), ("", "", 0))
+    if whom != process:
+        return
+    begin = time.perf_counter_ns()
+    stall(kind, milliseconds)
+    taken = time.perf_counter_ns() - begin
+    with Path(script["folder"], f"stalled-{process}").open("a") as file:
+        file.write(f"{step} {taken}\n")
+
+
+def stalled(folder: Path) -> dict[int, int]:
+    """By step, for how many ns one of the server's processes stood still before its tokens."""
+    paths = folder.glob("stalled-*")
+    lines = [line.split() for path in paths for line in path.read_text().splitlines()]
+    return {int(step): int(taken) for step, taken in lines}
 
 
 CLIENT_SITE = f"""
@@ -115,7 +135,7 @@ class FrontEnd(Script):
 
     def __init__(self, script: dict[str, Any], core: "subprocess.Popen[bytes]") -> None:
         super().__init__({})
-        self.plan, self.num_streams, self.core = script["plan"], script["num_streams"], core
+        self.script, self.num_streams, self.core = script, script["num_streams"], core
         self.streams: list[tuple[Answer, list[bytes], asyncio.Future[None]]] = []
         self.step = 0
         assert core.stdout is not None
@@ -141,9 +161,7 @@ class FrontEnd(Script):
             asyncio.get_running_loop().remove_reader(self.descriptor)
             return
         self.step += 1
-        whom, kind, milliseconds = self.plan.get(str(self.step), ("", "", 0))
-        if whom == "front end":
-            stall(kind, milliseconds)
+        stall_server(self.script, "front end", self.step)
         for answer, chunks, done in self.streams:
             if chunks:
                 answer.writer.write(chunks.pop())
@@ -175,10 +193,9 @@ def core(script: dict[str, Any]) -> None:
     client = Path(script["folder"], "client.pid")
     for step in range(1, 1_000_000):
         time.sleep(script["step_seconds"])
-        whom, kind, milliseconds = script["plan"].get(str(step), ("", "", 0))
-        if whom == "core":
-            stall(kind, milliseconds)
-        elif whom == "client":
+        stall_server(script, "core", step)
+        whom, kind, _ = script["plan"].get(str(step), ("", "", 0))
+        if whom == "client":
             number = signal.SIGUSR1 if kind == "collection" else signal.SIGUSR2
             os.kill(int(client.read_text()), number)
             time.sleep(CLIENT_LEAD_SECONDS)
