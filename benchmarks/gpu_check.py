@@ -25,6 +25,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,7 +52,7 @@ GRID = [*COMPARED, "--gc", "default,freeze", "--representation", "list_of_lists,
 CHURN = ["--workload", "churn", "--heap-objects", "700000", "--no-counting", *FASTEST,
          "--enforce-eager", "off,on", "--rounds", "3"]  # fmt: skip
 POINTS = ["--batch-size", "1,32,256,1024", "--context", "128,512,2000", "--prefill",
-          "128,1024,4096"]  # fmt: skip
+          "128,1024,1900"]  # fmt: skip
 
 # What replaces all that at a rehearsal. The last of two equal flags counts.
 SMALL = ["--num-requests", "6", "--prompt-lens", "8", "--output-lens", "6", "--batch-size", "4",
@@ -70,31 +71,38 @@ class Check:
         self.missing: list[str] = []
         self.failed: list[str] = []
 
-    def python(self, what: str, *arguments: str) -> bool:
-        """Run ``python ARGUMENTS``; False, and noted, where it fails or there is no time left."""
+    def python(self, what: str, *arguments: str, threads: str = "") -> bool:
+        """Run ``python ARGUMENTS``; False, and noted, where it fails or there is no time left.
+
+        ``threads``: how many torch has on the CPU; "": as many as it likes.
+        """
         left = self._end - time.monotonic()
         if left < TIME_TO_END:
             self.missing.append(what)
             return False
         print(f"\n== {what}, {left:.0f} s left", flush=True)
-        process = subprocess.Popen([sys.executable, *arguments], cwd=ROOT, env=self._environment())
+        process = subprocess.Popen(
+            [sys.executable, *arguments], cwd=ROOT, env=self._environment(threads)
+        )
         try:
             status = process.wait(timeout=left)
-        except subprocess.TimeoutExpired:
+        except (subprocess.TimeoutExpired, KeyboardInterrupt) as reason:
             process.send_signal(signal.SIGINT)  # pytest and gcbench then write what they have
             self.missing.append(what)
             try:
                 process.wait(timeout=TIME_TO_END)
             except subprocess.TimeoutExpired:
                 process.kill()
+            if isinstance(reason, KeyboardInterrupt):
+                raise
             return False
         if status:
             self.failed.append(f"{what} (status {status})")
         return status == 0
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, threads: str) -> dict[str, str]:
         path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-        more = {}
+        more = {"OMP_NUM_THREADS": threads} if threads else {}
         if self.rehearses:
             path.insert(0, str(ROOT / "tests" / "gpu" / "rehearsal"))
             more |= {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
@@ -117,12 +125,15 @@ class Check:
 
 def tests(check: Check) -> None:
     """Those on a GPU alone, without what the project's other tests need to be collected."""
-    chosen = ["-k", "prompts_beside"]
+    more = ["-k", "prompts_beside"] if check.rehearses else []
+    if find_spec("xdist") and not check.rehearses:
+        more = ["--numprocesses", "8"]  # most of their time is compiling
     check.python(
         "tests", "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider",
         "--confcutdir", "tests/gpu", "-o", "filterwarnings=default",
         f"--junit-xml={check.file('tests.xml')}", "tests/gpu",
-        *(chosen if check.rehearses else []),
+        *more,
+        threads="2",
     )  # fmt: skip
 
 
@@ -220,7 +231,9 @@ def clocks(path: Path) -> Iterator[None]:
 
 
 def main() -> int:
-    """Run what was asked for; 1 where something failed, 3 where nothing could be run."""
+    """Run what was asked for; 1 where something failed, 3 where nothing could be run, 130 where it
+    was interrupted.
+    """
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--output", type=Path, default=ROOT / "results" / "published")
@@ -237,9 +250,13 @@ def main() -> int:
         return 3
     given.output.mkdir(parents=True, exist_ok=True)
     check = Check(given.output.resolve(), given.rehearse, given.seconds)
-    with clocks(check.output / "gpu-clocks.csv"):
-        for name in chosen:
-            PARTS[name](check)
+    try:
+        with clocks(check.output / "gpu-clocks.csv"):
+            for name in chosen:
+                PARTS[name](check)
+    except KeyboardInterrupt:
+        print("gpu-check: interrupted")
+        return 130
     for words, what in (("failed", check.failed), ("no time left for", check.missing)):
         if what:
             print(f"gpu-check: {words}: {', '.join(what)}")

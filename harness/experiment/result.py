@@ -7,6 +7,7 @@ import msgspec
 from engines.protocol import Setting
 from harness.axes import Cell
 from harness.collector.result import ProcessResult
+from harness.format import MISSING
 from harness.machine.describe import Machine
 from harness.machine.other_work import Surroundings
 from harness.statistics.verdict import Verdict
@@ -152,4 +153,5 @@ class ExperimentResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def cell_id(cell: Cell, varying: list[str]) -> str:
     """The values of the axes that vary, joined by " · "; the workload's name if none does."""
-    return " · ".join(str(getattr(cell, axis)) for axis in varying) or cell.workload
+    shown = (str(getattr(cell, axis)) or MISSING for axis in varying)
+    return " · ".join(shown) or cell.workload

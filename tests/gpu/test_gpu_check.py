@@ -1,11 +1,14 @@
 """Calls of ``make gpu-check``, made on the CPU: a part runs and writes its result."""
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from harness.calibrate.points import grid, sized_config
 
 ROOT = Path(__file__).parents[2]
 WRITTEN = {
@@ -25,3 +28,11 @@ def test_a_part_is_rehearsed_without_a_gpu(tmp_path, part):
     written = tmp_path / WRITTEN[part]
     if written.suffix == ".json":
         json.loads(written.read_text())
+
+
+def test_the_points_of_the_calibration_fit_its_model():
+    flags = runpy.run_path(str(ROOT / "benchmarks" / "gpu_check.py"))["POINTS"]
+    values = [list(map(int, each.split(","))) for each in flags[1::2]]
+    assert flags[::2] == ["--batch-size", "--context", "--prefill"]
+    device = {"device": "cpu", "model": "opt-125m", "dtype": "auto", "device_profile": ""}
+    assert sized_config(grid(*values), 3, **device).max_model_len <= 2048
