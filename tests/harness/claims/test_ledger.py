@@ -14,7 +14,7 @@ from harness.claims.stored import rule, shipped_rulings
 from harness.cli.compare import parse
 from harness.cli.main import cli
 from harness.files import indented
-from harness.report.claim_words import ruling
+from harness.report.claim_words import counted, ruling
 from harness.report.claims_page import claims_markdown
 
 ROOT = Path(__file__).parents[3]
@@ -29,6 +29,11 @@ def test_rulings_are_what_the_stored_results_come_to():
 
 def test_the_page_is_that_of_the_ledger():
     assert_golden("../../docs/claims.md", claims_markdown(SHIPPED, shipped_rulings().rulings))
+
+
+def test_the_readme_counts_as_the_ledger_does():
+    rulings = [ruling(claim, shipped_rulings().rulings) for claim in SHIPPED.claims]
+    assert f"Of {len(rulings)}, {counted(rulings)}" in (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize("claim", SHIPPED.claims, ids=lambda claim: claim.id)
