@@ -39,6 +39,9 @@ _KEPT = re.compile(
     re.DOTALL,
 )
 _PARTIAL = re.compile(r"remote\..*\.promisor\ntrue|extensions\.partialclone\n.*", re.DOTALL)
+_PATIENCE_SECONDS = 120.0
+"""A git that has not answered by then is asked once more: one hung for ten minutes, and the trial
+that asked was lost with it."""
 _SHARED = ("info", "logs", "objects", "packed-refs", "refs", "reftable", "shallow")
 """What git reads of a repository, less configuration and hooks, which are not there then."""
 
@@ -53,11 +56,13 @@ class Git(NamedTuple):
     root: Path
     environment: Mapping[str, str]
     is_partial: bool
+    patience_seconds: float
 
     def __call__(self, *arguments: str, environment: Mapping[str, str] = {}) -> str:
         """As `git`."""
         try:
-            return _run(self.root, arguments, dict(self.environment) | dict(environment))
+            seen = dict(self.environment) | dict(environment)
+            return _run(self.root, arguments, seen, self.patience_seconds)
         except GitError as error:
             if not self.is_partial:
                 raise
@@ -76,14 +81,16 @@ class Git(NamedTuple):
 
 
 @contextmanager
-def reading(root: Path) -> Iterator[Git]:
+def reading(root: Path, patience_seconds: float = _PATIENCE_SECONDS) -> Iterator[Git]:
     """git for several questions: the repository and its settings are looked for once.
 
-    Raises GitError where there is no repository.
+    A question that git has not answered after so long is put once more. Raises GitError where
+    there is no repository.
     """
-    repository = _find(root)
+    repository = _find(root, patience_seconds)
     with _harmless(repository) as environment:
-        yield Git(root, environment, any(map(_PARTIAL.fullmatch, repository.settings)))
+        is_partial = any(map(_PARTIAL.fullmatch, repository.settings))
+        yield Git(root, environment, is_partial, patience_seconds)
 
 
 def git(root: Path, *arguments: str, environment: Mapping[str, str] = {}) -> str:
@@ -112,16 +119,20 @@ class _Repository(NamedTuple):
     settings: list[str]
 
 
-def _find(root: Path) -> _Repository:
+def _find(root: Path, patience_seconds: float) -> _Repository:
     """The repository around ``root``. git runs nothing for that, and refuses another user's."""
     asking = {name: value for name, value in os.environ.items() if name not in _OTHER_REPOSITORY}
     asking |= _QUIET
     where = ("--is-inside-work-tree", "--show-cdup", "--absolute-git-dir")
-    inside, up, *rest = _run(root, ("rev-parse", *where), asking).split("\n")
-    settings = _run(root, ("config", "--list", "-z"), asking).split("\0")
+
+    def ask(*arguments: str) -> str:
+        return _run(root, arguments, asking, patience_seconds)
+
+    inside, up, *rest = ask("rev-parse", *where).split("\n")
+    settings = ask("config", "--list", "-z").split("\0")
     if inside == "true":
         return _Repository(Path("\n".join(rest)), (root.resolve() / up).resolve(), settings)
-    folder = _run(root, ("rev-parse", "--absolute-git-dir"), asking)
+    folder = ask("rev-parse", "--absolute-git-dir")
     return _Repository(Path(folder), None, settings)
 
 
@@ -171,21 +182,29 @@ def _quoted(text: str) -> str:
     return f'"{text}"'
 
 
-def _run(root: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    try:
-        answer = subprocess.run(
-            ["git", "-C", str(root), *arguments],
-            env=environment, capture_output=True, check=False,
-            encoding="utf-8", errors="surrogateescape",
-        )  # fmt: skip
-    except FileNotFoundError:
-        raise GitError("git is not installed here") from None
-    except OSError as error:
-        raise GitError(f"git cannot be run here: {error.strerror}") from None
-    if answer.returncode:
-        why = _reason(answer.returncode, answer.stderr)
-        raise GitError(f"git {arguments[0]} failed in {root}: {why}")
-    return answer.stdout.strip("\n")
+def _run(
+    root: Path, arguments: Sequence[str], environment: Mapping[str, str], patience_seconds: float
+) -> str:
+    for _ in range(2):
+        try:
+            answer = subprocess.run(
+                ["git", "-C", str(root), *arguments],
+                env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                encoding="utf-8", errors="surrogateescape", timeout=patience_seconds,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            continue
+        except FileNotFoundError:
+            raise GitError("git is not installed here") from None
+        except OSError as error:
+            raise GitError(f"git cannot be run here: {error.strerror}") from None
+        if answer.returncode:
+            why = _reason(answer.returncode, answer.stderr)
+            raise GitError(f"git {arguments[0]} failed in {root}: {why}")
+        return answer.stdout.strip("\n")
+    raise GitError(
+        f"git {arguments[0]} did not answer within {patience_seconds:.0f} s in {root}, twice"
+    )
 
 
 def _reason(status: int, stderr: str) -> str:

@@ -1,5 +1,7 @@
 """git reads, and nothing that a repository names is run; each trap is shown to be live."""
 
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,7 +11,7 @@ from scratch_repository import Repository, contents, leave_git_alone
 
 from dashboards.content.commits import known_messages, remote_address
 from harness.machine.describe import code_identity
-from harness.machine.git import GitError, changed_files, git
+from harness.machine.git import GitError, changed_files, git, reading
 from harness.report.release_label import release_label
 from harness.tracking.asv.checkout import rewritten
 from harness.tracking.gate.trees import WORK_TREE, differences, take_tree
@@ -215,3 +217,26 @@ def test_a_program_that_the_users_own_settings_name_is_not_run(tmp_path, monkeyp
     assert not ran.exists()
     subprocess.run(["git", "-C", str(repository.root), "status"], check=True, capture_output=True)
     assert ran.exists()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("hangs", [1, 2])
+def test_a_git_that_hangs_is_asked_once_more(repository, tmp_path, monkeypatch, hangs):
+    """With a program of that name before it on the path, which answers nothing so many times."""
+    folder, left = tmp_path / "bin", tmp_path / "left"
+    folder.mkdir()
+    own = shutil.which("git")
+    (folder / "git").write_text(
+        f"#!/bin/sh\n[ ! -s {left} ] || {{ sed -i 1d {left}; exec tail -f /dev/null; }}\n"
+        f'exec {own} "$@"\n'
+    )
+    (folder / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    with reading(repository.root, patience_seconds=3) as ask:
+        commit = ask("rev-parse", "HEAD")
+        left.write_text("hang\n" * hangs)
+        if hangs == 1:
+            assert ask("rev-parse", "HEAD") == commit
+        else:
+            with pytest.raises(GitError, match=r"^git rev-parse did not answer within 3 s in .*"):
+                ask("rev-parse", "HEAD")
