@@ -63,9 +63,9 @@ torture: install
 	@$(BIN)/python tests/torture $(PARTS) $(ATTEMPTS:%=--attempts %) $(SEED:%=--seed %) \
 	  $(ONLY:%=--only %)
 
-# Needs a CUDA device and a python3 that has torch, Triton, pytest, click and msgspec; installs
+# Needs a CUDA device and a python3 that has torch, Triton and what docs/gpu.md names; installs
 # nothing. PARTS: tests tiles copies kernels aims verdict calibrate grid churn; OUTPUT=DIR takes the
-# results (results/published); REHEARSE=1 makes the same calls on a CPU. docs/gpu.md.
+# results (results/published/gpu); REHEARSE=1 makes the same calls on a CPU. docs/gpu.md.
 gpu-check:
 	@$(PYTHON) benchmarks/gpu_check.py $(PARTS) $(OUTPUT:%=--output %) $(REHEARSE:%=--rehearse)
 

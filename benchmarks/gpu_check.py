@@ -236,7 +236,7 @@ def main() -> int:
     """
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
-    parser.add_argument("--output", type=Path, default=ROOT / "results" / "published")
+    parser.add_argument("--output", type=Path, default=ROOT / "results" / "published" / "gpu")
     parser.add_argument("--rehearse", action="store_true")
     parser.add_argument("--seconds", type=float, default=BUDGET_SECONDS, help="that this takes")
     given = parser.parse_args()
