@@ -1,6 +1,6 @@
 """All that needs a GPU, in parts that fit into three calls of under ten minutes; docs/gpu.md.
 
-    python benchmarks/gpu_check.py [PART ...] [--output DIR] [--rehearse]
+    python benchmarks/gpu_check.py [PART ...] [--output DIR] [--seconds N] [--rehearse]
 
 tests: kernels against float64, graphs against eager steps, every representation. tiles: the decode
 kernel alone, in every tile of the sweep. copies: what it takes to read tokens, and to hand them to
@@ -238,7 +238,9 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--output", type=Path, default=ROOT / "results" / "published" / "gpu")
     parser.add_argument("--rehearse", action="store_true")
-    parser.add_argument("--seconds", type=float, default=BUDGET_SECONDS, help="that this takes")
+    parser.add_argument(
+        "--seconds", type=float, default=BUDGET_SECONDS, help="after which it ends by itself"
+    )
     given = parser.parse_args()
     chosen = given.parts or list(PARTS)
     if unknown := set(chosen) - set(PARTS):

@@ -60,9 +60,14 @@ def stall(kind: str, milliseconds: float) -> None:
         hold(milliseconds)
 
 
+def planned(script: dict[str, Any], step: int) -> tuple[str, str, float]:
+    whom, kind, milliseconds = script["plan"].get(str(step), ("", "", 0.0))
+    return whom, kind, milliseconds
+
+
 def stall_server(script: dict[str, Any], process: str, step: int) -> None:
     """What is planned for the process in this step, if anything is, and note how long it took."""
-    whom, kind, milliseconds = script["plan"].get(str(step), ("", "", 0))
+    whom, kind, milliseconds = planned(script, step)
     if whom != process:
         return
     begin = time.perf_counter_ns()
@@ -194,7 +199,7 @@ def core(script: dict[str, Any]) -> None:
     for step in range(1, 1_000_000):
         time.sleep(script["step_seconds"])
         stall_server(script, "core", step)
-        whom, kind, _ = script["plan"].get(str(step), ("", "", 0))
+        whom, kind, _ = planned(script, step)
         if whom == "client":
             number = signal.SIGUSR1 if kind == "collection" else signal.SIGUSR2
             os.kill(int(client.read_text()), number)
