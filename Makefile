@@ -10,13 +10,12 @@ PYTHON ?= $(or $(wildcard $(BIN)/python),python3)
 # Set TORCH= (empty) to use the torch that $(PYTHON) already has.
 TORCH  ?= torch==2.13.0
 # Files of tests go to this many processes. ARGS="--hypothesis-profile full" tries each property on
-# 100 examples where this tries 8, and CI on 30; tests/examples.py has the shares.
+# 100 examples where this tries 8, as `make deep` does; tests/examples.py has the shares.
 JOBS   ?= auto
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --maxprocesses 8 --dist loadfile \
           --no-loadscope-reorder
-# `make test TIER="not slow"` takes the long ones too, and so does ARGS=tests/…; CI takes all;
-# pyproject.toml says what is what.
-TIER   ?= not slow$(if $(findstring tests/,$(ARGS)),, and not long)
+# What ARGS=tests/… names runs whole; pyproject.toml says which tests are slow.
+TIER   ?= $(if $(findstring tests/,$(ARGS)),not gpu,not slow)
 CHOSEN := $(PYTEST) -m "$(TIER) and not gpu"
 # Tests that count tracked objects: full collections, over what all other tests import too if they
 # ran beside them. They have processes of their own, one for each of the three folders, which are
@@ -26,7 +25,7 @@ COUNTING := tests/gcbench tests/harness/collector \
 BY_FOLDER := --dist loadscope $(if $(filter auto,$(JOBS)),--numprocesses 3)
 NONE_CHOSEN := 5
 
-.PHONY: install compare asv nightly vllm test test-slow torture gpu-check lint typecheck check docs \
+.PHONY: install compare asv nightly vllm test deep torture gpu-check lint typecheck check docs \
         clean
 install:
 	@.ci/install "$(PYTHON)" "$(VENV)" "$(TORCH)"
@@ -54,8 +53,9 @@ else
 	@$(CHOSEN) $(ARGS) $(COUNTING:%=--ignore=%)
 endif
 
-test-slow: install
-	@$(PYTEST) --hypothesis-profile full -m "slow and not gpu" $(ARGS)
+# All there is, in parts, of which those that have passed on this tree are not run again; CONTRIBUTING.md.
+deep: install
+	@$(BIN)/python tests/deep.py $(PARTS)
 
 # Tries to break it, from a minute to an hour; docs/reliability.md. PARTS: lines signals disks files
 # points; ATTEMPTS is of each; SEED draws others; ONLY repeats one.

@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -29,9 +30,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # What tests time is of no interest to anybody: they wait for no measurement, nor one for them.
 os.environ["GCBENCH_LEASE"] = ""
 
+_BEGAN = time.monotonic()
 _HERE = Path(__file__).parent
-_IN_TRIALS = ("engines", "gcbench", "harness/collector", "harness/experiment", "harness/trial")
-"""Folders of what runs in trials and of what starts them; not what lies deeper."""
 
 # Interpreters that tests start find our packages as this one does, by pyproject's `pythonpath`.
 _INHERITED = os.environ.get("PYTHONPATH", "")
@@ -41,13 +41,34 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_HERE.parent), _INH
 CHROMIUM = Path("/usr/bin/chromium")
 
 _LONGEST = (
-    "test_torture_signals.py", "test_torture.py", "test_modes.py",  # a process of its own each
+    "test_torture.py", "test_modes.py",  # a process of its own each
     "test_real_host_path.py", "test_browser.py", "test_asv_road.py", "test_ray.py",
     "test_gpu_check.py", "test_cli_releases.py", "test_nightly_kill.py", "test_local_executor.py",
     "test_exact.py", "test_window.py", "test_gate.py", "test_site.py", "test_cli_gate.py",
     "test_releases.py", "test_text.py", "test_worker_process.py", "test_scratch_project.py",
     "test_pytest_plugin.py",
 )  # fmt: skip
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--start-within", type=float, metavar="SECONDS",
+        help="take files as they are named and start no test later: the others are skipped by name",
+    )  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    seconds = item.config.getoption("start_within")
+    if seconds is not None and time.monotonic() - _BEGAN > seconds:
+        pytest.skip(f"left to make deep: {seconds:g} s were over")
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Of the files that a change touches, none may have a test of the kind that was asked for."""
+    none_chosen = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
+    if none_chosen and session.config.getoption("start_within") is not None:
+        session.exitstatus = pytest.ExitCode.OK
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -99,17 +120,11 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     return report
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m chooses
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark those of what runs in trials, and let the files that take longest go first.
-
-    One process would work on a long one alone at the end.
-    """
-    place = {name: number for number, name in enumerate(_LONGEST)}
-    items.sort(key=lambda item: (place.get(item.path.name, len(place)), item.path))
-    for item in items:
-        if item.path.parent.relative_to(_HERE).as_posix() in _IN_TRIALS:
-            item.add_marker("in_trials")
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let the files that take longest go first: one process would work on a long one at the end."""
+    if config.getoption("start_within") is None:
+        place = {name: number for number, name in enumerate(_LONGEST)}
+        items.sort(key=lambda item: (place.get(item.path.name, len(place)), item.path))
 
 
 def _callbacks() -> list[Callable[..., Any]]:

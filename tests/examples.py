@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 Variant = TypeVar("Variant")
 
 FULL = 100  # what hypothesis itself tries
-PROFILES = {"search": 1000, "full": FULL, "ci": 30, "quick": 8}
+PROFILES = {"search": 1000, "full": FULL, "quick": 8}
 
 
 def register() -> None:
@@ -18,7 +18,7 @@ def register() -> None:
     others draw the same each time: a test that fails says something of the change it was run for.
     """
     for name, most in PROFILES.items():
-        # Of the default, which a variable CI does not alter; without a deadline, since no test
+        # Of the default, which the variable CI does not alter; without a deadline, since no test
         # fails because a machine is busy.
         settings.register_profile(
             name, settings.get_profile("default"), max_examples=most, deadline=None,

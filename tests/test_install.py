@@ -127,7 +127,7 @@ def tiny(tmp_path) -> Path:
     return links
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "has_uv", "installer"),
     [
@@ -156,7 +156,7 @@ def test_packages_come_by_uv_where_it_can_be_had_and_heeds_what_pip_was_told(
     assert by.read_text().strip() == installer
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_is_not_to_be_had_is_said_by_pip(environment, tiny, tmp_path):
     done = subprocess.run(
         [environment, PACKAGES, "missing"],

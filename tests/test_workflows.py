@@ -11,6 +11,7 @@ import pytest
 from check_jsonschema import main as check_jsonschema
 from click import Command, Context, Option
 from click.testing import CliRunner
+from deep import parts
 from ruamel.yaml import YAML
 
 from harness.cli.main import cli
@@ -21,6 +22,7 @@ ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.y*ml"))
 PULL_REQUEST = ROOT / ".github" / "workflows" / "pull-request.yml"
 ACTION = ROOT / ".github" / "actions" / "gate" / "action.yml"
+DEEP = ROOT / ".github" / "workflows" / "deep.yml"
 NIGHTLY = ROOT / ".github" / "workflows" / "nightly.yml"
 
 
@@ -142,7 +144,7 @@ def test_the_workflow_that_docs_show_is_sound_and_short(tmp_path):
 def test_a_pull_request_is_tested_and_gated():
     jobs = YAML(typ="safe").load(PULL_REQUEST.read_text())["jobs"]
     scripts = {name: [step.get("run", "") for step in job["steps"]] for name, job in jobs.items()}
-    assert ".ci/run" in scripts["test"]
+    assert ".ci/run HEAD^1" in scripts["test"], "what it touches is what it has more than its base"
     (gate,) = [script for script in scripts["gate"] if "gcbench gate" in script]
     assert shlex.split(gate)[1:4] == ["gate", "$BASE_SHA", "$HEAD_SHA"]
     for job in jobs.values():
@@ -160,6 +162,14 @@ def test_pull_requests_are_tested_on_every_python_that_is_claimed():
     assert tested == [".".join(map(str, version)) for version in VERSIONS]
     assert jobs["python"]["strategy"]["fail-fast"] is False
     assert "make test" in [step.get("run") for step in jobs["python"]["steps"]]
+
+
+def test_every_night_tests_all_there_is_in_jobs_side_by_side():
+    (job,) = YAML(typ="safe").load(DEEP.read_text())["jobs"].values()
+    assert job["strategy"] == {"fail-fast": False, "matrix": {"part": [*parts()]}}
+    (python,) = [step["with"]["python-version"].split() for step in job["steps"]
+                 if step.get("uses", "").startswith("actions/setup-python")]  # fmt: skip
+    assert sorted(python) == [".".join(map(str, version)) for version in VERSIONS]
 
 
 def test_every_night_is_measured_kept_and_shown():

@@ -328,6 +328,7 @@ def test_numbers_read_as_in_the_terminal(large, tab):
     assert not any(isnan(value) for value in values)
 
 
+@pytest.mark.landing
 def test_a_timeline_is_read_step_by_step(large, tab):
     _, site, _ = large
     here = tab()
@@ -346,6 +347,7 @@ def test_a_timeline_is_read_step_by_step(large, tab):
     assert here.complaints == []
 
 
+@pytest.mark.landing
 def test_commits_are_found_by_message_author_and_marks(large, tab):
     planted, site, _ = large
     here = tab()

@@ -552,7 +552,7 @@ def test_grids_put_the_policy_across_and_shade_by_direction():
     assert against(-1.0, 1.0, "lower") == against(None, 1.0, "lower") == ("", 0)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_serving_listens_on_this_machine_until_interrupted(small):
     process = subprocess.Popen(
         [sys.executable, "-m", "harness", "dashboard", "serve", str(small.results), "--port", "0"],

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +36,7 @@ def test_no_page_loads_anything_from_the_network(site):
         assert not re.search(r"(@import|url\()\s*['\"]?(https?:)?//", style.read_text()), style
 
 
+@pytest.mark.landing
 def test_stored_results_keep_to_the_published_schemas(site):
     checked = 0
     for path in sorted((ROOT / "results" / "published").rglob("*.json")):

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 def run(*words: str) -> str:

@@ -79,7 +79,7 @@ class Crowd:
 @pytest.mark.parametrize(
     ("way", "worker"),
     [*((way, "in-process") for way in WAYS),
-     pytest.param("tokens", "process", marks=pytest.mark.long),
+     pytest.param("tokens", "process", marks=pytest.mark.slow),
      *(pytest.param(way, "process", marks=pytest.mark.slow) for way in ("objects", "columns"))],
 )  # fmt: skip
 def test_nothing_is_left_of_aborted_requests(monkeypatch, way, worker, mode):

@@ -132,7 +132,7 @@ def test_a_preemption_changes_nothing():
         assert all(other == outcomes[0] for other in outcomes[1:])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("logprobs", "delivery"), [("lists:2", "per_request"), ("arrays:2", "columnar")]
 )

@@ -89,7 +89,7 @@ def test_full_sends_the_parameters_of_each_request_again_and_the_names_once():
     assert parts[0]["names"] < parts[1]["names"] < 1.5 * parts[0]["names"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_engine_shows_what_crosses_while_it_is_asked_to():
     engine = Engine(null_config(worker="process", wire="columns"))
     seen: list[tuple[str, bytes]] = []
@@ -122,7 +122,7 @@ def test_in_one_process_nothing_crosses():
     engine.shutdown()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_full_has_a_log_probability_a_token_so_its_messages_differ_as_those_of_a_model_do():
     """vLLM #6241 measured 37 to 55 bytes from one to the next at four prompts, the first 93."""
     from rapidfuzz.distance.Levenshtein import distance

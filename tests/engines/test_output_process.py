@@ -312,7 +312,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_it_ends_with_an_engine_that_is_killed(tmp_path):
     env = {**os.environ, "TMPDIR": str(tmp_path)}
     env["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), env["PYTHONPATH"]])

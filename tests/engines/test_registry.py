@@ -45,7 +45,7 @@ def test_a_package_adds_names_and_cannot_take_one(monkeypatch):
     assert Registry("number", {"own": "math:inf"}).names() == ["own"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_torch_stays_out_until_an_engine_is_built(fresh_interpreter):
     seen = fresh_interpreter(
         "import json, sys\n"

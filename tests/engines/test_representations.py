@@ -73,7 +73,7 @@ def seventh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     sys.modules.pop("elsewhere_columns", None)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_one_from_another_distribution(seventh):
     assert REPRESENTATIONS.names() == [*NAMES, seventh]
     representation = REPRESENTATIONS.load(seventh)()

@@ -207,7 +207,7 @@ BY_PRIORITY = {"scheduling_policy": "priority"}
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("num_accepted", [pytest.param((1,), marks=pytest.mark.long), (1, 2, 4)])
+@pytest.mark.parametrize("num_accepted", [pytest.param((1,), marks=pytest.mark.slow), (1, 2, 4)])
 @pytest.mark.parametrize(
     "memory", [{}, SCARCE, SHARED, SCARCE | SHARED, SCARCE | SHARED | BY_PRIORITY]
 )

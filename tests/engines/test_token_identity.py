@@ -83,7 +83,7 @@ def check_texts(random: Random) -> None:
                 assert not any(stop in first.texts[request.index] for stop in request.stop)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @examples(8)
 @given(randoms)
 def test_every_variant_gives_one_text_and_ends_alike(random):
@@ -112,7 +112,7 @@ def test_modes_agree_on_the_order_where_nobody_waits(random):
     assert all(other == runs[0] for other in runs[1:])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_drawn_requests_end_in_every_way_wait_share_and_are_preempted():
     reasons, waits, preemptions, hits = set(), 0, 0, 0
     for seed in range(150):
@@ -144,7 +144,7 @@ def way_goes_with(way: dict[str, Any], mode: str) -> bool:
     return not Engine.contradiction(config)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variant", "nth", "mode"),
     [

@@ -181,7 +181,7 @@ def run_on(engine: Engine) -> None:
         run_some(engine)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @every_way(quick=("shared-memory", "process", 2))
 def test_a_rank_that_is_killed_is_named(start, transport, worker, ranks):
     """Whichever it is, and whether anybody waits for it or not."""
@@ -194,7 +194,7 @@ def test_a_rank_that_is_killed_is_named(start, transport, worker, ranks):
         run_on(engine)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @every_way(quick=("sockets", "driver", 2), transports=["sockets", "shared-memory"])
 def test_a_rank_that_is_stopped_is_named(start, transport, worker, ranks):
     engine = start(transport, worker, ranks)
@@ -207,7 +207,7 @@ def test_a_rank_that_is_stopped_is_named(start, transport, worker, ranks):
         os.kill(victim, signal.SIGCONT)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @every_way(quick=("gloo", "process", 1))
 def test_an_exception_in_a_rank_is_told(start, transport, worker, ranks):
     engine = start(transport, worker, ranks)

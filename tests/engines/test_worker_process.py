@@ -149,7 +149,7 @@ def test_rpc_hook_and_bytes(start, monkeypatch):
     assert not psutil.pid_exists(there)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "transport"),
     [
@@ -173,7 +173,7 @@ def test_a_call_between_two_steps_loses_no_token(start, mode, transport):
     assert outputs(calls=True) == outputs(calls=False)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_device_has_its_next_step_before_the_last_is_waited_for(start):
     """So it never stands still while tokens are handed over, sent and processed."""
     engine = start(output_processing="overlapped")
@@ -183,7 +183,7 @@ def test_the_device_has_its_next_step_before_the_last_is_waited_for(start):
     assert engine.collective_rpc(rpc_calls.seen_next) == [None, [True] * 20]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "transport", "ranks"),
     [
@@ -218,7 +218,7 @@ def test_in_process_has_no_other_process():
     engine.shutdown()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["inline", "overlapped"])
 def test_a_worker_killed_in_the_middle_of_a_step(start, mode):
     engine = start(output_processing=mode)
@@ -233,7 +233,7 @@ def test_a_worker_killed_in_the_middle_of_a_step(start, mode):
         engine.step()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_worker_killed_from_outside(start):
     engine = start()
     (_, (_, pid)) = engine.collective_rpc(rpc_calls.describe)
@@ -244,7 +244,8 @@ def test_a_worker_killed_from_outside(start):
         drain(engine)
 
 
-@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.landing
 def test_an_exception_in_the_worker(start):
     engine = start()
     with pytest.raises(EngineDeadError, match=r"^the worker process failed: LookupError: .*weight"):
@@ -253,7 +254,7 @@ def test_an_exception_in_the_worker(start):
         engine.collective_rpc(rpc_calls.describe)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_tokens_that_cannot_be_read_end_the_run(start):
     engine = start(wire="columns")
     engine.collective_rpc(rpc_calls.cut_tokens)
@@ -262,7 +263,7 @@ def test_tokens_that_cannot_be_read_end_the_run(start):
         drain(engine)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_worker_that_cannot_start(start, monkeypatch, tmp_path):
     """A name that only this process knows; the failed worker is not left behind."""
     info = tmp_path / "here_only-1.0.dist-info"
@@ -277,7 +278,7 @@ def test_a_worker_that_cannot_start(start, monkeypatch, tmp_path):
         start(representation="here_only")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_call_that_is_refused_leaves_the_worker_at_work(start):
     engine = start()
     with pytest.raises(ValueError, match=r"^not on a Sunday$"):
@@ -295,7 +296,7 @@ def test_what_one_rank_does_not_say_the_device_does_not(monkeypatch, order):
     assert worker.device_stats() == {"bytes": 3.0}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_prompts_of_megabytes_cross(start):
     engine = start(max_model_len=3_000_000, max_num_batched_tokens=3_000_000, block_size=4096)
     engine.add_request(0, np.zeros(2_000_000, np.int32), SamplingParams(3))

@@ -207,7 +207,7 @@ print(json.dumps(first))
     assert fresh_interpreter(script) == fresh_interpreter(script)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_engine_step_keeps_to_a_budget_that_lists_go_over(gc_budget):
     def decoding(representation: str, delivery: str) -> Engine:
         of = schedule([50] * NUM_REQUESTS)

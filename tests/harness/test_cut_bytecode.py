@@ -21,7 +21,7 @@ def run(cache: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     )  # fmt: skip
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "module", "status", "speaker"),
     [
@@ -31,6 +31,7 @@ def run(cache: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     ],
     ids=["before the command line", "within a command", "in a trial"],
 )
+@pytest.mark.landing
 def test_what_is_cut_short_is_named_and_made_anew(
     tmp_path, monkeypatch, words, module, status, speaker
 ):

@@ -24,7 +24,7 @@ def run(environment: Environment, *options: str, **variables: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_isolated_interpreter_is_probed_and_one_that_is_not_asked_is_left_alone(
     environment, tmp_path
 ):
@@ -36,7 +36,7 @@ def test_an_isolated_interpreter_is_probed_and_one_that_is_not_asked_is_left_alo
     assert Ring(path).command[1] == "-I"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_it_starts_once_where_pythonpath_would_start_it_too(environment, tmp_path):
     start_up = environment.run(
         "-c", "import gcbench.probe as p, os; print(os.path.dirname(p.__file__))", cwd=tmp_path
@@ -49,7 +49,7 @@ def test_it_starts_once_where_pythonpath_would_start_it_too(environment, tmp_pat
     assert len(list(rings.iterdir())) == 1
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_start_file_of_newer_pythons_names_what_is_there(environment, tmp_path):
     (line,) = (environment.site_packages / "gcbench.start").read_text().splitlines()
     module, _, name = line.partition(":")

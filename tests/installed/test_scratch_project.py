@@ -68,7 +68,7 @@ def environment(request, clone, wheel, tmp_path_factory) -> Environment:
     return made
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_the_projects_own_packages_are_imported_and_the_plug_in_works(environment, way, tmp_path):
     files, options = WAYS[way]
@@ -91,7 +91,7 @@ def _pytest_script(folder: Path) -> Path:
     return script
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["the clone", "its parent"])
 def test_gcbench_is_imported_from_the_parent_of_a_clone_of_that_name(environment, clone, folder):
     cwd = clone if folder == "the clone" else clone.parent

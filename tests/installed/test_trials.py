@@ -27,6 +27,7 @@ def packages(environment: Environment) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.landing
 def test_a_wheel_compares_in_an_empty_folder(installed, tmp_path):
     """In process and across a worker process; the code is the wheel's, not this checkout's."""
     asked = [str(installed.folder / "bin" / "gcbench"), "compare", *SHORT, "--representation",

@@ -26,7 +26,7 @@ def tracked(*folders: str) -> set[str]:
     return {name for name in listed.stdout.splitlines() if (ROOT / name).is_file()}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_wheel_holds_what_git_tracks_and_makes_only_gcbench_importable(wheel):
     expected = {f"gcbench/packages/{name}" for name in tracked(*INSIDE)} | tracked("gcbench")
     packed = {name for name in names(wheel) if ".dist-info/" not in name.split("packages/")[0]}
@@ -63,7 +63,7 @@ def test_what_an_earlier_layout_has_left_in_build_is_not_packed(clone, wheel, tm
     assert names(next(tmp_path.glob("*.whl"))) == names(wheel)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("extra", ["bench", "asv", "dev"])
 def test_what_measuring_needs_is_in_an_extra(wheel, extra):
     with ZipFile(wheel) as archive:

@@ -90,7 +90,7 @@ def test_a_truncated_file_is_refused_wherever_it_ends(saved):
             Schedule.load(saved)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # NumPy may warn of a header before it refuses it
 @pytest.mark.parametrize("schedule", ["rich"], indirect=True)
 def test_a_flipped_byte_is_refused_or_was_no_content(schedule, saved):

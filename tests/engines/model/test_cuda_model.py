@@ -95,7 +95,7 @@ CASES = [
 """Each variant in both modes by the full profile, else in one of them."""
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(("variant", "mode"), CASES)
 def test_the_tokens_are_those_of_the_cpu(gpu, config, variant, mode):
     """Every draw is the same; logits may differ in the last bit, with the rows beside them."""
@@ -108,27 +108,27 @@ def test_the_tokens_are_those_of_the_cpu(gpu, config, variant, mode):
     assert (gpu.num_replays > 0) != config.enforce_eager
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_rows_that_decode_are_replayed_beside_prompts(gpu, config):
     run = Run(replace(config, max_num_batched_tokens=9), count=30)
     assert gpu.num_replays >= run.num_steps - 4, "all steps but the first have such a row"
     assert gpu.num_transfers <= run.num_steps + 2, "both parts of a step come in one"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_drafts_are_replayed(gpu, config):
     run = Run(replace(config, num_accepted=(1, 4)))
     assert gpu.num_replays >= run.num_steps / 2
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_rows_that_sample_by_themselves_are_computed_beside_the_graphs(gpu, config):
     own = {index: Sampling(2.0, 20, 0.9, seed=index) for index in range(0, 16, 3)}
     expected = Run(replace(config, device="cpu"), own=own)
     assert Run(config, own=own).tokens == expected.tokens != Run(config).tokens
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("enforce_eager", [False, True])
 def test_the_time_of_a_step_begins_when_all_of_it_has_been_brought(gpu, config, enforce_eager):
     """On the stand-in's clock only the host's part takes time: device time holds none of it."""
@@ -137,7 +137,7 @@ def test_the_time_of_a_step_begins_when_all_of_it_has_been_brought(gpu, config, 
     assert run.device_seconds == [0.0] * len(run.device_seconds)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_as_many_graphs_are_captured_as_a_batch_passes_through(gpu, config):
     Run(replace(config, max_num_seqs=200), count=1)
     assert gpu.num_captures <= 10

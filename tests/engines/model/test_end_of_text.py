@@ -50,7 +50,7 @@ def serve(
     return engine.output_token_ids(0).tolist(), FinishReason(reason)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", ["config", "generation_config"])
 def test_any_of_the_models_own_ids_ends_a_text(saved, tmp_path, name, shape):
@@ -66,7 +66,7 @@ def test_any_of_the_models_own_ids_ends_a_text(saved, tmp_path, name, shape):
     assert serve(folder, shape, tokenizers, ignore_eos=False, min_tokens=MOST_TOKENS) == unended
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("eos", [None, -1, []])
 def test_a_model_that_names_none_goes_on(saved, tmp_path, eos, shape):

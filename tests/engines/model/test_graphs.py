@@ -47,7 +47,7 @@ def test_no_memory_is_one_sentence(within_capture):
         captured(run)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_another_error_of_a_capture_is_not_called_a_lack_of_memory():
     def run(size: int) -> None:
         torch.ones(size).sum().item()

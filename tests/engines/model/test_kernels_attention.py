@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from kernel_oracles import Case, Shape, assert_close, attention_case, attention_oracle
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 WARPS_AND_STAGES = 4, 2
 SMALL = Shape(num_kv_heads=2, group=2, head_dim=16, block_size=4)

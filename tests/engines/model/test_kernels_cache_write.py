@@ -14,7 +14,7 @@ from kernel_oracles import (
     rotation_table,
 )
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 KERNEL = "cache_write:rotate_and_cache"
 

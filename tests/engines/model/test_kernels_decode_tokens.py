@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from engines.builtin.model import DecodeTokens
 from engines.builtin.model.reference import ReferenceOps
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 def inputs(num_reqs: int, width: int, block_size: int, seed: int):
@@ -35,6 +35,7 @@ def inputs(num_reqs: int, width: int, block_size: int, seed: int):
     seed=st.integers(0, 999),
 )  # fmt: skip
 @examples(20, [HealthCheck.too_slow])
+@pytest.mark.landing
 def test_kernel_and_reference_agree(interpreted, num_reqs, width, block_size, seed):
     arguments = inputs(num_reqs, width, block_size, seed)
     options = {"width": width, "block_size": block_size}

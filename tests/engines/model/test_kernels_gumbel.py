@@ -17,7 +17,7 @@ from engines.builtin.model.gumbel_reference import (
     seed_key,
 )
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 KERNEL = "gumbel:sample"
 MODULUS = 1 << 32

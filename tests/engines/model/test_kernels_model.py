@@ -13,7 +13,7 @@ from engines.builtin.model.parallel import ONE_RANK
 from engines.builtin.model.reference import ReferenceOps
 from engines.builtin.model.weights import Weights
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 A, B = range(1, 12), range(40, 45)
 
@@ -40,10 +40,11 @@ def logits_on_the_kernels(folder: Path) -> list[torch.Tensor]:
     return logits_of_some_steps(folder, TritonOps())
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "variant", [pytest.param("opt", marks=pytest.mark.slow), "llama", "llama-gqa"]
 )
+@pytest.mark.landing
 def test_a_model_on_the_kernels_equals_it_on_the_reference(interpreted, tmp_path, variant):
     save(variant, tmp_path)
     expected = logits_of_some_steps(tmp_path, ReferenceOps())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kernel_oracles import assert_close, random_tensor
 from torch.nn import functional as F
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 sizes = st.sampled_from([1, 7, 64, 200])
 dtypes = st.sampled_from([torch.float32, torch.float16, torch.bfloat16])

@@ -18,7 +18,7 @@ from engines.builtin.model.parallel import ONE_RANK
 from engines.builtin.model.reference import ReferenceOps
 from engines.builtin.model.weights import Weights
 
-pytestmark = pytest.mark.long  # of what transformers is asked in test_model_engine, the details
+pytestmark = pytest.mark.slow  # of what transformers is asked in test_model_engine, the details
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-4}
 

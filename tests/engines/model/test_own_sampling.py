@@ -67,7 +67,7 @@ def outputs(folder: Path, asked: list[Sampling | None], **fields: object) -> lis
 HOT = Sampling(5.0)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fields",
     [

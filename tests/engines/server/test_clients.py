@@ -38,7 +38,7 @@ async def begin(served: Served, body: dict[str, Any]) -> tuple[asyncio.StreamRea
     return reader, writer
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_client_that_leaves_before_the_core_has_answered_harms_nobody(served):
     """Of the collector's counts the core is asked between two steps."""
 
@@ -54,7 +54,7 @@ def test_a_client_that_leaves_before_the_core_has_answered_harms_nobody(served):
     assert served.ask("GET", "/metrics").status == 200
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("is_streaming", [True, False])
 def test_clients_that_vanish_leave_no_request(served, count, is_streaming):
@@ -82,7 +82,7 @@ def test_clients_that_vanish_leave_no_request(served, count, is_streaming):
     assert whole["usage"]["completion_tokens"] == 5
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_slow_reader_holds_nobody_up_and_loses_nothing(served):
     """What it has not read yet becomes fewer, larger chunks."""
     slow_body = ENDLESS | {"max_tokens": 3_000, "return_token_ids": True, "stream": True}
@@ -125,7 +125,7 @@ async def unchunked(reader: asyncio.StreamReader) -> bytes:
     return data
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_request_too_many_is_to_come_again():
     async def crowd(served: Served) -> None:
         clients = [await begin(served, ENDLESS)]
@@ -150,7 +150,7 @@ def test_a_request_too_many_is_to_come_again():
         asyncio.run(crowd(served))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_request_that_takes_too_long_is_ended():
     flags = ["--request-timeout", "1.5", "--max-model-len", str(LONGEST)]
     with serving(*NULL, *flags) as served:
@@ -163,7 +163,7 @@ def test_a_request_that_takes_too_long_is_ended():
         asyncio.run(until_idle(served))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_chunks_have_the_usage_that_is_asked_for(served):
     async def ask(**options: bool) -> list[Any]:
         body = {"prompt": ["a b", "c"], "max_tokens": 4, "ignore_eos": True,
@@ -186,7 +186,7 @@ def test_chunks_have_the_usage_that_is_asked_for(served):
     assert all(chunk["usage"]["total_tokens"] for chunk in each)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_client_of_openai(served):
     openai = pytest.importorskip("openai")  # takes a second, which only this test needs
     with openai.OpenAI(base_url=f"{served.url}/v1", api_key="none") as client:
@@ -219,7 +219,7 @@ def test_the_client_of_openai(served):
     gc.collect()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_text_to_ids_and_back(served):
     text = "def f(x):\n    return 'ünïcödé 日本'"
     ids = served.ask("POST", "/tokenize", {"prompt": text}).json()
@@ -235,7 +235,7 @@ def test_text_to_ids_and_back(served):
     )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_version_and_the_health_are_said(served):
     assert served.ask("GET", "/version").json().keys() == {"version"}
     for method, path in (("GET", "/health"), ("GET", "/ping"), ("POST", "/ping")):

@@ -29,7 +29,7 @@ def references(value: object) -> set[str]:
     return set().union(*map(references, value)) if isinstance(value, list) else set()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_it_describes_each_path_of_the_manual_and_no_other(served):
     said = served.ask("GET", "/openapi.json").json()
     listed = re.findall(r"^\| (`(?:GET|POST) [^|]*) \|", DOCS.read_text(), re.MULTILINE)

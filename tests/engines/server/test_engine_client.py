@@ -61,7 +61,7 @@ def run(config: EngineConfig, use) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "delivery", ["per_request", pytest.param("vllm_v1", marks=pytest.mark.slow)]
 )
@@ -92,7 +92,7 @@ def test_each_request_gets_the_oracles_tokens_whoever_leaves(delivery):
     run(config, use)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_call_reaches_front_end_and_core():
     async def use(client: EngineClient) -> None:
         roles = await client.collective_rpc(describe)
@@ -101,7 +101,7 @@ def test_a_call_reaches_front_end_and_core():
     run(config_with_few_blocks(Random(1)), use)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number", [pytest.param(signal.SIGKILL, marks=pytest.mark.slow), signal.SIGSTOP]
 )

@@ -68,7 +68,7 @@ def in_process(cell: Cell, asked: Schedule) -> list[tuple[list[int], str, str]]:
     return [(engine.output_token_ids(i).tolist(), texts[i], reasons[i]) for i in range(COUNT)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("delivery", "detokenizer", "tokens_per_step"),
     [
@@ -76,6 +76,7 @@ def in_process(cell: Cell, asked: Schedule) -> list[tuple[list[int], str, str]]:
         pytest.param("vllm_v1", "decode_stream", "1", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.landing
 def test_streams_are_what_the_engine_gives_in_process(delivery, detokenizer, tokens_per_step):
     asked = schedule(tokens_per_step)
     cell = Cell(device="null", representation="list_of_lists", delivery=delivery, batch_size=8,

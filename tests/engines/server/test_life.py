@@ -40,7 +40,7 @@ async def rest(stream: Stream) -> bytes:
         writer.close()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number",
     [signal.SIGTERM, *(pytest.param(each, marks=pytest.mark.slow) for each in
@@ -67,7 +67,7 @@ def test_running_requests_end_before_it_does(number, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [["--grace", "0.1"], pytest.param([], marks=pytest.mark.slow)])
 def test_those_that_do_not_end_in_time_are_aborted(flags):
     """After the time of grace, or at the second signal."""
@@ -88,7 +88,8 @@ def test_those_that_do_not_end_in_time_are_aborted(flags):
         assert served.end()[::2] == (0, "")
 
 
-@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.landing
 def test_without_its_core_it_ends_with_one_sentence():
     async def use(served: Served) -> None:
         stream = await begin(served)
@@ -104,7 +105,7 @@ def test_without_its_core_it_ends_with_one_sentence():
         asyncio.run(use(served))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_without_its_front_end_the_core_ends_at_once(tmp_path):
     with serving(*NULL, *LONG, "--worker", "process", TMPDIR=str(tmp_path)) as served:
         family = psutil.Process(served.process.pid).children(recursive=True)
@@ -163,7 +164,7 @@ def test_five_hundred_requests_leave_no_descriptor():
         asyncio.run(use(served))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_file_says_when_and_where(tmp_path):
     ready = tmp_path / "ready.json"
     with serving(*NULL, "--ready-file", str(ready), "--served-model-name", "mine") as served:

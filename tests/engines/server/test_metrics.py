@@ -79,8 +79,9 @@ async def use(http: TestClient, client: EngineClient, workers: list[str]) -> Non
         assert found[f"vllm:{name}_seconds_sum"][key] > 0
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(("worker", "workers"), [("in-process", []), ("process", ["worker-0"])])
+@pytest.mark.landing
 def test_what_is_counted_is_what_happened(worker, workers):
     async def main() -> None:
         config = null_config(

@@ -190,7 +190,7 @@ def guarded():
         yield running
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     ["", "Bearer", "Bearer ", f"Bearer {KEY[:-1]}", f"Bearer {KEY}x", "Bearer é", f"Basic {KEY}",
@@ -205,7 +205,7 @@ def test_without_the_key_there_is_nothing(guarded, given):
     assert guarded.ask("GET", "/health").status == 200
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_with_the_key_there_is_all(guarded):
     answer = guarded.ask("POST", "/v1/completions", {"prompt": [1]}, WITH_KEY)
     assert answer.status == 200
@@ -259,14 +259,14 @@ def fuzz(served: Served, path: str, body: object) -> None:
         assert b'"error"' not in answer.body
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @examples(200, unchecked=[HealthCheck.function_scoped_fixture])
 @given(path=paths, body=bodies)
 def test_no_body_is_too_odd(fuzzed, path, body):
     fuzz(fuzzed, path, body)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @examples(200, unchecked=[HealthCheck.function_scoped_fixture])
 @given(path=paths, data=st.binary(max_size=200))
 def test_no_bytes_are_too_odd(fuzzed, path, data):
@@ -281,7 +281,7 @@ def test_thousands_of_bodies_are_not_too_odd(fuzzed, path, body):
     fuzz(fuzzed, path, body)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_nothing_is_left_of_all_that_and_nothing_was_said(fuzzed):
     assert num_in_flight(fuzzed) == 0
     assert lives(fuzzed)

@@ -43,7 +43,7 @@ def test_what_is_left_out_is_the_engines(engines, asked, sampling):
     assert one.params.sampling == sampling
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_each_client_gets_what_it_asks_for(tmp_path):
     (model := tmp_path / "config.json").write_text(json.dumps(TINY))
     flags = ["--device", "cpu", "--model", str(model), "--batch-size", "4", "--max-model-len"]

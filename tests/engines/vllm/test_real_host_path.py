@@ -52,6 +52,7 @@ def roles(axes: dict[str, Any]) -> list[str]:
     return [*there, "engine", *(["worker"] if axes.get("worker") == "process" else [])]
 
 
+@pytest.mark.landing
 def test_tokens_lengths_and_reasons_are_the_built_in_engines_and_policies_hold(tmp_path):
     plain = schedule([1 + i * 7 % 20 for i in range(40)], PROMPT_LENS)
     tokens = outputs(plain)

@@ -165,7 +165,7 @@ def with_memory(known: DeviceProfile, num_tokens: int, path: Path) -> Path:
     return path
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_points_that_do_not_fit_are_left_out_by_name(gcbench, known, tmp_path):
     small = with_memory(known, 1600, tmp_path / "small.toml")
     status, out, _ = gcbench(

@@ -39,7 +39,7 @@ def rates(profile) -> dict[str, float]:
     return {name: getattr(profile, name) or getattr(profile, base(name)) for name in RATES}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @examples(2)
 @given(corners)
 def test_what_is_told_of_a_device_without_noise_is_right(where):
@@ -93,7 +93,7 @@ def near_with_noise(true, seed) -> list[bool]:
     return [np.median(errors) < 0.04, max(errors) < 0.15, *figures]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_all_five_figures_are_told_where_every_branch_is_taken():
     true = device(MIDDLE)
     found = fitted(true)

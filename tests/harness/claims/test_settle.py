@@ -65,7 +65,7 @@ def test_a_bound_that_the_interval_meets_holds_and_one_beyond_it_does_not(least,
     assert bool(found.reason) == (found.settled == "not settled")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @given(st.lists(st.floats(0.5, 2), min_size=3, max_size=12), st.floats(0.1, 10))
 def test_a_bound_and_its_opposite_never_both_hold(samples, bound):
     one = result(cell("default", host_time_per_step=samples))

@@ -124,7 +124,7 @@ def test_a_bad_row_of_a_trace_is_named_by_file_and_line(gcbench, tmp_path):
     assert re.search(r"(line |row |:)3\b", line)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_bad_rows_that_are_skipped_are_counted(gcbench, tmp_path):
     path = tmp_path / "trace.csv"
     path.write_text(f"{TRACE}2023-11-16 18:15:50.9951690,many,109\n")
@@ -136,7 +136,7 @@ def test_bad_rows_that_are_skipped_are_counted(gcbench, tmp_path):
     assert "1 bad row of the trace left out." in out
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_doctor_names_what_it_found(gcbench):
     _, out, _ = gcbench("doctor", "--json", "-")
     assert {"level", "what", "detail", "advice"} == set(json.loads(out)[0])
@@ -453,6 +453,7 @@ def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.landing
 def test_a_real_comparison_from_end_to_end(tmp_path):
     words = [*PAIR, "--rounds", "3", "--json", "-", "--quiet", "--output", str(tmp_path)]
     with python_m_harness(*words) as comparing:

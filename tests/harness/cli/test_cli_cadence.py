@@ -32,7 +32,8 @@ def cadence(tmp_path, capsys):
     return call
 
 
-@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.landing
 def test_predictions_of_several_policies_come_true(cadence, tmp_path):
     policies = "threshold:150/3/10,freeze+threshold:60/10/10"
     status, out, err = cadence("--gc", policies, "--quiet", "--json", "-")
@@ -48,7 +49,7 @@ def test_predictions_of_several_policies_come_true(cadence, tmp_path):
     assert json.loads(stored.read_text()) == result
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_collector_that_is_called_by_hand_is_said(cadence, tmp_path):
     engines = tmp_path / "repo" / "engines"
     shutil.copytree(ROOT / "engines", engines, ignore=shutil.ignore_patterns("__pycache__"))
@@ -60,7 +61,7 @@ def test_a_collector_that_is_called_by_hand_is_said(cadence, tmp_path):
     assert "something calls the collector by hand" in " ".join(out.split())
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_where_nothing_can_be_predicted_nothing_is_measured(cadence):
     status, out, _ = cadence("--gc", "disabled", "--quiet", "--json", "-")
     result = json.loads(out)

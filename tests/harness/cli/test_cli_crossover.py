@@ -63,7 +63,7 @@ def crossover(tmp_path, capsys):
 GC = ["--representation", "flat_arrays", "--delivery", "per_request", "--gc", "default,freeze"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_where_it_matters_is_worked_out_and_checked(crossover, tmp_path):
     machine = Machine(default=2.0, freeze=1.5)
     image = tmp_path / "map.svg"
@@ -125,7 +125,7 @@ def test_no_difference_is_called_over_optimisation(crossover):
     assert "it would be over-optimisation" in words
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_real_run_has_every_point(crossover):
     status, _, err, found = crossover(
         None, "--batch-size", "2,4", "--heap-objects", "0", "--rounds", "3", "--check", "0",

@@ -33,7 +33,8 @@ def explain(tmp_path, capsys):
     return call
 
 
-@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.landing
 def test_what_a_commit_planted_in_the_step_is_the_first_line(explain, tmp_path):
     made = Repository(tmp_path / "repo")
     shutil.copytree(
@@ -66,7 +67,7 @@ def test_what_a_commit_planted_in_the_step_is_the_first_line(explain, tmp_path):
     assert Path(files["collapsed"]).read_text()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_one_step_in_many_of_the_whole_run_says_how_sure_it_is(explain, tmp_path):
     status, out, err = explain("--every", "4", "--json", str(tmp_path / "json"))
     assert (status, err) == (0, "")
@@ -76,7 +77,7 @@ def test_one_step_in_many_of_the_whole_run_says_how_sure_it_is(explain, tmp_path
     assert f"6 steps, one in 4, {sum(rows for rows, _ in costs['samples'])} outputs" in out
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_run_of_fewer_steps_than_every_is_a_sentence(explain):
     status, _, err = explain("--every", "100000")
     assert status == 3
@@ -85,7 +86,7 @@ def test_a_run_of_fewer_steps_than_every_is_a_sentence(explain):
     )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_no_step_at_full_batch_is_a_sentence(explain):
     status, _, err = explain("--output-lens", "1")
     assert status == 3

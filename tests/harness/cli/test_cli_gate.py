@@ -265,7 +265,7 @@ def test_files_are_complete_where_standard_output_is_full(gate, read_only, monke
     assert json.loads((tmp_path / "figures.smaller.json").read_text())
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("side", "edit", "words"),
     [
@@ -363,6 +363,7 @@ def test_a_commit_that_does_not_run_is_no_success(gate, engines, edit, words):
 
 
 @pytest.mark.slow
+@pytest.mark.landing
 def test_one_more_object_for_each_request_is_found_by_counting(gate, engines, tmp_path):
     notes = "        self._notes = [{row} for row in step.output.rows.tolist()]\n"
     change(engines, PROCESS, PROCESS + notes)

@@ -81,7 +81,7 @@ def run(tmp_path, capsys):
     return call
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "num_processes"),
     [
@@ -164,7 +164,7 @@ class _Lacks:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_full_disk_is_a_sentence_and_the_trial_is_kept(run, traced, tmp_path):
     status, err = run("--perfetto", "/dev/full", executors=Recording(traced[0]))
     assert (status, err) == (
@@ -175,7 +175,7 @@ def test_a_full_disk_is_a_sentence_and_the_trial_is_kept(run, traced, tmp_path):
     assert len(list(tmp_path.glob("runs/*/trials/*.json"))) == 1
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_trial_is_asked_for_the_same_with_a_trace_and_without(run, traced):
     recording = Recording(traced[0])
     assert run(executors=recording) == (0, "")
@@ -200,7 +200,7 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_trace_loads_perfetto_and_neither_torch_nor_vllm(fresh_interpreter, tmp_path):
     words = ["run", *TINY, "--quiet", "--output", str(tmp_path / "runs")]
     trace = ["--perfetto", str(tmp_path / "trial.pftrace")]

@@ -65,8 +65,9 @@ def script(folder: Path, text: str) -> str:
     return str(path)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.landing
 def test_counts_of_a_pool_are_those_of_a_hook_of_its_own(method, tmp_path):
     program = script(
         tmp_path,
@@ -151,7 +152,7 @@ web.run_app(app, path="server.sock", print=lambda *_: print("ready", flush=True)
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_server_ends_as_it_would_and_full_passes_are_those_that_were_asked_for(number, tmp_path):
     import http.client
@@ -187,7 +188,7 @@ def test_a_server_ends_as_it_would_and_full_passes_are_those_that_were_asked_for
     assert "The collector ran" in err
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "status"), [("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", 137)]
 )
@@ -218,7 +219,7 @@ def test_a_command_that_cannot_be_watched_is_a_sentence(command, status, says, t
 CHILD = "import gc, sys; gc.collect(); print(len(gc.callbacks), flush=True); sys.stdin.readline()"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "environment", "reason"),
     [
@@ -254,7 +255,7 @@ def test_a_child_that_is_not_watched_is_named_with_the_reason(
     assert len(document["processes"]) == 1
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_reader_that_is_killed_does_the_program_no_harm(tmp_path):
     program = SAYS_FOLDER + textwrap.dedent("""
         import gc, sys
@@ -277,7 +278,7 @@ def test_a_reader_that_is_killed_does_the_program_no_harm(tmp_path):
     assert not rings.exists()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_outlives_the_command_is_named_and_runs_on(tmp_path):
     daemon = "import sys; sys.stdin.readline(); print('alive', flush=True)"
     program = script(
@@ -296,7 +297,8 @@ def test_what_outlives_the_command_is_named_and_runs_on(tmp_path):
     assert not notes or "still running" in notes[0]
 
 
-@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.landing
 def test_prometheus_reads_collections_and_pauses_while_the_program_runs(tmp_path):
     from urllib.request import Request, urlopen
 
@@ -367,7 +369,7 @@ def test_a_port_that_cannot_be_had_is_a_sentence(place, tmp_path):
     assert "give [HOST:]PORT, a port that is free" in line
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_options_of_the_command_are_its_own(tmp_path):
     show = "import sys; print(sys.argv[1:])"
     for words, value in ((["--"], ""), ([], "x")):

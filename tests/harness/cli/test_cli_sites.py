@@ -33,7 +33,7 @@ def sites(tmp_path, capsys):
     return call
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_line_that_was_planted_is_the_first(sites, tmp_path):
     engines = tmp_path / "repo" / "engines"
     shutil.copytree(ROOT / "engines", engines, ignore=shutil.ignore_patterns("__pycache__"))
@@ -60,7 +60,7 @@ def test_the_line_that_was_planted_is_the_first(sites, tmp_path):
     assert repeated == result["found"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_where_nothing_collects_nothing_is_attributed(sites):
     status, out, err = sites("--gc", "disabled")
     assert (status, out) == (3, "")

@@ -48,7 +48,7 @@ def test_a_reader_that_leaves_early_is_neither_a_mistake_nor_worse():
     assert (ended.returncode, ended.stderr) == (141, "")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("redirected", ["2> /dev/full", "2>&-"])
 def test_a_full_or_closed_standard_error_changes_no_result(redirected):
     ended = gcbench(f"run --gc frezee {redirected}")
@@ -58,7 +58,7 @@ def test_a_full_or_closed_standard_error_changes_no_result(redirected):
     assert "collector policy" in ended.stdout
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_terminal_that_has_only_ascii_gets_replacements_and_a_program_utf_8(tmp_path):
     path = tmp_path / "workload.toml"
     catalogued = (ROOT / "workloads" / "catalog" / "burst.toml").read_text()

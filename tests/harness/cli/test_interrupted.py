@@ -92,7 +92,7 @@ def is_resumed(experiment: str, runs: Path, *arguments: str) -> None:
     assert not list(runs.glob(f"*/{INCOMPLETE}"))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_interrupted_comparison_looks_so_and_goes_on(tmp_path):
     experiment = is_interrupted(12, tmp_path / "runs", *FEW)
     assert experiment

@@ -24,7 +24,7 @@ def family(process: psutil.Process) -> list[psutil.Process]:
     return found
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_nothing_is_left_of_a_program_that_is_asked_to_end(tmp_path, number):
     scratch = tmp_path / "scratch"

@@ -190,7 +190,7 @@ print(json.dumps(reached))
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_counts_repeat_to_the_digit_in_fresh_interpreters(fresh_interpreter) -> None:
     reached = [fresh_interpreter(EXACT, *POLICIES) for _ in range(5)]
     assert all(again == reached[0] for again in reached[1:])

@@ -64,7 +64,7 @@ def together(folder) -> dict[tuple[Cell, Mode], tuple]:
     return {(cell, mode): each for (cell, mode, _), each in zip(asked, results, strict=True)}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_looking_at_what_collections_find_moves_none_of_them(folder):
     """How old the rest of the heap is decides what a collection walks over, not when it runs."""
     modes: tuple[Mode, ...] = ("sites", "counts")
@@ -87,7 +87,7 @@ def collections(result: TrialResult) -> int:
     return sum(sum(process.collections) for process in result.processes)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", COUNTING)
 def test_counts_repeat_to_the_digit(results, mode):
     first, *others = map(repeatable, results[LISTS, mode])
@@ -95,7 +95,7 @@ def test_counts_repeat_to_the_digit(results, mode):
     assert others == [first] * len(others)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_a_request_costs_is_counted_beside_the_steps(results):
     counted = results[LISTS, "opcodes"][0].metrics
     for what in ("bytecodes", "allocations"):
@@ -131,7 +131,7 @@ def test_bytes_across_a_worker_s_wire_repeat(folder):
     assert first["scheduler_output_bytes_last"] > first["scheduler_output_bytes_first"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_lists_make_the_collector_run_and_columns_do_not(results):
     lists, columns = results[LISTS, "counts"][0], results[COLUMNS, "counts"][0]
     assert lists.metrics["gc_collections_gen0"] > 40
@@ -140,14 +140,14 @@ def test_lists_make_the_collector_run_and_columns_do_not(results):
     assert lists.finish_sha256 == columns.finish_sha256
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_probe_moves_the_counts_by_one_at_most(results):
     unseen, seen = results[LISTS, "counts"][0], results[LISTS, "probed"][0]
     pairs = zip(unseen.processes[0].collections, seen.processes[0].collections, strict=True)
     assert all(abs(a - b) <= 1 for a, b in pairs)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_probe_saw_every_collection_of_a_timing(results, folder):
     (timed,) = results[LISTS, "timing"]
     (process,) = timed.processes

@@ -28,7 +28,7 @@ ROWS = msgspec.structs.replace(CELL, gc="freeze", batch_size=16)
 COLUMNS = msgspec.structs.replace(ROWS, representation="flat_arrays", delivery="columnar")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_fork_counts_to_the_digit_what_an_interpreter_of_its_own_counts(tmp_path):
     """Whatever other engines are built in forks beside it."""
     asked = [

@@ -161,7 +161,7 @@ def test_what_goes_wrong_is_told_in_a_sentence_and_the_others_answer(play, scrip
         assert outcome.metrics == {"num_steps": 3.0}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("to", [1, 2])
 def test_one_that_talks_without_end_is_cut_short(play, to):
     outcome = only(LocalExecutor(TRIAL_SECONDS).run([play(f"{PREPARES}; exec yes >&{to}")]))
@@ -169,7 +169,7 @@ def test_one_that_talks_without_end_is_cut_short(play, to):
     assert outcome.reason == "it said more than 256 MiB"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_its_temporary_folder_goes_with_it_and_with_what_it_left_running(play, tmp_path):
     said = tmp_path / "said"
     script = (
@@ -193,7 +193,7 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/shm").exists(), reason="no named memory to be seen here")
 def test_memory_with_a_name_goes_with_the_trial_unless_another_has_it(play, tmp_path, monkeypatch):
     said = tmp_path / "said"
@@ -218,7 +218,7 @@ def test_an_interpreter_that_is_none_is_named(tmp_path, python):
     assert outcome.reason == f"--python {python}: no such program; give an interpreter's path"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_who_is_too_slow_is_gone_before_the_next_one_measures(play, tmp_path):
     hangs = play(f"echo $$ > {tmp_path}/pid; {PREPARES}; exec sleep 1000", "hangs")
     stuck = play(f"echo $$ > {tmp_path}/pid2; exec sleep 1000", "stuck")
@@ -297,7 +297,7 @@ def test_the_environment_is_known(play, tmp_path, monkeypatch, mode):
         assert seen[f"{library}_NUM_THREADS"] == "1"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_real_trials_that_cannot_be_run_are_refused_beside_one_that_can(tmp_path):
     good = trial(SHORT, tmp_path)
     missing = msgspec.structs.replace(good, schedule_path=str(tmp_path / "none.npz"))
@@ -329,7 +329,7 @@ def test_a_package_that_its_interpreter_lacks_is_a_sentence(tmp_path, monkeypatc
     )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_real_trial_that_hears_noise_and_one_whose_engine_raises(tmp_path, monkeypatch):
     (tmp_path / "sitecustomize.py").write_text(
         textwrap.dedent("""
@@ -396,7 +396,7 @@ def test_an_exception_is_told_with_its_file_and_line(play, tmp_path, said, reaso
     assert outcome.reason == f"its process ended with status 1: {reason}"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_overlapped_worker_can_be_left_after_some_steps(tmp_path):
     cell = msgspec.structs.replace(CELL, worker="process", output_processing="overlapped")
     asked = trial(ENDLESS, tmp_path, cell, mode="tracked", max_steps=5)
@@ -418,7 +418,7 @@ def test_trials_with_slices_take_turns_and_each_waits_as_long_for_its_next(play,
     assert log.read_text().split() == ["a", "b", "c"] * 3
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_one_that_ends_or_hangs_between_slices_does_not_stop_the_other(play, tmp_path):
     good = "read trial; echo ready; read go; echo paused; read go; echo paused; read go; "
     crashing = play("read trial; echo ready; read go; echo paused; read go; exit 7", "crashing")
@@ -430,7 +430,7 @@ def test_one_that_ends_or_hangs_between_slices_does_not_stop_the_other(play, tmp
     assert [outcome.kind for outcome in outcomes[1:]] == ["crashed", "timed_out"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_slices_change_nothing_but_when_it_runs(tmp_path):
     of = schedule([40] * 8)
     both = [trial(of, tmp_path), trial(of, tmp_path, slice_steps=10)]
@@ -447,7 +447,7 @@ def test_slices_change_nothing_but_when_it_runs(tmp_path):
     assert host == pytest.approx(sliced.metrics["host_time_per_step"], rel=1e-9)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_worker_or_a_trial_that_is_killed_while_it_measures_is_told_apart(tmp_path):
     cell = msgspec.structs.replace(CELL, worker="process")
     with (
@@ -470,7 +470,7 @@ def test_a_worker_or_a_trial_that_is_killed_while_it_measures_is_told_apart(tmp_
     assert has_ended(orphan.pid)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["at once", "ready"])
 def test_a_trial_and_its_worker_end_with_a_parent_that_is_killed(tmp_path, moment):
     cell = msgspec.structs.replace(CELL, worker="process")

@@ -44,7 +44,7 @@ REPETITIONS = 200 // every()
 BLOCKS = 14
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_equal_cells_on_unequal_nodes_are_called_different_at_most_twice_in_a_hundred():
     said = Counter(
         experiment(simulated(seed, BLOCKS, SPEEDS), BLOCKS, seed)[0].verdict
@@ -54,7 +54,7 @@ def test_equal_cells_on_unequal_nodes_are_called_different_at_most_twice_in_a_hu
     assert said["better"] + said["worse"] <= 0.02 * REPETITIONS
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_three_percent_is_found_in_fourteen_blocks_and_not_without_pairing_them():
     paired, apart = Counter[str](), Counter[str]()
     rng = np.random.default_rng(0)
@@ -69,7 +69,7 @@ def test_three_percent_is_found_in_fourteen_blocks_and_not_without_pairing_them(
     assert apart["worse"] <= 0.2 * REPETITIONS
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_same_trials_give_wrong_verdicts_where_each_cell_has_a_node_of_its_own():
     said = Counter(
         a_cell_to_a_node(experiment(simulated(seed, BLOCKS, SPEEDS), BLOCKS, seed)[1])
@@ -218,7 +218,7 @@ def test_a_node_is_admitted_by_its_own_noise_as_long_as_it_is_the_same_node(tmp_
     assert (tmp_path / "node-noise.json.unreadable").exists()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_code_is_carried_whole_and_kept_by_its_hash(tmp_path, monkeypatch):
     """A fresh interpreter finds it there, and its identity is ours."""
     monkeypatch.setenv("GCBENCH_CACHE", str(tmp_path))

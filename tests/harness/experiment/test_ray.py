@@ -203,6 +203,7 @@ def test_counts_are_those_of_one_machine_to_the_digit(nodes, tmp_path):
     assert soon(lambda: not workers())
 
 
+@pytest.mark.landing
 def test_equal_and_unequal_cells_on_nodes_of_planted_speeds(nodes, tmp_path):
     """Three points: A/A, 3 % and 6 % on nodes x 1.0, 1.3 and 0.8; noise of 1 % a trial."""
     nodes.have(3)

@@ -60,7 +60,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[Cell, TrialResult]
     return run(folder, PLAIN, STREAM, TABLE, COLUMNS, OVERLAPPED, planted)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_every_detokenizer_and_delivery_makes_one_text(results: dict[Cell, TrialResult]) -> None:
     texts = {results[cell].text_sha256 for cell in (STREAM, TABLE, COLUMNS, OVERLAPPED)}
     assert len(texts) == 1
@@ -68,7 +68,7 @@ def test_every_detokenizer_and_delivery_makes_one_text(results: dict[Cell, Trial
     assert results[PLAIN].text_sha256 == ""
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_text_is_compared_where_there_is_any(results: dict[Cell, TrialResult]) -> None:
     """A first cell without a detokenizer has nothing to hold the others against."""
     result = compared({cell: results[cell] for cell in (PLAIN, STREAM, TABLE, COLUMNS)})
@@ -76,7 +76,7 @@ def test_text_is_compared_where_there_is_any(results: dict[Cell, TrialResult]) -
     assert len(result.comparisons) == 3
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [(), (PLAIN,)])
 def test_a_bug_in_a_detokenizer_is_other_work(
     results: dict[Cell, TrialResult], before: tuple[Cell, ...]
@@ -89,7 +89,7 @@ def test_a_bug_in_a_detokenizer_is_other_work(
     assert "produced other text than" in note
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_another_tokenizer_makes_another_text(results: dict[Cell, TrialResult]) -> None:
     """Its cells are held against each other alone."""
     planted = next(cell for cell in results if cell.release)

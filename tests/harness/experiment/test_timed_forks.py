@@ -76,7 +76,7 @@ def nothing_left():
     assert me.num_fds() <= descriptors + 1  # the pipe that ties processes to this one
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_fork_is_measured_as_an_interpreter_of_its_own(tmp_path):
     cells = [
         msgspec.structs.replace(CELL, heap_objects=250_000, **changes)
@@ -99,7 +99,7 @@ def test_a_fork_is_measured_as_an_interpreter_of_its_own(tmp_path):
         assert len(mine.step_host_ns) == len(theirs.step_host_ns) == 40
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_they_share_an_interpreter_and_what_cannot_be_built_is_its_own_failure(tmp_path):
     good = trial(SCHEDULE, tmp_path, slice_steps=10)
     foreign = msgspec.structs.replace(good, schedule_sha256="of another")
@@ -120,7 +120,7 @@ def test_they_share_an_interpreter_and_what_cannot_be_built_is_its_own_failure(t
     assert isinstance(outcomes[2], TrialResult), outcomes[2]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_each_has_its_own_end_and_the_others_go_on(play, tmp_path):
     log = tmp_path / "log"
     turn = f"read go; echo {{}} >> {log}; echo paused; "
@@ -203,7 +203,7 @@ def test_forks_are_of_one_interpreter_release_and_seed_and_take_turns(tmp_path):
     assert key(slice_steps=0) is None
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_one_that_is_stopped_holds_nobody_up(play):
     with TimedForks(play([GOOD, "echo ready; exec sleep 600"]), 60) as forks:
         forks.wait_until_forked()

@@ -118,7 +118,7 @@ print(json.dumps([done, predict(changes, thresholds, long_lived,
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("thresholds", [(700, 10, 10), (2000, 3, 3), (300, 5, 10)])
 def test_it_is_what_this_interpreter_does(thresholds):
     command = [sys.executable, "-c", PROGRAM, *map(str, thresholds)]

@@ -33,7 +33,8 @@ FAULTS = {
 }  # fmt: skip
 
 
-@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.landing
 def test_every_fault_is_counted_by_its_kind_and_the_rest_goes_on(tmp_path):
     turns = 3
     with ScriptedServer(faults=list(FAULTS)) as server:
@@ -67,7 +68,7 @@ def test_a_run_without_an_answer_measured_nothing(tmp_path):
     assert ran.result.broken[0].rule == "completed"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_goes_out_is_the_schedule(tmp_path):
     with ScriptedServer() as server:
         load(
@@ -190,7 +191,7 @@ def test_the_servers_metrics_are_kept(tmp_path):
     assert ran.result.server_collections == {'gcbench:gc_collections_total{process="x"}': 5.0}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_server_that_is_late_is_waited_for(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -211,7 +212,7 @@ def started(program: "subprocess.Popen[str]", count: int) -> list[psutil.Process
     return found
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number",
     [signal.SIGINT, signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)],
@@ -245,7 +246,7 @@ def test_an_interrupted_run_leaves_what_it_has_and_no_process(tmp_path, number):
     assert not load_experiment(folder).is_complete
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_client_process_that_is_killed_takes_its_requests_alone(tmp_path):
     with ScriptedServer(gaps=[0.25]) as server:
         program = subprocess.Popen(

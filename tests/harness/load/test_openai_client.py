@@ -87,7 +87,7 @@ def test_nobody_who_listens_is_a_refusal():
         assert outcomes(ask(target, 3)) == [Outcome.REFUSED] * 3
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_takes_too_long_is_broken_off():
     async def look(client):
         while client.num_in_flight:

@@ -8,7 +8,7 @@ import pytest
 from harness.load.served import served
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_it_serves_clients_without_a_key_and_ends_with_its_block(tmp_path, monkeypatch):
     monkeypatch.setenv("GCBENCH_API_KEY", "the key of a server of the user's own")
     with served(["--device", "null"], tmp_path) as server:

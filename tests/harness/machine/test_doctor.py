@@ -21,7 +21,7 @@ def findings(tmp_path_factory):
     return {finding.what: finding for finding in check(tmp_path_factory.mktemp("results"))}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_every_complaint_comes_with_advice(findings):
     assert len(findings) == 15
     for finding in findings.values():
@@ -29,7 +29,7 @@ def test_every_complaint_comes_with_advice(findings):
         assert (finding.level == "ok") == (finding.advice == "")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_this_environment_can_measure(findings):
     assert [findings[what].level for what in ("Python", "torch", "results")] == ["ok"] * 3
 

@@ -219,7 +219,7 @@ def test_a_program_that_the_users_own_settings_name_is_not_run(tmp_path, monkeyp
     assert ran.exists()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("hangs", [1, 2])
 def test_a_git_that_hangs_is_asked_once_more(repository, tmp_path, monkeypatch, hangs):
     """With a program of that name before it on the path, which answers nothing so many times."""

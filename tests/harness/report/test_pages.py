@@ -67,7 +67,7 @@ GATE = result([
 ])  # fmt: skip
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_pictures_are_drawn_and_equal_results_give_equal_ones(main_job):
     for draw, of in ((experiment_image, main_job), (gate_image, GATE), (samples_image, main_job)):
         assert draw(of, ".png").startswith(b"\x89PNG")

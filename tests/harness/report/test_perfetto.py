@@ -97,7 +97,7 @@ def test_a_trace_says_which_requests_it_leaves_out(monkeypatch):
     }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_rows_of_a_stored_trial_are_a_trace(tmp_path):
     cell = msgspec.structs.replace(CELL, gc="threshold:50")
     store, key = RunStore(tmp_path, "run"), trial_key(1, 0, cell, "timing")

@@ -68,7 +68,7 @@ PACKAGES = {"zmq": "pyzmq"}
 """By what is imported, where the name is another."""
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_environment_has_what_suites_and_trials_import(config: Any) -> None:
     suites = [
         "harness.suites.collections",

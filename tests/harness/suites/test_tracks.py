@@ -136,7 +136,7 @@ LAYOUTS = {
 }  # fmt: skip
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_this_checkout_comes_before_the_commits_harness(
     layout: str, tmp_path: Path, fresh_interpreter: Callable[..., Any]

@@ -98,7 +98,7 @@ def test_a_docstring_or_a_comment_begins_no_series(tree: Path, before: str) -> N
     assert _afresh(tree) == before
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_layout_begins_no_series(tree: Path, before: str) -> None:
     for name in needed(tree, [SUITE, "harness.trial.process"]):
         path = _file(tree, name)

@@ -15,6 +15,7 @@ pytest.importorskip("asv")
 
 
 @pytest.mark.slow
+@pytest.mark.landing
 def test_what_asv_writes_today_is_read_as_asv_reads_it(tmp_path):
     commits = make(tmp_path / "toy", environments=1)
     for commit in commits[1:]:

@@ -88,7 +88,8 @@ def measured(with_rerun: bool, width: float, count: int, nights: int = 20) -> np
     return np.array(rows)
 
 
-@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.landing
 def test_an_alert_through_a_re_run_holds_the_right_commit_among_two():
     right, width = measured(True, 3, 200).T
     assert len(right) >= 190

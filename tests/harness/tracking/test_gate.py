@@ -165,7 +165,7 @@ def test_what_the_code_saves_is_not_charged_to_the_collector():
         assert by.control.ratio == pytest.approx(0.6, abs=0.02)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_equal_commits_are_the_same_again_and_again_on_a_simulated_clock(record_property, count):
     said = Counter(overall(gated((1.0, 1.0), {}, seed)) for seed in range(count))
@@ -305,7 +305,7 @@ def test_other_tokens_are_other_work():
     ]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_exact_loss_that_wins_time_is_no_loss():
     (cell, _) = gated((0.9, 0.9), {"handoff_bytes": 200_000.0}, seed=1)
     assert (cell.timing.verdict, cell.verdict) == ("better", "better")

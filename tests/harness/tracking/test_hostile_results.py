@@ -98,7 +98,7 @@ def test_what_is_no_file_is_a_line_and_the_rest_is_shown(tmp_path, capsys, make)
             assert sum(str(path) in line for line in lines) == 1, path
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "params",
     [[["1"] * 10] * 30, [["1"]] * 50_000, [["1", "2"]] * 50_000],
@@ -119,7 +119,7 @@ def test_more_points_than_anybody_has_measured_are_a_sentence(tmp_path, params):
     assert set(found.figures["benchmark"]) == {"suite.track_a", "suite.time_b"}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_benchmark_without_values_has_failed_at_each_point_up_to_a_bound(tmp_path):
     results = project(tmp_path, commits=1)
     path = results / "box" / "aaaaaaaa-py3.11.json"

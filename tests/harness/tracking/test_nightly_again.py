@@ -211,7 +211,7 @@ def test_a_re_run_that_leaves_two_commits_is_followed_by_one_that_tells_them_apa
     assert (alert.commit, alert.last_before) == (hashes[11], hashes[10])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_where_there_is_no_time_to_tell_them_apart_both_are_named(day_11, capsys, monkeypatch):
     monkeypatch.setenv("HOME", str(day_11[0].folder))
     monkeypatch.setattr("harness.tracking.nightly.run_asv.Asv.measure", day_11[1].measure)

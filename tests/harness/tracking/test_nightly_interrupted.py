@@ -23,8 +23,9 @@ ROOT = HERE.parents[2]
 PATH = os.pathsep.join(map(str, (ROOT, HERE, HERE.parent)))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["kill", "full"])
+@pytest.mark.landing
 def test_wherever_a_night_ends_nothing_is_lost_or_measured_twice(tmp_path, kind):
     done = subprocess.run(
         [sys.executable, str(HERE / "interrupted_night.py"), kind, str(tmp_path / "nights"),
@@ -134,7 +135,7 @@ def test_what_a_killed_run_has_left_running_is_ended_and_no_other(tmp_path, star
     assert marked_with(another) == [other.pid]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_started_others_meanwhile_is_ended_with_them(tmp_path, start):
     spawner = "echo on; while :; do sleep 600 & sleep 0.01; done"
     first = start("bash", "-c", spawner, env=marked(tmp_path), stdout=subprocess.PIPE)
@@ -182,7 +183,7 @@ def test_a_full_disk_is_locked_too(tmp_path):
     assert "a process that has not said which it is" in done.stdout
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_night_that_ctrl_c_ends_looks_incomplete_wherever_it_is_read(tmp_path):
     nights = Nights(tmp_path / "toy", 3)
     nights.plant([(EXACT, [[100, 0]] * 3)])

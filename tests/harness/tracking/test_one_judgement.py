@@ -169,7 +169,7 @@ KNOWN = Made(
 )  # fmt: skip
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @examples(20, [HealthCheck.function_scoped_fixture])
 @example(NAN_NIGHTS)
 @example(UNDONE)

@@ -238,7 +238,7 @@ def alive() -> int:
     return sum(type(thing) is RequestOutput for thing in gc.get_objects())
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("retain", ["step", "finish"])
 def test_outputs_are_held_as_long_as_the_workload_says(retain):
     of = schedule([2, 5, 5], retain=retain)

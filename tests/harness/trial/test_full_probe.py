@@ -33,7 +33,8 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> TrialResult:
         return run_trial(trial(schedule([700] * 8), folder, MANY), lambda word: None)
 
 
-@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.landing
 def test_a_trial_whose_probe_was_full_is_invalid_and_says_by_how_much(full: TrialResult) -> None:
     (process,) = full.processes
     lost = process.probe_dropped
@@ -45,7 +46,7 @@ def test_a_trial_whose_probe_was_full_is_invalid_and_says_by_how_much(full: Tria
     )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_another_try_would_be_full_too_so_there_is_none(full: TrialResult) -> None:
     asked: list[Trial] = []
 

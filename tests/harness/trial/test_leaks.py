@@ -49,7 +49,7 @@ def test_a_healthy_engine_leaves_nothing(tmp_path, cell, retain):
     assert result.collector_calls == []
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("worker", "changes"),
     [("process", {}), ("in-process", TURNS)],

@@ -30,7 +30,7 @@ def bounded(folder, mode: Mode, cell=BY_HAND) -> TrialResult:
     return run_trial(asked, lambda word: None)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.usefixtures("collecting_aborts")
 @pytest.mark.parametrize(
     ("mode", "output_processing"),
@@ -46,7 +46,7 @@ def test_collections_of_the_aborts_are_not_in_the_window(tmp_path, mode, output_
     assert gc.isenabled()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.usefixtures("collecting_aborts")
 def test_who_collects_in_an_abort_at_the_end_is_not_named_for_the_steps(tmp_path):
     result = bounded(tmp_path, "leaks")
@@ -55,7 +55,7 @@ def test_who_collects_in_an_abort_at_the_end_is_not_named_for_the_steps(tmp_path
     assert result.processes[0].collections == (0, 0, 0)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("output_processing", ["inline", "overlapped"])
 def test_a_worker_with_a_step_under_way_can_be_left(tmp_path, output_processing):
     cell = msgspec.structs.replace(

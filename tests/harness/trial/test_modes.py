@@ -267,7 +267,7 @@ def test_what_only_further_collections_untrack_has_not_gone():
     assert len(loaded) == 100
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_strings_that_msgspec_keeps_for_a_while_are_no_blocks_of_a_step():
     """It forgets them once in so many collections: here in the window, if not just before it."""
     keys = msgspec.json.encode({f"key {number}": number for number in range(2000)})
@@ -394,7 +394,7 @@ def churning_bytecodes(shape: tuple[str, str], one_step_in: int = 1, seed: int =
 @pytest.mark.parametrize(
     ("shape", "most"),
     [
-        pytest.param(("list_of_lists", "vllm_v1"), 0.02, marks=pytest.mark.long),
+        pytest.param(("list_of_lists", "vllm_v1"), 0.02, marks=pytest.mark.slow),
         (("flat_arrays", "columnar"), 0.05),
     ],
 )

@@ -65,7 +65,7 @@ def test_a_system_that_does_not_tell_says_nothing(monkeypatch, tmp_path) -> None
         (tmp_path / "empty").touch()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.usefixtures("rival")
 def test_a_trial_does_not_charge_the_engine_with_it(tmp_path) -> None:
     asked = trial(schedule([3000] * 8), tmp_path, CELL, rows_path=str(tmp_path / "rows.npz"))
