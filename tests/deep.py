@@ -81,14 +81,14 @@ def main() -> int:
         passed.unlink(missing_ok=True)
         began = time.monotonic()
         print(f"{part}: begins", flush=True)
-        if all(
-            subprocess.run(each, cwd=ROOT, check=False).returncode == 0 for each in commands[part]
-        ):
-            passed.write_text(tree)
-            verdict = "passed"
-        else:
+        statuses = [
+            subprocess.run(each, cwd=ROOT, check=False).returncode for each in commands[part]
+        ]
+        if any(statuses):
             failed.append(part)
-            verdict = "FAILED"
+        else:
+            passed.write_text(tree)
+        verdict = "FAILED" if any(statuses) else "passed"
         print(f"{part}: {verdict} after {(time.monotonic() - began) / 60:.1f} minutes", flush=True)
     for part in failed:
         print(f"{part} failed; again: make deep PARTS={part}")
