@@ -1,7 +1,8 @@
 """What broke people when the shape of sampled tokens changed, for every variant there is."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import product
 
 import conformance
 import numpy as np
@@ -12,11 +13,25 @@ from hypothesis import given
 
 from engines.builtin.engine import Engine
 from engines.builtin.registries import REPRESENTATIONS
-from engines.protocol import Delivered, FinishReason
+from engines.protocol import Delivered, EngineConfig, FinishReason
 
 every_variant = pytest.mark.parametrize(("representation", "delivery"), list(variants()))
 every_representation = pytest.mark.parametrize("name", REPRESENTATIONS.names())
-every_mode = pytest.mark.parametrize("mode", MODES)
+
+
+ONE_OR_MORE = ((1,), (1, 2, 4))
+"""Tokens that a request accepts in a step."""
+
+
+def configs(
+    representation: str, delivery: str, num_accepted: Sequence[tuple[int, ...]] = ((1,),), **fields
+) -> Iterator[EngineConfig]:
+    """One variant in every mode of output processing."""
+    for mode, accepted in product(MODES, num_accepted):
+        yield null_config(
+            representation=representation, delivery=delivery, output_processing=mode,
+            num_accepted=accepted, **fields,
+        )  # fmt: skip
 
 
 def requests_of(count: int, max_tokens: int = 6, prompt_length: int = 5) -> list[Request]:
@@ -35,35 +50,30 @@ def outputs_of(engine: Engine, requests: list[Request]) -> Iterator[Delivered]:
 
 
 @every_variant
-@every_mode
-def test_token_0_is_a_token(representation, delivery, mode):
+def test_token_0_is_a_token(representation, delivery):
     """Truth value: neither an array nor a bare 0 may be asked whether it is there."""
-    config = null_config(
-        representation=representation, delivery=delivery, output_processing=mode, vocab_size=1
-    )
-    engine = Engine(config)
-    for output in outputs_of(engine, requests_of(3)):
-        assert output.num_tokens.all()
-    assert [engine.output_token_ids(i).tolist() for i in range(3)] == [[0] * 6] * 3
+    for config in configs(representation, delivery, vocab_size=1):
+        engine = Engine(config)
+        for output in outputs_of(engine, requests_of(3)):
+            assert output.num_tokens.all(), config
+        assert [engine.output_token_ids(i).tolist() for i in range(3)] == [[0] * 6] * 3, config
 
 
 @every_variant
-@pytest.mark.parametrize("num_accepted", [(1,), (1, 3)])
-def test_an_output_is_the_consumers_to_clear_and_cut(representation, delivery, num_accepted):
+def test_an_output_is_the_consumers_to_clear_and_cut(representation, delivery):
     """`.clear()` and `del x[n:]` on what was delivered leave what the engine keeps alone."""
-    config = null_config(
-        representation=representation, delivery=delivery, num_accepted=num_accepted
-    )
-    engine, requests = Engine(config), requests_of(4)
-    for nth, output in enumerate(outputs_of(engine, requests)):
-        for made in output.outputs:
-            tokens = made.outputs[0].token_ids
-            if isinstance(tokens, list) and nth % 2:
-                tokens.clear()
-            elif isinstance(tokens, list):
-                del tokens[1:]
-    for request in requests:
-        assert engine.output_token_ids(request.index).tolist() == oracle(config, request)[0]
+    for config in configs(representation, delivery, ONE_OR_MORE):
+        engine, requests = Engine(config), requests_of(4)
+        for nth, output in enumerate(outputs_of(engine, requests)):
+            for made in output.outputs:
+                tokens = made.outputs[0].token_ids
+                if isinstance(tokens, list) and nth % 2:
+                    tokens.clear()
+                elif isinstance(tokens, list):
+                    del tokens[1:]
+        for request in requests:
+            kept = engine.output_token_ids(request.index).tolist()
+            assert kept == oracle(config, request)[0], config
 
 
 @every_representation
@@ -79,19 +89,13 @@ def test_as_many_rows_as_requests(name, batch):
 
 
 @every_variant
-@every_mode
-@pytest.mark.parametrize("num_accepted", [(1,), (1, 2, 4)])
-def test_only_python_values_leave_in_objects(representation, delivery, mode, num_accepted):
+def test_only_python_values_leave_in_objects(representation, delivery):
     """No `np.int64` in an output."""
-    config = null_config(
-        representation=representation,
-        delivery=delivery,
-        output_processing=mode,
-        num_accepted=num_accepted,
-        max_num_batched_tokens=20,
-    )
-    for output in outputs_of(Engine(config), requests_of(6)):
-        for made in output.outputs:
+    for config in configs(representation, delivery, ONE_OR_MORE, max_num_batched_tokens=20):
+        made_in_all = [
+            made for output in outputs_of(Engine(config), requests_of(6)) for made in output.outputs
+        ]
+        for made in made_in_all:
             (completion,) = made.outputs
             tokens = completion.token_ids
             assert type(made.request_index) is int
@@ -102,37 +106,29 @@ def test_only_python_values_leave_in_objects(representation, delivery, mode, num
 
 
 @every_variant
-@every_mode
-def test_dtypes_hold_where_there_is_nothing(representation, delivery, mode):
+def test_dtypes_hold_where_there_is_nothing(representation, delivery):
     """`np.array([])` is float64: steps without tokens, endings or requests keep their dtypes."""
-    engine = Engine(
-        null_config(
-            representation=representation,
-            delivery=delivery,
-            output_processing=mode,
-            max_num_batched_tokens=4,
-        )
-    )
-    steps = [engine.step()]
-    outputs = [*outputs_of(engine, requests_of(2, prompt_length=11))]
-    add(engine, Request(2, 11, 3, (), 0, None))
-    steps += [engine.step()]
-    engine.abort_request(2)
-    steps += [engine.step(), engine.step()]
-    outputs += [delivered for step in steps for delivered in step.delivered]
-    empty = [output for output in outputs if not len(output.num_tokens)]
-    assert len(empty) >= 3, "prompts in chunks and idle steps bring no token"
-    for output in outputs:
-        dtypes = [array.dtype for array in (*output[:2], *output[3:5])]
-        assert dtypes == [np.int64, np.int32, np.int64, np.int8]
-    assert not any(output.outputs for output in empty)
+    for config in configs(representation, delivery, max_num_batched_tokens=4):
+        engine = Engine(config)
+        steps = [engine.step()]
+        outputs = [*outputs_of(engine, requests_of(2, prompt_length=11))]
+        add(engine, Request(2, 11, 3, (), 0, None))
+        steps += [engine.step()]
+        engine.abort_request(2)
+        steps += [engine.step(), engine.step()]
+        outputs += [delivered for step in steps for delivered in step.delivered]
+        empty = [output for output in outputs if not len(output.num_tokens)]
+        assert len(empty) >= 3, "prompts in chunks and idle steps bring no token"
+        for output in outputs:
+            dtypes = [array.dtype for array in (*output[:2], *output[3:5])]
+            assert dtypes == [np.int64, np.int32, np.int64, np.int8], config
+        assert not any(output.outputs for output in empty), config
 
 
 @every_representation
-@pytest.mark.parametrize("width", [1, 3])
-def test_an_empty_batch_and_empty_rows(name, width):
+def test_an_empty_batch_and_empty_rows(name):
     representation = REPRESENTATIONS.load(name)()
-    for rows in ([], [[]], [[], [5], []]):
+    for rows, width in product(([], [[]], [[], [5], []]), (1, 3)):
         conformance.check(representation, rows, width)
 
 
@@ -147,18 +143,11 @@ def test_what_owns_its_memory_outlives_the_buffer(name):
 
 
 @every_variant
-@every_mode
-@pytest.mark.parametrize("num_accepted", [(1,), (1, 2, 4)])
-def test_an_output_that_is_kept_never_changes(representation, delivery, mode, num_accepted):
-    config = null_config(
-        representation=representation,
-        delivery=delivery,
-        output_processing=mode,
-        num_accepted=num_accepted,
-    )
-    kept, as_it_was = [], []
-    for output in outputs_of(Engine(config), requests_of(12, max_tokens=15)):
-        kept += [made.outputs for made in output.outputs]
-        as_it_was += [copy.deepcopy(made.outputs) for made in output.outputs]
-    assert kept == as_it_was
-    assert len(kept) > 12 or delivery == "columnar"
+def test_an_output_that_is_kept_never_changes(representation, delivery):
+    for config in configs(representation, delivery, ONE_OR_MORE):
+        kept, as_it_was = [], []
+        for output in outputs_of(Engine(config), requests_of(12, max_tokens=15)):
+            kept += [made.outputs for made in output.outputs]
+            as_it_was += [copy.deepcopy(made.outputs) for made in output.outputs]
+        assert kept == as_it_was, config
+        assert len(kept) > 12 or delivery == "columnar", config

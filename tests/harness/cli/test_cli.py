@@ -14,7 +14,7 @@ import psutil
 import pytest
 from click.shell_completion import ShellComplete
 from full_output import full_standard_output
-from golden_text import WIDTHS, assert_golden
+from golden_text import assert_golden_screens
 from processes import HEARS_CTRL_C, is_alive, wait_for
 from small import answer
 
@@ -164,19 +164,20 @@ def test_a_folder_that_cannot_be_written_to_is_named(gcbench, tmp_path, folder):
         assert "--output DIR" in line
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_help_has_examples_and_fits_the_page(capsys, monkeypatch, width):
-    monkeypatch.setenv("COLUMNS", str(width))
-    pages = []
-    for words in [*([command, "--help"] for command in COMMANDS), ["compare", "--help-all"]]:
-        assert main(words) == 0
-        text = capsys.readouterr().out
-        assert re.search(r"Examples:\n\s+gcbench ", text), words
-        pages.append(f"──── gcbench {' '.join(words)}\n{text}\n")
-    text = "".join(pages)
-    wide = [line for line in text.splitlines() if len(line) > width]
-    assert not wide
-    assert_golden("help.txt" if width == WIDTHS[0] else f"help-{width}.txt", text)
+def test_help_has_examples_and_fits_the_page(capsys, monkeypatch):
+    def pages(width: int) -> str:
+        monkeypatch.setenv("COLUMNS", str(width))
+        found = []
+        for words in [*([command, "--help"] for command in COMMANDS), ["compare", "--help-all"]]:
+            assert main(words) == 0
+            text = capsys.readouterr().out
+            assert re.search(r"Examples:\n\s+gcbench ", text), words
+            found.append(f"──── gcbench {' '.join(words)}\n{text}\n")
+        text = "".join(found)
+        assert [line for line in text.splitlines() if len(line) > width] == []
+        return text
+
+    assert_golden_screens("help", pages)
 
 
 def test_the_help_of_a_comparison_names_the_main_options_and_help_all_every_one(capsys):
