@@ -12,7 +12,7 @@ from served import NULL, Served, events, post_bytes, raw, serving, until_idle
 
 LONG = ["--max-model-len", "200000"]
 ENDLESS = {"prompt": [1], "max_tokens": 199_999, "ignore_eos": True, "stream": True}
-SHORT = ENDLESS | {"max_tokens": 3000}
+SHORT = ENDLESS | {"max_tokens": 10_000}
 
 
 def core_of(served: Served) -> psutil.Process:
