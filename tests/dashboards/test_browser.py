@@ -9,6 +9,7 @@ from math import isnan
 import pytest
 from examples import every
 from planted import MESSAGES, SENTENCE, morning, plant
+from processes import HANG_SECONDS
 
 from dashboards.site import build
 from harness import format as fmt
@@ -106,7 +107,7 @@ class Tab:
 
         Asked from outside: in the page the content security policy forbids to evaluate a string.
         """
-        end = time.monotonic() + 30
+        end = time.monotonic() + HANG_SECONDS
         while not holds():
             assert time.monotonic() < end, "waited for in vain"
             self.page.wait_for_timeout(10)
@@ -138,23 +139,34 @@ def one_of_each(site):
     return [*sorted(site.glob("*.html")), *inner]
 
 
-def test_two_hundred_commits_of_sixty_series_build_in_time(large):
-    _, site, seconds = large
-    assert seconds < BUILD_SECONDS
+def test_two_hundred_commits_of_sixty_series_have_a_page_each(large):
+    _, site, _ = large
     assert len(list((site / "commit").iterdir())) == 200
 
 
-def test_every_page_opens_in_time_without_a_complaint_or_the_network(large, tab):
+# Caches and cores that other programs share make the CPU's time of the same work two times as long.
+@pytest.mark.flaky(reruns=2)
+def test_two_hundred_commits_of_sixty_series_build_in_time(large):
+    _, _, seconds = large
+    assert seconds < BUILD_SECONDS
+
+
+# A browser has several processes, which other programs keep from their cores.
+@pytest.mark.flaky(reruns=2)
+def test_a_page_of_each_kind_opens_in_time(large, tab):
     _, site, _ = large
-    here, slow = tab(), []
+    here = tab()
+    for path in one_of_each(site):
+        assert min(here.open(path) for _ in range(5)) < OPEN_SECONDS, path.name
+
+
+def test_every_page_opens_without_a_complaint_or_the_network(large, tab):
+    _, site, _ = large
+    here = tab()
     for path in sorted(site.rglob("*.html"))[:: every()]:
-        seconds = here.open(path)
-        if seconds > OPEN_SECONDS:  # that may be the machine's doing, which is not so each time
-            seconds = min(here.open(path) for _ in range(5))
-            slow += [(path.name, seconds)] if seconds > OPEN_SECONDS else []
+        here.open(path)
         assert here.page.locator("h1").is_visible()
     assert here.complaints == []
-    assert slow == []
     assert all(url.startswith(("file:", "data:", "about:")) for url in here.requests)
     assert len(here.requests) > 1000 // every()
 

@@ -6,6 +6,7 @@ import threading
 from http.client import HTTPConnection
 
 import pytest
+from processes import HANG_SECONDS
 
 from dashboards.server import listening, serve_until_interrupted
 
@@ -23,7 +24,7 @@ def port(tmp_path):
 
 def status(port: int, *hosts: str) -> int:
     """What a request with these Host headers gets."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = HTTPConnection("127.0.0.1", port, timeout=HANG_SECONDS)
     connection.putrequest("GET", "/index.html", skip_host=True)
     for host in hosts:
         connection.putheader("Host", host)
@@ -54,5 +55,5 @@ def test_a_client_that_leaves_in_the_middle_leaves_no_traceback(port, capfd):
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     assert status(port, "localhost") == 200
     for thread in set(threading.enumerate()) - set(before):
-        thread.join(timeout=30)
+        thread.join(timeout=HANG_SECONDS)
     assert capfd.readouterr().err == ""

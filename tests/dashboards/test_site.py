@@ -28,7 +28,7 @@ from planted import (
     morning,
     plant,
 )
-from processes import HEARS_CTRL_C
+from processes import HANG_SECONDS, HEARS_CTRL_C
 
 from dashboards import script
 from dashboards.content.commits import checked_address, commits, remote_address
@@ -564,10 +564,10 @@ def test_serving_listens_on_this_machine_until_interrupted(small):
         assert "regressions" in process.stdout.readline()
         address = process.stdout.readline().split()[0]
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", address)
-        with urllib.request.urlopen(address, timeout=30) as answer:
+        with urllib.request.urlopen(address, timeout=HANG_SECONDS) as answer:
             assert b"<h1>" in answer.read()
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait(HANG_SECONDS) == 0
     finally:
         process.kill()
         process.communicate()

@@ -36,7 +36,7 @@ def die_when_busy(process):
 
 
 class AwaitsTheNext:
-    """A step that ends once another has been launched behind it, or after a long time."""
+    """A step that ends once another has been launched behind it, or after a hang."""
 
     def __init__(self, handle, has_next: threading.Event, seen: list) -> None:
         self._handle, self._has_next, self._seen = handle, has_next, seen
@@ -45,7 +45,7 @@ class AwaitsTheNext:
         return getattr(self._handle, name)
 
     def wait(self):
-        self._seen.append(self._has_next.wait(timeout=30 if all(self._seen) else 0))
+        self._seen.append(self._has_next.wait(timeout=600 if all(self._seen) else 0))
         return self._handle.wait()
 
 

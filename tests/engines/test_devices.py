@@ -139,10 +139,13 @@ def test_others_run_during_the_wait():
     thread = threading.Thread(target=count)
     thread.start()
     started.wait()
-    before = counted[0]
-    moment = time.perf_counter_ns() + 20 * MS
-    assert deadline.wait_until(moment) >= moment
-    during = counted[0] - before
+    during = 0
+    for _ in range(500):  # of a busy machine it may get no core for as long as one wait lasts
+        before = counted[0]
+        moment = time.perf_counter_ns() + 20 * MS
+        assert deadline.wait_until(moment) >= moment
+        if during := counted[0] - before:
+            break
     stop.set()
     thread.join()
     assert during > 0

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -32,6 +31,7 @@ from harness_free import (
     wishes,
     with_text,
 )
+from processes import descriptors, has_ended, opened_since, until
 
 from engines.builtin.engine import Engine
 from engines.builtin.output_processing.late import MOST_PENDING, LateProcessor
@@ -233,10 +233,11 @@ def test_one_that_is_killed_or_stopped_ends_the_run_in_a_sentence(engine, number
 def test_what_is_sent_to_one_that_is_known_to_be_gone_waits_for_no_other(engine):
     add(engine, 3)
     engine.step()
-    num_open = psutil.Process().num_fds()
+    gc.collect()  # so that it closes nothing of other tests meanwhile
+    opened = descriptors()
     output_process(engine).kill()
-    while psutil.Process().num_fds() > num_open - 2:  # ZeroMQ closes both ways when it hears of it
-        pass
+    # ZeroMQ closes both ways when it hears of it.
+    until(lambda: len(opened - descriptors()) >= 2)
     with pytest.raises(EngineDeadError, match="was killed by SIGKILL"):
         finish(engine)
 
@@ -277,15 +278,11 @@ def test_a_message_that_cannot_be_read_ends_the_run_in_a_sentence(monkeypatch, d
         shutil.rmtree(left[0])
 
 
-def num_descriptors() -> int:
-    return psutil.Process().num_fds()
-
-
 @pytest.mark.parametrize("fields", [{}, {"detokenizer": "byte_table", "tokenizer": "/nowhere"}])
 def test_nothing_is_left_of_it(tmp_path, monkeypatch, fields):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    descriptors = num_descriptors()
+    opened = descriptors()
     if fields:
         with pytest.raises(ValueError, match="/nowhere"):
             Engine(null_config(output_processing="process", **fields))
@@ -298,7 +295,7 @@ def test_nothing_is_left_of_it(tmp_path, monkeypatch, fields):
         engine.shutdown()
         assert not child.is_running()
     assert list(tmp_path.iterdir()) == []
-    assert num_descriptors() <= descriptors
+    assert not opened_since(opened)
 
 
 KILLED = """
@@ -318,8 +315,7 @@ def test_it_ends_with_an_engine_that_is_killed(tmp_path):
     env["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), env["PYTHONPATH"]])
     done = subprocess.run([sys.executable, "-c", KILLED], env=env, capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    with suppress(psutil.NoSuchProcess):
-        psutil.Process(int(done.stdout)).wait(timeout=60)
+    assert has_ended(int(done.stdout))
     assert list(tmp_path.iterdir()) == []
 
 

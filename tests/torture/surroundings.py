@@ -11,11 +11,9 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pyarrow.parquet
-from processes import is_alive, unused_segments
+from processes import HANG_SECONDS, is_alive, unused_segments
 
 _MARK = "GCBENCH_TORTURE"
-_GRACE_SECONDS = 60.0
-"""How long what was ended may take to be gone, on a machine that others use too."""
 _CODE = "code"
 """A gate's copies of two commits, which are nobody's results."""
 
@@ -115,8 +113,8 @@ def _damage(path: Path) -> str:
 
 
 def _until_none(look: Callable[[], object]) -> list:
-    """What is still there after a while."""
-    deadline = time.monotonic() + _GRACE_SECONDS
+    """What is still there though it had time to go, on a machine that others use too."""
+    deadline = time.monotonic() + HANG_SECONDS
     while (found := list(look())) and time.monotonic() < deadline:
         time.sleep(0.02)
     return found

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 import torch
+from processes import HANG_SECONDS
 from torch import Tensor
 
 from engines.builtin.model import ForwardBatch, Model, Parallel
@@ -167,7 +168,7 @@ class ThreadRanks:
     """Ranks that are threads of this process."""
 
     def __init__(self, size: int) -> None:
-        self._barrier = threading.Barrier(size, timeout=60)
+        self._barrier = threading.Barrier(size, timeout=HANG_SECONDS)
         self._given: list[Any] = [None] * size
         self.ranks = [ThreadRank(self, rank, size) for rank in range(size)]
 

@@ -14,14 +14,12 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
-from processes import HEARS_CTRL_C
+from processes import HANG_SECONDS, HEARS_CTRL_C
 from prometheus_client.parser import text_string_to_metric_families
 
 ROOT = Path(__file__).parents[3]
 NULL = ("--device", "null", "--batch-size", "8", "--detokenizer", "byte_table")
 JSON = {"Content-Type": "application/json"}
-WAIT_SECONDS = 60
-"""Of what must come; a test that waits so long has failed."""
 
 
 class Answer(NamedTuple):
@@ -53,7 +51,7 @@ class Served(NamedTuple):
     def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] = JSON
     ) -> Answer:
-        connection = http.client.HTTPConnection(*self.address, timeout=WAIT_SECONDS)
+        connection = http.client.HTTPConnection(*self.address, timeout=HANG_SECONDS)
         data = body if isinstance(body, bytes | None) else json.dumps(body)
         try:
             connection.request(method, path, data, headers)
@@ -81,7 +79,7 @@ class Served(NamedTuple):
         """Its status and what it had said."""
         if self.process.poll() is None:
             self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=WAIT_SECONDS)
+        out, err = self.process.communicate(timeout=HANG_SECONDS)
         return self.process.returncode, out, err
 
 
@@ -125,13 +123,13 @@ async def stream(
 def session(served: Served) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         served.url, connector=aiohttp.TCPConnector(limit=0),
-        timeout=aiohttp.ClientTimeout(WAIT_SECONDS),
+        timeout=aiohttp.ClientTimeout(HANG_SECONDS),
     )  # fmt: skip
 
 
 async def until_idle(served: Served) -> None:
     """Return when neither the front end nor the core has a request."""
-    async with asyncio.timeout(WAIT_SECONDS):
+    async with asyncio.timeout(HANG_SECONDS):
         while await asyncio.to_thread(num_in_flight, served):
             pass
 

@@ -4,15 +4,15 @@ import asyncio
 import json
 import operator
 import signal
-import time
 
 import psutil
 import pytest
-from served import NULL, WAIT_SECONDS, Served, events, post_bytes, raw, serving, until_idle
+from processes import HANG_SECONDS, is_alive, until
+from served import NULL, Served, events, post_bytes, raw, serving, until_idle
 
 LONG = ["--max-model-len", "200000"]
 ENDLESS = {"prompt": [1], "max_tokens": 199_999, "ignore_eos": True, "stream": True}
-SHORT = ENDLESS | {"max_tokens": 3000}
+SHORT = ENDLESS | {"max_tokens": 10_000}
 
 
 def core_of(served: Served) -> psutil.Process:
@@ -34,7 +34,7 @@ async def rest(stream: Stream) -> bytes:
     """All that comes of it from there."""
     reader, writer = stream
     try:
-        async with asyncio.timeout(WAIT_SECONDS):
+        async with asyncio.timeout(HANG_SECONDS):
             return await reader.read()
     finally:
         writer.close()
@@ -118,22 +118,12 @@ def test_without_its_front_end_the_core_ends_at_once(tmp_path):
 
         asyncio.run(kill())
         served.process.wait()
-        deadline = time.monotonic() + WAIT_SECONDS  # the kernel's signal may come later
-        while any(is_alive(each) for each in family):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: not any(map(is_alive, family)))  # the kernel's signal may come later
     with serving(*NULL, TMPDIR=str(tmp_path)) as another:
         # The workers' folder goes with the next server's start, for nobody else was left to do it.
         (folder,) = tmp_path.iterdir()
         assert another.end()[::2] == (0, "")
     assert not folder.exists()
-
-
-def is_alive(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 @pytest.mark.slow
@@ -155,10 +145,8 @@ def test_five_hundred_requests_leave_no_descriptor():
         before = descriptors()
         await asyncio.to_thread(some)
         await until_idle(served)
-        deadline = time.monotonic() + WAIT_SECONDS  # the last connection's end may come later
-        while not all(map(operator.le, after := descriptors(), before)):
-            assert time.monotonic() < deadline, (before, after)
-            await asyncio.sleep(0.01)
+        # The last connection's end may come later.
+        until(lambda: all(map(operator.le, descriptors(), before)))
 
     with serving(*NULL) as served:
         asyncio.run(use(served))

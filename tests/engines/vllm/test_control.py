@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import control_calls as calls
 import pytest
+from processes import HANG_SECONDS
 
 from engines.private_folder import private_folder
 from engines.protocol import EngineDeadError
@@ -69,7 +70,7 @@ def start(control, monkeypatch) -> Start:
         child.gate.close()
     control.close()
     for child in children:
-        child.process.join(timeout=10)
+        child.process.join(timeout=HANG_SECONDS)
         assert child.process.exitcode is not None, "a child outlived its trial"
         child.process.close()
     resource_tracker._resource_tracker._stop()  # it came with the first child and would stay
@@ -128,7 +129,7 @@ def test_a_process_that_was_killed_is_named(control, start, name, role):
     control.rpc(calls.describe, ())  # an answer is no end
     assert not has_ended.is_set()
     children[name].kill()
-    assert has_ended.wait(timeout=10)
+    assert has_ended.wait(timeout=HANG_SECONDS)
     assert control.ended() == f"vLLM's {role} process has ended"
     with pytest.raises(EngineDeadError, match=f"vLLM's {role} process has ended"):
         control.rpc(calls.describe, ())

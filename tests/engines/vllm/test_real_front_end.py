@@ -6,6 +6,7 @@ from urllib.request import Request, urlopen
 import psutil
 import pytest
 from examples import every
+from processes import is_alive, until
 from vllm_trials import cell, run, schedule, trial
 
 from engines.vllm import stages
@@ -85,8 +86,7 @@ def test_its_api_server_answers_and_tells_its_stages_apart(tmp_path):
     assert {each.role for each in front_end} == {"frontend"}
     assert {each.stage for each in front_end} >= FRONT_END - {"event loop"} | {"sse"}
     assert {each.stage for each in core} >= CORE
-    _, alive = psutil.wait_procs(started, timeout=60)
-    assert not [each for each in alive if each.status() != psutil.STATUS_ZOMBIE], "orphans wait"
+    until(lambda: not any(map(is_alive, started)))
 
 
 def ask(server, path, body):

@@ -299,7 +299,7 @@ def test_a_process_of_vllm_that_is_killed_ends_the_trial_in_a_sentence(
     assert isinstance(outcome, TrialFailure)
     assert outcome.kind == "crashed"
     assert outcome.reason == f"its process ended with status 1: vLLM's {role} process has ended"
-    _, alive = psutil.wait_procs(started, timeout=60)
+    _, alive = psutil.wait_procs(started, timeout=TIMEOUT_SECONDS)
     assert alive == []
     assert {child.pid for child in offspring(os.getpid())} <= before
     assert list(short_folder.iterdir()) == []

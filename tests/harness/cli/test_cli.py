@@ -15,7 +15,7 @@ import pytest
 from click.shell_completion import ShellComplete
 from full_output import full_standard_output
 from golden_text import assert_golden_screens
-from processes import HEARS_CTRL_C, is_alive, wait_for
+from processes import HEARS_CTRL_C, is_alive, until, wait_for
 from small import answer
 
 from harness.cli.compare import compare
@@ -447,7 +447,7 @@ def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(tmp_path):
     assert comparing.returncode == 130
     assert "--resume" in err
     assert "Traceback" not in err
-    assert not [child for child in children if is_alive(child)]
+    until(lambda: not any(map(is_alive, children)))
     (folder,) = tmp_path.iterdir()
     assert len(list((folder / "trials").iterdir())) >= ended
     msgspec.json.decode((folder / "experiment.json").read_bytes(), type=ExperimentResult)

@@ -125,6 +125,8 @@ def test_no_difference_is_called_over_optimisation(crossover):
     assert "it would be over-optimisation" in words
 
 
+# On a machine that is busy throughout modelled waits end late, and a trial counts for nothing.
+@pytest.mark.flaky(reruns=2)
 @pytest.mark.slow
 def test_a_real_run_has_every_point(crossover):
     status, _, err, found = crossover(

@@ -14,7 +14,7 @@ import msgspec
 import psutil
 import pytest
 from full_output import full_standard_output
-from processes import HEARS_CTRL_C, is_alive, wait_for
+from processes import HEARS_CTRL_C, is_alive, until, wait_for
 from scratch_repository import Repository, leave_git_alone
 from small import answer
 
@@ -413,7 +413,7 @@ def test_ctrl_c_leaves_no_process_and_a_kill_leaves_results_that_are_read(engine
                         child.kill()
         assert gating.returncode == (130 if how == signal.SIGINT else -signal.SIGKILL)
         assert "Traceback" not in err
-        assert how == signal.SIGKILL or not [child for child in children if is_alive(child)]
+        until(lambda started=children: not any(map(is_alive, started)))
     for folder in trials.glob("*-exact"):
         store = RunStore(trials, folder.name)
         assert store.load_trials()

