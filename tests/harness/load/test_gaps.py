@@ -8,6 +8,8 @@ from scripted_server import ScriptedServer
 from harness.files import read_rows
 
 
+# A client that waits for a core stamps tokens late by as much as the gaps that are held against it.
+@pytest.mark.flaky(reruns=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("gaps", [[0.25], [0.4, 0.1]])
 @pytest.mark.landing
