@@ -6,16 +6,21 @@ wrong in it, the program runs as if it were not there.
 
 A ring is a file of shared memory: `HEADER` words of 64 bits, the last of them text, and then
 `CAPACITY` records of `RECORD` words: start and duration on CLOCK_MONOTONIC and the CPU time of the
-collecting thread, all in nanoseconds, the generation, and the number of objects freed. Only the
-process writes, but for `READ`, the number of records that the reader has taken. A collection that
-finds the ring full is added up in words of the header, so no count is ever wrong.
+collecting thread, all in nanoseconds, the generation, and the number of objects freed. A ring names
+its process, and only that one writes to it, but for `READ`, the number of records that the reader
+has taken: a process finds at its first collection that it is another, however it was forked, and
+makes a ring of its own. A collection that finds the ring full is added up in words of the header,
+so no count is ever wrong. One that found no callbacks, since the program has emptied the list, is
+told at exit by `gc.get_stats`.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
+from mmap import mmap
 from time import monotonic_ns, thread_time_ns
 
 TYPE_CHECKING = False  # as in `typing`, whose import would take longer than all the rest
@@ -27,13 +32,15 @@ VARIABLE = "GCBENCH_PROBE"
 """Names the folder of rings. Without it nothing is done."""
 OLDEST = (3, 8)
 
-MAGIC = 0x6763_7072_6F62_0001  # "gcprob" and the version of this format
+MAGIC = 0x6763_7072_6F62_0002  # "gcprob" and the version of this format
 HEADER, CAPACITY, RECORD = 512, 4096, 5
 SIZE = 8 * (HEADER + CAPACITY * RECORD)
 
 VERSION, WRITTEN, READ, PID, FORKED_FROM = range(5)
 LOST, LOST_NS, LOST_LONGEST_NS, LOST_CPU_NS, LOST_COLLECTED = range(8, 23, 3)
 """Of collections that found no room, one word for each generation."""
+SEEN, UNSEEN = 23, 26
+"""Collections that the callbacks were called for, and how many more `gc.get_stats` had at exit."""
 NAME, PYTHON, COMMAND, TEXT_END = 256, 384, 448, 8 * HEADER
 """Where texts begin, in bytes: `multiprocessing`'s name, Python's version, the command."""
 
@@ -50,37 +57,46 @@ def start() -> None:
     _record_into(folder)
 
 
-def _record_into(folder: str) -> None:
+def _record_into(folder: str) -> None:  # noqa: PLR0915 -- its functions share cells
     """Add the two callbacks, the last at a collection's start and the first at its end.
 
     So what others do in theirs is in no pause. All that they use is in cells: the names of a
     module are gone before an interpreter's last collection.
     """
     clock, cpu_clock, callbacks, modules = monotonic_ns, thread_time_ns, gc.callbacks, sys.modules
-    write, put_outermost, name_by_now = _write, _put_outermost, _multiprocessing_name
-    words = _new_ring(folder, 0)
-    if words is None:
-        return
+    getpid, is_enabled, disable, enable = os.getpid, gc.isenabled, gc.disable, gc.enable
+    write, new_ring, name_by_now, counts = _write, _new_ring, _multiprocessing_name, _counts
+    put_outermost = _put_outermost
     # A mapping that is let go would close its descriptor, whose number may by then be another's.
-    kept: list[Any] = [words]
-    written, began, cpu_began, name = 0, 0, 0, ""
+    kept: list[Any] = []
+    words: Any = None
+    owner, written, began, cpu_began, name = 0, 0, 0, 0, ""
+    before = [0, 0, 0]
 
     def begin(phase: str, _: Any) -> None:
         nonlocal began, cpu_began
         if phase == "start":
+            if callbacks[0] is not end:
+                put_outermost(callbacks, begin, end)
             cpu_began = cpu_clock()
             began = clock()
 
     def end(phase: str, info: Any) -> None:
-        nonlocal written, name
+        nonlocal words, written, name, began
         if phase == "start":
             if callbacks[-1] is not begin or callbacks[0] is not end:
                 put_outermost(callbacks, begin, end)
             return
-        duration = clock() - began
-        if words is None:
+        duration, cpu, generation = clock() - began, cpu_clock() - cpu_began, info["generation"]
+        if getpid() != owner:  # C code has forked it, which Python does not know of
+            try:
+                renew(generation)
+            except Exception:  # it ends, or has no memory
+                words = None
+        if words is None or not began:
             return
-        cpu, generation = cpu_clock() - cpu_began, info["generation"]
+        began_ns, began = began, 0
+        words[SEEN + generation] += 1
         if written - words[READ] >= CAPACITY:
             words[LOST + generation] += 1
             words[LOST_NS + generation] += duration
@@ -89,7 +105,7 @@ def _record_into(folder: str) -> None:
             words[LOST_LONGEST_NS + generation] = max(words[LOST_LONGEST_NS + generation], duration)
             return
         at = HEADER + written % CAPACITY * RECORD
-        words[at] = began
+        words[at] = began_ns
         words[at + 1] = duration
         words[at + 2] = cpu
         words[at + 3] = generation
@@ -102,26 +118,54 @@ def _record_into(folder: str) -> None:
                 name = now
                 write(words, NAME, PYTHON, name)
 
-    def renew() -> None:
-        nonlocal words, written
-        parent = words[PID] if words is not None else os.getppid()
-        written = 0
-        words = _new_ring(folder, parent)
-        kept.append(words)
+    def renew(collecting: int = -1) -> None:
+        """A ring for this process, unless it has one. ``collecting``: its generation, in one."""
+        nonlocal words, owner, written, name, before
+        if getpid() == owner:
+            return
+        was_enabled = is_enabled()
+        disable()  # a collection would find the ring of another process, or none
+        try:
+            words, parent, owner, written, name = None, owner, getpid(), 0, ""
+            words = new_ring(folder, parent)
+            kept.append(words)
+            before = counts()
+            if collecting >= 0:
+                before[collecting] -= 1
+        finally:
+            if was_enabled:
+                enable()
 
+    def tell_unseen() -> None:
+        if words is not None and getpid() == owner:
+            for generation, ran in enumerate(counts()):
+                seen = before[generation] + words[SEEN + generation]
+                words[UNSEEN + generation] = max(0, ran - seen)
+
+    renew()
+    if words is None:
+        return
     callbacks.insert(0, end)
     callbacks.append(begin)
     os.register_at_fork(after_in_child=renew)
+    atexit.register(tell_unseen)
 
 
 def _put_outermost(
     callbacks: list[Any], begin: Callable[..., None], end: Callable[..., None]
 ) -> None:
-    """Move them back. While CPython goes through the list, too: it goes by position."""
-    for own, at in ((end, 0), (begin, len(callbacks) - 1)):
+    """Move them back, or put back the one that the program took for its own, as it was last.
+
+    While CPython goes through the list, too: it goes by position.
+    """
+    for own, at in ((end, 0), (begin, len(callbacks))):
         if own in callbacks:
             callbacks.remove(own)
-            callbacks.insert(at, own)
+        callbacks.insert(at, own)
+
+
+def _counts() -> list[int]:
+    return [each["collections"] for each in gc.get_stats()]
 
 
 def _multiprocessing_name(modules: Any) -> str:
@@ -143,15 +187,13 @@ def _new_ring(folder: str, forked_from: int) -> Any:
             if os.path.exists(path):  # noqa: PTH110
                 os.unlink(path)  # noqa: PTH108
             name = "%s.%d" % (path, error.errno or 0)  # noqa: UP031
-            os.close(os.open(name, os.O_CREAT | os.O_CLOEXEC, 0o600))
+            os.mknod(name, 0o600)  # which needs no descriptor, where there may be none left
         except OSError:
             pass
         return None
 
 
 def _made(path: str, forked_from: int) -> Any:
-    from mmap import mmap
-
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         # A page that is not there yet, of a file system that is full, would be a SIGBUS.

@@ -13,6 +13,7 @@ from harness.cli.streams import OutputError, standard_streams
 from harness.cut_bytecode import cut_bytecode
 from harness.machine.interrupts import interrupts_raise
 from harness.missing_package import missing_package
+from harness.probed.forwarded import held_back
 
 
 class _Command(NamedTuple):
@@ -102,7 +103,8 @@ class _Commands(click.Group):
         if found is None:
             return None
         module, attribute = found.target.split(":")
-        command: click.Command = getattr(import_module(module), attribute)
+        with held_back():  # NumPy begins threads, which would take what is for `gcbench probe`
+            command: click.Command = getattr(import_module(module), attribute)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

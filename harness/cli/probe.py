@@ -1,6 +1,5 @@
 """``gcbench probe`` and ``attach``: which process of any Python program the collector stops."""
 
-import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -17,9 +16,9 @@ from harness.cli.say import say
 from harness.cli.session import checked
 from harness.files import write_json
 from harness.machine.boot import boot_id
-from harness.machine.interrupts import INTERRUPTS
 from harness.machine.scratch import scratch_folder
 from harness.probed.exposition import ProbedMetrics
+from harness.probed.forwarded import held_back
 from harness.probed.identity import is_python
 from harness.probed.log import CollectionLog
 from harness.probed.result import ProbeResult
@@ -62,8 +61,8 @@ def probe(
     """Run COMMAND and say which of its processes the garbage collector stopped, and for how long.
 
     Every Python from 3.8 on that COMMAND starts is watched, whatever it is; it needs no change. The
-    report goes to standard error. The exit status is that of COMMAND, or 3 where no Python was
-    watched.
+    report goes to standard error. The exit status is that of COMMAND, or 3 where that is 0 and no
+    Python was watched. Signals that are sent to gcbench go through to COMMAND.
     """
     checked(json_path, "--json")
     if log_path == "-":
@@ -91,22 +90,32 @@ def probe(
 
         status, watch = run(command, folder, watching, look)
         wall_seconds = (time.monotonic_ns() - began_ns) / 1e9
-        left = watch.finish()
-        if log:
-            log.has_read(watch.processes, is_end=True)
-        result = ProbeResult(
-            list(command), status, began_ns, wall_seconds, boot,
-            [each.described() for each in watch.processes], watch.not_probed(),
-            _notes(left, log.failure if log else ""),
-        )  # fmt: skip
-    if json_path:
-        write_json(json_path, result)
+        code = status if status >= 0 else 128 - status
+        try:
+            left = watch.finish()
+            if log:
+                log.has_read(watch.processes, is_end=True)
+            result = ProbeResult(
+                list(command), status, began_ns, wall_seconds, boot,
+                [each.described() for each in watch.processes], watch.not_probed(),
+                [*_notes(left, log.failure if log else ""), *watch.notes],
+            )  # fmt: skip
+            code = code or (ExitCode.MEASURED if result.processes else ExitCode.NOT_MEASURED)
+            _report(result, json_path, quiet=quiet)
+        except Exception as error:
+            if not code:
+                raise
+            say(f"the figures could not all be reported: {error}")  # the status is the command's
+    ctx.exit(code)
+
+
+def _report(result: ProbeResult, json_path: str | None, *, quiet: bool) -> None:
     if not result.processes:
         say(_nothing(result))
-        ctx.exit(ExitCode.NOT_MEASURED)
-    if not quiet:
+    elif not quiet:
         _show(result)
-    ctx.exit(status if status >= 0 else 128 - status)
+    if json_path:
+        write_json(json_path, result)
 
 
 class _Line:
@@ -135,14 +144,10 @@ def _served(place: str | None) -> Iterator[ProbedMetrics | None]:
     metrics = ProbedMetrics()
     try:
         number = int(port)
-        # The server's thread inherits the mask: signals are for the thread that waits for them.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
-        try:
+        with held_back():  # by the server's thread
             server, thread = start_http_server(
                 number, host.strip("[]") or _HERE, metrics.registry()
             )
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
     except (OSError, ValueError, OverflowError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise ValueError(

@@ -88,7 +88,7 @@ def why_not_probed(
 
 def command_of(process: psutil.Process) -> list[str]:
     """The words that it shows by now; none once it has ended."""
-    with suppress(psutil.Error):
+    with suppress(psutil.Error, OSError):
         return process.cmdline()
     return []
 
@@ -110,7 +110,7 @@ def _why(
         path = environment.get("PYTHONPATH", "").split(os.pathsep)
         if str(START_UP) not in path:
             return f"who started it has given it another PYTHONPATH; {install}"
-    return "it was forked, or is still starting, in a way that the probe does not see"
+    return "it is still starting, or C code has forked it and it has collected nothing since"
 
 
 def _version(executable: str) -> tuple[int, int] | None:

@@ -4,7 +4,11 @@ import msgspec
 
 
 class GenerationTotals(msgspec.Struct, frozen=True):
-    """A process's collections of one generation. ``lost``: those whose moment is not known."""
+    """A process's collections of one generation.
+
+    ``lost``: those whose moment is not known. ``unseen``: those that are in no other figure, since
+    the program had emptied ``gc.callbacks``, as `gc.get_stats` had them at its exit.
+    """
 
     generation: int
     collections: int
@@ -13,6 +17,7 @@ class GenerationTotals(msgspec.Struct, frozen=True):
     cpu_seconds: float
     objects_freed: int
     lost: int
+    unseen: int = 0
 
 
 class ProbedProcess(msgspec.Struct, frozen=True):
@@ -30,6 +35,11 @@ class ProbedProcess(msgspec.Struct, frozen=True):
     def collections(self) -> int:
         """Of all generations."""
         return sum(each.collections for each in self.generations)
+
+    @property
+    def unseen(self) -> int:
+        """Of all generations."""
+        return sum(each.unseen for each in self.generations)
 
     @property
     def pause_seconds(self) -> float:

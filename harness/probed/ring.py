@@ -1,7 +1,6 @@
 """A process's ring, read while the process writes it."""
 
-import mmap
-import os
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from engines.protocol import Int64Array
 from gcbench import probe
+from harness.probed.shared_file import SharedFile
 
 GENERATIONS = 3
 START_NS, DURATION_NS, CPU_NS, GENERATION, COLLECTED = range(probe.RECORD)
@@ -28,18 +28,16 @@ class Lost(NamedTuple):
 class Ring:
     """One file of shared memory, as `gcbench.probe` writes it. One reader at a time.
 
-    Raises ValueError where the file is of another version, in words that follow "because".
+    Raises ValueError where the file is of another version, in words that follow "because", and
+    OSError where it cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        try:
-            self._memory: mmap.mmap | bytes = mmap.mmap(descriptor, 0)
-        finally:
-            os.close(descriptor)
+        self._file: SharedFile | None = SharedFile(path, probe.SIZE)
+        self._memory: memoryview | bytes = self._file.memory
         self._words = np.frombuffer(self._memory, dtype=np.int64)
-        if len(self._memory) != probe.SIZE or self._words[probe.VERSION] != probe.MAGIC:
+        if self._words[probe.VERSION] != probe.MAGIC:
             raise ValueError("its gcbench is of another version; install this one there")
         self._seen = self._taken = 0
         self.pid = int(self._words[probe.PID])
@@ -60,12 +58,24 @@ class Ring:
         nothing orders another core's writes but time.
         """
         written = int(self._words[probe.WRITTEN])
+        if not self._seen <= written <= self._taken + probe.CAPACITY:
+            raise ValueError(f"its ring says {written} collections after {self._seen}")
         until = written if has_ended else self._seen
         places = np.arange(self._taken, until) % probe.CAPACITY
         records: Int64Array = self._words[probe.HEADER :].reshape(-1, probe.RECORD)[places]
         self._seen, self._taken = written, until
         self._words[probe.READ] = until
+        generations = records[:, GENERATION]
+        if ((generations < 0) | (generations >= GENERATIONS)).any():
+            raise ValueError("its ring has collections of no generation")
         return records
+
+    def unseen(self) -> Int64Array:
+        """Collections that the probe was not called for, by generation, int64 ``[3]``.
+
+        As `gc.get_stats` had them when the process ended; 0 where it did not come to that.
+        """
+        return self._words[probe.UNSEEN : probe.UNSEEN + GENERATIONS].copy()
 
     def lost(self) -> Lost:
         """Those that are in no record."""
@@ -75,9 +85,13 @@ class Ring:
 
     def forget(self) -> None:
         """Of a process that has ended: remove the file and its memory, keep all but records."""
-        self.path.unlink(missing_ok=True)
-        self._memory = self._memory[: 8 * probe.HEADER]
+        self._memory = bytes(self._memory[: 8 * probe.HEADER])
         self._words = np.frombuffer(self._memory, dtype=np.int64)
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        with suppress(OSError):  # its folder may be gone
+            self.path.unlink()
 
     def _text(self, begin: int, end: int) -> str:
-        return self._memory[begin:end].rstrip(b"\0").decode(errors="replace")
+        return bytes(self._memory[begin:end]).rstrip(b"\0").decode(errors="replace")

@@ -2,14 +2,14 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
 from gcbench import probe
-from harness.machine.interrupts import INTERRUPTS
+from harness.probed.forwarded import FORWARDED, taken_one_by_one
 from harness.probed.identity import START_UP
 from harness.probed.watch import Watch
 
@@ -29,16 +29,6 @@ def probed_environment(folder: Path, environment: Mapping[str, str]) -> dict[str
     return {**environment, probe.VARIABLE: str(folder), "PYTHONPATH": os.pathsep.join(path)}
 
 
-@contextmanager
-def _kept_back() -> Iterator[set[signal.Signals]]:
-    """Signals that end a program wait, to be taken one by one; what was blocked before."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
-    try:
-        yield {signal.Signals(each) for each in before}
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def run(
     command: Sequence[str],
     folder: Path,
@@ -48,26 +38,32 @@ def run(
     """The command's status (of a signal negative) and all that was seen.
 
     It is in this process's group, with its standard streams. What kill(1) sends here is sent on;
-    what a terminal sends, it sends to both. ``look`` is called after each poll. Raises ValueError
-    where there is no such command.
+    what a terminal sends, it sends to both. ``look`` is called after each poll. Whatever goes wrong
+    in either, the command is waited for. Raises ValueError where there is no such command.
     """
-    with _kept_back() as before:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, there is no status
+    with taken_one_by_one() as before:
         pid = _spawned(command, probed_environment(folder, os.environ), before)
         watch = watching(psutil.Process(pid))
-        watch.poll()
+        _look(watch, look)
         while (status := _status(pid)) is None:
-            came = signal.sigtimedwait(INTERRUPTS, POLL_SECONDS)
+            came = signal.sigtimedwait(FORWARDED, POLL_SECONDS)
             if came and came.si_code <= 0:  # above: from the kernel, so from the terminal
-                with suppress(ProcessLookupError):
+                with suppress(OSError):  # it has ended, or runs as another user
                     os.kill(pid, came.si_signo)
-            watch.poll()
-            look(watch)
+            _look(watch, look)
     return status, watch
 
 
-def _spawned(
-    command: Sequence[str], environment: Mapping[str, str], mask: set[signal.Signals]
-) -> int:
+def _look(watch: Watch, look: Callable[[Watch], object]) -> None:
+    try:
+        watch.poll()
+        look(watch)
+    except Exception as error:  # the program is not to suffer from it
+        watch.note(f"Once the program was not looked at, because of {error!r}.")
+
+
+def _spawned(command: Sequence[str], environment: Mapping[str, str], mask: set[int]) -> int:
     try:
         return os.posix_spawnp(
             command[0], list(command), environment, setsigmask=mask,

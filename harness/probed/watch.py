@@ -1,5 +1,7 @@
 """All processes of a command, watched through their rings until it has ended."""
 
+import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -25,6 +27,8 @@ BOUNDS_SECONDS = (0.0001, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.
 _LOOK_AROUND_SECONDS = 0.5
 _BEGINS_SECONDS = 0.5
 _WAIT_SECONDS = 0.01
+_FILE = re.compile(r"(\d{1,9})-\d+\.(?:ring|(\d{1,4}))")
+"""A process's ring, or the error for which it has none."""
 _BOUNDS_NS = np.array(BOUNDS_SECONDS) * 1e9
 
 
@@ -38,9 +42,11 @@ class Watched:
         self.sizes = np.zeros((GENERATIONS, len(BOUNDS_SECONDS) + 1), np.int64)
         """Recorded pauses by generation and class."""
         self._totals = np.zeros((5, GENERATIONS), np.int64)
+        self.is_replaced = False
+        """Whether another program runs as this process by now, by exec."""
         self._process: psutil.Process | None = None
-        with suppress(psutil.Error):
-            self._process = psutil.Process(ring.pid)
+        self._is_gone = False
+        self._find()
 
     @property
     def name(self) -> str:
@@ -63,19 +69,30 @@ class Watched:
 
     def look(self) -> bool:
         """Whether it still runs; takes over the command that it shows by now."""
-        try:
-            if self._process is None or not self._process.is_running():
+        process = self._process or self._find()
+        with suppress(psutil.AccessDenied, OSError):  # which says nothing of its end
+            try:
+                if self._is_gone or (process and not process.is_running()):
+                    return False
+                if process and process.status() == psutil.STATUS_ZOMBIE:
+                    return False
+                if process and not self.is_replaced:
+                    self._command = process.cmdline() or self._command
+            except psutil.NoSuchProcess:
                 return False
-            if self._process.status() == psutil.STATUS_ZOMBIE:
-                return False
-            self._command = self._process.cmdline() or self._command
-        except psutil.Error:
-            return False
         return True
+
+    def _find(self) -> psutil.Process | None:
+        with suppress(psutil.AccessDenied, OSError):  # no descriptor may be left just now
+            try:
+                self._process = psutil.Process(self.ring.pid)
+            except psutil.NoSuchProcess:
+                self._is_gone = True
+        return self._process
 
     def described(self) -> ProbedProcess:
         """All about it by now."""
-        lost, ring = self.ring.lost(), self.ring
+        lost, unseen, ring = self.ring.lost(), self.ring.unseen(), self.ring
         count, pause, longest, cpu, collected = self._totals
         return ProbedProcess(
             pid=ring.pid,
@@ -93,6 +110,7 @@ class Watched:
                     cpu_seconds=int(cpu[each] + lost.cpu_ns[each]) / 1e9,
                     objects_freed=int(collected[each] + lost.collected[each]),
                     lost=int(lost.collections[each]),
+                    unseen=int(unseen[each]),
                 )
                 for each in range(GENERATIONS)
             ],
@@ -102,7 +120,8 @@ class Watched:
 class Watch:
     """The rings in a folder and the processes below ``root``, which ``command`` has started.
 
-    ``record`` is told of each process's new records.
+    ``record`` is told of each process's new records. What cannot be read is in ``notes``, and all
+    else is watched on.
     """
 
     def __init__(
@@ -118,12 +137,24 @@ class Watch:
         self._probed = set[int]()
         self._errors: dict[int, int] = {}
         self._reasons: dict[int, NotProbed] = {}
+        self._unread: dict[str, str] = {}
+        self._notes: list[str] = []
         self._look_again_at = 0.0
 
     @property
     def processes(self) -> list[Watched]:
         """Those with a ring, in the order in which they came."""
         return list(self._by_file.values())
+
+    @property
+    def notes(self) -> list[str]:
+        """What was not watched, a sentence each."""
+        return [*self._notes, *self._unread.values()]
+
+    def note(self, sentence: str) -> None:
+        """Say it at the end, once."""
+        if sentence not in self._notes:
+            self._notes.append(sentence)
 
     def poll(self) -> None:
         """Take what is new; now and then, see who is there."""
@@ -140,7 +171,7 @@ class Watch:
         for each in self.processes:
             if each.ended_at is None and not each.look():
                 self._end(each)
-        with suppress(psutil.Error):
+        with suppress(psutil.Error, OSError):
             for process in [self._root, *self._root.children(recursive=True)]:
                 self._look_at(process)
 
@@ -168,23 +199,50 @@ class Watch:
         return [each for pid, each in self._reasons.items() if pid not in self._probed]
 
     def _find_rings(self) -> None:
-        for path in sorted(self._folder.iterdir(), key=lambda path: path.name.split("-")[-1]):
-            pid, _, rest = path.name.partition("-")
-            ending = rest.partition(".")[2]
-            if ending == "ring" and path.name not in self._by_file:
-                self._add(int(pid), path)
-            elif ending.isdecimal():
-                self._errors[int(pid)] = int(ending)
-                with suppress(psutil.Error):
-                    self._note(psutil.Process(int(pid)))
+        try:
+            paths = sorted(self._folder.iterdir(), key=lambda path: path.name.split("-")[-1])
+        except OSError as error:
+            self.note(
+                f"From some moment on no new process was watched, because {self._folder} cannot be "
+                f"read: {error.strerror}; keep the program from removing it."
+            )
+            return
+        for path in paths:
+            found = _FILE.fullmatch(path.name)
+            if found and found[2]:
+                self._has_no_ring(int(found[1]), int(found[2]))
+            elif found and path.name not in self._by_file:
+                self._add(int(found[1]), path)
+            elif not found and path.suffix == ".ring":
+                self.note(f"{path} is no ring, so it was not read.")
+
+    def _has_no_ring(self, pid: int, error: int) -> None:
+        if pid in self._errors:
+            return
+        self._errors[pid] = error
+        try:
+            self._note(psutil.Process(pid))
+        except (psutil.Error, OSError):
+            why = f"no ring could be made in {self._folder}: {os.strerror(error)}"
+            self._reasons[pid] = NotProbed(pid, "python", why)
 
     def _add(self, pid: int, path: Path) -> None:
         try:
             ring = Ring(path)
         except ValueError as error:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink()
             self._reasons[pid] = NotProbed(pid, "python", str(error))
             return
+        except OSError as error:  # it is tried again: there may be no descriptor left just now
+            self._unread[path.name] = (
+                f"What PID {pid} collected is not known, because {path} cannot be read: "
+                f"{error.strerror}."
+            )
+            return
+        self._unread.pop(path.name, None)
+        for each in self.processes:
+            each.is_replaced |= each.ring.pid == ring.pid
         self._by_file[path.name] = Watched(ring, self._role(ring))
         self._probed.add(ring.pid)
 
@@ -196,9 +254,15 @@ class Watch:
         return "multiprocessing" if any("multiprocessing" in w for w in ring.command) else "program"
 
     def _take(self, watched: Watched, *, has_ended: bool = False) -> None:
-        records = watched.take(has_ended=has_ended)
-        if len(records):
-            self._record(watched, records)
+        try:
+            records = watched.take(has_ended=has_ended)
+            if len(records):
+                self._record(watched, records)
+        except Exception as error:  # whatever is wrong with one, all others are watched on
+            watched.ended_at = time.monotonic()
+            self.note(
+                f"{watched.name} ({watched.ring.pid}) was watched no longer, because {error}."
+            )
 
     def _end(self, watched: Watched) -> None:
         self._take(watched, has_ended=True)
@@ -209,7 +273,7 @@ class Watch:
         """An interpreter is given a moment to begin; the command may have ended after it."""
         if process.pid in self._reasons or process.pid in self._probed:
             return
-        with suppress(psutil.Error):
+        with suppress(psutil.Error, OSError):
             is_young = time.time() - process.create_time() < _BEGINS_SECONDS
             if is_python(process.exe()) and (not is_young or process == self._root):
                 self._note(process)

@@ -11,7 +11,8 @@ def probe_answer(result: ProbeResult) -> list[str]:
     """How long the collector stopped whom, and the longest stop."""
     paused = [each for each in result.processes if each.collections]
     if not paused:
-        return [f"No collection in {_processes(len(result.processes))} in "
+        was = "was seen in" if any(each.unseen for each in result.processes) else "in"
+        return [f"No collection {was} {_processes(len(result.processes))} in "
                 f"{fmt.seconds(result.wall_seconds)}."]  # fmt: skip
     most = max(paused, key=lambda each: each.pause_seconds)
     longest, process, generation = max(
@@ -64,7 +65,7 @@ def probe_notes(result: ProbeResult) -> list[str]:
             f"{fmt.count(lost)} collections came faster than they were read: they are counted, "
             "but when they were is not known."
         )
-    return notes + result.notes
+    return [*notes, *(_unseen(each) for each in result.processes if each.unseen), *result.notes]
 
 
 def progress_line(processes: list[ProbedProcess], seconds: float) -> str:
@@ -98,6 +99,13 @@ def _rows(process: ProbedProcess, wall_seconds: float) -> list[Row]:
 
 def _sentence(each: NotProbed) -> str:
     return f"{each.name} ({each.pid}) was not probed, because {each.reason}."
+
+
+def _unseen(process: ProbedProcess) -> str:
+    return (
+        f"{_named(process)} collected {fmt.count(process.unseen)} times more, as gc.get_stats() "
+        "said at its exit: nothing is known of these, because it has emptied gc.callbacks."
+    )
 
 
 def _named(process: ProbedProcess) -> str:

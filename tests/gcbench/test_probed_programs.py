@@ -299,3 +299,176 @@ sys.exit(done.returncode)
     assert (done.returncode, done.stdout, done.stderr) == (0, "[0]\n", "")
     (told,) = [path for path in rings.iterdir() if path.suffix != ".ring"]
     assert told.suffix == ".27"  # EFBIG
+
+
+OWN_STATS = """
+import ctypes, gc, json, os, sys, time
+
+
+def stats():
+    return [each["collections"] for each in gc.get_stats()]
+
+
+def tell(since, began=0):
+    ran = [now - then for now, then in zip(stats(), since)]
+    os.write(1, (json.dumps([os.getpid(), began, *ran]) + "\\n").encode())
+
+
+gc.disable()
+"""
+"""Oracle of a process: what `gc.get_stats` says that it has collected since a moment."""
+
+
+@pytest.mark.parametrize("fork", ["os.fork()", "ctypes.PyDLL(None).fork()"])
+def test_a_fork_that_collects_at_once_writes_into_no_ring_but_its_own(rings, fork):
+    """The reader has taken what its parent had, so that it would see a ring begin anew."""
+    script = f"""{OWN_STATS}
+began, at_start = time.monotonic_ns(), stats()
+for _ in range(1000):
+    gc.collect(0)
+print(flush=True)
+sys.stdin.readline()
+gc.set_threshold(1, 1000, 1000)
+os.register_at_fork(before=gc.enable)  # what is allocated in the child collects
+at_fork = stats()
+pid = {fork}
+gc.disable()
+if not pid:
+    gc.collect(1)
+    tell(at_fork)
+    os._exit(0)
+os.waitpid(pid, 0)
+for _ in range(5):
+    gc.collect(0)
+tell(at_start, began)
+os._exit(0)
+"""
+    environment = probed_environment(rings, {**os.environ, "PYTHONPATH": ""})
+    with subprocess.Popen(
+        [sys.executable, "-c", script], env=environment, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        process.stdout.readline()
+        (parent,) = read(rings)
+        taken = [parent.take(), parent.take()]
+        out, _ = process.communicate("\n")
+    taken.append(parent.take(has_ended=True))
+    (child_pid, _, *of_child), (pid, began, *of_parent) = map(json.loads, out.splitlines())
+    records = [each for some in taken for each in some if each[START_NS] >= began]
+    assert [sum(each[GENERATION] == g for each in records) for g in range(3)] == of_parent
+    by_pid = {ring.pid: ring for ring in read(rings)}
+    assert by_pid.keys() == {pid, child_pid}
+    assert by_pid[child_pid].forked_from == pid
+    assert counts(by_pid[child_pid]) == of_child
+
+
+@pytest.mark.slow
+def test_each_process_of_a_family_has_its_own_counts(rings):
+    """By Python's fork and C's in turn, at thresholds that collect in the midst of both."""
+    script = f"""{OWN_STATS}
+forks = [os.fork, ctypes.PyDLL(None).fork]
+gc.set_threshold(7, 3, 2)
+began, since = time.monotonic_ns(), stats()
+for number in range(8):
+    gc.enable()
+    kept = [[] for _ in range(number)]
+    gc.disable()
+    at_fork = stats()
+    pid = forks[number % 2]()
+    if not pid:
+        began, since = 0, at_fork
+        gc.enable()
+        kept = [[] for _ in range(20)]
+        gc.disable()
+        continue
+    os.waitpid(pid, 0)
+gc.collect(1)
+tell(since, began)
+os._exit(0)
+"""
+    done = run(script, rings, site=None)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = {pid: (began, own) for pid, began, *own in map(json.loads, done.stdout.splitlines())}
+    by_pid = {ring.pid: ring for ring in read(rings)}
+    assert len(told) == 2**8
+    assert told.keys() == by_pid.keys()
+    for pid, (began, own) in told.items():
+        assert counts(by_pid[pid], began) == own, pid
+
+
+@pytest.mark.parametrize("pop", ["pop()", "pop(0)"])
+def test_an_entry_that_the_program_takes_for_its_own_is_put_back(rings, pop):
+    script = f"""{OWN_STATS}
+def own(phase, info):
+    pass
+
+
+gc.callbacks.append(own)
+gc.callbacks.insert(0, own)
+gc.collect(0)  # the probe goes round them
+gc.callbacks.{pop}
+began, since = time.monotonic_ns(), stats()
+for _ in range(5):
+    gc.collect(1)
+tell(since, began)
+print(time.monotonic_ns(), flush=True)
+os._exit(0)
+"""
+    done = run(script, rings)
+    told, after = map(json.loads, done.stdout.splitlines())
+    _, began, *own = told
+    (ring,) = read(rings)
+    records = ring.take(has_ended=True)
+    records = records[records[:, START_NS] >= began]
+    assert [0, len(records), 0] == own
+    assert (records[:, GENERATION] == 1).all()
+    assert (records[:, START_NS] + records[:, DURATION_NS] <= after).all()
+
+
+@pytest.mark.parametrize("is_forked", [False, True])
+def test_what_a_program_collects_without_callbacks_is_told_at_its_exit(rings, is_forked):
+    script = f"""{OWN_STATS}
+if {is_forked} and (pid := os.fork()):
+    os.waitpid(pid, 0)
+    os._exit(0)
+gc.collect(0)
+gc.callbacks[:] = []
+since = stats()
+for _ in range(13):
+    gc.collect(1)
+gc.collect(2)
+tell(since)
+"""
+    done = run(script, rings, site=None)
+    pid, _, *own = json.loads(done.stdout)
+    (ring,) = [each for each in read(rings) if each.pid == pid]
+    assert ring.unseen().tolist() == own == [0, 13, 1]
+    assert sum(counts(ring)) >= 1
+
+
+def test_a_program_that_keeps_its_callbacks_has_nothing_unseen(rings):
+    run("kept = [[[]] for _ in range(20_000)]", rings)
+    (ring,) = read(rings)
+    assert ring.unseen().tolist() == [0, 0, 0]
+
+
+def test_a_fork_without_a_descriptor_left_says_why_it_has_no_ring(rings):
+    script = """
+import gc, os, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+try:
+    while True:
+        os.dup(0)
+except OSError:
+    pid = os.fork()
+gc.collect()
+if pid:
+    os.write(1, b"[%d]" % pid)
+    os.waitpid(pid, 0)
+os._exit(0)
+"""
+    (child,) = said(script, rings)
+    (told,) = [path.name for path in rings.iterdir() if path.suffix != ".ring"]
+    assert told.startswith(f"{child}-")
+    assert told.endswith(".24")  # EMFILE

@@ -9,7 +9,7 @@ import sys
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,11 +37,14 @@ def probe(
 
 
 @contextmanager
-def started(words: list[str], folder: Path, *command: str) -> Iterator["subprocess.Popen[str]"]:
-    """The same while it runs; a test that fails leaves nothing behind."""
+def started(
+    words: list[str], folder: Path, *command: str,
+    before: Sequence[str] = (), more: Mapping[str, str] = {},
+) -> Iterator["subprocess.Popen[str]"]:  # fmt: skip
+    """The same while it runs, behind ``before``; a test that fails leaves nothing behind."""
     with subprocess.Popen(
-        [*GCBENCH, "probe", *words, "--", *command],
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True,
+        [*before, *GCBENCH, "probe", *words, "--", *command],
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), **more}, text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         start_new_session=True,
     ) as process:  # fmt: skip
@@ -400,3 +403,146 @@ def test_attach_says_what_it_needs(pid, says):
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert says in line
+
+
+@pytest.mark.slow
+def test_signals_by_which_servers_are_told_things_reach_the_program(tmp_path):
+    """Again and again, so that some come while rings are read; NumPy's threads take none."""
+    names = ["SIGUSR1", "SIGUSR2", "SIGTTIN", "SIGTTOU", "SIGQUIT", "SIGWINCH", "SIGALRM"]
+    program = script(
+        tmp_path,
+        f"""
+        import signal
+        numbers = {{getattr(signal, name) for name in {names}}}
+        signal.pthread_sigmask(signal.SIG_BLOCK, numbers | {{signal.SIGTERM}})
+        print("ready", flush=True)
+        while (number := signal.sigwait(numbers | {{signal.SIGTERM}})) != signal.SIGTERM:
+            print(signal.Signals(number).name, flush=True)
+        raise SystemExit(7)
+        """,
+    )
+    environment = {"OPENBLAS_NUM_THREADS": "2"}
+    with started(["--quiet"], tmp_path, PYTHON, program, more=environment) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        for name in names * 20:
+            process.send_signal(getattr(signal, name))
+            assert process.stdout.readline() == f"{name}\n"
+        process.terminate()
+        _, err = process.communicate()
+    assert (process.returncode, err) == (7, "")
+
+
+@pytest.mark.slow
+def test_more_processes_than_one_may_open_files_are_all_watched(tmp_path):
+    program = script(
+        tmp_path,
+        """
+        import gc, os, sys
+        gc.disable()
+        held, let_go = os.pipe()
+        pids = []
+        for _ in range(60):
+            pid = os.fork()
+            if not pid:
+                os.close(let_go)
+                gc.collect(1)
+                os.read(held, 1)
+                gc.collect(1)
+                os._exit(0)
+            pids.append(pid)
+        sys.stdin.readline()
+        os.close(let_go)
+        for pid in pids:
+            os.waitpid(pid, 0)
+        sys.exit(7)
+        """,
+    )
+    words = ["--every", "0.1", "--json", "result.json"]
+    limited = ["sh", "-c", 'ulimit -n 48; exec "$@"', "sh"]
+    with started(words, tmp_path, PYTHON, program, before=limited) as process:
+        assert process.stderr is not None
+        line = "a line"
+        while line and "61 processes" not in line:
+            line = process.stderr.readline()
+        process.communicate("\n")
+    assert process.returncode == 7
+    document = json.loads((tmp_path / "result.json").read_text())
+    forked = [each for each in document["processes"] if each["role"] == "fork"]
+    assert len(forked) == 60
+    assert all([g["collections"] for g in each["generations"]] == [0, 2, 0] for each in forked)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("does", "says"),
+    [
+        ("shutil.rmtree(os.environ['GCBENCH_PROBE'])", "From some moment on no new process"),
+        ("open(os.environ['GCBENCH_PROBE'] + '/x-1.ring', 'w')", "x-1.ring is no ring"),
+    ],
+)
+def test_a_program_that_meddles_with_the_rings_costs_no_figure(does, says, tmp_path):
+    program = f"""
+import gc, os, shutil, sys
+sys.stdin.readline()
+{does}
+print(flush=True)
+sys.stdin.readline()
+for _ in range(5):
+    gc.collect(2)
+sys.exit(7)
+"""
+    words = ["--every", "0.1", "--json", "result.json"]
+    with started(words, tmp_path, PYTHON, "-c", program) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdin is not None
+        line = "a line"
+        while line and "1 process," not in line:
+            line = process.stderr.readline()
+        process.stdin.write("\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        for _ in range(3):
+            process.stderr.readline()
+        process.communicate("\n")
+    assert process.returncode == 7
+    document = json.loads((tmp_path / "result.json").read_text())
+    assert document["processes"][0]["generations"][2]["collections"] >= 5
+    assert [note for note in document["notes"] if says in note]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        ([], ["sh", "-c", "exit 7"]),  # nothing to watch
+        (
+            ["--json", "gone/result.json"],
+            [PYTHON, "-c", "import os; os.rmdir('gone'); 1 / 0"],
+        ),
+    ],
+)
+def test_a_status_is_handed_on_where_there_is_nothing_to_report(words, command, tmp_path):
+    (tmp_path / "gone").mkdir()
+    done = probe(words, tmp_path, *command)
+    assert done.returncode == (1 if words else 7)
+    assert "gcbench: " in done.stderr
+
+
+@pytest.mark.slow
+def test_a_status_is_handed_on_where_children_are_ignored(tmp_path):
+    ignored = ["sh", "-c", "trap '' CHLD; exec \"$@\"", "sh"]
+    with started(["--quiet"], tmp_path, "sh", "-c", "exit 7", before=ignored) as process:
+        process.communicate()
+    assert process.returncode == 7
+
+
+@pytest.mark.slow
+def test_a_program_that_empties_the_callbacks_is_told_by_its_statistics(tmp_path):
+    program = "import gc; gc.disable(); gc.callbacks[:] = []; [gc.collect(1) for _ in range(13)]"
+    done = probe(["--json", "result.json"], tmp_path, PYTHON, "-c", program)
+    assert done.returncode == 0
+    assert "collected 13 times more" in " ".join(done.stderr.split())
+    (only,) = json.loads((tmp_path / "result.json").read_text())["processes"]
+    assert [each["unseen"] for each in only["generations"]] == [0, 13, 0]
