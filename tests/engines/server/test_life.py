@@ -12,7 +12,7 @@ from served import NULL, Served, events, post_bytes, raw, serving, until_idle
 
 LONG = ["--max-model-len", "200000"]
 ENDLESS = {"prompt": [1], "max_tokens": 199_999, "ignore_eos": True, "stream": True}
-SHORT = ENDLESS | {"max_tokens": 10_000}
+SHORT = ENDLESS | {"max_tokens": 3000}
 
 
 def core_of(served: Served) -> psutil.Process:
@@ -62,7 +62,7 @@ def test_running_requests_end_before_it_does(number, tmp_path):
         assert (status, err) == (0, "")
         assert not core.is_running()
 
-    with serving(*NULL, *LONG, TMPDIR=str(tmp_path)) as served:
+    with serving(*NULL, *LONG, "--grace", str(HANG_SECONDS), TMPDIR=str(tmp_path)) as served:
         asyncio.run(use(served))
     assert not list(tmp_path.iterdir())
 
