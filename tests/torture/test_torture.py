@@ -20,8 +20,3 @@ def torture(*arguments: object) -> None:
 @pytest.mark.landing
 def test_some_command_lines_hold():
     torture("lines", "--attempts", 16, "--seed", FIXED_SEED)
-
-
-@pytest.mark.slow
-def test_some_signals_hold():
-    torture("signals", "--attempts", 2, "--seed", FIXED_SEED)
