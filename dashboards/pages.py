@@ -7,6 +7,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from harness import format as fmt
 from harness.report.series_words import LABELS
+from harness.report.verdict_words import REFERENCE
 
 HERE = Path(__file__).parent
 ASSETS = HERE / "assets"
@@ -22,8 +23,9 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    verdicts = dict[str, str]([*LABELS.items(), ("reference", REFERENCE)])
     made.globals |= {
-        "verdicts": LABELS,
+        "verdicts": verdicts,
         "percent": fmt.percent,
         "interval": fmt.interval,
         "one_of": fmt.one_of,

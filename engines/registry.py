@@ -1,20 +1,32 @@
 """Names to implementations, imported only when asked for."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
+from engines.contract import engine_breach
 from engines.nearest import nearest
 
 
 class Registry:
-    """Maps a name to ``"module:attribute"``; packages add names under an entry-point group."""
+    """Maps a name to ``"module:attribute"``; packages add names under an entry-point group.
 
-    def __init__(self, kind: str, entries: Mapping[str, str], *, group: str = "") -> None:
+    ``breach`` says what an implementation lacks, behind its name, and "" where it lacks nothing.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        entries: Mapping[str, str],
+        *,
+        group: str = "",
+        breach: Callable[[Any], str] = lambda _: "",
+    ) -> None:
         self.kind = kind
         self._entries = dict(entries)
         self._group = group
+        self._breach = breach
 
     def _targets(self) -> dict[str, str]:
         if not self._group:
@@ -27,9 +39,22 @@ class Registry:
         return list(self._entries) + sorted(self._targets().keys() - self._entries.keys())
 
     def load(self, name: str) -> Any:
-        """The implementation. Raises ValueError as `check`."""
-        module, attribute = self.check(name).split(":")
-        return getattr(import_module(module), attribute)
+        """The implementation. Raises ValueError as `check`, and where it breaks its contract."""
+        target = self.check(name)
+        found = _find(target) if name in self._entries else self._found_elsewhere(name, target)
+        if breach := self._breach(found):
+            raise ValueError(f"{self.kind} {name!r} ({target}) {breach}")
+        return found
+
+    def _found_elsewhere(self, name: str, target: str) -> Any:
+        """What another package has registered, which may be broken in any way."""
+        try:
+            return _find(target)
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            raise ValueError(
+                f"{self.kind} {name!r} cannot be loaded from {target}: {why}"
+            ) from error
 
     def check(self, name: str) -> str:
         """Where a name leads. Raises ValueError for an unknown one, with the nearest."""
@@ -41,6 +66,11 @@ class Registry:
         return target
 
 
+def _find(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    return getattr(import_module(module), attribute)
+
+
 ENGINES = Registry(
     "engine",
     {
@@ -48,4 +78,5 @@ ENGINES = Registry(
         "vllm-hostpath": "engines.vllm.host_path:HostPathEngine",
         "vllm": "engines.vllm.in_process:InProcessEngine",
     },
+    breach=engine_breach,
 )

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from click import Command, Context, Option
 from click.testing import CliRunner
 from deep import parts
 from ruamel.yaml import YAML
+from scratch_repository import Repository
 
 from harness.cli.main import cli
 from harness.machine.interpreter import VERSIONS
@@ -152,6 +153,52 @@ def test_a_pull_request_is_tested_and_gated():
         assert not any("continue-on-error" in step for step in job["steps"])
     after = jobs["gate"]["steps"][scripts["gate"].index(gate) + 1 :]
     assert [step["if"] for step in after] == ["always()"] * 2, "shown where the gate fails too"
+
+
+def gated(step: dict[str, Any], environment: Mapping[str, str]) -> tuple[str, str]:
+    """BASE and HEAD of the step's ``gcbench gate``, with GitHub's expressions in them."""
+    script = re.sub(r"\$(\w+)", lambda found: environment.get(found[1], ""), step["run"])
+    base, head = re.findall(r'gcbench"? gate "(.*?)" "(.*?)"', script)[0]
+    return base, head
+
+
+def gates() -> dict[str, tuple[str, str]]:
+    """BASE and HEAD of each recipe for pull requests."""
+    load = YAML(typ="safe").load
+    job = load(PULL_REQUEST.read_text())["jobs"]["gate"]
+    (ours,) = [step for step in job["steps"] if "gcbench gate" in step.get("run", "")]
+    action = load(ACTION.read_text())
+    defaults = {name.upper(): given["default"] for name, given in action["inputs"].items()}
+    (theirs,) = [step for step in action["runs"]["steps"] if step.get("name") == "gate"]
+    page = (ROOT / "docs" / "gate-your-pull-requests.md").read_text()
+    shown = load(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[0])["jobs"]["gate"]["steps"]
+    (documented,) = [step for step in shown if "gcbench gate" in step.get("run", "")]
+    return {
+        "workflow": gated(ours, job["env"]),
+        "action": gated(theirs, defaults),
+        "docs": gated(documented, {}),
+    }
+
+
+@pytest.mark.parametrize("recipe", ["workflow", "action", "docs"])
+def test_a_pull_request_is_not_blamed_for_what_others_merged(recipe, tmp_path):
+    """The event's base.sha is from when the request was opened; GitHub merges into the newest."""
+    repository = Repository(tmp_path / "repo")
+    repository.commit("opened here", ours="1", others="1")
+    repository.git("tag", "stale")
+    repository.git("checkout", "--quiet", "-b", "branch")
+    repository.commit("the request", ours="2")
+    repository.git("checkout", "--quiet", "main")
+    repository.commit("somebody else's", others="2")
+    repository.git("merge", "--quiet", "--no-ff", "branch", "--message", "refs/pull/1/merge")
+    github = {
+        "github.sha": repository.git("rev-parse", "HEAD"),
+        "github.event.pull_request.base.sha": repository.git("rev-parse", "stale"),
+        "github.event.pull_request.head.sha": repository.git("rev-parse", "branch"),
+    }
+    base, head = (re.sub(r"\$\{\{ (.*?) \}\}", lambda found: github[found[1]], each)
+                  for each in gates()[recipe])  # fmt: skip
+    assert repository.git("diff", "--name-only", base, head) == "ours.py"
 
 
 def test_pull_requests_are_tested_on_every_python_that_is_claimed():

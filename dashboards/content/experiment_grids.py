@@ -6,6 +6,7 @@ from dashboards.content.grid import BETTER, COLUMN, Grid, GridCell, against, lay
 from dashboards.content.series import Series
 from dashboards.pictures.intervals import judged_comparisons
 from harness import format as fmt
+from harness.experiment.reference import references
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.metrics import METRICS
 from harness.report.header import varying_axes
@@ -38,11 +39,12 @@ def grids_of(result: ExperimentResult) -> dict[str, Grid]:
             if (samples := cell.metrics.get(metric)) and samples.median is not None
         ]
         if values:
+            off = references(result)
             first = next(c.metrics[metric] for c in result.cells if metric in c.metrics)
             judged = {
                 _axes_key(by_id[each.candidate], axes): each
                 for each in judged_comparisons(result)
-                if each.metric == metric and each.candidate in by_id
+                if each.metric == metric and each.candidate in by_id.keys() - off
             }
             grids[metric] = grid_of(values, first.unit, first.direction, judged)
     return ordered(grids, result.decide)

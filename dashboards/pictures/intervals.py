@@ -1,11 +1,12 @@
 """The picture of an experiment's verdicts: each candidate's interval on one scale of ratios."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from math import log
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from harness import format as fmt
+from harness.experiment.reference import references
 from harness.experiment.result import Comparison, ExperimentResult
 from harness.report.power import detects
 from harness.report.summary import direction_words
@@ -23,7 +24,7 @@ class Row(NamedTuple):
     candidate: str
     change: str
     interval: str
-    verdict: Verdict
+    verdict: Verdict | Literal["reference"]
     detects: str
     left: float
     width: float
@@ -57,13 +58,13 @@ def pictures(result: ExperimentResult) -> list[Picture]:
         if min(each.ratio, *each.ci95) > 0:
             groups[each.metric, each.baseline].append(each)
     return [
-        _picture(metric, baseline, group, result.tolerance)
+        _picture(metric, baseline, group, result.tolerance, references(result))
         for (metric, baseline), group in groups.items()
     ]
 
 
 def _picture(
-    metric: str, baseline: str, group: Sequence[Comparison], tolerance: float
+    metric: str, baseline: str, group: Sequence[Comparison], tolerance: float, off: Container[str]
 ) -> Picture:  # fmt: skip
     low = min(1 - tolerance, *(each.ci95[0] for each in group))
     high = max(1 + tolerance, *(each.ci95[1] for each in group))
@@ -75,7 +76,8 @@ def _picture(
     def row(each: Comparison) -> Row:
         left, right = map(place, each.ci95)
         change = fmt.percent(each.ratio - 1, signed=True)
-        return Row(each.candidate, change, fmt.interval(each.ci95), each.verdict,
+        verdict = "reference" if each.candidate in off else each.verdict
+        return Row(each.candidate, change, fmt.interval(each.ci95), verdict,
                    detects(each.mde), left, round(right - left, 2), place(each.ratio))  # fmt: skip
 
     one, begins, ends = place(1.0), place(1 - tolerance), place(1 + tolerance)

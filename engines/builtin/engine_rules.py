@@ -31,7 +31,7 @@ class EngineRules:
     @staticmethod
     def validate(config: EngineConfig) -> None:
         """Raise ValueError where a part is unknown or a number impossible."""
-        REPRESENTATIONS.check(config.representation)
+        REPRESENTATIONS.load(config.representation)
         check_delivery(config)
         OUTPUT_PROCESSING.check(config.output_processing)
         WORKERS.check(config.worker)

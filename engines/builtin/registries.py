@@ -1,5 +1,6 @@
 """Where the built-in engine's swappable parts are found by name."""
 
+from engines.contract import representation_breach
 from engines.registry import Registry
 
 _HERE = "engines.builtin"
@@ -15,6 +16,7 @@ REPRESENTATIONS = Registry(
         "tensor": f"{_HERE}.representations.tensor:TensorItself",
     },
     group="gcbench.representations",
+    breach=representation_breach,
 )
 
 DELIVERIES = Registry(

@@ -41,7 +41,7 @@ class HostPathEngine(VllmEngine):
             )
         device_class(config).check(config)
         if config.representation != NATIVE:
-            REPRESENTATIONS.check(config.representation)
+            REPRESENTATIONS.load(config.representation)
         arguments.check(config)
 
     @staticmethod

@@ -24,6 +24,7 @@ from harness.cli.options import (
     wait_quiet_option,
     workload_options,
 )
+from harness.cli.say import say
 from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, checked, checked_image, command_line
 from harness.cli.status import gate_status
@@ -38,6 +39,7 @@ from harness.report.gate import gate_markdown
 from harness.report.gate_answer import gate_report
 from harness.report.gate_image import gate_image
 from harness.report.terminal import make_console
+from harness.tracking.gate.ancestry import others_changes
 from harness.tracking.gate.exact_counts import overall
 from harness.tracking.gate.export import write_github_action_benchmark
 from harness.tracking.gate.kept_counts import KeptCounts
@@ -53,8 +55,8 @@ Examples:
       the work tree as it stands, uncommitted changes included, against main
   gcbench gate HEAD~1 HEAD --exact-only
       exact counts alone: takes seconds, on any machine
-  gcbench gate main HEAD --markdown gate.md --github-action-benchmark gate
-      in CI, for the pull request and for github-action-benchmark
+  gcbench gate HEAD^1 HEAD --markdown gate.md --github-action-benchmark gate
+      in CI, where HEAD is the pull request merged into its branch
   gcbench gate v0.11.2 v0.12.0 --repo ~/vllm --engine vllm-hostpath
       two commits of a vLLM checkout, with no GPU (make vllm first)
 """
@@ -183,6 +185,10 @@ def gate(
         for number, cell in enumerate(cells)
     ]
     notes = differences(repo, trees[0], trees[1], engine.package)  # now: a work tree may move on
+    if not_heads := others_changes(repo, trees[0], trees[1], engine.package):
+        notes.insert(0, not_heads)
+        if not flags["quiet"]:
+            say(not_heads)
     found = how.measure(session, name, trees, pairs, partial(_command, axes))
     result = GateResult(
         name=name,

@@ -3,6 +3,7 @@
 import msgspec
 
 from harness.collector.policy import parse_policy
+from harness.experiment.reference import is_off
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.metrics import METRICS
 
@@ -27,11 +28,6 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     snippet: str
     is_complete: bool = True
     schema: str = ADVICE_SCHEMA
-
-
-def is_off(cell: CellResult) -> bool:
-    """Whether nothing ever collects in a cell: its memory may grow without end."""
-    return "disabled" in parse_policy(str(cell.axes["gc"]))
 
 
 def best(result: ExperimentResult) -> str:

@@ -48,6 +48,8 @@ def cross(
     cells: list[Cell] = []
     left_out: list[str] = []
     given = {name: axes[name] for name in AXES if name in axes}
+    if empty := next((AXES[name].flag for name, asked in given.items() if not asked), ""):
+        raise ValueError(f"{empty}: has no value to measure")
     for point in product(*given.values()):
         cell = msgspec.convert(dict(zip(given, point, strict=True)), Cell)
         schedule = schedules[cell.workload]

@@ -1,17 +1,20 @@
 """Where a cost came in: one version after another, each function's change at each."""
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
+from typing import NamedTuple
 
 import msgspec
 
+from gcbench.function_costs import FunctionCost
 from harness.experiment.result import ReplayedWorkload
-from harness.explain.changes import function_changes
-from harness.explain.pairing import Kind
+from harness.explain.changes import any_stage
+from harness.explain.pairing import Kind, pair
 from harness.explain.result import Side
 from harness.machine.describe import Machine
 
-GROWTH_SCHEMA = "gcbench.growth/1"
+GROWTH_SCHEMA = "gcbench.growth/2"
+"""1 had one arrival for all parts of a function that was split or joined."""
 
 
 class StageCost(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,11 +36,15 @@ class VersionCost(msgspec.Struct, frozen=True, kw_only=True):
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     """A function that takes more, or less, in ``version`` than in the one before it.
 
-    Figures are per request and step. ``function``: its name there, of one that is gone the one it
-    had. Those of a version add up to its difference from the one before it.
+    Figures are per request and step, its own. ``function``: its name there, of one that is gone the
+    one it had. ``series``: its number in all versions, whatever its name. Those of a version add up
+    to its difference from the one before it; those of a series, to what the function takes more in
+    the last version than in the first. ``split``: it was a part of another; ``joined``: it has
+    become one.
     """
 
     version: str
+    series: int
     kind: Kind
     stage: str
     function: str
@@ -81,23 +88,80 @@ def version_cost(side: Side) -> VersionCost:
 
 def arrivals(sides: Sequence[Side]) -> list[Arrival]:
     """All changes from each version to the next that are not nothing, in their order."""
-    return [each for before, after in pairwise(sides) for each in _between(before, after)]
+    found: list[Arrival] = []
+    numbers = count()
+    series: dict[_Place, int] = {}
+    gone: dict[str, int] = {}
+    for before, after in pairwise(sides):
+        here: dict[_Place, int] = {}
+        for step in _steps(before, after):
+            known = series.get(_place(step.before)) if step.before else gone.get(step.named.name)
+            number = next(numbers) if known is None else known
+            if step.after:
+                here[_place(step.after)] = number
+            else:
+                gone[step.named.name] = number  # it may come again
+            found += _arrival(step, number, before, after)
+        series = here
+    return found
 
 
-def _between(before: Side, after: Side) -> Iterator[Arrival]:
-    then, now = before.costs.num_rows, after.costs.num_rows
-    for change in function_changes(before.costs, after.costs):
-        bytecodes = change.costs_after.bytecodes / now - change.costs_before.bytecodes / then
-        objects = change.costs_after.allocations / now - change.costs_before.allocations / then
-        if bytecodes or objects:
-            where = (change.after or change.before)[0]
-            yield Arrival(
-                version=after.label,
-                kind=change.kind,
-                stage=change.stage,
-                function=" + ".join(each.name for each in change.after or change.before),
-                file=where.file,
-                line=where.line,
-                bytecodes=bytecodes,
-                objects=objects,
-            )
+_Place = tuple[str, str, int]
+
+
+class _Step(NamedTuple):
+    """A function from one version to the next; None where it is not there."""
+
+    before: FunctionCost | None
+    after: FunctionCost | None
+    kind: Kind
+
+    @property
+    def named(self) -> FunctionCost:
+        """Where its name is from."""
+        named = self.after or self.before
+        assert named is not None
+        return named
+
+
+def _steps(before: Side, after: Side) -> Iterator[_Step]:
+    """Each function of either side once; a part of one that was split or joined by itself."""
+    then, now = any_stage(before.costs.functions), any_stage(after.costs.functions)
+    for each in pair(then, now):
+        if not (each.before and each.after):
+            yield from (_Step(then[i], None, each.kind) for i in each.before)
+            yield from (_Step(None, now[i], each.kind) for i in each.after)
+            continue
+        # The first of either side are the one function, all others its parts.
+        (old, *joined), (new, *split) = each.before, each.after
+        has_parts = bool(joined or split)
+        kept: Kind = "paired" if then[old].name == now[new].name else "renamed"
+        yield _Step(then[old], now[new], kept if has_parts else each.kind)
+        yield from (_Step(then[i], None, "joined") for i in joined)
+        yield from (_Step(None, now[i], "split") for i in split)
+
+
+def _arrival(step: _Step, series: int, before: Side, after: Side) -> Iterator[Arrival]:
+    bytecodes = objects = 0.0
+    if step.after:
+        bytecodes += step.after.bytecodes / after.costs.num_rows
+        objects += step.after.allocations / after.costs.num_rows
+    if step.before:
+        bytecodes -= step.before.bytecodes / before.costs.num_rows
+        objects -= step.before.allocations / before.costs.num_rows
+    if bytecodes or objects:
+        yield Arrival(
+            version=after.label,
+            series=series,
+            kind=step.kind,
+            stage=step.named.stage,
+            function=step.named.name,
+            file=step.named.file,
+            line=step.named.line,
+            bytecodes=bytecodes,
+            objects=objects,
+        )
+
+
+def _place(function: FunctionCost) -> _Place:
+    return function.file, function.name, function.line

@@ -6,12 +6,13 @@ from harness import format as fmt
 from harness.experiment.advice import Advice
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.metrics import METRICS
+from harness.report.plausible import implausible_gains
 from harness.report.summary import median
 
 
 def advice_sentences(advice: Advice) -> list[str]:
     """The answer first: what to set, or that nothing helps."""
-    return [*_answer(advice), *_bound(advice), *_prices(advice)]
+    return [*_answer(advice), *_implausible(advice), *_bound(advice), *_prices(advice)]
 
 
 def _answer(advice: Advice) -> Iterator[str]:
@@ -31,6 +32,14 @@ def _answer(advice: Advice) -> Iterator[str]:
             f"Keep {baseline}: {again.candidate} looked best, but measured afresh it is "
             f"{again.verdict} ({_changed(again)})."
         )
+
+
+def _implausible(advice: Advice) -> list[str]:
+    verified = advice.verified
+    if verified is None:
+        return []
+    cells = {cell.id: cell for cell in verified.cells}
+    return implausible_gains(verified.comparisons, cells, verified.tolerance)
 
 
 def _changed(comparison: Comparison) -> str:

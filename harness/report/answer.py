@@ -2,6 +2,7 @@
 
 from rich.console import Console
 
+from harness.experiment.reference import candidates
 from harness.experiment.result import ExperimentResult
 from harness.format import capitalised
 from harness.report.conclusion import conclude, in_short
@@ -12,7 +13,8 @@ from harness.report.power import detects_words, settles_nothing, surroundings_wo
 from harness.report.safe_text import safe_text
 from harness.report.summary import cells_table, failure_lines, phases_table
 from harness.report.terminal import experiment_tables, print_lines, print_pairs, print_table
-from harness.report.verdict_words import SIGNS
+from harness.report.verdict_words import REFERENCE, SIGNS
+from harness.statistics.verdict import Verdict
 
 MOST_SENTENCES = 3
 MOST_FAILURES = 3
@@ -27,9 +29,9 @@ def headline(result: ExperimentResult) -> str:
     if not result.comparisons:
         why = (note for note in result.notes if note.startswith(("No ratio", "Not compared")))
         return next(why, "Nothing is compared here.")
-    verdicts = {each.verdict for each in result.comparisons}
-    sign = next(SIGNS[each] for each in ("better", "worse", "same", "inconclusive")
-                if each in verdicts)  # fmt: skip
+    verdicts = {each.verdict for each in candidates(result)}
+    order: tuple[Verdict, ...] = ("better", "worse", "same", "inconclusive")
+    sign = next((SIGNS[each] for each in order if each in verdicts), REFERENCE[0])
     return f"{sign} {in_short(result)[0]}"
 
 

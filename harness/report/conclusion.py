@@ -1,13 +1,16 @@
 """What a comparison says, in a few sentences."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
+from harness.experiment.reference import references
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.format import capitalised, count, interval, percent, percent_range, rough_percent
 from harness.machine.interpreter import VERSIONS, dotted
 from harness.metrics import METRICS
+from harness.report.plausible import implausible_gains
 from harness.report.power import too_few_rounds, what_it_takes
 from harness.report.summary import collectors_cost, median, metric_words
+from harness.report.verdict_words import REFERENCE_MEANS
 from harness.statistics.paired_ratio import ALPHA, MIN_ROUNDS
 
 FULL_PASSES_FOR_A_CLAIM = 5
@@ -17,8 +20,12 @@ def conclude(result: ExperimentResult) -> list[str]:
     """Sentences on what won, what else was found, what stays open, and the collector's part."""
     cells = {cell.id: cell for cell in result.cells}
     sentences = in_short(result)
+    off = references(result)
     for baseline, ours in _by_baseline(result):
-        sentences += _the_rest([c for c in ours if c.rounds >= MIN_ROUNDS], result.tolerance)
+        enough = [c for c in ours if c.rounds >= MIN_ROUNDS]
+        sentences += _the_rest([c for c in enough if c.candidate not in off], result.tolerance)
+        if _candidates(enough, off):
+            sentences += _with_it_off([c for c in enough if c.candidate in off])
         if baseline in cells:
             sentences += _version(cells[baseline], result.tolerance)
             sentences += _tracked(cells[baseline], cells[ours[0].candidate])
@@ -34,14 +41,19 @@ def conclude(result: ExperimentResult) -> list[str]:
 def in_short(result: ExperimentResult) -> list[str]:
     """Those of `conclude` that a table of changes and verdicts does not say by itself."""
     cells = {cell.id: cell for cell in result.cells}
+    off = references(result)
     sentences: list[str] = []
     for baseline, ours in _by_baseline(result):
         enough = [c for c in ours if c.rounds >= MIN_ROUNDS]
-        if enough:
-            sentences.append(_headline(enough))
-            sentences += _few_full_passes(enough, result.tolerance)
-            sentences += _disagreeing_nodes(enough)
-            sentences += _open_questions(enough, result.tolerance)
+        judged = _candidates(enough, off)
+        if judged:
+            sentences.append(_headline(judged))
+        elif enough:
+            sentences += _with_it_off(enough)
+        sentences += implausible_gains(enough, cells, result.tolerance)
+        sentences += _few_full_passes(judged, result.tolerance)
+        sentences += _disagreeing_nodes(enough)
+        sentences += _open_questions(judged, result.tolerance)
         sentences += _too_few_rounds([c for c in ours if c not in enough])
         if baseline in cells:
             sentences += _collector(cells[baseline], result.tolerance)
@@ -61,6 +73,18 @@ def _by_baseline(result: ExperimentResult) -> Iterator[tuple[str, list[Compariso
     for baseline in dict.fromkeys(c.baseline for c in result.comparisons):
         ours = (c for c in result.comparisons if c.baseline == baseline)
         yield baseline, sorted(ours, key=_best_first)
+
+
+def _candidates(comparisons: Sequence[Comparison], off: Container[str]) -> list[Comparison]:
+    return [each for each in comparisons if each.candidate not in off]
+
+
+def _with_it_off(comparisons: Sequence[Comparison]) -> list[str]:
+    """What there is to gain at most, and that nobody should take it."""
+    if not comparisons:
+        return []
+    named = _names(comparisons) if len(comparisons) > 1 else _in_full(comparisons[0])
+    return [f"For reference, {REFERENCE_MEANS}: {named}."]
 
 
 def _best_first(comparison: Comparison) -> float:

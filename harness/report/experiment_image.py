@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness import format as fmt
+from harness.experiment.reference import references
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.report.answer import headline
 from harness.report.header import machine_words
@@ -114,7 +115,7 @@ def _host_time(cell: CellResult | None) -> tuple[float, float]:
 
 
 def _draw_changes(axes: "Axes", entries: list[_Entry], result: ExperimentResult) -> None:
-    tolerance = 100 * result.tolerance
+    tolerance, off = 100 * result.tolerance, references(result)
     axes.axvspan(-tolerance, tolerance, color=PALE, zorder=0, linewidth=0)
     axes.axvline(0, color=GREY, linewidth=0.8, zorder=1)
     for place, entry in enumerate(entries):
@@ -123,21 +124,26 @@ def _draw_changes(axes: "Axes", entries: list[_Entry], result: ExperimentResult)
                           textcoords="offset points")  # fmt: skip
         if (found := entry.comparison) is None:
             continue
+        is_off = found.candidate in off
+        colour = GREY if is_off else VERDICT_COLOURS[found.verdict]
         change, low, high = (100 * (end - 1) for end in (found.ratio, *found.ci95))
         axes.errorbar(
             change, place, xerr=[[max(change - low, 0)], [max(high - change, 0)]], fmt="o",
-            color=VERDICT_COLOURS[found.verdict], markersize=5, capsize=2.5, elinewidth=1.4,
+            color=colour, markersize=5, capsize=2.5, elinewidth=1.4,
+            markerfacecolor="white" if is_off else colour,
         )  # fmt: skip
         axes.annotate(
-            fmt.percent(found.ratio - 1, signed=True), (max(high, change), place), (6, 0),
+            fmt.percent(found.ratio - 1, signed=True) + ", reference" * is_off,
+            (max(high, change), place), (6, 0),
             va="center", fontsize=8, textcoords="offset points",
         )  # fmt: skip
     low, high = axes.get_xlim()
-    axes.set_xlim(low, high + 0.16 * (high - low))
+    axes.set_xlim(low, high + (0.3 if off else 0.16) * (high - low))
     metrics = list(dict.fromkeys(each.metric for each in result.comparisons))
     of = "; ".join(f"{metric_words(name)} ({direction_words(name)})" for name in metrics)
     axes.set_xlabel(
-        f"change in %: {of}\n95 % interval; grey band: same, ±{tolerance:g} %",
+        f"change in %: {of}\n95 % interval; grey band: same, ±{tolerance:g} %"
+        + "\nhollow: the collector off, for reference" * bool(off),
         fontsize=9,
     )
 

@@ -88,24 +88,25 @@ def _releases(result: Growth) -> PlainTable:
 
 def _functions(found: Sequence[Arrival], rows: int) -> PlainTable:
     """What each function takes more from the first version to the last, and where it came in."""
-    by_function: dict[str, list[Arrival]] = {}
+    by_series: dict[int, list[Arrival]] = {}
     for each in found:
-        by_function.setdefault(each.function, []).append(each)
-    totals = {name: sum(each.bytecodes for each in those) for name, those in by_function.items()}
-    ranked = sorted(totals, key=lambda name: -abs(totals[name]))
-    ranked = [name for name in ranked if signed(totals[name]) != "0"]
+        by_series.setdefault(each.series, []).append(each)
+    totals = {one: sum(each.bytecodes for each in those) for one, those in by_series.items()}
+    ranked = sorted(totals, key=lambda one: -abs(totals[one]))
+    ranked = [one for one in ranked if signed(totals[one]) != "0"]
     left = len(ranked) - rows
     return PlainTable(
         "By function, over all releases",
         ("function", "bytecodes", "objects", "came with"),
         [[
             (
-                f"{short_name(name)}\n  {by_function[name][-1].file}:{by_function[name][-1].line}",
-                signed(totals[name]),
-                signed(sum(each.objects for each in by_function[name])),
-                _came_with(by_function[name]),
+                f"{short_name(last.function)}\n  {last.file}:{last.line}",
+                signed(totals[one]),
+                signed(sum(each.objects for each in by_series[one])),
+                _came_with(by_series[one]),
             )
-            for name in ranked[:rows]
+            for one in ranked[:rows]
+            for last in by_series[one][-1:]
         ]],
         "per request and step, each function's own, the largest change first"
         + (f"; {left:,} more are in --json FILE" if left > 0 else ""),
@@ -116,7 +117,9 @@ def _came_with(found: Sequence[Arrival]) -> str:
     """The versions with which most of a function's change came, the largest part first."""
     ranked = sorted(found, key=lambda each: -abs(each.bytecodes))
     ranked = [each for each in ranked if signed(each.bytecodes) != "0"]
-    kinds = {"new": " (new)", "gone": " (gone)"}
+    kinds = {
+        "new": " (new)", "gone": " (gone)", "split": " (split off)", "joined": " (joined)",
+    }  # fmt: skip
     words = [f"{each.version}{kinds.get(each.kind, '')} {signed(each.bytecodes)}"
              for each in ranked[:_NAMED]]  # fmt: skip
     if len(ranked) > _NAMED:

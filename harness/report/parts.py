@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 from harness import format as fmt
 from harness.experiment.experiment_file import Column, PartResult, PartsResult
+from harness.experiment.reference import references
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.metrics import METRICS
 from harness.report.summary import median, metric_words, on_device
 from harness.report.table import PlainTable, Row
-from harness.report.verdict_words import VERDICTS
+from harness.report.verdict_words import REFERENCE, SIGNS
 
 _SCALE = {"s": 1.0, "ms": 1e3, "µs": 1e6}
 
@@ -59,16 +60,18 @@ def _figure(column: Column, cell: CellResult, result: ExperimentResult) -> str:
     if compared is None:  # a baseline, or too few rounds
         return fmt.MISSING
     if column.shows == "change":
-        return _change(compared) if compared.metric == column.metric else fmt.MISSING
+        if compared.metric != column.metric:
+            return fmt.MISSING
+        return _change(compared, is_reference=cell.id in references(result))
     baseline = next(each for each in result.cells if each.id == compared.baseline)
     value = median(baseline, column.metric)
     return fmt.MISSING if value is None else _with_unit(column, -value)
 
 
-def _change(comparison: Comparison) -> str:
+def _change(comparison: Comparison, *, is_reference: bool) -> str:
     low, high = comparison.ci95
     reach = fmt.percent((high - low) / 2).removesuffix(" %")
-    sign = VERDICTS[comparison.verdict][0]
+    sign = REFERENCE[0] if is_reference else SIGNS[comparison.verdict]
     return f"{sign} {fmt.percent(comparison.ratio - 1, signed=True)} ±{reach}"
 
 

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from harness import format as fmt
 from harness.experiment.experiment_file import PartsResult
+from harness.experiment.reference import candidates
 from harness.experiment.result import Comparison
 from harness.metrics import METRICS
 from harness.report.answer import MOST_SENTENCES, headline
@@ -164,7 +165,7 @@ def _shared(result: PartsResult) -> list[_Candidate]:
     """The comparisons that two parts or more make, the best candidate first."""
     found: dict[tuple[str, str, str], dict[str, Comparison]] = {}
     for part in result.parts:
-        for each in part.result.comparisons:
+        for each in candidates(part.result):
             key = each.candidate, each.baseline, each.metric
             found.setdefault(key, {})[part.title] = each
     shared = [_Candidate(*key, of) for key, of in found.items() if len(of) > 1]

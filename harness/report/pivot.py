@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness import format as fmt
+from harness.experiment.reference import references
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.metrics import METRICS
 from harness.report.header import varying_axes
 from harness.report.summary import by_group, direction_words, median, metric_words, on_device
 from harness.report.table import PlainTable, Row
-from harness.report.verdict_words import SIGNS, VERDICTS
+from harness.report.verdict_words import REFERENCE, REFERENCE_MEANS, SIGNS, VERDICTS
 
 MOST_ACROSS = 6
 """Values of an axis that can stand side by side."""
@@ -55,10 +56,10 @@ def pivot_tables(result: ExperimentResult) -> list[PlainTable]:
     ]
 
 
-def change_words(comparison: Comparison) -> str:
+def change_words(comparison: Comparison, *, is_reference: bool = False) -> str:
     """A sign and a change: "▲ +47.9 %"."""
     change = fmt.percent(comparison.ratio - 1, signed=True)
-    return f"{SIGNS[comparison.verdict]} {change}"
+    return f"{REFERENCE[0] if is_reference else SIGNS[comparison.verdict]} {change}"
 
 
 def level_words(cell: CellResult, metric: str) -> str:
@@ -105,13 +106,16 @@ def _crossed(
     pivot: Pivot, comparisons: Sequence[Comparison], result: ExperimentResult
 ) -> PlainTable:
     by_id = {each.candidate: each for each in comparisons}
+    off = references(result)
 
     def shown(cell: CellResult | None) -> str:
         if cell is None:
             return fmt.MISSING
         if cell.id == pivot.baseline.id:
             return "baseline"
-        return change_words(by_id[cell.id]) if cell.id in by_id else _NO_RATIO
+        if cell.id not in by_id:
+            return _NO_RATIO
+        return change_words(by_id[cell.id], is_reference=cell.id in off)
 
     rows: list[Row] = [
         (name, *(shown(cells.get(column)) for column in pivot.columns))
@@ -125,12 +129,13 @@ def _crossed(
 def _listed(
     pivot: Pivot, comparisons: Sequence[Comparison], result: ExperimentResult
 ) -> PlainTable:
+    off = references(result)
     rows: list[Row] = [
         (
             each.candidate,
             fmt.percent(each.ratio - 1, signed=True),
             fmt.interval(each.ci95),
-            VERDICTS[each.verdict],
+            REFERENCE if each.candidate in off else VERDICTS[each.verdict],
         )
         for each in comparisons
     ]
@@ -146,11 +151,17 @@ def _title(pivot: Pivot, result: ExperimentResult) -> str:
 
 
 def _caption(pivot: Pivot, comparisons: Sequence[Comparison], result: ExperimentResult) -> str:
-    found = Counter(each.verdict for each in comparisons)
+    off = references(result)
+    found = Counter(each.verdict for each in comparisons if each.candidate not in off)
+    num_off = sum(each.candidate in off for each in comparisons)
     within = f" within ±{fmt.rough_percent(result.tolerance)}"
     signs = "  ".join(
         f"{SIGNS[verdict]} {found[verdict]} {verdict}{within * (verdict == 'same')}"
         for verdict in VERDICTS
         if verdict in found
     )
+    if num_off:
+        plural = "s" if num_off > 1 else ""
+        of = f"{REFERENCE[0]} {num_off} reference{plural} ({REFERENCE_MEANS})"
+        signs = "  ".join(filter(None, (signs, of)))
     return f"{signs}; {direction_words(pivot.metric)}"

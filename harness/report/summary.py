@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from engines.protocol import PHASES
 from harness import format as fmt
+from harness.experiment.reference import references
 from harness.experiment.result import (
     Apart,
     CellResult,
@@ -17,7 +18,7 @@ from harness.metrics import METRICS
 from harness.report.header import varying_axes
 from harness.report.power import detects
 from harness.report.table import PlainTable, Row
-from harness.report.verdict_words import MEANINGS, VERDICTS
+from harness.report.verdict_words import MEANINGS, REFERENCE, VERDICTS
 from harness.trial.spec import TrialFailure
 
 _ABBREVIATIONS = ("ttft", "tpot", "itl", "e2el", "gc")
@@ -140,6 +141,7 @@ def modes_tables(result: ExperimentResult) -> list[PlainTable]:
 def verdict_tables(result: ExperimentResult) -> list[PlainTable]:
     """One table for each baseline and metric that decides."""
     cells = {cell.id: [cell] for cell in result.cells}
+    off = references(result)
     comparisons: defaultdict[tuple[str, str], list[Comparison]] = defaultdict(list)
     for comparison in result.comparisons:
         comparisons[comparison.metric, comparison.baseline].append(comparison)
@@ -148,7 +150,7 @@ def verdict_tables(result: ExperimentResult) -> list[PlainTable]:
         PlainTable(
             f"{metric} against {baseline}{on_device(cells.get(baseline, []))}",
             ("cell", "change", "95 % interval", "verdict", "detects"),
-            [[_verdict_row(comparison) for comparison in group]],
+            [[_verdict_row(each, is_reference=each.candidate in off) for each in group]],
             f"{direction_words(metric).capitalize()}. change: measured round by round, so it "
             "may differ a little from the ratio of two medians. same: "
             f"{MEANINGS['same']} of ±{tolerance}. detects: {MEANINGS['detects']} in "
@@ -265,11 +267,11 @@ def direction_words(metric: str) -> str:
     return "no better side" if direction == "neither" else f"{direction} is better"
 
 
-def _verdict_row(comparison: Comparison) -> Row:
+def _verdict_row(comparison: Comparison, *, is_reference: bool) -> Row:
     return (
         comparison.candidate,
         fmt.percent(comparison.ratio - 1, signed=True),
         fmt.interval(comparison.ci95),
-        VERDICTS[comparison.verdict],
+        REFERENCE if is_reference else VERDICTS[comparison.verdict],
         detects(comparison.mde),
     )

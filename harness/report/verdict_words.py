@@ -20,4 +20,9 @@ MEANINGS: dict[str, str] = {
 }
 """The glossary, of which captions and pages quote what they need."""
 
+REFERENCE = "○ reference"
+"""In the place of a verdict on a cell without a collector, which nobody is advised to take."""
+
+REFERENCE_MEANS = "the collector off, so garbage stays for good"
+
 SIGNS: dict[Verdict, str] = {verdict: label[0] for verdict, label in VERDICTS.items()}

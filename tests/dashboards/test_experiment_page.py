@@ -28,7 +28,8 @@ def test_it_says_the_answer_first_and_every_verdict_with_its_interval(words):
     assert re.search(r"main-job Best: flat_arrays · columnar · default", words)
     row = r"list_of_arrays · per_request · default -3\.4 % -4\.6 to -2\.2 % ▼ worse ±3\.6 %"
     assert re.search(row, words)
-    assert words.count("▼ worse ±") + words.count("▲ better ±") == 14
+    assert words.count("▼ worse ±") + words.count("▲ better ±") == 9
+    assert words.count("○ reference ±") == 5
 
 
 def test_a_judged_cell_has_the_change_that_was_judged(words):

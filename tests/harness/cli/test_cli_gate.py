@@ -320,6 +320,26 @@ def test_equal_figures_are_the_same_and_every_file_is_written(gate, repository, 
     assert max(map(len, out.splitlines())) <= 80
 
 
+@pytest.mark.slow
+def test_what_others_merged_is_named_before_anything_is_measured(gate, repository, tmp_path):
+    gate.machine = Machine()
+    repository.git("checkout", "--quiet", "-b", "branch")
+    repository.commit("ours", engines__ours="1")
+    repository.git("checkout", "--quiet", "main")
+    repository.git("tag", "stale")
+    repository.commit("others", engines__others="1")
+    repository.git("merge", "--quiet", "--no-ff", "branch", "--message", "merge")
+    markdown = tmp_path / "gate.md"
+    status, out, err = gate(
+        repository, "stale", "main", "--exact-only", "--markdown", str(markdown)
+    )
+    words = "HEAD is a merge whose first parent"
+    assert status == 0
+    assert err.startswith(f"gcbench: {words}")
+    assert words in " ".join(out.split())
+    assert words in markdown.read_text()
+
+
 def test_help_reads_well_at_80_and_100_columns(capsys, monkeypatch):
     for columns in ("80", "100"):
         monkeypatch.setenv("COLUMNS", columns)

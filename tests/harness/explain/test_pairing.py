@@ -1,56 +1,11 @@
 """Functions of two versions find each other, renamed, moved, split and joined."""
 
-import re
-from collections.abc import Callable
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_functions import BOTH, JOIN, SUM, function
 
-from gcbench.function_costs import FunctionCost, signature
 from harness.explain.pairing import Paired, pair
-
-SUM = """
-def NAME(rows, limit):
-    total = 0
-    for row in rows:
-        if row.finished and row.count < limit:
-            total += row.count * 2
-        elif row.waiting:
-            total -= len(row.tokens)
-    return total
-"""
-JOIN = """
-def NAME(rows, sep):
-    texts = []
-    for row in rows:
-        texts.append(str(row.text).strip().lower())
-        texts.extend(row.more or [])
-    return sep.join(sorted(set(texts)))
-"""
-BOTH = """
-def NAME(rows, limit, sep):
-    total = 0
-    for row in rows:
-        if row.finished and row.count < limit:
-            total += row.count * 2
-        elif row.waiting:
-            total -= len(row.tokens)
-    texts = []
-    for row in rows:
-        texts.append(str(row.text).strip().lower())
-        texts.extend(row.more or [])
-    return total, sep.join(sorted(set(texts)))
-"""
-
-
-def function(source: str, name: str, file: str = "engine/core.py", line: int = 1) -> FunctionCost:
-    """A function as it is when it was counted."""
-    short = re.sub(r"\W", "_", name)
-    namespace: dict[str, Callable] = {}
-    exec(source.replace("NAME", short), namespace)
-    code = signature(namespace[short].__code__)
-    return FunctionCost("rest", file, name, line, 1, 10, 0, 0, 10, 0, [], code)
 
 
 def test_one_of_the_same_name_in_the_same_file_is_the_same_whatever_it_does():

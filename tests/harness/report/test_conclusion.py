@@ -15,7 +15,10 @@ from harness.experiment.result import (
     Part,
 )
 from harness.machine.describe import Machine
+from harness.report.answer import headline
 from harness.report.conclusion import conclude
+from harness.report.experiment_image import experiment_image
+from harness.report.pivot import pivot_tables
 from harness.statistics.verdict import Verdict
 
 
@@ -311,3 +314,88 @@ def test_neither_leaves_anything_where_one_has_let_go_of_more() -> None:
              cell("flat", leaked_blocks_per_step=samples(0.0))]  # fmt: skip
     said = conclude(experiment(cells, comparison("flat", "same", 1.0)))
     assert not [sentence for sentence in said if "blocks" in sentence]
+
+
+def with_policies(*policies: str, pauses: float = 0.1) -> list[CellResult]:
+    """Cells named by their policy, the first the baseline, whose pauses take so much."""
+    found = {"gc_pause_share": samples(pauses)}
+    return [replace(cell(each, **found), axes={"gc": each}) for each in policies]
+
+
+def against_default(candidate: str, verdict: Verdict, ratio: float, **other: Any) -> Comparison:
+    return comparison(candidate, verdict, ratio, baseline="default", **other)
+
+
+def test_a_cell_without_a_collector_is_no_candidate_however_fast_it_is() -> None:
+    cells = with_policies("default", "freeze", "disabled")
+    faster = against_default("disabled", "better", 0.85), against_default("freeze", "better", 0.9)
+    result = experiment(cells, *faster)
+    assert conclude(result)[0].startswith("Best: freeze, host time per step -10.0 % against")
+    assert (
+        "For reference, the collector off, so garbage stays for good: disabled, host time per step "
+        "-15.0 % against default (95 %: -16.0 to -14.0 %)."
+    ) in conclude(result)
+    assert not any("Also better" in each for each in conclude(result))
+    assert headline(result).startswith("▲ Best: freeze")
+    (table,) = pivot_tables(result)
+    assert [(row[0], row[-1]) for rows in table.groups for row in rows] == [
+        ("disabled", "○ reference"), ("freeze", "▲ better"),
+    ]  # fmt: skip
+    assert "▲ 1 better  ○ 1 reference" in table.caption
+
+
+def test_where_only_freeze_is_the_same_nothing_is_recommended() -> None:
+    cells = with_policies("default", "freeze", "disabled")
+    compared = against_default("disabled", "better", 0.85), against_default("freeze", "same", 1.0)
+    result = experiment(cells, *compared)
+    assert headline(result) == "= Nothing was found to beat default."
+
+
+def test_a_reference_alone_is_said_to_be_one() -> None:
+    cells = with_policies("default", "disabled")
+    result = experiment(cells, against_default("disabled", "better", 0.85))
+    assert headline(result).startswith("○ For reference, the collector off, so garbage stays")
+    assert b"reference" in experiment_image(result, ".svg")
+
+
+def test_cells_that_are_all_without_a_collector_are_compared_as_any() -> None:
+    cells = [replace(each, axes={"gc": "disabled"}) for each in (cell("lists"), cell("flat"))]
+    assert headline(experiment(cells, comparison("flat", "better", 0.9))).startswith("▲ Best: flat")
+
+
+@pytest.mark.parametrize(
+    ("ratio", "pauses", "metric", "is_said"),
+    [
+        (0.874, 0.014, "tpot_median", True),
+        (1 / 0.874, 0.014, "request_throughput", True),
+        (0.874, 0.10, "tpot_median", False),
+        (0.96, 0.014, "tpot_median", False),  # its interval allows what pauses can explain
+        (1.2, 0.014, "tpot_median", False),
+    ],
+)
+@pytest.mark.parametrize("policy", ["disabled", "freeze"])
+def test_a_gain_beyond_the_pauses_is_implausible(ratio, pauses, metric, is_said, policy) -> None:
+    cells = with_policies("default", policy, pauses=pauses)
+    found = against_default(policy, "better", ratio, metric=metric)
+    said = [each for each in conclude(experiment(cells, found)) if each.startswith("Implausible")]
+    assert bool(said) == is_said
+    if said:
+        assert f"{policy} gains 12.6 %, but the pauses of default take 1.4 % of the time" in said[0]
+
+
+def test_pauses_are_held_against_the_time_that_the_metric_is_of() -> None:
+    """Beside a slow device pauses are little of the wall time and much of the host's."""
+    more = {"gc_pause_total": samples(0.05), "num_steps": samples(100.0),
+            "host_time_per_step": samples(0.005)}  # fmt: skip
+    default, freeze = with_policies("default", "freeze", pauses=0.001)
+    default = replace(default, metrics=default.metrics | more)
+    for ratio, is_said in ((0.9, False), (0.7, True)):
+        result = experiment([default, freeze], against_default("freeze", "better", ratio))
+        assert any("Implausible" in each for each in conclude(result)) == is_said
+
+
+def test_another_shape_may_gain_more_than_the_pauses() -> None:
+    default, freeze = with_policies("default", "freeze", pauses=0.01)
+    flat = replace(freeze, axes={"gc": "freeze", "representation": "flat_arrays"})
+    result = experiment([default, flat], against_default("freeze", "better", 0.5))
+    assert not any("Implausible" in each for each in conclude(result))
