@@ -69,7 +69,12 @@ def headline(result: GateResult) -> str:
 
 def findings(result: GateResult) -> list[str]:
     """What belongs under the headline: what was found, and what could not be."""
-    return [*result.conclusions, *result.missing]
+    return [*result.conclusions, *not_told(result), *result.missing]
+
+
+def not_told(result: GateResult) -> list[str]:
+    """Counts that are no figures, with their cells."""
+    return [f"{cell.id}: {sentence}" for cell in result.cells for sentence in cell.untold]
 
 
 def gate_tables(result: GateResult) -> list[PlainTable]:

@@ -62,6 +62,7 @@ def gate_pairs(result: GateResult) -> list[tuple[str, str]]:
     pairs = [
         *_by_cell("exact", [(cell.id, exact_words(cell)) for cell in result.cells]),
         *_by_cell("where", [(cell.id, where_words(cell)) for cell in result.cells]),
+        *_by_cell("not told", [(cell.id, " ".join(cell.untold)) for cell in result.cells]),
         *_by_cell("time", [(cell.id, time_words(cell, result.tolerance)) for cell in result.cells]),
     ]
     again = command_lines(result)

@@ -106,6 +106,8 @@ class GateCell(msgspec.Struct, frozen=True, kw_only=True):
     """Lines that called the collector by hand, of BASE and of HEAD."""
     functions: list[LargestChange] = []
     """Of which the changed counts are mostly made, where any count has changed."""
+    untold: list[str] = []
+    """A sentence for each count that is no figure: it is below nothing, or repeats do not agree."""
 
 
 class GateResult(msgspec.Struct, frozen=True, kw_only=True):
