@@ -135,7 +135,9 @@ def measure(
         peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
     measured = compute_metrics(observation, trial.mode)
-    write_rows(trial.rows_path, observation)
+    if trial.mode == "timing":
+        write_rows(trial.rows_path, observation)
+    outputs = watch.outputs(trial.rows_path)
     _leave_the_core()
     # Only now: what is imported before the window is part of the heap that is measured.
     from harness.trial.origin import origin
@@ -165,6 +167,8 @@ def measure(
         costs=_costs(watch, per_request),
         sites=watch.sites,
         young=watch.young,
+        outputs=outputs,
+        ran=list(watch.ran),
         invalid=measured.invalid,
         recurs=measured.recurs,
     )

@@ -8,6 +8,7 @@ import numpy as np
 from harness import format as fmt
 from harness.axes import Cell, values
 from harness.collector.callers import CollectorCall
+from harness.experiment.first_difference import outputs_difference
 from harness.experiment.grid import is_exact
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import BRIEF
@@ -116,6 +117,9 @@ def different_work(trials: Trials, each: Pair) -> str:
     results = [result for cell in each[1:] for result in trials.timings.get(cell, {}).values()]
     results += [result for (_, cell), result in trials.counted.items() if cell in each[1:]]
     whole = [result for result in results if result.mode not in BRIEF]
+    base, head = (trials.counted_in("outputs", cell) for cell in (each.base, each.head))
+    if base and head and (found := outputs_difference(head, base)):
+        return found
     return next((found for result in whole if (found := difference(result, whole[0]))), "")
 
 

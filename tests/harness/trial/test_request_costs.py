@@ -45,8 +45,8 @@ class Toy:
 
     "first" is done for each request's first token, "step" for each later one, "usual step" once in
     most steps, "sometimes" in each step whose number divided by ``every`` leaves ``rest``.
-    ``lag``: a step brings what the one before computed. ``tidies_later``: the work of an end is done in the step
-    after it, if there is one.
+    ``lag``: a step brings what the one before computed. ``tidies_later``: the work of an end is
+    done in the step after it, if there is one.
     """
 
     vocab_size = 100
