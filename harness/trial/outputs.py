@@ -19,7 +19,7 @@ from workloads.files.whole_file import replacing
 
 
 class Entry(NamedTuple):
-    """A thing that a request was given. ``place``: the how many-th of its kind; from 0, as steps."""
+    """What a request was given. ``place``: the how many-th of its kind; from 0, as steps."""
 
     kind: int
     request: int

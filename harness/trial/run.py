@@ -135,9 +135,7 @@ def measure(
         peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
     measured = compute_metrics(observation, trial.mode)
-    if trial.mode == "timing":
-        write_rows(trial.rows_path, observation)
-    outputs = watch.outputs(trial.rows_path)
+    write_rows(trial.rows_path if trial.mode == "timing" else "", observation)
     _leave_the_core()
     # Only now: what is imported before the window is part of the heap that is measured.
     from harness.trial.origin import origin
@@ -167,7 +165,7 @@ def measure(
         costs=_costs(watch, per_request),
         sites=watch.sites,
         young=watch.young,
-        outputs=outputs,
+        outputs=watch.outputs(trial.rows_path),
         ran=list(watch.ran),
         invalid=measured.invalid,
         recurs=measured.recurs,

@@ -281,6 +281,50 @@ def test_functions_are_named_where_their_counts_have_changed():
     assert judged({"bytecodes_per_add": 400.0, "handoff_bytes": 9.0}) == [("step", "step"), *add]
 
 
+def felt(of: Pair, changes: dict[str, float]) -> Timings:
+    """Timings of rounds whose steps take as long, and whose requests feel these ratios."""
+    plan = timing_plan("gate", [of], schedules=SCHEDULES, seed=0, rounds=9, tolerance=0.03)
+    rng = np.random.default_rng(0)
+    outcomes = {}
+    for number in range(1, plan.rounds + 1):
+        drift = np.exp(rng.normal(0, 0.02))
+        for place, cell in enumerate(of[1:3]):
+            noise = drift * np.exp(rng.normal(0, 0.003))
+            metrics = {"host_time_per_step": 1e-3 * noise, "num_steps": 500.0,
+                       "request_throughput": 500 / noise, "ttft_median": 0.02 * noise}  # fmt: skip
+            for metric, ratio in changes.items():
+                metrics[metric] *= ratio if cell.release == "head" else 1.0
+            steps = np.full(500, round(1e6 * noise)).tolist()
+            trial = Trial(cell=cell, schedule_path="", schedule_sha256="")
+            made = msgspec.structs.replace(answer(trial, metrics), step_host_ns=steps)
+            outcomes[trial_key(number, place, cell, "timing")] = made
+    return compare_timings([of], plan, outcomes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "words"),
+    [
+        ({}, "same", ""),
+        ({"request_throughput": 0.2, "ttft_median": 29.0}, "worse", "outside them, as in add_req"),
+        ({"ttft_median": 1.5}, "worse", "time to first token +"),
+        ({"request_throughput": 0.5}, "worse", "request throughput -50"),
+        ({"request_throughput": 2.0}, "better", "request throughput +100"),
+        ({"ttft_median": 1.01}, "same", ""),
+    ],
+)
+def test_what_requests_feel_outside_of_steps_decides_too(changes, verdict, words):
+    """``add_request`` 60 times slower once passed: each step took what it did."""
+    (of,) = pairs(SHAPES[:1])
+    timings = felt(of, changes)
+    judged = judge_pairs([of], counted([of], {}), None, timings.by_pair, lambda each: "again")
+    (cell,) = judged.cells
+    assert {cell.timing.steady.verdict, cell.timing.mean.verdict} == {"same"}
+    assert cell.verdict == verdict
+    sentences = " ".join(conclude_gate([cell]))
+    assert words in sentences
+    assert ("outside them" in sentences) == (verdict != "same")
+
+
 WINDOWS = {"add": (300.0, 5.0), "finish": (800.0, 11.0), "abort": (500.0, 10.0)}
 
 
