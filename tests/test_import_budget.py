@@ -83,7 +83,7 @@ def test_no_command_loads_what_takes_long_before_it_knows_what_it_is_asked(fresh
 def test_a_trial_loads_little_beside_torch(fresh_interpreter, tmp_path):
     """Up to READY on the null device, without the modules of torch, NumPy and msgspec."""
     asked = msgspec.json.encode(trial(schedule([4, 4]), tmp_path)).decode()
-    assert complaint(fresh_interpreter(TRIAL_SCRIPT, asked), 165, TRIAL) == ""
+    assert complaint(fresh_interpreter(TRIAL_SCRIPT, asked), 166, TRIAL) == ""
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def _timing(timing: TimingChange, is_c_code: bool) -> list[str]:
         said.append(_stalls(stalls))
     told = {steady.verdict, mean.verdict, stalls.verdict if stalls else "same"}
     # Steps that cost more make requests slower, too: said once.
-    return said + [_felt(each, between_steps="worse" not in told and "better" not in told)
+    return said + [_felt(each, between_steps=told == {"same"})
                    for each in timing.requests
                    if each.change.verdict in {"worse", "better"} - told]  # fmt: skip
 
