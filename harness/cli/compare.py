@@ -50,7 +50,7 @@ Examples:
 """
 
 _COUNTING: tuple[Mode, ...] = (
-    "counts", "probed", "tracked", "memory", "leaks", "opcodes", "wire",
+    "counts", "probed", "tracked", "memory", "leaks", "opcodes", "outputs", "wire",
 )  # fmt: skip
 
 

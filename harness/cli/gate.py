@@ -40,9 +40,11 @@ from harness.report.gate_answer import gate_report
 from harness.report.gate_image import gate_image
 from harness.report.terminal import make_console
 from harness.tracking.gate.ancestry import others_changes
+from harness.tracking.gate.changed_functions import changed_functions
 from harness.tracking.gate.exact_counts import overall
 from harness.tracking.gate.export import write_github_action_benchmark
 from harness.tracking.gate.kept_counts import KeptCounts
+from harness.tracking.gate.not_run import not_run
 from harness.tracking.gate.plan import Pair, pair
 from harness.tracking.gate.result import GateResult
 from harness.tracking.gate.trees import WORK_TREE, Tree, differences, find_commit, take_tree
@@ -184,6 +186,7 @@ def gate(
         pair(cell_id(cell, axes), cell, trees[0].folder, trees[1].folder, number)
         for number, cell in enumerate(cells)
     ]
+    touched = changed_functions(Path(trees[0].folder), Path(trees[1].folder), engine.package)
     notes = differences(repo, trees[0], trees[1], engine.package)  # now: a work tree may move on
     if not_heads := others_changes(repo, trees[0], trees[1], engine.package):
         notes.insert(0, not_heads)
@@ -204,6 +207,7 @@ def gate(
         conclusions=conclude_gate(found.judged.cells),
         notes=[*notes, *found.judged.notes],
         command=command_line(),
+        not_run=not_run(touched, found.ran),
         surroundings=session.surroundings,
         timed_seconds=found.timed_seconds,
     )

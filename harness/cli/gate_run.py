@@ -15,9 +15,11 @@ from harness.experiment.run import INTERRUPTED, PlanRun
 from harness.experiment.store import TrialKey
 from harness.tracking.gate.exact_counts import Judged, judge_pairs
 from harness.tracking.gate.kept_counts import KeptCounts
+from harness.tracking.gate.not_run import functions_run
 from harness.tracking.gate.plan import EXACT_MODES, Pair, exact_plan, timing_plan
 from harness.tracking.gate.timing import Timings, attribute, changed, compare_timings
 from harness.tracking.gate.trees import Tree
+from harness.trial.output_hashes import RanFunction
 from harness.trial.spec import TrialFailure, TrialResult
 
 _FROM_BEFORE = (
@@ -27,12 +29,15 @@ _FROM_BEFORE = (
 
 
 class Found(NamedTuple):
-    """What came of the trials. ``timed_seconds``: how long the timed rounds took."""
+    """What came of the trials. ``timed_seconds``: how long the timed rounds took; ``ran``: what
+    HEAD's cells have executed.
+    """
 
     judged: Judged
     failures: list[TrialFailure]
     is_interrupted: bool
     timed_seconds: float = 0.0
+    ran: Sequence[RanFunction] = ()
 
 
 class GateRun(NamedTuple):
@@ -112,7 +117,8 @@ class GateRun(NamedTuple):
         failures = [failure for each in trials for failure in each.failures
                     if without_collector(failure.cell) not in never]  # fmt: skip
         seconds = measured[1].seconds if timed is not None and len(measured) > 1 else 0.0
-        return Found(judged, failures, measured[-1].is_interrupted, seconds)
+        ran = functions_run(trials[0], [each.head for each in pairs])
+        return Found(judged, failures, measured[-1].is_interrupted, seconds, ran)
 
     def _known(self, plan: Plan, trees: Sequence[Tree]) -> dict[TrialKey, TrialResult]:
         return {key: result for tree in trees for key, result in self.kept.load(plan, tree).items()}

@@ -129,11 +129,12 @@ def beside_baseline(
 def counting_modes(cells: Iterable[Cell], modes: Sequence[Mode]) -> list[Mode]:
     """Of ``modes`` those that are worth a trial: all where counts repeat to the digit.
 
-    Where they do not, what a step keeps alive is still nearly exact, and so is what crosses.
+    Where they do not, what a step keeps alive is still nearly exact, and so is what crosses; and
+    what requests are given is the same.
     """
     if all(map(is_exact, cells)):
         return list(modes)
-    return [mode for mode in modes if mode == "tracked" or mode in CROSSING]
+    return [mode for mode in modes if mode in ("tracked", "outputs", *CROSSING)]
 
 
 def counting_plan(

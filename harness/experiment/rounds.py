@@ -145,16 +145,24 @@ class Rounds:
     def _keep(self, turn: Turn, outcome: Outcome) -> None:
         if isinstance(outcome, TrialFailure):
             self._failures[turn.cell] += 1
-        elif self.shard:
-            outcome = msgspec.structs.replace(outcome, node=str(self.shard))
+        else:
+            if self.shard:
+                outcome = msgspec.structs.replace(outcome, node=str(self.shard))
+            if outcome.outputs:  # another machine has kept it elsewhere
+                outputs = msgspec.structs.replace(outcome.outputs, path=self._rows_path(turn))
+                outcome = msgspec.structs.replace(outcome, outputs=outputs)
         self.outcomes[_key(turn)] = outcome
         self.store.keep_rows(_key(turn))
         self.store.save_trial(_key(turn), outcome)
         self.on_trial(turn, outcome)
 
+    def _rows_path(self, turn: Turn) -> str:
+        """Where a trial leaves its rows, "" in a mode that has none."""
+        where = {"timing": self.store.rows_path, "outputs": self.store.outputs_path}
+        return str(where[turn.mode](_key(turn))) if turn.mode in where else ""
+
     def _trial(self, turn: Turn) -> Trial:
         schedule = self.plan.schedules[turn.cell.workload]
-        rows = self.store.rows_path(_key(turn)) if turn.mode == "timing" else ""
         return Trial(
             cell=turn.cell,
             schedule_path=str(self.store.schedule_path(schedule)),
@@ -162,7 +170,7 @@ class Rounds:
             mode=turn.mode,
             seed=turn.seed,
             max_steps=turn.max_steps,
-            rows_path=str(rows),
+            rows_path=self._rows_path(turn),
             slice_steps=self.plan.slice_steps if self._takes_turns(turn) else 0,
             trace_every=self.plan.trace_every if turn.mode == "opcodes" else 0,
         )

@@ -1,9 +1,10 @@
 """Whether cells did the same work: different work has no ratio."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from harness.axes import Cell
+from harness.experiment.first_difference import outputs_difference
 from harness.experiment.grid import groups
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import Plan
@@ -86,7 +87,8 @@ def _in_group(plan: Plan, trials: Trials, group: int) -> dict[Cell, _Difference]
     found: dict[Cell, _Difference] = {}
     first: tuple[Cell, TrialResult] | None = None
     first_text: dict[tuple[str, str], tuple[Cell, TrialResult]] = {}
-    for cell in _members(plan, trials, group):
+    members = _members(plan, trials, group)
+    for cell in members:
         for result in trials.timings[cell].values():
             other, expected = first = first or (cell, result)
             if not (what := difference(result, expected)) and result.text_sha256:
@@ -95,6 +97,17 @@ def _in_group(plan: Plan, trials: Trials, group: int) -> dict[Cell, _Difference]
                 what = difference(result, expected)
             if what:
                 found.setdefault(cell, _Difference(what, other))
+    return found | _other_outputs(trials, [cell for cell in members if cell not in found])
+
+
+def _other_outputs(trials: Trials, cells: Sequence[Cell]) -> dict[Cell, _Difference]:
+    """Those whose steps gave requests something else than the first one's did."""
+    given = [(cell, result) for cell in cells if (result := trials.counted_in("outputs", cell))]
+    found: dict[Cell, _Difference] = {}
+    for cell, result in given[1:]:
+        other, expected = given[0]
+        if what := outputs_difference(result, expected):
+            found[cell] = _Difference(what, other)
     return found
 
 

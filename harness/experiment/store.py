@@ -237,6 +237,10 @@ class RunStore:
         """Where a trial leaves its rows: arrays named ``TABLE.COLUMN`` in an ``.npz``."""
         return self.folder / "rows" / f"{key}.npz"
 
+    def outputs_path(self, key: TrialKey) -> Path:
+        """Where a trial in mode ``outputs`` leaves what steps gave, an ``.npz``."""
+        return self.folder / "rows" / f"{key}-outputs.npz"
+
     def keep_rows(self, key: TrialKey) -> None:
         """Make Parquet of the rows that a trial has left, ``<key>-<table>.parquet`` each table."""
         left = self.rows_path(key)

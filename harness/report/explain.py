@@ -11,7 +11,7 @@ from harness.explain.sources import Sources
 from harness.report.function_words import figure, short_name, signed
 from harness.report.header import machine_words
 from harness.report.table import PlainTable, Row
-from harness.trial.step_costs import RequestFunctionCost
+from harness.trial.step_costs import RequestFunctionCost, is_told
 
 _NAMED = 5
 """Functions that the answer names."""
@@ -250,7 +250,7 @@ def _per_request(side: Side, against: Side | None) -> PlainTable:
     for call, words in _CALLS.items():
         now = side.costs.per_request.get(call, [])
         then = against.costs.per_request.get(call, []) if against else []
-        if now or then:
+        if (now or then) and is_told(call, side.costs, against.costs if against else None):
             rows.append([_request_row(f"all, to be {words}", now, then, against)])
             for name in _most_changed(now, then):
                 mine, theirs = ([each for each in one if each.name == name] for one in (now, then))

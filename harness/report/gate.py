@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from harness import format as fmt
 from harness.experiment.result import Comparison
 from harness.explain.largest_changes import LargestChange
+from harness.metrics import METRICS
 from harness.report.function_words import largest_changes_table
 from harness.report.gate_power import power_words, settles_no_times
 from harness.report.header import machine_words
@@ -18,6 +19,7 @@ from harness.tracking.gate.result import (
     ExactChange,
     GateCell,
     GateResult,
+    RequestChange,
     StallChange,
     TimingChange,
 )
@@ -29,8 +31,12 @@ _HEADLINES = {
     "inconclusive": "? inconclusive: exact counts are the same, times cannot tell",
     "incomplete": "✗ incomplete, no verdict: not everything could be measured",
 }
+_PARTIAL = "= same where it ran: HEAD costs there what BASE does"
+_COUNTED_ALONE = ", by exact counts alone"
 _UNTIMED = "? inconclusive: times cannot tell, and nothing here can be counted exactly"
 _WORST_FIRST = ("worse", "better", "same")
+_NAMED = 5
+"""Functions that a sentence names."""
 _OPEN = ("worse", "inconclusive", "incomplete")
 _VARYING = ["representation", "delivery", "gc", "release"]
 
@@ -62,14 +68,42 @@ def headline(result: GateResult) -> str:
         return _HEADLINES["incomplete"]
     if result.verdict == "inconclusive" and not any(cell.exact for cell in result.cells):
         return _UNTIMED
-    counted = "" if any(cell.timing for cell in result.cells) else ", by exact counts alone"
+    if is_partial(result):
+        return _PARTIAL + ("" if any(cell.timing for cell in result.cells) else _COUNTED_ALONE)
+    counted = "" if any(cell.timing for cell in result.cells) else _COUNTED_ALONE
     missing = "; not everything could be measured" if result.missing else ""
     return _HEADLINES[result.verdict] + counted + missing
 
 
 def findings(result: GateResult) -> list[str]:
     """What belongs under the headline: what was found, and what could not be."""
-    return [*result.conclusions, *result.missing]
+    return [
+        *result.conclusions,
+        *not_told(result),
+        *filter(None, [fmt.capitalised(not_run_words(result))]),
+        *result.missing,
+    ]
+
+
+def is_partial(result: GateResult) -> bool:
+    """Whether all is the same, and of what was changed not all has run."""
+    return result.verdict == "same" and bool(result.not_run)
+
+
+def not_run_words(result: GateResult) -> str:
+    """The changed functions that no cell has executed, in a sentence; "" where there are none."""
+    if not result.not_run:
+        return ""
+    named = ", ".join(f"{each.name} ({each.file}:{each.line})" for each in result.not_run[:_NAMED])
+    more = len(result.not_run) - _NAMED
+    others = f", and {more} more" if more > 0 else ""
+    these = "this changed function" if len(result.not_run) == 1 else "these changed functions"
+    return f"no cell executed {these} while it served requests: {named}{others}."
+
+
+def not_told(result: GateResult) -> list[str]:
+    """Counts that are no figures, with their cells."""
+    return [f"{cell.id}: {sentence}" for cell in result.cells for sentence in cell.untold]
 
 
 def gate_tables(result: GateResult) -> list[PlainTable]:
@@ -206,6 +240,13 @@ def _timing_rows(timing: TimingChange) -> Iterator[Row]:
     if (stalls := timing.stalls) is not None:
         before = _stalls(stalls.before, stalls.longest_before)
         yield "stalls", before, _stalls(stalls.after, stalls.longest_after), *_judged(stalls)
+    yield from map(_request_row, timing.requests)
+
+
+def _request_row(found: RequestChange) -> Row:
+    metric = METRICS[found.change.metric]
+    before, after = (fmt.with_unit(value, metric.unit) for value in (found.before, found.after))
+    return metric.name, before, after, *_judged(found.change)
 
 
 def _judged(found: Comparison | StallChange) -> Row:

@@ -12,6 +12,8 @@ from harness.report.gate import (
     gate_header,
     gate_tables,
     headline,
+    is_partial,
+    not_run_words,
 )
 from harness.report.gate_power import power_words, settles_no_times
 from harness.report.power import surroundings_words
@@ -54,7 +56,8 @@ def title(result: GateResult) -> str:
     sign, _, _ = headline(result).partition(" ")
     head = result.head
     subject = f"uncommitted changes on {head.commit[:10]}" if head.is_dirty else f'"{head.subject}"'
-    return f"{sign} {result.verdict.upper()}  {subject} against {result.base.asked}"
+    verdict = result.verdict.upper() + (" where it ran" if is_partial(result) else "")
+    return f"{sign} {verdict}  {subject} against {result.base.asked}"
 
 
 def gate_pairs(result: GateResult) -> list[tuple[str, str]]:
@@ -62,6 +65,8 @@ def gate_pairs(result: GateResult) -> list[tuple[str, str]]:
     pairs = [
         *_by_cell("exact", [(cell.id, exact_words(cell)) for cell in result.cells]),
         *_by_cell("where", [(cell.id, where_words(cell)) for cell in result.cells]),
+        ("not run", not_run_words(result)),
+        *_by_cell("not told", [(cell.id, " ".join(cell.untold)) for cell in result.cells]),
         *_by_cell("time", [(cell.id, time_words(cell, result.tolerance)) for cell in result.cells]),
     ]
     again = command_lines(result)
@@ -115,7 +120,7 @@ def time_words(cell: GateCell, tolerance: float) -> str:
         return ""
     if timing.verdict == "same":
         return f"same, within ±{fmt.rough_percent(tolerance)}"
-    if timing.steady.verdict not in ("better", "worse"):
+    if timing.steady.verdict not in ("better", "worse") or timing.verdict != timing.steady.verdict:
         return " ".join(time_sentences(cell))
     change = fmt.percent(timing.steady.ratio - 1, signed=True)
     return f"{change} (95 %: {fmt.interval(timing.steady.ci95)}){_parts(timing)}"

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from engines.protocol import Int32Array
 from harness.trial.client import Client
 
 
@@ -19,6 +20,11 @@ class Answers:
 
     def __init__(self, client: Client) -> None:
         self._client: Client | None = client
+
+    @property
+    def held_tokens(self) -> Sequence[Int32Array | None]:
+        """Each request's, as the engine gave them at its end; none once they are let go of."""
+        return [] if self._client is None else self._client.tokens
 
     def let_go(self) -> Self:
         """These, hashed; the client then holds none of them any more."""

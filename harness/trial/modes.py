@@ -122,6 +122,12 @@ def _message_watch(engine: WatchedEngine, extent: Extent) -> Watch:
     return MessageWatch(engine)
 
 
+def _outputs(engine: WatchedEngine, extent: Extent) -> Watch:
+    from harness.trial.outputs import OutputWatch  # no part of other trials' heap
+
+    return OutputWatch(engine, extent)
+
+
 def _stage_times(engine: WatchedEngine, extent: Extent) -> Watch:
     from harness.trial.stage_meters import CpuTime  # no part of other trials' heap
     from harness.trial.stages import StageWatch
@@ -163,6 +169,7 @@ MODES = {
     "memory": Mode(Memory, policy="disabled+freeze"),
     "leaks": Mode(Leaks, policy="disabled", rehearse=True),
     "opcodes": Mode(Opcodes, policy="disabled", request_costs=True),
+    "outputs": Mode(_outputs, policy="disabled"),
     "sites": Mode(_sites, fills_heap=True),
     "cadence": Mode(_cadence, policy="disabled"),
     "wire": Mode(_message_watch, policy="disabled"),

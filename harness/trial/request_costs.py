@@ -2,7 +2,7 @@
 
 import gc
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from math import fsum
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from gcbench.function_costs import counted_calls
 from gcbench.opcodes import OpcodeCounter
 from harness.collector.state import restore, snapshot
 from harness.trial.client import Streams, sampling_params, take
-from harness.trial.step_costs import RequestFunctionCost
+from harness.trial.step_costs import Counted, RequestFunctionCost, usual_count
 from workloads.schedule import Schedule
 
 _MOST_REQUESTS = 16
@@ -24,6 +24,10 @@ _RUNNINGEST_PROMPT = 1024
 """Tokens; an engine that hashes each block of a prompt would be traced for minutes."""
 _STEPS_BEFORE, _STEPS_AFTER = 2, 3
 """Steps around an abort: with two under way the third is the first that knows of it."""
+_SHIFTS = (0, 3, 7)
+"""Steps, and requests, of no one's before each window: what an engine does every so many steps then
+falls into one window and not into another. Of all periods up to 200, wherever they begin, one in
+6,000 falls into all alike."""
 _COUNT_OFFSET = 2_000
 """More than the objects from before that die in a step of so few requests."""
 
@@ -52,6 +56,11 @@ class Cost:
         """A share of it."""
         return Cost({name: (bytecodes / count, allocations / count)
                      for name, (bytecodes, allocations) in self._functions.items()})  # fmt: skip
+
+    @property
+    def counted(self) -> Counted:
+        """Of all functions, whichever has them."""
+        return Counted(self.bytecodes, self.allocations)
 
     @property
     def bytecodes(self) -> float:
@@ -148,11 +157,23 @@ class _Visitors:
             meter.call(engine.abort_request, index)
         for _ in range(_STEPS_AFTER):
             self._step(meter.call)
+        self._end(indices)
+        return meter.cost()
+
+    def move_on(self, count: int) -> None:
+        """Let as many requests as steps come and go: no window begins where the last one did."""
+        if count:
+            indices = self._add(count, _RUNNING, operator.call)
+            for _ in range(count):
+                self._step(operator.call)
+            self._end(indices)
+
+    def _end(self, indices: Iterable[int]) -> None:
+        engine = self._engine
         for index in indices:
             engine.abort_request(index)
         while engine.has_unfinished_requests():
             engine.step()
-        return meter.cost()
 
     def _add(self, count: int, num_tokens: int, call: _Call) -> list[int]:
         schedule, engine = self._schedule, self._engine
@@ -179,39 +200,62 @@ class _Visitors:
                     engine.output_token_ids(index)
 
 
+class RequestCosts(NamedTuple):
+    """By call: what it costs in the window that is like most, and what each window counted."""
+
+    costs: dict[str, Cost]
+    windows: dict[str, list[Counted]]
+
+
 def request_costs(
     engine: WatchedEngine, schedule: Schedule, batch_size: int, streams: Streams | None = None
-) -> dict[str, Cost]:
+) -> RequestCosts:
     """What a request takes to ``add``, to ``finish`` (being served included) and to ``abort``.
 
     The engine must be idle. A request with one output token is scheduled first, computes its prompt
     and ends, and takes no decode step: what those cost is in no figure here. Two crowds of them are
     served, one larger: what a step costs whoever is in it is not in their difference, also where
     not all steps cost it. An abort is counted with the steps after it, less those of as many other
-    requests without one. Nothing where the longest request of the schedule has no more than 18
-    tokens.
+    requests without one. All that is counted in three windows: what an engine does every so many
+    steps or requests is nobody's own, and falls into one of them and not into another. Nothing
+    where the longest request of the schedule has no more than 18 tokens.
     """
     if schedule.max_model_len <= _RUNNING:
-        return {}
+        return RequestCosts({}, {})
     count = min(_MOST_REQUESTS, batch_size, schedule.num_requests)
-    num_aborted = (count + 1) // 2
-    fewer = count // 2
     before, callbacks = snapshot(), gc.callbacks[:]
     gc.disable()
     gc.callbacks.clear()  # they would put objects into the free lists again
     try:
         visitors = _Visitors(engine, schedule, streams)
-        visitors.abort(count, num_aborted)
-        served: list[_Served] = []
-        for crowd in (count, fewer):
-            # What an engine tidies up in the step after an end, a life finds of the one before.
-            visitors.serve(crowd)
-            served.append(visitors.serve(crowd))
-        others = count - num_aborted
-        aborted, undisturbed = visitors.abort(count, num_aborted), visitors.abort(others, 0)
+        visitors.abort(count, (count + 1) // 2)
+        windows = []
+        for shift in _SHIFTS:
+            visitors.move_on(min(shift, count))
+            windows.append(_window(visitors, count))
     finally:
         gc.callbacks[:] = callbacks
         restore(before)
+    counted = {call: [window[call].counted for window in windows] for call in windows[0]}
+    costs = {call: windows[_like_most(each)][call] for call, each in counted.items()}
+    return RequestCosts(costs, counted)
+
+
+def _like_most(counted: list[Counted]) -> int:
+    """The place of the first window that counts what most do, or of the first."""
+    return max(range(len(counted)), key=lambda place: (counted.count(counted[place]), -place))
+
+
+def _window(visitors: _Visitors, count: int) -> dict[str, Cost]:
+    num_aborted = (count + 1) // 2
+    fewer = count // 2
+    served: list[_Served] = []
+    for crowd in (count, fewer):
+        # What an engine tidies up in the step after an end, a life finds of the one before.
+        visitors.serve(crowd)
+        served.append(visitors.serve(crowd))
+    others = count - num_aborted
+    aborted, undisturbed = visitors.abort(count, num_aborted), visitors.abort(others, 0)
     larger, smaller = served
     return {
         "add": larger.add.without(smaller.add).per(count - fewer),
@@ -220,10 +264,10 @@ def request_costs(
     }
 
 
-def cost_metrics(costs: Mapping[str, Cost]) -> dict[str, float | None]:
-    """Bytecodes and allocations per request that is added, served and aborted."""
+def cost_metrics(costs: RequestCosts) -> dict[str, float | None]:
+    """Bytecodes and allocations per request that is added, served and aborted; None: not told."""
     metrics: dict[str, float | None] = {}
-    for call, cost in costs.items():
-        metrics[f"bytecodes_per_{call}"] = cost.bytecodes
-        metrics[f"allocations_per_{call}"] = cost.allocations
+    for call, windows in costs.windows.items():
+        for figure, counted in zip(Counted._fields, zip(*windows, strict=True), strict=True):
+            metrics[f"{figure}_per_{call}"] = usual_count(counted)
     return metrics

@@ -31,7 +31,7 @@ from harness.trial.modes import MODES
 from harness.trial.observation import Observation
 from harness.trial.phase_pauses import phase_pauses
 from harness.trial.ready import Ready, get_ready
-from harness.trial.request_costs import Cost, cost_metrics, request_costs
+from harness.trial.request_costs import RequestCosts, cost_metrics, request_costs
 from harness.trial.rows import write_rows
 from harness.trial.run_queue import RunQueue
 from harness.trial.sender import Sender
@@ -109,7 +109,9 @@ def measure(
         processes: list[ProcessResult] = engine.collective_rpc(close_window)
         events: list[Events] = engine.collective_rpc(window_events)
         per_request = (
-            request_costs(engine, schedule, cell.batch_size, streams) if mode.request_costs else {}
+            request_costs(engine, schedule, cell.batch_size, streams)
+            if mode.request_costs
+            else RequestCosts({}, {})
         )
     finally:
         if sender is not None:
@@ -133,7 +135,7 @@ def measure(
         peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
     measured = compute_metrics(observation, trial.mode)
-    write_rows(trial.rows_path, observation)
+    write_rows(trial.rows_path if trial.mode == "timing" else "", observation)
     _leave_the_core()
     # Only now: what is imported before the window is part of the heap that is measured.
     from harness.trial.origin import origin
@@ -163,6 +165,8 @@ def measure(
         costs=_costs(watch, per_request),
         sites=watch.sites,
         young=watch.young,
+        outputs=watch.outputs(trial.rows_path),
+        ran=list(watch.ran),
         invalid=measured.invalid,
         recurs=measured.recurs,
     )
@@ -198,11 +202,11 @@ def _abandon(engine: WatchedEngine, client: Client, watch: Watch) -> None:
     client.abandon()
 
 
-def _costs(watch: Watch, per_request: dict[str, Cost]) -> StepCosts | None:
+def _costs(watch: Watch, per_request: RequestCosts) -> StepCosts | None:
     if watch.costs is None:
         return None
-    functions = {call: cost.by_function() for call, cost in per_request.items()}
-    return msgspec.structs.replace(watch.costs, per_request=functions)
+    functions = {call: cost.by_function() for call, cost in per_request.costs.items()}
+    return msgspec.structs.replace(watch.costs, per_request=functions, windows=per_request.windows)
 
 
 _CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None

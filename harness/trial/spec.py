@@ -14,6 +14,7 @@ from harness.collector.result import PhasePauses, ProcessResult
 from harness.collector.sites import CollectionSites
 from harness.machine.describe import Machine
 from harness.trial.messages import Messages
+from harness.trial.output_hashes import OutputHashes, RanFunction
 from harness.trial.step_costs import StageCosts, StepCosts
 
 TRIAL_SCHEMA = "gcbench.trial/1"
@@ -28,14 +29,15 @@ READY, PAUSED, GO = b"ready\n", b"paused\n", b"go\n"
 is over; it measures when it is told the third."""
 
 Mode = Literal[
-    "timing", "counts", "probed", "tracked", "memory", "leaks", "opcodes", "sites", "cadence",
-    "wire", "stages", "stage_bytecodes",
+    "timing", "counts", "probed", "tracked", "memory", "leaks", "opcodes", "outputs", "sites",
+    "cadence", "wire", "stages", "stage_bytecodes",
 ]  # fmt: skip
 """timing: probe on, counter phase varied by seed. counts: collections by `gc.get_stats()`, no
 probe, fixed phase. probed: the same with the probe, to see what watching changes. sites: the same
 with a look at what each collection finds. The others have the collector off. tracked: tracked
 objects counted after each phase. memory: every allocation traced. leaks: nothing watched, what is
-left counted at the end. opcodes: every bytecode traced. cadence: the collector's count of young
+left counted at the end. opcodes: every bytecode traced. outputs: what each step gives
+written down, and which functions run. cadence: the collector's count of young
 objects followed through every step. wire: every message between scheduler and workers kept. stages:
 CPU time of each stage of a step in each of the engine's processes, collector on. stage_bytecodes:
 the same in bytecodes."""
@@ -119,7 +121,9 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     its group and round, it ran there. Only trials of one block are paired.
     ``costs``: in mode ``opcodes``, what each function took; ``sites``: in mode ``sites``, which
     lines made what the collections found; ``young``: in mode ``cadence``, how the count of young
-    objects moved, one change for each bytecode that moved it, packed.
+    objects moved, one change for each bytecode that moved it, packed. ``outputs`` and ``ran``: in
+    mode ``outputs``, what steps have given, and functions that ran meanwhile; none where a thread
+    could not be looked into.
     """
 
     cell: Cell
@@ -151,6 +155,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     costs: StepCosts | None = None
     sites: CollectionSites | None = None
     young: bytes = b""
+    outputs: OutputHashes | None = None
+    ran: list[RanFunction] = []
     invalid: str = ""
     recurs: bool = False
     node: str = ""

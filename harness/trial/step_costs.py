@@ -1,5 +1,7 @@
 """What functions and stages cost in a step or in a request's life; exact where the cell is."""
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -17,12 +19,20 @@ class RequestFunctionCost(NamedTuple):
     allocations: float
 
 
+class Counted(NamedTuple):
+    """What one window counts of a call, per request."""
+
+    bytecodes: float
+    allocations: float
+
+
 class StepCosts(msgspec.Struct, frozen=True, kw_only=True):
     """Functions and calls of the steps that were traced, counted over all of them.
 
     They had ``num_steps`` steps and ``num_rows`` requests' outputs. ``per_request``: what else a
     request costs, by ``add``, ``finish`` and ``abort``. ``every``: one step in so many was traced,
     of all steps, and ``samples`` has the outputs and bytecodes of each; 0: a few full ones were.
+    ``windows``: what each of several windows counted of such a call; ``per_request`` is of one.
     """
 
     num_steps: int
@@ -32,6 +42,34 @@ class StepCosts(msgspec.Struct, frozen=True, kw_only=True):
     per_request: dict[str, list[RequestFunctionCost]] = {}
     every: int = 0
     samples: list[tuple[int, int]] = []
+    windows: dict[str, list[Counted]] = {}
+
+
+def usual_count(counted: Sequence[float]) -> float | None:
+    """What most windows have counted; None where no two agree, or where one is below nothing."""
+    usual, times = Counter(counted).most_common(1)[0]
+    return usual if times > len(counted) / 2 and min(counted) >= 0 else None
+
+
+def change_of(before: Sequence[float], after: Sequence[float]) -> float | None:
+    """What each window has counted more than the same window before; None as `usual_count`.
+
+    All must agree: what one window alone has more of is done now and then, and is no request's own.
+    """
+    changes = {round(now - then, 6) for then, now in zip(before, after, strict=True)}
+    return changes.pop() if len(changes) == 1 and min(*before, *after) >= 0 else None
+
+
+def is_told(call: str, after: StepCosts, before: StepCosts | None = None) -> bool:
+    """Whether what a call costs, or costs more than before, is a figure in all its windows."""
+    now = after.windows.get(call, [])
+    then = before.windows.get(call, []) if before else now
+    if len(now) != len(then):
+        return False
+    columns = [list(zip(*side, strict=True)) for side in (then, now)]
+    if before is None:
+        return all(usual_count(counted) is not None for counted in columns[0])
+    return all(change_of(*both) is not None for both in zip(*columns, strict=True))
 
 
 class StageRow(NamedTuple):

@@ -11,6 +11,7 @@ from harness.collector.callers import CollectorCall
 from harness.collector.sites import CollectionSites
 from harness.trial.answers import Answers
 from harness.trial.messages import Messages
+from harness.trial.output_hashes import OutputHashes, RanFunction
 from harness.trial.step_costs import StageCosts, StepCosts
 
 _FULL = 0.95
@@ -63,6 +64,11 @@ class Watch(Protocol):
         ...
 
     @property
+    def ran(self) -> Sequence[RanFunction]:
+        """Functions that ran in the window, where that is watched."""
+        ...
+
+    @property
     def young(self) -> bytes:
         """How the young count moved in the window, packed, where that is watched."""
         ...
@@ -83,6 +89,10 @@ class Watch(Protocol):
         """Metrics that only this watch can give, by name; ``num_rows`` ``[num_steps]``."""
         ...
 
+    def outputs(self, path: str) -> OutputHashes | None:
+        """What steps gave requests, where that is watched; its log is kept at ``path`` if any."""
+        ...
+
 
 class Watching:
     """A watch that does nothing before or after the steps."""
@@ -92,6 +102,7 @@ class Watching:
     stages: StageCosts | None = None
     costs: StepCosts | None = None
     sites: CollectionSites | None = None
+    ran: Sequence[RanFunction] = ()
     young = b""
 
     def window_opens(self) -> None:
@@ -102,6 +113,10 @@ class Watching:
 
     def window_closes(self, answers: Answers) -> None:
         """Nothing."""
+
+    def outputs(self, path: str) -> OutputHashes | None:
+        """None."""
+        return None
 
 
 class StepLog:

@@ -112,6 +112,10 @@ class MemoryStore:
         """Where the rows would be."""
         return Path(str(key))
 
+    def outputs_path(self, key: TrialKey) -> Path:
+        """Where the outputs would be."""
+        return Path(f"{key}-outputs")
+
     def keep_rows(self, key: TrialKey) -> None:
         """A made-up trial leaves none."""
 

@@ -5,43 +5,66 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from harness import format as fmt
 from harness.axes import Cell, values
 from harness.collector.callers import CollectorCall
+from harness.experiment.first_difference import outputs_difference
 from harness.experiment.grid import is_exact
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import BRIEF
 from harness.experiment.same_work import difference
 from harness.explain.largest_changes import LargestChange, largest_changes, part_of_life
 from harness.explain.sides import read_side
-from harness.metrics import METRICS
+from harness.metrics import METRICS, Metric
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 from harness.tracking.gate.plan import DECIDES, EXACT_MODES, Pair
 from harness.tracking.gate.result import ExactChange, GateCell, GateVerdict, TimingChange
+from harness.trial.step_costs import Counted, change_of, usual_count
 
 FIGURES = (
     "request_throughput", "output_throughput", "seconds_per_request", "tpot_median", DECIDES,
 )  # fmt: skip
 
 
-def exact_changes(trials: Trials, each: Pair) -> list[ExactChange]:
+_SIDES = ("BASE", "HEAD")
+
+
+class Exact(NamedTuple):
+    """What both commits counted; ``untold``: a sentence for each count that is no figure."""
+
+    changes: list[ExactChange]
+    untold: list[str]
+
+
+class _Counts(NamedTuple):
+    before: float
+    after: float
+
+
+def exact_changes(trials: Trials, each: Pair) -> Exact:
     """Each exact metric that both commits gave, in the table's order.
 
-    Collections are left out where equal trials did not count alike.
+    Collections are left out where equal trials did not count alike, and what no one can have: a
+    count below nothing, or one that windows do not agree in.
     """
+    exact = Exact([], [])
     if not is_exact(each.base):
-        return []
+        return exact
     steady = not unsteady(trials, each)
-    changes = []
     for metric in METRICS.values():
         if metric.kind != "exact" or metric.direction == "neither":
             continue
-        before, after = (trials.counted_value(cell, metric) for cell in (each.base, each.head))
-        if before is None or after is None or (metric.mode == "counts" and not steady):
+        counts = _counts(trials, each, metric)
+        if counts is None or (metric.mode == "counts" and not steady):
+            continue
+        if isinstance(counts, str):
+            exact.untold.append(counts)
             continue
         verdict: Literal["better", "worse", "same"] = "same"
+        before, after = counts
         if metric.differs(before, after):
             verdict = "better" if (after > before) == (metric.direction == "higher") else "worse"
-        changes.append(
+        exact.changes.append(
             ExactChange(
                 metric=metric.name,
                 unit=metric.unit,
@@ -51,7 +74,42 @@ def exact_changes(trials: Trials, each: Pair) -> list[ExactChange]:
                 verdict=verdict,
             )
         )
-    return changes
+    return exact
+
+
+def _counts(trials: Trials, each: Pair, metric: Metric) -> _Counts | str | None:
+    """Of both commits, why they are not told, or None where one did not count it."""
+    windows = [_windows(trials, cell, metric) for cell in (each.base, each.head)]
+    if all(windows):
+        change = change_of(*windows)
+        if change is None:
+            shown = (" and ".join(map(fmt.count, dict.fromkeys(each))) for each in windows)
+            counted = ", ".join(
+                f"{words} under {side}" for words, side in zip(shown, _SIDES, strict=True)
+            )
+            return f"{metric.name} is not told: windows of it do not agree ({counted})."
+        before = usual_count(windows[0])
+        before = windows[0][0] if before is None else before
+        return _Counts(before, before + change)
+    before, after = (trials.counted_value(cell, metric) for cell in (each.base, each.head))
+    if before is None or after is None:
+        return None
+    if min(before, after) < -metric.least_change:
+        return f"{metric.name} is not told: it comes out below nothing ({_both(before, after)})."
+    return _Counts(before, after)
+
+
+def _windows(trials: Trials, cell: Cell, metric: Metric) -> list[float]:
+    """What several windows have counted of a metric; none where it is not counted in such."""
+    result = trials.counted_in(metric.mode, cell)
+    figure, _, call = metric.name.partition("_per_")
+    if result is None or result.costs is None or figure not in Counted._fields:
+        return []
+    return [getattr(window, figure) for window in result.costs.windows.get(call, [])]
+
+
+def _both(before: float, after: float) -> str:
+    return f"{fmt.count(before)} → {fmt.count(after)}"
 
 
 def different_work(trials: Trials, each: Pair) -> str:
@@ -59,6 +117,9 @@ def different_work(trials: Trials, each: Pair) -> str:
     results = [result for cell in each[1:] for result in trials.timings.get(cell, {}).values()]
     results += [result for (_, cell), result in trials.counted.items() if cell in each[1:]]
     whole = [result for result in results if result.mode not in BRIEF]
+    base, head = (trials.counted_in("outputs", cell) for cell in (each.base, each.head))
+    if base and head and (found := outputs_difference(head, base)):
+        return found
     return next((found for result in whole if (found := difference(result, whole[0]))), "")
 
 
@@ -128,7 +189,7 @@ def judge_pairs(
                 f"{each.id}: HEAD produces other {what} than BASE; different work has no ratio."
             )
             continue
-        exact, timing = exact_changes(counted, each), timings.get(each)
+        (exact, untold), timing = exact_changes(counted, each), timings.get(each)
         missing = list(_not_measured(counted, each, exact, timing, timed is not None))
         judged.missing.extend(missing)
         if unsteady(counted, each):
@@ -148,6 +209,7 @@ def judge_pairs(
                     calls_before=_collector_calls(counted, each.base),
                     calls_after=_collector_calls(counted, each.head),
                     functions=_functions(counted, each, exact),
+                    untold=untold,
                 )
             )
     return judged

@@ -80,7 +80,9 @@ class KeptCounts(NamedTuple):
 
 
 def _of(plan: Plan, tree: Tree) -> Iterable[Turn]:
-    return (turn for turn in exact_turns(plan) if turn.cell.release == tree.folder)
+    """All but what comes with a file of its own, which says where outputs differ."""
+    ours = (turn for turn in exact_turns(plan) if turn.cell.release == tree.folder)
+    return (turn for turn in ours if turn.mode != "outputs")
 
 
 def _asked(plan: Plan, turn: Turn) -> dict[str, Any]:

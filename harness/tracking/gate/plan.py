@@ -11,7 +11,7 @@ from harness.experiment.plan import SLICE_STEPS, Plan
 from harness.trial.spec import Mode
 
 DECIDES = "host_time_per_step"
-EXACT_MODES: list[Mode] = ["counts", "tracked", "memory", "leaks", "opcodes"]
+EXACT_MODES: list[Mode] = ["counts", "tracked", "memory", "leaks", "opcodes", "outputs"]
 
 
 class Pair(NamedTuple):

@@ -10,10 +10,11 @@ from harness.explain.largest_changes import LargestChange
 from harness.machine.describe import Machine
 from harness.machine.other_work import Surroundings
 from harness.statistics.verdict import Verdict
+from harness.tracking.gate.changed_functions import ChangedFunction
 from harness.tracking.gate.trees import Tree
 from harness.trial.spec import TrialFailure
 
-GATE_SCHEMA = "gcbench.gate/6"
+GATE_SCHEMA = "gcbench.gate/7"
 
 GateVerdict = Literal[Verdict, "incomplete"]
 """``incomplete``: nothing is known to be worse, and not everything was measured."""
@@ -62,11 +63,20 @@ class StallChange(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
 
 
+class RequestChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What requests feel: a metric of BASE, median over rounds, of HEAD by the ratio, and that."""
+
+    before: float
+    after: float
+    change: Comparison
+
+
 class TimingChange(msgspec.Struct, frozen=True, kw_only=True):
     """Host time per step under both commits, seconds: of a usual step, of the mean; and stalls.
 
     ``before`` and ``mean_before`` are medians over the rounds that both have. HEAD's are these
     times the paired ratio: a median of its own may lie on the other side of the change.
+    ``requests``: throughput and TTFT, in which calls between steps are, too.
     ``stalls`` is None where base and head took no turns. ``attribution`` is of the usual step
     where that has changed, else of the mean.
     """
@@ -79,11 +89,17 @@ class TimingChange(msgspec.Struct, frozen=True, kw_only=True):
     mean: Comparison
     stalls: StallChange | None
     attribution: Attribution | None = None
+    requests: list[RequestChange] = []
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of the three; better only where none is worse, same only where all are."""
+        """The worst of them; better only where none is worse, same only where all are.
+
+        What requests feel counts where it is known to have changed: it is mostly made of steps,
+        and needs more rounds than they do.
+        """
         found = {self.steady.verdict, self.mean.verdict}
+        found |= {each.change.verdict for each in self.requests} & {"worse", "better"}
         if self.stalls is not None:
             found.add(self.stalls.verdict)
         order: tuple[Verdict, ...] = ("worse", "better", "inconclusive", "same")
@@ -106,11 +122,14 @@ class GateCell(msgspec.Struct, frozen=True, kw_only=True):
     """Lines that called the collector by hand, of BASE and of HEAD."""
     functions: list[LargestChange] = []
     """Of which the changed counts are mostly made, where any count has changed."""
+    untold: list[str] = []
+    """A sentence for each count that is no figure: it is below nothing, or repeats do not agree."""
 
 
 class GateResult(msgspec.Struct, frozen=True, kw_only=True):
     """Everything `gate` knows at its end; ``missing`` names cells that measured nothing.
 
+    ``not_run``: functions that differ and that no cell has executed while it served requests.
     ``surroundings``: what else the machine did; ``timed_seconds``: how long timed rounds took.
     """
 
@@ -127,6 +146,7 @@ class GateResult(msgspec.Struct, frozen=True, kw_only=True):
     conclusions: list[str]
     notes: list[str]
     command: str
+    not_run: list[ChangedFunction] = []
     surroundings: Surroundings | None = None
     timed_seconds: float = 0.0
     schema: str = GATE_SCHEMA

@@ -21,7 +21,7 @@ from harness.statistics.paired_ratio import (
 )
 from harness.statistics.stalls import Stalls, compare_stalls
 from harness.tracking.gate.plan import DECIDES, Pair
-from harness.tracking.gate.result import Attribution, StallChange, TimingChange
+from harness.tracking.gate.result import Attribution, RequestChange, StallChange, TimingChange
 from harness.trial.spec import TrialFailure, TrialResult
 
 Outcomes = Mapping[TrialKey, TrialResult | TrialFailure]
@@ -44,6 +44,12 @@ class _Undecided(NamedTuple):
 
 _UNDECIDED = _Undecided()
 
+FELT: dict[str, Literal["higher", "lower"]] = {
+    "request_throughput": "higher",
+    "ttft_median": "lower",
+}
+"""What requests feel, whichever call takes the time, and which way is better."""
+
 LogRatio = Callable[[TrialResult, TrialResult], float]
 """Of one round: log of the second trial's host time over the first's."""
 
@@ -51,7 +57,7 @@ LogRatio = Callable[[TrialResult, TrialResult], float]
 def compare_timings(pairs: Sequence[Pair], plan: Plan, outcomes: Outcomes) -> Timings:
     """What the timing rounds say so far; a pair with too few of them is left out.
 
-    Usual steps, means and stalls of all pairs are one family.
+    Usual steps, means, stalls and what requests feel of all pairs are one family.
     """
     trials = Trials(plan, outcomes)
     pairs = [each for each in pairs if len(_rounds(trials, each.base, each.head)) >= FEWEST_PAIRS]
@@ -62,12 +68,16 @@ def compare_timings(pairs: Sequence[Pair], plan: Plan, outcomes: Outcomes) -> Ti
         for each in pairs
     ]
     stalls = [_stalls(trials, each) for each in pairs]
+    felt = [(metric, each, found) for metric in FELT for each in pairs
+            if (found := _felt(trials, each, metric))]  # fmt: skip
     p_values = [each.p for each in ratios] + [each.p if each else 1.0 for each in stalls]
+    p_values += [ratio.p for _, _, (_, ratio) in felt]
     compared = comparisons(
         DECIDES, [("base", "head")] * len(ratios), ratios, "lower", plan.tolerance,
         also=p_values[len(ratios) :],
     )  # fmt: skip
     adjusted = holm(p_values)[len(ratios) :]
+    requests = _requests(felt, p_values[: -len(felt) or None], plan.tolerance)
     timings = Timings([], {})
     for n, each in enumerate(pairs):
         steady, mean = compared[n], compared[len(pairs) + n]
@@ -86,12 +96,49 @@ def compare_timings(pairs: Sequence[Pair], plan: Plan, outcomes: Outcomes) -> Ti
             mean_after=mean_before * mean.ratio,
             mean=mean,
             stalls=change,
+            requests=requests.get(each, []),
         )
         timings.comparisons.append(steady)
         timings.comparisons.extend(
             _UNDECIDED for one in (mean, change) if one and one.verdict == "inconclusive"
         )
     return timings
+
+
+class _Felt(NamedTuple):
+    """Median of a metric of BASE over rounds, and HEAD's over it."""
+
+    before: float
+    ratio: Ratio
+
+
+def _felt(trials: Trials, each: Pair, metric: str) -> _Felt | None:
+    """None where too few rounds have the metric."""
+    rounds = _rounds(trials, each.base, each.head).values()
+    samples = [[result.metrics.get(metric) for result in both] for both in rounds]
+    known = [both for both in samples if all(both)]
+    if len(known) < FEWEST_PAIRS:
+        return None
+    before, after = np.array(known, np.float64).T
+    return _Felt(float(np.median(before)), paired_ratio(before, after))
+
+
+def _requests(
+    felt: Sequence[tuple[str, Pair, _Felt]], others: Sequence[float], tolerance: float
+) -> dict[Pair, list[RequestChange]]:
+    """By pair; ``others``: p-values of the family's other members."""
+    found: dict[Pair, list[RequestChange]] = {}
+    for metric, direction in FELT.items():
+        mine = [(each, one) for name, each, one in felt if name == metric]
+        also = [*others, *(one.ratio.p for name, _, one in felt if name != metric)]
+        names = [("base", "head")] * len(mine)
+        ratios = [one.ratio for _, one in mine]
+        compared = comparisons(metric, names, ratios, direction, tolerance, also) if mine else []
+        for (each, one), change in zip(mine, compared, strict=True):
+            found.setdefault(each, []).append(
+                RequestChange(before=one.before, after=one.before * change.ratio, change=change)
+            )
+    return found
 
 
 def has_changed(comparison: Comparison) -> bool:

@@ -9,10 +9,12 @@ from harness.tracking.gate.exact_words import BYTECODES, exact_sentences
 from harness.tracking.gate.result import (
     Attribution,
     GateCell,
+    RequestChange,
     StallChange,
     TimingChange,
 )
 
+_FELT = {"request_throughput": "request throughput", "ttft_median": "time to first token"}
 _UNTOLD = "too noisy to say whether the code's or the collector's"
 
 
@@ -74,7 +76,18 @@ def _timing(timing: TimingChange, is_c_code: bool) -> list[str]:
         said.append(_host_time(what, mean, of_mean, is_c_code=is_c_code))
     if stalls is not None and stalls.verdict != "same":
         said.append(_stalls(stalls))
-    return said
+    told = {steady.verdict, mean.verdict, stalls.verdict if stalls else "same"}
+    # Steps that cost more make requests slower, too: said once.
+    return said + [_felt(each, between_steps=told == {"same"})
+                   for each in timing.requests
+                   if each.change.verdict in {"worse", "better"} - told]  # fmt: skip
+
+
+def _felt(found: RequestChange, *, between_steps: bool) -> str:
+    """``between_steps``: no step takes longer or less, so that it is what happens around them."""
+    what = _FELT.get(found.change.metric, found.change.metric)
+    where = "; steps take what they did, so it is outside them, as in add_request"
+    return f"{what} {_change(found.change)}{where if between_steps else ''}."
 
 
 def _host_time(what: str, found: Comparison, by: Attribution | None, *, is_c_code: bool) -> str:

@@ -439,3 +439,35 @@ def test_ctrl_c_leaves_no_process_and_a_kill_leaves_results_that_are_read(engine
         assert store.load_trials()
         assert store.warnings == []
     assert len(list(trials.glob("*/gate.json"))) == 1
+
+
+SHARED = (
+    "        processed.outputs = [\n",
+    "        processed.outputs = len(indices) * [\n",
+)
+ONLY_THE_FIRST = (
+    "strict=True\n            )\n        ]",
+    "strict=True\n            )\n        ][:1]",
+)
+
+
+@pytest.mark.slow
+def test_one_output_for_all_requests_is_other_work_told_by_request_step_and_token(gate, engines):
+    """`output_token_ids` is as before, and the objects are fewer: it once was BETTER."""
+    for before, after in (SHARED, ONLY_THE_FIRST):
+        change(engines, before, after, "engines/builtin/delivery/per_request.py")
+    status, out, _ = gate(engines, "main", *LISTS, "--exact-only")
+    said = " ".join(out.split())
+    assert status == 3
+    assert "HEAD produces other tokens (first in step 1, request 0, token 2: " in said
+
+
+@pytest.mark.slow
+def test_a_worker_s_loop_that_no_cell_enters_is_the_same_only_where_it_ran(gate, engines):
+    loop = "            message = memoryview(self._next())\n"
+    dearer = loop + "            for _ in range(20_000):\n                pass\n"
+    change(engines, loop, dearer, "engines/builtin/worker/process_loop.py")
+    status, out, _ = gate(engines, "main", *LISTS, "--exact-only")
+    assert status == 0
+    assert "= SAME where it ran" in out
+    assert "WorkerProcess.run (engines/builtin/worker/process_loop.py:" in " ".join(out.split())

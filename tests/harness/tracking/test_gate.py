@@ -29,7 +29,7 @@ from harness.tracking.gate.words import conclude_gate
 from harness.trial.engine_config import engine_config
 from harness.trial.request_costs import cost_metrics, request_costs
 from harness.trial.spec import Trial, TrialResult
-from harness.trial.step_costs import StepCosts
+from harness.trial.step_costs import Counted, StepCosts
 
 SHAPES = [
     msgspec.structs.replace(CELL, representation=shape, delivery=delivery, batch_size=1024)
@@ -255,7 +255,7 @@ def test_functions_are_named_where_their_counts_have_changed():
     of = schedule([40] * 16)
     for release, kind in (("base", Engine), ("head", Dearer)):
         made = request_costs(kind(engine_config(CELL, of)), of, 8)
-        by_function = {call: cost.by_function() for call, cost in made.items()}
+        by_function = {call: cost.by_function() for call, cost in made.costs.items()}
         bytecodes = 900 if release == "base" else 1_800
         step = FunctionCost(file="a.py", name="step", line=1, code="", stage="", calls=1,
                             bytecodes=bytecodes, allocations=9, net=0, all_bytecodes=bytecodes,
@@ -279,6 +279,101 @@ def test_functions_are_named_where_their_counts_have_changed():
     assert judged({"bytecodes_per_add": 400.0}) == add
     assert judged({"tracked_peak_per_step": 9_000.0}) == [("step", "step")]
     assert judged({"bytecodes_per_add": 400.0, "handoff_bytes": 9.0}) == [("step", "step"), *add]
+
+
+def felt(of: Pair, changes: dict[str, float]) -> Timings:
+    """Timings of rounds whose steps take as long, and whose requests feel these ratios."""
+    plan = timing_plan("gate", [of], schedules=SCHEDULES, seed=0, rounds=9, tolerance=0.03)
+    rng = np.random.default_rng(0)
+    outcomes = {}
+    for number in range(1, plan.rounds + 1):
+        drift = np.exp(rng.normal(0, 0.02))
+        for place, cell in enumerate(of[1:3]):
+            noise = drift * np.exp(rng.normal(0, 0.003))
+            metrics = {"host_time_per_step": 1e-3 * noise, "num_steps": 500.0,
+                       "request_throughput": 500 / noise, "ttft_median": 0.02 * noise}  # fmt: skip
+            for metric, ratio in changes.items():
+                metrics[metric] *= ratio if cell.release == "head" else 1.0
+            steps = np.full(500, round(1e6 * noise)).tolist()
+            trial = Trial(cell=cell, schedule_path="", schedule_sha256="")
+            made = msgspec.structs.replace(answer(trial, metrics), step_host_ns=steps)
+            outcomes[trial_key(number, place, cell, "timing")] = made
+    return compare_timings([of], plan, outcomes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "words"),
+    [
+        ({}, "same", ""),
+        ({"request_throughput": 0.2, "ttft_median": 29.0}, "worse", "outside them, as in add_req"),
+        ({"ttft_median": 1.5}, "worse", "time to first token +"),
+        ({"request_throughput": 0.5}, "worse", "request throughput -50"),
+        ({"request_throughput": 2.0}, "better", "request throughput +100"),
+        ({"ttft_median": 1.01}, "same", ""),
+    ],
+)
+def test_what_requests_feel_outside_of_steps_decides_too(changes, verdict, words):
+    """``add_request`` 60 times slower once passed: each step took what it did."""
+    (of,) = pairs(SHAPES[:1])
+    timings = felt(of, changes)
+    judged = judge_pairs([of], counted([of], {}), None, timings.by_pair, lambda each: "again")
+    (cell,) = judged.cells
+    assert {cell.timing.steady.verdict, cell.timing.mean.verdict} == {"same"}
+    assert cell.verdict == verdict
+    sentences = " ".join(conclude_gate([cell]))
+    assert words in sentences
+    assert ("outside them" in sentences) == (verdict != "same")
+
+
+WINDOWS = {"add": (300.0, 5.0), "finish": (800.0, 11.0), "abort": (500.0, 10.0)}
+
+
+def with_windows(trials: Trials, abort: dict[str, list[tuple[float, float]]]) -> Trials:
+    """The same with windows of requests' costs: as in `WINDOWS`, and of an abort as given."""
+    for key, result in trials.counted.items():
+        if result.mode == "opcodes":
+            windows = {call: [Counted(*counts)] * 3 for call, counts in WINDOWS.items()}
+            windows["abort"] = [Counted(*each) for each in abort[result.cell.release]]
+            costs = StepCosts(num_steps=1, num_rows=9, functions=[], calls=[], windows=windows)
+            trials.counted[key] = replace(result, costs=costs)
+    return trials
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "change", "words"),
+    [
+        ([(500, 10)] * 3, [(62, 7.5), (500, 10), (500, 10)], None, "62 and 500 under HEAD"),
+        ([(500, 10)] * 3, [(938, 10), (500, 10), (62, 10)], None, "938 and 500 and 62 under HEAD"),
+        ([(500, 10)] * 3, [(-38, 10)] * 3, None, "500 under BASE, -38 under HEAD"),
+        ([(500, 10)] * 3, [(520, 10)] * 3, 20, ""),
+        # What an engine does now and then it does under both, and texts differ by request.
+        ([(578, 10), (500, 10), (500, 10)], [(598, 10), (520, 10), (520, 10)], 20, ""),
+        ([(512, 10), (500, 10), (504, 10)], [(532, 10), (520, 10), (524, 10)], 20, ""),
+    ],
+)
+def test_what_windows_do_not_agree_in_is_not_told_and_never_better(base, head, change, words):
+    """A loop in every 32nd step once came out as 438 bytecodes fewer to abort a request."""
+    of = pairs(SHAPES[:1])
+    trials = with_windows(counted(of, {}), {"base": base, "head": head})
+    judged = judge_pairs(of, trials, None, {}, lambda each: "again")
+    (cell,) = judged.cells
+    found = {each.metric: each.after - each.before for each in cell.exact
+             if each.verdict != "same"}  # fmt: skip
+    assert found == ({} if change is None else {"bytecodes_per_abort": change})
+    assert cell.verdict == ("same" if change is None else "worse")
+    said = [each for each in cell.untold if each.startswith("bytecodes_per_abort is not told")]
+    assert words in "".join(said)
+    assert bool(said) == (change is None)
+
+
+@pytest.mark.parametrize("name", ["leaked_objects_per_step", "tracked_survivors_per_step"])
+def test_a_count_below_nothing_is_no_gain(name):
+    of = pairs(SHAPES[:1])
+    judged = judge_pairs(of, counted(of, {name: -0.5}, EXACT | {name: 0.0}), None, {}, str)
+    (cell,) = judged.cells
+    assert name not in {change.metric for change in cell.exact}
+    assert cell.untold == [f"{name} is not told: it comes out below nothing (0 → -0.500)."]
+    assert cell.verdict == "same"
 
 
 def test_other_text_is_other_work():

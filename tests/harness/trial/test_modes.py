@@ -453,7 +453,7 @@ def test_a_longer_delivery_shows_in_bytecodes():
 
 def test_counting_modes_keep_the_collector_still_and_the_clock_virtual():
     assert {name for name, mode in MODES.items() if mode.policy == "disabled"} == {
-        "leaks", "opcodes", "cadence", "wire", "stage_bytecodes"
+        "leaks", "opcodes", "outputs", "cadence", "wire", "stage_bytecodes"
     }  # fmt: skip
     assert {name for name, mode in MODES.items() if mode.policy == "disabled+freeze"} == {
         "tracked", "memory"

@@ -8,11 +8,13 @@ from functools import cache
 import msgspec
 import numpy as np
 import pytest
+from examples import some
 from small import CELL, engine, schedule
 
 from engines.protocol import Delivered, SamplingParams, StepOutput
 from harness.trial.client import warm_up
 from harness.trial.request_costs import cost_metrics, request_costs
+from harness.trial.step_costs import change_of, usual_count
 
 pytestmark = pytest.mark.usefixtures("no_collector")
 OF = schedule([40] * 64)
@@ -42,24 +44,30 @@ class Toy:
     """Does ``work`` for each request that is added, finished or aborted, and keeps the results.
 
     "first" is done for each request's first token, "step" for each later one, "usual step" once in
-    most steps. ``lag``: a step
-    brings what the one before computed. ``tidies_later``: the work of an end is done in the step
-    after it, if there is one.
+    most steps, "sometimes" in each step whose number divided by ``every`` leaves ``rest``.
+    ``lag``: a step brings what the one before computed. ``tidies_later``: the work of an end is
+    done in the step after it, if there is one.
     """
 
     vocab_size = 100
 
     def __init__(
-        self, work: dict[str, Callable[[int], object]], lag: int = 0, tidies_later: bool = False
+        self,
+        work: dict[str, Callable[[int], object]],
+        lag: int = 0,
+        tidies_later: bool = False,
+        every: int = 0,
+        rest: int = 0,
     ) -> None:
-        calls = (*CALLS, "first", "step", "usual step")
+        calls = (*CALLS, "first", "step", "usual step", "sometimes")
         self._work = {call: work.get(call, less) for call in calls}
         self._lag = lag
         self._tidies_later = tidies_later
         self._left: dict[int, int] = {}
         self._waiting: set[int] = set()
         self._ended: list[Callable[[int], object]] = []
-        self._num_steps = 0
+        self._num_steps = self._num_all_steps = 0
+        self._every, self._rest = every, rest
         self._kept: list[object] = [None] * 100_000
         self._place = 0
 
@@ -92,6 +100,9 @@ class Toy:
         while self._ended:
             self._do(self._ended.pop())
         self._num_steps += 1
+        self._num_all_steps += 1
+        if self._every and self._num_all_steps % self._every == self._rest:
+            self._do(self._work["sometimes"])
         if self._num_steps % 16 != 1:
             self._do(self._work["usual step"])
         rows, finished = [], []
@@ -136,6 +147,7 @@ def rises(planted: dict[str, Callable[[int], object]], shift: str, counted: str)
             for call in CALLS}  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", SHIFTS)
 @pytest.mark.parametrize("call", CALLS)
 def test_bytecodes_are_those_that_dis_shows_and_of_the_call_that_executes_them(call, shift):
@@ -144,6 +156,7 @@ def test_bytecodes_are_those_that_dis_shows_and_of_the_call_that_executes_them(c
     assert rises({call: more}, shift, "bytecodes") == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", ["step", "usual step"])
 @pytest.mark.parametrize("shift", ["plain", "lag"])
 def test_what_a_decode_step_costs_is_in_no_request_s_figure(shift, work):
@@ -161,6 +174,28 @@ def test_the_step_of_the_first_token_belongs_to_the_request_at_its_own_price(shi
         assert rises(planted, shift, "bytecodes") == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("every_nth", [5, 16, 32, 50])
+def test_what_is_done_every_so_many_steps_is_no_request_s_wherever_it_begins(every_nth):
+    """Counted in one window it would be more, or fewer, of whatever was counted in it."""
+    before = request_costs(Toy({}), OF, 64).windows
+    for rest in some(range(every_nth)):
+        after = request_costs(Toy({"sometimes": more}, every=every_nth, rest=rest), OF, 64).windows
+        for call, windows in after.items():
+            for then, now in zip(
+                zip(*before[call], strict=True), zip(*windows, strict=True), strict=True
+            ):
+                assert not change_of(then, now)
+
+
+@pytest.mark.parametrize(
+    ("counted", "usual"),
+    [([5, 5, 5], 5), ([9, 5, 5], 5), ([9, 5, 7], None), ([5, 5, -1], None), ([-1, -1, -1], None)],
+)
+def test_a_count_is_what_most_windows_have_counted_and_none_is_below_nothing(counted, usual):
+    assert usual_count(counted) == usual
+
+
 @pytest.mark.parametrize("kind", ["list", "dictionary", "tuple", "set"])
 def test_an_object_that_each_request_keeps_is_counted_though_it_has_a_free_list(kind):
     spare = [made(kind)(1) for _ in range(200)]
@@ -171,7 +206,9 @@ def test_an_object_that_each_request_keeps_is_counted_though_it_has_a_free_list(
 
 @pytest.mark.parametrize("call", CALLS)
 def test_the_function_that_a_request_runs_is_named_with_what_it_costs(call):
-    before, after = (request_costs(Toy(planted), OF, 64)[call] for planted in ({}, {call: more}))
+    before, after = (
+        request_costs(Toy(planted), OF, 64).costs[call] for planted in ({}, {call: more})
+    )
     changes = {each.name: each for each in after.without(before).by_function()}
     num_opcodes = [each.opname for each in dis.get_instructions(more)].index("RETURN_VALUE")
     assert changes.pop("more").bytecodes == num_opcodes
@@ -190,8 +227,8 @@ def test_the_collector_is_left_as_it_was():
 
 
 def test_requests_too_short_for_two_lives_have_no_figures():
-    assert request_costs(Toy({}), schedule([15] * 64), 64) == {}
-    assert request_costs(Toy({}), schedule([16] * 64), 64) != {}
+    assert request_costs(Toy({}), schedule([15] * 64), 64).costs == {}
+    assert request_costs(Toy({}), schedule([16] * 64), 64).costs != {}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,33 @@
+"""What mode ``outputs`` answers: hashes of what steps gave requests, and functions that ran."""
+
+from typing import NamedTuple
+
+import msgspec
+
+KINDS = ("tokens", "reasons", "text", "logprobs")
+"""What a request is given; text and log-probabilities are hashes in the log."""
+COLUMNS = ("kind", "request", "place", "step", "value")
+"""Of the log. ``place``: the how many-th of its kind; from 0, as steps."""
+
+
+class OutputHashes(msgspec.Struct, frozen=True, kw_only=True):
+    """SHA-256 of all that steps have given, request by request in the order of its steps.
+
+    In which step it came decides none of them. ``counts``: how many tokens each request got, which
+    agrees where tokens need not. ``text`` and ``logprobs`` are "" where no step gives any.
+    ``path``: where the log itself lies, "" where it was not kept.
+    """
+
+    tokens: str
+    counts: str
+    reasons: str
+    text: str = ""
+    logprobs: str = ""
+    path: str = ""
+
+
+class RanFunction(NamedTuple):
+    """By its file below the folder it was imported from, and its qualified name."""
+
+    file: str
+    name: str

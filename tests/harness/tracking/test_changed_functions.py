@@ -1,0 +1,74 @@
+"""Which functions a change has touched: by their code, not by their lines."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.tracking.gate.changed_functions import changed_functions
+
+BEFORE = '''
+"""A module."""
+
+LIMIT = 3
+
+
+class Loop:
+    """A loop."""
+
+    turns = 0
+
+    def run(self, count: int) -> None:
+        """Run."""
+        for _ in range(count):
+            self.turn()
+
+    def turn(self):
+        def inner():
+            return 1
+        return inner()
+
+
+def other(): return [n for n in range(3)]
+'''
+
+
+def changed(folder: Path, *replaced: tuple[str, str], new: str = "") -> list[str]:
+    """Names of what is changed where these are replaced in `BEFORE`; ``new``: another file."""
+    after = BEFORE
+    for old, text in replaced:
+        assert old in after
+        after = after.replace(old, text, 1)
+    for side, text in (("base", BEFORE), ("head", after)):
+        (folder / side / "engines").mkdir(parents=True)
+        (folder / side / "engines" / "loop.py").write_text(text)
+    if new:
+        (folder / "head" / "engines" / "new.py").write_text(new)
+    found = changed_functions(folder / "base", folder / "head", "engines")
+    lines = {each.name: (folder / "head" / each.file).read_text().splitlines()[each.line - 1]
+             for each in found}  # fmt: skip
+    assert all(name == "<module>" or name.split(".")[-1] in line for name, line in lines.items())
+    return [each.name for each in found]
+
+
+@pytest.mark.parametrize(
+    ("replaced", "names"),
+    [
+        ([], []),
+        ([("LIMIT = 3", "LIMIT = 4")], ["<module>"]),
+        ([("turns = 0", "turns = 1")], ["<module>"]),
+        ([("self.turn()", "self.turn(); pass")], ["Loop.run"]),
+        ([("return 1", "return 2")], ["Loop.turn.<locals>.inner"]),
+        ([("return inner()", "return inner")], ["Loop.turn"]),
+        ([("n for n", "n + 1 for n")], ["other"]),
+        ([("def other", "def another")], ["<module>", "another"]),
+        ([("LIMIT = 3", "LIMIT = 3\n# why\n\n"), ('"""Run."""', '"""Run it."""')], []),
+        ([("count: int", "count: float"), ("-> None", "-> object")], []),
+    ],
+)
+def test_a_change_is_that_of_the_function_whose_code_it_is(tmp_path, replaced, names):
+    assert changed(tmp_path, *replaced) == names
+
+
+def test_a_new_file_is_new_altogether_and_what_is_no_python_is_left_out(tmp_path):
+    assert changed(tmp_path, new="def f(): pass\n") == ["<module>", "f"]
+    assert changed(tmp_path / "again", new="def f(:\n") == []

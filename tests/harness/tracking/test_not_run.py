@@ -1,0 +1,60 @@
+"""Of code that no cell has executed a gate says that, and no more."""
+
+import msgspec
+from gate_results import cell, exact, result
+from small import CELL, answer
+
+from harness.experiment.outcomes import Trials
+from harness.experiment.store import trial_key
+from harness.report.gate import gate_markdown, headline
+from harness.report.gate_answer import gate_pairs, title
+from harness.tracking.gate.changed_functions import ChangedFunction
+from harness.tracking.gate.not_run import functions_run, not_run
+from harness.tracking.gate.plan import exact_plan, pair
+from harness.trial.output_hashes import RanFunction
+from harness.trial.spec import Trial
+
+LOOP = ChangedFunction(file="engines/loop.py", name="Loop.run", line=51)
+STEP = ChangedFunction(file="engines/engine.py", name="Engine.step", line=7)
+RAN = [RanFunction("engines/engine.py", "Engine.step")]
+
+
+def trials(ran: list[RanFunction]) -> tuple[Trials, list]:
+    """Those of one pair, whose trials in mode ``outputs`` have noted these functions."""
+    each = pair("x", CELL, "base", "head", 0)
+    plan = exact_plan("gate", [each], {CELL.workload: "hash"}, seed=0)
+    outcomes = {}
+    for place, of in enumerate(plan.cells):
+        counted = msgspec.structs.replace(of, gc="disabled")
+        asked = Trial(cell=counted, schedule_path="", schedule_sha256="", mode="outputs")
+        made = msgspec.structs.replace(answer(asked, {}), ran=ran)
+        outcomes[trial_key(0, place, counted, "outputs")] = made
+    return Trials(plan, outcomes), [each.head]
+
+
+def test_a_changed_function_that_no_cell_executed_is_named_and_others_are_not():
+    ran = functions_run(*trials(RAN))
+    assert not_run([LOOP, STEP], ran) == [LOOP]
+    module = ChangedFunction(file="engines/engine.py", name="<module>", line=1)
+    assert not_run([module], ran) == [], "it was imported"
+
+
+def test_where_a_cell_cannot_tell_nothing_is_said_not_to_have_run():
+    assert not_run([LOOP, STEP], functions_run(*trials([]))) == []
+
+
+def test_same_is_then_same_where_it_ran():
+    same = [cell("list_of_lists · per_request", "same", exact())]
+    found = result(same, not_run=[LOOP])
+    assert title(found).startswith("= SAME where it ran ")
+    assert (
+        headline(found) == "= same where it ran: HEAD costs there what BASE does, by exact "
+        "counts alone"
+    )
+    said = dict(gate_pairs(found))["not run"]
+    assert (
+        said == "no cell executed this changed function while it served requests: Loop.run "
+        "(engines/loop.py:51)."
+    )
+    assert "Loop.run" in gate_markdown(found)
+    assert title(result(same)).startswith("= SAME  ")
