@@ -14,8 +14,15 @@ def has_ended(what: str, pid: int, code: int) -> EngineDeadError:
 
 
 def refuse_stopped(what: str, pid: int) -> None:
-    """Raise EngineDeadError for one that is stopped, of which nothing will come any more."""
-    if psutil.Process(pid).status() == psutil.STATUS_STOPPED:
+    """Raise EngineDeadError for one that is stopped, of which nothing will come any more.
+
+    One that cannot be looked at, as where no descriptor is left for ``/proc``, is not stopped.
+    """
+    try:
+        status = psutil.Process(pid).status()
+    except (OSError, psutil.Error):
+        return
+    if status == psutil.STATUS_STOPPED:
         raise EngineDeadError(
             f"the {what} process (pid {pid}) is stopped; whoever sent it SIGSTOP must not while it "
             "is measured"

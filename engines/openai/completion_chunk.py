@@ -20,7 +20,10 @@ class Delta(msgspec.Struct, gc=False):
 
 
 class Choice(msgspec.Struct, gc=False):
-    """``token_ids`` come where the server knows ``return_token_ids``."""
+    """``token_ids`` come where the server knows ``return_token_ids``.
+
+    ``finish_reason`` is "" with some servers as long as there is none.
+    """
 
     text: str | None = None
     delta: Delta | None = None
@@ -46,11 +49,18 @@ class Usage(msgspec.Struct, gc=False):
 
 
 class CompletionChunk(msgspec.Struct, gc=False):
-    """An event."""
+    """An event. ``object`` and ``type`` name what it is."""
 
     choices: list[Choice] = []
     usage: Usage | None = None
     error: Any = None
+    object: Any = None
+    type: Any = None
+
+    @property
+    def is_error(self) -> bool:
+        """Which servers say in one of three ways."""
+        return self.error is not None or self.object == "error" or self.type == "error"
 
 
 decode_chunk = msgspec.json.Decoder(CompletionChunk).decode

@@ -21,25 +21,31 @@ class Outcome(IntEnum):
     COUNT_MISMATCH = 12
     INTERRUPTED = 13
     CLIENT_DIED = 14
+    CUT_OFF = 15
 
 
 MEANINGS = {
     Outcome.UNSENT: "never sent",
-    Outcome.COMPLETED: "answered to the end",
+    Outcome.COMPLETED: "answered to the end, with a finish reason of a whole answer",
     Outcome.REFUSED: "no connection: refused, or no route to the server",
     Outcome.TLS_ERROR: "no connection: the TLS handshake failed",
     Outcome.RESET: "the connection was reset, or closed before an answer began",
-    Outcome.CLOSED_EARLY: "the connection was closed within an answer, or the answer has no end",
+    Outcome.CLOSED_EARLY: "the connection was closed within an answer, or the answer has no finish "
+    "reason",
     Outcome.TIMED_OUT: "no end within --request-timeout",
     Outcome.RATE_LIMITED: "status 429",
     Outcome.CLIENT_ERROR: "another status 4xx",
-    Outcome.SERVER_ERROR: "status 5xx, or an error in the stream",
+    Outcome.SERVER_ERROR: "status 5xx, an error in the stream, or a finish reason error",
     Outcome.OTHER_STATUS: "a status that is neither 200, 4xx nor 5xx",
     Outcome.MALFORMED: "not HTTP, not server-sent events, or not the JSON of the OpenAI API",
     Outcome.COUNT_MISMATCH: "usage says another number of tokens than came or was asked for",
     Outcome.INTERRUPTED: "under way when the run was interrupted",
     Outcome.CLIENT_DIED: "of a client process that died",
+    Outcome.CUT_OFF: "the server cut it off: no finish reason of a whole answer, as abort",
 }
+
+NOT_ATTEMPTED = (Outcome.UNSENT, Outcome.INTERRUPTED, Outcome.CLIENT_DIED)
+"""Of requests to whose end the server had no chance."""
 
 
 def of_status(status: int) -> Outcome:

@@ -15,19 +15,26 @@ from engines.protocol import FinishReason
 _MOST_SAID = 300
 _FINISH_REASONS = {
     "length": FinishReason.LENGTH,
+    "max_tokens": FinishReason.LENGTH,
+    "model_length": FinishReason.LENGTH,
     "stop": FinishReason.STOP,
+    "tool_calls": FinishReason.STOP,
+    "function_call": FinishReason.STOP,
+    "eos": FinishReason.STOP,
     "eos_token": FinishReason.STOP,
     "stop_sequence": FinishReason.STOP,
-    "abort": FinishReason.ABORT,
+    "end_turn": FinishReason.STOP,
 }
-"""OpenAI's words, and TGI's for the same."""
+"""Those of a whole answer: OpenAI's words, and what TGI, Mistral and others say for the same. After
+any other (abort, error, content_filter, …) something is missing.
+"""
 
 
 @dataclass(slots=True)
 class Response:
     """``delivered_ns``: of each event that brought tokens, its moment. ``token_ids``: all of them,
     where the server says them. ``num_tokens``: as ``usage`` says, or as came. ``message``: what a
-    failure says of itself.
+    failure says of itself. ``finish_reason``: -1 unless it is completed, which needs one.
     """
 
     outcome: Outcome
@@ -85,8 +92,10 @@ class _Reader:
             self._said += body[:_MOST_SAID]
         if self._status != 200 or self._failed:
             return
-        for data in self._events.feed(body):
-            if data == b"[DONE]":
+        for data, name in self._events.feed(body):
+            if name == b"error":
+                self._fail_with_error(data)
+            elif data == b"[DONE]":
                 self._is_done = True
             else:
                 self._take(data)
@@ -97,8 +106,8 @@ class _Reader:
         except NOT_A_CHUNK as error:
             self._fail(Outcome.MALFORMED, f"an event is no completion ({error}): {_shown(data)}")
             return
-        if chunk.error is not None:
-            self._fail(Outcome.SERVER_ERROR, f"an error in the stream: {_shown(data)}")
+        if chunk.is_error:
+            self._fail_with_error(data)
             return
         if chunk.usage is not None:
             self._usage_tokens = chunk.usage.completion_tokens
@@ -109,16 +118,25 @@ class _Reader:
     def _choice(self, choice: Choice) -> None:
         response = self._response
         said, ids = choice.said, choice.token_ids
-        if choice.finish_reason is not None:
-            response.finish_reason = _FINISH_REASONS.get(choice.finish_reason, FinishReason.STOP)
+        if choice.finish_reason:
+            self._finish(choice.finish_reason)
         if ids:
             response.token_ids.extend(ids)
         if said:
             self._texts.append(said)
-        if ids or said or not (choice.finish_reason is not None or choice.is_opening):
+        if ids or said or not (choice.finish_reason or choice.is_opening):
             response.delivered_ns.append(self._now_ns)
-        elif choice.finish_reason is not None:
+        elif choice.finish_reason:
             self._closing_ns = self._now_ns
+
+    def _finish(self, reason: str) -> None:
+        known = _FINISH_REASONS.get(reason.lower())
+        if known is not None:
+            self._response.finish_reason = known
+        elif reason.lower() == "error":
+            self._fail(Outcome.SERVER_ERROR, "finish reason error")
+        else:
+            self._fail(Outcome.CUT_OFF, f"finish reason {reason[:_MOST_SAID]}")
 
     def _judged(self, asked: int) -> Response:
         response = self._response
@@ -151,10 +169,10 @@ class _Reader:
             ended = Outcome.COMPLETED
         if ended is not Outcome.COMPLETED:
             return ended, ""
-        if not self._is_done and response.finish_reason < 0:
-            if not response.delivered_ns:
+        if response.finish_reason < 0:
+            if not response.delivered_ns and not self._is_done:
                 return Outcome.MALFORMED, f"no event in the answer: {_shown(self._said)}"
-            return Outcome.CLOSED_EARLY, "the answer ended without a finish reason or [DONE]"
+            return Outcome.CLOSED_EARLY, "the answer ended without a finish reason"
         return self._counted(asked)
 
     def _counted(self, asked: int) -> tuple[Outcome, str]:
@@ -162,12 +180,15 @@ class _Reader:
         ids, events = len(response.token_ids), len(response.delivered_ns)
         if usage is not None and (ids or events > usage) and (ids or events) != usage:
             return Outcome.COUNT_MISMATCH, f"usage says {usage} tokens, {ids or events} came"
-        is_cut = response.finish_reason == FinishReason.LENGTH and usage is not None
+        is_cut = response.finish_reason == FinishReason.LENGTH and (usage is not None or ids > 0)
         if response.num_tokens > asked or (is_cut and response.num_tokens != asked):
             return Outcome.COUNT_MISMATCH, f"{response.num_tokens} tokens where {asked} were asked"
         if not response.num_tokens or not events:
             return Outcome.COUNT_MISMATCH, "no token came"
         return Outcome.COMPLETED, ""
+
+    def _fail_with_error(self, data: bytes) -> None:
+        self._fail(Outcome.SERVER_ERROR, f"an error in the stream: {_shown(data)}")
 
     def _fail(self, outcome: Outcome, message: str) -> None:
         self._failed = self._failed or (outcome, message)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engines.openai.capture import Recording
-from engines.openai.outcome import Outcome
+from engines.openai.outcome import NOT_ATTEMPTED, Outcome
 from engines.openai.response import Response, read_response
 from engines.protocol import Int32Array, Int64Array
 
@@ -32,6 +32,18 @@ class Responses(NamedTuple):
     token_ids: Int32Array
     text: NDArray[np.uint8]
     messages: dict[int, str]
+
+    @property
+    def completed(self) -> NDArray[np.bool_]:
+        """Which requests were answered to their end: those that have a finish reason."""
+        found: NDArray[np.bool_] = self.outcome == Outcome.COMPLETED
+        return found
+
+    @property
+    def attempted(self) -> NDArray[np.bool_]:
+        """Which had their chance of that: sent, and neither interrupted nor of a dead client."""
+        found: NDArray[np.bool_] = ~np.isin(self.outcome, NOT_ATTEMPTED)
+        return found
 
 
 def read_responses(recording: Recording) -> Responses:

@@ -3,11 +3,20 @@
 https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
 """
 
+from typing import NamedTuple
+
 _BOM = b"\xef\xbb\xbf"
 
 
+class Event(NamedTuple):
+    """``data``: its data fields, joined by LF. ``name``: its type, b"" where it says none."""
+
+    data: bytes
+    name: bytes = b""
+
+
 class EventDecoder:
-    """``feed`` pieces in their order; what an event's ``data`` fields say comes out.
+    """``feed`` pieces in their order; the events that have data come out.
 
     Lines end in CR, LF or both. Comments and other fields say nothing. An event that no blank line
     has ended is none.
@@ -20,8 +29,8 @@ class EventDecoder:
         self._after_cr = False
         self._begun = False
 
-    def feed(self, piece: bytes) -> list[bytes]:
-        """The data of the events that end in this piece; several fields are joined by LF."""
+    def feed(self, piece: bytes) -> list[Event]:
+        """Those that end in this piece."""
         if self._after_cr or b"\r" in piece:
             piece = self._with_lf(piece)
         text = self._tail + piece
@@ -32,7 +41,7 @@ class EventDecoder:
             text = text.removeprefix(_BOM)
             self._begun = True
         *events, self._tail = text.split(b"\n\n")
-        return [data for event in events if (data := _data(event)) is not None]
+        return [event for text in events if (event := _event(text)) is not None]
 
     @property
     def rest(self) -> bytes:
@@ -47,13 +56,11 @@ class EventDecoder:
         return piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
-def _data(event: bytes) -> bytes | None:
-    """What an event says, None where it has no data."""
-    if event.startswith(b"data: ") and b"\n" not in event:
-        return event[6:]
-    fields = [
-        line[5:].removeprefix(b" ") if line[4:5] == b":" else b""
-        for line in event.split(b"\n")
-        if line == b"data" or line.startswith(b"data:")
-    ]
-    return b"\n".join(fields) if fields else None
+def _event(text: bytes) -> Event | None:
+    """What these lines say, None where they have no data."""
+    if text.startswith(b"data: ") and b"\n" not in text:
+        return Event(text[6:])
+    lines = [line.partition(b":")[::2] for line in text.split(b"\n")]
+    data = [value.removeprefix(b" ") for name, value in lines if name == b"data"]
+    names = [value.removeprefix(b" ") for name, value in lines if name == b"event"]
+    return Event(b"\n".join(data), names[-1] if names else b"") if data else None

@@ -138,6 +138,9 @@ class App:
             raise ApiError(
                 413, f"the body is larger than {self._settings.max_body} bytes"
             ) from None
+        except web.RequestPayloadError as error:
+            what = str(error).rpartition("message:")[2].strip()
+            raise ApiError(400, f"the body is not what its headers say: {what}") from None
         return decode(data, kind)
 
     def _check_model(self, model: str | None) -> None:

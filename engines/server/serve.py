@@ -14,6 +14,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from engines.protocol import EngineConfig, EngineDeadError, SamplingParams
 from engines.server.app import App, CollectorTotals
+from engines.server.connections import Connections, raised_descriptor_limit
 from engines.server.engine_client import EngineClient
 from engines.server.settings import ServerSettings, bound_socket, url_of
 
@@ -48,6 +49,7 @@ def serve(settings: ServerSettings, config: EngineConfig, hooks: Hooks) -> None:
     before = [(number, signal.getsignal(number)) for number in _SIGNALS]
     try:
         with (
+            raised_descriptor_limit(),  # which the core inherits
             bound_socket(settings.host, settings.port) as bound,
             asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
         ):
@@ -89,18 +91,22 @@ class Server:
 
     async def _serve(self, app: App, client: EngineClient, bound: socket.socket) -> None:
         runner = web.AppRunner(
-            app.application(), handle_signals=False, handler_cancellation=True, access_log=None,
-            shutdown_timeout=_LAST_BYTES_SECONDS, logger=_LOGGER,
+            app.application(), handle_signals=False, handler_cancellation=True,
+            shutdown_timeout=_LAST_BYTES_SECONDS,
         )  # fmt: skip
         await runner.setup()
+        connections = Connections(runner.server, self._settings, _LOGGER)
+        listener = await asyncio.get_running_loop().create_server(
+            connections, sock=bound, backlog=_BACKLOG
+        )
         try:
-            await web.SockSite(runner, bound, backlog=_BACKLOG).start()
             self._is_ready = True
             self._hooks.ready(url_of(bound))
             await _first_of(self._stopping, client.is_dead)
             app.admission.is_draining = True
             await self._drain(client)
         finally:
+            listener.close()
             await runner.cleanup()
 
     async def _drain(self, client: EngineClient) -> None:
@@ -150,7 +156,8 @@ async def warm_up(client: EngineClient, config: EngineConfig) -> None:
 
 def _is_the_clients(record: logging.LogRecord) -> bool:
     """Whether aiohttp has something to say of what a client sent; anybody could fill a disk so."""
-    return bool(record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+    clients = (HttpProcessingError, web.RequestPayloadError)
+    return bool(record.exc_info and isinstance(record.exc_info[1], clients))
 
 
 async def _first_of(*events: asyncio.Event) -> None:

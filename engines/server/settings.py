@@ -11,7 +11,9 @@ API_KEY_VARIABLE = "GCBENCH_API_KEY"
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
     """``model``: the name that clients ask for. ``api_key``: "" for none. ``max_body`` bytes;
-    ``max_queued`` requests beyond those of a full batch; ``request_timeout`` and ``grace`` seconds.
+    ``max_queued`` requests beyond those of a full batch; ``max_connections`` open at once;
+    ``idle_timeout`` seconds in which a connection must bring a request's whole head;
+    ``request_timeout`` and ``grace`` seconds.
     """
 
     model: str
@@ -20,6 +22,8 @@ class ServerSettings:
     api_key: str = ""
     max_body: int = 4 << 20
     max_queued: int = 4096
+    max_connections: int = 8192
+    idle_timeout: float = 30.0
     request_timeout: float = 600.0
     grace: float = 30.0
 

@@ -75,7 +75,7 @@ def load(ctx: click.Context, /, url: str | None, **flags: Any) -> None:
     json_path = checked(flags["json_path"], "--json")
     _check_files(flags)
     quiet = flags["quiet"]
-    wanted = Wanted(flags["percentile"], flags["min_duration"])
+    wanted = Wanted(flags["percentile"], flags["min_duration"], flags["max_error_rate"])
     replayed: Path | None = flags["replay_path"]
     if (url is None) == (replayed is None):
         raise click.UsageError("name a server, as http://HOST:PORT, or --replay FILE; not both")

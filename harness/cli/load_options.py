@@ -61,6 +61,9 @@ def client_options(command: Command) -> Command:
                      help="Wait until the server is well, so long at most."),
         click.option("--percentile", type=Number(0, 99.99), default=50.0, show_default=True,
                      metavar="P", help="Invalid with fewer requests than this one needs."),
+        click.option("--max-error-rate", type=Number(0, 1, or_equal=True), default=0.01,
+                     show_default=True, metavar="SHARE",
+                     help="Invalid where a larger share of the attempted requests failed."),
         click.option("--min-duration", type=SECONDS_OR_0, default=0.0, metavar="SECONDS",
                      help="Invalid where it was shorter."),
     ])  # fmt: skip

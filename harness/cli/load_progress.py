@@ -25,6 +25,8 @@ class LoadProgress(ProgressBar):
                 self._rate = (now.ended - self._last[1]) / (at - self._last[0])
             self._last = at, now.ended
         words = f"{self._rate:,.1f} req/s, {now.sent - now.ended:,} in flight"
+        if failed := now.ended - now.completed:
+            words += f", {failed:,} failed"
         if now.completed:
             words += f", TTFT {fmt.seconds(now.ttft_seconds)}"
         if now.tpot_seconds:

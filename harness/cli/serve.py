@@ -95,6 +95,22 @@ Examples:
     help="Requests beyond a full batch; more are refused (429).",
 )
 @click.option(
+    "--max-connections",
+    type=click.IntRange(1, 2**31),
+    default=8192,
+    show_default=True,
+    metavar="N",
+    help="Open at once; more are refused (503). No more than ulimit -Hn leaves room for.",
+)
+@click.option(
+    "--idle-timeout",
+    type=Number(0, 10**6),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="A connection is closed that brings no whole request head for so long.",
+)
+@click.option(
     "--request-timeout",
     type=Number(0, 10**6),
     default=600.0,

@@ -31,11 +31,12 @@ _TAIL = 99
 
 class Wanted(NamedTuple):
     """What a run must be long and large enough for: ``percentile`` (50: no more than there is)
-    and ``min_duration`` in seconds.
+    and ``min_duration`` in seconds; ``max_error_rate``: the share that may fail.
     """
 
     percentile: float = 50.0
     min_duration: float = 0.0
+    max_error_rate: float = 0.01
 
 
 def requests_of(observed: Observed) -> Requests:
@@ -61,7 +62,7 @@ def gaps_of(responses: Responses) -> Int64Array:
     """Nanoseconds between any two deliveries to one request, of the completed ones."""
     whose = np.repeat(np.arange(len(responses.outcome)), responses.num_deliveries)
     gaps = np.diff(responses.delivered_ns)
-    counts = (whose[1:] == whose[:-1]) & (responses.outcome[whose[1:]] == Outcome.COMPLETED)
+    counts = (whose[1:] == whose[:-1]) & responses.completed[whose[1:]]
     chosen: Int64Array = gaps[counts]
     return chosen
 
@@ -73,7 +74,7 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
     arrivals = check_delivered(observed.schedule, requests)
     values: Values = request_metrics(observed.schedule, requests) | gap_metrics(gaps)
     values |= {"itl_gap_p99": percentile_or_none(gaps / 1e9, 99)} | arrivals.metrics
-    done = requests.finish_reason >= 0
+    done = responses.completed
     seconds = (
         float(requests.last_ns[done].max() - requests.sent_ns[done].min()) / 1e9
         if done.any()
@@ -83,7 +84,7 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
         Evidence(
             observed, requests, *_lateness(observed, requests), values["itl_median"] or 0.0,
             arrivals.words, seconds,
-            wanted.percentile, wanted.min_duration,
+            wanted.percentile, wanted.min_duration, wanted.max_error_rate,
         )
     )  # fmt: skip
     known = ((name, values[name]) for name in METRICS if name in values)
@@ -106,6 +107,8 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
         trial=trial,
         asked=observed.asked,
         num_requests=observed.schedule.num_requests,
+        num_attempted=int(responses.attempted.sum()),
+        num_completed=int(done.sum()),
         outcomes=_outcomes(responses),
         messages=_messages(responses),
         broken=broken,
@@ -173,6 +176,12 @@ def _notes(observed: Observed) -> list[str]:
         responses.num_tokens < schedule.output_lens
     )
     notes = []
+    completed, attempted = int(responses.completed.sum()), int(responses.attempted.sum())
+    if completed < attempted:
+        notes.append(
+            f"{attempted - completed:,} of {attempted:,} attempted requests failed: every figure "
+            f"is of the {completed:,} completed ones."
+        )
     if schedule.ignore_eos and early.any():
         why = (
             "--standard-fields leaves out ignore_eos"
@@ -180,7 +189,7 @@ def _notes(observed: Observed) -> list[str]:
             else "the server does not heed ignore_eos"
         )
         notes.append(
-            f"{int(early.sum()):,} of {len(early):,} answers ended before the length that the "
+            f"{int(early.sum()):,} of {completed:,} answers ended before the length that the "
             f"workload asks for: {why}. Do not compare this run with one that did all the work."
         )
     stolen = max((client.stolen_share for client in observed.clients), default=0.0)

@@ -8,12 +8,14 @@ from harness.load.task import Asked, ClientHealth
 from harness.load.validity import Finding
 from harness.trial.spec import TrialResult
 
-SCHEMA = "gcbench.load/1"
+SCHEMA = "gcbench.load/2"
 
 
 class LoadResult(msgspec.Struct, frozen=True, kw_only=True):
-    """``outcomes`` by name add up to ``num_requests``; ``messages``: what the first failures of a
-    kind said. ``broken``: the rules that make it invalid, none where it is valid.
+    """``outcomes`` by name add up to ``num_requests``; ``num_attempted``: those of which nobody but
+    the server decided how they end; ``num_completed``: of which all figures are. ``messages``: what
+    the first failures of a kind said. ``broken``: the rules that make it invalid, none where it is
+    valid.
     ``server_collections``: rise over the run of what `/metrics` counts of collections and pauses.
     ``attribution``: what made slow waits; None without the log of `gcbench probe`.
     """
@@ -21,6 +23,8 @@ class LoadResult(msgspec.Struct, frozen=True, kw_only=True):
     trial: TrialResult
     asked: Asked
     num_requests: int
+    num_attempted: int
+    num_completed: int
     outcomes: dict[str, int]
     messages: dict[str, list[str]]
     broken: list[Finding]

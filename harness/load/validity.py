@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engines.openai.outcome import Outcome
+from engines.openai.responses import Responses
 from harness import format as fmt
 from harness.load.observed import Observed
 from harness.load.task import ClientHealth
@@ -33,6 +34,12 @@ class Evidence(NamedTuple):
     seconds: float
     percentile: float
     min_duration: float
+    max_error_rate: float
+
+    @property
+    def responses(self) -> Responses:
+        """What requests were answered."""
+        return self.observed.responses
 
     @property
     def clients(self) -> list[ClientHealth]:
@@ -162,7 +169,7 @@ def _died(seen: Evidence) -> str:
 
 
 def _count(seen: Evidence) -> str:
-    outcome = seen.observed.responses.outcome
+    outcome = seen.responses.outcome
     wrong = int((outcome == Outcome.COUNT_MISMATCH).sum())
     if not wrong:
         return ""
@@ -170,18 +177,31 @@ def _count(seen: Evidence) -> str:
 
 
 def _nothing(seen: Evidence) -> str:
-    if (seen.observed.responses.outcome == Outcome.COMPLETED).any():
+    return "" if seen.responses.completed.any() else "no request was answered to its end"
+
+
+def _failed(seen: Evidence) -> str:
+    """The others were answered by a server with less to do, or are those that it likes."""
+    attempted, completed = (int(each.sum()) for each in
+                            (seen.responses.attempted, seen.responses.completed))  # fmt: skip
+    failed = attempted - completed
+    if not completed or failed <= seen.max_error_rate * attempted:
         return ""
-    return "no request was answered to its end"
+    return (
+        f"{failed:,} of {attempted:,} attempted requests failed ({fmt.percent(failed / attempted)},"
+        f" at most {fmt.percent(seen.max_error_rate)}), so that figures are of the rest alone; ask "
+        "for less at a time, or allow it with --max-error-rate"
+    )
 
 
 def _few(seen: Evidence) -> str:
     wanted = fewest_samples(seen.percentile)
-    completed = int((seen.observed.responses.outcome == Outcome.COMPLETED).sum())
+    completed = int(seen.responses.completed.sum())
     if completed >= wanted or not completed:
         return ""
     return (
-        f"too few requests: {completed:,} completed, a {seen.percentile:g}th percentile needs "
+        f"too few requests: {completed:,} of {seen.responses.attempted.sum():,} attempted were "
+        f"completed, a {seen.percentile:g}th percentile needs "
         f"{wanted:,}; ask for more with --num-requests"
     )
 
@@ -204,6 +224,7 @@ _LOADGEN = "MLPerf LoadGen, results.cc"
 
 RULES = (
     Rule("completed", "one request at least", _LOADGEN, _nothing),
+    Rule("failed", "--max-error-rate of those attempted", "docs/load.md", _failed),
     Rule("interrupted", "the whole schedule", _LOADGEN, _interrupted),
     Rule("client processes", "all to the end", _HEALTH, _died),
     Rule("send lag", f"p99 {MAX_LATE_SECONDS:g} s, {MAX_LATE_GAPS:g} mean gaps (but "

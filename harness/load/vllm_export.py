@@ -22,7 +22,7 @@ def vllm_document(
 ) -> dict[str, Any]:
     """It; latencies named ``_ms`` are milliseconds, all other times seconds."""
     requests, responses = requests_of(observed), observed.responses
-    done = responses.outcome == Outcome.COMPLETED
+    done = responses.completed
     first, last, sent = (
         column / _NS for column in (requests.first_ns, requests.last_ns, requests.sent_ns)
     )
@@ -78,7 +78,12 @@ def _rate(observed: Observed) -> float | str:
 def _itls(observed: Observed) -> list[list[float]]:
     responses = observed.responses
     ends = np.cumsum(responses.num_deliveries)[:-1]
-    return [(np.diff(each) / _NS).tolist() for each in np.split(responses.delivered_ns, ends)]
+    return [
+        (np.diff(each) / _NS).tolist() if is_completed else []
+        for each, is_completed in zip(
+            np.split(responses.delivered_ns, ends), responses.completed, strict=True
+        )
+    ]
 
 
 def _errors(observed: Observed) -> list[str]:

@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.openai.outcome import Outcome
 from engines.protocol import Int64Array
 from harness.load.observed import Observed
 
@@ -58,7 +57,7 @@ def waits_of(observed: Observed) -> Waits:
     """First tokens and then gaps, each by the order of requests."""
     responses = observed.responses
     counts = responses.num_deliveries
-    completed = (responses.outcome == Outcome.COMPLETED) & (counts > 0)
+    completed = responses.completed & (counts > 0)
     whose = np.repeat(np.arange(len(counts)), counts)
     moments = responses.delivered_ns
     is_gap = (whose[1:] == whose[:-1]) & completed[whose[1:]]

@@ -46,7 +46,6 @@ def load_tables(result: LoadResult, console: Console) -> None:
 
 def _header(result: LoadResult) -> list[tuple[str, str]]:
     metrics, asked = result.trial.metrics, result.asked
-    completed = result.outcomes.get("completed", 0)
     speed = [fmt.with_unit(metrics[name], METRICS[name].unit)
              for name in ("request_throughput", "output_throughput")
              if metrics.get(name) is not None]  # fmt: skip
@@ -55,12 +54,22 @@ def _header(result: LoadResult) -> list[tuple[str, str]]:
         ("server", f"{asked.url}, model {asked.model}"),
         ("workload", f"{result.trial.cell.workload}, seed {result.trial.seed}, prompts as "
                      f"{asked.prompt_as}"),
-        ("requests", f"{fmt.count(completed)} of {fmt.count(result.num_requests)} completed in "
-                     f"{fmt.seconds(result.trial.wall_seconds)}"),
+        ("requests", _requests(result)),
         ("throughput", ", ".join(speed)),
         ("arrivals", result.trial.delivered),
     ]  # fmt: skip
     return [(label, words) for label, words in pairs if words]
+
+
+def _requests(result: LoadResult) -> str:
+    """Those attempted stand beside those completed, of which all figures are."""
+    completed, attempted, asked = (
+        fmt.count(each)
+        for each in (result.num_completed, result.num_attempted, result.num_requests)
+    )
+    of_all = "" if attempted == asked else f" (of {asked})"
+    seconds = fmt.seconds(result.trial.wall_seconds)
+    return f"{attempted} attempted{of_all}, {completed} completed in {seconds}"
 
 
 def _latencies(result: LoadResult) -> PlainTable:

@@ -89,6 +89,7 @@ def test_what_servers_send_is_counted_as_they_mean_it(events, deliveries, tokens
 
 
 TWO = (text("a"), text("b"))
+WHOLE_ANSWER = (text("a"), text("b"), text("c", "stop"), usage(3))
 
 
 @pytest.mark.parametrize(
@@ -110,6 +111,23 @@ TWO = (text("a"), text("b"))
         (b"SSH-2.0\r\n", Outcome.MALFORMED, Outcome.MALFORMED),
         (chunked(text("a"), event({"error": {"code": 500}})), Outcome.COMPLETED,
          Outcome.SERVER_ERROR),
+        (chunked(*WHOLE_ANSWER, event({"error": "oh"}), DONE), Outcome.COMPLETED,
+         Outcome.SERVER_ERROR),
+        (chunked(*WHOLE_ANSWER, event({"object": "error", "code": 4}), DONE), Outcome.COMPLETED,
+         Outcome.SERVER_ERROR),
+        (chunked(*WHOLE_ANSWER, event({"type": "error", "message": "x"}), DONE), Outcome.COMPLETED,
+         Outcome.SERVER_ERROR),
+        (chunked(*WHOLE_ANSWER, "event: error\ndata: no JSON\n\n", DONE), Outcome.COMPLETED,
+         Outcome.SERVER_ERROR),
+        (chunked(text("a"), text("b", "error"), usage(2), DONE), Outcome.COMPLETED,
+         Outcome.SERVER_ERROR),
+        *((chunked(text("a"), text("b", reason), usage(2), DONE), Outcome.COMPLETED,
+           Outcome.CUT_OFF) for reason in ("abort", "content_filter", "cancelled")),
+        *((chunked(text("a"), text("b", reason), usage(2), DONE), Outcome.COMPLETED,
+           Outcome.CLOSED_EARLY) for reason in (None, "")),
+        (chunked(usage(0), DONE), Outcome.COMPLETED, Outcome.CLOSED_EARLY),
+        (chunked(text("a", token_ids=[1]), text("b", "length", token_ids=[2]), DONE),
+         Outcome.COMPLETED, Outcome.COUNT_MISMATCH),
         (chunked(*TWO, text("c", "length"), usage(2), DONE), Outcome.COMPLETED,
          Outcome.COUNT_MISMATCH),
         (chunked(*TWO, text("c", "length"), usage(9), DONE), Outcome.COMPLETED,
@@ -148,3 +166,12 @@ def test_a_failure_quotes_the_server():
 def test_no_bytes_at_all_break_the_reader(junk, ended):
     for stream in (junk, HEAD + junk, chunked(b"data: " + junk + b"\n\n")):
         assert isinstance(read(stream, ended=ended).outcome, Outcome)
+
+
+@given(
+    st.lists(st.sampled_from([None, "", "stop", "Length", "abort", "?"]), max_size=4),
+    st.sampled_from(list(Outcome)),
+)
+def test_what_is_completed_has_a_finish_reason_and_nothing_else_has_one(reasons, ended):
+    response = read(chunked(*(text("a", each) for each in reasons), DONE), ended=ended)
+    assert (response.outcome is Outcome.COMPLETED) == (response.finish_reason >= 0)

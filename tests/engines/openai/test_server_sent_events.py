@@ -6,27 +6,29 @@ from itertools import pairwise
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from engines.openai.server_sent_events import EventDecoder
+from engines.openai.server_sent_events import Event, EventDecoder
 
 LINE_END = re.compile(b"\r\n|\n|\r")
 
 
-def naive(stream: bytes) -> list[bytes]:
+def naive(stream: bytes) -> list[Event]:
     """By the standard's own steps, the whole stream in hand: line by line, a blank line ends."""
     lines = LINE_END.split(stream.removeprefix(b"\xef\xbb\xbf"))
-    events, data = [], []
+    events, data, type_ = [], [], b""
     for line in lines[:-1]:
         name, colon, value = line.partition(b":")
         if not line:
             if data:
-                events.append(b"\n".join(data))
-            data = []
+                events.append(Event(b"\n".join(data), type_))
+            data, type_ = [], b""
         elif name == b"data":
             data.append(value.removeprefix(b" ") if colon else b"")
+        elif name == b"event":
+            type_ = value.removeprefix(b" ") if colon else b""
     return events
 
 
-def decoded(pieces: list[bytes]) -> list[bytes]:
+def decoded(pieces: list[bytes]) -> list[Event]:
     decoder = EventDecoder()
     return [event for piece in pieces for event in decoder.feed(piece)]
 
@@ -37,9 +39,9 @@ def cut(stream: bytes, places: list[int]) -> list[bytes]:
 
 
 PARTS = st.sampled_from([
-    b"data: ", b"data:", b"data", b"event: x", b"id: 1", b": comment", b"retry: 5", b"\n", b"\r\n",
-    b"\r", b"\n\n", b"\r\n\r\n", b" ", b"{}", b"[DONE]", "ü日".encode(), b"\xff", b"\x00", b"\xef",
-    b"\xef\xbb\xbf", b"datax: y",
+    b"data: ", b"data:", b"data", b"event: x", b"event:", b"event", b"id: 1", b": comment",
+    b"retry: 5", b"\n", b"\r\n", b"\r", b"\n\n", b"\r\n\r\n", b" ", b"{}", b"[DONE]", b"\xff",
+    "ü日".encode(), b"\x00", b"\xef", b"\xef\xbb\xbf", b"datax: y",
 ])  # fmt: skip
 
 
@@ -52,10 +54,10 @@ def test_any_cut_gives_the_events_of_the_whole(stream, places):
     assert decoded(cut(stream, places)) == naive_or_pending(stream)
 
 
-def naive_or_pending(stream: bytes) -> list[bytes]:
+def naive_or_pending(stream: bytes) -> list[Event]:
     """A final CR may be half of a CRLF: it ends its line all the same."""
     return naive(stream + b"\n") if stream.endswith(b"\r") else naive(stream)
 
 
 def test_an_event_that_has_not_ended_is_none():
-    assert decoded([b"data: whole\n\ndata: half\n"]) == [b"whole"]
+    assert decoded([b"data: whole\n\ndata: half\n"]) == [Event(b"whole")]

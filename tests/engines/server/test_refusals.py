@@ -127,6 +127,34 @@ def test_a_large_body_is_refused(served):
     assert lives(served)
 
 
+@pytest.mark.slow
+def test_a_body_that_is_not_what_its_headers_say_is_refused_and_nothing_is_said():
+    """Where it is read and where it is not: anybody could fill a disk with tracebacks."""
+    with serving(*NULL) as served:
+        for encoding in ("deflate", "gzip"):
+            headers = JSON | {"Content-Encoding": encoding}
+            for path in ("/v1/completions", "/tokenize"):
+                answer = served.ask("POST", path, b"neither of them", headers)
+                assert (answer.status, answer.error["type"]) == (400, "invalid_request_error")
+                assert (
+                    f"can not decode content-encoding: {encoding}" in answer.body.decode().lower()
+                )
+            head = f"POST /ping HTTP/1.1\r\nHost: x\r\nContent-Encoding: {encoding}\r\n"
+            assert asyncio.run(both_halves(served, f"{head}Content-Length: 9\r\n\r\n".encode()))
+        assert lives(served)
+        assert served.end()[::2] == (0, "")
+
+
+async def both_halves(served: Served, head: bytes) -> bytes:
+    """All that comes where a body begins well enough for an answer and then breaks."""
+    reader, writer = await raw(served, head)
+    answer = await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"neither!!")
+    answer += await reader.read()
+    writer.close()
+    return answer
+
+
 @pytest.mark.parametrize(
     "head",
     [

@@ -79,6 +79,7 @@ class Answer:
         self.object = "chat.completion.chunk" if self.is_chat else "text_completion"
         self.stamps: list[int] = []
         self.line_end = "\n"
+        self.reason: str | None = "length"
 
     def chunk(self, text: bytes) -> None:
         self.writer.write(b"%x\r\n%s\r\n" % (len(text), text))
@@ -92,7 +93,7 @@ class Answer:
         own = {"delta": {"content": said}} if self.is_chat else {"text": said}
         if self.body.get("return_token_ids"):
             own["token_ids"] = [100 * self.number + token]
-        choice = own | {"index": 0, "finish_reason": "length" if last else None}
+        choice = own | {"index": 0, "finish_reason": self.reason if last else None}
         return {"object": self.object, "choices": [choice]}
 
     def usage(self, tokens: int) -> bytes:
@@ -222,6 +223,40 @@ class Script:
         answer.chunk(answer.event({"error": {"message": "out of memory", "code": 500}}))
         answer.end(1)
         return True
+
+    async def nameless_error(self, answer: Answer) -> bool:
+        """Nothing but the event's type says that it is one; usage goes on as if all were well."""
+        total = await self.tokens(answer)
+        answer.chunk(b'event: error\ndata: {"message": "out of memory"}\n\n')
+        answer.end(total)
+        return True
+
+    async def error_object(self, answer: Answer) -> bool:
+        total = await self.tokens(answer)
+        answer.chunk(answer.event({"object": "error", "message": "out of memory", "code": 500}))
+        answer.end(total)
+        return True
+
+    async def aborted(self, answer: Answer) -> bool:
+        return await self.ends(answer, "abort")
+
+    async def filtered(self, answer: Answer) -> bool:
+        return await self.ends(answer, "content_filter")
+
+    async def failed(self, answer: Answer) -> bool:
+        return await self.ends(answer, "error")
+
+    async def no_reason(self, answer: Answer) -> bool:
+        """All tokens, usage and [DONE], and no word on why it has ended."""
+        return await self.ends(answer, None, answer.body["max_tokens"])
+
+    async def broken_off(self, answer: Answer) -> bool:
+        """After a few tokens, as tidily as a whole one."""
+        return await self.ends(answer, None)
+
+    async def ends(self, answer: Answer, reason: str | None, tokens: int = 2) -> bool:
+        answer.reason, answer.body = reason, answer.body | {"max_tokens": tokens}
+        return await self.none(answer)
 
     async def reset(self, answer: Answer) -> bool:
         answer.writer.transport.abort()

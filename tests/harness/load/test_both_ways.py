@@ -22,7 +22,8 @@ def round_of(folder, here: dict[str, float], there: dict[str, float], **changes:
         in_process=answer(asked, here),
         over_http=LoadResult(
             trial=msgspec.structs.replace(over_http, **changes), asked=Asked(url="", model=""),
-            num_requests=2, outcomes={"completed": 2}, messages={}, broken=[], clients=[],
+            num_requests=2, num_attempted=2, num_completed=2, outcomes={"completed": 2},
+            messages={}, broken=[], clients=[],
             num_pieces=8, prompt_tokens=6, server_collections={}, scrapes=[], notes=[],
         ),
         cpu_seconds={"front end": 0.8, "engine core": 0.4},

@@ -32,6 +32,9 @@ FAULTS = {
     "redirect": "other_status", "server_error": "server_error", "error_event": "server_error",
     "reset": "reset", "closed": "closed_early", "no_end": "closed_early",
     "malformed": "malformed", "non_utf8": "malformed", "not_http": "malformed",
+    "nameless_error": "server_error", "error_object": "server_error", "failed": "server_error",
+    "aborted": "cut_off", "filtered": "cut_off", "no_reason": "closed_early",
+    "broken_off": "closed_early",
     "wrong_count": "count_mismatch", "silent": "timed_out", "endless": "timed_out",
 }  # fmt: skip
 
@@ -63,14 +66,43 @@ def faulty_run(folder: Path, faults: Sequence[str], **changes: Any):
     return ran
 
 
-def test_failures_alone_do_not_make_a_run_invalid(tmp_path):
+@pytest.mark.parametrize("rate", [0.01, 0.5])
+def test_failures_make_a_run_invalid_where_they_are_more_than_may_be(tmp_path, rate):
     with ScriptedServer(faults=["none", "rate_limited"]) as server:
-        ran = load(server.url, tmp_path, num_requests=10, output_lens=3, num_warmups=0)
+        ran = load(
+            server.url, tmp_path, num_requests=10, output_lens=3, num_warmups=0,
+            max_error_rate=rate,
+        )  # fmt: skip
     assert ran.result.outcomes == {"completed": 5, "rate_limited": 5}
-    # On a busy machine the client's own health may be.
-    assert {"completed", "token count", "requests"}.isdisjoint(
-        each.rule for each in ran.result.broken
-    )
+    # On a busy machine the client's own health may do so, too.
+    broken = {each.rule for each in ran.result.broken}
+    assert {"completed", "token count", "requests"}.isdisjoint(broken)
+    assert ("failed" in broken) == (rate == 0.01)
+    assert ran.status == 3 or rate == 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["no_reason", "broken_off", "nameless_error", "aborted"])
+def test_completed_is_the_same_for_outcomes_figures_export_and_rules(tmp_path, fault):
+    """Half of the answers are not; what came of them counts nowhere."""
+    exported = tmp_path / "vllm.json"
+    with ScriptedServer(faults=["none", fault]) as server:
+        ran = load(
+            server.url, tmp_path, num_requests=8, output_lens=6, num_warmups=0,
+            export_vllm=exported,
+        )  # fmt: skip
+    result, document = ran.result, json.loads(exported.read_bytes())
+    assert (result.num_attempted, result.num_completed) == (8, 4)
+    assert result.outcomes["completed"] == document["completed"] == 4
+    assert "failed" in {each.rule for each in result.broken}
+    assert (ran.status, document["failed"]) == (3, 4)
+    assert document["total_output_tokens"] == 24
+    assert sorted(map(len, document["itls"])) == [0] * 4 + [5] * 4
+    metrics = result.trial.metrics
+    assert metrics["output_throughput"] == pytest.approx(6 * metrics["request_throughput"])
+    assert result.prompt_tokens == document["total_input_tokens"] == 12
+    rows = read_rows(next(ran.folder.glob("rows/*-requests.parquet")))
+    assert sum(rows["finish_reason"] >= 0) == 4
 
 
 def test_a_run_without_an_answer_measured_nothing(tmp_path):

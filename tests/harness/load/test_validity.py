@@ -6,7 +6,7 @@ import pytest
 from small import process, schedule
 
 from engines.openai.capture import Recording
-from engines.openai.outcome import Outcome
+from engines.openai.outcome import NOT_ATTEMPTED, Outcome
 from engines.openai.responses import Responses
 from harness.load.measure import Wanted, measure
 from harness.load.observed import Observed
@@ -93,10 +93,11 @@ HONEST = {
     "few ticks": observed(clients=[health(num_ticks=129, lag_p95=1.0, lag_p99=1.0)]),
     "a moment": observed(clients=[health(seconds=0.4, cpu_share=1.0, lag_p99=1.0)]),
     "collector": observed(clients=[paused(0.99 * MAX_PAUSE_SECONDS)]),
-    "failures": observed(outcomes=[Outcome.RATE_LIMITED, Outcome.RESET, Outcome.TIMED_OUT]),
+    "a failure": observed(outcomes=[Outcome.RESET]),
 }
 DISHONEST = {
     "completed": observed(outcomes=[Outcome.REFUSED] * 100),
+    "failed": observed(outcomes=[Outcome.RATE_LIMITED, Outcome.CUT_OFF]),
     "interrupted": observed(is_interrupted=True),
     "client processes": observed(deaths=["client process 1 was killed by SIGKILL"]),
     "send lag": observed(late_seconds=1.01 * JUST_IN_TIME),
@@ -124,6 +125,30 @@ def test_a_percentile_needs_its_requests():
     assert broken(observed(662), Wanted(percentile=99)) == []
     failed = observed(662, outcomes=[Outcome.RESET])
     assert broken(failed, Wanted(percentile=99)) == ["requests"]
+
+
+def test_the_share_that_may_fail_is_a_choice():
+    refused = observed(outcomes=[Outcome.REFUSED] * 90)
+    (finding,) = measure(refused, "small", 0, ANYTHING).broken
+    assert finding.sentence.startswith(
+        "90 of 100 attempted requests failed (90.0 %, at most 1.0 %)"
+    )
+    assert broken(refused, Wanted(max_error_rate=0.9)) == []
+    assert broken(refused, Wanted(max_error_rate=0.89)) == ["failed"]
+    assert broken(observed(outcomes=[Outcome.REFUSED]), Wanted(max_error_rate=0)) == ["failed"]
+
+
+@pytest.mark.parametrize("outcome", [each for each in Outcome if each is not Outcome.COMPLETED])
+def test_whatever_is_not_completed_is_a_failure_or_was_not_attempted(outcome):
+    result = measure(observed(outcomes=[outcome] * 50), "small", 0, ANYTHING)
+    attempted = 50 if outcome in NOT_ATTEMPTED else 100
+    assert (result.num_requests, result.num_attempted, result.num_completed) == (
+        100, attempted, 50,
+    )  # fmt: skip
+    assert ("failed" in [each.rule for each in result.broken]) == (attempted == 100)
+    assert ["50 of 100 attempted requests failed" in each for each in result.notes] == (
+        [True] * (attempted == 100)
+    )
 
 
 def test_a_run_can_be_too_short():

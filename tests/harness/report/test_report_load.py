@@ -47,7 +47,8 @@ CLIENTS = [
 BROKEN = "client process 1 was at work 87.0 % of the time, at most 80.0 %"
 VALID = LoadResult(
     trial=TRIAL, asked=Asked(url="http://localhost:8000", model="opt-125m", client_processes=2),
-    num_requests=1000, outcomes={"completed": 1000}, messages={}, broken=[], clients=CLIENTS,
+    num_requests=1000, num_attempted=1000, num_completed=1000,
+    outcomes={"completed": 1000}, messages={}, broken=[], clients=CLIENTS,
     num_pieces=200_000, prompt_tokens=48_000,
     server_collections={'gcbench:gc_collections_total{generation="2",process="engine"}': 3.0},
     scrapes=[], notes=[],
@@ -55,6 +56,8 @@ VALID = LoadResult(
 INVALID = msgspec.structs.replace(
     VALID,
     trial=msgspec.structs.replace(TRIAL, invalid=BROKEN),
+    num_attempted=1000,
+    num_completed=988,
     outcomes={"completed": 988, "reset": 2, "rate_limited": 10},
     messages={"rate_limited": ["status 429: slow \x1b[31mdown"]},
     broken=[Finding(rule="CPU", limit="0.8 of a core", sentence=BROKEN)],

@@ -1,0 +1,99 @@
+"""How many connections the server holds, and for how long one may say nothing."""
+
+import asyncio
+import logging
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, cast
+
+from aiohttp import web
+
+from engines.server.errors import RETRY_AFTER_SECONDS, ApiError
+from engines.server.settings import ServerSettings
+
+_MOST_DESCRIPTORS = 1 << 16
+"""Some programs go through all that they may have, and a container may allow a billion."""
+_OTHER_DESCRIPTORS = 128
+"""Of a process that serves, beside its connections: sockets to the core, files, interpreters."""
+
+
+@contextmanager
+def raised_descriptor_limit() -> Iterator[None]:
+    """Let this process have as many open files as it may; as before where that is refused."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = (_finite(each) for each in before)
+    if soft < hard:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def _finite(limit: int) -> int:
+    return _MOST_DESCRIPTORS if limit == resource.RLIM_INFINITY else min(limit, _MOST_DESCRIPTORS)
+
+
+class Connections:
+    """Makes aiohttp's protocol of each connection, and knows how many there are.
+
+    No more than there are descriptors for, whatever the settings say: a process without one left
+    can look at nothing and accept nobody.
+    """
+
+    def __init__(
+        self, server: web.Server | None, settings: ServerSettings, logger: logging.Logger
+    ) -> None:
+        assert server is not None
+        room = _finite(resource.getrlimit(resource.RLIMIT_NOFILE)[0]) - _OTHER_DESCRIPTORS
+        self.most = max(1, min(settings.max_connections, room))
+        self.number = 0
+        self._server = server
+        self._idle_timeout = settings.idle_timeout
+        self._logger = logger
+        self._loop = asyncio.get_running_loop()
+        self.refusal = _full(self.most)
+
+    def __call__(self) -> "Connection":
+        """One that is about to be made."""
+        return Connection(
+            self._server, loop=self._loop, keepalive_timeout=self._idle_timeout,
+            logger=self._logger, access_log=None, connections=self,
+        )  # fmt: skip
+
+
+class Connection(web.RequestHandler):
+    """Closed where it has waited for the head of a request for too long, the first included."""
+
+    __slots__ = ("_connections",)
+
+    def __init__(self, manager: web.Server, *, connections: Connections, **options: Any) -> None:
+        super().__init__(manager, **options)
+        self._connections = connections
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Refuse it where there are too many."""
+        super().connection_made(transport)
+        connections = self._connections
+        connections.number += 1
+        if connections.number > connections.most:
+            cast(asyncio.Transport, transport).write(connections.refusal)
+            self.force_close()
+
+    def connection_lost(self, error: BaseException | None) -> None:
+        """It has ended."""
+        self._connections.number -= 1
+        super().connection_lost(error)
+
+
+def _full(most: int) -> bytes:
+    error = ApiError(503, f"{most} connections are open, and that is the most; try again later")
+    body = error.body()
+    head = (
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nRetry-After: {RETRY_AFTER_SECONDS}\r\n"
+        "Connection: close\r\n\r\n"
+    )
+    return head.encode() + body
