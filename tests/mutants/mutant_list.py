@@ -34,6 +34,7 @@ class Mutant:
 class Threshold:
     """``constant`` of a module, its source ``value``, and the test that knows where it lies.
 
+    One entry of a table is ``TABLE.key``.
     ``moved``: other values, the nearest that mean anything below and above.
     """
 
@@ -47,18 +48,21 @@ class Threshold:
     def mutants(self) -> list[Mutant]:
         """The constant moved."""
         place = f"{self.file.removesuffix('.py').replace('/', '.')}.{self.constant}"
-        line = f"\n{self.constant} = {self.value}\n"
         return [
             Mutant(
                 name=f"{place}={value}",
                 file=self.file,
-                old=line,
-                new=f"\n{self.constant} = {value}\n",
+                old=self._line(self.value),
+                new=self._line(value),
                 tests=(self.test,),
                 wrong=f"it is {self.value}",
             )
             for value in self.moved
         ]
+
+    def _line(self, value: str) -> str:
+        name, _, key = self.constant.partition(".")
+        return f'\n    "{key}": {value},\n' if key else f"\n{name} = {value}\n"
 
 
 @dataclass(frozen=True, slots=True)
