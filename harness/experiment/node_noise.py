@@ -9,7 +9,8 @@ from harness.statistics.noise_floor import noise_floor
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 from harness.trial.spec import TrialResult
 
-ROUNDS, MOST_DETECTABLE = 14, 0.03
+ROUNDS = 14
+MOST_DETECTABLE = 0.03
 """A node is to find a change of 3 % in 14 rounds."""
 
 

@@ -3,6 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+_DOUBT = 0.01
+"""Chance that fewer than two samples lie beyond a percentile that is told."""
+
 
 def percentile_or_none(values: ArrayLike, q: float) -> float | None:
     """The ``q``-th percentile (0 to 100), or None where too few samples lie beyond it to be told.
@@ -25,4 +28,4 @@ def fewest_samples(q: float) -> int:
 def _can_tell(n: int, q: float) -> bool:
     beyond = round(min(q, 100 - q) / 100, 12)
     fewer_than_two = (1 - beyond) ** n + n * beyond * (1 - beyond) ** max(n - 1, 0)
-    return n > 0 and (q == 50 or fewer_than_two <= 0.01)
+    return n > 0 and (q == 50 or fewer_than_two <= _DOUBT)

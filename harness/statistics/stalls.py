@@ -18,6 +18,7 @@ from harness.statistics.verdict import Verdict
 LEAST_SECONDS = 5e-4
 """A step that is longer by less stalls nobody; it is longer by half a median step at least."""
 _PART_OF_A_STEP = 0.5
+_PART_OF_TOLERANCE = 0.5
 _DRAWS = 20_000
 _FEW = 20
 _Z_95 = 1.96
@@ -51,7 +52,7 @@ class Stalls(NamedTuple):
             return "inconclusive"
         if p_adjusted < ALPHA:
             return "worse" if self.share > 0 else "better"
-        return "same" if max(-low, high) <= tolerance / 2 else "inconclusive"
+        return "same" if max(-low, high) <= _PART_OF_TOLERANCE * tolerance else "inconclusive"
 
 
 def compare_stalls(rounds: Sequence[tuple[FloatArray, FloatArray]], turn: int) -> Stalls:

@@ -1,5 +1,6 @@
 """What crosses the worker boundary comes out as it went in, and takes as few bytes as it should."""
 
+from dataclasses import replace
 from itertools import islice
 from random import Random
 
@@ -14,6 +15,7 @@ from hypothesis.extra import numpy as arrays_of
 from engines.builtin.registries import REPRESENTATIONS, WIRES
 from engines.builtin.wire import LostStateError, WireError
 from engines.builtin.wire.int_arrays import pack, unpack
+from engines.builtin.wire.names import asked_seconds
 from engines.builtin.worker import NOBODY, ModelRunnerOutput, NewRequests, SchedulerOutput
 from engines.protocol import Sampling
 
@@ -256,3 +258,13 @@ def test_tokens_take_what_they_need_and_little_else(vocab_size, each):
     _, worker = ends("msgpack-delta")
     taken = sum(map(len, worker.encode_tokens(ModelRunnerOutput(flat, 10**6, 10**4, 1e-3))))
     assert taken <= 1.2 * each * 256 + 32
+
+
+@pytest.mark.parametrize(("seconds", "is_taken"), [("0", True), ("60", True), ("60.01", False)])
+def test_a_message_is_looked_for_during_a_minute_at_most(seconds, is_taken):
+    config = replace(null_config(), wire_spin=seconds)
+    if is_taken:
+        assert asked_seconds(config) == float(seconds)
+        return
+    with pytest.raises(ValueError, match="0 to 60"):
+        asked_seconds(config)

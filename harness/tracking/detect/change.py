@@ -11,6 +11,9 @@ Certainty = Literal["found", "confirmed", "suspected", "machine"]
 """found: by the nights alone. confirmed: with the help of a re-run. suspected: neither yet.
 machine: the nights differ, but the same commits side by side do not."""
 
+_LEAST_ERROR = 0.003
+"""An interval much narrower than two processes differ by would be believed too much."""
+
 
 class Rerun(NamedTuple):
     """Two commits measured side by side, interleaved: after / before, with its 95 % interval.
@@ -33,8 +36,9 @@ class Rerun(NamedTuple):
                 f"the re-run of {self.before[:12]} and {self.after[:12]} has a ratio of "
                 f"{self.ratio:g} ({low:g} to {high:g}), which is none; run it again"
             )
-        # An interval much narrower than two processes differ by would be believed too much.
-        return math.log(self.ratio), max((math.log(high) - math.log(low)) / (2 * 1.96), 0.003)
+        return math.log(self.ratio), max(
+            (math.log(high) - math.log(low)) / (2 * 1.96), _LEAST_ERROR
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,18 @@
 """What others do on the machine: our own work and that of our trials is none of it."""
 
+import math
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.machine.other_work import Counters, other_work, read_counters
+from harness.machine.other_work import (
+    Counters,
+    OtherWork,
+    Surroundings,
+    other_work,
+    read_counters,
+)
 
 SECONDS = st.floats(0, 1e5)
 
@@ -35,3 +44,18 @@ def test_our_own_work_is_counted_as_ours():
     assert now.clock > before.clock
     # The kernel counts the machine's time in ticks, and our own more finely.
     assert now.busy - before.busy >= 0.1
+
+
+@pytest.mark.parametrize(
+    ("others", "stolen", "waited", "is_busy"),
+    [
+        (0.25, 0.01, 0.02, False),
+        (math.nextafter(0.25, 1), 0.0, None, True),
+        (0.0, math.nextafter(0.01, 1), None, True),
+        (0.0, 0.0, math.nextafter(0.02, 1), True),
+    ],
+)
+def test_a_machine_is_busy_beyond_each_share(others, stolen, waited, is_busy):
+    """A tenth of two and a half cores' time, a hundredth stolen, a fiftieth waited."""
+    work = OtherWork(seconds=60.0, cores=2.5, others=others, stolen=stolen)
+    assert Surroundings(before=work, during=work, waited=waited).is_busy == is_busy
