@@ -51,7 +51,7 @@ class Connections:
         self.most = max(1, min(settings.max_connections, room))
         self.number = 0
         self._server = server
-        self._idle_timeout = settings.idle_timeout
+        self.idle_timeout = settings.idle_timeout
         self._logger = logger
         self._loop = asyncio.get_running_loop()
         self.refusal = _full(self.most)
@@ -59,15 +59,18 @@ class Connections:
     def __call__(self) -> "Connection":
         """One that is about to be made."""
         return Connection(
-            self._server, loop=self._loop, keepalive_timeout=self._idle_timeout,
+            self._server, loop=self._loop, keepalive_timeout=self.idle_timeout,
             logger=self._logger, access_log=None, connections=self,
         )  # fmt: skip
 
 
 class Connection(web.RequestHandler):
-    """Closed where it has waited for the head of a request for too long, the first included."""
+    """Closed where it has waited for the head of a request for too long, the first included.
 
-    __slots__ = ("_connections",)
+    Not every aiohttp that will do ends its wait for the first one (its pull request 13681).
+    """
+
+    __slots__ = ("_connections", "_first_head")
 
     def __init__(self, manager: web.Server, *, connections: Connections, **options: Any) -> None:
         super().__init__(manager, **options)
@@ -78,6 +81,7 @@ class Connection(web.RequestHandler):
         super().connection_made(transport)
         connections = self._connections
         connections.number += 1
+        self._first_head = self._loop.call_later(connections.idle_timeout, self._close_silent)
         if connections.number > connections.most:
             cast(asyncio.Transport, transport).write(connections.refusal)
             self.force_close()
@@ -85,7 +89,12 @@ class Connection(web.RequestHandler):
     def connection_lost(self, error: BaseException | None) -> None:
         """It has ended."""
         self._connections.number -= 1
+        self._first_head.cancel()
         super().connection_lost(error)
+
+    def _close_silent(self) -> None:
+        if not self._request_count:
+            self.force_close()
 
 
 def _full(most: int) -> bytes:

@@ -68,8 +68,8 @@ def _requests(result: LoadResult) -> str:
         for each in (result.num_completed, result.num_attempted, result.num_requests)
     )
     of_all = "" if attempted == asked else f" (of {asked})"
-    seconds = fmt.seconds(result.trial.wall_seconds)
-    return f"{attempted} attempted{of_all}, {completed} completed in {seconds}"
+    within = f" in {fmt.seconds(result.trial.wall_seconds)}" if result.num_completed else ""
+    return f"{attempted} attempted{of_all}, {completed} completed{within}"
 
 
 def _latencies(result: LoadResult) -> PlainTable:
