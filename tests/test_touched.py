@@ -95,6 +95,7 @@ def test_the_base_is_what_passed_last_or_a_day_old(repository, tmp_path_factory)
         chosen_base(repository, "nowhere", passed)
 
 
+@pytest.mark.slow
 def test_tests_named_after_what_changed_come_first():
     """Though more imports lead to the command line's than to others."""
     root = Path(__file__).parents[1]

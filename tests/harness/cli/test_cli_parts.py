@@ -26,7 +26,7 @@ FILE = """
     output-lens = "12"
     representation = "list_of_lists"
     delivery = "per_request"
-    gc = ["default", "disabled"]
+    gc = ["default", "freeze"]
     heap-objects = 0
     counting = false
     rounds = 7
@@ -108,7 +108,7 @@ def test_parts_stand_in_one_table_beside_what_others_have_published(compare, tmp
     rows = [line.split() for line in out.splitlines()]
     assert ["two", "at", "a", "time"] in rows
     assert ["default", "2.00", "–", "–"] in rows
-    assert ["disabled", "1.60", "-25.0", "%", "▲", "-20.0", "%", "±0.00"] in rows
+    assert ["freeze", "1.60", "-25.0", "%", "▲", "-20.0", "%", "±0.00"] in rows
     assert ["somebody", "7", "-3", "%"] in rows
     assert ["default", "4.00", "–", "–"] in rows
     assert "part 2 of 2: four at a time" in err
@@ -125,28 +125,28 @@ def test_parts_stand_in_one_table_beside_what_others_have_published(compare, tmp
 def test_stored_parts_are_read_again_as_one_report(compare, tmp_path, capsys):
     printed = compare()[1]
     assert printed.startswith(
-        "▲ disabled: host time per step -20.0 % against default; better in 2 of 2 parts.\n"
+        "▲ freeze: host time per step -20.0 % against default; better in 2 of 2 parts.\n"
     )
     (folder,) = (path.parent for path in (tmp_path / "runs").glob("*/parts.json"))
     again = ["report", folder.name, "--output", str(tmp_path / "runs")]
     assert main(again) == 0
     assert capsys.readouterr().out.partition("\nmachine")[0] == printed.partition("\nmachine")[0]
     assert main([*again, "--details"]) == 0
-    assert "two at a time\n- Best: disabled" in capsys.readouterr().out
+    assert "two at a time\n- Best: freeze" in capsys.readouterr().out
     files = {kind: tmp_path / f"x.{kind}" for kind in ("html", "md", "png")}
     assert main([*again, "--html", str(files["html"]), "--markdown", str(files["md"])]) == 0
     assert files["html"].read_text().count("<figure ") == 2
-    assert files["md"].read_text().startswith("### gcbench compare: ▲ disabled: host time")
+    assert files["md"].read_text().startswith("### gcbench compare: ▲ freeze: host time")
     assert main([*again, "--image", str(files["png"])]) == 2
     assert "each part has its picture; --html shows them all" in capsys.readouterr().err
 
 
 def test_parts_that_disagree_or_compare_something_else_are_told_apart(compare, tmp_path):
     compare.machine = Machine(cannot=4)
-    assert "▲ disabled" not in compare("--rounds", "3")[1]
+    assert "▲ freeze" not in compare("--rounds", "3")[1]
     (path,) = (tmp_path / "runs").glob("*/parts.json")
     of = msgspec.json.decode(path.read_bytes(), type=PartsResult)
-    assert parts_headline(of).startswith("? No verdict on disabled: a verdict takes 7 rounds")
+    assert parts_headline(of).startswith("? No verdict on freeze: a verdict takes 7 rounds")
     compare.machine = Machine()
     assert compare("--quiet")[0] == 0
     (path,) = set((tmp_path / "runs").glob("*/parts.json")) - {path}
@@ -161,7 +161,7 @@ def test_parts_that_disagree_or_compare_something_else_are_told_apart(compare, t
         return msgspec.structs.replace(of, parts=parts, columns=[])
 
     assert parts_headline(with_first(worse)) == (
-        "▲ disabled: host time per step -20.0 to +10.0 % against default; better in 1 of 2 parts, "
+        "▲ freeze: host time per step -20.0 to +10.0 % against default; better in 1 of 2 parts, "
         "worse in 1."
     )
     assert parts_sentences(with_first(msgspec.structs.replace(worse, rounds=5)))[0] == (
@@ -192,7 +192,7 @@ def test_phases_of_a_step_are_shown_for_each_part(compare):
 
 
 def test_worse_in_any_part_fails_where_that_was_asked_for(compare):
-    quiet = ("--quiet", "--baseline", "gc=disabled")
+    quiet = ("--quiet", "--baseline", "gc=freeze")
     assert compare(*quiet)[0] == 0
     assert compare(*quiet, "--fail-on", "worse")[0] == 1
     assert compare("--quiet", "--fail-on", "worse")[0] == 0, "what is better is not worse"
