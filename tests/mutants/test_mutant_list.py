@@ -42,7 +42,7 @@ def mutant(old: str = "3", test: str = "test_limit.py") -> Mutant:
     return Mutant("one", "decision.py", old, "4", (test,), "it is 3")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_mutant_is_killed_survives_or_cannot_be_planted(project):
     with MutatedTree.of(project) as tree:
         tree.check(["test_limit.py", "test_sign.py"])

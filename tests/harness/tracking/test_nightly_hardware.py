@@ -67,6 +67,13 @@ def test_what_is_not_hardware_and_a_little_memory_change_nothing(tmp_path, known
     assert this_machine(tmp_path).name == "host"
 
 
+@pytest.mark.parametrize(("ram", "is_same"), [("16800000", True), ("16800001", False)])
+def test_memory_is_the_same_up_to_a_twentieth(tmp_path, known, ram, is_same):
+    record(tmp_path, this_machine(tmp_path))
+    known["ram"] = ram
+    assert (this_machine(tmp_path).name == "host") == is_same
+
+
 def test_a_changed_machine_keeps_its_new_name_with_a_little_more_memory(tmp_path, known):
     record(tmp_path, this_machine(tmp_path))
     known |= {"cpu": "EPYC 9754", "ram": "32449000"}
