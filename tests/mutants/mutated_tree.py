@@ -73,7 +73,7 @@ class MutatedTree:
         environment = os.environ | {"PYTHONPATH": str(self.folder)}
         options = ["-x", "-q", "-n0", "--tb=line", "-p", "no:cacheprovider"]
         with subprocess.Popen(
-            [sys.executable, "-m", "pytest", *options, "-m", "not slow and not long", *tests],
+            [sys.executable, "-m", "pytest", *options, "-m", "not slow", *tests],
             cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
         ) as process:  # fmt: skip
