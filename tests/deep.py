@@ -58,7 +58,8 @@ def parts() -> dict[str, list[list[str]]]:
         [sys.executable, "tests/torture", part, "--attempts", str(attempts)]
         for part, attempts in TORTURE.items()
     ]
-    found["mutants"] = [[sys.executable, "tests/mutants"]]
+    mutants = [sys.executable, "tests/mutants"]
+    found["mutants"] = [mutants, [*mutants, "--thresholds"]]
     found["pythons"] = [[".ci/other-pythons", "not gpu"]]
     return found
 
