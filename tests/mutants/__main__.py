@@ -8,6 +8,7 @@
 Exit status 1: one survives. 2: one cannot be planted, or its tests fail without it.
 """
 
+import signal
 import sys
 import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
@@ -39,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.list:
         print("\n".join(f"{each.name}: {each.wrong}" for each in chosen))
         return 0
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # nor does that leave a copy
     try:
         return _try(chosen)
     except KeyboardInterrupt:

@@ -3,19 +3,19 @@
 import os
 import re
 import shutil
-import signal
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mutant_list import Mutant
+from tests_process import TestsProcess
 
-PATIENCE_SECONDS = 600
-"""Only tests that hang take so long."""
+_HEAVY = ("numpy", "scipy.stats", "pandas", "hypothesis", "msgspec", "psutil", "pytest")
+"""Imported once for all tests, whose processes are forks: it takes longer than most tests."""
 _PASSED, _FAILED = 0, 1
 
 
@@ -39,6 +39,9 @@ class MutatedTree:
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
             cwd=root, capture_output=True, text=True, check=True,
         ).stdout.split("\0")  # fmt: skip
+        os.environ["OMP_NUM_THREADS"] = "1"  # threads do not survive a fork
+        for name in _HEAVY:
+            import_module(name)
         with TemporaryDirectory(prefix="gcbench-mutants-") as folder:
             for name in names:
                 if (root / name).is_file():
@@ -69,23 +72,12 @@ class MutatedTree:
             path.write_text(source)
 
     def _first_failure(self, tests: Iterable[str]) -> str:
-        # The folder goes before the installed packages, the plug-in that pytest loads included.
-        environment = os.environ | {"PYTHONPATH": str(self.folder)}
-        options = ["-x", "-q", "-n0", "--tb=line", "-p", "no:cacheprovider"]
-        with subprocess.Popen(
-            [sys.executable, "-m", "pytest", *options, "-m", "not slow", *tests],
-            cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
-        ) as process:  # fmt: skip
-            try:
-                said, _ = process.communicate(timeout=PATIENCE_SECONDS)
-            except subprocess.TimeoutExpired:
-                return f"no end within {PATIENCE_SECONDS} s"
-            finally:
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)  # and what the tests have started
-        if process.returncode not in (_PASSED, _FAILED):
+        process = TestsProcess.start(self.folder, list(tests))
+        status, said = process.end()
+        if status is None:
+            return "nothing: they do not end"
+        if status not in (_PASSED, _FAILED):
             last = "\n".join(said.splitlines()[-15:])
-            raise TestsError(f"pytest ended with {process.returncode}:\n{last}")
+            raise TestsError(f"pytest ended with {status}:\n{last}")
         failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said, re.MULTILINE)
         return failed[1] if failed else ""

@@ -11,6 +11,7 @@ from harness.statistics.agreement import disagreement
 from harness.statistics.median_interval import median_interval
 from harness.statistics.paired_ratio import (
     Ratio,
+    holm,
     is_precise,
     minimum_detectable_effect,
     paired_ratio,
@@ -123,3 +124,17 @@ def test_six_samples_have_an_interval_and_five_have_none():
 def test_nodes_disagree_of_which_two_have_two_blocks():
     assert disagreement([[0.1, 0.2], [0.3]]) is None
     assert disagreement([[0.1, 0.2], [0.3, 0.4]]) is not None
+
+
+@pytest.mark.parametrize(
+    ("p_values", "adjusted"),
+    [
+        ([0.25], [0.25]),
+        ([0.125, 0.0625], [0.125, 0.125]),
+        ([0.0625, 0.125, 0.125], [0.1875, 0.25, 0.25]),
+        ([0.0625, 0.078125, 0.25], [0.1875, 0.1875, 0.25]),
+        ([0.5, 0.75], [1.0, 1.0]),
+    ],
+)
+def test_a_family_is_as_large_as_it_is(p_values, adjusted):
+    assert holm(p_values) == adjusted

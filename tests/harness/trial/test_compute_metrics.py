@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 from examples import examples
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from small import CELL, engine, process, schedule
 
@@ -272,6 +272,8 @@ def test_metrics_are_known_ordered_and_of_their_mode(seen):
     }
 
 
+@example(100, 10_000)
+@example(101, 10_000)
 @given(st.integers(0, 300), st.integers(1, 300))
 def test_waits_that_overrun_by_more_than_a_hundredth_make_a_trial_invalid(late, length):
     row = dict.fromkeys(STEP_COLUMNS, 0) | {
