@@ -12,7 +12,6 @@ from harness.files import read_rows
 @pytest.mark.flaky(reruns=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("gaps", [[0.25], [0.4, 0.1]])
-@pytest.mark.landing
 def test_gaps_are_the_servers_own(tmp_path, gaps):
     with ScriptedServer(gaps=gaps) as server:
         ran = load(server.url, tmp_path, num_requests=8, output_lens=5, num_warmups=0)
