@@ -7,7 +7,8 @@ import socket
 from contextlib import ExitStack, contextmanager
 
 import pytest
-from served import NULL, WAIT_SECONDS, Served, raw, serving
+from processes import HANG_SECONDS
+from served import NULL, Served, raw, serving
 
 from engines.server.connections import raised_descriptor_limit
 
@@ -42,7 +43,7 @@ def test_more_idle_connections_than_open_files_were_allowed_end_nothing():
         with soft_limit(200):
             served = stack.enter_context(serving(*NULL))
         for _ in range(300):
-            stack.enter_context(socket.create_connection(served.address, WAIT_SECONDS))
+            stack.enter_context(socket.create_connection(served.address, HANG_SECONDS))
         assert served.complete(max_tokens=2).status == 200
         assert served.end()[::2] == (0, "")
 
@@ -100,5 +101,5 @@ async def is_well(served: Served) -> bool:
 
 
 async def bounded(work) -> None:
-    async with asyncio.timeout(WAIT_SECONDS):
+    async with asyncio.timeout(HANG_SECONDS):
         await work
