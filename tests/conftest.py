@@ -53,7 +53,7 @@ _LONGEST = (
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--start-within", type=float, metavar="SECONDS",
-        help="take files as they are named and start no test later: the others are skipped by name",
+        help="take files as they are named and start no test later: the others are skipped by file",
     )  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     seconds = item.config.getoption("start_within")
     if seconds is not None and time.monotonic() - _BEGAN > seconds:
-        pytest.skip(f"left to make deep: {seconds:g} s were over")
+        pytest.skip(f"{item.path.name} is left to make deep: {seconds:g} s were over")
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
