@@ -89,6 +89,9 @@ def _monitor() -> None:
 
 def _end_monitoring() -> None:
     monitoring = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
-    tool = _Noted.before
-    monitoring.set_events(tool, 0)
-    monitoring.free_tool_id(tool)
+    tool, _Noted.before = _Noted.before, None
+    if tool is not None:  # it may have ended before
+        monitoring.set_events(tool, 0)
+        for event in (monitoring.events.PY_START, monitoring.events.PY_RESUME):
+            monitoring.register_callback(tool, event, None)
+        monitoring.free_tool_id(tool)
