@@ -42,11 +42,8 @@ def commit(root: Path, when: str) -> str:
     return git(root, "rev-parse", "HEAD")
 
 
-def test_names_of(root: Path, *changed: str) -> list[str]:
+def names_of(root: Path, *changed: str) -> list[str]:
     return [path.stem.removeprefix("test_") for path in touched(root, sources(root), changed)]
-
-
-test_names_of.__test__ = False  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +62,7 @@ test_names_of.__test__ = False  # type: ignore[attr-defined]
     ],
 )  # fmt: skip
 def test_a_change_touches_who_leads_to_it(repository, changed, expected):
-    assert test_names_of(repository, *changed) == expected
+    assert names_of(repository, *changed) == expected
 
 
 def test_what_changed_is_also_what_git_does_not_know(repository):

@@ -13,8 +13,7 @@ from harness.report.power import detects_words, settles_nothing, surroundings_wo
 from harness.report.safe_text import safe_text
 from harness.report.summary import cells_table, failure_lines, phases_table
 from harness.report.terminal import experiment_tables, print_lines, print_pairs, print_table
-from harness.report.verdict_words import REFERENCE, SIGNS
-from harness.statistics.verdict import Verdict
+from harness.report.verdict_words import REFERENCE, SIGNS, best_sign
 
 MOST_SENTENCES = 3
 MOST_FAILURES = 3
@@ -30,9 +29,7 @@ def headline(result: ExperimentResult) -> str:
         why = (note for note in result.notes if note.startswith(("No ratio", "Not compared")))
         return next(why, "Nothing is compared here.")
     verdicts = {each.verdict for each in candidates(result)}
-    order: tuple[Verdict, ...] = ("better", "worse", "same", "inconclusive")
-    sign = next((SIGNS[each] for each in order if each in verdicts), REFERENCE[0])
-    return f"{sign} {in_short(result)[0]}"
+    return f"{best_sign(verdicts, REFERENCE[0])} {in_short(result)[0]}"
 
 
 def sentences(result: ExperimentResult) -> list[str]:

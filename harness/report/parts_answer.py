@@ -21,9 +21,8 @@ from harness.report.power import detects_words, too_few_rounds
 from harness.report.safe_text import safe_text
 from harness.report.summary import failure_lines, metric_words, phases_table
 from harness.report.terminal import print_lines, print_pairs, print_table
-from harness.report.verdict_words import SIGNS, VERDICTS
+from harness.report.verdict_words import SIGNS, VERDICTS, best_sign
 from harness.statistics.paired_ratio import MIN_ROUNDS
-from harness.statistics.verdict import Verdict
 
 
 class _Candidate(NamedTuple):
@@ -58,14 +57,11 @@ def parts_headline(result: PartsResult) -> str:
         found = ", ".join(f"{verdicts[each]} {each}" for each in VERDICTS if verdicts[each])
         if not found:
             return "Nothing is compared here."
-        return f"{_sign(verdicts)} {len(comparisons)} comparisons, each of a part alone: {found}."
+        return (
+            f"{best_sign(verdicts)} {len(comparisons)} comparisons, each of a part alone: {found}."
+        )
     best = shared[0]
-    return f"{_sign(Counter(each.verdict for each in best.found.values()))} {_sentence(best)}"
-
-
-def _sign(verdicts: Counter[Verdict]) -> str:
-    order: tuple[Verdict, ...] = ("better", "worse", "same", "inconclusive")
-    return next(SIGNS[each] for each in order if verdicts[each])
+    return f"{best_sign({each.verdict for each in best.found.values()})} {_sentence(best)}"
 
 
 def parts_sentences(result: PartsResult) -> list[str]:

@@ -1,5 +1,7 @@
 """The words for verdicts, the same on every page and in every summary, and what they mean."""
 
+from collections.abc import Container
+
 from harness.statistics.verdict import Verdict
 
 VERDICTS: dict[Verdict, str] = {
@@ -26,3 +28,8 @@ REFERENCE = "○ reference"
 REFERENCE_MEANS = "the collector off, so garbage stays for good"
 
 SIGNS: dict[Verdict, str] = {verdict: label[0] for verdict, label in VERDICTS.items()}
+
+
+def best_sign(verdicts: Container[Verdict], otherwise: str = "") -> str:
+    """Of the best verdict there is among several."""
+    return next((sign for verdict, sign in SIGNS.items() if verdict in verdicts), otherwise)
