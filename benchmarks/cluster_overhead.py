@@ -56,17 +56,26 @@ CELLS = [
 def schedule() -> Schedule:
     """256 requests of 300 tokens."""
     lengths = parse_lengths("48"), parse_lengths("300")
-    workload = Workload(name="decode", num_requests=256, prompt_lens=lengths[0],
-                        output_lens=lengths[1])  # fmt: skip
+    workload = Workload(
+        name="decode", num_requests=256, prompt_lens=lengths[0], output_lens=lengths[1]
+    )
     return workload.realise(0)
 
 
 def run(executor: Executor, of: Schedule, folder: Path, name: str, rounds: int) -> float:
     """Seconds that an experiment of so many blocks takes, from its plan to its last file."""
     runner = Runner(folder, {CELLS[0].workload: of}, executor)
-    plan = Plan(name=name, cells=CELLS, schedules=runner.schedule_hashes,
-                baselines=baselines(CELLS, {}), decide=["host_time_per_step"], rounds=rounds,
-                seed=0, tolerance=0.02, extra_modes=[])  # fmt: skip
+    plan = Plan(
+        name=name,
+        cells=CELLS,
+        schedules=runner.schedule_hashes,
+        baselines=baselines(CELLS, {}),
+        decide=["host_time_per_step"],
+        rounds=rounds,
+        seed=0,
+        tolerance=0.02,
+        extra_modes=[],
+    )
     began = time.perf_counter()
     ran = runner.run(plan)
     seconds = time.perf_counter() - began
@@ -133,9 +142,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"a cluster of this machine, until its node can measure: {fmt.seconds(start_seconds)}")
     print(f"a block: {here} here, {there} on Ray; {change} ({low} to {high}, {found.rounds} pairs)")
     print(f"trials of nothing: {fmt.number(bookkeeping)} a second")
-    print(json.dumps({"start_seconds": start_seconds, "block_seconds": seconds,
-                      "ratio": found.ratio, "ci95": found.ci95, "repeats": found.rounds,
-                      "trials_per_second": bookkeeping}))  # fmt: skip
+    print(
+        json.dumps(
+            {
+                "start_seconds": start_seconds,
+                "block_seconds": seconds,
+                "ratio": found.ratio,
+                "ci95": found.ci95,
+                "repeats": found.rounds,
+                "trials_per_second": bookkeeping,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -62,19 +62,27 @@ def measure(noise: Noise, width: int, count: int, with_reruns: bool) -> dict[str
         false += sum(change.found < place for change in found)
         own = [change for change in found if place <= change.found < place + WITHIN]
         for change in own[:1]:
-            rows.append((
-                change.found - place + 1, len(change.named), str(place) in change.named,
-                len(change.plausible), str(place) in change.plausible,
-            ))  # fmt: skip
+            rows.append(
+                (
+                    change.found - place + 1,
+                    len(change.named),
+                    str(place) in change.named,
+                    len(change.plausible),
+                    str(place) in change.plausible,
+                )
+            )
     delays, *ranges = np.array(rows).T if rows else np.zeros((5, 0))
     row = {"reruns": with_reruns, "width": width, "histories": count, "rerun_count": asked / count}
     row |= {"found": len(rows) / count, "false": false / count}
     if rows:
         row |= {"delay": [float(np.median(delays)), float(np.quantile(delays, 0.95))]}
         for name, (widths, right) in (("", ranges[:2]), ("_later", ranges[2:])):
-            row |= {f"right{name}": float(right.mean()), f"wrong{name}": int((right == 0).sum()),
-                    f"range{name}": [float(np.median(widths)), float(np.quantile(widths, 0.95))],
-                    f"two{name}": float((widths <= 2).mean())}  # fmt: skip
+            row |= {
+                f"right{name}": float(right.mean()),
+                f"wrong{name}": int((right == 0).sum()),
+                f"range{name}": [float(np.median(widths)), float(np.quantile(widths, 0.95))],
+                f"two{name}": float((widths <= 2).mean()),
+            }
     return row
 
 

@@ -24,11 +24,7 @@ sys.path.insert(0, str(ROOT))
 from engines.builtin.model import ForwardBatch  # noqa: E402
 from engines.builtin.model.ceilings import copy_bytes_per_second  # noqa: E402
 from engines.builtin.model.kernels.paged_decode import paged_decode  # noqa: E402
-from engines.builtin.model.kernels.tiles import (  # noqa: E402
-    DECODE_CANDIDATES,
-    DecodeTile,
-    decode_tile,
-)
+from engines.builtin.model.kernels.tiles import DECODE_CANDIDATES, DecodeTile, decode_tile  # noqa: E402
 from harness.files import indented  # noqa: E402
 from harness.format import percent  # noqa: E402
 from harness.machine.describe import describe  # noqa: E402
@@ -96,8 +92,9 @@ def swept(model: Attention, num_reqs: int, context: int, copy: float) -> list[di
         try:
             out = paged_decode(q, cache, batch, scale, None, tile)
             torch.testing.assert_close(out, expected, rtol=2e-2, atol=2e-2)
-            took = max(seconds(lambda tile=tile: paged_decode(q, cache, batch, scale, None, tile)),
-                       1e-12)  # fmt: skip
+            took = max(
+                seconds(lambda tile=tile: paged_decode(q, cache, batch, scale, None, tile)), 1e-12
+            )
             row |= {"seconds": took, "copy_share": num_bytes / took / copy}
         except Exception as error:  # one tile that does not compile leaves the others
             row["error"] = str(error).splitlines()[0]
@@ -127,8 +124,11 @@ def main() -> None:
     torch.manual_seed(0)
     copy = copy_bytes_per_second(torch.device("cuda"), copied)
     result: dict[str, Any] = {
-        "machine": describe(), "copy_bytes_per_second": copy, "num_reqs": num_reqs, "swept": [],
-    }  # fmt: skip
+        "machine": describe(),
+        "copy_bytes_per_second": copy,
+        "num_reqs": num_reqs,
+        "swept": [],
+    }
     for name, model in MODELS.items():
         for context in contexts:
             rows = swept(model, num_reqs, context, copy)

@@ -126,8 +126,10 @@ def power(delays: list[float]) -> dict[int, float]:
 
 def delay(alerts: Alerts, place: int) -> float:
     """Nights from the step to the first alert that is near it."""
-    return min((night - place + 1 for night, at in alerts
-                if night >= place and abs(at - place) <= NEAR), default=float("inf"))  # fmt: skip
+    return min(
+        (night - place + 1 for night, at in alerts if night >= place and abs(at - place) <= NEAR),
+        default=float("inf"),
+    )
 
 
 def main() -> None:
@@ -144,8 +146,10 @@ def main() -> None:
         sys.path.append(asked.otava)
         detectors["otava"] = by_prefix(otava_places)
     rows = []
-    print(f"{'noise':>6}{'slow':>6} {'detector':12}{'false':>7}{'at end':>7}{'re-runs':>8}"
-          f"{'step':>6}" + "".join(f"{n:>7}" for n in WITHIN))  # fmt: skip
+    print(
+        f"{'noise':>6}{'slow':>6} {'detector':12}{'false':>7}{'at end':>7}{'re-runs':>8}"
+        f"{'step':>6}" + "".join(f"{n:>7}" for n in WITHIN)
+    )
     for noise in (Noise(sd, slow) for sd in (0.03, 0.01, 0.05) for slow in (0.0, 0.05)):
         quiet = histories(noise, 0.0, asked.quiet_histories, 1)
         stepped = {step: histories(noise, step, asked.histories, 2) for step in (0.04, 0.08, 0.15)}
@@ -159,17 +163,27 @@ def main() -> None:
                 row |= {"false": 0.02, "at_end": None}
                 for step, made in stepped.items():
                     limit = np.quantile([cusum(of, noise, step).max() for of in quiet], 0.98)
-                    row["found"][step] = power([
-                        1.0 + next((n for n, at in enumerate(cusum(of, noise, step)[of.place :])
-                                    if at > limit), np.inf)
-                        for of in made
-                    ])  # fmt: skip
+                    row["found"][step] = power(
+                        [
+                            1.0
+                            + next(
+                                (
+                                    n
+                                    for n, at in enumerate(cusum(of, noise, step)[of.place :])
+                                    if at > limit
+                                ),
+                                np.inf,
+                            )
+                            for of in made
+                        ]
+                    )
             else:
                 confirmed.reruns = 0
                 alerts = [detectors[name](of, rng) for of in quiet[::few]]
                 row["false"] = float(np.mean([bool(each) for each in alerts]))
-                row["at_end"] = float(np.mean([any(night == NIGHTS - 1 for night, _ in each)
-                                               for each in alerts]))  # fmt: skip
+                row["at_end"] = float(
+                    np.mean([any(night == NIGHTS - 1 for night, _ in each) for each in alerts])
+                )
                 if name == "with re-run":
                     row["reruns"] = confirmed.reruns / len(alerts)
                 for step, made in stepped.items():
@@ -183,11 +197,15 @@ def main() -> None:
 
 def _print(row: dict[str, Any]) -> None:
     whole = "" if row["detector"] not in ("asv", "otava") else f"{row['at_end']:.1%}"
-    start = (f"{row['noise']:>6.0%}{row['slow']:>6.0%} {row['detector']:12}{row['false']:>7.1%}"
-             f"{whole:>7}{row.get('reruns', 0):>8.1f}")  # fmt: skip
+    start = (
+        f"{row['noise']:>6.0%}{row['slow']:>6.0%} {row['detector']:12}{row['false']:>7.1%}"
+        f"{whole:>7}{row.get('reruns', 0):>8.1f}"
+    )
     for step, found in row["found"].items():
-        print(start + f"{step:>6.0%}" + "".join(f"{share:>7.1%}" for share in found.values()),
-              flush=True)  # fmt: skip
+        print(
+            start + f"{step:>6.0%}" + "".join(f"{share:>7.1%}" for share in found.values()),
+            flush=True,
+        )
         start = " " * len(start)
 
 

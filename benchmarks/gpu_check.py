@@ -40,25 +40,88 @@ TIME_TO_END = 20.0
 """For what is stopped to write what it has."""
 AIMS = {"opt125m-48-500": 500.0, "llama3-8b-48-500": 40.0, "opt125m-48-2000": 45.0}
 """Requests per second at batch 1,024."""
-FASTEST = ["--representation", "flat_arrays", "--delivery", "columnar", "--gc", "freeze",
-           "--output-processing", "overlapped"]  # fmt: skip
+FASTEST = [
+    "--representation",
+    "flat_arrays",
+    "--delivery",
+    "columnar",
+    "--gc",
+    "freeze",
+    "--output-processing",
+    "overlapped",
+]
 PROMPTS_AT_ONCE = ["--max-num-batched-tokens", "49152"]
 COMPARED = ["--workload", "opt125m-48-200", "--heap-objects", "700000", "--no-counting"]
-VERDICT = [*COMPARED, "--gc", "default", "--representation", "list_of_lists,list_of_arrays",
-           "--delivery", "per_request", "--rounds", "7"]  # fmt: skip
-GRID = [*COMPARED, "--gc", "default,freeze", "--representation", "list_of_lists,flat_arrays",
-        "--delivery", "per_request,columnar", "--output-processing", "inline,overlapped",
-        "--rounds", "3"]  # fmt: skip
-CHURN = ["--workload", "churn", "--heap-objects", "700000", "--no-counting", *FASTEST,
-         "--enforce-eager", "off,on", "--rounds", "3"]  # fmt: skip
-POINTS = ["--batch-size", "1,32,256,1024", "--context", "128,512,2000", "--prefill",
-          "128,1024,1900"]  # fmt: skip
+VERDICT = [
+    *COMPARED,
+    "--gc",
+    "default",
+    "--representation",
+    "list_of_lists,list_of_arrays",
+    "--delivery",
+    "per_request",
+    "--rounds",
+    "7",
+]
+GRID = [
+    *COMPARED,
+    "--gc",
+    "default,freeze",
+    "--representation",
+    "list_of_lists,flat_arrays",
+    "--delivery",
+    "per_request,columnar",
+    "--output-processing",
+    "inline,overlapped",
+    "--rounds",
+    "3",
+]
+CHURN = [
+    "--workload",
+    "churn",
+    "--heap-objects",
+    "700000",
+    "--no-counting",
+    *FASTEST,
+    "--enforce-eager",
+    "off,on",
+    "--rounds",
+    "3",
+]
+POINTS = [
+    "--batch-size",
+    "1,32,256,1024",
+    "--context",
+    "128,512,2000",
+    "--prefill",
+    "128,1024,1900",
+]
 
 # What replaces all that at a rehearsal. The last of two equal flags counts.
-SMALL = ["--num-requests", "6", "--prompt-lens", "8", "--output-lens", "6", "--batch-size", "4",
-         "--model", "opt-tiny"]  # fmt: skip
-SMALL_POINTS = ["--model", "opt-tiny", "--batch-size", "1,2,4", "--context", "8,16", "--prefill",
-                "8", "--rounds", "1"]  # fmt: skip
+SMALL = [
+    "--num-requests",
+    "6",
+    "--prompt-lens",
+    "8",
+    "--output-lens",
+    "6",
+    "--batch-size",
+    "4",
+    "--model",
+    "opt-tiny",
+]
+SMALL_POINTS = [
+    "--model",
+    "opt-tiny",
+    "--batch-size",
+    "1,2,4",
+    "--context",
+    "8,16",
+    "--prefill",
+    "8",
+    "--rounds",
+    "1",
+]
 
 
 class Check:
@@ -129,12 +192,23 @@ def tests(check: Check) -> None:
     if find_spec("xdist") and not check.rehearses:
         more = ["--numprocesses", "8"]  # most of their time is compiling
     check.python(
-        "tests", "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider",
-        "--confcutdir", "tests/gpu", "-o", "filterwarnings=default",
-        f"--junit-xml={check.file('tests.xml')}", "tests/gpu",
+        "tests",
+        "-m",
+        "pytest",
+        "-q",
+        "-m",
+        "gpu",
+        "-p",
+        "no:cacheprovider",
+        "--confcutdir",
+        "tests/gpu",
+        "-o",
+        "filterwarnings=default",
+        f"--junit-xml={check.file('tests.xml')}",
+        "tests/gpu",
         *more,
         threads="2",
-    )  # fmt: skip
+    )
 
 
 def tiles(check: Check) -> None:
@@ -166,8 +240,14 @@ def aims(check: Check) -> None:
                 continue
             metrics = json.loads(path.read_text())["metrics"]
             path.unlink()
-            found.append({"workload": workload, "aim_request_throughput": aim,
-                          "flags": [*FASTEST, *more], "metrics": metrics})  # fmt: skip
+            found.append(
+                {
+                    "workload": workload,
+                    "aim_request_throughput": aim,
+                    "flags": [*FASTEST, *more],
+                    "metrics": metrics,
+                }
+            )
             result = {"machine": describe(), "workloads": found}
             (check.output / "gpu-aims.json").write_bytes(indented(result))
             reached = metrics["request_throughput"]
@@ -202,10 +282,21 @@ def calibrate(check: Check) -> None:
     to = ["--output", profile, "--json", check.file("calibrate.json")]
     if check.python("calibrate", "-m", "harness", "calibrate", "--device", "cuda", *flags, *to):
         check.gcbench(
-            "modelled", "compare", *COMPARED, "--device-profile", profile, "--gc", "freeze",
-            "--representation", "list_of_lists", "--delivery", "per_request", "--rounds", "3",
+            "modelled",
+            "compare",
+            *COMPARED,
+            "--device-profile",
+            profile,
+            "--gc",
+            "freeze",
+            "--representation",
+            "list_of_lists",
+            "--delivery",
+            "per_request",
+            "--rounds",
+            "3",
             device="cuda,modelled",
-        )  # fmt: skip
+        )
 
 
 PARTS = {
@@ -217,8 +308,10 @@ PARTS = {
 @contextmanager
 def clocks(path: Path) -> Iterator[None]:
     """A line each second: what a figure depends on besides the code."""
-    asked = ("timestamp,name,driver_version,clocks.sm,clocks.mem,clocks_event_reasons.active,"
-             "power.draw,temperature.gpu,memory.used")  # fmt: skip
+    asked = (
+        "timestamp,name,driver_version,clocks.sm,clocks.mem,clocks_event_reasons.active,"
+        "power.draw,temperature.gpu,memory.used"
+    )
     if not shutil.which("nvidia-smi"):
         yield
         return

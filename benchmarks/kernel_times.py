@@ -44,11 +44,15 @@ def kernel_times(model: str, num_reqs: int, contexts: tuple[int, ...]) -> dict[i
     longest = max(contexts) + 2 * NUM_STEPS
     engine = Engine(
         EngineConfig(
-            max_num_seqs=num_reqs, max_model_len=longest, model=model,
-            device="cuda", representation="flat_arrays", delivery="columnar",
+            max_num_seqs=num_reqs,
+            max_model_len=longest,
+            model=model,
+            device="cuda",
+            representation="flat_arrays",
+            delivery="columnar",
             max_num_batched_tokens=num_reqs * PROMPT_LEN,
         )
-    )  # fmt: skip
+    )
     found: dict[int, dict[str, Any]] = {}
     try:
         prompt = np.arange(PROMPT_LEN, dtype=np.int32)
@@ -67,10 +71,13 @@ def kernel_times(model: str, num_reqs: int, contexts: tuple[int, ...]) -> dict[i
                 torch.cuda.synchronize()
             context += NUM_STEPS
             kernels = {
-                event.key: {"us": event.self_device_time_total / NUM_STEPS,
-                            "launches": event.count / NUM_STEPS}
-                for event in profiled.key_averages() if event.self_device_time_total
-            }  # fmt: skip
+                event.key: {
+                    "us": event.self_device_time_total / NUM_STEPS,
+                    "launches": event.count / NUM_STEPS,
+                }
+                for event in profiled.key_averages()
+                if event.self_device_time_total
+            }
             dearest = sorted(kernels.items(), key=lambda each: -each[1]["us"])
             found[wanted] = {
                 "kernels": dict(dearest),
@@ -93,8 +100,11 @@ def main() -> None:
         num_reqs, contexts, models, copied = 4, (49, 58), ["opt-tiny"], 1 << 16
     copy = copy_bytes_per_second(torch.device("cuda"), copied)
     result: dict[str, Any] = {
-        "machine": describe(), "num_reqs": num_reqs, "copy_bytes_per_second": copy, "models": {},
-    }  # fmt: skip
+        "machine": describe(),
+        "num_reqs": num_reqs,
+        "copy_bytes_per_second": copy,
+        "models": {},
+    }
     for model in models:
         result["models"][model] = kernel_times(model, num_reqs, contexts)
         given.result.write_bytes(indented(result))

@@ -31,13 +31,23 @@ def write_trace(path: Path, num_requests: int, rate: float) -> None:
     rng = np.random.default_rng(0)
     arrivals = (1e3 * np.cumsum(rng.exponential(1 / rate, num_requests))).round().astype(int)
     lines = [
-        json.dumps({"timestamp": int(at), "input_length": int(prompt), "output_length": int(out),
-                    "hash_ids": [number]})
-        for number, (at, prompt, out) in enumerate(zip(
-            arrivals - arrivals[0], rng.integers(16, 257, num_requests),
-            rng.integers(32, 129, num_requests), strict=True,
-        ))
-    ]  # fmt: skip
+        json.dumps(
+            {
+                "timestamp": int(at),
+                "input_length": int(prompt),
+                "output_length": int(out),
+                "hash_ids": [number],
+            }
+        )
+        for number, (at, prompt, out) in enumerate(
+            zip(
+                arrivals - arrivals[0],
+                rng.integers(16, 257, num_requests),
+                rng.integers(32, 129, num_requests),
+                strict=True,
+            )
+        )
+    ]
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -78,8 +88,11 @@ def main() -> None:
         print(f"{figure:24}{a:18.3f}{b:18.3f}   {a / b - 1:+.2%}, {word}")
     invalid = [each.invalid for each in ours if each.invalid]
     print(f"invalid runs of gcbench load: {len(invalid)} {invalid[:1]}")
-    print(json.dumps({"rounds": {k: [s._asdict() for s in v] for k, v in rounds.items()},
-                      "agree": verdicts}))  # fmt: skip
+    print(
+        json.dumps(
+            {"rounds": {k: [s._asdict() for s in v] for k, v in rounds.items()}, "agree": verdicts}
+        )
+    )
 
 
 if __name__ == "__main__":

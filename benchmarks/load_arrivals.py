@@ -27,19 +27,45 @@ def run(url: str, arrivals: str, processes: int, requests: int, folder: Path) ->
     """One run: what its self-check says, and why the run is invalid, if it is."""
     path = folder / "result.json"
     subprocess.run(
-        [sys.executable, "-m", "gcbench", "load", url, "--arrivals", arrivals,
-         "--num-requests", str(requests), "--output-lens", "4", "--prompt-lens", "16",
-         "--client-processes", str(processes), "--seed", "1", "--quiet",
-         "--output", str(folder / "runs"), "--json", str(path)],
+        [
+            sys.executable,
+            "-m",
+            "gcbench",
+            "load",
+            url,
+            "--arrivals",
+            arrivals,
+            "--num-requests",
+            str(requests),
+            "--output-lens",
+            "4",
+            "--prompt-lens",
+            "16",
+            "--client-processes",
+            str(processes),
+            "--seed",
+            "1",
+            "--quiet",
+            "--output",
+            str(folder / "runs"),
+            "--json",
+            str(path),
+        ],
         check=False,
-    )  # fmt: skip
+    )
     result = json.loads(path.read_bytes())
-    found = {name: value for name, value in result["trial"]["metrics"].items()
-             if name.startswith("arrival")}  # fmt: skip
+    found = {
+        name: value
+        for name, value in result["trial"]["metrics"].items()
+        if name.startswith("arrival")
+    }
     return {
-        "arrivals": arrivals, "processes": processes, "words": result["trial"]["delivered"],
-        "invalid": result["trial"]["invalid"], **found,
-    }  # fmt: skip
+        "arrivals": arrivals,
+        "processes": processes,
+        "words": result["trial"]["delivered"],
+        "invalid": result["trial"]["invalid"],
+        **found,
+    }
 
 
 def main() -> None:

@@ -192,8 +192,10 @@ async def with_aiohttp(port: int, count: int) -> NumBytes:
 
 
 CLIENTS: dict[str, Callable[[int, int], Awaitable[NumBytes]]] = {
-    "gcbench": with_gcbench, "httptools": with_httptools, "aiohttp iter_any": with_aiohttp,
-}  # fmt: skip
+    "gcbench": with_gcbench,
+    "httptools": with_httptools,
+    "aiohttp iter_any": with_aiohttp,
+}
 
 
 def microseconds(name: str, count: int) -> dict[str, float]:

@@ -53,8 +53,11 @@ def main() -> None:
     print(f"{'µs of CPU per token':28}{'':10}  times gcbench load")
     for tool, cost in medians.items():
         print(f"{tool:28}{cost:10.1f}  {cost / base:.1f}")
-    print(json.dumps({"few": asked.few, "many": asked.many, "tokens": asked.tokens,
-                      "us_per_token": costs}))  # fmt: skip
+    print(
+        json.dumps(
+            {"few": asked.few, "many": asked.many, "tokens": asked.tokens, "us_per_token": costs}
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -33,9 +33,10 @@ def truth(stamps: list[list[int]]) -> dict[str, float]:
     own = np.array([each for each in stamps if len(each) == TOKENS][-REQUESTS:]) / 1e6
     gaps = np.diff(own, axis=1)
     return {
-        "tpot_mean": float(gaps.mean()), "itl_median": float(np.median(gaps)),
+        "tpot_mean": float(gaps.mean()),
+        "itl_median": float(np.median(gaps)),
         "itl_max": float(gaps.max()),
-    }  # fmt: skip
+    }
 
 
 def cell(said: float | None, true: float) -> str:
@@ -52,8 +53,11 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as name:
         for script, gaps in SCRIPTS.items():
-            print(f"gaps of {script} ms{'':8}" + "".join(f"{each:>24}" for each in COLUMNS)
-                  + f"{'ttft_mean':>12}")  # fmt: skip
+            print(
+                f"gaps of {script} ms{'':8}"
+                + "".join(f"{each:>24}" for each in COLUMNS)
+                + f"{'ttft_mean':>12}"
+            )
             for tool, run in found(asked.vllm, asked.guidellm, asked.aiperf).items():
                 (own := Path(name) / f"{tool.split()[0]}-{len(rows)}").mkdir()
                 with ScriptedServer(gaps=gaps) as server:

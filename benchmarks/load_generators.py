@@ -70,9 +70,13 @@ def _run(command: list[str], folder: Path, **environment: str) -> float:
     said = folder / "said.txt"
     with said.open("wb") as output:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd=folder,
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
             env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])} | environment,
-        )  # fmt: skip
+        )
         _, status, used = os.wait4(process.pid, 0)
     code = process.returncode = os.waitstatus_to_exitcode(status)
     if code not in (0, 3):  # 3: an invalid run of gcbench's, which has its results all the same
@@ -87,22 +91,44 @@ def gcbench(asked: Asked, folder: Path) -> Said:
     if asked.trace:
         what += ["--workload", str(asked.trace)]
     else:
-        what += ["--arrivals", "at_once", "--prompt-lens", "48",
-                 "--output-lens", str(asked.output_len)]  # fmt: skip
+        what += [
+            "--arrivals",
+            "at_once",
+            "--prompt-lens",
+            "48",
+            "--output-lens",
+            str(asked.output_len),
+        ]
     cpu = _run(
-        [sys.executable, "-m", "gcbench", "load", asked.url, *what, "--quiet",
-         "--output", str(folder / "runs"), "--json", str(path)],
+        [
+            sys.executable,
+            "-m",
+            "gcbench",
+            "load",
+            asked.url,
+            *what,
+            "--quiet",
+            "--output",
+            str(folder / "runs"),
+            "--json",
+            str(path),
+        ],
         folder,
-    )  # fmt: skip
+    )
     result = json.loads(path.read_bytes())
     metrics = result["trial"]["metrics"]
     gaps = _gaps(folder)
     return Said(
-        1e3 * metrics["ttft_mean"], 1e3 * metrics["tpot_mean"], 1e3 * metrics["itl_median"],
-        gaps, metrics["request_throughput"], metrics["output_throughput"], cpu,
+        1e3 * metrics["ttft_mean"],
+        1e3 * metrics["tpot_mean"],
+        1e3 * metrics["itl_median"],
+        gaps,
+        metrics["request_throughput"],
+        metrics["output_throughput"],
+        cpu,
         sum(each["cpu_share"] * each["seconds"] for each in result["clients"]),
         result["trial"]["invalid"],
-    )  # fmt: skip
+    )
 
 
 def _gaps(folder: Path) -> float:
@@ -123,26 +149,63 @@ def vllm(python: str) -> Generator:
     def run(asked: Asked, folder: Path) -> Said:
         path = folder / "result.json"
         if asked.trace:
-            what = ["--dataset-name", "timed_trace", "--dataset-path", str(asked.trace),
-                    "--timed-trace-chunk-hash-size", "512",
-                    "--timed-trace-sec-multiplier", "0.001"]  # fmt: skip
+            what = [
+                "--dataset-name",
+                "timed_trace",
+                "--dataset-path",
+                str(asked.trace),
+                "--timed-trace-chunk-hash-size",
+                "512",
+                "--timed-trace-sec-multiplier",
+                "0.001",
+            ]
         else:
-            what = ["--dataset-name", "random", "--random-input-len", "48",
-                    "--random-output-len", str(asked.output_len)]  # fmt: skip
+            what = [
+                "--dataset-name",
+                "random",
+                "--random-input-len",
+                "48",
+                "--random-output-len",
+                str(asked.output_len),
+            ]
         cpu = _run(
-            [python, "-c", VLLM_BENCH, "--backend", "openai", "--base-url", asked.url,
-             "--model", asked.model, "--tokenizer", str(tokenizer_folder(folder)), *what,
-             "--num-prompts", str(asked.num_requests), "--disable-tqdm", "--save-result",
-             "--save-detailed", "--result-filename", str(path)],
-            folder, HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1", PYTHONPATH="",
-        )  # fmt: skip
+            [
+                python,
+                "-c",
+                VLLM_BENCH,
+                "--backend",
+                "openai",
+                "--base-url",
+                asked.url,
+                "--model",
+                asked.model,
+                "--tokenizer",
+                str(tokenizer_folder(folder)),
+                *what,
+                "--num-prompts",
+                str(asked.num_requests),
+                "--disable-tqdm",
+                "--save-result",
+                "--save-detailed",
+                "--result-filename",
+                str(path),
+            ],
+            folder,
+            HF_HUB_OFFLINE="1",
+            VLLM_NO_USAGE_STATS="1",
+            PYTHONPATH="",
+        )
         said = json.loads(path.read_bytes())
         _complete(said["completed"], asked)
         return Said(
-            said["mean_ttft_ms"], said["mean_tpot_ms"], said["median_itl_ms"],
+            said["mean_ttft_ms"],
+            said["mean_tpot_ms"],
+            said["median_itl_ms"],
             1e3 * max(max(each, default=0) for each in said["itls"]),
-            said["request_throughput"], said["output_throughput"], cpu,
-        )  # fmt: skip
+            said["request_throughput"],
+            said["output_throughput"],
+            cpu,
+        )
 
     return run
 
@@ -155,22 +218,40 @@ def guidellm(python: str) -> Generator:
     def run(asked: Asked, folder: Path) -> Said:
         path = folder / "result.json"
         cpu = _run(
-            [str(Path(python).with_name("guidellm")), "run", "--backend",
-             f"kind=openai_http,target={asked.url}/v1,request_format=/v1/completions,"
-             f"model={asked.model}",
-             "--profile", f"kind=concurrent,streams={asked.num_requests}",
-             "--constraint", f"kind=max_requests,count={asked.num_requests}",
-             "--tokenizer", f"kind=huggingface_auto,model={tokenizer_folder(folder)}",
-             "--data",
-             f"kind=synthetic_text,prompt_tokens=48,output_tokens={asked.output_len}",
-             "--output", f"kind=json,path={path}", "--disable-console"],
-            folder, HF_HUB_OFFLINE="1", PYTHONPATH="",
-        )  # fmt: skip
+            [
+                str(Path(python).with_name("guidellm")),
+                "run",
+                "--backend",
+                f"kind=openai_http,target={asked.url}/v1,request_format=/v1/completions,"
+                f"model={asked.model}",
+                "--profile",
+                f"kind=concurrent,streams={asked.num_requests}",
+                "--constraint",
+                f"kind=max_requests,count={asked.num_requests}",
+                "--tokenizer",
+                f"kind=huggingface_auto,model={tokenizer_folder(folder)}",
+                "--data",
+                f"kind=synthetic_text,prompt_tokens=48,output_tokens={asked.output_len}",
+                "--output",
+                f"kind=json,path={path}",
+                "--disable-console",
+            ],
+            folder,
+            HF_HUB_OFFLINE="1",
+            PYTHONPATH="",
+        )
         metrics = json.loads(path.read_bytes())["benchmarks"][0]["metrics"]
-        said: dict[str, Any] = {name: each["successful"] for name, each in metrics.items()
-                                if isinstance(each, dict) and "successful" in each}  # fmt: skip
-        _complete(said["request_totals"] if "request_totals" in said
-                  else metrics["request_totals"]["successful"], asked)  # fmt: skip
+        said: dict[str, Any] = {
+            name: each["successful"]
+            for name, each in metrics.items()
+            if isinstance(each, dict) and "successful" in each
+        }
+        _complete(
+            said["request_totals"]
+            if "request_totals" in said
+            else metrics["request_totals"]["successful"],
+            asked,
+        )
         return Said(
             said["time_to_first_token_ms"]["mean"],
             said["inter_token_latency_ms"]["mean"],
@@ -191,23 +272,53 @@ def aiperf(python: str) -> Generator:
 
     def run(asked: Asked, folder: Path) -> Said:
         cpu = _run(
-            [str(Path(python).with_name("aiperf")), "profile", "--model", asked.model,
-             "--url", asked.url, "--endpoint-type", "completions", "--streaming",
-             "--tokenizer", str(tokenizer_folder(folder)), "--use-server-token-count",
-             "--concurrency", str(asked.num_requests), "--request-count", str(asked.num_requests),
-             "--isl", "48", "--isl-stddev", "0", "--osl", str(asked.output_len),
-             "--osl-stddev", "0", "--extra-inputs", "ignore_eos:true", "--ui", "none",
-             "--output-artifact-dir", str(folder / "artifacts")],
-            folder, PYTHONPATH="",
-        )  # fmt: skip
+            [
+                str(Path(python).with_name("aiperf")),
+                "profile",
+                "--model",
+                asked.model,
+                "--url",
+                asked.url,
+                "--endpoint-type",
+                "completions",
+                "--streaming",
+                "--tokenizer",
+                str(tokenizer_folder(folder)),
+                "--use-server-token-count",
+                "--concurrency",
+                str(asked.num_requests),
+                "--request-count",
+                str(asked.num_requests),
+                "--isl",
+                "48",
+                "--isl-stddev",
+                "0",
+                "--osl",
+                str(asked.output_len),
+                "--osl-stddev",
+                "0",
+                "--extra-inputs",
+                "ignore_eos:true",
+                "--ui",
+                "none",
+                "--output-artifact-dir",
+                str(folder / "artifacts"),
+            ],
+            folder,
+            PYTHONPATH="",
+        )
         said = json.loads((folder / "artifacts" / "profile_export_aiperf.json").read_bytes())
         _complete(said["request_count"]["avg"], asked)
         chunks = said["inter_chunk_latency"]
         return Said(
-            said["time_to_first_token"]["avg"], said["inter_token_latency"]["avg"],
-            chunks["p50"], chunks["max"], said["request_throughput"]["avg"],
-            said["output_token_throughput"]["avg"], cpu,
-        )  # fmt: skip
+            said["time_to_first_token"]["avg"],
+            said["inter_token_latency"]["avg"],
+            chunks["p50"],
+            chunks["max"],
+            said["request_throughput"]["avg"],
+            said["output_token_throughput"]["avg"],
+            cpu,
+        )
 
     return run
 

@@ -78,8 +78,10 @@ def main() -> None:
     parser.add_argument("--image", type=Path)
     arguments = parser.parse_args()
     results = {r.machine.python: r for r in map(load_experiment, arguments.results)}
-    print("| Python | cell | req/s | against lists, default | host µs per request and step "
-          "| collections g0/g1/g2 | pauses |")  # fmt: skip
+    print(
+        "| Python | cell | req/s | against lists, default | host µs per request and step "
+        "| collections g0/g1/g2 | pauses |"
+    )
     print("|---|---|---|---|---|---|---|")
     for python, result in results.items():
         ratios = {each.candidate: each.ratio for each in result.comparisons}

@@ -56,16 +56,29 @@ def of_release(release: str) -> dict[str, int]:
 
 def _ask(interpreter: str, environment: Mapping[str, str]) -> Any:
     done = subprocess.run(
-        [interpreter, "-P", "-c", _ASK], env={**os.environ, **environment},
-        stdout=subprocess.PIPE, text=True, check=True,
-    )  # fmt: skip
+        [interpreter, "-P", "-c", _ASK],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def _extract(release: str, folder: Path) -> None:
     """A package vllm that has the one module."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps",
-               "--only-binary=:all:", f"vllm=={release}", "--dest", str(folder)]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--only-binary=:all:",
+        f"vllm=={release}",
+        "--dest",
+        str(folder),
+    ]
     subprocess.run(command, check=True)
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as file:
@@ -81,8 +94,11 @@ def main() -> None:
     print(f"{'release':>8}  {'bytes':>5}  {'names':>5}  {'values':>6}  {'framing':>7}")
     for release in map(str, parser.parse_args().releases):
         found[release] = each = of_release(release)
-        print(f"{release:>8}  {each['bytes']:>5}  {each['names']:>5}  {each['values']:>6}  "
-              f"{each['framing']:>7}", flush=True)  # fmt: skip
+        print(
+            f"{release:>8}  {each['bytes']:>5}  {each['names']:>5}  {each['values']:>6}  "
+            f"{each['framing']:>7}",
+            flush=True,
+        )
     print(json.dumps(found))
 
 

@@ -132,8 +132,9 @@ def way_times(way: Callable[..., bytes], times: int) -> dict[str, Any]:
     free = torch.cuda.mem_get_info()[0]
     try:
         for _ in range(times + 5):
-            tokens = torch.randint(50_000, (NUM_TOKENS,), dtype=torch.int32,
-                                   device=torch.device("cuda"))  # fmt: skip
+            tokens = torch.randint(
+                50_000, (NUM_TOKENS,), dtype=torch.int32, device=torch.device("cuda")
+            )
             expected = int(tokens.sum())
             begin = time.perf_counter_ns()
             here.send_bytes(way(tokens, pinned, event))
@@ -172,8 +173,12 @@ def main() -> int:
         result[question][name] = found
         given.result.write_bytes(indented(result))
         print(f"{question}: {name}: {found}", flush=True)
-    failed = [each for way in ("read", "to_another_process") for each in result[way].values()
-              if "error" in each]  # fmt: skip
+    failed = [
+        each
+        for way in ("read", "to_another_process")
+        for each in result[way].values()
+        if "error" in each
+    ]
     return 1 if failed else 0
 
 

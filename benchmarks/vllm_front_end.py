@@ -83,10 +83,11 @@ def trials(release: str, setups: Sequence[str], mode: Mode, folder: Path) -> lis
     path = folder / "schedule.npz"
     of.save(path)
     asked = [
-        Trial(cell=cell(release, setup), schedule_path=str(path), schedule_sha256=of.sha256,
-              mode=mode)
+        Trial(
+            cell=cell(release, setup), schedule_path=str(path), schedule_sha256=of.sha256, mode=mode
+        )
         for setup in setups
-    ]  # fmt: skip
+    ]
     results = []
     for outcome in LocalExecutor(TIMEOUT_SECONDS).run(asked):
         if not isinstance(outcome, TrialResult):
@@ -98,9 +99,16 @@ def trials(release: str, setups: Sequence[str], mode: Mode, folder: Path) -> lis
 def cell(release: str, setup: str) -> Cell:
     """A set-up's."""
     return Cell(
-        workload="front-end", engine="vllm-hostpath", release=release, model="opt-125m",
-        device="null", representation="native", batch_size=BATCH, gc="as_is", **SETUPS[setup],
-    )  # fmt: skip
+        workload="front-end",
+        engine="vllm-hostpath",
+        release=release,
+        model="opt-125m",
+        device="null",
+        representation="native",
+        batch_size=BATCH,
+        gc="as_is",
+        **SETUPS[setup],
+    )
 
 
 @contextmanager
@@ -108,11 +116,18 @@ def api_server(release: str, folder: Path) -> Iterator[ApiServer]:
     """A release's, warm."""
     vocabulary = read_vocabulary("")
     config = EngineConfig(
-        max_num_seqs=BATCH, max_model_len=PROMPT + OUTPUT, device="modelled",
-        device_profile=PROFILE, representation="", setup="shipped", engine_core="process",
-        detokenizer="decode_stream", log_stats=True, vocab_size=vocabulary.size,
+        max_num_seqs=BATCH,
+        max_model_len=PROMPT + OUTPUT,
+        device="modelled",
+        device_profile=PROFILE,
+        representation="",
+        setup="shipped",
+        engine_core="process",
+        detokenizer="decode_stream",
+        log_stats=True,
+        vocab_size=vocabulary.size,
         eos_token_id=vocabulary.eos_token_id,
-    )  # fmt: skip
+    )
     server = ApiServer(HostPathEngine.complete(config), release, folder / "said")
     try:
         load(server, BATCH, OUTPUT, folder)
@@ -125,12 +140,33 @@ def load(server: ApiServer, count: int, tokens: int, folder: Path) -> dict[str, 
     """So many requests at once, of so many tokens each; what `gcbench load` found."""
     found = folder / "load.json"
     subprocess.run(
-        [sys.executable, "-P", "-m", "harness", "load", server.url,
-         "--quiet", "--num-requests", str(count), "--arrivals", "at_once",
-         "--prompt-lens", str(PROMPT), "--output-lens", str(tokens), "--vocab-size", "8000",
-         "--json", str(found), "--output", str(folder / "runs")],
-        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "harness",
+            "load",
+            server.url,
+            "--quiet",
+            "--num-requests",
+            str(count),
+            "--arrivals",
+            "at_once",
+            "--prompt-lens",
+            str(PROMPT),
+            "--output-lens",
+            str(tokens),
+            "--vocab-size",
+            "8000",
+            "--json",
+            str(found),
+            "--output",
+            str(folder / "runs"),
+        ],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        check=False,
+    )
     result: dict[str, Any] = json.loads(found.read_bytes())
     if result["outcomes"] != {"completed": count}:
         sys.exit(f"not all requests were answered: {result['outcomes']}")
@@ -229,8 +265,10 @@ def show(found: dict[str, dict[str, Any]]) -> None:
             names = {name: None for rows in columns.values() for name in rows}
             for name in names:
                 print(f"{name:<30}", *(f"{rows.get(name, 0):>10.2f}" for rows in columns.values()))
-            print("{:<30}".format("vLLM's, together"),
-                  *(f"{of_vllm(rows):>10.2f}" for rows in columns.values()))  # fmt: skip
+            print(
+                "{:<30}".format("vLLM's, together"),
+                *(f"{of_vllm(rows):>10.2f}" for rows in columns.values()),
+            )
     for release, each in found.items():
         for setup in (*SETUPS, "api"):
             by_role = each[setup]["collections"].items()
@@ -258,9 +296,7 @@ def main() -> None:
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         for release in options.releases:
-            found[release] = of_release(
-                release, times=not options.bytecodes, folder=Path(folder)
-            )  # fmt: skip
+            found[release] = of_release(release, times=not options.bytecodes, folder=Path(folder))
     show(found)
     print(json.dumps(found))
 

@@ -53,11 +53,14 @@ async def measured(trip: Trip, peer: int, batch: int) -> dict[str, Any]:
         wall = time.perf_counter() - began
         own, theirs = cpu_seconds(os.getpid()) - own, cpu_seconds(peer) - theirs
         found[name] = {
-            "trips": count, "median_us": median(lengths) * 1e6,
+            "trips": count,
+            "median_us": median(lengths) * 1e6,
             "p99_us": quantiles(lengths, n=100)[98] * 1e6,
-            "cpu_us": own / count * 1e6, "peer_cpu_us": theirs / count * 1e6,
-            "cpu_share": own / wall, "peer_cpu_share": theirs / wall,
-        }  # fmt: skip
+            "cpu_us": own / count * 1e6,
+            "peer_cpu_us": theirs / count * 1e6,
+            "cpu_share": own / wall,
+            "peer_cpu_share": theirs / wall,
+        }
     if batch == BATCHES[0]:
         found["idle"] = idle(peer)
     return found
@@ -114,11 +117,14 @@ def outputs_of(batch: int) -> Any:
 def a_request() -> Any:
     """As the front end sends it; fields that a release wants besides are empty."""
     known = {
-        "request_id": ids(1)[0], "prompt_token_ids": list(range(PROMPT_TOKENS)),
-        "sampling_params": SamplingParams(), "arrival_time": time.time(),
-    }  # fmt: skip
-    needed = {field.name: None for field in msgspec.structs.fields(EngineCoreRequest)
-              if field.required}  # fmt: skip
+        "request_id": ids(1)[0],
+        "prompt_token_ids": list(range(PROMPT_TOKENS)),
+        "sampling_params": SamplingParams(),
+        "arrival_time": time.time(),
+    }
+    needed = {
+        field.name: None for field in msgspec.structs.fields(EngineCoreRequest) if field.required
+    }
     return EngineCoreRequest(**(needed | known))
 
 
@@ -164,8 +170,11 @@ def worker(pipe: Any, batch: int) -> None:
 def step_of(batch: int) -> tuple[Any, ...]:
     """A call as the executor sends it, with what a step says of requests that decode."""
     names = ids(batch)
-    step = {"req_ids": names, "num_computed_tokens": list(range(1000, 1000 + batch)),
-            "num_scheduled_tokens": dict.fromkeys(names, 1)}  # fmt: skip
+    step = {
+        "req_ids": names,
+        "num_computed_tokens": list(range(1000, 1000 + batch)),
+        "num_scheduled_tokens": dict.fromkeys(names, 1),
+    }
     return "execute_model", (step,), {}, 0
 
 

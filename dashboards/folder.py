@@ -23,8 +23,9 @@ def replacing_folder(target: Path) -> Iterator[Path]:
     with writing(target):
         _refuse_another(target)
         target.parent.mkdir(parents=True, exist_ok=True)
-        new, old = (target.with_name(f".{target.name}.{os.getpid()}.{word}")
-                    for word in ("new", "old"))  # fmt: skip
+        new, old = (
+            target.with_name(f".{target.name}.{os.getpid()}.{word}") for word in ("new", "old")
+        )
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
     try:

@@ -71,14 +71,20 @@ def benchmark_value(
     return {
         "commits": known,
         "series": [
-            {"label": each.label, "machine": each.key[0], "environment": each.key[1],
-             "value": along(each, "value"), "low": along(each, "low"), "high": along(each, "high"),
-             "noise": noise if isfinite(noise := verdicts[each.key].findings.noise) else 0.0,
-             "marks": marked(each)}
+            {
+                "label": each.label,
+                "machine": each.key[0],
+                "environment": each.key[1],
+                "value": along(each, "value"),
+                "low": along(each, "low"),
+                "high": along(each, "high"),
+                "noise": noise if isfinite(noise := verdicts[each.key].findings.noise) else 0.0,
+                "marks": marked(each),
+            }
             for each in series
         ],
         "unit": short_unit(series[0].unit),
-    }  # fmt: skip
+    }
 
 
 def commit_values(
@@ -104,10 +110,16 @@ def commit_values(
             earlier = judged.before(commit)
             place = places[earlier] if earlier else -1
             word, suspects = judged.between(earlier, commit) if earlier else Between("missing")
-            rows[point.commit].append([
-                each.number, figures[point.commit], place, figures.get(place), word,
-                f"may be {one_of(suspects, 8)}" if len(suspects) > 1 else "",
-            ])  # fmt: skip
+            rows[point.commit].append(
+                [
+                    each.number,
+                    figures[point.commit],
+                    place,
+                    figures.get(place),
+                    word,
+                    f"may be {one_of(suspects, 8)}" if len(suspects) > 1 else "",
+                ]
+            )
     return rows
 
 

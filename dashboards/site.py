@@ -129,11 +129,16 @@ def _with_commands(
 ) -> list[tuple[Item, list[str]]]:
     """git is asked about the first ones only: it takes a while, and nobody works off hundreds."""
     return [
-        (item, reproduce_commands(
-            checkout, config, item.news.leader, [change.key[2] for change in item.changes]
-        ) if place < _MOST_COMMANDS else [])
+        (
+            item,
+            reproduce_commands(
+                checkout, config, item.news.leader, [change.key[2] for change in item.changes]
+            )
+            if place < _MOST_COMMANDS
+            else [],
+        )
         for place, item in enumerate(found)
-    ]  # fmt: skip
+    ]
 
 
 def _commits(

@@ -31,9 +31,11 @@ _MOST_ROWS = 5
 
 
 _MENU_OF = {
-    "metric": "metrics.html", "commit": "commits.html", "experiment": "experiments.html",
+    "metric": "metrics.html",
+    "commit": "commits.html",
+    "experiment": "experiments.html",
     "timeline": "timelines.html",
-}  # fmt: skip
+}
 """Where in the menu the pages of a folder are."""
 
 
@@ -88,10 +90,12 @@ class Writer:
         if content.timelines[0]:
             self._timelines()
         self._page(
-            "machines.html", "machines.html",
+            "machines.html",
+            "machines.html",
             machines=machines(content.root, content.found.figures),
-            experiments=of_experiments(content.experiments), problems=content.found.problems,
-        )  # fmt: skip
+            experiments=of_experiments(content.experiments),
+            problems=content.found.problems,
+        )
         return self.pages
 
     def _everywhere(self) -> dict[str, Any]:
@@ -119,10 +123,17 @@ class Writer:
         target.parent.mkdir(exist_ok=True)
         root = "../" * path.count("/")
         current = _MENU_OF.get(path.split("/", 1)[0], path)
-        text = templates().get_template(template).render(
-            root=root, current=current, data=[f"{root}data/{name}.js" for name in data],
-            **self.everywhere, **content,
-        )  # fmt: skip
+        text = (
+            templates()
+            .get_template(template)
+            .render(
+                root=root,
+                current=current,
+                data=[f"{root}data/{name}.js" for name in data],
+                **self.everywhere,
+                **content,
+            )
+        )
         target.write_text(text, encoding="utf-8", errors="replace")
         self.pages += 1
 
@@ -157,10 +168,14 @@ class Writer:
             "hidden": len(self.by_page) - len(shown),
             "problems": len(content.found.problems),
             "incomplete": [each for each in content.experiments if each.incomplete],
-            "read": {"figures": len(content.found.figures), "commits": len(content.commits),
-                     "series": len(content.series), "experiments": len(content.experiments),
-                     "timelines": len(content.timelines[0])},
-        }  # fmt: skip
+            "read": {
+                "figures": len(content.found.figures),
+                "commits": len(content.commits),
+                "series": len(content.series),
+                "experiments": len(content.experiments),
+                "timelines": len(content.timelines[0]),
+            },
+        }
 
     def _axes(self, series: Series) -> dict[str, str]:
         where = {"machine": series.key[0], "environment": series.key[1]} if self.several else {}
@@ -171,10 +186,17 @@ class Writer:
         for place, each in enumerate(series):
             values = each.values
             text = each.bare(values[-1]) if values else "–"
-            cells.append((self._axes(each), GridCell(
-                text, verdict=self.content.verdicts[each.key].word, sparkline=self.sparks[each.key],
-                href=f"metric/{each.page}.html#s={place}",
-            )))  # fmt: skip
+            cells.append(
+                (
+                    self._axes(each),
+                    GridCell(
+                        text,
+                        verdict=self.content.verdicts[each.key].word,
+                        sparkline=self.sparks[each.key],
+                        href=f"metric/{each.page}.html#s={place}",
+                    ),
+                )
+            )
         first = series[0]
         unit = f", in {first.plain_unit}" if first.plain_unit else ""
         return layout(
@@ -192,11 +214,14 @@ class Writer:
             self._page("experiments.html", "experiments.html", experiments=found)
         for each in found:
             self._page(
-                f"experiment/{each.page}.html", "experiment.html", each=each,
+                f"experiment/{each.page}.html",
+                "experiment.html",
+                each=each,
                 machine=machine_words(each.machine) if each.machine else "",
-                timelines=[line for line in self.content.timelines[0]
-                           if line.experiment == each.name],
-            )  # fmt: skip
+                timelines=[
+                    line for line in self.content.timelines[0] if line.experiment == each.name
+                ],
+            )
 
     def _releases(self) -> None:
         """vLLM's releases, the summary with the most of them first."""
@@ -204,54 +229,73 @@ class Writer:
         if found:
             found.sort(key=lambda pair: len(pair[1].rows), reverse=True)
             self._data("releases", "releases", [study.data for _, study in found])
-            self._page("releases.html", "releases.html", data=["releases"], studies=found,
-                       columns=COLUMNS)  # fmt: skip
+            self._page(
+                "releases.html", "releases.html", data=["releases"], studies=found, columns=COLUMNS
+            )
 
     def _metrics(self) -> None:
         verdicts = self.content.verdicts
         self._data("commits", "commits", script.commits_value(self.content.commits))
         self._data("series", "series", script.series_value(self.content.series))
-        self._page("metrics.html", "metrics.html", benchmarks=[
-            (page, series[0], len(series), self.sparks[series[0].key])
-            for page, series in self.by_page.items()
-        ])  # fmt: skip
-        self._data("verdicts", "verdicts",
-                   script.verdicts_value(self.content.series, verdicts))  # fmt: skip
+        self._page(
+            "metrics.html",
+            "metrics.html",
+            benchmarks=[
+                (page, series[0], len(series), self.sparks[series[0].key])
+                for page, series in self.by_page.items()
+            ],
+        )
+        self._data("verdicts", "verdicts", script.verdicts_value(self.content.series, verdicts))
         marks = steps(verdicts)
         for page, series in self.by_page.items():
             value = script.benchmark_value(series, verdicts, marks, self.places)
             self._data(f"metric/{page}", "benchmark", value)
             shown = [(each, self.sparks[each.key], verdicts[each.key].word) for each in series]
             self._page(
-                f"metric/{page}.html", "metric.html", data=["commits", f"metric/{page}"],
-                first=series[0], series=shown,
-            )  # fmt: skip
+                f"metric/{page}.html",
+                "metric.html",
+                data=["commits", f"metric/{page}"],
+                first=series[0],
+                series=shown,
+            )
 
     def _commits(self) -> None:
         known = self.content.commits
         values = script.commit_values(self.content.series, self.content.verdicts, known)
         marks = marks_by_commit(self.content.verdicts)
-        self._page("commits.html", "commits.html", rows=[
-            (commit, len(rows), marks.get(commit.hash, []))
-            for commit, rows in zip(known, values, strict=True)
-        ][::-1])  # fmt: skip
+        self._page(
+            "commits.html",
+            "commits.html",
+            rows=[
+                (commit, len(rows), marks.get(commit.hash, []))
+                for commit, rows in zip(known, values, strict=True)
+            ][::-1],
+        )
         for place, (commit, rows) in enumerate(zip(known, values, strict=True)):
             self._data(f"commit/{commit.page}", f"commit {place}", rows)
             self._page(
-                f"commit/{commit.page}.html", "commit.html",
+                f"commit/{commit.page}.html",
+                "commit.html",
                 data=["commits", "series", "verdicts", f"commit/{commit.page}"],
-                commit=commit, place=place,
+                commit=commit,
+                place=place,
                 older=known[place - 1] if place else None,
                 newer=known[place + 1] if place + 1 < len(known) else None,
-            )  # fmt: skip
+            )
 
     def _timelines(self) -> None:
         found, left = self.content.timelines
         self._page("timelines.html", "timelines.html", timelines=found, left=left)
         for each in found:
             self._data(f"timeline/{each.page}", f"timeline {each.page}", each.data)
-            self._page(f"timeline/{each.page}.html", "timeline.html",
-                       data=[f"timeline/{each.page}"], timeline=each, others=[
-                           other for other in found
-                           if other.experiment == each.experiment and other is not each
-                       ])  # fmt: skip
+            self._page(
+                f"timeline/{each.page}.html",
+                "timeline.html",
+                data=[f"timeline/{each.page}"],
+                timeline=each,
+                others=[
+                    other
+                    for other in found
+                    if other.experiment == each.experiment and other is not each
+                ],
+            )

@@ -86,8 +86,9 @@ def _write(wheel: Path, files: dict[str, bytes]) -> None:
     (info,) = {name.split("/")[0] for name in files if name.endswith(".dist-info/WHEEL")}
     record = f"{info}/RECORD"
     files = {name: content for name, content in files.items() if name != record}
-    listed = "".join(f"{name},sha256={_digest(content)},{len(content)}\n"
-                     for name, content in files.items())  # fmt: skip
+    listed = "".join(
+        f"{name},sha256={_digest(content)},{len(content)}\n" for name, content in files.items()
+    )
     with ZipFile(wheel, "w", ZIP_DEFLATED) as archive:
         for name, content in files.items():
             archive.writestr(name, content)

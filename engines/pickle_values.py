@@ -4,8 +4,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pickletools import OpcodeInfo, genops
 from typing import Any
 
-_TAKES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3, "APPEND": 1, "SETITEM": 2, "STACK_GLOBAL": 2,
-          "REDUCE": 2, "NEWOBJ": 2, "NEWOBJ_EX": 3, "BUILD": 1, "POP": 1}  # fmt: skip
+_TAKES = {
+    "TUPLE1": 1,
+    "TUPLE2": 2,
+    "TUPLE3": 3,
+    "APPEND": 1,
+    "SETITEM": 2,
+    "STACK_GLOBAL": 2,
+    "REDUCE": 2,
+    "NEWOBJ": 2,
+    "NEWOBJ_EX": 3,
+    "BUILD": 1,
+    "POP": 1,
+}
 _TAKES_TO_MARK = {"TUPLE", "FROZENSET", "APPENDS", "SETITEMS", "ADDITEMS", "POP_MARK"}
 
 

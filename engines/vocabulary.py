@@ -20,9 +20,15 @@ _MOST_TOKENS = 2**24
 _Read = TypeVar("_Read")
 
 _ENDS_OF_TEXT = {
-    "</s>", "<eos>", "[EOS]", "<|eos|>", "<|endoftext|>", "<|end_of_text|>", "<end_of_text>",
+    "</s>",
+    "<eos>",
+    "[EOS]",
+    "<|eos|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<end_of_text>",
     "<｜end▁of▁sentence｜>",
-}  # fmt: skip
+}
 
 
 class Vocabulary(NamedTuple):

@@ -99,8 +99,11 @@ def _where(cost: CallCost, name: str) -> str:
     of, made = ("bytecodes", "") if name == "bytecodes" else ("allocations", " made")
     ranked = sorted(cost.functions, key=lambda each: -getattr(each, of))
     least = _LEAST_SHARE * (getattr(cost, of) or 0)
-    named = [f"{getattr(each, of):,}{made} in {each.name} ({each.file}:{_line(each, of)})"
-             for each in ranked[:3] if getattr(each, of) > least]  # fmt: skip
+    named = [
+        f"{getattr(each, of):,}{made} in {each.name} ({each.file}:{_line(each, of)})"
+        for each in ranked[:3]
+        if getattr(each, of) > least
+    ]
     return f" Of them {', '.join(named)}." if named else ""
 
 

@@ -16,11 +16,22 @@ _EXTENDED_ARG, _CACHE = opmap["EXTENDED_ARG"], opmap["CACHE"]
 _NEITHER_MAKES_NOR_FREES = frozenset(
     opmap[name]
     for name in (
-        "NOP", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_LOAD_FAST", "LOAD_CONST", "LOAD_DEREF",
-        "LOAD_CLOSURE", "LOAD_GLOBAL", "PUSH_NULL", "COPY", "SWAP", "KW_NAMES", "JUMP_FORWARD",
+        "NOP",
+        "LOAD_FAST",
+        "LOAD_FAST_CHECK",
+        "LOAD_FAST_LOAD_FAST",
+        "LOAD_CONST",
+        "LOAD_DEREF",
+        "LOAD_CLOSURE",
+        "LOAD_GLOBAL",
+        "PUSH_NULL",
+        "COPY",
+        "SWAP",
+        "KW_NAMES",
+        "JUMP_FORWARD",
     )
     if name in opmap
-)  # fmt: skip
+)
 # What handlers of exceptions begin with; an exception frees what the stack has held.
 _BEGINS_NO_HANDLER = _NEITHER_MAKES_NOR_FREES - {opmap["COPY"], opmap["SWAP"], opmap["NOP"]}
 _JUMPS = frozenset(hasjrel)

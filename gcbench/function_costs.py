@@ -149,10 +149,7 @@ def _add_inclusive(sums: dict[_Key, _Sum], calls: list[tuple[int, _Key, CallNode
     below = [(sum(node.bytecodes), sum(node.allocations)) for _, _, node in calls]
     for place in reversed(range(len(calls))):
         if (parent := calls[place][0]) >= 0:
-            below[parent] = (
-                below[parent][0] + below[place][0],
-                below[parent][1] + below[place][1],
-            )
+            below[parent] = (below[parent][0] + below[place][0], below[parent][1] + below[place][1])
     above: list[frozenset[_Key]] = []
     for place, (parent, key, _) in enumerate(calls):
         callers = above[parent] if parent >= 0 else frozenset[_Key]()

@@ -60,9 +60,12 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = "opt125m-48-200"
     engine: Annotated[
         str,
-        Axis("builtin, vllm-hostpath (vLLM without its model) or vllm (all of it).",
-              is_silent=False, is_main=True),
-    ] = "builtin"  # fmt: skip
+        Axis(
+            "builtin, vllm-hostpath (vLLM without its model) or vllm (all of it).",
+            is_silent=False,
+            is_main=True,
+        ),
+    ] = "builtin"
     release: Annotated[
         str, Axis("Source trees of gcbench or vLLM, or prepared versions of vLLM.", section="vLLM")
     ] = ""
@@ -98,9 +101,14 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = "off"
     tensor_parallel: Annotated[
         int,
-        Axis("Ranks: each in a process, but for rank 0 of --worker driver.", "tensor_parallel_size",
-              ("builtin", "vllm-hostpath"), least=1, section="Real devices"),
-    ] = 1  # fmt: skip
+        Axis(
+            "Ranks: each in a process, but for rank 0 of --worker driver.",
+            "tensor_parallel_size",
+            ("builtin", "vllm-hostpath"),
+            least=1,
+            section="Real devices",
+        ),
+    ] = 1
     device: Annotated[
         str,
         Axis(
@@ -114,35 +122,52 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = ""
     representation: Annotated[
         str,
-        Axis("Shapes in which sampled tokens are handed over.", "representation",
-              section="What to compare", is_main=True),
-    ] = ""  # fmt: skip
+        Axis(
+            "Shapes in which sampled tokens are handed over.",
+            "representation",
+            section="What to compare",
+            is_main=True,
+        ),
+    ] = ""
     delivery: Annotated[
         str,
-        Axis("per_request (a lean loop), columnar (the batch at once) or vllm_v1 (vLLM's objects "
-              "and loops).", "delivery", _BUILTIN, is_silent=False, section="What to compare",
-              is_main=True),
-    ] = "per_request"  # fmt: skip
+        Axis(
+            "per_request (a lean loop), columnar (the batch at once) or vllm_v1 (vLLM's objects "
+            "and loops).",
+            "delivery",
+            _BUILTIN,
+            is_silent=False,
+            section="What to compare",
+            is_main=True,
+        ),
+    ] = "per_request"
     gc: Annotated[
         str,
-        Axis("Collector policies, combined with +, e.g. freeze+threshold:50000/20/20.",
-              is_silent=False, section="What to compare", is_main=True),
-    ] = "default"  # fmt: skip
+        Axis(
+            "Collector policies, combined with +, e.g. freeze+threshold:50000/20/20.",
+            is_silent=False,
+            section="What to compare",
+            is_main=True,
+        ),
+    ] = "default"
     batch_size: Annotated[
         int,
-        Axis("Most requests in a batch (vLLM's max_num_seqs).", "max_num_seqs",
-              is_silent=False, least=1, is_main=True),
-    ] = 1024  # fmt: skip
+        Axis(
+            "Most requests in a batch (vLLM's max_num_seqs).",
+            "max_num_seqs",
+            is_silent=False,
+            least=1,
+            is_main=True,
+        ),
+    ] = 1024
     max_model_len: Annotated[
         int, Axis("Most tokens of one request; 0: those of the longest.", "max_model_len")
     ] = 0
     max_num_batched_tokens: Annotated[
-        int,
-        Axis("Token budget of a step; 0: 8,192, or the batch.", "max_num_batched_tokens"),
+        int, Axis("Token budget of a step; 0: 8,192, or the batch.", "max_num_batched_tokens")
     ] = 0
     num_gpu_blocks_override: Annotated[
-        int,
-        Axis("KV blocks; 0: what the device's memory holds.", "num_gpu_blocks_override"),
+        int, Axis("KV blocks; 0: what the device's memory holds.", "num_gpu_blocks_override")
     ] = 0
     prefix_caching: Annotated[
         str,
@@ -150,32 +175,44 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = "off"
     scheduler: Annotated[
         str,
-        Axis("live, or replayed: decisions recorded beforehand, as of a scheduler that costs "
-              "nothing.", "scheduler", _BUILTIN),
-    ] = "live"  # fmt: skip
+        Axis(
+            "live, or replayed: decisions recorded beforehand, as of a scheduler that costs "
+            "nothing.",
+            "scheduler",
+            _BUILTIN,
+        ),
+    ] = "live"
     scheduling_policy: Annotated[
         str, Axis("fcfs or priority.", "scheduling_policy", is_silent=False)
     ] = "fcfs"
     detokenizer: Annotated[
         str,
-        Axis("none, decode_stream (one call per token, as vLLM) or byte_table.", "detokenizer",
-              ("builtin", "vllm-hostpath")),
-    ] = "none"  # fmt: skip
+        Axis(
+            "none, decode_stream (one call per token, as vLLM) or byte_table.",
+            "detokenizer",
+            ("builtin", "vllm-hostpath"),
+        ),
+    ] = "none"
     tokenizer: Annotated[
         str,
-        Axis("A tokenizer.json; a small one is shipped.", "tokenizer",
-              ("builtin", "vllm-hostpath")),
-    ] = ""  # fmt: skip
+        Axis(
+            "A tokenizer.json; a small one is shipped.", "tokenizer", ("builtin", "vllm-hostpath")
+        ),
+    ] = ""
     logprobs: Annotated[
         str,
-        Axis("none, lists:K (vLLM's dictionaries) or arrays:K (vLLM #28245).", "logprobs",
-              ("builtin", "vllm-hostpath")),
-    ] = "none"  # fmt: skip
+        Axis(
+            "none, lists:K (vLLM's dictionaries) or arrays:K (vLLM #28245).",
+            "logprobs",
+            ("builtin", "vllm-hostpath"),
+        ),
+    ] = "none"
     request_streams: Annotated[
         str,
-        Axis("none, or collector: a stream for each request, as vLLM.", "request_streams",
-              _BUILTIN),
-    ] = "none"  # fmt: skip
+        Axis(
+            "none, or collector: a stream for each request, as vLLM.", "request_streams", _BUILTIN
+        ),
+    ] = "none"
     output_processing: Annotated[
         str,
         Axis(
@@ -187,55 +224,88 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = "inline"
     num_scheduler_steps: Annotated[
         int,
-        Axis("Forward passes per scheduling, as in vLLM's V0.",
-              "num_scheduler_steps", _BUILTIN, least=1),
-    ] = 1  # fmt: skip
+        Axis(
+            "Forward passes per scheduling, as in vLLM's V0.",
+            "num_scheduler_steps",
+            _BUILTIN,
+            least=1,
+        ),
+    ] = 1
     worker: Annotated[
         str,
-        Axis("Where the runner lives: in-process; process, one per rank; or driver, rank 0 with "
-              "the scheduler and the others in processes.", "worker", is_silent=False),
-    ] = "in-process"  # fmt: skip
+        Axis(
+            "Where the runner lives: in-process; process, one per rank; or driver, rank 0 with "
+            "the scheduler and the others in processes.",
+            "worker",
+            is_silent=False,
+        ),
+    ] = "in-process"
     wire: Annotated[
         str,
-        Axis("What crosses to worker processes: a format, or FORMAT+TRANSPORT.", "wire", _BUILTIN,
-              is_silent=False),
-    ] = "pickle"  # fmt: skip
+        Axis(
+            "What crosses to worker processes: a format, or FORMAT+TRANSPORT.",
+            "wire",
+            _BUILTIN,
+            is_silent=False,
+        ),
+    ] = "pickle"
     wire_spin: Annotated[
-        str,
-        Axis("Seconds to poll shared memory before sleeping, or auto.", "wire_spin",
-              _BUILTIN),
-    ] = "auto"  # fmt: skip
+        str, Axis("Seconds to poll shared memory before sleeping, or auto.", "wire_spin", _BUILTIN)
+    ] = "auto"
     front_end: Annotated[
         str,
-        Axis("vLLM's: llm (LLMEngine), or async (AsyncLLM, as behind its API server).",
-              "front_end", ("vllm-hostpath",), section="vLLM"),
-    ] = "llm"  # fmt: skip
+        Axis(
+            "vLLM's: llm (LLMEngine), or async (AsyncLLM, as behind its API server).",
+            "front_end",
+            ("vllm-hostpath",),
+            section="vLLM",
+        ),
+    ] = "llm"
     log_stats: Annotated[
         str,
-        Axis("vLLM's statistics: off, or on, as in its API server.", "log_stats",
-              ("vllm-hostpath",), section="vLLM"),
-    ] = "off"  # fmt: skip
+        Axis(
+            "vLLM's statistics: off, or on, as in its API server.",
+            "log_stats",
+            ("vllm-hostpath",),
+            section="vLLM",
+        ),
+    ] = "off"
     engine_core: Annotated[
         str,
-        Axis("vLLM's engine core: in-process with its front end, or process.", "engine_core",
-              _VLLM, is_silent=False, section="vLLM"),
-    ] = "in-process"  # fmt: skip
+        Axis(
+            "vLLM's engine core: in-process with its front end, or process.",
+            "engine_core",
+            _VLLM,
+            is_silent=False,
+            section="vLLM",
+        ),
+    ] = "in-process"
     setup: Annotated[
         str,
-        Axis("vLLM's switches: lean, off unless a flag asks for one; or shipped: engine core, "
-              "async scheduling and prefix caching as is the release's default.", "setup",
-              ("vllm-hostpath",),
-              overrules=("engine_core", "output_processing", "prefix_caching"), section="vLLM"),
-    ] = "lean"  # fmt: skip
+        Axis(
+            "vLLM's switches: lean, off unless a flag asks for one; or shipped: engine core, "
+            "async scheduling and prefix caching as is the release's default.",
+            "setup",
+            ("vllm-hostpath",),
+            overrules=("engine_core", "output_processing", "prefix_caching"),
+            section="vLLM",
+        ),
+    ] = "lean"
     heap_objects: Annotated[
-        int, Axis("Fill the heap up to so many tracked objects, as a server has.",
-              section="What to compare", is_main=True)
-    ] = 0  # fmt: skip
+        int,
+        Axis(
+            "Fill the heap up to so many tracked objects, as a server has.",
+            section="What to compare",
+            is_main=True,
+        ),
+    ] = 0
     python: Annotated[
         str,
-        Axis("Interpreters that have what gcbench needs: paths, or versions such as 3.12.",
-              section="What to compare"),
-    ] = ""  # fmt: skip
+        Axis(
+            "Interpreters that have what gcbench needs: paths, or versions such as 3.12.",
+            section="What to compare",
+        ),
+    ] = ""
     copy: int = 0
     """No axis: tells equal cells apart where one is measured against itself."""
 
@@ -262,8 +332,9 @@ def values(cell: Cell) -> dict[str, Value]:
 def worth_mentioning(point: Mapping[str, Value]) -> dict[str, Value]:
     """Those values that say that something is there; axes that are not known are kept."""
     at_default = {name for name, axis in AXES.items() if point.get(name) == axis.default}
-    overruled = {other for name in AXES.keys() & point.keys() - at_default
-                 for other in AXES[name].overrules}  # fmt: skip
+    overruled = {
+        other for name in AXES.keys() & point.keys() - at_default for other in AXES[name].overrules
+    }
     return {
         name: value
         for name, value in point.items()

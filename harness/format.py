@@ -32,8 +32,9 @@ def seconds(value: float | None) -> str:
         return MISSING
     if value == 0:
         return "0 s"
-    unit_seconds, unit = next((size, unit) for least, size, unit in _TIME_UNITS
-                              if abs(value) >= least)  # fmt: skip
+    unit_seconds, unit = next(
+        (size, unit) for least, size, unit in _TIME_UNITS if abs(value) >= least
+    )
     return f"{number(value / unit_seconds)} {unit}"
 
 

@@ -4,11 +4,29 @@ import sys
 
 BENCH = frozenset(
     {
-        "aiohttp", "click", "httptools", "jinja2", "matplotlib", "msgspec", "numpy", "pandas",
-        "perfetto", "prometheus_client", "psutil", "pyarrow", "rapidfuzz", "rich", "safetensors",
-        "scipy", "tokenizers", "torch", "unearth", "uvloop", "zmq",
+        "aiohttp",
+        "click",
+        "httptools",
+        "jinja2",
+        "matplotlib",
+        "msgspec",
+        "numpy",
+        "pandas",
+        "perfetto",
+        "prometheus_client",
+        "psutil",
+        "pyarrow",
+        "rapidfuzz",
+        "rich",
+        "safetensors",
+        "scipy",
+        "tokenizers",
+        "torch",
+        "unearth",
+        "uvloop",
+        "zmq",
     }
-)  # fmt: skip
+)
 """The packages of the extra ``bench`` in pyproject.toml, as they are imported."""
 
 _NEEDED_BY = {"perfetto": "--perfetto", "ray": "--cluster"}

@@ -41,20 +41,36 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_HERE.parent), _INH
 CHROMIUM = Path("/usr/bin/chromium")
 
 _LONGEST = (
-    "test_torture.py", "test_modes.py",  # a process of its own each
-    "test_real_host_path.py", "test_browser.py", "test_asv_road.py", "test_ray.py",
-    "test_gpu_check.py", "test_cli_releases.py", "test_nightly_kill.py", "test_local_executor.py",
-    "test_exact.py", "test_window.py", "test_gate.py", "test_site.py", "test_cli_gate.py",
-    "test_releases.py", "test_text.py", "test_worker_process.py", "test_scratch_project.py",
+    "test_torture.py",
+    "test_modes.py",  # a process of its own each
+    "test_real_host_path.py",
+    "test_browser.py",
+    "test_asv_road.py",
+    "test_ray.py",
+    "test_gpu_check.py",
+    "test_cli_releases.py",
+    "test_nightly_kill.py",
+    "test_local_executor.py",
+    "test_exact.py",
+    "test_window.py",
+    "test_gate.py",
+    "test_site.py",
+    "test_cli_gate.py",
+    "test_releases.py",
+    "test_text.py",
+    "test_worker_process.py",
+    "test_scratch_project.py",
     "test_pytest_plugin.py",
-)  # fmt: skip
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--start-within", type=float, metavar="SECONDS",
+        "--start-within",
+        type=float,
+        metavar="SECONDS",
         help="take files as they are named and start no test later: the others are skipped by file",
-    )  # fmt: skip
+    )
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -17,10 +17,25 @@ from touched import git
 
 ROOT = Path(__file__).parents[1]
 DONE = ROOT / "build" / "deep"
-TESTS = ("--hypothesis-profile", "full", "--durations", "30", "--durations-min", "5", "-m",
-         "not gpu")  # fmt: skip
-BY_FILE = ("--maxprocesses", "8", "--dist", "loadfile", "--no-loadscope-reorder",
-           "--numprocesses", "auto")  # fmt: skip
+TESTS = (
+    "--hypothesis-profile",
+    "full",
+    "--durations",
+    "30",
+    "--durations-min",
+    "5",
+    "-m",
+    "not gpu",
+)
+BY_FILE = (
+    "--maxprocesses",
+    "8",
+    "--dist",
+    "loadfile",
+    "--no-loadscope-reorder",
+    "--numprocesses",
+    "auto",
+)
 BY_FOLDER = ("--dist", "loadscope", "--numprocesses", "3")
 
 COUNTING = ("tests/gcbench", "tests/harness/collector", "tests/harness/trial")

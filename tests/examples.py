@@ -21,9 +21,12 @@ def register() -> None:
         # Of the default, which the variable CI does not alter; without a deadline, since no test
         # fails because a machine is busy.
         settings.register_profile(
-            name, settings.get_profile("default"), max_examples=most, deadline=None,
+            name,
+            settings.get_profile("default"),
+            max_examples=most,
+            deadline=None,
             derandomize=name != "search",
-        )  # fmt: skip
+        )
     settings.load_profile("quick")
 
 

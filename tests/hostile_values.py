@@ -13,9 +13,32 @@ ESCAPE = "\x1b]0;mine\x07\x1b[2J\x9b31m\u202e"
 """Would name a terminal's window, clear it, colour it and turn what follows."""
 
 _ODD = st.sampled_from(
-    [10**30, -(10**30), 2**63, 2**31, 2**24, -1, 0, 1, 7, 1e308, -1e308, 5e-324, True, None, "",
-     "x", ESCAPE, "\0", [], {}, [[]], [1, 2], {"kind": "fixed"}]
-)  # fmt: skip
+    [
+        10**30,
+        -(10**30),
+        2**63,
+        2**31,
+        2**24,
+        -1,
+        0,
+        1,
+        7,
+        1e308,
+        -1e308,
+        5e-324,
+        True,
+        None,
+        "",
+        "x",
+        ESCAPE,
+        "\0",
+        [],
+        {},
+        [[]],
+        [1, 2],
+        {"kind": "fixed"},
+    ]
+)
 
 JSON_VALUES = st.recursive(
     _ODD | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),

@@ -35,12 +35,19 @@ ENTRY = ("gcbench.__main__", "harness.__main__")
 
 HEAVY = {"torch", "triton", "vllm", "aiohttp"}
 MAY_LOAD_HEAVY = (
-    "engines.builtin.device", "engines.builtin.model", "engines.builtin.worker",
-    "engines.builtin.representations", "engines.builtin.transport.gloo",
-    "engines.vllm.dialect", "engines.vllm.empty_model", "engines.vllm.executor",
+    "engines.builtin.device",
+    "engines.builtin.model",
+    "engines.builtin.worker",
+    "engines.builtin.representations",
+    "engines.builtin.transport.gloo",
+    "engines.vllm.dialect",
+    "engines.vllm.empty_model",
+    "engines.vllm.executor",
     "engines.server",
-    "engines.vllm.platform", "engines.vllm.runner", "engines.vllm.worker",
-)  # fmt: skip
+    "engines.vllm.platform",
+    "engines.vllm.runner",
+    "engines.vllm.worker",
+)
 
 
 class Import(NamedTuple):
@@ -93,8 +100,9 @@ def _of(importer: str, node: ast.AST, files: Mapping[str, Path], at_load: bool) 
 
 def complaints(found: Sequence[Import]) -> list[str]:
     """A sentence for each import that goes the wrong way, and for each circle."""
-    said = [f"{each.importer} imports {each.imported}: {why}" for each in found
-            if (why := _wrong(each))]  # fmt: skip
+    said = [
+        f"{each.importer} imports {each.imported}: {why}" for each in found if (why := _wrong(each))
+    ]
     return said + [f"circle: {' -> '.join(circle)}" for circle in _circles(found)]
 
 

@@ -61,8 +61,11 @@ def complaint(loaded: Iterable[str], budget: int, known: dict[str, int]) -> str:
         return ""
     now = Counter(name.split(".")[0] for name in names)
     others = {name for name in now if name not in sys.stdlib_module_names or name in known}
-    new = [f"{name} {known.get(name, 0)} -> {now[name]}" for name in sorted(others)
-           if now[name] > known.get(name, 0)]  # fmt: skip
+    new = [
+        f"{name} {known.get(name, 0)} -> {now[name]}"
+        for name in sorted(others)
+        if now[name] > known.get(name, 0)
+    ]
     return (
         f"{len(names)} modules are loaded, the budget is {budget}; new by package: "
         f"{', '.join(new) or 'the standard library only'}; import them in the function that needs "

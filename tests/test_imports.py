@@ -38,8 +38,13 @@ def test_a_trial_needs_of_engines_what_those_of_any_commit_have(of_the_project):
         if each.imported.startswith("engines")
         and each.importer.startswith(("harness.axes", "harness.collector", "harness.trial"))
     }
-    assert found == {"engines", "engines.deadline", "engines.protocol", "engines.registry",
-                     "engines.vocabulary"}  # fmt: skip
+    assert found == {
+        "engines",
+        "engines.deadline",
+        "engines.protocol",
+        "engines.registry",
+        "engines.vocabulary",
+    }
 
 
 def test_a_grid_is_checked_without_torch():

@@ -20,8 +20,11 @@ def project(tmp_path) -> Path:
     """A project with the claims of this one and nothing to install."""
     folder = tmp_path / "project"
     folder.mkdir()
-    (requires,) = [line for line in (ROOT / "pyproject.toml").read_text().splitlines()
-                   if line.startswith("requires-python")]  # fmt: skip
+    (requires,) = [
+        line
+        for line in (ROOT / "pyproject.toml").read_text().splitlines()
+        if line.startswith("requires-python")
+    ]
     (folder / "pyproject.toml").write_text(
         '[build-system]\nrequires = ["setuptools>=77"]\nbuild-backend = "setuptools.build_meta"\n'
         f'[project]\nname = "nothing"\nversion = "0"\n{requires}\n'
@@ -34,8 +37,11 @@ def project(tmp_path) -> Path:
 def install(project: Path, python: Path | str, torch: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [".ci/install", str(python), "env", torch],
-        cwd=project, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def interpreter(project: Path, script: str) -> Path:
@@ -48,8 +54,10 @@ def interpreter(project: Path, script: str) -> Path:
 @pytest.mark.parametrize(
     ("script", "says"),
     [
-        ("echo 'pyenv: python3.12: command not found' >&2; exit 127",
-         "does not run (pyenv: python3.12: command not found)"),
+        (
+            "echo 'pyenv: python3.12: command not found' >&2; exit 127",
+            "does not run (pyenv: python3.12: command not found)",
+        ),
         ("exit 126", "does not run (it said nothing)"),
         ("echo CPython 2 7 64 linux-x86_64 2.7.18", "is Python 2.7.18"),
         ("echo CPython 3 10 64 linux-x86_64 3.10.13", "is Python 3.10.13"),
@@ -58,7 +66,7 @@ def interpreter(project: Path, script: str) -> Path:
         (f"echo CPython {THIS.replace(' 64 ', ' 32 ')}", "is a 32-bit build"),
         (f"echo CPython {THIS.replace(platform.machine(), 'sparc')}", "is built for sparc"),
     ],
-)  # fmt: skip
+)
 def test_an_interpreter_that_will_not_do_is_a_sentence(script, says, project):
     python = interpreter(project, script)
     done = install(project, python)
@@ -79,18 +87,22 @@ def test_an_interpreter_that_is_not_there_is_a_sentence(project):
 def test_a_python_without_venv_is_a_sentence(project):
     """Debian has it in a package of its own, which only root can install."""
     python = interpreter(
-        project,
-        f'case "$*" in *ensurepip*|"-m venv"*) exit 1;; esac; exec "{sys.executable}" "$@"',
+        project, f'case "$*" in *ensurepip*|"-m venv"*) exit 1;; esac; exec "{sys.executable}" "$@"'
     )
     (project / "id").write_text("#!/bin/sh\necho 1000\n")
     (project / "id").chmod(0o755)
     done = subprocess.run(
-        [".ci/install", str(python), "env", ""], cwd=project, capture_output=True, text=True,
-        check=False, env={"PATH": f"{project}:/usr/bin:/bin"},
-    )  # fmt: skip
+        [".ci/install", str(python), "env", ""],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": f"{project}:/usr/bin:/bin"},
+    )
     assert (done.returncode, done.stderr) == (
-        2, f"gcbench: {python} has no venv module; on Debian: apt-get install python3-venv\n"
-    )  # fmt: skip
+        2,
+        f"gcbench: {python} has no venv module; on Debian: apt-get install python3-venv\n",
+    )
 
 
 def test_a_folder_that_is_no_environment_is_left_alone(project):
@@ -120,9 +132,9 @@ def tiny(tmp_path) -> Path:
             "tiny.py": "",
             "tiny-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: tiny\nVersion: 1\n",
             "tiny-1.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\n"
-                                      "Tag: py3-none-any\n",
+            "Tag: py3-none-any\n",
             "tiny-1.dist-info/RECORD": "",
-        }.items():  # fmt: skip
+        }.items():
             wheel.writestr(name, text)
     return links
 
@@ -146,11 +158,18 @@ def test_packages_come_by_uv_where_it_can_be_had_and_heeds_what_pip_was_told(
         (tmp_path / "bin" / "uv").symlink_to(Path(sys.executable).with_name("uv"))
     done = subprocess.run(
         [environment, PACKAGES, "tiny==1"],
-        capture_output=True, text=True, check=False,
-        env={"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "HOME": str(tmp_path),
-             "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tiny),
-             **settings},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        env={
+            "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin",
+            "HOME": str(tmp_path),
+            "PIP_CONFIG_FILE": os.devnull,
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": str(tiny),
+            **settings,
+        },
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     (by,) = environment.parents[1].rglob("tiny-1.dist-info/INSTALLER")
     assert by.read_text().strip() == installer
@@ -160,10 +179,17 @@ def test_packages_come_by_uv_where_it_can_be_had_and_heeds_what_pip_was_told(
 def test_what_is_not_to_be_had_is_said_by_pip(environment, tiny, tmp_path):
     done = subprocess.run(
         [environment, PACKAGES, "missing"],
-        capture_output=True, text=True, check=False,
-        env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path),
-             "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tiny)},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        env={
+            "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+            "HOME": str(tmp_path),
+            "PIP_CONFIG_FILE": os.devnull,
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": str(tiny),
+        },
+    )
     assert done.returncode == 1
     assert "No matching distribution found for missing" in done.stderr
 

@@ -22,9 +22,14 @@ class Nights:
         self._job = YAML(typ="safe").load(NIGHTLY.read_text())["jobs"]["nightly"]
 
     def night(
-        self, run_id: int, status: int | None, *, attempt: int = 1, breaks: str = "",
+        self,
+        run_id: int,
+        status: int | None,
+        *,
+        attempt: int = 1,
+        breaks: str = "",
         measures: bool = True,
-    ) -> str:  # fmt: skip
+    ) -> str:
         """One night whose gcbench ends with ``status``; None: the job is cancelled meanwhile.
 
         ``breaks``: the step before it during which the job is cancelled instead. Returns how the

@@ -34,8 +34,17 @@ def repository(tmp_path: Path) -> Path:
 
 
 def commit(root: Path, when: str) -> str:
-    words = ["git", "-c", "user.name=n", "-c", "user.email=e", "commit", "--quiet", "--message=m",
-             "--allow-empty"]  # fmt: skip
+    words = [
+        "git",
+        "-c",
+        "user.name=n",
+        "-c",
+        "user.email=e",
+        "commit",
+        "--quiet",
+        "--message=m",
+        "--allow-empty",
+    ]
     environment = {"GIT_COMMITTER_DATE": when, "GIT_AUTHOR_DATE": when}
     git(root, "add", "--all")
     subprocess.run(words, cwd=root, check=True, env=environment)
@@ -50,17 +59,21 @@ def names_of(root: Path, *changed: str) -> list[str]:
     ("changed", "expected"),
     [
         pytest.param(["harness/low.py"], ["low", "high"], id="the nearest first"),
-        pytest.param(["harness/low.py", "harness/apart.py"], ["low", "started", "high"],
-                     id="of two"),
+        pytest.param(
+            ["harness/low.py", "harness/apart.py"], ["low", "started", "high"], id="of two"
+        ),
         pytest.param(["tests/harness/helper.py"], ["high"], id="a helper of tests"),
         pytest.param(["harness/apart.py"], ["started"], id="what is started by name"),
         pytest.param(["harness/room/__init__.py"], ["inner"], id="a package around"),
         pytest.param(["harness/page.html"], ["page"], id="a file by its name"),
-        pytest.param(["tests/harness/conftest.py"],
-                     ["high", "inner", "low", "page", "started"], id="what all have"),
+        pytest.param(
+            ["tests/harness/conftest.py"],
+            ["high", "inner", "low", "page", "started"],
+            id="what all have",
+        ),
         pytest.param(["harness/gone.py", "notes.txt"], [], id="nobody's"),
     ],
-)  # fmt: skip
+)
 def test_a_change_touches_who_leads_to_it(repository, changed, expected):
     assert names_of(repository, *changed) == expected
 
@@ -71,8 +84,10 @@ def test_what_changed_is_also_what_git_does_not_know(repository):
     (repository / "harness/new.py").write_text("")
     (repository / "harness/apart.py").unlink()
     assert changed_files(repository, base) == [
-        "harness/apart.py", "harness/low.py", "harness/new.py",
-    ]  # fmt: skip
+        "harness/apart.py",
+        "harness/low.py",
+        "harness/new.py",
+    ]
 
 
 def test_the_base_is_what_passed_last_or_a_day_old(repository, tmp_path_factory):

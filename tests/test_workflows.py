@@ -196,15 +196,20 @@ def test_a_pull_request_is_not_blamed_for_what_others_merged(recipe, tmp_path):
         "github.event.pull_request.base.sha": repository.git("rev-parse", "stale"),
         "github.event.pull_request.head.sha": repository.git("rev-parse", "branch"),
     }
-    base, head = (re.sub(r"\$\{\{ (.*?) \}\}", lambda found: github[found[1]], each)
-                  for each in gates()[recipe])  # fmt: skip
+    base, head = (
+        re.sub(r"\$\{\{ (.*?) \}\}", lambda found: github[found[1]], each)
+        for each in gates()[recipe]
+    )
     assert repository.git("diff", "--name-only", base, head) == "ours.py"
 
 
 def test_pull_requests_are_tested_on_every_python_that_is_claimed():
     jobs = YAML(typ="safe").load(PULL_REQUEST.read_text())["jobs"]
-    (own,) = [step["with"]["python-version"] for step in jobs["test"]["steps"]
-              if step.get("uses", "").startswith("actions/setup-python")]  # fmt: skip
+    (own,) = [
+        step["with"]["python-version"]
+        for step in jobs["test"]["steps"]
+        if step.get("uses", "").startswith("actions/setup-python")
+    ]
     tested = [own, *jobs["python"]["strategy"]["matrix"]["python"]]
     assert tested == [".".join(map(str, version)) for version in VERSIONS]
     assert jobs["python"]["strategy"]["fail-fast"] is False
@@ -214,8 +219,11 @@ def test_pull_requests_are_tested_on_every_python_that_is_claimed():
 def test_every_night_tests_all_there_is_in_jobs_side_by_side():
     (job,) = YAML(typ="safe").load(DEEP.read_text())["jobs"].values()
     assert job["strategy"] == {"fail-fast": False, "matrix": {"part": [*parts()]}}
-    (python,) = [step["with"]["python-version"].split() for step in job["steps"]
-                 if step.get("uses", "").startswith("actions/setup-python")]  # fmt: skip
+    (python,) = [
+        step["with"]["python-version"].split()
+        for step in job["steps"]
+        if step.get("uses", "").startswith("actions/setup-python")
+    ]
     assert sorted(python) == [".".join(map(str, version)) for version in VERSIONS]
 
 

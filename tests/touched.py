@@ -28,8 +28,11 @@ def main() -> int:
     changed = changed_files(ROOT, base)
     files = sources(ROOT)
     found = touched(ROOT, files, changed)
-    print(f"what changed since {base[:12]}, {why}: {len(changed)} files, which reach "
-          f"{len(found)} test files", file=sys.stderr)  # fmt: skip
+    print(
+        f"what changed since {base[:12]}, {why}: {len(changed)} files, which reach "
+        f"{len(found)} test files",
+        file=sys.stderr,
+    )
     for path in found:
         if not asked.slow or "mark.slow" in path.read_text():
             print(path.relative_to(ROOT))
@@ -130,10 +133,13 @@ def _edges(root: Path, files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
                 yield each.importer, name
     for name, path in files.items():
         yield from ((name, started) for started in _by_name(path, files) if started != name)
-        yield from ((name, conftest) for folder in path.parents
-                    if folder.is_relative_to(root / "tests")
-                    and (conftest := (folder / "conftest.py").relative_to(root).as_posix()) in files
-                    and conftest != name)  # fmt: skip
+        yield from (
+            (name, conftest)
+            for folder in path.parents
+            if folder.is_relative_to(root / "tests")
+            and (conftest := (folder / "conftest.py").relative_to(root).as_posix()) in files
+            and conftest != name
+        )
 
 
 def _by_name(path: Path, files: Mapping[str, Path]) -> Iterator[str]:

@@ -74,9 +74,12 @@ class Runner:
 
 class _Job:
     def __init__(
-        self, runner: Runner, workspace: Path, run: Callable[[Step, Path], bool],
+        self,
+        runner: Runner,
+        workspace: Path,
+        run: Callable[[Step, Path], bool],
         github: Mapping[str, object],
-    ) -> None:  # fmt: skip
+    ) -> None:
         workspace.mkdir(parents=True)
         self._runner, self._workspace, self._run, self._github = runner, workspace, run, github
         self._status = "success"

@@ -138,10 +138,12 @@ class Schedule:
 
         Raises IndexError where there is no request ``i``.
         """
-        return np.concatenate([
-            stream_token_ids(self.token_seed, stream, tokens, vocab_size)
-            for stream, tokens in self.prompt_segments(i)
-        ])  # fmt: skip
+        return np.concatenate(
+            [
+                stream_token_ids(self.token_seed, stream, tokens, vocab_size)
+                for stream, tokens in self.prompt_segments(i)
+            ]
+        )
 
     def head(self, n: int) -> "Schedule":
         """The first ``n`` requests, or all where there are fewer. Raises ValueError below 1."""

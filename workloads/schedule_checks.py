@@ -46,8 +46,9 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]]) -> None:
     if not len(arrays["prompt_lens"]) or not len(arrays["num_accepted"]):
         raise ValueError("a schedule needs at least one request and one accepted-token count")
     needed = {name: len(arrays[name]) for name in ("prompt_lens", "output_lens", "arrival_seconds")}
-    optional = {name: len(arrays[name])
-                for name in ("priorities", "previous_turn", "segment_counts")}  # fmt: skip
+    optional = {
+        name: len(arrays[name]) for name in ("priorities", "previous_turn", "segment_counts")
+    }
     lengths = needed | {name: length for name, length in optional.items() if length}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"arrays of one schedule must be of one length, these are {lengths}")

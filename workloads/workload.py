@@ -21,8 +21,16 @@ from workloads.traces.trace import Trace
 Model = Literal["opt-125m", "llama-3-8b"]
 """Which modelled profile suits the workload."""
 
-_STREAMS = ("prompt_lens", "output_lens", "arrivals", "acceptance", "tokens", "turns", "groups",
-            "priorities")  # fmt: skip
+_STREAMS = (
+    "prompt_lens",
+    "output_lens",
+    "arrivals",
+    "acceptance",
+    "tokens",
+    "turns",
+    "groups",
+    "priorities",
+)
 """One random stream each, told apart by its place here: append, never reorder."""
 
 

@@ -41,23 +41,23 @@ class Commit(NamedTuple):
         return self.hash[:8]
 
 
-def commits(
-    figures: pd.DataFrame, messages: Mapping[str, Message], address: str
-) -> list[Commit]:  # fmt: skip
+def commits(figures: pd.DataFrame, messages: Mapping[str, Message], address: str) -> list[Commit]:
     """All commits of these figures, by their dates and, where these are equal, by when measured."""
     first = figures.groupby("commit", observed=True)[["date", "measured"]].min()
     names, found = Names(), list[Commit]()
     for commit, date in first.sort_values(["date", "measured"], kind="stable")["date"].items():
         name = str(commit)
         message = messages.get(name, Message("", ""))
-        found.append(Commit(
-            hash=name,
-            date=f"{date:%Y-%m-%d}",
-            author=message.author,
-            subject=message.subject,
-            url=address + name if address and _HASH.fullmatch(name) else "",
-            page=names.of(name[:12]),
-        ))  # fmt: skip
+        found.append(
+            Commit(
+                hash=name,
+                date=f"{date:%Y-%m-%d}",
+                author=message.author,
+                subject=message.subject,
+                url=address + name if address and _HASH.fullmatch(name) else "",
+                page=names.of(name[:12]),
+            )
+        )
     return found
 
 
@@ -70,8 +70,16 @@ def known_messages(repository: Path, hashes: list[str]) -> dict[str, Message]:
     found: dict[str, Message] = {}
     for start in range(0, len(asked), _AT_ONCE):
         some = asked[start : start + _AT_ONCE]
-        said = git(repository, "log", "--no-walk=unsorted", "--ignore-missing", "-z",
-                   "--format=%H%n%an%n%s", *some, "--")  # fmt: skip
+        said = git(
+            repository,
+            "log",
+            "--no-walk=unsorted",
+            "--ignore-missing",
+            "-z",
+            "--format=%H%n%an%n%s",
+            *some,
+            "--",
+        )
         for record in said.encode("utf-8", "replace").decode().split("\0"):
             commit, _, rest = record.strip("\n").partition("\n")
             author, _, subject = rest.partition("\n")

@@ -15,10 +15,18 @@ ALWAYS = ("representation", "delivery")
 """Axes that a grid names, whether they vary or not."""
 
 _FIRST = (
-    "request_throughput", "host_time_per_request_step", "gc_pause_share", "gc_pause_max",
-    "gc_collections_gen0", "gc_collections_gen1", "gc_collections_gen2", "gc_effect",
-    "tracked_peak_per_step", "tracked_survivors_per_step", "tpot_median",
-)  # fmt: skip
+    "request_throughput",
+    "host_time_per_request_step",
+    "gc_pause_share",
+    "gc_pause_max",
+    "gc_collections_gen0",
+    "gc_collections_gen1",
+    "gc_collections_gen2",
+    "gc_effect",
+    "tracked_peak_per_step",
+    "tracked_survivors_per_step",
+    "tpot_median",
+)
 
 _Axes = tuple[tuple[str, str], ...]
 
@@ -59,9 +67,11 @@ def _shown(cell: CellResult, axis: str) -> str:
 
 
 def grid_of(
-    values: list[tuple[dict[str, str], float]], unit: str, direction: str,
+    values: list[tuple[dict[str, str], float]],
+    unit: str,
+    direction: str,
     judged: Mapping[_Axes, Comparison] = {},
-) -> Grid:  # fmt: skip
+) -> Grid:
     """Against the first of the values; where a cell was judged, its change is the one that was."""
     baseline_axes, baseline = values[0]
     cells = []
@@ -95,8 +105,11 @@ def latest_grids(
     """The last figure of each series that has a policy, by metric."""
     grids = {}
     for series in by_page.values():
-        values = [(axes(each), each.values[-1]) for each in series
-                  if each.values and COLUMN in each.params]  # fmt: skip
+        values = [
+            (axes(each), each.values[-1])
+            for each in series
+            if each.values and COLUMN in each.params
+        ]
         if values:
             first = series[0]
             name = first.metric if first.metric not in grids else f"{first.suite}.{first.metric}"

@@ -97,8 +97,16 @@ def without_summary(
     """
     found = []
     marked = {folder.name for folder in down_to(root, 2, []) if (folder / INCOMPLETE_FILE).exists()}
-    axes = ("workload", "engine", "release", *ALWAYS, COLUMN, "batch_size", "worker",
-            "heap_objects")  # fmt: skip
+    axes = (
+        "workload",
+        "engine",
+        "release",
+        *ALWAYS,
+        COLUMN,
+        "batch_size",
+        "worker",
+        "heap_objects",
+    )
     of_mode = {name: metric.mode for name, metric in METRICS.items()}
     own = trials["metric"].map(of_mode).astype(object) == trials["mode"].astype(object)
     usable = trials[own & (trials["invalid"].astype(str) == "")]
@@ -119,24 +127,41 @@ def without_summary(
                 grids[str(metric)] = grid_of(values, unit, direction)
         if grids:
             about = [("figures", "medians over the trials there are; there is no summary")]
-            found.append(Experiment(
-                str(name), names.of(str(name)), about, [], None, None, ordered(grids),
-                date_of(str(name)), incomplete=_why(name not in marked),
-            ))  # fmt: skip
+            found.append(
+                Experiment(
+                    str(name),
+                    names.of(str(name)),
+                    about,
+                    [],
+                    None,
+                    None,
+                    ordered(grids),
+                    date_of(str(name)),
+                    incomplete=_why(name not in marked),
+                )
+            )
     empty = sorted(marked - known - {each.name for each in found})
     found += [
-        Experiment(name, names.of(name), [], [], None, None, {}, date_of(name),
-                   incomplete=_why(is_whole=False))
+        Experiment(
+            name,
+            names.of(name),
+            [],
+            [],
+            None,
+            None,
+            {},
+            date_of(name),
+            incomplete=_why(is_whole=False),
+        )
         for name in empty
-    ]  # fmt: skip
+    ]
     return found
 
 
 def _files(root: Path, problems: list[str]) -> Iterator[Path]:
     for folder in (root, root / "published"):
         if folder.is_dir():
-            yield from (path for path in json_files(folder, problems)
-                        if _is_summary(path))  # fmt: skip
+            yield from (path for path in json_files(folder, problems) if _is_summary(path))
     for folder in down_to(root, 2, problems):
         path = folder / "experiment.json"
         if path.is_file() and folder != root:

@@ -16,10 +16,18 @@ from harness.tracking.asv.result_files import MACHINE_VERSION
 from harness.tracking.folders import down_to
 
 _LABELS = {
-    "arch": "architecture", "cpu": "processor", "num_cpu": "cores", "os": "system", "ram": "memory",
-    "cpu_model": "processor", "cores_logical": "cores", "cores_usable": "cores usable",
-    "memory_bytes": "memory", "collector": "collector", "gc_thresholds": "collector's thresholds",
-}  # fmt: skip
+    "arch": "architecture",
+    "cpu": "processor",
+    "num_cpu": "cores",
+    "os": "system",
+    "ram": "memory",
+    "cpu_model": "processor",
+    "cores_logical": "cores",
+    "cores_usable": "cores usable",
+    "memory_bytes": "memory",
+    "collector": "collector",
+    "gc_thresholds": "collector's thresholds",
+}
 
 
 class Machine(NamedTuple):
@@ -36,10 +44,14 @@ def machines(root: Path, figures: pd.DataFrame) -> list[Machine]:
     found = []
     for name, rows in figures.groupby("machine", observed=True, sort=False):
         environments = [
-            (str(environment), f"{part['date'].min():%Y-%m-%d}", f"{part['date'].max():%Y-%m-%d}",
-             int(part["commit"].nunique()))
+            (
+                str(environment),
+                f"{part['date'].min():%Y-%m-%d}",
+                f"{part['date'].max():%Y-%m-%d}",
+                int(part["commit"].nunique()),
+            )
             for environment, part in rows.groupby("environment", observed=True, sort=False)
-        ]  # fmt: skip
+        ]
         details = pairs(described.get(str(name), {}))
         found.append(Machine(str(name), details, environments))
     return found
@@ -61,8 +73,10 @@ def of_experiments(experiments: list[Experiment]) -> list[tuple[list[str], list[
 
 
 def _nodes(blocks: Counter[str]) -> list[tuple[str, str]]:
-    words = (f"{node} {count} {'block' if count == 1 else 'blocks'}"
-             for node, count in sorted(blocks.items()))  # fmt: skip
+    words = (
+        f"{node} {count} {'block' if count == 1 else 'blocks'}"
+        for node, count in sorted(blocks.items())
+    )
     return [("nodes", ", ".join(words))] if blocks else []
 
 

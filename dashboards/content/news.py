@@ -62,9 +62,13 @@ def _item(news: CommitNews) -> Item:
     changes = sorted((change_of(each, judged) for each, judged in members), key=_worst_first)
     open_ = [change for change in changes if change.is_regression]
     return Item(
-        _kind(changes), leader.first_after, leader.plausible, changes,
-        acknowledgement(leader.first_after, open_), news,
-    )  # fmt: skip
+        _kind(changes),
+        leader.first_after,
+        leader.plausible,
+        changes,
+        acknowledgement(leader.first_after, open_),
+        news,
+    )
 
 
 def _kind(changes: Sequence[Change]) -> Kind:

@@ -71,10 +71,11 @@ class RecentChanges(NamedTuple):
 def steps(verdicts: Mapping[Key, SeriesVerdict]) -> dict[Key, list[Change]]:
     """Every change that is certain or suspected, by series."""
     return {
-        key: [_change(each, found) for found in each.findings.changes
-              if found.certainty != "machine"]
+        key: [
+            _change(each, found) for found in each.findings.changes if found.certainty != "machine"
+        ]
         for key, each in verdicts.items()
-    }  # fmt: skip
+    }
 
 
 def marks_by_commit(verdicts: Mapping[Key, SeriesVerdict]) -> dict[str, list[tuple[Word, int]]]:
@@ -120,10 +121,19 @@ def _change(of: SeriesVerdict, found: Found) -> Change:
     named = () if found.named == found.plausible else found.named
     has_interval = of.series.kind == "timing" and all(map(isfinite, found.ci95))
     return Change(
-        of.key, found.metric, found.last_before, found.first_after, found.plausible, named,
-        found.before, found.after, found.ci95 if has_interval else None, word_of(found),
-        of.ago(found), of.word,
-    )  # fmt: skip
+        of.key,
+        found.metric,
+        found.last_before,
+        found.first_after,
+        found.plausible,
+        named,
+        found.before,
+        found.after,
+        found.ci95 if has_interval else None,
+        word_of(found),
+        of.ago(found),
+        of.word,
+    )
 
 
 def _when(current: pd.DataFrame, now: datetime, goes_back: bool) -> str:

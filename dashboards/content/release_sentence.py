@@ -24,9 +24,10 @@ def headline(along: ReleaseLines) -> str:
     """
     line = next((line for line in along.lines if line.is_exact(YOUNG)), None)
     known = [
-        place for place, release in enumerate(along.releases)
+        place
+        for place, release in enumerate(along.releases)
         if version_of(release) and line and line.medians(YOUNG)[place] is not None
-    ]  # fmt: skip
+    ]
     if line is None or len(known) < 2:
         return "vLLM by release"
     before, newest = known[-2:]
@@ -54,8 +55,11 @@ def sentence(along: ReleaseLines, changes: Mapping[str, Sequence[KnownChange]]) 
     if line is None:
         return "There is no exact count of the young collections here."
     values = line.medians(YOUNG)
-    known = [(release, value) for release, value in zip(along.releases, values, strict=True)
-             if value is not None and version_of(release)]  # fmt: skip
+    known = [
+        (release, value)
+        for release, value in zip(along.releases, values, strict=True)
+        if value is not None and version_of(release)
+    ]
     found = steps(along.releases, values, YOUNG)
     if not found:
         return f"The exact count of young collections ({line.name}) is the same in all releases."

@@ -23,19 +23,29 @@ from harness.report.vllm_releases import KnownChange, load_vllm_releases
 TITLES = {
     YOUNG: ("Collections of generation 0", "In the whole run, over all processes."),
     "gc_collections_gen1": ("Collections of generation 1", "In the whole run."),
-    "gc_collections_gen2": ("Full collections", "In the whole run. Over a frozen heap they are "
-                            "more, and each of them short."),
-    "tracked_peak_per_step": ("Peak of tracked objects in a step", "Objects more that the "
-                              "collector tracks, at most within a step: what makes it run."),
-    "tracked_survivors_per_step": ("Tracked objects that a step leaves", "Objects more after a "
-                                   "step than before it, mean over steps."),
-    "tracked_heap": ("Objects on the heap", "Tracked by the collector when the run begins, most "
-                     "of them from imports."),
+    "gc_collections_gen2": (
+        "Full collections",
+        "In the whole run. Over a frozen heap they are more, and each of them short.",
+    ),
+    "tracked_peak_per_step": (
+        "Peak of tracked objects in a step",
+        "Objects more that the collector tracks, at most within a step: what makes it run.",
+    ),
+    "tracked_survivors_per_step": (
+        "Tracked objects that a step leaves",
+        "Objects more after a step than before it, mean over steps.",
+    ),
+    "tracked_heap": (
+        "Objects on the heap",
+        "Tracked by the collector when the run begins, most of them from imports.",
+    ),
     "gc_pause_share": ("Time in collections", "Share of the run in the process that serves it."),
     "gc_pause_max": ("Longest pause", "The longest collection of a run."),
-    "host_time_per_request_step": ("Host time per request and step", "Time of a step less the time "
-                                   "blocked on the device, per request in it."),
-}  # fmt: skip
+    "host_time_per_request_step": (
+        "Host time per request and step",
+        "Time of a step less the time blocked on the device, per request in it.",
+    ),
+}
 """Each chart's metric, title and a sentence on it."""
 
 
@@ -84,8 +94,16 @@ class ReleaseStudy(NamedTuple):
     data: dict[str, Any]
 
 
-COLUMNS = ("Collected g0/g1/g2", "Peak per step", "Left per step", "Heap objects", "Frozen",
-           "In collections", "Longest pause", "Host, request·step")  # fmt: skip
+COLUMNS = (
+    "Collected g0/g1/g2",
+    "Peak per step",
+    "Left per step",
+    "Heap objects",
+    "Frozen",
+    "In collections",
+    "Longest pause",
+    "Host, request·step",
+)
 
 
 def release_study(result: ExperimentResult) -> ReleaseStudy | None:
@@ -108,14 +126,21 @@ def release_study(result: ExperimentResult) -> ReleaseStudy | None:
         charts=[_chart(metric, along.lines) for metric in metrics],
         rows=_rows(result, along),
         data={
-            "releases": [[release_name(release), known.day(release),
-                          [[change.pull, change.words, bool(change.tried)]
-                           for change in changes.get(release, [])]]
-                         for release in along.releases],
+            "releases": [
+                [
+                    release_name(release),
+                    known.day(release),
+                    [
+                        [change.pull, change.words, bool(change.tried)]
+                        for change in changes.get(release, [])
+                    ],
+                ]
+                for release in along.releases
+            ],
             "lines": [line.name for line in along.lines],
             "charts": [_values(metric, along.lines) for metric in metrics],
         },
-    )  # fmt: skip
+    )
 
 
 def _chart(metric: str, lines: list[ReleaseLine]) -> Chart:

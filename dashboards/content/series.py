@@ -93,15 +93,20 @@ def _groups(current: pd.DataFrame) -> Iterator[tuple[Key, pd.DataFrame]]:
 
 
 def _series(
-    number: int, key: Key, rows: pd.DataFrame, params: dict[str, str], *, names: Names,
+    number: int,
+    key: Key,
+    rows: pd.DataFrame,
+    params: dict[str, str],
+    *,
+    names: Names,
     places: dict[str, int],
-) -> Series:  # fmt: skip
+) -> Series:
     last = rows.iloc[-1]
     table = zip(
         rows["commit"].astype(str),
         *(_numbers(rows[name]) for name in ("value", "ci_low", "ci_high")),
         strict=True,
-    )  # fmt: skip
+    )
     points = sorted(Point(places[commit], *values) for commit, *values in table)
     return Series(
         number=number,

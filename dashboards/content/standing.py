@@ -42,18 +42,26 @@ def standings(
         measured = rows["measured"].max()
         age = now - (rows["date"].max() if pd.isna(measured) else measured)
         judged = [each for key, each in verdicts.items() if key[:2] == (machine, environment)]
-        found.append(Standing(
-            str(machine), str(environment), age_words(age), age > OLD, len(judged),
-            sum(each.is_stale for each in judged), _noise(judged),
-        ))  # fmt: skip
+        found.append(
+            Standing(
+                str(machine),
+                str(environment),
+                age_words(age),
+                age > OLD,
+                len(judged),
+                sum(each.is_stale for each in judged),
+                _noise(judged),
+            )
+        )
     return found
 
 
 def _noise(judged: list[SeriesVerdict]) -> str:
     timings = [
-        each.findings.noise for each in judged
+        each.findings.noise
+        for each in judged
         if each.series.kind == "timing" and isfinite(each.findings.noise)
-    ]  # fmt: skip
+    ]
     return f"±{fmt.percent(median(timings))}" if timings else ""
 
 

@@ -87,8 +87,11 @@ def _timeline(path: Path, names: Names) -> Timeline:
     events = {name: column[inside] for name, column in collections.items()}
     length = end - start
     roles = [process.role for process in result.processes]
-    cut = f" (the first {MOST_STEPS:,} of {len(steps['start']):,})" if len(start) < len(
-        steps["start"]) else ""  # fmt: skip
+    cut = (
+        f" (the first {MOST_STEPS:,} of {len(steps['start']):,})"
+        if len(start) < len(steps["start"])
+        else ""
+    )
     cell = result.cell
     axes = (cell.engine, cell.release, cell.representation, cell.delivery, cell.gc)
     return Timeline(
@@ -99,8 +102,12 @@ def _timeline(path: Path, names: Names) -> Timeline:
         about=[
             ("experiment", folder.name),
             ("trial", key),
-            ("cell", ", ".join(f"{axis} {value}"
-                               for axis, value in worth_mentioning(values(cell)).items())),
+            (
+                "cell",
+                ", ".join(
+                    f"{axis} {value}" for axis, value in worth_mentioning(values(cell)).items()
+                ),
+            ),
             ("interpreter", result.interpreter),
             ("commit", result.code_commit[:12]),
             ("invalid", result.invalid),
@@ -109,8 +116,10 @@ def _timeline(path: Path, names: Names) -> Timeline:
         data={
             "start": _ms(start - began),
             "length": _ms(length),
-            "phases": {name: _ms(shown[name] - shown[before])
-                       for before, name in zip(("start", *PHASES), PHASES, strict=False)},
+            "phases": {
+                name: _ms(shown[name] - shown[before])
+                for before, name in zip(("start", *PHASES), PHASES, strict=False)
+            },
             "rows": shown["num_rows"].tolist(),
             "collections": {
                 "start": _ms(events["start_ns"] - began),
@@ -120,7 +129,7 @@ def _timeline(path: Path, names: Names) -> Timeline:
             },
             "roles": roles,
         },
-    )  # fmt: skip
+    )
 
 
 def _checked(columns: Columns, needed: set[str], path: Path) -> Columns:
@@ -164,13 +173,18 @@ def _longest(
         parts = []
         for process in sorted({int(number) for number in events["process"][within]}):
             mine = within & (events["process"] == process)
-            counts = [int((events["generation"][mine] == generation).sum())
-                      for generation in range(3)]  # fmt: skip
+            counts = [
+                int((events["generation"][mine] == generation).sum()) for generation in range(3)
+            ]
             role = f"{roles[process]} " if len(roles) > 1 and 0 <= process < len(roles) else ""
             took = float(events["duration_ns"][mine].sum()) / 1e9
             parts.append(f"{role}{'/'.join(map(str, counts))}, {fmt.seconds(took)}")
-        table.append((
-            f"{place:,}", f"{int(steps['num_rows'][place]):,}",
-            fmt.seconds(float(length[place]) / 1e9), "; ".join(parts) or "none",
-        ))  # fmt: skip
+        table.append(
+            (
+                f"{place:,}",
+                f"{int(steps['num_rows'][place]):,}",
+                fmt.seconds(float(length[place]) / 1e9),
+                "; ".join(parts) or "none",
+            )
+        )
     return table

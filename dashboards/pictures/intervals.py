@@ -65,7 +65,7 @@ def pictures(result: ExperimentResult) -> list[Picture]:
 
 def _picture(
     metric: str, baseline: str, group: Sequence[Comparison], tolerance: float, off: Container[str]
-) -> Picture:  # fmt: skip
+) -> Picture:
     low = min(1 - tolerance, *(each.ci95[0] for each in group))
     high = max(1 + tolerance, *(each.ci95[1] for each in group))
     margin = 0.04 * log(high / low)
@@ -77,8 +77,16 @@ def _picture(
         left, right = map(place, each.ci95)
         change = fmt.percent(each.ratio - 1, signed=True)
         verdict = "reference" if each.candidate in off else each.verdict
-        return Row(each.candidate, change, fmt.interval(each.ci95), verdict,
-                   detects(each.mde), left, round(right - left, 2), place(each.ratio))  # fmt: skip
+        return Row(
+            each.candidate,
+            change,
+            fmt.interval(each.ci95),
+            verdict,
+            detects(each.mde),
+            left,
+            round(right - left, 2),
+            place(each.ratio),
+        )
 
     one, begins, ends = place(1.0), place(1 - tolerance), place(1 + tolerance)
     ticks = [(one, "0 %")]
@@ -86,9 +94,15 @@ def _picture(
         if all(abs(place(tick) - other) >= _APART for other, _ in ticks):
             ticks.append((place(tick), f"{100 * (tick - 1):+.0f} %"))
     return Picture(
-        metric, baseline, direction_words(metric), fmt.rough_percent(tolerance),
-        (begins, round(ends - begins, 2)), one, sorted(ticks), [row(each) for each in group],
-    )  # fmt: skip
+        metric,
+        baseline,
+        direction_words(metric),
+        fmt.rough_percent(tolerance),
+        (begins, round(ends - begins, 2)),
+        one,
+        sorted(ticks),
+        [row(each) for each in group],
+    )
 
 
 def _farthest_last(ratio: float) -> float:

@@ -48,10 +48,7 @@ LOGPROBS = Registry(
 
 REQUEST_STREAMS = Registry(
     "kind of request stream",
-    {
-        "none": f"{_HERE}.left_out:NONE",
-        "collector": f"{_HERE}.delivery.streams:RequestStreams",
-    },
+    {"none": f"{_HERE}.left_out:NONE", "collector": f"{_HERE}.delivery.streams:RequestStreams"},
 )
 
 DEVICES = Registry(
@@ -66,10 +63,7 @@ DEVICES = Registry(
 
 ARCHITECTURES = Registry(
     "model architecture",
-    {
-        "OPTForCausalLM": f"{_HERE}.model.opt:OPT",
-        "LlamaForCausalLM": f"{_HERE}.model.llama:Llama",
-    },
+    {"OPTForCausalLM": f"{_HERE}.model.opt:OPT", "LlamaForCausalLM": f"{_HERE}.model.llama:Llama"},
 )
 
 SCHEDULERS = Registry(

@@ -113,9 +113,13 @@ class Client:
     def recording(self, count: int) -> Recording:
         """What the first ``count`` requests have brought."""
         return Recording(
-            self.sent_ns[:count], self.written_ns[:count], self.ended_ns[:count],
-            self.ended[:count], self._asked[:count], *self._capture.pieces(),
-        )  # fmt: skip
+            self.sent_ns[:count],
+            self.written_ns[:count],
+            self.ended_ns[:count],
+            self.ended[:count],
+            self._asked[:count],
+            *self._capture.pieces(),
+        )
 
     def close(self) -> None:
         """Let go of the free connections."""

@@ -34,9 +34,17 @@ class Connection(asyncio.Protocol):
     """HTTP/1.1, one request at a time. ``idle_since_ns``: when it last had nothing to do."""
 
     __slots__ = (
-        "_append", "_feed", "_has_begun", "_is_waiting", "_owner", "_parser", "idle_since_ns",
-        "is_open", "request", "transport",
-    )  # fmt: skip
+        "_append",
+        "_feed",
+        "_has_begun",
+        "_is_waiting",
+        "_owner",
+        "_parser",
+        "idle_since_ns",
+        "is_open",
+        "request",
+        "transport",
+    )
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner

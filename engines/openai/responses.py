@@ -79,9 +79,14 @@ def read_responses(recording: Recording) -> Responses:
 
 def _row(response: Response, text_bytes: int) -> tuple[int, ...]:
     return (
-        response.outcome, response.finish_reason, response.num_tokens, response.prompt_tokens,
-        len(response.delivered_ns), len(response.token_ids), text_bytes,
-    )  # fmt: skip
+        response.outcome,
+        response.finish_reason,
+        response.num_tokens,
+        response.prompt_tokens,
+        len(response.delivered_ns),
+        len(response.token_ids),
+        text_bytes,
+    )
 
 
 def _keep(messages: dict[int, str], request: int, message: str) -> None:

@@ -47,9 +47,10 @@ class Admission:
         now = self._client.num_open
         if now + count > self._most:
             raise ApiError(
-                429, f"{now} requests are running or waiting, and {self._most} is the most; try "
+                429,
+                f"{now} requests are running or waiting, and {self._most} is the most; try "
                 "again later",
-            )  # fmt: skip
+            )
 
     def _take_next(self) -> int:
         while self._client.knows(self._next):

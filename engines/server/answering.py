@@ -47,9 +47,13 @@ class Answering:
             for index, whole in enumerate(wholes)
         ]
         answer = Answer(
-            id=self._id, object=self._dialect.object, created=self._created, model=self._model,
-            choices=choices, usage=_usage(generation),
-        )  # fmt: skip
+            id=self._id,
+            object=self._dialect.object,
+            created=self._created,
+            model=self._model,
+            choices=choices,
+            usage=_usage(generation),
+        )
         return web.Response(body=_encode(answer), content_type="application/json")
 
     async def stream(
@@ -60,9 +64,11 @@ class Answering:
         What goes wrong from now on is an event of its own: the status has been sent.
         """
         response = web.StreamResponse(
-            headers={"Content-Type": "text/event-stream; charset=utf-8",
-                     "Cache-Control": "no-cache"},
-        )  # fmt: skip
+            headers={
+                "Content-Type": "text/event-stream; charset=utf-8",
+                "Cache-Control": "no-cache",
+            }
+        )
         with suppress(ConnectionError):  # the client has left
             try:
                 async with asyncio.timeout(timeout_seconds):
@@ -123,9 +129,13 @@ class Answering:
             )
         else:
             chunk = Answer(
-                id=self._id, object=name, created=self._created, model=self._model,
-                choices=choices, usage=usage,
-            )  # fmt: skip
+                id=self._id,
+                object=name,
+                created=self._created,
+                model=self._model,
+                choices=choices,
+                usage=usage,
+            )
         return b"data: " + _encode(chunk) + b"\n\n"
 
     def _ids(self, choice: int, token_ids: list[int], *, is_first: bool) -> TokenIds:

@@ -79,11 +79,14 @@ class App:
     def _routes(self) -> list[Route]:
         routes = [
             Route(
-                "POST", f"/v1/{path}", partial(self._generate, dialect), dialect.body,
+                "POST",
+                f"/v1/{path}",
+                partial(self._generate, dialect),
+                dialect.body,
                 {_JSON: Answer, "text/event-stream": None},
             )
             for path, dialect in (("completions", Completions()), ("chat/completions", Chats()))
-        ]  # fmt: skip
+        ]
         return [
             *routes,
             Route("GET", "/v1/models", self._models, None, {_JSON: Models}),
@@ -146,15 +149,19 @@ class App:
     def _check_model(self, model: str | None) -> None:
         if model is not None and model != self._settings.model:
             raise ApiError(
-                404, f"the model {model!r} does not exist; it is {self._settings.model!r}",
-                param="model", code="model_not_found",
-            )  # fmt: skip
+                404,
+                f"the model {model!r} does not exist; it is {self._settings.model!r}",
+                param="model",
+                code="model_not_found",
+            )
 
     async def _models(self, request: web.Request) -> web.Response:
         model = Model(
-            id=self._settings.model, created=self._began, root=self._config.model,
+            id=self._settings.model,
+            created=self._began,
+            root=self._config.model,
             max_model_len=self._config.max_model_len,
-        )  # fmt: skip
+        )
         return _json(Models([model]))
 
     async def _health(self, request: web.Request) -> web.Response:

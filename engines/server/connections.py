@@ -59,9 +59,13 @@ class Connections:
     def __call__(self) -> "Connection":
         """One that is about to be made."""
         return Connection(
-            self._server, loop=self._loop, keepalive_timeout=self.idle_timeout,
-            logger=self._logger, access_log=None, connections=self,
-        )  # fmt: skip
+            self._server,
+            loop=self._loop,
+            keepalive_timeout=self.idle_timeout,
+            logger=self._logger,
+            access_log=None,
+            connections=self,
+        )
 
 
 class Connection(web.RequestHandler):

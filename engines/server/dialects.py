@@ -80,9 +80,14 @@ class Completions:
     @staticmethod
     def _choice(index: int, text: str, reason: str, extra: TokenIds) -> CompletionChoice:
         return CompletionChoice(
-            index=index, text=text, finish_reason=reason or None, logprobs=None, stop_reason=None,
-            token_ids=extra.token_ids, prompt_token_ids=extra.prompt_token_ids,
-        )  # fmt: skip
+            index=index,
+            text=text,
+            finish_reason=reason or None,
+            logprobs=None,
+            stop_reason=None,
+            token_ids=extra.token_ids,
+            prompt_token_ids=extra.prompt_token_ids,
+        )
 
 
 class Chats:
@@ -107,15 +112,22 @@ class Chats:
     def chunk(self, delta: Delta, extra: TokenIds) -> ChatChunkChoice:
         """The new text."""
         return ChatChunkChoice(
-            index=delta.choice, delta=ChatDelta(content=delta.text),
-            finish_reason=delta.reason or None, logprobs=None,
-            token_ids=extra.token_ids, prompt_token_ids=extra.prompt_token_ids,
-        )  # fmt: skip
+            index=delta.choice,
+            delta=ChatDelta(content=delta.text),
+            finish_reason=delta.reason or None,
+            logprobs=None,
+            token_ids=extra.token_ids,
+            prompt_token_ids=extra.prompt_token_ids,
+        )
 
     def choice(self, index: int, whole: Whole, extra: TokenIds) -> ChatChoice:
         """The text."""
         return ChatChoice(
-            index=index, message=ChatMessage("assistant", whole.text),
-            finish_reason=whole.reason or None, logprobs=None, stop_reason=None,
-            token_ids=extra.token_ids, prompt_token_ids=extra.prompt_token_ids,
-        )  # fmt: skip
+            index=index,
+            message=ChatMessage("assistant", whole.text),
+            finish_reason=whole.reason or None,
+            logprobs=None,
+            stop_reason=None,
+            token_ids=extra.token_ids,
+            prompt_token_ids=extra.prompt_token_ids,
+        )

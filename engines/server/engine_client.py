@@ -10,13 +10,7 @@ import numpy as np
 
 from engines.builtin.delivery.collector import RequestOutputCollector
 from engines.builtin.delivery.outputs import DetailedOutput, RequestOutput
-from engines.protocol import (
-    EngineConfig,
-    EngineDeadError,
-    FinishReason,
-    Int32Array,
-    SamplingParams,
-)
+from engines.protocol import EngineConfig, EngineDeadError, FinishReason, Int32Array, SamplingParams
 from engines.server import messages
 from engines.server.calls import everywhere
 from engines.server.core_process import CoreProcess

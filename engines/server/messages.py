@@ -20,9 +20,25 @@ from engines.builtin.output_processing.messages import (
 from engines.protocol import SamplingParams
 
 __all__ = [
-    "Abort", "Add", "Answer", "Begin", "Call", "Done", "Failed", "Gone", "Message", "NotAdded",
-    "Ready", "Refused", "Remove", "Step", "Stop", "encode", "to_core", "to_front_end",
-]  # fmt: skip
+    "Abort",
+    "Add",
+    "Answer",
+    "Begin",
+    "Call",
+    "Done",
+    "Failed",
+    "Gone",
+    "Message",
+    "NotAdded",
+    "Ready",
+    "Refused",
+    "Remove",
+    "Step",
+    "Stop",
+    "encode",
+    "to_core",
+    "to_front_end",
+]
 
 
 class Add(Message):

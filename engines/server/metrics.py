@@ -14,13 +14,23 @@ ProcessTotals = Mapping[str, Sequence[float]]
 """What a process's collector has done so far: a figure's name to its values by generation."""
 
 _LABELS = ("model_name", "engine")
-_TTFT_SECONDS = (
-    0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100,
-)  # fmt: skip
+_TTFT_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 _LATENCY_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 _PER_TOKEN_SECONDS = (
-    0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1,
-)  # fmt: skip
+    0.0001,
+    0.0002,
+    0.0005,
+    0.001,
+    0.002,
+    0.005,
+    0.01,
+    0.02,
+    0.05,
+    0.1,
+    0.2,
+    0.5,
+    1,
+)
 
 
 class ServerMetrics(Collector):
@@ -34,9 +44,11 @@ class ServerMetrics(Collector):
         self._num_prompt_tokens = 0
         self._num_tokens_before = client.num_tokens
         self._success = Counter(
-            "vllm:request_success", "Requests that ended, by reason.",
-            (*_LABELS, "finished_reason"), registry=self._registry,
-        )  # fmt: skip
+            "vllm:request_success",
+            "Requests that ended, by reason.",
+            (*_LABELS, "finished_reason"),
+            registry=self._registry,
+        )
         self._ttft = self._histogram(
             "vllm:time_to_first_token_seconds", "From arrival to the first output.", _TTFT_SECONDS
         )

@@ -68,9 +68,10 @@ class Prompts:
             raise ApiError(400, "a prompt of no tokens", param="prompt")
         if (largest := max(ids)) >= self._vocab_size:
             raise ApiError(
-                400, f"token id {largest} is out of vocabulary, which has {self._vocab_size} ids",
+                400,
+                f"token id {largest} is out of vocabulary, which has {self._vocab_size} ids",
                 param="prompt",
-            )  # fmt: skip
+            )
         longest = self._config.max_model_len
         if max_tokens is None:
             max_tokens = max(longest - len(ids), 1)

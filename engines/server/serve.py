@@ -80,8 +80,9 @@ class Server:
             await client.start()
             await warm_up(client, self._config)
             app = App(self._settings, self._config, client, self._hooks.totals)
-            if refusals := [each for each in await client.collective_rpc(self._hooks.prepare)
-                            if each]:  # fmt: skip
+            if refusals := [
+                each for each in await client.collective_rpc(self._hooks.prepare) if each
+            ]:
                 raise ValueError(refusals[0])
             await self._serve(app, client, bound)
         finally:
@@ -91,9 +92,11 @@ class Server:
 
     async def _serve(self, app: App, client: EngineClient, bound: socket.socket) -> None:
         runner = web.AppRunner(
-            app.application(), handle_signals=False, handler_cancellation=True,
+            app.application(),
+            handle_signals=False,
+            handler_cancellation=True,
             shutdown_timeout=_LAST_BYTES_SECONDS,
-        )  # fmt: skip
+        )
         await runner.setup()
         connections = Connections(runner.server, self._settings, _LOGGER)
         listener = await asyncio.get_running_loop().create_server(

@@ -49,6 +49,7 @@ def _text(message: ChatMessage) -> str:
         return content or ""
     for part in content:
         if part.type != "text" or part.text is None:
-            raise ApiError(400, f"a part of type {part.type!r}: only text can be read",
-                           param="messages")  # fmt: skip
+            raise ApiError(
+                400, f"a part of type {part.type!r}: only text can be read", param="messages"
+            )
     return "".join(part.text or "" for part in content)

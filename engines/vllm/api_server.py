@@ -38,15 +38,22 @@ class ApiServer:
         self.url = f"http://127.0.0.1:{free_port()}"
         DeviceLog(f"{self._folder}/device-log", create=True)
         make_tokenizer_folder(Path(self._folder, "tokenizer"), config.tokenizer)
-        asked = {"config": dataclasses.asdict(config), "folder": self._folder, "url": self.url,
-                 "authkey": current_process().authkey.hex()}  # fmt: skip
+        asked = {
+            "config": dataclasses.asdict(config),
+            "folder": self._folder,
+            "url": self.url,
+            "authkey": current_process().authkey.hex(),
+        }
         where = launch("", release)
         with said.open("wb") as output:
             self._process = start(
                 [where.interpreter, "-P", "-m", _INSIDE],
                 env={**os.environ, **where.environment},
-                stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True,
-            )  # fmt: skip
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
         try:
             assert self._process.stdin is not None
             with self._process.stdin as line:

@@ -46,9 +46,11 @@ def main() -> None:
     from engines.vllm.host_path import host_path_arguments
 
     arguments = host_path_arguments(
-        EngineConfig(**config), AsyncEngineArgs,
-        device_log=f"{asked['folder']}/device-log", tokenizer_folder=f"{asked['folder']}/tokenizer",
-    )  # fmt: skip
+        EngineConfig(**config),
+        AsyncEngineArgs,
+        device_log=f"{asked['folder']}/device-log",
+        tokenizer_folder=f"{asked['folder']}/tokenizer",
+    )
     # Not every switch that is off by default can be switched off.
     default = {field.name: field.default for field in fields(AsyncEngineArgs)}
     known = known_arguments(AsyncEngineArgs, arguments).items()
@@ -56,9 +58,14 @@ def main() -> None:
     answer(os.environ[CONTROL_VARIABLE], "frontend")
     address = urlsplit(asked["url"])
     sys.argv = [
-        "api_server", "--host", address.hostname, "--port", str(address.port),
-        "--disable-uvicorn-access-log", *flags(given),
-    ]  # fmt: skip
+        "api_server",
+        "--host",
+        address.hostname,
+        "--port",
+        str(address.port),
+        "--disable-uvicorn-access-log",
+        *flags(given),
+    ]
     runpy.run_module(_API_SERVER, run_name="__main__")
 
 

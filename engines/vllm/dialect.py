@@ -38,8 +38,11 @@ def representation_of(wanted: str) -> str:
 
 
 _NONE_OF: dict[str, Any] = {
-    "spec_token_ids": None, "logprobs": None, "prompt_logprobs_dict": {}, "pooler_output": [],
-}  # fmt: skip
+    "spec_token_ids": None,
+    "logprobs": None,
+    "prompt_logprobs_dict": {},
+    "pooler_output": [],
+}
 _REQUIRED = {
     name: _NONE_OF[name]
     for name, field in ModelRunnerOutput.__dataclass_fields__.items()

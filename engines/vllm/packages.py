@@ -28,10 +28,21 @@ _VARIABLES = {
     "timeout": "UV_HTTP_TIMEOUT",
 }
 _WITHOUT_EFFECT = {
-    "break-system-packages", "cache-dir", "compile", "config-file", "disable-pip-version-check",
-    "no-cache-dir", "no-color", "no-compile", "no-input", "progress-bar", "quiet",
-    "require-virtualenv", "root-user-action", "verbose",
-}  # fmt: skip
+    "break-system-packages",
+    "cache-dir",
+    "compile",
+    "config-file",
+    "disable-pip-version-check",
+    "no-cache-dir",
+    "no-color",
+    "no-compile",
+    "no-input",
+    "progress-bar",
+    "quiet",
+    "require-virtualenv",
+    "root-user-action",
+    "verbose",
+}
 
 
 _NAME_PIPS_FILES = ("HOME", "PIP_CONFIG_FILE", "XDG_CONFIG_DIRS", "XDG_CONFIG_HOME")

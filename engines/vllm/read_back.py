@@ -23,10 +23,19 @@ def engine_state(config: EngineConfig, llm_engine: Any, core: dict[str, Setting]
         "log_stats": bool(llm_engine.log_stats),
     }
     names = (
-        "output_processing", "enable_prefix_caching", "scheduling_policy", "worker", "engine_core",
-        "front_end", "log_stats", "detokenizer", "tensor_parallel_size", "max_num_seqs",
-        "max_num_batched_tokens", "max_model_len",
-    )  # fmt: skip
+        "output_processing",
+        "enable_prefix_caching",
+        "scheduling_policy",
+        "worker",
+        "engine_core",
+        "front_end",
+        "log_stats",
+        "detokenizer",
+        "tensor_parallel_size",
+        "max_num_seqs",
+        "max_num_batched_tokens",
+        "max_model_len",
+    )
     own = ("output_processing", "enable_prefix_caching") if config.setup == "shipped" else ()
     asked = {name: getattr(config, name) for name in names if name not in own}
     asked |= {"enable_chunked_prefill": True, "num_spec_tokens": max(config.num_accepted) - 1}

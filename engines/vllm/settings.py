@@ -32,8 +32,11 @@ def set_environment(*, engine_core: str, host_path: bool, ranks: int = 1) -> Non
     Plug-ins that the user names stay. Raises ValueError where one cannot be had, or brings a
     platform where the host path has its own.
     """
-    asked = [name for name in os.environ.get("VLLM_PLUGINS", "").split(",")
-             if name.strip() and name != _KEY]  # fmt: skip
+    asked = [
+        name
+        for name in os.environ.get("VLLM_PLUGINS", "").split(",")
+        if name.strip() and name != _KEY
+    ]
     fixed = {
         "VLLM_ENABLE_V1_MULTIPROCESSING": "1" if engine_core == "process" else "0",
         # A forked process would inherit this one's heap and collector, and its plug-ins as loaded.

@@ -67,8 +67,10 @@ class Stages:
         self._metered: defaultdict[str, int] = defaultdict(int)
         self._replaced: list[tuple[Any, str, Any]] = []
         for functions, wrap in (
-            (_CALLS, self._call), (_COROUTINES, self._coroutine), (_STREAMS, self._stream),
-        ):  # fmt: skip
+            (_CALLS, self._call),
+            (_COROUTINES, self._coroutine),
+            (_STREAMS, self._stream),
+        ):
             for each in functions:
                 self._replace(each, wrap)
 

@@ -39,10 +39,7 @@ class HostPathWorker(WorkerBase):  # type: ignore[misc]  # vLLM is not there for
             self._init_groups()
 
     def _init_groups(self) -> None:
-        from vllm.distributed import (
-            ensure_model_parallel_initialized,
-            init_distributed_environment,
-        )
+        from vllm.distributed import ensure_model_parallel_initialized, init_distributed_environment
 
         ranks = self.parallel_config.tensor_parallel_size
         init_distributed_environment(

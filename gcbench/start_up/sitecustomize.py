@@ -23,8 +23,10 @@ def _start():  # type: ignore[no-untyped-def]
         loader.exec_module(module)
         module.start()
     except Exception as error:  # whatever it is, the program is to run
-        sys.stderr.write("gcbench: the probe did not start in process %d: %r\n"  # noqa: UP031
-                         % (os.getpid(), error))  # fmt: skip
+        sys.stderr.write(
+            "gcbench: the probe did not start in process %d: %r\n"  # noqa: UP031
+            % (os.getpid(), error)
+        )
 
 
 _start()  # type: ignore[no-untyped-call]

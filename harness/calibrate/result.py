@@ -131,11 +131,7 @@ def _point(profile: DeviceProfile, sample: Sample) -> PointResult:
 
 
 def _source(
-    config: EngineConfig,
-    samples: Sequence[Sample],
-    machine: Machine,
-    error: FitError,
-    today: date,
+    config: EngineConfig, samples: Sequence[Sample], machine: Machine, error: FitError, today: date
 ) -> str:
     """Where a profile's figures come from, in a sentence that says how good they are."""
     if device_class(config).needs_profile:

@@ -57,8 +57,13 @@ def figures_table(result: Calibration) -> PlainTable:
     def row(figure: Figure) -> Row:
         share = None if figure.best is None else figure.value / figure.best
         best = fmt.MISSING if figure.best is None else rate(figure.name, figure.best)
-        return (_LABELS[figure.name], rate(figure.name, figure.value), range_words(figure), best,
-                fmt.percent(share))  # fmt: skip
+        return (
+            _LABELS[figure.name],
+            rate(figure.name, figure.value),
+            range_words(figure),
+            best,
+            fmt.percent(share),
+        )
 
     shared = [name for name in ATTENTION_RATES if getattr(result.profile, name) is None]
     caption = "best: a copy within the device's memory, a product of two large matrices"
@@ -86,8 +91,10 @@ def points_table(result: Calibration) -> PlainTable:
             point.attention,
         )
 
-    groups = [[row(point) for point in result.points if bool(point.prefill) == prefills]
-              for prefills in (False, True)]  # fmt: skip
+    groups = [
+        [row(point) for point in result.points if bool(point.prefill) == prefills]
+        for prefills in (False, True)
+    ]
     return PlainTable(
         "Step times",
         ("step", "measured\nms", "spread", "modelled\nms", "error", "linear\nlayers", "attention"),

@@ -105,10 +105,13 @@ def _comparison(
     """That of the two, where this metric decided: they took turns for it."""
     wanted = (metric, cell.id, other.id)
     return next(
-        (each for each in result.comparisons
-         if (each.metric, each.candidate, each.baseline) == wanted),
+        (
+            each
+            for each in result.comparisons
+            if (each.metric, each.candidate, each.baseline) == wanted
+        ),
         None,
-    )  # fmt: skip
+    )
 
 
 def _by_verdict(wanted: Verdict, compared: Comparison | None) -> Finding:

@@ -39,9 +39,13 @@ Examples:
 """
 
 POLICIES: list[Value] = [
-    "as_is", "freeze", "threshold:10000/10/10", "freeze+threshold:10000/20/20",
-    "freeze+threshold:50000/20/20", "disabled",
-]  # fmt: skip
+    "as_is",
+    "freeze",
+    "threshold:10000/10/10",
+    "freeze+threshold:10000/20/20",
+    "freeze+threshold:50000/20/20",
+    "disabled",
+]
 """What is tried: the baseline first, then what engines in the field do, then a bound."""
 
 _COUNTING: tuple[Mode, ...] = ("counts", "leaks")

@@ -84,14 +84,7 @@ _NOT_OF_RELEASES = frozenset({"engine", "heap_objects", "wire", "delivery"})
 @run_options
 @click.pass_context
 def bisect(
-    ctx: click.Context,
-    /,
-    *,
-    good: str,
-    bad: str,
-    metric_name: str,
-    repo: Path | None,
-    **flags: Any,
+    ctx: click.Context, /, *, good: str, bad: str, metric_name: str, repo: Path | None, **flags: Any
 ) -> None:
     """Find the commit after GOOD, up to BAD, with which an exact metric moved.
 

@@ -34,9 +34,8 @@ Examples:
 
 @click.command(cls=SectionCommand, epilog=EXAMPLES)
 @axis_options(
-    workload=["opt125m-48-300"], device=["null"],
-    gc=["default", "threshold:10000/10/10", "freeze"],
-)  # fmt: skip
+    workload=["opt125m-48-300"], device=["null"], gc=["default", "threshold:10000/10/10", "freeze"]
+)
 @workload_options
 @run_options
 @click.pass_context

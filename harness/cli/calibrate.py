@@ -154,11 +154,7 @@ def calibrate(
         command=command_line(),
         today=date.today(),
     )
-    write_output(
-        path,
-        profile_toml(result.profile, result.figures).encode(),
-        "--output FILE.toml",
-    )
+    write_output(path, profile_toml(result.profile, result.figures).encode(), "--output FILE.toml")
     if json_path:
         write_json(json_path, result)
     if not quiet and json_path != "-":

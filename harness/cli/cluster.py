@@ -38,10 +38,14 @@ def node_findings(cluster: Cluster) -> list[Finding]:
     machine = machine_words(cluster.identity.machine) if cluster.identity else ""
     unmeasured = cluster.unmeasured
     found = [
-        Finding("ok", node.name, f"{node.address}, {node.cpus:g} CPUs, {node.gpus:g} GPUs for Ray; "
-                f"noise {'not measured' if node.name in unmeasured else 'measured'}; {machine}")
+        Finding(
+            "ok",
+            node.name,
+            f"{node.address}, {node.cpus:g} CPUs, {node.gpus:g} GPUs for Ray; "
+            f"noise {'not measured' if node.name in unmeasured else 'measured'}; {machine}",
+        )
         for node in cluster.nodes.values()
-    ]  # fmt: skip
+    ]
     advice = "gcbench measures on the others"
     return found + [Finding("warn", name, why, advice) for name, why in cluster.left_out.items()]
 

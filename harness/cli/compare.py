@@ -50,8 +50,15 @@ Examples:
 """
 
 _COUNTING: tuple[Mode, ...] = (
-    "counts", "probed", "tracked", "memory", "leaks", "opcodes", "outputs", "wire",
-)  # fmt: skip
+    "counts",
+    "probed",
+    "tracked",
+    "memory",
+    "leaks",
+    "opcodes",
+    "outputs",
+    "wire",
+)
 
 
 @click.command(cls=SectionCommand, epilog=EXAMPLES)
@@ -169,8 +176,10 @@ def compare(ctx: click.Context, /, *, experiment: str, **flags: Any) -> None:
     if experiment:
         wanted = load(experiment)
         of_one_grid = {
-            "--dry-run": flags["dry_run"], "--image": image_path, "--shard": flags["shard"],
-        }  # fmt: skip
+            "--dry-run": flags["dry_run"],
+            "--image": image_path,
+            "--shard": flags["shard"],
+        }
         if flag := next((name for name, given in of_one_grid.items() if given), ""):
             raise ValueError(
                 f"--experiment has several grids and {flag} is of one; leave either out"

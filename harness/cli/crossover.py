@@ -62,8 +62,13 @@ _FIXED = {
 }
 """Host and device take turns in one process: only then does a step's time add to the host's."""
 
-_MODELS = ["opt-125m-h200", "llama-3-8b-h200", "llama-3-70b-fp8-4xh100", "qwen3-235b-fp8-4xh100",
-           "deepseek-v3-8xh200"]  # fmt: skip
+_MODELS = [
+    "opt-125m-h200",
+    "llama-3-8b-h200",
+    "llama-3-70b-fp8-4xh100",
+    "qwen3-235b-fp8-4xh100",
+    "deepseek-v3-8xh200",
+]
 
 
 @click.command(cls=SectionCommand, epilog=EXAMPLES)

@@ -19,23 +19,34 @@ Examples:
 
 _RESULTS = click.argument("results", type=click.Path(path_type=Path), default=Path("results"))
 _REPOSITORY = click.option(
-    "--repo", "repository", metavar="DIR", type=click.Path(path_type=Path),
+    "--repo",
+    "repository",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
     help="The repository with the commits' messages.  [default: the one that holds RESULTS]",
-)  # fmt: skip
+)
 _COMMIT_URL = click.option(
-    "--commit-url", metavar="URL", default="",
+    "--commit-url",
+    metavar="URL",
+    default="",
     help="What comes before a commit's hash in its address.  [default: the repository's origin, "
     "where that is on GitHub, GitLab or Codeberg]",
-)  # fmt: skip
+)
 _TRIAGE = click.option(
-    "--triage", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    "--triage",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="What is known of changes (docs/detection.md).  [default: triage.toml beside the results' "
     "asv.conf.json, where there is one]",
-)  # fmt: skip
+)
 _TIMELINES = click.option(
-    "--timelines", "most_timelines", type=click.IntRange(min=0), default=60, show_default=True,
+    "--timelines",
+    "most_timelines",
+    type=click.IntRange(min=0),
+    default=60,
+    show_default=True,
     help="How many trials get a timeline, the newest experiments first.",
-)  # fmt: skip
+)
 
 
 @click.group(epilog=EXAMPLES)
@@ -45,16 +56,25 @@ def dashboard() -> None:
 
 @dashboard.command()
 @_RESULTS
-@click.option("--output", required=True, metavar="DIR", type=click.Path(path_type=Path),
-              help="The site's folder; an older dashboard there is replaced.")  # fmt: skip
+@click.option(
+    "--output",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="The site's folder; an older dashboard there is replaced.",
+)
 @_REPOSITORY
 @_COMMIT_URL
 @_TRIAGE
 @_TIMELINES
 def build(
-    results: Path, output: Path, repository: Path | None, commit_url: str, triage: Path | None,
+    results: Path,
+    output: Path,
+    repository: Path | None,
+    commit_url: str,
+    triage: Path | None,
     most_timelines: int,
-) -> None:  # fmt: skip
+) -> None:
     """Make the site of RESULTS in a folder, whole or not at all.
 
     RESULTS is what `gcbench history` reads; results in a folder `published` there are shown too.
@@ -66,16 +86,25 @@ def build(
 
 @dashboard.command()
 @_RESULTS
-@click.option("--port", type=click.IntRange(0, 65535), default=8100, show_default=True,
-              help="Where to listen, on this machine only; 0 takes one that is free.")  # fmt: skip
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8100,
+    show_default=True,
+    help="Where to listen, on this machine only; 0 takes one that is free.",
+)
 @_REPOSITORY
 @_COMMIT_URL
 @_TRIAGE
 @_TIMELINES
 def serve(
-    results: Path, port: int, repository: Path | None, commit_url: str, triage: Path | None,
+    results: Path,
+    port: int,
+    repository: Path | None,
+    commit_url: str,
+    triage: Path | None,
     most_timelines: int,
-) -> None:  # fmt: skip
+) -> None:
     """Make the site of RESULTS in a temporary folder and serve it until interrupted."""
     from dashboards.server import listening, serve_until_interrupted
     from harness.machine.scratch import scratch_folder
@@ -90,9 +119,13 @@ def serve(
 
 
 def _build(
-    results: Path, output: Path, repository: Path | None, commit_url: str, triage: Path | None,
+    results: Path,
+    output: Path,
+    repository: Path | None,
+    commit_url: str,
+    triage: Path | None,
     most_timelines: int,
-) -> tuple[int, str]:  # fmt: skip
+) -> tuple[int, str]:
     from dashboards.content.commits import checked_address
     from dashboards.site import build as build_site
     from harness.tracking.triage import load
@@ -100,9 +133,13 @@ def _build(
     if commit_url:
         commit_url = checked_address(commit_url)
     built = build_site(
-        results, output, repository=repository, commit_url=commit_url,
-        triage=load(triage) if triage else None, most_timelines=most_timelines,
-    )  # fmt: skip
+        results,
+        output,
+        repository=repository,
+        commit_url=commit_url,
+        triage=load(triage) if triage else None,
+        most_timelines=most_timelines,
+    )
     for problem in built.problems:
         say(problem)
     return built.pages, built.sentence

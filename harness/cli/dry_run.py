@@ -35,12 +35,14 @@ def plan_pairs(session: Session, plan: Plan, precise: Precision) -> list[tuple[s
     return [
         ("cells", f"{len(names)}, varying in {', '.join(axes) or 'nothing'}"),
         *(("", name) for name in cells),
-        ("trials", f"{timed + counting}: {timed} timed in {plan.rounds} rounds, {counting} that "
-                   "count"),
+        (
+            "trials",
+            f"{timed + counting}: {timed} timed in {plan.rounds} rounds, {counting} that count",
+        ),
         ("decides", ", ".join(dict.fromkeys(plan.decide))),
         ("time", f"about {_minutes(total)}{until} ({seconds:.1f} s per trial, {why})"),
         *(("left out", note.removeprefix("Left out: ")) for note in session.notes),
-    ]  # fmt: skip
+    ]
 
 
 def _seconds_per_trial(runs: Path, workloads: set[str]) -> tuple[float, str]:

@@ -87,8 +87,13 @@ class _Version(NamedTuple):
     show_default=True,
     help="What functions and lines are ranked by.",
 )
-@click.option("--rows", type=click.IntRange(1, 10**6), default=10, show_default=True,
-              help="Functions and lines that are shown.")  # fmt: skip
+@click.option(
+    "--rows",
+    type=click.IntRange(1, 10**6),
+    default=10,
+    show_default=True,
+    help="Functions and lines that are shown.",
+)
 @click.option(
     "--every",
     type=click.IntRange(0, 10**6),
@@ -128,8 +133,11 @@ def explain(
     stand beside another version's: which functions are dearer, new, gone, renamed or moved.
     Measures no times.
     """
-    for option, path in (("--speedscope", speedscope_path), ("--collapsed", collapsed_path),
-                         ("--sarif", sarif_path)):  # fmt: skip
+    for option, path in (
+        ("--speedscope", speedscope_path),
+        ("--collapsed", collapsed_path),
+        ("--sarif", sarif_path),
+    ):
         checked(path, option)
     engine: EngineClass = ENGINES.load(flags["engine"][0])
     session = Session(flags | {"python": [""], "anyway": True}, is_prepared=False)

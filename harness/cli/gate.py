@@ -159,8 +159,16 @@ def gate(
     output = flags["output"]
     engine = _engine(flags["engine"])
     kept = KeptCounts.of_user(engine.package)
-    how = GateRun(exact_only, rounds, until_precise / 100, budget, tolerance / 100, flags["seed"],
-                  kept, count_anew)  # fmt: skip
+    how = GateRun(
+        exact_only,
+        rounds,
+        until_precise / 100,
+        budget,
+        tolerance / 100,
+        flags["seed"],
+        kept,
+        count_anew,
+    )
     not_meant = _take_shapes(flags, engine)
     session = Session(flags | {"release": [""], "python": [""]}, is_prepared=False)
     cells = _cells(session, not_meant)
@@ -293,6 +301,5 @@ def _take_shapes(flags: dict[str, Any], engine: EngineClass) -> set[tuple[str, s
 def _command(axes: Sequence[str], each: Pair) -> str:
     """The command of this run, narrowed to one cell."""
     cell = each.base
-    flags = [part for axis in axes
-             for part in (AXES[axis].flag, str(getattr(cell, axis)))]  # fmt: skip
+    flags = [part for axis in axes for part in (AXES[axis].flag, str(getattr(cell, axis)))]
     return " ".join([command_line(), shlex.join(flags)]).strip()

@@ -114,8 +114,12 @@ class GateRun(NamedTuple):
         if known:
             judged.notes.append(_FROM_BEFORE.format(len(known), len(exact_turns(counting))))
         never = {without_collector(failure.cell) for failure in refusals}
-        failures = [failure for each in trials for failure in each.failures
-                    if without_collector(failure.cell) not in never]  # fmt: skip
+        failures = [
+            failure
+            for each in trials
+            for failure in each.failures
+            if without_collector(failure.cell) not in never
+        ]
         seconds = measured[1].seconds if timed is not None and len(measured) > 1 else 0.0
         ran = functions_run(trials[0], [each.head for each in pairs])
         return Found(judged, failures, measured[-1].is_interrupted, seconds, ran)

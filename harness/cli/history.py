@@ -15,19 +15,8 @@ from harness.cli.say import say
 from harness.cli.session import checked
 from harness.files import write_json, write_output, writing
 from harness.format import printable
-from harness.report.history import (
-    changes_tables,
-    history_headline,
-    history_pairs,
-    not_compared,
-)
-from harness.report.terminal import (
-    make_console,
-    print_lines,
-    print_pairs,
-    print_table,
-    print_title,
-)
+from harness.report.history import changes_tables, history_headline, history_pairs, not_compared
+from harness.report.terminal import make_console, print_lines, print_pairs, print_table, print_title
 from harness.tracking.changes import changes, latest_changes
 from harness.tracking.history import History, load
 from harness.tracking.judge_figures import judge_all

@@ -71,8 +71,13 @@ _IN_PROCESS_ONLY = {axis: AXES[axis].default for axis in SERVER_DECIDES if axis 
     batch_size=[32],
 )
 @workload_options
-@click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True,
-              help="Times that each cell is measured both ways.")  # fmt: skip
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 1000),
+    default=7,
+    show_default=True,
+    help="Times that each cell is measured both ways.",
+)
 @wait_quiet_option
 @run_options
 @click.pass_context
@@ -113,11 +118,14 @@ def http(ctx: click.Context, /, *, rounds: int, **flags: Any) -> None:
             workload=runner.workloads[0].name,
             workload_sha256=runner.workloads[0].hash,
             rounds=rounds,
-            cells=[both_ways(labels[cell], values(cell), found)
-                   for cell, found in measured.items() if found],
+            cells=[
+                both_ways(labels[cell], values(cell), found)
+                for cell, found in measured.items()
+                if found
+            ],
             notes=[*notes, *[INTERRUPTED] * is_interrupted, *runner.lease.notes],
             is_complete=not is_interrupted,
-        )  # fmt: skip
+        )
         _say(session, result, runner.output / name / "http.json")
     if is_interrupted:
         ctx.exit(ExitCode.INTERRUPTED)
@@ -140,8 +148,9 @@ def _round(session: Session, cell: Cell) -> Round | str:
     with scratch_folder() as folder, runner.lease.hold(said_once(Console(stderr=True))):
         path = folder / "schedule.npz"
         schedule.save(path)
-        trial = Trial(cell=cell, schedule_path=str(path), schedule_sha256=schedule.sha256,
-                      seed=runner.seed)  # fmt: skip
+        trial = Trial(
+            cell=cell, schedule_path=str(path), schedule_sha256=schedule.sha256, seed=runner.seed
+        )
         (in_process,) = runner.executor.run([trial])
         if isinstance(in_process, TrialFailure):
             return in_process.reason

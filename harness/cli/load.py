@@ -104,8 +104,10 @@ def load(ctx: click.Context, /, url: str | None, **flags: Any) -> None:
 def _check_files(flags: dict[str, Any]) -> None:
     """Refuse now what would be refused after the run."""
     for name, option in (
-        ("export_vllm", "--export-vllm"), ("log_path", "--log"), ("perfetto_path", "--perfetto"),
-    ):  # fmt: skip
+        ("export_vllm", "--export-vllm"),
+        ("log_path", "--log"),
+        ("perfetto_path", "--perfetto"),
+    ):
         if flags[name] == "-":
             raise ValueError(f"{option} -: name a file")
         checked(flags[name], option)
@@ -162,11 +164,20 @@ def _observe(url: str, flags: dict[str, Any]) -> tuple[Observed, str, int]:
         model=flags["model"],
         client_gc=flags["client_gc"],
         extra_body=_extra_body(flags["extra_body"]),
-        **{field: flags[field] for field in (
-            "prompt_as", "vocab_size", "standard_fields", "request_timeout", "client_processes",
-            "num_warmups", "ca_file", "insecure",
-        )},
-    )  # fmt: skip
+        **{
+            field: flags[field]
+            for field in (
+                "prompt_as",
+                "vocab_size",
+                "standard_fields",
+                "request_timeout",
+                "client_processes",
+                "num_warmups",
+                "ca_file",
+                "insecure",
+            )
+        },
+    )
     check(schedule, asked)
     asked = msgspec.structs.replace(asked, model=_model(target, flags, api_key))
     if flags["probe_path"] is not None:
@@ -179,10 +190,15 @@ def _observe(url: str, flags: dict[str, Any]) -> tuple[Observed, str, int]:
         LoadProgress(schedule.num_requests, flags["quiet"]) as progress,
     ):
         observed = observe(
-            schedule, asked, target, folder, api_key=api_key,
-            keep_pieces=bool(flags["log_path"]), look=progress.look,
+            schedule,
+            asked,
+            target,
+            folder,
+            api_key=api_key,
+            keep_pieces=bool(flags["log_path"]),
+            look=progress.look,
             watch_loop=bool(flags["log_path"] or flags["probe_path"]),
-        )  # fmt: skip
+        )
     return observed, name, flags["seed"]
 
 

@@ -35,9 +35,16 @@ def store_run(
     store = RunStore(root, new_name(root, f"load-{cell.workload}"))
     key = trial_key(1, 0, cell, "timing")
     plan = Plan(
-        name=store.name, cells=[cell], schedules={cell.workload: schedule.sha256}, baselines=[0],
-        decide=["request_throughput"], rounds=1, seed=trial.seed, tolerance=0.02, extra_modes=[],
-    )  # fmt: skip
+        name=store.name,
+        cells=[cell],
+        schedules={cell.workload: schedule.sha256},
+        baselines=[0],
+        decide=["request_throughput"],
+        rounds=1,
+        seed=trial.seed,
+        tolerance=0.02,
+        extra_modes=[],
+    )
     replayed = ReplayedWorkload(
         name=cell.workload,
         hash=schedule.sha256,
@@ -54,9 +61,13 @@ def store_run(
         write_whole(store.folder / LOAD_FILE, indented(result))
         notes = [INTERRUPTED] * observed.is_interrupted + result.notes
         summary = summarise(
-            plan, {key: trial}, machine=describe(), workloads=[replayed], command=command,
+            plan,
+            {key: trial},
+            machine=describe(),
+            workloads=[replayed],
+            command=command,
             notes=notes,
-        )  # fmt: skip
+        )
         is_complete = not observed.is_interrupted
         store.save_experiment(msgspec.structs.replace(summary, is_complete=is_complete))
         if not observed.is_interrupted:

@@ -239,9 +239,13 @@ def _keep(text: str) -> str:
     from tempfile import NamedTemporaryFile
 
     with NamedTemporaryFile(
-        "w", encoding="utf-8", errors="backslashreplace",
-        prefix="gcbench-traceback-", suffix=".txt", delete=False,
-    ) as file:  # fmt: skip
+        "w",
+        encoding="utf-8",
+        errors="backslashreplace",
+        prefix="gcbench-traceback-",
+        suffix=".txt",
+        delete=False,
+    ) as file:
         file.write(text)
     return file.name
 

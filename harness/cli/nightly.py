@@ -14,16 +14,10 @@ from harness.cli.say import say
 from harness.cli.session import checked, checked_image
 from harness.cli.status import nightly_status
 from harness.files import write_json, write_output
-from harness.report.nightly import (
-    nightly_markdown,
-    self_test_table,
-)
+from harness.report.nightly import nightly_markdown, self_test_table
 from harness.report.nightly_answer import nightly_report
 from harness.report.nightly_image import has_picture, nightly_image
-from harness.report.terminal import (
-    make_console,
-    print_table,
-)
+from harness.report.terminal import make_console, print_table
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 from harness.tracking.detect.search import PER_NIGHT
 from harness.tracking.detect.self_test import self_test as test_detector
@@ -161,8 +155,9 @@ def nightly(
 
 def _self_test(night: Night, quiet: bool) -> int:
     """Try the detector on each timing of the history, by simulation."""
-    series = [each.series for each in night.look().verdicts.values()
-              if each.series.kind == "timing"]  # fmt: skip
+    series = [
+        each.series for each in night.look().verdicts.values() if each.series.kind == "timing"
+    ]
     rows = []
     with NightProgress("testing", len(series), quiet) as bar:
         for each in series:

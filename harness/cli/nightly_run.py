@@ -70,9 +70,19 @@ class Night:
     """One run. ``missing`` has a sentence for each thing that could not be done."""
 
     def __init__(
-        self, config: Path, output: Path, triage: Path | None, *, commits: str, bench: str,
-        machine: str, reruns: int, rounds: int, shown: Path | None, quiet: bool,
-    ) -> None:  # fmt: skip
+        self,
+        config: Path,
+        output: Path,
+        triage: Path | None,
+        *,
+        commits: str,
+        bench: str,
+        machine: str,
+        reruns: int,
+        rounds: int,
+        shown: Path | None,
+        quiet: bool,
+    ) -> None:
         """Raises ValueError for what cannot be run."""
         self._config, self._output = config.absolute(), output.absolute()
         self._triage = load(triage or self._config.parent / "triage.toml")
@@ -212,10 +222,14 @@ class Night:
         try:
             with NightProgress("measuring again", 1, self._quiet) as bar:
                 return measure_suspicions(
-                    asv, self.place, looked.verdicts, most=int(len(tried) < self._reruns),
-                    rounds=self._rounds, but=tried,
+                    asv,
+                    self.place,
+                    looked.verdicts,
+                    most=int(len(tried) < self._reruns),
+                    rounds=self._rounds,
+                    but=tried,
                     on_turn=lambda total: bar.advance("measuring again", total),
-                )  # fmt: skip
+                )
         except StoreError as error:
             self._missing.append(f"{error}. Suspicions are measured again by the next run.")
             return MeasuredAgain(0, [], 0, [])
@@ -237,11 +251,15 @@ class Night:
             shutil.rmtree(left, ignore_errors=True)
         try:
             with self._doing("writing the page"):
-                build(self._shown or self._config, self._output / "site",
-                      repository=self.place.root, triage=self._triage,
-                      rewritten=looked.found.rewritten if looked else (),
-                      notice=f"Incomplete: {INTERRUPTED}" if self._is_interrupted else "",
-                      now=self._looked_at)  # fmt: skip
+                build(
+                    self._shown or self._config,
+                    self._output / "site",
+                    repository=self.place.root,
+                    triage=self._triage,
+                    rewritten=looked.found.rewritten if looked else (),
+                    notice=f"Incomplete: {INTERRUPTED}" if self._is_interrupted else "",
+                    now=self._looked_at,
+                )
         except (ValueError, StoreError) as error:
             self._missing.append(f"no dashboard: {error}")
             return ""

@@ -78,8 +78,9 @@ def noise(ctx: click.Context, /, image_path: str | None, **flags: Any) -> None:
         Console(stderr=True).print(
             f"gcbench: {why}: {rounds} of {plan.rounds} rounds measured and no noise floor; "
             f"go on with the same command and --resume {plan.name}",
-            highlight=False, soft_wrap=True,
-        )  # fmt: skip
+            highlight=False,
+            soft_wrap=True,
+        )
         ctx.exit(ExitCode.INTERRUPTED if ran.is_interrupted else ExitCode.NOT_MEASURED)
     floor = noise_floor(np.array(samples, dtype=np.float64).T)
     pairs = Trials(plan, ran.outcomes).pairs(cells[0], cells[1], metric) if result.nodes else []

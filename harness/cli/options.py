@@ -100,9 +100,13 @@ def axis_options(
             text = f"{axis.help} [default: {shown}]" if shown else axis.help
             kind = CommaList(axis.kind, values_of(axis.name))
             command = option(
-                axis.flag, type=kind, default=default, help=text, section=axis.section,
+                axis.flag,
+                type=kind,
+                default=default,
+                help=text,
+                section=axis.section,
                 is_main=axis.is_main,
-            )(command)  # fmt: skip
+            )(command)
         return command
 
     return add
@@ -114,28 +118,53 @@ def workload_options(command: Command) -> Command:
     for add in reversed(
         [
             of_workload("--num-requests", type=int, help="How many requests.", is_main=True),
-            of_workload("--prompt-lens", help="Prompt tokens: 48, uniform:LOW:HIGH, …; see "
-                         "docs/workloads.md.", is_main=True),
+            of_workload(
+                "--prompt-lens",
+                help="Prompt tokens: 48, uniform:LOW:HIGH, …; see docs/workloads.md.",
+                is_main=True,
+            ),
             of_workload("--output-lens", help="Output tokens, the same way.", is_main=True),
-            of_workload("--arrivals", help="at_once, poisson:RATE, gamma:RATE:BURSTINESS, "
-                         "closed_loop:N, …; see docs/workloads.md."),
-            of_workload("--tokens-per-step", help="1, or 1..4, geometric:P:MOST, … for ragged "
-                         "steps; see docs/workloads.md."),
-            of_workload("--priorities", metavar="LOW:HIGH",
-                         help="A priority for each request, smaller first."),
-            of_workload("--stop", multiple=True, metavar="TEXT",
-                         help="A string that ends an output; may be repeated."),
-            of_workload("--min-tokens", type=int, metavar="N",
-                         help="Output tokens before anything may end it."),
-            of_workload("--respect-eos", is_flag=True,
-                         help="The tokenizer's end-of-sequence token ends an output."),
-            of_workload("--retain", type=click.Choice(["step", "finish"]),
-                         help="How long the consumer keeps a request's outputs."),
+            of_workload(
+                "--arrivals",
+                help="at_once, poisson:RATE, gamma:RATE:BURSTINESS, "
+                "closed_loop:N, …; see docs/workloads.md.",
+            ),
+            of_workload(
+                "--tokens-per-step",
+                help="1, or 1..4, geometric:P:MOST, … for ragged steps; see docs/workloads.md.",
+            ),
+            of_workload(
+                "--priorities",
+                metavar="LOW:HIGH",
+                help="A priority for each request, smaller first.",
+            ),
+            of_workload(
+                "--stop",
+                multiple=True,
+                metavar="TEXT",
+                help="A string that ends an output; may be repeated.",
+            ),
+            of_workload(
+                "--min-tokens",
+                type=int,
+                metavar="N",
+                help="Output tokens before anything may end it.",
+            ),
+            of_workload(
+                "--respect-eos",
+                is_flag=True,
+                help="The tokenizer's end-of-sequence token ends an output.",
+            ),
+            of_workload(
+                "--retain",
+                type=click.Choice(["step", "finish"]),
+                help="How long the consumer keeps a request's outputs.",
+            ),
             of_workload("--window", help="Stretch of a trace, START:DURATION in seconds."),
             of_workload("--time-scale", type=float, help="Factor on a trace's gaps."),
             of_workload("--skip-bad-rows", is_flag=True, help="Count a trace's bad rows only."),
         ]
-    ):  # fmt: skip
+    ):
         command = add(command)
     return command
 
@@ -157,18 +186,34 @@ def run_options(command: Command) -> Command:
     """Adds the flags that any command with trials has."""
     for add in reversed(
         [
-            option("--seed", default=0, show_default=True, help="Seed of everything.",
-                   section="Precision"),
-            option("--json", "json_path", metavar="FILE|-", help="Write the result there.",
-                   section="Output", is_main=True),
+            option(
+                "--seed",
+                default=0,
+                show_default=True,
+                help="Seed of everything.",
+                section="Precision",
+            ),
+            option(
+                "--json",
+                "json_path",
+                metavar="FILE|-",
+                help="Write the result there.",
+                section="Output",
+                is_main=True,
+            ),
             output_option("Where raw trials are kept."),
-            option("--trial-timeout", default=300.0, show_default=True, metavar="SECONDS",
-                         type=Number(0, 10**6),
-                         help="Limit for a trial's preparation, and for its measurement.",
-                   section="Precision"),
+            option(
+                "--trial-timeout",
+                default=300.0,
+                show_default=True,
+                metavar="SECONDS",
+                type=Number(0, 10**6),
+                help="Limit for a trial's preparation, and for its measurement.",
+                section="Precision",
+            ),
             option("--quiet", is_flag=True, help="No progress, no tables.", section="Output"),
         ]
-    ):  # fmt: skip
+    ):
         command = add(command)
     return command
 
@@ -177,13 +222,20 @@ def cluster_options(command: Command) -> Command:
     """Adds the flags of the commands whose blocks can run on a Ray cluster."""
     for flag, value, words in reversed(
         [
-            ("--cluster", "ADDRESS|local", "Measure on the nodes of a Ray cluster: HOST:PORT, "
-             "auto, or local for this machine (docs/cluster.md)."),
+            (
+                "--cluster",
+                "ADDRESS|local",
+                "Measure on the nodes of a Ray cluster: HOST:PORT, "
+                "auto, or local for this machine (docs/cluster.md).",
+            ),
             ("--leave-out", "NODE,...", "Nodes of the cluster that measure nothing."),
-            ("--like", "NODE", "Measure on nodes of this one's machine class.  [default: the "
-             "class of most]"),
+            (
+                "--like",
+                "NODE",
+                "Measure on nodes of this one's machine class.  [default: the class of most]",
+            ),
         ]
-    ):  # fmt: skip
+    ):
         command = option(flag, default="", metavar=value, help=words, section="Many machines")(
             command
         )
@@ -201,8 +253,9 @@ def shard_option(command: Command) -> Command:
 def image_option(command: Command) -> Command:
     """Adds the flag of the commands that draw what they found."""
     words = "Draw the result as a picture: .png or .svg."
-    return option("--image", "image_path", metavar="FILE", help=words, section="Output",
-                  is_main=True)(command)  # fmt: skip
+    return option(
+        "--image", "image_path", metavar="FILE", help=words, section="Output", is_main=True
+    )(command)
 
 
 def wait_quiet_option(command: Command) -> Command:

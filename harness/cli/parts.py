@@ -103,9 +103,13 @@ def run_parts(ctx: click.Context, file: ExperimentFile, measure: Measure) -> Par
             break
     is_complete = len(done) == len(of_parts) and done[-1].result.is_complete
     ran = PartsResult(
-        name=name, question=file.question, parts=done, is_complete=is_complete,
-        columns=file.columns, note=file.note,
-    )  # fmt: skip
+        name=name,
+        question=file.question,
+        parts=done,
+        is_complete=is_complete,
+        columns=file.columns,
+        note=file.note,
+    )
     write_json(output / name / "parts.json", ran)
     return ran
 

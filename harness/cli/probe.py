@@ -50,14 +50,25 @@ Examples:
     metavar="[HOST:]PORT",
     help="Serve the figures for Prometheus while it runs. [default host: 127.0.0.1]",
 )
-@click.option("--every", type=SECONDS_OR_0, default=10.0, show_default=True, metavar="SECONDS",
-              help="Say how it stands that often; 0: never.")  # fmt: skip
+@click.option(
+    "--every",
+    type=SECONDS_OR_0,
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Say how it stands that often; 0: never.",
+)
 @click.option("--quiet", is_flag=True, help="Say nothing but what went wrong.")
 @click.pass_context
 def probe(
-    ctx: click.Context, command: tuple[str, ...], json_path: str | None, log_path: str | None,
-    prometheus: str | None, every: float, quiet: bool,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    command: tuple[str, ...],
+    json_path: str | None,
+    log_path: str | None,
+    prometheus: str | None,
+    every: float,
+    quiet: bool,
+) -> None:
     """Run COMMAND and say which of its processes the garbage collector stopped, and for how long.
 
     Every Python from 3.8 on that COMMAND starts is watched, whatever it is; it needs no change. The
@@ -96,10 +107,15 @@ def probe(
             if log:
                 log.has_read(watch.processes, is_end=True)
             result = ProbeResult(
-                list(command), status, began_ns, wall_seconds, boot,
-                [each.described() for each in watch.processes], watch.not_probed(),
+                list(command),
+                status,
+                began_ns,
+                wall_seconds,
+                boot,
+                [each.described() for each in watch.processes],
+                watch.not_probed(),
                 [*_notes(left, log.failure if log else ""), *watch.notes],
-            )  # fmt: skip
+            )
             code = code or (ExitCode.MEASURED if result.processes else ExitCode.NOT_MEASURED)
             _report(result, json_path, quiet=quiet)
         except Exception as error:

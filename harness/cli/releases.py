@@ -82,9 +82,7 @@ Examples:
     help="A vLLM source tree as one more release; may be given several times.",
 )
 @click.option(
-    "--last-patches",
-    is_flag=True,
-    help="Of a range only the last release of each minor version.",
+    "--last-patches", is_flag=True, help="Of a range only the last release of each minor version."
 )
 @click.option(
     "--prepare",
@@ -125,7 +123,7 @@ Examples:
     device=["null"],
     gc=["as_is", "freeze", "default"],
     setup=["shipped", "lean"],
-)  # fmt: skip
+)
 @workload_options
 @cluster_options
 @wait_quiet_option
@@ -164,8 +162,14 @@ def releases(
     checked(image_path, "--image")
     wanted = _wanted(versions, last_patches=last_patches)
     wanted = list(dict.fromkeys([*wanted, *paths])) or [PINNED]
-    axes = {"engine": ["vllm-hostpath"], "release": wanted, "python": [""],
-            "heap_objects": [0], "wire": ["pickle"], "delivery": ["per_request"]}  # fmt: skip
+    axes = {
+        "engine": ["vllm-hostpath"],
+        "release": wanted,
+        "python": [""],
+        "heap_objects": [0],
+        "wire": ["pickle"],
+        "delivery": ["per_request"],
+    }
     if explain_only:
         axes["gc"] = flags["gc"][:1]  # the collector is off while functions are counted
         axes["setup"] = ["lean"]  # in one process alone they can be

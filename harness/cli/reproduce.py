@@ -9,14 +9,7 @@ from rich.console import Console
 
 from engines.nearest import nearest
 from harness.claims.ledger import load
-from harness.claims.reproduction import (
-    Answer,
-    Question,
-    Reproduction,
-    answer,
-    of_claims,
-    of_result,
-)
+from harness.claims.reproduction import Answer, Question, Reproduction, answer, of_claims, of_result
 from harness.claims.stored import Recorded, read_recorded, rule, shipped_rulings
 from harness.cli.compare import parse, run
 from harness.cli.exit_codes import ExitCode

@@ -56,12 +56,7 @@ Examples:
 @anyway_option
 @click.pass_context
 def run(
-    ctx: click.Context,
-    /,
-    mode: Mode,
-    max_steps: int,
-    perfetto_path: str | None,
-    **flags: Any,
+    ctx: click.Context, /, mode: Mode, max_steps: int, perfetto_path: str | None, **flags: Any
 ) -> None:
     """Run one cell once, in a fresh interpreter, and show all that was measured.
 

@@ -39,10 +39,16 @@ class SectionCommand(click.Command):
         super().__init__(*args, **kwargs)
         self.params.append(
             SectionOption(
-                [_ALL], is_flag=True, is_eager=True, expose_value=False, is_main=True,
-                section="Output", callback=_show_all, help="Show all options, section by section.",
+                [_ALL],
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                is_main=True,
+                section="Output",
+                callback=_show_all,
+                help="Show all options, section by section.",
             )
-        )  # fmt: skip
+        )
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options section by section."""

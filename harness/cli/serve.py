@@ -146,15 +146,20 @@ def serve(**flags: Any) -> None:
 
     def ready(url: str) -> None:
         if ready_file:
-            write_output(ready_file, indented({"url": url, "model": settings.model}),
-                         "--ready-file FILE")  # fmt: skip
-        print(f"Serving {settings.model} at {url}/v1 ({_described(cell)}); Ctrl-C to stop",
-              flush=True)  # fmt: skip
+            write_output(
+                ready_file, indented({"url": url, "model": settings.model}), "--ready-file FILE"
+            )
+        print(
+            f"Serving {settings.model} at {url}/v1 ({_described(cell)}); Ctrl-C to stop", flush=True
+        )
 
     prepare = partial(
-        serving.settle, policy_text=cell.gc, batch_size=cell.batch_size,
-        heap_objects=cell.heap_objects, seed=seed,
-    )  # fmt: skip
+        serving.settle,
+        policy_text=cell.gc,
+        batch_size=cell.batch_size,
+        heap_objects=cell.heap_objects,
+        seed=seed,
+    )
     try:
         with temporary_files_in_scratch():
             serve_engine(settings, config, Hooks(prepare, serving.totals, ready))

@@ -14,9 +14,16 @@ from workloads.recipe.lengths import parse_lengths
 from workloads.workload import Workload
 
 SERVER_DECIDES = (
-    "workload", "engine", "release", "python", "engine_core", "logprobs", "request_streams",
-    "output_processing", "scheduler",
-)  # fmt: skip
+    "workload",
+    "engine",
+    "release",
+    "python",
+    "engine_core",
+    "logprobs",
+    "request_streams",
+    "output_processing",
+    "scheduler",
+)
 """Axes that a server decides itself, or that say what is measured."""
 
 
@@ -27,9 +34,12 @@ def served_engine(
     if several := [AXES[name].flag for name, values in axes.items() if len(values) > 1]:
         raise ValueError(f"{several[0]}: gcbench serve takes one value; gcbench compare several")
     workload = Workload(
-        name=str(AXES["workload"].default), num_requests=1, prompt_lens=parse_lengths("1"),
-        output_lens=parse_lengths("1"), acceptance=parse_acceptance(tokens_per_step),
-    )  # fmt: skip
+        name=str(AXES["workload"].default),
+        num_requests=1,
+        prompt_lens=parse_lengths("1"),
+        output_lens=parse_lengths("1"),
+        acceptance=parse_acceptance(tokens_per_step),
+    )
     if axes["max_model_len"] == [1]:
         raise ValueError(
             "--max-model-len 1: a request has a token of its prompt and one of its output"

@@ -25,13 +25,7 @@ from harness.experiment.grid import baselines, can_pause, cross, varying
 from harness.experiment.known_noise import known_noise
 from harness.experiment.lease import Lease
 from harness.experiment.local_executor import LocalExecutor
-from harness.experiment.plan import (
-    SLICE_STEPS,
-    Plan,
-    beside_baseline,
-    default_decider,
-    exact_turns,
-)
+from harness.experiment.plan import SLICE_STEPS, Plan, beside_baseline, default_decider, exact_turns
 from harness.experiment.ray_cluster import Wanted
 from harness.experiment.result import ExperimentResult
 from harness.experiment.rounds import Compared, Outcomes, Precision

@@ -36,8 +36,13 @@ Examples:
 
 
 @click.command(cls=SectionCommand, epilog=EXAMPLES)
-@click.option("--rows", type=click.IntRange(1, 10**6), default=10, show_default=True,
-              help="Lines that are shown.")  # fmt: skip
+@click.option(
+    "--rows",
+    type=click.IntRange(1, 10**6),
+    default=10,
+    show_default=True,
+    help="Lines that are shown.",
+)
 @axis_options(without=("python",), workload=["opt125m-48-300"], device=["null"], gc=["as_is"])
 @workload_options
 @run_options

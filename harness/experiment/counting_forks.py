@@ -9,14 +9,7 @@ import msgspec
 from harness.experiment.conversation import MOST_SAID, SAID_TOO_MUCH, Conversation
 from harness.experiment.grid import can_fork
 from harness.experiment.trial_answer import as_failure, failure, read_answer
-from harness.trial.spec import (
-    ForkNews,
-    Trial,
-    TrialFailure,
-    TrialResult,
-    Trials,
-    fork_files,
-)
+from harness.trial.spec import ForkNews, Trial, TrialFailure, TrialResult, Trials, fork_files
 
 
 class CountingForks(Conversation):
@@ -43,8 +36,11 @@ class CountingForks(Conversation):
         told: dict[int, TrialResult | TrialFailure] = {}
         for index, trial in enumerate(self._asked.trials):
             while index not in told and (news := self._news()):
-                told |= {each.index: self._of_fork(each.index, each.status)
-                         for each in news if each.status is not None}  # fmt: skip
+                told |= {
+                    each.index: self._of_fork(each.index, each.status)
+                    for each in news
+                    if each.status is not None
+                }
             if index not in told:  # the interpreter itself has failed
                 told[index] = as_failure(trial, self._why_it_ended())
             yield told[index]

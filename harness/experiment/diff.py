@@ -61,15 +61,22 @@ def diff(base: ExperimentResult, head: ExperimentResult, tolerance: float) -> Di
             for metric in _deciders(cell, head):
                 families.setdefault(metric, []).append((other, cell))
     missing += [f"{cell.id}: {head.name} has no such cell." for cell in others.values()]
-    rounds = {(before.id, after.id): min(before.samples, after.samples)
-              for pairs in families.values() for before, after in pairs}  # fmt: skip
+    rounds = {
+        (before.id, after.id): min(before.samples, after.samples)
+        for pairs in families.values()
+        for before, after in pairs
+    }
     ratios, failed = _ratios(families)
     missing += failed
     found: list[Comparison] = []
     for metric, of_cells in ratios.items():
         # What judges the same cells by other metrics belongs to the same question.
-        also = [of[names].p for other, of in ratios.items() if other != metric
-                for names in of_cells.keys() & of.keys()]  # fmt: skip
+        also = [
+            of[names].p
+            for other, of in ratios.items()
+            if other != metric
+            for names in of_cells.keys() & of.keys()
+        ]
         direction = METRICS[metric].direction
         assert direction != "neither"
         judged = comparisons(
@@ -80,8 +87,9 @@ def diff(base: ExperimentResult, head: ExperimentResult, tolerance: float) -> Di
         raise ValueError(
             f"{base.name} and {head.name} have nothing to compare: {missing[0] if missing else ''}"
         )
-    return DiffResult(base=base.name, head=head.name, tolerance=tolerance, comparisons=found,
-                      not_compared=missing)  # fmt: skip
+    return DiffResult(
+        base=base.name, head=head.name, tolerance=tolerance, comparisons=found, not_compared=missing
+    )
 
 
 def _of_whole_rounds(comparison: Comparison, rounds: int) -> Comparison:

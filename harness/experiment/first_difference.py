@@ -61,9 +61,13 @@ def outputs_difference(result: TrialResult, expected: TrialResult) -> str:
 
 def _text_rules(cell: Cell) -> tuple[str, ...]:
     return (
-        cell.engine, cell.tokenizer, cell.detokenizer, cell.delivery, cell.request_streams,
+        cell.engine,
+        cell.tokenizer,
+        cell.detokenizer,
+        cell.delivery,
+        cell.request_streams,
         cell.output_processing,
-    )  # fmt: skip
+    )
 
 
 def _num_logprobs(result: TrialResult) -> str:
@@ -80,8 +84,10 @@ def _first(kind: str, ours: str, theirs: str) -> str:
     if found is None:
         return ""
     place = "" if kind == "reasons" else f", {_NOUNS[kind].removesuffix('s')} {found.place + 1}"
-    now, then = ("nothing" if value is None else _shown(kind, value)
-                 for value in (found.value, found.expected))  # fmt: skip
+    now, then = (
+        "nothing" if value is None else _shown(kind, value)
+        for value in (found.value, found.expected)
+    )
     values = f": {now} in the place of {then}" if now != then else ""
     return f"first in step {found.step + 1}, request {found.request}{place}{values}"
 

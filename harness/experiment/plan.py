@@ -116,8 +116,11 @@ def beside_baseline(
     rotations = []
     for group, index in enumerate(baselines):
         baseline = cells[index]
-        others = [cell for cell, its in zip(cells, group_of, strict=True)
-                  if its == group and cell != baseline]  # fmt: skip
+        others = [
+            cell
+            for cell, its in zip(cells, group_of, strict=True)
+            if its == group and cell != baseline
+        ]
         parts = [others[n : n + _BESIDE] for n in range(0, len(others), _BESIDE)] or [[]]
         for number, part in enumerate(parts):
             # Cells of a run against itself are copies already, with lower numbers.

@@ -7,9 +7,17 @@ from harness.machine.describe import GIB, Machine
 from harness.trial.spec import TrialResult
 
 _MACHINE = (
-    "cpu_model", "architecture", "cores_logical", "cores_usable", "cpu_quota", "kernel", "os",
-    "virtualization", "governor", "gpus",
-)  # fmt: skip
+    "cpu_model",
+    "architecture",
+    "cores_logical",
+    "cores_usable",
+    "cpu_quota",
+    "kernel",
+    "os",
+    "virtualization",
+    "governor",
+    "gpus",
+)
 """Fields that are the machine's own; the others belong to the interpreter and its packages."""
 
 Launched = tuple[str, str, str]
@@ -39,8 +47,9 @@ def differences(stored: TrialResult, other: TrialResult, *, by_commit: bool = Tr
             (name, stored.dependencies.get(name, "none"), other.dependencies.get(name, "none"))
             for name in names
         ]
-        found += [_changed(f"dependency {name}", old, new) for name, old, new in versions
-                  if old != new]  # fmt: skip
+        found += [
+            _changed(f"dependency {name}", old, new) for name, old, new in versions if old != new
+        ]
     return found
 
 

@@ -119,11 +119,13 @@ def _of_requests(
             file=function[0],
             line=(mine or theirs)[0].line,
             text="",
-            bytecodes=_difference([each.bytecodes for each in mine],
-                                  [each.bytecodes for each in theirs]),
-            allocations=_difference([each.allocations for each in mine],
-                                    [each.allocations for each in theirs]),
-        )  # fmt: skip
+            bytecodes=_difference(
+                [each.bytecodes for each in mine], [each.bytecodes for each in theirs]
+            ),
+            allocations=_difference(
+                [each.allocations for each in mine], [each.allocations for each in theirs]
+            ),
+        )
         if change.bytecodes or change.allocations:
             found.append(change)
     return sorted(found, key=lambda each: (-abs(each.bytecodes), -abs(each.allocations)))

@@ -157,8 +157,9 @@ def _parsed(text: str) -> Syntax | None:
 
 def _makers(line: LineOfSites, syntax: Syntax) -> Iterator[ast.expr]:
     """The expressions at a line that make its objects."""
-    here = [each for each in syntax.nodes
-            if isinstance(each, ast.expr) and each.lineno == line.line]  # fmt: skip
+    here = [
+        each for each in syntax.nodes if isinstance(each, ast.expr) and each.lineno == line.line
+    ]
     calls = [each for each in here if isinstance(each, ast.Call)]
     for kind in line.types:
         bare = kind.rpartition(".")[2]

@@ -33,10 +33,12 @@ def part_of_step(before: Side, after: Side) -> Callable[[float, float], float]:
     Both per request and step; their signs do not matter.
     """
     bytecodes, objects = (
-        max(sum(map(amount(by), side.costs.functions)) / side.costs.num_rows
-            for side in (before, after))
+        max(
+            sum(map(amount(by), side.costs.functions)) / side.costs.num_rows
+            for side in (before, after)
+        )
         for by in get_args(By)
-    )  # fmt: skip
+    )
     return lambda more, made: max(
         abs(more) / bytecodes if bytecodes else 0.0, abs(made) / objects if objects else 0.0
     )

@@ -20,8 +20,12 @@ from harness.load.waits import Waits, waits_of
 from harness.probed.read_log import Collections
 
 SERVER, CLIENT, LATE, SEVERAL, REST = (
-    "server collector", "client collector", "client lag", "several together", "rest",
-)  # fmt: skip
+    "server collector",
+    "client collector",
+    "client lag",
+    "several together",
+    "rest",
+)
 FELT_SHARE = 0.02
 """A pause is felt if it made so many of the streams wait that were waiting at its end."""
 FELT_LEAST = 0.5
@@ -118,8 +122,10 @@ def attribute(observed: Observed, collections: Collections) -> tuple[Attribution
     charged = [each for each, way in zip(servers, on_the_way, strict=True) if way.is_charged]
     sources = [*charged, *_clients(observed)]
     place = _cause_of(slow, sources)
-    causes = [_cause(place == number, slow, source)
-              for number, source in enumerate([*sources, *_NO_PROCESS])]  # fmt: skip
+    causes = [
+        _cause(place == number, slow, source)
+        for number, source in enumerate([*sources, *_NO_PROCESS])
+    ]
     order = sorted(range(len(causes)), key=lambda each: _rank(causes[each]))
     order = [each for each in order if causes[each].gaps or causes[each].first_tokens]
     begin = int(waits.began_ns.min()) if len(waits.began_ns) else observed.start_ns
@@ -164,8 +170,9 @@ def _clients(observed: Observed) -> list[_Source]:
     return sources
 
 
-_NO_PROCESS = [_Source(each, "", 0, spans_of(*np.zeros((2, 0), np.int64)), None)
-               for each in (SEVERAL, REST)]  # fmt: skip
+_NO_PROCESS = [
+    _Source(each, "", 0, spans_of(*np.zeros((2, 0), np.int64)), None) for each in (SEVERAL, REST)
+]
 
 
 def _time_in(source: _Source, waits: Waits) -> Int64Array:
@@ -270,16 +277,21 @@ def _longest(
         pauses = Spans(start, start + length)
         gaps, first_tokens = (
             pauses.times_ended_in(each.began_ns, each.ended_ns)
-            for each in (slow.only((place == number) & (slow.is_first == kind))
-                         for kind in (False, True))
-        )  # fmt: skip
+            for each in (
+                slow.only((place == number) & (slow.is_first == kind)) for kind in (False, True)
+            )
+        )
         found += [
             LongPause(
-                process=source.process, pid=source.pid, start_ns=int(start[at]),
-                generation=int(collections.generation[own][at]), seconds=int(length[at]) / 1e9,
-                gaps=int(gaps[at]), first_tokens=int(first_tokens[at]),
+                process=source.process,
+                pid=source.pid,
+                start_ns=int(start[at]),
+                generation=int(collections.generation[own][at]),
+                seconds=int(length[at]) / 1e9,
+                gaps=int(gaps[at]),
+                first_tokens=int(first_tokens[at]),
             )
             for at in np.flatnonzero(gaps + first_tokens).tolist()
-        ]  # fmt: skip
+        ]
     found.sort(key=lambda each: -each.seconds * (each.gaps + each.first_tokens))
     return found[:MOST_PAUSES]

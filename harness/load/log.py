@@ -27,10 +27,18 @@ _MOST_BYTES = 8 << 30
 
 
 _KINDS: dict[str, Any] = {
-    "sent_ns": np.int64, "written_ns": np.int64, "ended_ns": np.int64, "ended": np.int8,
-    "asked": np.int32, "stamp_ns": np.int64, "request": np.int32, "end": np.int64,
-    "data": np.uint8, "schedule": np.uint8, "header": np.uint8,
-}  # fmt: skip
+    "sent_ns": np.int64,
+    "written_ns": np.int64,
+    "ended_ns": np.int64,
+    "ended": np.int8,
+    "asked": np.int32,
+    "stamp_ns": np.int64,
+    "request": np.int32,
+    "end": np.int64,
+    "data": np.uint8,
+    "schedule": np.uint8,
+    "header": np.uint8,
+}
 
 
 class _Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,10 +110,18 @@ def load_log(path: Path) -> tuple[Observed, str, int]:
     if header.schema != SCHEMA:
         raise StoreError(f"{path} has schema {header.schema!r}, this gcbench reads {SCHEMA!r}")
     observed = Observed(
-        schedule, header.asked, header.start_ns, recording, read_responses(recording),
-        header.clients, header.deaths, header.scrapes, header.is_interrupted,
-        header.stops, header.boot_id,
-    )  # fmt: skip
+        schedule,
+        header.asked,
+        header.start_ns,
+        recording,
+        read_responses(recording),
+        header.clients,
+        header.deaths,
+        header.scrapes,
+        header.is_interrupted,
+        header.stops,
+        header.boot_id,
+    )
     return observed, header.workload, header.seed
 
 

@@ -82,11 +82,17 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
     )
     broken = findings(
         Evidence(
-            observed, requests, *_lateness(observed, requests), values["itl_median"] or 0.0,
-            arrivals.words, seconds,
-            wanted.percentile, wanted.min_duration, wanted.max_error_rate,
+            observed,
+            requests,
+            *_lateness(observed, requests),
+            values["itl_median"] or 0.0,
+            arrivals.words,
+            seconds,
+            wanted.percentile,
+            wanted.min_duration,
+            wanted.max_error_rate,
         )
-    )  # fmt: skip
+    )
     known = ((name, values[name]) for name in METRICS if name in values)
     trial = TrialResult(
         cell=Cell(workload=workload, engine="openai", model=observed.asked.model, gc="as_is"),
@@ -99,10 +105,12 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
         **origin("engines"),
         wall_seconds=seconds,
         delivered=arrivals.words,
-        engine_state={"prompt_as": observed.asked.prompt_as,
-                      "client_processes": observed.asked.client_processes},
+        engine_state={
+            "prompt_as": observed.asked.prompt_as,
+            "client_processes": observed.asked.client_processes,
+        },
         invalid="; ".join(finding.sentence for finding in broken),
-    )  # fmt: skip
+    )
     return LoadResult(
         trial=trial,
         asked=observed.asked,
@@ -153,10 +161,11 @@ def _hashes(responses: Responses) -> dict[str, Any]:
     return {
         "tokens_sha256": arrays_sha256(ids) if len(responses.token_ids) else "",
         "text_sha256": texts_sha256([each.tobytes().decode(errors="replace") for each in texts])
-        if len(responses.text) else "",
+        if len(responses.text)
+        else "",
         "finish_sha256": arrays_sha256([responses.finish_reason]),
         "lengths_sha256": arrays_sha256([responses.num_tokens]),
-    }  # fmt: skip
+    }
 
 
 def _late_tail(observed: Observed, values: Values, wanted: Wanted) -> list[str]:

@@ -71,8 +71,9 @@ def _check_boot(path: Path, found: Collections, boot: str) -> None:
 
 
 def _is_here(host: str) -> bool:
-    own = {each.address.partition("%")[0] for all_ in psutil.net_if_addrs().values()
-           for each in all_}  # fmt: skip
+    own = {
+        each.address.partition("%")[0] for all_ in psutil.net_if_addrs().values() for each in all_
+    }
     with suppress(OSError):
         found = {str(each[4][0]).partition("%")[0] for each in socket.getaddrinfo(host, None)}
         return any(each in own or each.startswith("127.") for each in found)

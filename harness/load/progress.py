@@ -37,9 +37,12 @@ class Progress:
         rows = np.frombuffer(bytes(self._memory), np.int64).reshape(-1, _WIDTH)
         sent, ended, completed, ttft, paced, tpot = rows.sum(axis=0).tolist()
         return Snapshot(
-            max(sent, ended), ended, completed,
-            ttft / max(1, completed) / 1e9, tpot / max(1, paced) / 1e9,
-        )  # fmt: skip
+            max(sent, ended),
+            ended,
+            completed,
+            ttft / max(1, completed) / 1e9,
+            tpot / max(1, paced) / 1e9,
+        )
 
     def close(self) -> None:
         """Let go of the memory."""

@@ -49,9 +49,18 @@ def observe(
         home = clients.bring_home()
     recording, responses = merge(schedule, home.parts)
     return Observed(
-        schedule, asked, start_ns, recording, responses, home.clients, home.deaths,
-        scraper.scrapes(start_ns), is_interrupted, home.stops, boot_id(),
-    )  # fmt: skip
+        schedule,
+        asked,
+        start_ns,
+        recording,
+        responses,
+        home.clients,
+        home.deaths,
+        scraper.scrapes(start_ns),
+        is_interrupted,
+        home.stops,
+        boot_id(),
+    )
 
 
 def _wait(clients: Fleet, scraper: Scraper, look: Callable[[Snapshot], object]) -> bool:

@@ -60,13 +60,29 @@ def served(flags: Sequence[str], folder: Path) -> Iterator[Served]:
     """
     ready, errors = folder / "ready.json", folder / "server.err"
     ready.unlink(missing_ok=True)
-    command = [sys.executable, "-P", "-m", "gcbench", "serve", *flags,
-               "--port", "0", "--ready-file", str(ready), "--grace", "0"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "gcbench",
+        "serve",
+        *flags,
+        "--port",
+        "0",
+        "--ready-file",
+        str(ready),
+        "--grace",
+        "0",
+    ]
     with errors.open("wb") as said:
         process = tied_process.start(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said,
-            start_new_session=True, env=_environment(),
-        )  # fmt: skip
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            start_new_session=True,
+            env=_environment(),
+        )
     try:
         yield _when_ready(process, ready, errors)
     finally:

@@ -98,8 +98,9 @@ def _over(
     sentence: Callable[[float], str],
 ) -> str:
     """Of the processes over a limit the worst, in a sentence that begins with its number."""
-    values = {client.process: figure(client) for client in seen.clients
-              if client.seconds >= LEAST_SECONDS}  # fmt: skip
+    values = {
+        client.process: figure(client) for client in seen.clients if client.seconds >= LEAST_SECONDS
+    }
     over = {process: value for process, value in values.items() if value and value > limit}
     if not over:
         return ""
@@ -109,18 +110,26 @@ def _over(
 
 def _cpu(seen: Evidence) -> str:
     return _over(
-        seen, lambda client: client.cpu_share, MAX_CPU_SHARE,
-        lambda found: f"was at work {fmt.percent(found)} of the time, at most "
-        f"{fmt.percent(MAX_CPU_SHARE)}; use more --client-processes",
-    )  # fmt: skip
+        seen,
+        lambda client: client.cpu_share,
+        MAX_CPU_SHARE,
+        lambda found: (
+            f"was at work {fmt.percent(found)} of the time, at most "
+            f"{fmt.percent(MAX_CPU_SHARE)}; use more --client-processes"
+        ),
+    )
 
 
 def _waited(seen: Evidence) -> str:
     return _over(
-        seen, lambda client: client.waited_share, MAX_WAITED_SHARE,
-        lambda found: f"waited {fmt.percent(found)} of the time for a core that another program "
-        f"had, at most {fmt.percent(MAX_WAITED_SHARE)}; give it a core of its own",
-    )  # fmt: skip
+        seen,
+        lambda client: client.waited_share,
+        MAX_WAITED_SHARE,
+        lambda found: (
+            f"waited {fmt.percent(found)} of the time for a core that another program "
+            f"had, at most {fmt.percent(MAX_WAITED_SHARE)}; give it a core of its own"
+        ),
+    )
 
 
 def _judged_lag(client: ClientHealth, percentile: float) -> float | None:
@@ -129,8 +138,11 @@ def _judged_lag(client: ClientHealth, percentile: float) -> float | None:
     One late stamp in a hundred changes no mean and no median.
     """
     lags = (
-        (99.9, client.lag_p999), (99, client.lag_p99), (95, client.lag_p95), (90, client.lag_p90),
-    )  # fmt: skip
+        (99.9, client.lag_p999),
+        (99, client.lag_p99),
+        (95, client.lag_p95),
+        (90, client.lag_p90),
+    )
     for q, lag in lags:
         if q <= max(90, percentile) and client.num_ticks >= fewest_samples(q):
             return lag
@@ -145,19 +157,27 @@ def lag_limit(median_gap: float) -> float:
 def _lag(seen: Evidence) -> str:
     limit = lag_limit(seen.median_gap)
     return _over(
-        seen, lambda client: _judged_lag(client, seen.percentile), limit,
-        lambda found: f"stamped late: its loop's lag was {fmt.seconds(found)}, at most "
-        f"{fmt.seconds(limit)} where tokens come every {fmt.seconds(seen.median_gap)}; use more "
-        "--client-processes or a quieter machine",
-    )  # fmt: skip
+        seen,
+        lambda client: _judged_lag(client, seen.percentile),
+        limit,
+        lambda found: (
+            f"stamped late: its loop's lag was {fmt.seconds(found)}, at most "
+            f"{fmt.seconds(limit)} where tokens come every {fmt.seconds(seen.median_gap)}; use "
+            "more --client-processes or a quieter machine"
+        ),
+    )
 
 
 def _pause(seen: Evidence) -> str:
     return _over(
-        seen, lambda client: client.collector.max_pause_seconds, MAX_PAUSE_SECONDS,
-        lambda found: f"stood still for {fmt.seconds(found)} in its own garbage collector, at "
-        f"most {fmt.seconds(MAX_PAUSE_SECONDS)}; leave --client-gc at its default",
-    )  # fmt: skip
+        seen,
+        lambda client: client.collector.max_pause_seconds,
+        MAX_PAUSE_SECONDS,
+        lambda found: (
+            f"stood still for {fmt.seconds(found)} in its own garbage collector, at "
+            f"most {fmt.seconds(MAX_PAUSE_SECONDS)}; leave --client-gc at its default"
+        ),
+    )
 
 
 def _arrivals(seen: Evidence) -> str:
@@ -182,8 +202,9 @@ def _nothing(seen: Evidence) -> str:
 
 def _failed(seen: Evidence) -> str:
     """The others were answered by a server with less to do, or are those that it likes."""
-    attempted, completed = (int(each.sum()) for each in
-                            (seen.responses.attempted, seen.responses.completed))  # fmt: skip
+    attempted, completed = (
+        int(each.sum()) for each in (seen.responses.attempted, seen.responses.completed)
+    )
     failed = attempted - completed
     if not completed or failed <= seen.max_error_rate * attempted:
         return ""
@@ -227,18 +248,27 @@ RULES = (
     Rule("failed", "--max-error-rate of those attempted", "docs/load.md", _failed),
     Rule("interrupted", "the whole schedule", _LOADGEN, _interrupted),
     Rule("client processes", "all to the end", _HEALTH, _died),
-    Rule("send lag", f"p99 {MAX_LATE_SECONDS:g} s, {MAX_LATE_GAPS:g} mean gaps (but "
-         f"{LEAST_LATE_SECONDS:g} s)", _HEALTH, _late),
+    Rule(
+        "send lag",
+        f"p99 {MAX_LATE_SECONDS:g} s, {MAX_LATE_GAPS:g} mean gaps (but {LEAST_LATE_SECONDS:g} s)",
+        _HEALTH,
+        _late,
+    ),
     Rule("arrivals", "as `arrival_fidelity` allows", "docs/method.md", _arrivals),
     Rule("CPU", f"{MAX_CPU_SHARE:g} of a core", _HEALTH, _cpu),
     Rule("core", f"waited for {MAX_WAITED_SHARE:g} of the time", _HEALTH, _waited),
-    Rule("loop lag", f"at --percentile, but p90 at least: {MAX_LAG_GAPS:g} of the median gap "
-         f"between tokens (but {LEAST_LAG_SECONDS:g} s), {MAX_LAG_SECONDS:g} s", _HEALTH, _lag),
+    Rule(
+        "loop lag",
+        f"at --percentile, but p90 at least: {MAX_LAG_GAPS:g} of the median gap "
+        f"between tokens (but {LEAST_LAG_SECONDS:g} s), {MAX_LAG_SECONDS:g} s",
+        _HEALTH,
+        _lag,
+    ),
     Rule("collector", f"pause of {MAX_PAUSE_SECONDS:g} s", _HEALTH, _pause),
     Rule("token count", "none other than said", _LOADGEN, _count),
     Rule("requests", "enough for --percentile", _LOADGEN, _few),
     Rule("duration", "--min-duration", _LOADGEN, _short),
-)  # fmt: skip
+)
 
 
 def findings(seen: Evidence) -> list[Finding]:

@@ -89,10 +89,11 @@ def _itls(observed: Observed) -> list[list[float]]:
 def _errors(observed: Observed) -> list[str]:
     responses = observed.responses
     return [
-        "" if outcome == Outcome.COMPLETED
+        ""
+        if outcome == Outcome.COMPLETED
         else responses.messages.get(request, Outcome(outcome).name.lower())
         for request, outcome in enumerate(responses.outcome.tolist())
-    ]  # fmt: skip
+    ]
 
 
 def _figures(name: str, seconds: NDArray[np.float64]) -> dict[str, float]:

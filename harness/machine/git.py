@@ -21,10 +21,16 @@ from workloads.files.regular_file import read_regular
 # Within a git hook these point at the hook's repository, whatever -C says.
 _OTHER_REPOSITORY = frozenset(
     {
-        "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR",
-        "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE",
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_PREFIX",
+        "GIT_COMMON_DIR",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_NAMESPACE",
     }
-)  # fmt: skip
+)
 _QUIET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 _NO_SETTINGS = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 
@@ -74,9 +80,15 @@ class Git(NamedTuple):
     def changed_files(self, *paths: str, untracked: bool = True) -> list[str]:
         """As `changed_files`."""
         listed = self(
-            "status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty",
-            f"--untracked-files={'all' if untracked else 'no'}", "--", *paths,
-        )  # fmt: skip
+            "status",
+            "--porcelain",
+            "-z",
+            "--no-renames",
+            "--ignore-submodules=dirty",
+            f"--untracked-files={'all' if untracked else 'no'}",
+            "--",
+            *paths,
+        )
         return [entry[3:] for entry in listed.split("\0") if entry]
 
 
@@ -189,9 +201,14 @@ def _run(
         try:
             answer = subprocess.run(
                 ["git", "-C", str(root), *arguments],
-                env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False,
-                encoding="utf-8", errors="surrogateescape", timeout=patience_seconds,
-            )  # fmt: skip
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+                encoding="utf-8",
+                errors="surrogateescape",
+                timeout=patience_seconds,
+            )
         except subprocess.TimeoutExpired:
             continue
         except FileNotFoundError:

@@ -5,11 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import (
-    CounterMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from harness.probed.result import GenerationTotals, ProbedProcess
@@ -54,8 +50,11 @@ class ProbedMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """All figures at this moment."""
         since = time.monotonic() - _KEPT_SECONDS
-        shown = [each for each in (self.watch.processes if self.watch else [])
-                 if each.ended_at is None or each.ended_at > since]  # fmt: skip
+        shown = [
+            each
+            for each in (self.watch.processes if self.watch else [])
+            if each.ended_at is None or each.ended_at > since
+        ]
         described = [(each, each.described()) for each in shown]
         for counter in _COUNTERS:
             yield _counter_family(counter, [process for _, process in described])

@@ -7,13 +7,24 @@ from contextlib import contextmanager
 from harness.machine.interrupts import INTERRUPTS
 
 _OWN = {
-    "SIGCHLD", "SIGPIPE", "SIGXFSZ", "SIGXCPU",  # what this process's own doing brings
-    "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS",
-    "SIGTSTP", "SIGCONT",  # a terminal sends them to both, and nobody else
-}  # fmt: skip
+    "SIGCHLD",
+    "SIGPIPE",
+    "SIGXFSZ",
+    "SIGXCPU",  # what this process's own doing brings
+    "SIGSEGV",
+    "SIGBUS",
+    "SIGFPE",
+    "SIGILL",
+    "SIGTRAP",
+    "SIGSYS",
+    "SIGTSTP",
+    "SIGCONT",  # a terminal sends them to both, and nobody else
+}
 FORWARDED = signal.valid_signals() - {
-    signal.SIGKILL, signal.SIGSTOP, *(signal.Signals[name] for name in _OWN),
-}  # fmt: skip
+    signal.SIGKILL,
+    signal.SIGSTOP,
+    *(signal.Signals[name] for name in _OWN),
+}
 """Those that end a program, and those by which servers are told things: SIGUSR1, SIGTTIN, …"""
 _OTHERS = FORWARDED - set(INTERRUPTS)
 

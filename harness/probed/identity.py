@@ -94,9 +94,11 @@ def command_of(process: psutil.Process) -> list[str]:
 
 
 def _why(
-    options: str, environment: Mapping[str, str] | None, version: tuple[int, int] | None,
+    options: str,
+    environment: Mapping[str, str] | None,
+    version: tuple[int, int] | None,
     folder: Path,
-) -> str:  # fmt: skip
+) -> str:
     if version and version < probe.OLDEST:
         return f"Python {'.'.join(map(str, version))} is too old: the probe needs 3.8"
     if "S" in options:

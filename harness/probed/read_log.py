@@ -78,8 +78,10 @@ def read_log(path: Path) -> Collections:
         if each.start_ns
     ]
     return Collections(
-        first.boot_id, first.began_ns, readings[-1][0] if readings else 0,
+        first.boot_id,
+        first.began_ns,
+        readings[-1][0] if readings else 0,
         {each.pid: each.name for each in lines if each.name},
         np.array(readings, np.int64).reshape(-1, 2),
         *np.array(records, np.int64).reshape(-1, 5).T,
-    )  # fmt: skip
+    )

@@ -79,8 +79,13 @@ class Ring:
 
     def lost(self) -> Lost:
         """Those that are in no record."""
-        places = (probe.LOST, probe.LOST_NS, probe.LOST_LONGEST_NS, probe.LOST_CPU_NS,
-                  probe.LOST_COLLECTED)  # fmt: skip
+        places = (
+            probe.LOST,
+            probe.LOST_NS,
+            probe.LOST_LONGEST_NS,
+            probe.LOST_CPU_NS,
+            probe.LOST_COLLECTED,
+        )
         return Lost(*(self._words[at : at + GENERATIONS].copy() for at in places))
 
     def forget(self) -> None:

@@ -66,9 +66,12 @@ def _look(watch: Watch, look: Callable[[Watch], object]) -> None:
 def _spawned(command: Sequence[str], environment: Mapping[str, str], mask: set[int]) -> int:
     try:
         return os.posix_spawnp(
-            command[0], list(command), environment, setsigmask=mask,
+            command[0],
+            list(command),
+            environment,
+            setsigmask=mask,
             setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # which Python ignores
-        )  # fmt: skip
+        )
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise ValueError(

@@ -13,14 +13,7 @@ import psutil
 from engines.protocol import Int64Array
 from harness.probed.identity import command_of, is_python, name_of, why_not_probed
 from harness.probed.result import GenerationTotals, NotProbed, ProbedProcess
-from harness.probed.ring import (
-    COLLECTED,
-    CPU_NS,
-    DURATION_NS,
-    GENERATION,
-    GENERATIONS,
-    Ring,
-)
+from harness.probed.ring import COLLECTED, CPU_NS, DURATION_NS, GENERATION, GENERATIONS, Ring
 
 BOUNDS_SECONDS = (0.0001, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 """Of the classes of pauses that are counted; the last class has no bound."""

@@ -70,9 +70,13 @@ def _unseen(result: ExperimentResult) -> str:
 
 
 def experiment_report(
-    result: ExperimentResult, console: Console, more: str, *, phases: bool = False,
+    result: ExperimentResult,
+    console: Console,
+    more: str,
+    *,
+    phases: bool = False,
     details: bool = False,
-) -> None:  # fmt: skip
+) -> None:
     """Print the short report, or with ``details`` all; ``more`` is the command that does."""
     if details:
         conclusions = conclude(result) if result.is_complete else []

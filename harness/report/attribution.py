@@ -55,10 +55,14 @@ def attribution_notes(found: Attribution) -> list[str]:
 
 def _row(cause: Cause) -> Row:
     return (
-        cause_label(cause), fmt.count(cause.gaps), fmt.seconds(cause.gap_seconds),
-        fmt.percent(cause.gap_share), fmt.count(cause.first_tokens),
-        fmt.percent(cause.first_token_share), fmt.count(cause.pauses) if cause.pauses else "",
-    )  # fmt: skip
+        cause_label(cause),
+        fmt.count(cause.gaps),
+        fmt.seconds(cause.gap_seconds),
+        fmt.percent(cause.gap_share),
+        fmt.count(cause.first_tokens),
+        fmt.percent(cause.first_token_share),
+        fmt.count(cause.pauses) if cause.pauses else "",
+    )
 
 
 def cause_label(cause: Cause) -> str:

@@ -22,8 +22,14 @@ def bars_table(result: ExperimentResult) -> PlainTable | None:
     ]
     spans = [median_interval(samples.samples) for group in found for _, samples in group]
     medians = [samples.median for group in found for _, samples in group]
-    top = max((value for value in (*medians, *(high for _, high in filter(None, spans)))
-               if value is not None), default=0.0)  # fmt: skip
+    top = max(
+        (
+            value
+            for value in (*medians, *(high for _, high in filter(None, spans)))
+            if value is not None
+        ),
+        default=0.0,
+    )
     if top <= 0:
         return None
     rows = [

@@ -29,8 +29,10 @@ def ruling(claim: Claim, stored: Mapping[str, Finding]) -> str:
 def counted(rulings: Sequence[str]) -> str:
     """ "12 held, 7 not held, 3 need a GPU"."""
     number = Counter(rulings)
-    words = {"needs a GPU": ("needs a GPU", "need a GPU"),
-             "not testable here": ("cannot be tested here",) * 2}  # fmt: skip
+    words = {
+        "needs a GPU": ("needs a GPU", "need a GPU"),
+        "not testable here": ("cannot be tested here",) * 2,
+    }
     return ", ".join(
         f"{number[name]} {words.get(name, (name, name))[number[name] > 1]}"
         for name in RULINGS

@@ -52,8 +52,9 @@ def _commands(ledger: Ledger, claims: Sequence[Claim]) -> str:
 
 
 def _table(rows: Sequence[Row]) -> str:
-    head, *body = ("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
-                   for row in rows)  # fmt: skip
+    head, *body = (
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows
+    )
     return "\n".join((head, "|---" * len(rows[0]) + "|", *body))
 
 

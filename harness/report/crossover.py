@@ -36,10 +36,12 @@ def crossover_header(result: CrossoverResult) -> list[tuple[str, str]]:
         ("machine", machine_words(result.machine)),
         ("workload", ", ".join(dict.fromkeys(each.name for each in result.workloads))),
         ("all cells", ", ".join(f"{axis} {value}" for axis, value in result.axes.items())),
-        ("measured", f"{result.rounds} rounds on a device that takes no time; steps of models are "
-         "modelled"),
+        (
+            "measured",
+            f"{result.rounds} rounds on a device that takes no time; steps of models are modelled",
+        ),
         ("command", result.command),
-    ]  # fmt: skip
+    ]
     return [(label, words) for label, words in lines if words]
 
 
@@ -217,13 +219,17 @@ def _limits(result: CrossoverResult, candidate: str) -> PlainTable:
     return PlainTable(
         f"Where {candidate} matters for the {TITLES['token']}",
         ("heap objects", "batch", "before", "after", "matters below", "95 % interval"),
-        [[row(heap, *found)
-          for found in by_batch(result.points, candidate, heap, "token").items()]
-         for heap in heaps(result)],
+        [
+            [
+                row(heap, *found)
+                for found in by_batch(result.points, candidate, heap, "token").items()
+            ]
+            for heap in heaps(result)
+        ],
         f"before: the time with {result.baseline} where the device takes none, after: with "
         f"{candidate}. It changes by {percent} or more where the device's step is shorter than the "
         "time under matters below.",
-    )  # fmt: skip
+    )
 
 
 def _limit_words(seconds: float) -> str:
@@ -254,7 +260,7 @@ def _by_model(result: CrossoverResult, candidate: str, latency: Latency) -> Plai
         [[row(model, heap) for model in result.models] for heap in heaps(result)],
         f"▲ less and ▼ more by {fmt.rough_percent(result.tolerance)} at least, = not as much, "
         f"? not told by the measurement. {checked}",
-    )  # fmt: skip
+    )
 
 
 def _change_words(change: Change | None, tolerance: float) -> str:

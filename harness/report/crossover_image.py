@@ -49,12 +49,20 @@ def _draw(axes: "Axes", result: CrossoverResult, candidate: str) -> None:
             [1e3 * max(each, _LEAST) for each in side] for side in zip(*limits, strict=True)
         )
         colour, style = COLOURS[number % len(COLOURS)], _STYLES[number % len(_STYLES)]
-        axes.plot(list(known), middle, style, color=colour, marker="o", linewidth=2,
-                  label=f"{fmt.count(heap)} heap objects")  # fmt: skip
+        axes.plot(
+            list(known),
+            middle,
+            style,
+            color=colour,
+            marker="o",
+            linewidth=2,
+            label=f"{fmt.count(heap)} heap objects",
+        )
         axes.fill_between(list(known), low, high, color=colour, alpha=0.18, linewidth=0)
     for model in result.models:
-        axes.plot(batches, [1e3 * model.token[batch] for batch in batches], color=_GREY,
-                  linewidth=0.9)  # fmt: skip
+        axes.plot(
+            batches, [1e3 * model.token[batch] for batch in batches], color=_GREY, linewidth=0.9
+        )
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(batches, [fmt.count(batch) for batch in batches])
@@ -69,8 +77,9 @@ def _draw(axes: "Axes", result: CrossoverResult, candidate: str) -> None:
     axes.set_title(
         f"{candidate} against {result.baseline}: below the line it changes a token's\n"
         f"time by {fmt.rough_percent(result.tolerance)} or more; grey: modelled devices",
-        loc="left", fontsize=10,
-    )  # fmt: skip
+        loc="left",
+        fontsize=10,
+    )
 
 
 def _label_models(axes: "Axes", result: CrossoverResult, batch: int) -> None:
@@ -80,6 +89,13 @@ def _label_models(axes: "Axes", result: CrossoverResult, batch: int) -> None:
         step = 1e3 * model.token[batch]
         _, height = transform.transform((batch, step))
         lowest = max(height, lowest + _LINE)
-        axes.annotate(model.name, (batch, step), (4, (lowest - height) * 72 / _DPI),
-                      textcoords="offset points", fontsize=7.5, color=_GREY, va="center",
-                      annotation_clip=False)  # fmt: skip
+        axes.annotate(
+            model.name,
+            (batch, step),
+            (4, (lowest - height) * 72 / _DPI),
+            textcoords="offset points",
+            fontsize=7.5,
+            color=_GREY,
+            va="center",
+            annotation_clip=False,
+        )

@@ -98,11 +98,23 @@ def _draw_host_time(axes: "Axes", entries: list[_Entry], result: ExperimentResul
     axes.set_xlim(0, 1.14 * scale * longest or 1)
     for place, entry in enumerate(entries):
         if entry.cell is not None and (total := own[place] + collecting[place]):
-            axes.annotate(fmt.number(total), (total, place), (4, 0), va="center", fontsize=8,
-                          textcoords="offset points")  # fmt: skip
+            axes.annotate(
+                fmt.number(total),
+                (total, place),
+                (4, 0),
+                va="center",
+                fontsize=8,
+                textcoords="offset points",
+            )
     axes.set_xlabel(f"host time per step, {unit}{on_device(result.cells)}", fontsize=9)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.0), frameon=False, ncols=2, fontsize=8,
-                borderaxespad=-1.6)  # fmt: skip
+    axes.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, 1.0),
+        frameon=False,
+        ncols=2,
+        fontsize=8,
+        borderaxespad=-1.6,
+    )
 
 
 def _host_time(cell: CellResult | None) -> tuple[float, float]:
@@ -120,23 +132,39 @@ def _draw_changes(axes: "Axes", entries: list[_Entry], result: ExperimentResult)
     axes.axvline(0, color=GREY, linewidth=0.8, zorder=1)
     for place, entry in enumerate(entries):
         if entry.is_baseline:
-            axes.annotate("baseline", (0, place), (6, 0), va="center", fontsize=8, color=GREY,
-                          textcoords="offset points")  # fmt: skip
+            axes.annotate(
+                "baseline",
+                (0, place),
+                (6, 0),
+                va="center",
+                fontsize=8,
+                color=GREY,
+                textcoords="offset points",
+            )
         if (found := entry.comparison) is None:
             continue
         is_off = found.candidate in off
         colour = GREY if is_off else VERDICT_COLOURS[found.verdict]
         change, low, high = (100 * (end - 1) for end in (found.ratio, *found.ci95))
         axes.errorbar(
-            change, place, xerr=[[max(change - low, 0)], [max(high - change, 0)]], fmt="o",
-            color=colour, markersize=5, capsize=2.5, elinewidth=1.4,
+            change,
+            place,
+            xerr=[[max(change - low, 0)], [max(high - change, 0)]],
+            fmt="o",
+            color=colour,
+            markersize=5,
+            capsize=2.5,
+            elinewidth=1.4,
             markerfacecolor="white" if is_off else colour,
-        )  # fmt: skip
+        )
         axes.annotate(
             fmt.percent(found.ratio - 1, signed=True) + ", reference" * is_off,
-            (max(high, change), place), (6, 0),
-            va="center", fontsize=8, textcoords="offset points",
-        )  # fmt: skip
+            (max(high, change), place),
+            (6, 0),
+            va="center",
+            fontsize=8,
+            textcoords="offset points",
+        )
     low, high = axes.get_xlim()
     axes.set_xlim(low, high + (0.3 if off else 0.16) * (high - low))
     metrics = list(dict.fromkeys(each.metric for each in result.comparisons))

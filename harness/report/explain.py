@@ -127,14 +127,21 @@ def _stages(side: Side, against: Side | None = None) -> PlainTable:
     }
     order = sorted(figures, key=lambda stage: -figures[stage][len(sides) - 1])
     totals = [sum(column) for column in zip(*figures.values(), strict=True)]
-    rows = [[_stage_row(stage, figures[stage], len(sides)) for stage in order],
-            [_stage_row("all", totals, len(sides))]]  # fmt: skip
+    rows = [
+        [_stage_row(stage, figures[stage], len(sides)) for stage in order],
+        [_stage_row("all", totals, len(sides))],
+    ]
     labels = [_heading(each) for each in sides]
     if against is None:
         columns: Row = ("stage", "bytecodes", "objects")
     else:
-        columns = ("stage", *(f"bytecodes\n{label}" for label in labels), "\nchange",
-                   *(f"objects\n{label}" for label in labels), "\nchange")  # fmt: skip
+        columns = (
+            "stage",
+            *(f"bytecodes\n{label}" for label in labels),
+            "\nchange",
+            *(f"objects\n{label}" for label in labels),
+            "\nchange",
+        )
     return PlainTable(
         "By stage, per request and step",
         columns,
@@ -164,21 +171,29 @@ def _functions(side: Side, by: By, rows: int) -> PlainTable:
     shown = _ranked(side, by)[:rows]
     return PlainTable(
         f"Functions, the most {by} first",
-        ("function", "calls\n/step", "own\nbytecodes", "with what\nit calls", "own\nobjects",
-         f"share of\n{by}"),
-        [[
-            (
-                f"{short_name(each.name)}\n  {_place(Where(each.file, each.name, each.line))}",
-                figure(each.calls / costs.num_steps),
-                figure(each.bytecodes / costs.num_rows),
-                figure(each.all_bytecodes / costs.num_rows),
-                figure(each.allocations / costs.num_rows),
-                fmt.percent(amount(by)(each) / total),
-            )
-            for each in shown
-        ]],
+        (
+            "function",
+            "calls\n/step",
+            "own\nbytecodes",
+            "with what\nit calls",
+            "own\nobjects",
+            f"share of\n{by}",
+        ),
+        [
+            [
+                (
+                    f"{short_name(each.name)}\n  {_place(Where(each.file, each.name, each.line))}",
+                    figure(each.calls / costs.num_steps),
+                    figure(each.bytecodes / costs.num_rows),
+                    figure(each.all_bytecodes / costs.num_rows),
+                    figure(each.allocations / costs.num_rows),
+                    fmt.percent(amount(by)(each) / total),
+                )
+                for each in shown
+            ]
+        ],
         _left_out(len(costs.functions) - len(shown), "functions"),
-    )  # fmt: skip
+    )
 
 
 def _lines(result: ExplainResult, by: By, rows: int) -> PlainTable:
@@ -189,17 +204,21 @@ def _lines(result: ExplainResult, by: By, rows: int) -> PlainTable:
     return PlainTable(
         f"Lines, the most {by} first",
         ("line", "bytecodes", "objects", "kept"),
-        [[
-            (
-                _line_words(each.file, line.line, each.name, sources.line(each.file, line.line)),
-                figure(line.bytecodes / per_row),
-                figure(line.allocations / per_row),
-                figure(line.net / per_row),
-            )
-            for each, line in lines[:rows]
-        ]],
+        [
+            [
+                (
+                    _line_words(
+                        each.file, line.line, each.name, sources.line(each.file, line.line)
+                    ),
+                    figure(line.bytecodes / per_row),
+                    figure(line.allocations / per_row),
+                    figure(line.net / per_row),
+                )
+                for each, line in lines[:rows]
+            ]
+        ],
         "kept: objects made less objects freed in the line",
-    )  # fmt: skip
+    )
 
 
 def _changes(result: ExplainResult, against: Side, by: By, rows: int) -> PlainTable:
@@ -207,23 +226,32 @@ def _changes(result: ExplainResult, against: Side, by: By, rows: int) -> PlainTa
     changes = by_change(result.changes, against, side, by)
     return PlainTable(
         f"Functions, the largest change in {by} first",
-        ("function", f"bytecodes\n{_heading(against)}", f"bytecodes\n{_heading(side)}", "\nchange",
-         "objects\nchange"),
-        [[
-            (
-                f"{_name(each)}{_note(each)}\n  {_place((each.after or each.before)[0])}",
-                figure(each.costs_before.bytecodes / against.costs.num_rows)
-                if each.before else fmt.MISSING,
-                figure(each.costs_after.bytecodes / side.costs.num_rows)
-                if each.after else fmt.MISSING,
-                signed(_change(each, side, against, "bytecodes")),
-                signed(_change(each, side, against, "objects")),
-            )
-            for each in changes[:rows]
-        ]],
+        (
+            "function",
+            f"bytecodes\n{_heading(against)}",
+            f"bytecodes\n{_heading(side)}",
+            "\nchange",
+            "objects\nchange",
+        ),
+        [
+            [
+                (
+                    f"{_name(each)}{_note(each)}\n  {_place((each.after or each.before)[0])}",
+                    figure(each.costs_before.bytecodes / against.costs.num_rows)
+                    if each.before
+                    else fmt.MISSING,
+                    figure(each.costs_after.bytecodes / side.costs.num_rows)
+                    if each.after
+                    else fmt.MISSING,
+                    signed(_change(each, side, against, "bytecodes")),
+                    signed(_change(each, side, against, "objects")),
+                )
+                for each in changes[:rows]
+            ]
+        ],
         "per request and step, each function's own; "
         + (_left_out(len(changes) - rows, "functions that changed") or "all that changed"),
-    )  # fmt: skip
+    )
 
 
 def _line_changes(result: ExplainResult, by: By, rows: int) -> PlainTable:
@@ -231,18 +259,24 @@ def _line_changes(result: ExplainResult, by: By, rows: int) -> PlainTable:
     return PlainTable(
         f"Lines, the largest change in {by} first",
         ("line", "bytecodes", "objects", "kept"),
-        [[
-            (
-                _line_words(each.file, each.line, each.function,
-                            f"{'- ' if each.is_gone else ''}{each.text}"),
-                signed(each.bytecodes),
-                signed(each.allocations),
-                signed(each.net),
-            )
-            for each in lines
-        ]],
+        [
+            [
+                (
+                    _line_words(
+                        each.file,
+                        each.line,
+                        each.function,
+                        f"{'- ' if each.is_gone else ''}{each.text}",
+                    ),
+                    signed(each.bytecodes),
+                    signed(each.allocations),
+                    signed(each.net),
+                )
+                for each in lines
+            ]
+        ],
         "more or less per request and step; kept: objects made less objects freed in the line",
-    )  # fmt: skip
+    )
 
 
 def _per_request(side: Side, against: Side | None) -> PlainTable:

@@ -8,9 +8,11 @@ from harness.report.table import PlainTable, Row
 _MOST_ARGUMENTS = 3
 _WIDEST_TEXT = 46
 _WHEN: Mapping[When, str] = {
-    "step": "", "add": ", as a request is added", "finish": ", as a request is served",
+    "step": "",
+    "add": ", as a request is added",
+    "finish": ", as a request is served",
     "abort": ", as a request is aborted",
-}  # fmt: skip
+}
 
 
 def largest_changes_table(title: str, changes: Sequence[LargestChange]) -> PlainTable:

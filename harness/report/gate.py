@@ -163,10 +163,7 @@ def gate_markdown(result: GateResult) -> str:
     parts = [f"### gcbench gate: {headline(result)}"]
     if attention := settles_no_times(result):
         parts.append(f"**Attention**: {escaped(attention)}")
-    titled = (
-        ("", findings(result)),
-        ("Trials without a result", gate_failure_lines(result)),
-    )
+    titled = (("", findings(result)), ("Trials without a result", gate_failure_lines(result)))
     parts += [_listed(title, lines) for title, lines in titled if lines]
     parts.append(
         "\n".join(

@@ -45,8 +45,11 @@ def gate_image(result: GateResult, suffix: str) -> bytes:
     if not panels:
         raise ValueError("--image: no count changed and nothing was timed, so there is no picture")
     rows = [len(lines) for _, lines in panels]
-    figure = Figure(figsize=(_WIDTH_INCHES, 1.3 + 0.75 * len(panels) + 0.29 * sum(rows)),
-                    layout="constrained", facecolor="white")  # fmt: skip
+    figure = Figure(
+        figsize=(_WIDTH_INCHES, 1.3 + 0.75 * len(panels) + 0.29 * sum(rows)),
+        layout="constrained",
+        facecolor="white",
+    )
     grids = figure.subplots(len(panels), squeeze=False, height_ratios=rows)[:, 0]
     for axes, (name, lines) in zip(grids, panels, strict=True):
         is_timed = lines is times
@@ -66,8 +69,9 @@ def _counts(result: GateResult) -> list[_Change]:
         for each in cell.exact:
             if each.verdict != "same" and each.before:
                 cells.setdefault((each.metric, each.before, each.after), []).append(cell.id)
-    known = {(each.metric, each.before, each.after): each
-             for cell in result.cells for each in cell.exact}  # fmt: skip
+    known = {
+        (each.metric, each.before, each.after): each for cell in result.cells for each in cell.exact
+    }
     lines = []
     for key, ids in cells.items():
         each = known[key]
@@ -89,12 +93,14 @@ def _times(result: GateResult) -> list[_Change]:
             parts += [("by the code", by.code), ("by the collector", by.collector)]
         lines += [
             _Change(
-                label, 100 * (each.ratio - 1),
-                (100 * (each.ci95[0] - 1), 100 * (each.ci95[1] - 1)), each.verdict,
+                label,
+                100 * (each.ratio - 1),
+                (100 * (each.ci95[0] - 1), 100 * (each.ci95[1] - 1)),
+                each.verdict,
                 fmt.percent(each.ratio - 1, signed=True),
             )
             for label, each in parts
-        ]  # fmt: skip
+        ]
     return lines
 
 
@@ -107,12 +113,23 @@ def _draw(axes: "Axes", lines: Sequence[_Change], words: str, tolerance: float) 
         change = min(line.change, _MOST)
         low, high = line.interval or (change, change)
         axes.errorbar(
-            change, place, fmt=">" if change < line.change else "o", markersize=5, capsize=2.5,
-            xerr=[[max(change - low, 0)], [max(high - change, 0)]], elinewidth=1.4,
+            change,
+            place,
+            fmt=">" if change < line.change else "o",
+            markersize=5,
+            capsize=2.5,
+            xerr=[[max(change - low, 0)], [max(high - change, 0)]],
+            elinewidth=1.4,
             color=VERDICT_COLOURS[line.verdict],
-        )  # fmt: skip
-        axes.annotate(line.note, (max(high, change), place), (6, 0), va="center", fontsize=8,
-                      textcoords="offset points")  # fmt: skip
+        )
+        axes.annotate(
+            line.note,
+            (max(high, change), place),
+            (6, 0),
+            va="center",
+            fontsize=8,
+            textcoords="offset points",
+        )
     low, high = axes.get_xlim()
     axes.set_xlim(low, high + 0.3 * (high - low))
     axes.set_yticks(range(len(lines)), [line.label for line in lines], fontsize=8.5)

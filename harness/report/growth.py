@@ -70,20 +70,22 @@ def _releases(result: Growth) -> PlainTable:
     return PlainTable(
         "A request and step by release",
         ("release", "bytecodes", "change", "objects", "change", "changed most"),
-        [[
-            (
-                each.label,
-                figure(each.bytecodes),
-                signed(each.bytecodes - last.bytecodes) if last else fmt.MISSING,
-                figure(each.objects),
-                signed(each.objects - last.objects) if last else fmt.MISSING,
-                largest.get(each.label, fmt.MISSING) if last else fmt.MISSING,
-            )
-            for last, each in zip(before, result.versions, strict=False)
-        ]],
+        [
+            [
+                (
+                    each.label,
+                    figure(each.bytecodes),
+                    signed(each.bytecodes - last.bytecodes) if last else fmt.MISSING,
+                    figure(each.objects),
+                    signed(each.objects - last.objects) if last else fmt.MISSING,
+                    largest.get(each.label, fmt.MISSING) if last else fmt.MISSING,
+                )
+                for last, each in zip(before, result.versions, strict=False)
+            ]
+        ],
         "objects: tracked objects made, gross. changed most: the function with the largest change "
         "in bytecodes.",
-    )  # fmt: skip
+    )
 
 
 def _functions(found: Sequence[Arrival], rows: int) -> PlainTable:
@@ -98,30 +100,32 @@ def _functions(found: Sequence[Arrival], rows: int) -> PlainTable:
     return PlainTable(
         "By function, over all releases",
         ("function", "bytecodes", "objects", "came with"),
-        [[
-            (
-                f"{short_name(last.function)}\n  {last.file}:{last.line}",
-                signed(totals[one]),
-                signed(sum(each.objects for each in by_series[one])),
-                _came_with(by_series[one]),
-            )
-            for one in ranked[:rows]
-            for last in by_series[one][-1:]
-        ]],
+        [
+            [
+                (
+                    f"{short_name(last.function)}\n  {last.file}:{last.line}",
+                    signed(totals[one]),
+                    signed(sum(each.objects for each in by_series[one])),
+                    _came_with(by_series[one]),
+                )
+                for one in ranked[:rows]
+                for last in by_series[one][-1:]
+            ]
+        ],
         "per request and step, each function's own, the largest change first"
         + (f"; {left:,} more are in --json FILE" if left > 0 else ""),
-    )  # fmt: skip
+    )
 
 
 def _came_with(found: Sequence[Arrival]) -> str:
     """The versions with which most of a function's change came, the largest part first."""
     ranked = sorted(found, key=lambda each: -abs(each.bytecodes))
     ranked = [each for each in ranked if signed(each.bytecodes) != "0"]
-    kinds = {
-        "new": " (new)", "gone": " (gone)", "split": " (split off)", "joined": " (joined)",
-    }  # fmt: skip
-    words = [f"{each.version}{kinds.get(each.kind, '')} {signed(each.bytecodes)}"
-             for each in ranked[:_NAMED]]  # fmt: skip
+    kinds = {"new": " (new)", "gone": " (gone)", "split": " (split off)", "joined": " (joined)"}
+    words = [
+        f"{each.version}{kinds.get(each.kind, '')} {signed(each.bytecodes)}"
+        for each in ranked[:_NAMED]
+    ]
     if len(ranked) > _NAMED:
         words.append(f"{len(ranked) - _NAMED} more")
     return ",\n".join(", ".join(words[i : i + 2]) for i in range(0, len(words), 2))

@@ -34,8 +34,9 @@ def growth_image(result: Growth, suffix: str) -> bytes:
         axes.bar(places, parts, bottom=base, label=name, color=colour, width=0.75)
         base = [low + part for low, part in zip(base, parts, strict=True)]
     for place, top in enumerate(base):
-        axes.annotate(f"{top:,.0f}", (place, top), (0, 2), textcoords="offset points",
-                      ha="center", fontsize=7)  # fmt: skip
+        axes.annotate(
+            f"{top:,.0f}", (place, top), (0, 2), textcoords="offset points", ha="center", fontsize=7
+        )
     axes.set_ylim(0, max(base, default=1.0) * 1.22)
     labels = [each.label for each in versions]
     axes.set_xticks(list(places), labels, rotation=60 if len(labels) > 8 else 0)
@@ -45,8 +46,9 @@ def growth_image(result: Growth, suffix: str) -> bytes:
     axes.set_title(
         f"vLLM's host path by release: {result.workload.name}, "
         f"{result.workload.num_requests:,} requests",
-        loc="left", fontsize=11,
-    )  # fmt: skip
+        loc="left",
+        fontsize=11,
+    )
     return image_bytes(figure, suffix, result.name)
 
 

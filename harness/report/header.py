@@ -50,8 +50,10 @@ def header(result: ExperimentResult) -> list[tuple[str, str]]:
 def varying_axes(result: ExperimentResult) -> list[str]:
     """The axes in which the cells, failed ones included, differ."""
     points = [cell.axes for cell in result.cells]
-    points += [{axis: getattr(failure.cell, axis) for axis in failure.cell.__struct_fields__}
-               for failure in result.failures]  # fmt: skip
+    points += [
+        {axis: getattr(failure.cell, axis) for axis in failure.cell.__struct_fields__}
+        for failure in result.failures
+    ]
     axes = dict.fromkeys(axis for point in points for axis in point)
     return [axis for axis in axes if len({point[axis] for point in points if axis in point}) > 1]
 

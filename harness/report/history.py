@@ -17,9 +17,12 @@ _CAPTION = (
     "between them and on which way the metric is better"
 )
 _GROUPS = (
-    ("worse", "better", "changed"), ("suspicious", "inconclusive"), ("same", "no_change_shown"),
-    ("insufficient", "reset"), ("missing",),
-)  # fmt: skip
+    ("worse", "better", "changed"),
+    ("suspicious", "inconclusive"),
+    ("same", "no_change_shown"),
+    ("insufficient", "reset"),
+    ("missing",),
+)
 
 
 def history_pairs(history: History) -> list[tuple[str, str]]:
@@ -41,11 +44,13 @@ def history_pairs(history: History) -> list[tuple[str, str]]:
     if len(trials) or len(failures):
         experiments = {*trials["experiment"].unique(), *failures["experiment"].unique()}
         measured = len(trials[["experiment", "round", "place", "mode"]].drop_duplicates())
-        lines.append((
-            "raw trials",
-            f"{fmt.count(measured)} with a result and {fmt.count(len(failures))} without, "
-            f"in {len(experiments)} experiment{'s' * (len(experiments) != 1)}",
-        ))  # fmt: skip
+        lines.append(
+            (
+                "raw trials",
+                f"{fmt.count(measured)} with a result and {fmt.count(len(failures))} without, "
+                f"in {len(experiments)} experiment{'s' * (len(experiments) != 1)}",
+            )
+        )
     return lines
 
 

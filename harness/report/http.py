@@ -37,8 +37,11 @@ def http_tables(result: HttpResult) -> list[PlainTable]:
 
 
 def _sentence(cell: CellBothWays) -> str:
-    added = [f"{_added_words(cell.metrics[name])} {words}"
-             for name, words in _ADDS.items() if name in cell.metrics]  # fmt: skip
+    added = [
+        f"{_added_words(cell.metrics[name])} {words}"
+        for name, words in _ADDS.items()
+        if name in cell.metrics
+    ]
     return f"{cell.id}: HTTP adds {' and '.join(added)}."
 
 
@@ -56,10 +59,15 @@ def _latency(result: HttpResult, name: str, title: str) -> PlainTable:
     return PlainTable(
         title,
         ("cell", "in process", "over HTTP", "HTTP adds", "95 % interval"),
-        [[_row(cell.id, cell.metrics[name], fmt.seconds, _signed_seconds)
-          for cell in result.cells if name in cell.metrics]],
+        [
+            [
+                _row(cell.id, cell.metrics[name], fmt.seconds, _signed_seconds)
+                for cell in result.cells
+                if name in cell.metrics
+            ]
+        ],
         "medians over rounds; what HTTP adds is the mean of the rounds' differences",
-    )  # fmt: skip
+    )
 
 
 def _row(

@@ -7,11 +7,7 @@ from harness.format import printable
 from harness.load.result import LoadResult
 from harness.load.task import ClientHealth
 from harness.metrics import METRICS
-from harness.report.attribution import (
-    attribution_answer,
-    attribution_notes,
-    attribution_table,
-)
+from harness.report.attribution import attribution_answer, attribution_notes, attribution_table
 from harness.report.table import PlainTable, Row
 from harness.report.terminal import print_lines, print_pairs, print_table
 
@@ -46,18 +42,22 @@ def load_tables(result: LoadResult, console: Console) -> None:
 
 def _header(result: LoadResult) -> list[tuple[str, str]]:
     metrics, asked = result.trial.metrics, result.asked
-    speed = [fmt.with_unit(metrics[name], METRICS[name].unit)
-             for name in ("request_throughput", "output_throughput")
-             if metrics.get(name) is not None]  # fmt: skip
+    speed = [
+        fmt.with_unit(metrics[name], METRICS[name].unit)
+        for name in ("request_throughput", "output_throughput")
+        if metrics.get(name) is not None
+    ]
     pairs = [
         ("result", "valid" if result.is_valid else "invalid: these figures are not the server's"),
         ("server", f"{asked.url}, model {asked.model}"),
-        ("workload", f"{result.trial.cell.workload}, seed {result.trial.seed}, prompts as "
-                     f"{asked.prompt_as}"),
+        (
+            "workload",
+            f"{result.trial.cell.workload}, seed {result.trial.seed}, prompts as {asked.prompt_as}",
+        ),
         ("requests", _requests(result)),
         ("throughput", ", ".join(speed)),
         ("arrivals", result.trial.delivered),
-    ]  # fmt: skip
+    ]
     return [(label, words) for label, words in pairs if words]
 
 
@@ -84,9 +84,11 @@ def _latencies(result: LoadResult) -> PlainTable:
             rows.append((label, *("" if each is None else fmt.seconds(each) for each in values)))
     is_known = metrics.get("ttft_p99") is not None
     return PlainTable(
-        "Latency", ("", "mean", "median", "p99", "longest"), [rows],
+        "Latency",
+        ("", "mean", "median", "p99", "longest"),
+        [rows],
         "" if is_known else "p99 of requests: from 662 of them on",
-    )  # fmt: skip
+    )
 
 
 def _outcomes(result: LoadResult) -> PlainTable:
@@ -104,18 +106,32 @@ def _clients(result: LoadResult) -> PlainTable:
     def row(client: ClientHealth) -> Row:
         waited = "" if client.waited_share is None else fmt.percent(client.waited_share)
         return (
-            str(client.process), fmt.count(client.num_requests), fmt.percent(client.cpu_share),
-            waited, fmt.percent(client.stolen_share), fmt.seconds(client.lag_p99),
-            fmt.seconds(client.lag_max), str(sum(client.collector.collections)),
+            str(client.process),
+            fmt.count(client.num_requests),
+            fmt.percent(client.cpu_share),
+            waited,
+            fmt.percent(client.stolen_share),
+            fmt.seconds(client.lag_p99),
+            fmt.seconds(client.lag_max),
+            str(sum(client.collector.collections)),
             fmt.seconds(client.collector.max_pause_seconds),
-        )  # fmt: skip
+        )
 
     return PlainTable(
         "Client processes",
-        ("", "requests", "CPU", "waited\nfor core", "stolen", "loop lag\np99", "loop lag\nmax",
-         "collec-\ntions", "longest\npause"),
+        (
+            "",
+            "requests",
+            "CPU",
+            "waited\nfor core",
+            "stolen",
+            "loop lag\np99",
+            "loop lag\nmax",
+            "collec-\ntions",
+            "longest\npause",
+        ),
         [[row(client) for client in result.clients]],
-    )  # fmt: skip
+    )
 
 
 def _collections(result: LoadResult) -> PlainTable:
@@ -125,6 +141,8 @@ def _collections(result: LoadResult) -> PlainTable:
         if value
     ]
     return PlainTable(
-        "The server's collector during the run", ("series", "rise"), [rows],
+        "The server's collector during the run",
+        ("series", "rise"),
+        [rows],
         "" if rows else "no collection",
-    )  # fmt: skip
+    )

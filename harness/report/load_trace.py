@@ -35,16 +35,18 @@ def load_trace(
     for stops in observed.stops:
         process = trace.track(f"client process {stops.process}")
         for title, name, spans in (
-            ("collections", "collection", stops.pauses), ("loop late", "late", stops.late),
-        ):  # fmt: skip
+            ("collections", "collection", stops.pauses),
+            ("loop late", "late", stops.late),
+        ):
             seen = [(max(start, began_ns), end) for start, end in spans if end > began_ns]
             _add_spans(trace, process, title, name, seen)
     waits = defaultdict[int, list[Slice]](list)
     columns = (slow.cause, slow.waits.request, slow.waits.began_ns, slow.waits.ended_ns)
     for cause, request, begin, end in zip(*(each.tolist() for each in columns), strict=True):
         waits[request].append(Slice(cause_label(attribution.causes[cause]), begin, end))
-    add_requests(trace, {name: np.asarray(each) for name, each in requests._asdict().items()},
-                 waits)  # fmt: skip
+    add_requests(
+        trace, {name: np.asarray(each) for name, each in requests._asdict().items()}, waits
+    )
     return trace.content()
 
 

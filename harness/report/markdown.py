@@ -24,9 +24,12 @@ def experiment_markdown(result: ExperimentResult) -> str:
     """The short report for a pull request, all else folded away below it."""
     inside = [pairs_markdown(header(result))]
     tables = (
-        cells_table(result), *modes_tables(result), *messages_tables(result),
-        *verdict_tables(result), *apart_tables(result),
-    )  # fmt: skip
+        cells_table(result),
+        *modes_tables(result),
+        *messages_tables(result),
+        *verdict_tables(result),
+        *apart_tables(result),
+    )
     inside += map(table_markdown, tables)
     if result.notes:
         inside.append(lines_markdown("Notes", result.notes))

@@ -16,33 +16,45 @@ def messages_tables(
     result: ExperimentResult, name: Callable[[CellResult], str] = lambda cell: cell.id
 ) -> list[PlainTable]:
     """A table for each direction, of the cells whose messages were looked at; none without."""
-    return [table for direction in DIRECTIONS
-            if any((table := _table(result, direction, name)).groups)]  # fmt: skip
+    return [
+        table for direction in DIRECTIONS if any((table := _table(result, direction, name)).groups)
+    ]
 
 
 def message_sizes(result: ExperimentResult) -> list[PlainTable]:
     """Both directions in one small table: exact, where the times beside it may settle nothing."""
     metrics = [f"{direction}_bytes_per_step" for direction in DIRECTIONS]
     groups = [
-        [(cell.id, *(fmt.count(median(cell, metric)) for metric in metrics)) for cell in group
-         if metrics[0] in cell.metrics]
+        [
+            (cell.id, *(fmt.count(median(cell, metric)) for metric in metrics))
+            for cell in group
+            if metrics[0] in cell.metrics
+        ]
         for group in by_group(result)
-    ]  # fmt: skip
+    ]
     if not any(groups):
         return []
-    return [PlainTable(
-        "Bytes between scheduler and workers, of the median step" + on_device(result.cells),
-        ("cell", "to the\nworkers", "back"),
-        [group for group in groups if group],
-        "",
-    )]  # fmt: skip
+    return [
+        PlainTable(
+            "Bytes between scheduler and workers, of the median step" + on_device(result.cells),
+            ("cell", "to the\nworkers", "back"),
+            [group for group in groups if group],
+            "",
+        )
+    ]
 
 
 def _table(
     result: ExperimentResult, direction: str, name: Callable[[CellResult], str]
 ) -> PlainTable:
-    columns = ("bytes_per_step", "bytes_first", "bytes_last", *(f"bytes_{part}" for part in PARTS),
-               "edit_distance", "edit_distance_first")  # fmt: skip
+    columns = (
+        "bytes_per_step",
+        "bytes_first",
+        "bytes_last",
+        *(f"bytes_{part}" for part in PARTS),
+        "edit_distance",
+        "edit_distance_first",
+    )
 
     def row(cell: CellResult) -> Row:
         figures = (median(cell, f"{direction}_{column}") for column in columns)
@@ -54,9 +66,20 @@ def _table(
     ]
     return PlainTable(
         f"{_TITLES[direction]}, bytes per step" + on_device(result.cells),
-        ("cell", "median\nstep", "first\nstep", "last\nstep", "para-\nmeters", "prompt",
-         "output\nids", "names", "rest", "edits", "first\nedits"),
+        (
+            "cell",
+            "median\nstep",
+            "first\nstep",
+            "last\nstep",
+            "para-\nmeters",
+            "prompt",
+            "output\nids",
+            "names",
+            "rest",
+            "edits",
+            "first\nedits",
+        ),
         [group for group in groups if group],
         "by part: of the median step; edits: bytes to insert, delete or replace to make the next "
         "step's message of one, median over steps, and from the first to the second",
-    )  # fmt: skip
+    )

@@ -205,8 +205,10 @@ def nightly_markdown(result: NightlyResult, picture: str = "") -> str:
         parts.append(code_block(alert.command))
     if table := suspicious_table(result.suspicious):
         parts.append(table_markdown(table))
-    for title, lines in (("Not measured", failed_lines(result)),
-                         ("Notes", [*result.notes, *result.problems])):  # fmt: skip
+    for title, lines in (
+        ("Not measured", failed_lines(result)),
+        ("Notes", [*result.notes, *result.problems]),
+    ):
         if lines:
             parts.append(f"**{title}**\n\n" + "\n".join(f"- {escaped(line)}" for line in lines))
     facts = [(label, words) for label, words in nightly_pairs(result) if label != "series"]
@@ -223,13 +225,21 @@ _SHORT_HISTORY = (
 
 def self_test_table(rows: Sequence[SelfTest]) -> PlainTable:
     """What the detector is worth at the noise of each series; of rows that could be tested."""
-    columns = ("series", "points", "noise", "false", *(
-        f"{fmt.percent(step)[:-4]} % found\nwithin {'/'.join(map(str, WITHIN))}" for step in STEPS
-    ), "nights to\nhalf of them")  # fmt: skip
+    columns = (
+        "series",
+        "points",
+        "noise",
+        "false",
+        *(
+            f"{fmt.percent(step)[:-4]} % found\nwithin {'/'.join(map(str, WITHIN))}"
+            for step in STEPS
+        ),
+        "nights to\nhalf of them",
+    )
     few = any(row.points < FEW_POINTS for row in rows)
-    numbers = " to ".join(dict.fromkeys(
-        f"{end(row.repetitions for row in rows)}" for end in (min, max)
-    ))  # fmt: skip
+    numbers = " to ".join(
+        dict.fromkeys(f"{end(row.repetitions for row in rows)}" for end in (min, max))
+    )
     return PlainTable(
         "The detector at this history's own noise (simulated)",
         columns,

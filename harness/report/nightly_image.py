@@ -35,8 +35,9 @@ def nightly_image(result: NightlyResult, suffix: str) -> bytes:
     shown = _shown(result)
     if not shown:
         raise ValueError("--image: this night found no step, so there is no picture")
-    figure = Figure(figsize=(_WIDTH_INCHES, 1.0 + 1.9 * len(shown)), layout="constrained",
-                    facecolor="white")  # fmt: skip
+    figure = Figure(
+        figsize=(_WIDTH_INCHES, 1.0 + 1.9 * len(shown)), layout="constrained", facecolor="white"
+    )
     panels = figure.subplots(len(shown), squeeze=False)[:, 0]
     for axes, alert in zip(panels, shown, strict=True):
         _draw(axes, alert)
@@ -46,8 +47,9 @@ def nightly_image(result: NightlyResult, suffix: str) -> bytes:
     about = f"{result.machine}; " + f"{more} more in the summary; " * (more > 0) + result.command
     lines = textwrap.wrap(
         f"a dot per commit, with asv's interval where it has one; lines: level before and after; "
-        f"{fmt.printable(about)}", 150,
-    )  # fmt: skip
+        f"{fmt.printable(about)}",
+        150,
+    )
     source = figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=7.5, color=GREY)
     source.set_parse_math(False)
     return image_bytes(figure, suffix, result.started)
@@ -55,9 +57,8 @@ def nightly_image(result: NightlyResult, suffix: str) -> bytes:
 
 def _shown(result: NightlyResult) -> list[Alert]:
     return [
-        alert for alert in result.alerts
-        if alert.around and all(map(_can_be_drawn, alert.around))
-    ][:MOST_STEPS]  # fmt: skip
+        alert for alert in result.alerts if alert.around and all(map(_can_be_drawn, alert.around))
+    ][:MOST_STEPS]
 
 
 def _can_be_drawn(point: StepPoint) -> bool:
@@ -67,16 +68,23 @@ def _can_be_drawn(point: StepPoint) -> bool:
 def _draw(axes: "Axes", alert: Alert) -> None:
     change, points = alert.changes[0], alert.around
     colour = VERDICT_COLOURS.get(change.verdict, COLOURS[5])
-    sides = [[n for n, point in enumerate(points) if point.side == side]
-             for side in ("before", "open", "after")]  # fmt: skip
+    sides = [
+        [n for n, point in enumerate(points) if point.side == side]
+        for side in ("before", "open", "after")
+    ]
     before, open_, after = sides
     unit, scale = _unit(change.unit, max(abs(point.value) for point in points))
     for places, shade in zip(sides, (GREY, COLOURS[4], colour), strict=True):
         _dots(axes, places, points, shade, scale)
     for places, level, shade in ((before, change.before, GREY), (after, change.after, colour)):
         if places:
-            axes.plot([places[0] - 0.4, places[-1] + 0.4], [scale * level] * 2, color=shade,
-                      linewidth=1.6, alpha=0.7)  # fmt: skip
+            axes.plot(
+                [places[0] - 0.4, places[-1] + 0.4],
+                [scale * level] * 2,
+                color=shade,
+                linewidth=1.6,
+                alpha=0.7,
+            )
     if after:
         first = after[0] - 0.5
         axes.axvspan((open_[0] if open_ else after[0]) - 0.5, first, color=PALE, zorder=0)
@@ -114,6 +122,11 @@ def _dots(
         value = scale * points[place].value
         low, high = (scale * end for end in points[place].interval or (points[place].value,) * 2)
         axes.errorbar(
-            place, value, yerr=[[max(value - low, 0)], [max(high - value, 0)]], fmt="o",
-            color=colour, markersize=4, elinewidth=1,
-        )  # fmt: skip
+            place,
+            value,
+            yerr=[[max(value - low, 0)], [max(high - value, 0)]],
+            fmt="o",
+            color=colour,
+            markersize=4,
+            elinewidth=1,
+        )

@@ -21,14 +21,18 @@ def nightly_page(result: NightlyResult) -> bytes:
     """All that is known of a night."""
     suspicious = suspicious_table(result.suspicious)
     pairs = nightly_pairs(result)
-    pictures = [
-        Picture(
-            "Around each step",
-            "The series that changed most with each commit, a dot per commit, with the levels "
-            "before and after it.",
-            nightly_image(result, ".svg"),
-        )
-    ] if has_picture(result) else []  # fmt: skip
+    pictures = (
+        [
+            Picture(
+                "Around each step",
+                "The series that changed most with each commit, a dot per commit, with the levels "
+                "before and after it.",
+                nightly_image(result, ".svg"),
+            )
+        ]
+        if has_picture(result)
+        else []
+    )
     return page_bytes(
         Page(
             title=f"gcbench: the night of {result.started[:10]}",
@@ -41,11 +45,13 @@ def nightly_page(result: NightlyResult) -> bytes:
             markdown=nightly_markdown(result),
             more=[suspicious] if suspicious else [],
             lists=[
-                *((alert_title(alert), [*alert_lines(alert), *alert.command])
-                  for alert in result.alerts),
+                *(
+                    (alert_title(alert), [*alert_lines(alert), *alert.command])
+                    for alert in result.alerts
+                ),
                 ("Not measured", failed_lines(result)),
                 ("Notes", [*result.notes, *result.problems]),
             ],
             facts=[pair for pair in pairs if pair[0] not in _SURE],
         )
-    )  # fmt: skip
+    )

@@ -47,8 +47,9 @@ def page_bytes(page: Page) -> bytes:
     """The page as UTF-8; words of others are shown as they stand. Imports Jinja2 when called."""
     from jinja2 import Environment, StrictUndefined
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-                              finalize=_shown)  # fmt: skip
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_shown
+    )
     template = environment.from_string(_TEMPLATE.read_text("utf-8"))
     return template.render(page=page, classes=_CLASSES).encode()
 

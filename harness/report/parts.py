@@ -28,9 +28,11 @@ def _what_decides(result: PartsResult) -> list[Column]:
     return [
         column
         for name in metrics
-        for column in (Column(title=metric_words(name), metric=name),
-                       Column(title="change", metric=name, shows="change"))
-    ]  # fmt: skip
+        for column in (
+            Column(title=metric_words(name), metric=name),
+            Column(title="change", metric=name, shows="change"),
+        )
+    ]
 
 
 def _heading(column: Column) -> str:

@@ -97,9 +97,10 @@ def _said_by_all(result: PartsResult) -> list[str]:
     said = [in_short(part.result) for part in result.parts]
     above = [headline(part.result) for part in result.parts]
     return [
-        each for each in (said[0] if said else ())
+        each
+        for each in (said[0] if said else ())
         if all(each in other for other in said) and not any(each in other for other in above)
-    ]  # fmt: skip
+    ]
 
 
 def parts_pairs(result: PartsResult, details: bool = True) -> list[tuple[str, str]]:
@@ -120,9 +121,8 @@ def parts_failures(result: PartsResult) -> list[str]:
 
 
 def parts_report(
-    result: PartsResult, console: Console, more: str, *, phases: bool = False,
-    details: bool = False,
-) -> None:  # fmt: skip
+    result: PartsResult, console: Console, more: str, *, phases: bool = False, details: bool = False
+) -> None:
     """Print the answer and the table of all parts; ``more`` is the command that prints the rest."""
     console.print(safe_text(parts_headline(result), style="bold"))
     print_table(parts_table(result), console)
@@ -150,8 +150,9 @@ def parts_markdown(result: PartsResult) -> str:
     lines.append(pairs_markdown(parts_pairs(result)))
     inside = [
         lines_markdown(part.title, [*conclude(part.result), *part.result.notes])
-        for part in result.parts if part.result.is_complete
-    ]  # fmt: skip
+        for part in result.parts
+        if part.result.is_complete
+    ]
     details = "\n\n".join(inside)
     lines.append(f"<details><summary>Each part</summary>\n\n{details}\n\n</details>")
     return "\n\n".join(lines) + "\n"
@@ -175,8 +176,10 @@ def _sentence(of: _Candidate) -> str:
     change = " to ".join(end.removesuffix(" %") for end in ends)
     verdicts = Counter(each.verdict for each in of.found.values())
     first, *others = ((each, verdicts[each]) for each in VERDICTS if verdicts[each])
-    counted = [f"{first[0]} in {first[1]} of {len(of.found)} parts",
-               *(f"{each} in {number}" for each, number in others)]  # fmt: skip
+    counted = [
+        f"{first[0]} in {first[1]} of {len(of.found)} parts",
+        *(f"{each} in {number}" for each, number in others),
+    ]
     return (
         f"{of.name}: {metric_words(of.metric)} {change} % against {of.baseline}; "
         f"{', '.join(counted)}."

@@ -32,8 +32,9 @@ def parts_page(result: PartsResult) -> bytes:
     tables = [(part.title, cells_table(part.result)) for part in result.parts]
     said = [
         (part.title, [*conclude(part.result), *part.result.notes])
-        for part in result.parts if part.result.is_complete
-    ]  # fmt: skip
+        for part in result.parts
+        if part.result.is_complete
+    ]
     return page_bytes(
         Page(
             title=f"gcbench: {result.name}",

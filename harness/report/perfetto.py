@@ -82,10 +82,13 @@ def _add_collections(trace: Trace, collections: Columns, roles: Sequence[str]) -
     for each in records:
         generation, start_ns = each["generation"], each["start_ns"]
         trace.slice(
-            tracks[each["process"], generation], f"generation {generation}",
-            start_ns, start_ns + each["duration_ns"],
-            collected=each["collected"], cpu_ns=each["cpu_ns"],
-        )  # fmt: skip
+            tracks[each["process"], generation],
+            f"generation {generation}",
+            start_ns,
+            start_ns + each["duration_ns"],
+            collected=each["collected"],
+            cpu_ns=each["cpu_ns"],
+        )
 
 
 def _process_titles(roles: Sequence[str]) -> list[str]:

@@ -73,9 +73,8 @@ def _pivot(
     group: Sequence[CellResult], baseline: CellResult, metric: str, result: ExperimentResult
 ) -> Pivot:
     axes = [
-        axis for axis in varying_axes(result)
-        if len({cell.axes.get(axis) for cell in group}) > 1
-    ]  # fmt: skip
+        axis for axis in varying_axes(result) if len({cell.axes.get(axis) for cell in group}) > 1
+    ]
     across = _across(group, axes)
     down = [axis for axis in axes if axis != across]
     columns = list(dict.fromkeys(_value(cell, across) for cell in group)) if across else []

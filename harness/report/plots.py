@@ -38,11 +38,13 @@ def panel(
     axis = f"{left}{right:>{max(width - len(left), len(right) + 1)}}"
     return [
         title,
-        *(f"{label:>{margin}} │{line.rstrip()}"
-          for label, line in zip(labels, columns(values, height), strict=True)),
+        *(
+            f"{label:>{margin}} │{line.rstrip()}"
+            for label, line in zip(labels, columns(values, height), strict=True)
+        ),
         f"{0:>{margin}} └{'─' * width}",
         f"{'':>{margin}}  {axis}",
-    ]  # fmt: skip
+    ]
 
 
 def beside(left: Sequence[str], right: Sequence[str], width: int) -> list[str]:

@@ -45,8 +45,10 @@ def detects_words(comparisons: Sequence[Comparison]) -> str:
     known = [each for each in comparisons if each.rounds >= MIN_ROUNDS]
     if not known:
         return ""
-    least, most = (min(max(ends, 0.0), MOST_DETECTED) for ends in
-                   (min(each.mde for each in known), max(each.mde for each in known)))  # fmt: skip
+    least, most = (
+        min(max(ends, 0.0), MOST_DETECTED)
+        for ends in (min(each.mde for each in known), max(each.mde for each in known))
+    )
     ends = dict.fromkeys(fmt.percent(end) for end in (least, most))
     more = " or more" if max(each.mde for each in known) > MOST_DETECTED else ""
     which = ", depending on the cell" if len(ends) > 1 else ""
@@ -105,8 +107,9 @@ def _cores(work: OtherWork) -> str:
 def _spread(cells: Iterable[CellResult], decide: Iterable[str]) -> float | None:
     """The median over cells of standard deviation / mean of what decides; None where none has."""
     found = []
-    for samples in (cell.metrics[name].samples for cell in cells for name in decide
-                    if name in cell.metrics):  # fmt: skip
+    for samples in (
+        cell.metrics[name].samples for cell in cells for name in decide if name in cell.metrics
+    ):
         known = np.array([sample for sample in samples if sample is not None])
         if len(known) > 1 and known.mean() > 0:
             found.append(float(known.std(ddof=1) / known.mean()))

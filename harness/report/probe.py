@@ -12,8 +12,10 @@ def probe_answer(result: ProbeResult) -> list[str]:
     paused = [each for each in result.processes if each.collections]
     if not paused:
         was = "was seen in" if any(each.unseen for each in result.processes) else "in"
-        return [f"No collection {was} {_processes(len(result.processes))} in "
-                f"{fmt.seconds(result.wall_seconds)}."]  # fmt: skip
+        return [
+            f"No collection {was} {_processes(len(result.processes))} in "
+            f"{fmt.seconds(result.wall_seconds)}."
+        ]
     most = max(paused, key=lambda each: each.pause_seconds)
     longest, process, generation = max(
         (each.longest_pause_seconds, process, each.generation)
@@ -87,13 +89,17 @@ def _rows(process: ProbedProcess, wall_seconds: float) -> list[Row]:
     for each in process.generations:
         if each.collections:
             on_a_core = min(1.0, each.cpu_seconds / each.pause_seconds)  # its stamps are wider
-            rows.append((
-                *(("", "") if rows else (process.name, str(process.pid))), str(each.generation),
-                fmt.count(each.collections), fmt.seconds(each.pause_seconds),
-                fmt.percent(each.pause_seconds / wall_seconds),
-                fmt.seconds(each.longest_pause_seconds),
-                fmt.percent(on_a_core),
-            ))  # fmt: skip
+            rows.append(
+                (
+                    *(("", "") if rows else (process.name, str(process.pid))),
+                    str(each.generation),
+                    fmt.count(each.collections),
+                    fmt.seconds(each.pause_seconds),
+                    fmt.percent(each.pause_seconds / wall_seconds),
+                    fmt.seconds(each.longest_pause_seconds),
+                    fmt.percent(on_a_core),
+                )
+            )
     return rows
 
 

@@ -96,8 +96,9 @@ def in_order(releases: Sequence[str]) -> list[str]:
 
 def release_lines(result: ExperimentResult) -> ReleaseLines:
     """The cells of a result by release; copies of a cell are left out."""
-    releases = in_order([str(cell.axes["release"]) for cell in result.cells
-                         if cell.axes.get("release")])  # fmt: skip
+    releases = in_order(
+        [str(cell.axes["release"]) for cell in result.cells if cell.axes.get("release")]
+    )
     others = [axis for axis in varying_axes(result) if axis not in ("release", "copy", "gc")]
     lines: dict[tuple[str, ...], dict[str, CellResult]] = {}
     for cell in result.cells:
@@ -134,8 +135,9 @@ def changes_by_release(
 
     Changes older than the first of them, or newer than the last, are left out.
     """
-    versions = [(version, release) for release in in_order(releases)
-                if (version := version_of(release))]  # fmt: skip
+    versions = [
+        (version, release) for release in in_order(releases) if (version := version_of(release))
+    ]
     found: dict[str, list[KnownChange]] = {}
     for change in sorted(changes, key=lambda change: not change.tried):
         since = Version(change.release)
@@ -151,8 +153,14 @@ def steps(releases: Sequence[str], values: Sequence[float | None], metric: str) 
 
     Neighbours are releases with a figure; worth a word is what `harness.metrics` says.
     """
-    known = [(release, value) for release, value in zip(releases, values, strict=True)
-             if value is not None and version_of(release)]  # fmt: skip
-    found = [Step(a, b, before, after) for (a, before), (b, after) in pairwise(known)
-             if METRICS[metric].differs(before, after)]  # fmt: skip
+    known = [
+        (release, value)
+        for release, value in zip(releases, values, strict=True)
+        if value is not None and version_of(release)
+    ]
+    found = [
+        Step(a, b, before, after)
+        for (a, before), (b, after) in pairwise(known)
+        if METRICS[metric].differs(before, after)
+    ]
     return sorted(found, key=lambda step: step.size, reverse=True)

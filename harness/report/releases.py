@@ -17,9 +17,16 @@ Labels = Mapping[str, str]
 def releases_table(result: ExperimentResult, labels: Labels) -> PlainTable:
     """A row a cell, those of a release together."""
     columns = (
-        "release", "collected\ng0/g1/g2", "pause\nshare", "longest\nms", "host µs\nreq·step",
-        "heap\nobjects", "full pass\nns/object", "peak\n/step", "left\n/step",
-    )  # fmt: skip
+        "release",
+        "collected\ng0/g1/g2",
+        "pause\nshare",
+        "longest\nms",
+        "host µs\nreq·step",
+        "heap\nobjects",
+        "full pass\nns/object",
+        "peak\n/step",
+        "left\n/step",
+    )
 
     def row(cell: CellResult) -> Row:
         state = _engine(cell).state
@@ -45,15 +52,20 @@ def releases_table(result: ExperimentResult, labels: Labels) -> PlainTable:
         list(groups.values()) if len(groups) < len(rows) else [rows],
         "peak and left: objects that a step adds to those that the collector tracks, at its "
         "peak and at its end. *: the release freezes its heap by itself.",
-    )  # fmt: skip
+    )
 
 
 def costs_table(result: ExperimentResult, labels: Labels) -> PlainTable:
     """What a request and step costs: bytecodes, time, and both against the first release."""
     columns = (
-        "release", "bytecodes\nreq·step", "host µs\nreq·step", "ns per\nbytecode",
-        "schedule\nms/step", "process\nms/step", "against\nbaseline",
-    )  # fmt: skip
+        "release",
+        "bytecodes\nreq·step",
+        "host µs\nreq·step",
+        "ns per\nbytecode",
+        "schedule\nms/step",
+        "process\nms/step",
+        "against\nbaseline",
+    )
     compared = {each.candidate: each for each in result.comparisons}
 
     def row(cell: CellResult) -> Row:
@@ -79,7 +91,7 @@ def costs_table(result: ExperimentResult, labels: Labels) -> PlainTable:
         "Bytecodes and stages are of cells where one process holds all; bytecodes are exact. ns "
         "per bytecode: host time by bytecodes, both of a request and step. Against baseline: in "
         "the metric that decides.",
-    )  # fmt: skip
+    )
 
 
 def roles_table(result: ExperimentResult, labels: Labels) -> PlainTable | None:

@@ -50,9 +50,8 @@ def releases_image(
         f"{each.name}, {each.num_requests:,} requests" for each in result.workloads
     )
     axes.set_title(
-        f"vLLM's host path by release{on_device(result.cells)}: {replayed}",
-        loc="left", fontsize=11,
-    )  # fmt: skip
+        f"vLLM's host path by release{on_device(result.cells)}: {replayed}", loc="left", fontsize=11
+    )
     return image_bytes(figure, suffix, result.name)
 
 
@@ -64,10 +63,14 @@ def _draw_lines(axes: "Axes", lines: list[ReleaseLine]) -> None:
         known = [(x, value) for x, value in enumerate(values) if value is not None]
         thick = 1.4 + min(1.3 * (len(lines) - 1 - place), 5.0)
         axes.plot(
-            [x for x, _ in known], [value for _, value in known], label=line.name,
-            color=COLOURS[place % len(COLOURS)], marker=_MARKERS[place % len(_MARKERS)],
-            linewidth=thick, markersize=3 + thick,
-        )  # fmt: skip
+            [x for x, _ in known],
+            [value for _, value in known],
+            label=line.name,
+            color=COLOURS[place % len(COLOURS)],
+            marker=_MARKERS[place % len(_MARKERS)],
+            linewidth=thick,
+            markersize=3 + thick,
+        )
         tallest = max([tallest, *(value for _, value in known)])
     # Above the lines there is room for the changes' numbers.
     axes.set_ylim(0, max(tallest, METRICS[YOUNG].least_change) * 1.3)
@@ -85,7 +88,15 @@ def _draw_changes(
         axes.axvline(x, color="#5d646d", linewidth=1, linestyle="-" if tried else "--", zorder=0)
         more = f" +{len(here) - 1}" if len(here) > 1 else ""
         axes.annotate(
-            f"#{here[0].pull}{more}", (x, 1), (-2, -2), xycoords=("data", "axes fraction"),
-            textcoords="offset points", rotation=90, ha="right", va="top", fontsize=8,
-            color="#1c1e21" if tried else "#5d646d", weight="bold" if tried else "normal",
-        )  # fmt: skip
+            f"#{here[0].pull}{more}",
+            (x, 1),
+            (-2, -2),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            rotation=90,
+            ha="right",
+            va="top",
+            fontsize=8,
+            color="#1c1e21" if tried else "#5d646d",
+            weight="bold" if tried else "normal",
+        )

@@ -19,10 +19,13 @@ def sites_header(result: SitesResult) -> list[tuple[str, str]]:
         ("machine", machine_words(result.machine)),
         ("workload", result.workload.name),
         ("cell", ", ".join(f"{axis} {value}" for axis, value in result.axes.items())),
-        ("looked at", f"{fmt.count(result.found.young)} young objects in {_times(result)} "
-                      f"collections, {fmt.count(result.num_steps)} steps"),
+        (
+            "looked at",
+            f"{fmt.count(result.found.young)} young objects in {_times(result)} "
+            f"collections, {fmt.count(result.num_steps)} steps",
+        ),
         ("command", result.command),
-    ]  # fmt: skip
+    ]
 
 
 def sites_answer(result: SitesResult) -> list[str]:
@@ -62,13 +65,20 @@ def sites_table(result: SitesResult, rows: int) -> PlainTable:
     more = f" {left} more lines are in --json FILE." if left > 0 else ""
     return PlainTable(
         "Lines whose objects the collector found young, the largest share first",
-        ("line", "share", "of\npauses", "fewer\ncollec-\ntions", "95 %\ninterval",
-         "pro-\nmoted", "re-\ntained"),
+        (
+            "line",
+            "share",
+            "of\npauses",
+            "fewer\ncollec-\ntions",
+            "95 %\ninterval",
+            "pro-\nmoted",
+            "re-\ntained",
+        ),
         [[_row(each, sources, times) for each in shown]],
         "fewer collections: modelled, if the collector did not track these objects; promoted: "
         "reached the oldest generation; retained: there after the last step. "
         f"from: where most were asked for.{more}",
-    )  # fmt: skip
+    )
 
 
 def prices_table(result: SitesResult, rows: int) -> PlainTable:

@@ -65,8 +65,14 @@ def stall_image(
     axes.set_title(_title(found), loc="left", fontsize=10)
     handles, labels = axes.get_legend_handles_labels()
     by_label = dict(zip(labels, handles, strict=True))
-    figure.legend(by_label.values(), by_label.keys(), loc="outside lower left", ncols=2,
-                  frameon=False, fontsize=8)  # fmt: skip
+    figure.legend(
+        by_label.values(),
+        by_label.keys(),
+        loc="outside lower left",
+        ncols=2,
+        frameon=False,
+        fontsize=8,
+    )
     return image_bytes(figure, suffix, str(observed.start_ns))
 
 
@@ -98,16 +104,20 @@ def _draw_processes(
     """A bar per collection, a row per process of the server that has one; their names."""
     ends = collections.start_ns + collections.duration_ns
     inside = (ends > window.began_ns) & (collections.start_ns < window.ended_ns)
-    colours = {each.pid: _colour(place, found) for place, each in enumerate(found.causes)
-               if each.cause == SERVER}  # fmt: skip
+    colours = {
+        each.pid: _colour(place, found)
+        for place, each in enumerate(found.causes)
+        if each.cause == SERVER
+    }
     pids = list(dict.fromkeys(collections.pid[inside].tolist()))
     for place, pid in enumerate(pids):
         own = inside & (collections.pid == pid)
         begin, end = window.seconds(collections.start_ns[own]), window.seconds(ends[own])
         colour = colours.get(pid, _GREY)
         spans = list(zip(begin.tolist(), (end - begin).tolist(), strict=True))
-        axes.broken_barh(spans, (-2.6 - 2 * place, 1.2), facecolors=colour, edgecolor=colour,
-                         linewidth=0.4)  # fmt: skip
+        axes.broken_barh(
+            spans, (-2.6 - 2 * place, 1.2), facecolors=colour, edgecolor=colour, linewidth=0.4
+        )
     named = {pid: fmt.printable(collections.names.get(pid, "python")) for pid in pids}
     return [f"collections of\n{named[pid]} ({pid})" for pid in pids]
 
@@ -122,8 +132,15 @@ def _draw_streams(
         own = inside & (waits.request == request)
         begin, end = window.seconds(waits.began_ns[own]), window.seconds(waits.ended_ns[own])
         for place, left, right in zip(slow.cause[own].tolist(), begin, end, strict=True):
-            axes.hlines(row, left, right, color=_colour(place, found), linewidth=3.5, alpha=0.6,
-                        label=cause_label(found.causes[place]))  # fmt: skip
+            axes.hlines(
+                row,
+                left,
+                right,
+                color=_colour(place, found),
+                linewidth=3.5,
+                alpha=0.6,
+                label=cause_label(found.causes[place]),
+            )
         moments = responses.delivered_ns[first[request] :][: responses.num_deliveries[request]]
         seen = moments[(moments >= window.began_ns) & (moments <= window.ended_ns)]
         axes.plot(window.seconds(seen), np.full(len(seen), row), ".", color="#1f2328", markersize=3)

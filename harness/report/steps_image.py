@@ -68,24 +68,33 @@ def timelines_image(found: Sequence[Steps], suffix: str, salt: str) -> bytes:
     """A panel a cell: how long each step took, when the collector ran. Imports matplotlib."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(_WIDTH_INCHES, 0.6 + 0.95 * len(found)), layout="constrained",
-                    facecolor="white")  # fmt: skip
+    figure = Figure(
+        figsize=(_WIDTH_INCHES, 0.6 + 0.95 * len(found)), layout="constrained", facecolor="white"
+    )
     panels = figure.subplots(len(found), squeeze=False, sharex=True, sharey=True)[:, 0]
     for axes, steps in zip(panels, found, strict=True):
         axes.plot(steps.starts, 1e3 * steps.lengths, ".", color=BLUE, markersize=2)
-        for moments, colour, size in zip(steps.moments, (PALE, COLOURS[4], COLOURS[1]), (0, 5, 8),
-                                         strict=True):  # fmt: skip
+        for moments, colour, size in zip(
+            steps.moments, (PALE, COLOURS[4], COLOURS[1]), (0, 5, 8), strict=True
+        ):
             if size and len(moments):
-                axes.plot(moments, np.zeros(len(moments)), "|", color=colour, markersize=size,
-                          clip_on=False)  # fmt: skip
+                axes.plot(
+                    moments,
+                    np.zeros(len(moments)),
+                    "|",
+                    color=colour,
+                    markersize=size,
+                    clip_on=False,
+                )
         axes.set_title(steps.cell, loc="left", fontsize=8, pad=2)
         axes.set_ylim(bottom=0)
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(labelsize=7)
     panels[-1].set_xlabel(
         "seconds; a dot per step: its length, ms; ticks: collections of generation 1 (short) and "
-        "2 (long)", fontsize=8,
-    )  # fmt: skip
+        "2 (long)",
+        fontsize=8,
+    )
     return image_bytes(figure, suffix, salt)
 
 
@@ -100,13 +109,21 @@ def samples_image(result: ExperimentResult, suffix: str) -> bytes:
     cells = [cell for cell in result.cells if metric in cell.metrics]
     if not cells:
         raise ValueError("no cell has a sample of what decides, so there is nothing to draw")
-    figure = Figure(figsize=(_WIDTH_INCHES, 0.8 + 0.27 * len(cells)), layout="constrained",
-                    facecolor="white")  # fmt: skip
+    figure = Figure(
+        figsize=(_WIDTH_INCHES, 0.8 + 0.27 * len(cells)), layout="constrained", facecolor="white"
+    )
     axes = figure.subplots()
     for place, cell in enumerate(cells):
         known = _known(cell, metric)
-        axes.plot(known, [place] * len(known), "o", color=BLUE, alpha=0.45, markersize=5,
-                  markeredgewidth=0)  # fmt: skip
+        axes.plot(
+            known,
+            [place] * len(known),
+            "o",
+            color=BLUE,
+            alpha=0.45,
+            markersize=5,
+            markeredgewidth=0,
+        )
         axes.plot([np.median(known)], [place], "|", color="black", markersize=12)
     axes.set_yticks(range(len(cells)), [cell.id for cell in cells], fontsize=8)
     axes.set_ylim(len(cells) - 0.5, -0.5)

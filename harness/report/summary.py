@@ -27,9 +27,14 @@ _ABBREVIATIONS = ("ttft", "tpot", "itl", "e2el", "gc")
 def cells_table(result: ExperimentResult) -> PlainTable:
     """The figures of each cell: medians over its rounds."""
     columns = (
-        "cell", "req/s", "TPOT\nms", "host µs\nreq·step", "collected\ng0/g1/g2",
-        "pause\nshare", "gc\neffect",
-    )  # fmt: skip
+        "cell",
+        "req/s",
+        "TPOT\nms",
+        "host µs\nreq·step",
+        "collected\ng0/g1/g2",
+        "pause\nshare",
+        "gc\neffect",
+    )
 
     def row(cell: CellResult) -> Row:
         return (
@@ -128,14 +133,21 @@ def modes_tables(result: ExperimentResult) -> list[PlainTable]:
     return [
         PlainTable(
             "Output processing" + on_device(result.cells),
-            ("cell", "TPOT\nms", "TTFT\nms", "TTFT\np99 ms", "outputs\nms·step", "device\nidle",
-             "surplus\ntokens"),
+            (
+                "cell",
+                "TPOT\nms",
+                "TTFT\nms",
+                "TTFT\np99 ms",
+                "outputs\nms·step",
+                "device\nidle",
+                "surplus\ntokens",
+            ),
             [[row(cell) for cell in group] for group in by_group(result)],
             "Medians over rounds. outputs: time to make a step's text and output objects, in "
             "whichever thread or process. surplus tokens: sampled for a request that had ended "
             "already, and dropped.",
         )
-    ]  # fmt: skip
+    ]
 
 
 def verdict_tables(result: ExperimentResult) -> list[PlainTable]:

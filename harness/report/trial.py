@@ -42,14 +42,7 @@ _SUBJECTS = {
     "Steady state": ("steady_",),
     "Scheduler": ("num_preemptions", "surplus_", "prefix_cache_"),
     "Collector": ("gc_", "full_pass", "cyclic_", "explicit_"),
-    "Objects and bytes": (
-        "tracked_",
-        "memory_",
-        "allocated_",
-        "leaked_",
-        "handoff_",
-        "peak_",
-    ),
+    "Objects and bytes": ("tracked_", "memory_", "allocated_", "leaked_", "handoff_", "peak_"),
     "Across the worker boundary": ("wire_", "scheduler_output_", "model_runner_output_"),
     "Device": ("device_", "achieved_"),
 }
@@ -118,23 +111,38 @@ def _value(value: float | None, unit: str) -> str:
 def _header(trial: TrialResult) -> list[tuple[str, str]]:
     pairs = [
         ("not to be used", trial.invalid),
-        ("cell", ", ".join(f"{axis} {value}"
-                           for axis, value in worth_mentioning(values(trial.cell)).items())),
-        ("device", "modelled: times hold for the model, the host path is the real one"
-         if trial.cell.device == "modelled" else ""),
+        (
+            "cell",
+            ", ".join(
+                f"{axis} {value}" for axis, value in worth_mentioning(values(trial.cell)).items()
+            ),
+        ),
+        (
+            "device",
+            "modelled: times hold for the model, the host path is the real one"
+            if trial.cell.device == "modelled"
+            else "",
+        ),
         ("trial", f"mode {trial.mode}, seed {trial.seed}, {fmt.seconds(trial.wall_seconds)}"),
         ("arrivals", trial.delivered),
         ("steady state", trial.steady_state),
-        ("engine", ", ".join(f"{name} {fmt.setting(value)}"
-                             for name, value in trial.engine_state.items())),
-        ("by hand", "; ".join(
-            f"{fmt.count(call.count)} × gen {call.generation}, {call.file}:{call.line} "
-            f"in {call.function}" for call in trial.collector_calls)),
+        (
+            "engine",
+            ", ".join(f"{name} {fmt.setting(value)}" for name, value in trial.engine_state.items()),
+        ),
+        (
+            "by hand",
+            "; ".join(
+                f"{fmt.count(call.count)} × gen {call.generation}, {call.file}:{call.line} "
+                f"in {call.function}"
+                for call in trial.collector_calls
+            ),
+        ),
         ("interpreter", trial.interpreter),
         ("code", trial.code_commit),
         ("tokens", trial.tokens_sha256[:12]),
         ("text", trial.text_sha256[:12]),
-    ]  # fmt: skip
+    ]
     return [(label, words) for label, words in pairs if words]
 
 
@@ -165,13 +173,15 @@ def stage_table(stages: StageCosts) -> PlainTable:
     amount = "CPU µs" if is_time else "bytecodes"
     by_role: dict[str, list[Row]] = {}
     for each in sorted(stages.costs, key=lambda each: -each.amount):
-        by_role.setdefault(each.role, []).append((
-            each.role,
-            each.stage,
-            fmt.count(each.calls),
-            fmt.number(each.amount / scale / each.calls),
-            fmt.number(each.amount / scale / stages.num_rows),
-        ))  # fmt: skip
+        by_role.setdefault(each.role, []).append(
+            (
+                each.role,
+                each.stage,
+                fmt.count(each.calls),
+                fmt.number(each.amount / scale / each.calls),
+                fmt.number(each.amount / scale / stages.num_rows),
+            )
+        )
     return PlainTable(
         "Stages by process",
         ("process", "stage", "calls", f"{amount}\nper call", f"{amount} per\nrequest and step"),
@@ -203,13 +213,15 @@ def _pauses(pauses: list[PhasePauses]) -> PlainTable:
     total = sum(each.seconds for each in pauses)
     by_role: dict[str, list[Row]] = {}
     for each in pauses:
-        by_role.setdefault(each.role, []).append((
-            each.role,
-            each.phase,
-            fmt.count(each.collections),
-            fmt.number(each.seconds * 1e3),
-            fmt.percent(each.seconds / total) if total else "",
-        ))  # fmt: skip
+        by_role.setdefault(each.role, []).append(
+            (
+                each.role,
+                each.phase,
+                fmt.count(each.collections),
+                fmt.number(each.seconds * 1e3),
+                fmt.percent(each.seconds / total) if total else "",
+            )
+        )
     return PlainTable(
         "Where in the engine's step collections began",
         ("process", "phase", "collec-\ntions", "pauses\nms", "share"),

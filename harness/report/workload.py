@@ -17,8 +17,10 @@ def workload_pairs(summary: Summary) -> list[tuple[str, str]]:
     lines = [
         ("workload", summary.name),
         ("what for", workload.reason),
-        ("requests", f"{fmt.count(summary.num_requests)}, seed {summary.seed}, "
-                     f"hash {summary.hash[:12]}"),
+        (
+            "requests",
+            f"{fmt.count(summary.num_requests)}, seed {summary.seed}, hash {summary.hash[:12]}",
+        ),
         ("model", workload.model),
         ("prompts", _prompt_words(workload)),
         ("outputs", _asked(workload.output_lens)),
@@ -31,16 +33,20 @@ def workload_pairs(summary: Summary) -> list[tuple[str, str]]:
         ("ends early by", _stop_words(summary)),
         ("outputs kept", {"step": "", "finish": "until the request has finished"}[workload.retain]),
         ("bad rows", f"{summary.bad_rows:,} of the trace left out" if summary.bad_rows else ""),
-    ]  # fmt: skip
+    ]
     return [(label, words) for label, words in lines if words]
 
 
 def lengths_table(summary: Summary) -> PlainTable:
     """Quantiles of the prompts' and the outputs' lengths."""
-    rows = [(name, fmt.count(lens.mean), *(fmt.count(value) for value in
-             (lens.p50, lens.p90, lens.p99, lens.max, lens.total)))
-            for name, lens in (("prompt", summary.prompt_tokens),
-                               ("output", summary.output_tokens))]  # fmt: skip
+    rows = [
+        (
+            name,
+            fmt.count(lens.mean),
+            *(fmt.count(value) for value in (lens.p50, lens.p90, lens.p99, lens.max, lens.total)),
+        )
+        for name, lens in (("prompt", summary.prompt_tokens), ("output", summary.output_tokens))
+    ]
     return PlainTable("Tokens per request", ("", "mean", "p50", "p90", "p99", "max", "all"), [rows])
 
 
@@ -58,9 +64,13 @@ def workload_plots(summary: Summary, width: int) -> list[str]:
     return [
         *lines,
         "",
-        *panel("requests per second over time", rates, fmt.number(max(rates)),
-               ("0 s", fmt.seconds(arrivals.last_seconds))),
-    ]  # fmt: skip
+        *panel(
+            "requests per second over time",
+            rates,
+            fmt.number(max(rates)),
+            ("0 s", fmt.seconds(arrivals.last_seconds)),
+        ),
+    ]
 
 
 def check_words(arrivals: ArrivalSummary) -> str:
@@ -85,8 +95,9 @@ def _length_panel(name: str, lens: TokenLengths) -> list[str]:
         return panel(f"{name} tokens", wide, fmt.count(max(wide)), ("", f"{lens.max:,} each    "))
     scale = " (log scale)" if bins.is_log else ""
     low, high = int(bins.edges[0]), int(bins.edges[-1]) - 1
-    return panel(f"{name} tokens{scale}", bins.counts, fmt.count(max(bins.counts)),
-                 (f"{low:,}", f"{high:,}"))  # fmt: skip
+    return panel(
+        f"{name} tokens{scale}", bins.counts, fmt.count(max(bins.counts)), (f"{low:,}", f"{high:,}")
+    )
 
 
 def _asked(asked: Any) -> str:
@@ -95,10 +106,12 @@ def _asked(asked: Any) -> str:
         return ""
     fields = msgspec.structs.asdict(asked)
     kind = type(asked).__struct_config__.tag
-    return ", ".join([
-        *([str(kind).replace("_", " ")] if kind else []),
-        *(f"{name.replace('_', ' ')} {_value(value)}" for name, value in fields.items()),
-    ])  # fmt: skip
+    return ", ".join(
+        [
+            *([str(kind).replace("_", " ")] if kind else []),
+            *(f"{name.replace('_', ' ')} {_value(value)}" for name, value in fields.items()),
+        ]
+    )
 
 
 def _value(value: Any) -> str:

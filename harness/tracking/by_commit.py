@@ -28,9 +28,13 @@ def by_commit(verdicts: Mapping[Key, SeriesVerdict]) -> list[CommitNews]:
     is surest says which commit it was; an exact metric always is.
     """
     news = [(each, judged) for each in verdicts.values() for judged in each.news]
-    news.sort(key=lambda each: (
-        each[0].series.kind != "exact", len(each[1].change.plausible), each[1].change.place
-    ))  # fmt: skip
+    news.sort(
+        key=lambda each: (
+            each[0].series.kind != "exact",
+            len(each[1].change.plausible),
+            each[1].change.place,
+        )
+    )
     groups = list[CommitNews]()
     for each, judged in news:
         plausible = set(judged.change.plausible)

@@ -78,10 +78,11 @@ def _judged(base: pd.DataFrame, head: pd.DataFrame, verdicts: Verdicts) -> pd.Da
     with np.errstate(all="ignore"):  # by zero, or beyond the largest float: infinite
         table["ratio"] = np.where((before == 0) & (after == 0), 1.0, after / before)
     found = [
-        Between("missing") if pd.isna(first) or pd.isna(second)
+        Between("missing")
+        if pd.isna(first) or pd.isna(second)
         else verdicts[key].between(str(first), str(second))
         for key, first, second in zip(rows.index, one["commit"], other["commit"], strict=True)
-    ]  # fmt: skip
+    ]
     table["verdict"] = pd.Categorical([each.word for each in found], categories=get_args(Word))
     table["suspects"] = pd.Series([list(each.suspects) for each in found], rows.index, object)
     return pd.DataFrame(table).reset_index(drop=True)

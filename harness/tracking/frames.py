@@ -19,9 +19,20 @@ _MOST_PARAMETERS = 500
 """Each is a column as long as the frame: many of them would be the square of a file's length."""
 
 _TEXTS = (
-    "commit", "machine", "environment", "suite", "benchmark", "metric", "series", "outcome",
-    "unit", "direction", "kind", "version", "result_version",
-)  # fmt: skip
+    "commit",
+    "machine",
+    "environment",
+    "suite",
+    "benchmark",
+    "metric",
+    "series",
+    "outcome",
+    "unit",
+    "direction",
+    "kind",
+    "version",
+    "result_version",
+)
 
 
 def figures_frame(figures: Sequence[Figure]) -> pd.DataFrame:

@@ -82,9 +82,14 @@ def load(results: Path | str) -> History:
     if not (figures or left or trials or failures):
         raise ValueError(_nothing(root, problems))
     return History(
-        figures_frame(figures), trials_frame(trials), failures_frame(failures), problems, reruns,
-        sorted(left), next(iter(configs), None),
-    )  # fmt: skip
+        figures_frame(figures),
+        trials_frame(trials),
+        failures_frame(failures),
+        problems,
+        reruns,
+        sorted(left),
+        next(iter(configs), None),
+    )
 
 
 _RESULT = re.compile(r"[0-9a-f]{8}-")

@@ -77,11 +77,14 @@ def _tests(figures: pd.DataFrame) -> Iterator[_Test]:
                 name,
                 {series: directions[series] for series in together},
                 [
-                    [dates[commit].strftime(_TIME), commit,
-                     *(repr(values[series, commit]) for series in together)]
+                    [
+                        dates[commit].strftime(_TIME),
+                        commit,
+                        *(repr(values[series, commit]) for series in together),
+                    ]
                     for commit in sorted(measured_at, key=dates.__getitem__)
                 ],
-            )  # fmt: skip
+            )
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -63,18 +63,29 @@ def failures_frame(rows: list[Row]) -> pd.DataFrame:
 
 
 def _frame(rows: list[Row], columns: tuple[str, ...]) -> pd.DataFrame:
-    numbers = {name for name, value in msgspec.structs.asdict(Cell()).items()
-               if isinstance(value, int)} | {"round", "place", "seed"}  # fmt: skip
+    numbers = {
+        name for name, value in msgspec.structs.asdict(Cell()).items() if isinstance(value, int)
+    } | {"round", "place", "seed"}
     kinds: dict[str, Any] = {"value": "float64", "reason": None, **dict.fromkeys(numbers, "int64")}
     values = zip(*rows, strict=True) if rows else repeat(())
-    return pd.DataFrame({
-        name: pd.Series(list(of), dtype=kinds.get(name, "category"))
-        for name, of in zip(columns, values, strict=False)
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            name: pd.Series(list(of), dtype=kinds.get(name, "category"))
+            for name, of in zip(columns, values, strict=False)
+        }
+    )
 
 
 def _metrics(place: Row, result: TrialResult) -> Iterator[Row]:
     for name, value in result.metrics.items():
         metric = METRICS.get(name) or Metric(name, "", "neither", "timing", "", "", "")
-        yield (*place, name, value, metric.unit, metric.direction, metric.kind,
-               result.code_commit, result.invalid)  # fmt: skip
+        yield (
+            *place,
+            name,
+            value,
+            metric.unit,
+            metric.direction,
+            metric.kind,
+            result.code_commit,
+            result.invalid,
+        )

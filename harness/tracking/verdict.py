@@ -17,9 +17,17 @@ Key = tuple[str, str, str]
 """Machine, environment, series."""
 
 Word = Literal[
-    "worse", "better", "changed", "suspicious", "inconclusive", "same", "no_change_shown",
-    "insufficient", "reset", "missing",
-]  # fmt: skip
+    "worse",
+    "better",
+    "changed",
+    "suspicious",
+    "inconclusive",
+    "same",
+    "no_change_shown",
+    "insufficient",
+    "reset",
+    "missing",
+]
 """same: an interval shows it within the metric's floors. no_change_shown: no step was found.
 inconclusive: an interval is too wide, of a level or of commits. reset: a level began by decree."""
 
@@ -96,10 +104,12 @@ class SeriesVerdict:
         for commit, level in of.items():
             inside[level].append(self.places[commit])
         table: list[list[Word]] = [
-            [self._between(one[0], other[-1]).word if one and other else "missing"
-             for other in inside]
+            [
+                self._between(one[0], other[-1]).word if one and other else "missing"
+                for other in inside
+            ]
             for one in inside
-        ]  # fmt: skip
+        ]
         return of, table
 
     def _steps(self) -> list[Change]:
@@ -142,15 +152,21 @@ _TURNED: dict[Word, Word] = {"worse": "better", "better": "worse"}
 
 
 def judge(
-    series: Series, findings: Findings, triage: Triage, today: date, *,
-    key: Key = ("", "", ""), is_stale: bool = False,
-) -> SeriesVerdict:  # fmt: skip
+    series: Series,
+    findings: Findings,
+    triage: Triage,
+    today: date,
+    *,
+    key: Key = ("", "", ""),
+    is_stale: bool = False,
+) -> SeriesVerdict:
     """One series, of which ``findings`` are known."""
     reset = max(findings.resets, default=0)
     news = [
-        change for change in findings.changes
+        change
+        for change in findings.changes
         if change.is_alert and change.place >= reset and _ago(series, change) < RECENT_POINTS
-    ]  # fmt: skip
+    ]
     suspected = [change for change in findings.changes if change.certainty == "suspected"]
     if not findings.is_enough:
         word: Word = "insufficient"
@@ -161,9 +177,15 @@ def judge(
     last = {p.commit: n for n, p in enumerate(series.points) if math.isfinite(p.value)}
     places = dict(sorted(last.items(), key=lambda each: each[1]))
     return SeriesVerdict(
-        key, series, findings, word, tuple(apply(news, triage, today)),
-        next(iter(apply(suspected, triage, today)), None), is_stale, places,
-    )  # fmt: skip
+        key,
+        series,
+        findings,
+        word,
+        tuple(apply(news, triage, today)),
+        next(iter(apply(suspected, triage, today)), None),
+        is_stale,
+        places,
+    )
 
 
 def _ago(series: Series, change: Change) -> int:
@@ -175,8 +197,12 @@ def _net(series: Series, changes: Sequence[Change]) -> Word:
     if len({change.after > change.before for change in changes}) == 1:
         return changes[0].verdict
     before, after = changes[0].before, changes[-1].after
-    reach = math.sqrt(sum((math.log(c.ci95[1] / c.ci95[0]) / 2) ** 2
-                          if c.ci95[0] > 0 else math.inf for c in changes))  # fmt: skip
+    reach = math.sqrt(
+        sum(
+            (math.log(c.ci95[1] / c.ci95[0]) / 2) ** 2 if c.ci95[0] > 0 else math.inf
+            for c in changes
+        )
+    )
     if series.kind == "exact":
         reach = 0.0
     low, high = (after * math.exp(by) if math.isfinite(by) else by for by in (-reach, reach))

@@ -24,10 +24,12 @@ def in_talking_forks(channels: Sequence[Channel], answer: IO[bytes]) -> int | No
     Nobody else holds the channels' ends: each is closed when its fork has ended.
     """
     return _fork_each(
-        len(channels), len(channels), answer,
+        len(channels),
+        len(channels),
+        answer,
         begin=lambda index: _talk_over(channels[index], channels, answer.fileno()),
         begun=lambda index: _close(channels[index]),
-    )  # fmt: skip
+    )
 
 
 def _fork_each(

@@ -11,16 +11,21 @@ from harness.machine.describe import code_identity, describe, version
 from harness.machine.interpreter import this_interpreter
 
 MEASURES = (
-    "gcbench", "workloads", "harness/axes.py", "harness/files.py", "harness/format.py",
-    "harness/metrics.py", "harness/collector", "harness/machine",
-    "harness/statistics/percentile.py", "harness/trial",
-)  # fmt: skip
+    "gcbench",
+    "workloads",
+    "harness/axes.py",
+    "harness/files.py",
+    "harness/format.py",
+    "harness/metrics.py",
+    "harness/collector",
+    "harness/machine",
+    "harness/statistics/percentile.py",
+    "harness/trial",
+)
 """What measures, as paths below the root that this file is in."""
 
 _SOURCES = (".json", ".py", ".toml")
-_PACKAGES = (
-    "msgspec", "numpy", "psutil", "tokenizers", "torch", "transformers", "triton", "vllm",
-)  # fmt: skip
+_PACKAGES = ("msgspec", "numpy", "psutil", "tokenizers", "torch", "transformers", "triton", "vllm")
 
 
 def origin(package: str) -> dict[str, Any]:

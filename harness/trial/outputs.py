@@ -98,8 +98,10 @@ class OutputWatch(Watching):
 
     def _add_logprobs(self, request: int, positions: Iterable[Mapping[int, Any]]) -> None:
         for position in positions:
-            each = sorted((int(token), float(np.float32(one.logprob)), int(one.rank or 0))
-                          for token, one in position.items())  # fmt: skip
+            each = sorted(
+                (int(token), float(np.float32(one.logprob)), int(one.rank or 0))
+                for token, one in position.items()
+            )
             self._add("logprobs", request, _hash(b"".join(struct.pack("=qfq", *e) for e in each)))
 
     def _add(self, kind: str, request: int, value: int, step: int = -1) -> None:

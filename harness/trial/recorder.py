@@ -9,9 +9,20 @@ from engines.protocol import PHASES, Delivered, Int64Array, StepOutput, WatchedE
 
 _STAMPS = len(PHASES) + 1
 STEP_COLUMNS = (
-    "start", *PHASES, "delivered", "num_rows", "device_ns", "late_ns", "device_length_ns",
-    "worst_gap_ns", "num_tokens", "in_flight", "took_ns", "waited_ns", "processing_ns",
-)  # fmt: skip
+    "start",
+    *PHASES,
+    "delivered",
+    "num_rows",
+    "device_ns",
+    "late_ns",
+    "device_length_ns",
+    "worst_gap_ns",
+    "num_tokens",
+    "in_flight",
+    "took_ns",
+    "waited_ns",
+    "processing_ns",
+)
 _WIDTH = len(STEP_COLUMNS)
 _WORST_GAP, _NUM_TOKENS, _PROCESSING = map(
     STEP_COLUMNS.index, ("worst_gap_ns", "num_tokens", "processing_ns")

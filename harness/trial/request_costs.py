@@ -46,16 +46,24 @@ class Cost:
         """What it is more than the other."""
         mine, theirs = self._functions, other._functions
         nothing = (0.0, 0.0)
-        return Cost({
-            name: (mine.get(name, nothing)[0] - theirs.get(name, nothing)[0],
-                   mine.get(name, nothing)[1] - theirs.get(name, nothing)[1])
-            for name in mine | theirs
-        })  # fmt: skip
+        return Cost(
+            {
+                name: (
+                    mine.get(name, nothing)[0] - theirs.get(name, nothing)[0],
+                    mine.get(name, nothing)[1] - theirs.get(name, nothing)[1],
+                )
+                for name in mine | theirs
+            }
+        )
 
     def per(self, count: int) -> "Cost":
         """A share of it."""
-        return Cost({name: (bytecodes / count, allocations / count)
-                     for name, (bytecodes, allocations) in self._functions.items()})  # fmt: skip
+        return Cost(
+            {
+                name: (bytecodes / count, allocations / count)
+                for name, (bytecodes, allocations) in self._functions.items()
+            }
+        )
 
     @property
     def counted(self) -> Counted:
@@ -74,8 +82,11 @@ class Cost:
 
     def by_function(self) -> list[RequestFunctionCost]:
         """Those that cost anything, the dearest first."""
-        found = [RequestFunctionCost(*name, *costs)
-                 for name, costs in self._functions.items() if any(costs)]  # fmt: skip
+        found = [
+            RequestFunctionCost(*name, *costs)
+            for name, costs in self._functions.items()
+            if any(costs)
+        ]
         return sorted(found, key=lambda each: (-each.bytecodes, each))
 
 

@@ -83,11 +83,15 @@ def measure(
         real = paused if trial.slice_steps else RealClock()
         clock = VirtualClock() if mode.virtual_time else real
         client = Client(
-            engine, watch.step, schedule, clock,
-            arrivals=sender, streams=streams,
+            engine,
+            watch.step,
+            schedule,
+            clock,
+            arrivals=sender,
+            streams=streams,
             output_text=output_text,
             waited_ns=run_queue.waited_ns,
-        )  # fmt: skip
+        )
         answers = Answers(client)
         _open_windows(engine, trial)
         if trial.slice_steps:  # it waits for its first turn as for any other
@@ -186,8 +190,12 @@ def _readers(
 def _open_windows(engine: WatchedEngine, trial: Trial) -> None:
     """In each of its processes. Raises ValueError where a collector is not as asked."""
     cell, mode = trial.cell, MODES[trial.mode]
-    opened = (mode.policy or cell.gc, cell.batch_size, mode.probe,
-              trial.seed if mode.vary_phase else None)  # fmt: skip
+    opened = (
+        mode.policy or cell.gc,
+        cell.batch_size,
+        mode.probe,
+        trial.seed if mode.vary_phase else None,
+    )
     if refusals := [text for text in engine.collective_rpc(open_window, *opened) if text]:
         raise ValueError(refusals[0])
 

@@ -29,9 +29,20 @@ READY, PAUSED, GO = b"ready\n", b"paused\n", b"go\n"
 is over; it measures when it is told the third."""
 
 Mode = Literal[
-    "timing", "counts", "probed", "tracked", "memory", "leaks", "opcodes", "outputs", "sites",
-    "cadence", "wire", "stages", "stage_bytecodes",
-]  # fmt: skip
+    "timing",
+    "counts",
+    "probed",
+    "tracked",
+    "memory",
+    "leaks",
+    "opcodes",
+    "outputs",
+    "sites",
+    "cadence",
+    "wire",
+    "stages",
+    "stage_bytecodes",
+]
 """timing: probe on, counter phase varied by seed. counts: collections by `gc.get_stats()`, no
 probe, fixed phase. probed: the same with the probe, to see what watching changes. sites: the same
 with a look at what each collection finds. The others have the collector off. tracked: tracked

@@ -48,16 +48,37 @@ class Benchmark(NamedTuple):
 
 
 BENCHMARKS = (
-    Benchmark("harness.suites.collections.track_gc_collections_gen0", "collections", "lower",
-              "exact", 1080, (1, 1, 0.12, 1, 0.04), (1, 1, 0.4, 0),
-              ((2, 1, 1.4), (0, 60, 0.7), (5, 90, 1.2))),
-    Benchmark("harness.suites.serving.track_host_time_per_request_step", "s", "lower", "timing",
-              1.1e-6, (1, 1.1, 0.7, 1.1, 0.5), (1, 0.8, 0.9, 0.75),
-              ((4, 3, 1.3), (9, 45, 1.15), (2, 120, 0.8), (12, 1, 1.3))),
-    Benchmark("harness.suites.serving.track_request_throughput", "req/s", "higher", "timing",
-              1400, (1, 0.95, 1.5, 0.95, 1.9), (1, 1.2, 1.1, 1.25),
-              ((6, 3, 1.25), (1, 75, 0.9))),
-)  # fmt: skip
+    Benchmark(
+        "harness.suites.collections.track_gc_collections_gen0",
+        "collections",
+        "lower",
+        "exact",
+        1080,
+        (1, 1, 0.12, 1, 0.04),
+        (1, 1, 0.4, 0),
+        ((2, 1, 1.4), (0, 60, 0.7), (5, 90, 1.2)),
+    ),
+    Benchmark(
+        "harness.suites.serving.track_host_time_per_request_step",
+        "s",
+        "lower",
+        "timing",
+        1.1e-6,
+        (1, 1.1, 0.7, 1.1, 0.5),
+        (1, 0.8, 0.9, 0.75),
+        ((4, 3, 1.3), (9, 45, 1.15), (2, 120, 0.8), (12, 1, 1.3)),
+    ),
+    Benchmark(
+        "harness.suites.serving.track_request_throughput",
+        "req/s",
+        "higher",
+        "timing",
+        1400,
+        (1, 0.95, 1.5, 0.95, 1.9),
+        (1, 1.2, 1.1, 1.25),
+        ((6, 3, 1.25), (1, 75, 0.9)),
+    ),
+)
 MESSAGES = {
     1: "Keep a note of each request until the step is over",
     3: "Sort the hand-off by block before it is read",
@@ -94,40 +115,80 @@ def plant(folder: Path, commits: int = 200, machine: str = "box", hostile: bool 
         messages[-1] = HOSTILE_MESSAGE
     hashes = _repository(repository, messages)
     results = folder / "results"
-    (folder / "asv.conf.json").write_text(json.dumps({
-        "version": 1, "project": "engine", "repo": "repository", "branches": ["main"],
-        "results_dir": "results/asv",
-    }))  # fmt: skip
+    (folder / "asv.conf.json").write_text(
+        json.dumps(
+            {
+                "version": 1,
+                "project": "engine",
+                "repo": "repository",
+                "branches": ["main"],
+                "results_dir": "results/asv",
+            }
+        )
+    )
     place = results / "asv" / "box"
     place.mkdir(parents=True)
     params = [list(map(repr, HANDOFFS)), list(map(repr, POLICIES))]
     if hostile:
         params[1][-1] = repr(HOSTILE_PARAMETER)
-    (place / "machine.json").write_text(json.dumps({
-        "machine": machine, "version": 1, "cpu": "AMD EPYC", "num_cpu": "2", "ram": "24 GiB",
-        "os": "Linux", "arch": "x86_64",
-    }))  # fmt: skip
+    (place / "machine.json").write_text(
+        json.dumps(
+            {
+                "machine": machine,
+                "version": 1,
+                "cpu": "AMD EPYC",
+                "num_cpu": "2",
+                "ram": "24 GiB",
+                "os": "Linux",
+                "arch": "x86_64",
+            }
+        )
+    )
     entries: dict[str, Any] = {
         each.name: {
-            "name": each.name, "type": "track", "unit": each.unit, "version": "1",
-            "direction": each.direction, "kind": each.kind, "noise_floor": 0.02,
-            "least_change": 2 if each.kind == "exact" else 0, "params": params,
+            "name": each.name,
+            "type": "track",
+            "unit": each.unit,
+            "version": "1",
+            "direction": each.direction,
+            "kind": each.kind,
+            "noise_floor": 0.02,
+            "least_change": 2 if each.kind == "exact" else 0,
+            "params": params,
             "param_names": ["handoff", "gc"],
         }
         for each in BENCHMARKS
-    }  # fmt: skip
+    }
     (place.parent / "benchmarks.json").write_text(json.dumps({**entries, "version": 2}))
     random_ = random.Random(7)
     for number, commit in enumerate(hashes):
         rows = {each.name: _row(each, number, commits, params, random_) for each in BENCHMARKS}
         date = (FIRST_DAY + number) * DAY_MS
-        (place / f"{commit[:8]}-py3.11.json").write_text(json.dumps({
-            "commit_hash": commit, "env_name": "py3.11", "date": date,
-            "params": {"machine": machine}, "python": "3.11", "requirements": {}, "env_vars": {},
-            "result_columns": ["result", "params", "version", "started_at", "duration",
-                               "stats_ci_99_a", "stats_ci_99_b"],
-            "results": rows, "durations": {}, "version": 2,
-        }))  # fmt: skip
+        (place / f"{commit[:8]}-py3.11.json").write_text(
+            json.dumps(
+                {
+                    "commit_hash": commit,
+                    "env_name": "py3.11",
+                    "date": date,
+                    "params": {"machine": machine},
+                    "python": "3.11",
+                    "requirements": {},
+                    "env_vars": {},
+                    "result_columns": [
+                        "result",
+                        "params",
+                        "version",
+                        "started_at",
+                        "duration",
+                        "stats_ci_99_a",
+                        "stats_ci_99_b",
+                    ],
+                    "results": rows,
+                    "durations": {},
+                    "version": 2,
+                }
+            )
+        )
     return Planted(results, repository, hashes)
 
 

@@ -61,8 +61,9 @@ def large(tmp_path_factory):
     raw_trial(planted.results / "runs")
     raw_trial(planted.results / "runs", number=1, gc="freeze")
     began = time.process_time()
-    built = build(planted.results, folder / "site", repository=planted.repository,
-                  now=morning(planted))  # fmt: skip
+    built = build(
+        planted.results, folder / "site", repository=planted.repository, now=morning(planted)
+    )
     seconds = time.process_time() - began
     assert built.sentence == SENTENCE
     return planted, folder / "site", seconds
@@ -75,14 +76,18 @@ class Tab:
         self.context = browser.new_context(**context)
         self.page = self.context.new_page()
         self.complaints, self.requests = [], []
-        self.page.on("console", lambda said: said.type in ("error", "warning")
-                     and self.complaints.append(said.text))  # fmt: skip
+        self.page.on(
+            "console",
+            lambda said: said.type in ("error", "warning") and self.complaints.append(said.text),
+        )
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message),
-                                               dialog.dismiss()))  # fmt: skip
+        self.page.on(
+            "dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss())
+        )
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.context.route(lambda url: not url.startswith(("file:", "data:")),
-                           lambda route: route.abort())  # fmt: skip
+        self.context.route(
+            lambda url: not url.startswith(("file:", "data:")), lambda route: route.abort()
+        )
 
     def open(self, path, fragment=""):
         """Seconds until it is loaded and drawn."""
@@ -281,10 +286,11 @@ def test_two_commits_compare_as_python_compares_them(large, tab):
         for row in table.to_dict("records"):
             title = " · ".join((row["metric"], row["handoff"], row["gc"]))
             assert found[title] == [
-                row["verdict"], fmt.percent(row["ratio"] - 1, signed=True),
+                row["verdict"],
+                fmt.percent(row["ratio"] - 1, signed=True),
                 fmt.with_unit(row["before"], row["unit"]),
                 fmt.with_unit(row["after"], row["unit"]),
-            ]  # fmt: skip
+            ]
     sentence = here.page.locator("#sentence").inner_text()
     here.page.locator("#swap").click()
     here.until(lambda: here.page.url.endswith(f"#{planted.hashes[11]}..{planted.hashes[10]}"))
@@ -353,8 +359,9 @@ def test_a_timeline_is_read_step_by_step(large, tab):
     assert "Collections: g2 3.00 ms." in here.readout()
     here.page.locator("#other").select_option(index=1)
     here.until(lambda: here.page.locator("#readout p").count() == 2)
-    assert re.search(r"default: Step 0(?s:.*)freeze: Step 0|freeze: Step 0(?s:.*)default: Step 0",
-                     here.readout())  # fmt: skip
+    assert re.search(
+        r"default: Step 0(?s:.*)freeze: Step 0|freeze: Step 0(?s:.*)default: Step 0", here.readout()
+    )
     assert here.page.locator("#overlaid").is_visible()
     assert here.complaints == []
 

@@ -39,10 +39,16 @@ def test_a_judged_cell_has_the_change_that_was_judged(words):
 
 def comparison(ratio, reach, rounds=7):
     return Comparison(
-        metric="request_throughput", baseline="a", candidate="b", ratio=ratio,
-        ci95=(ratio / reach, ratio * reach), verdict="inconclusive", p_adjusted=1.0, mde=0.1,
+        metric="request_throughput",
+        baseline="a",
+        candidate="b",
+        ratio=ratio,
+        ci95=(ratio / reach, ratio * reach),
+        verdict="inconclusive",
+        p_adjusted=1.0,
+        mde=0.1,
         rounds=rounds,
-    )  # fmt: skip
+    )
 
 
 @given(st.lists(st.tuples(st.floats(1e-4, 1e4), st.floats(1.0, 10.0)), min_size=1, max_size=20))

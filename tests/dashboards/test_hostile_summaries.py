@@ -66,8 +66,9 @@ def test_whatever_a_result_holds_there_are_questions_or_a_sentence(tmp_path_fact
         of_result(recorded.command, recorded.results)
 
 
-@pytest.mark.parametrize(("command", "says"), [("gcbench compare '", "only those of"),
-                                               ("rm -rf", "only those of")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("command", "says"), [("gcbench compare '", "only those of"), ("rm -rf", "only those of")]
+)
 def test_a_result_without_a_command_of_ours_is_one_sentence(tmp_path, capsys, command, says):
     path = tmp_path / "result.json"
     path.write_text(json.dumps(_short(SUMMARIES[0]) | {"command": command}))

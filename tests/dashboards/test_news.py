@@ -34,8 +34,9 @@ def judged(planted, figures=None, triage=NOTHING_SAID):
 def test_what_the_newest_commits_broke_is_new_and_each_commit_stands_once(planted):
     found, _ = judged(planted)
     assert [(each.kind, each.commit) for each in found] == [
-        ("new", planted.hashes[-1]), ("new", planted.hashes[-3]),
-    ]  # fmt: skip
+        ("new", planted.hashes[-1]),
+        ("new", planted.hashes[-3]),
+    ]
     count, time = found
     assert [change.metric for change in count.changes] == ["gc_collections_gen0"]
     assert [change.verdict for change in time.changes] == ["worse", "better"]
@@ -75,8 +76,11 @@ def test_the_list_of_commits_has_their_authors_and_marks(planted, tmp_path):
     build(planted.results, tmp_path / "site", repository=planted.repository)
     page = (tmp_path / "site" / "commits.html").read_text()
     words = " ".join(Page(tmp_path / "site" / "commits.html").text.split())
-    assert re.search(rf"{planted.hashes[-3][:8]} 2026-01-10 ▼ worse 1 ▲ better 1 {MESSAGES[3]} "
-                     r"\w+ Example 60", words)  # fmt: skip
+    assert re.search(
+        rf"{planted.hashes[-3][:8]} 2026-01-10 ▼ worse 1 ▲ better 1 {MESSAGES[3]} "
+        r"\w+ Example 60",
+        words,
+    )
     assert 2 <= page.count("data-marked") < len(planted.hashes)
 
 

@@ -48,11 +48,13 @@ def test_the_sentence_names_the_largest_steps_and_what_was_tried_there():
     [
         ({"0.13.0": 100, "0.14.0": 100}, "(as_is) is the same in all releases."),
         ({"0.13.0": 100, "0.14.0": 101}, "(as_is) is the same in all releases."),
-        ({"0.13.0": 100, "0.14.0": 150}, "0.13.0 → 0.14.0, 100 to 150 (+50.0 %), and there is no "
-         "other."),
+        (
+            {"0.13.0": 100, "0.14.0": 150},
+            "0.13.0 → 0.14.0, 100 to 150 (+50.0 %), and there is no other.",
+        ),
         ({"0.13.0": 0, "0.14.0": 150}, "0.13.0 → 0.14.0, 0 to 150, and there is no other."),
     ],
-)  # fmt: skip
+)
 def test_sentences_of_fewer_steps(young, ending):
     assert release_study(along(young)).sentence.endswith(ending)
 
@@ -98,8 +100,10 @@ def test_the_table_says_what_changed_and_what_was_left_out(tmp_path):
     said = words(page)
     assert "0.10.0 2025-07-25 Left out: vLLM 0.10.0 is too old; supported are" in said
     assert "0.11.0 2025-10-04 as_is 2,927/292/29 2.00 0 1,000 90.0 % 2.0 % 20.0 ms" in said
-    order = [said.index(f"{release} 202") for release in
-             ("0.10.0", "0.11.0", "0.11.1", "0.11.2", "0.16.0", "0.17.1")]  # fmt: skip
+    order = [
+        said.index(f"{release} 202")
+        for release in ("0.10.0", "0.11.0", "0.11.1", "0.11.2", "0.16.0", "0.17.1")
+    ]
     assert order == sorted(order)
     tried = said.index("#34944 RequestOutput loses an unused field")
     assert tried > said.index("0.17.1 2026-03-11"), "it stands at the first release that has it"
@@ -112,9 +116,10 @@ def test_the_table_says_what_changed_and_what_was_left_out(tmp_path):
 def test_charts_say_what_their_figures_are_worth(tmp_path):
     single = along({"0.11.0": 3, "0.12.0": 2})
     single = msgspec.structs.replace(
-        single, name="single",
+        single,
+        name="single",
         cells=[msgspec.structs.replace(each, samples=1) for each in single.cells],
-    )  # fmt: skip
+    )
     page, data = page_of(tmp_path, along(COUNTS), single)
     said = words(page)
     assert said.count("Exact: it repeats to the digit.") == 2 * 6
@@ -136,8 +141,10 @@ def test_the_data_of_charts_has_values_spreads_and_marks(tmp_path):
     charts = dict(zip(TITLES, study["charts"], strict=True))
     assert study["lines"] == ["as_is", "freeze"]
     assert charts[YOUNG] == {
-        "unit": "collections", "value": [[5, 4], [None, 3]], "spread": [[None] * 2] * 2,
-    }  # fmt: skip
+        "unit": "collections",
+        "value": [[5, 4], [None, 3]],
+        "spread": [[None] * 2] * 2,
+    }
     assert charts["gc_pause_max"]["spread"] == [[None, [0.01, 0.03]], [None, [0.01, 0.03]]]
     assert charts["tracked_heap"]["value"] == [[7, 0], [None, 0]]
     (_, first_day, before), (version, day, marks) = study["releases"]

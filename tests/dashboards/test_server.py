@@ -38,8 +38,15 @@ def status(port: int, *hosts: str) -> int:
 def test_only_this_machines_own_names_are_answered(port):
     for host in ("127.0.0.1", "localhost", f"127.0.0.1:{port}", "LOCALHOST:9000"):
         assert status(port, host) == 200, host
-    for host in ("evil.example", f"evil.example:{port}", "127.0.0.1.evil.example", "",
-                 "localhost@evil.example", "[::1", "localhost.evil.example"):  # fmt: skip
+    for host in (
+        "evil.example",
+        f"evil.example:{port}",
+        "127.0.0.1.evil.example",
+        "",
+        "localhost@evil.example",
+        "[::1",
+        "localhost.evil.example",
+    ):
         assert status(port, host) == 421, host
     assert status(port) == 421
     assert status(port, "localhost", "evil.example") == 421

@@ -101,14 +101,28 @@ def raw_trial(root: Path, name: str = "one", number: int = 0, gc: str = "default
     key = trial_key(0, number, cell, "timing")
     state = GcState(enabled=True, thresholds=(700, 10, 10), freeze_count=0, tracked_objects=9)
     process = ProcessResult(
-        role="engine", policy="default", state=state, collections=(1, 0, 1), collected=(0, 0, 0),
-        pause_seconds=(0.0, 0.0, 0.0), max_pause_seconds=0.0, full_pass_seconds=0.0,
-    )  # fmt: skip
+        role="engine",
+        policy="default",
+        state=state,
+        collections=(1, 0, 1),
+        collected=(0, 0, 0),
+        pause_seconds=(0.0, 0.0, 0.0),
+        max_pause_seconds=0.0,
+        full_pass_seconds=0.0,
+    )
     result = TrialResult(
-        cell=cell, mode="timing", seed=0, metrics={"host_time_per_step": 2e-3}, processes=[process],
-        tokens_sha256="", finish_sha256="", interpreter="3.11.7", code_root="", code_commit="abc",
+        cell=cell,
+        mode="timing",
+        seed=0,
+        metrics={"host_time_per_step": 2e-3},
+        processes=[process],
+        tokens_sha256="",
+        finish_sha256="",
+        interpreter="3.11.7",
+        code_root="",
+        code_commit="abc",
         wall_seconds=1.0,
-    )  # fmt: skip
+    )
     ms = 1_000_000
     starts = np.array([0, 10, 20]) * ms + 5 * ms
     lengths = {"schedule": 1, "launch": 1, "wait": 2, "handoff": 1, "process": 1}
@@ -200,12 +214,18 @@ def test_two_days_later_it_does_not_speak_of_last_night(small, judged_small):
         ({"no_change_shown": 60}, 0, "60 with no change shown"),
         ({}, 0, ""),
         ({"worse": 1, "no_change_shown": 1200}, 0, "1 regression, 1,200 with no change shown"),
-        ({"worse": 2, "inconclusive": 1, "same": 3}, 1,
-         "2 regressions (1 of them triaged), 1 inconclusive, 3 the same"),
-        ({"better": 2, "changed": 1, "insufficient": 3, "suspicious": 4}, 0,
-         "2 improvements, 1 changed either way, 4 suspicious, 3 with too few points"),
+        (
+            {"worse": 2, "inconclusive": 1, "same": 3},
+            1,
+            "2 regressions (1 of them triaged), 1 inconclusive, 3 the same",
+        ),
+        (
+            {"better": 2, "changed": 1, "insufficient": 3, "suspicious": 4},
+            0,
+            "2 improvements, 1 changed either way, 4 suspicious, 3 with too few points",
+        ),
     ],
-)  # fmt: skip
+)
 def test_sentences(number, triaged, sentence):
     assert counts_sentence(number, triaged) == sentence
 
@@ -247,10 +267,20 @@ def test_every_link_leads_somewhere(site, parsed):
 def test_every_kind_of_page_is_there_and_has_a_heading(site, parsed):
     names = {str(path.relative_to(site)).split("/")[0] for path in parsed}
     assert names == {
-        "index.html", "metrics.html", "metric", "commits.html", "commit", "compare.html",
-        "experiments.html", "experiment", "heatmap.html", "timelines.html", "timeline",
-        "releases.html", "machines.html",
-    }  # fmt: skip
+        "index.html",
+        "metrics.html",
+        "metric",
+        "commits.html",
+        "commit",
+        "compare.html",
+        "experiments.html",
+        "experiment",
+        "heatmap.html",
+        "timelines.html",
+        "timeline",
+        "releases.html",
+        "machines.html",
+    }
     for path, page in parsed.items():
         tags = [tag for tag, _ in page.elements]
         assert tags.count("h1") == tags.count("main") == 1, path
@@ -259,8 +289,13 @@ def test_every_kind_of_page_is_there_and_has_a_heading(site, parsed):
 
 def test_whatever_comes_from_results_is_escaped(hostile, tmp_path):
     output = tmp_path / "site"
-    built = build(hostile.results, output, repository=hostile.repository, now=morning(hostile),
-                  commit_url="https://example.org/commit/")  # fmt: skip
+    built = build(
+        hostile.results,
+        output,
+        repository=hostile.repository,
+        now=morning(hostile),
+        commit_url="https://example.org/commit/",
+    )
     assert "1 regression" in built.sentence
     seen = ""
     for path in pages(output):
@@ -348,8 +383,9 @@ def test_nothing_readable_is_a_usage_error_and_writes_nothing(tmp_path, capsys):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("years of work")
     for place in ("other", "none"):
-        status = main(["dashboard", "build", str(tmp_path / place), "--output",
-                       str(tmp_path / "site")])  # fmt: skip
+        status = main(
+            ["dashboard", "build", str(tmp_path / place), "--output", str(tmp_path / "site")]
+        )
         assert status == 2
         assert capsys.readouterr().err.count("\n") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other"]
@@ -398,9 +434,21 @@ def test_a_full_disk_leaves_the_dashboard_of_before(small, one_trial, tmp_path, 
     before = (output / "index.html").read_bytes()
     with no_file_above(30_000):
         done = subprocess.run(
-            [sys.executable, "-m", "harness", "dashboard", "build", str(small.results),
-             "--output", str(output)], cwd=ROOT, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "harness",
+                "dashboard",
+                "build",
+                str(small.results),
+                "--output",
+                str(output),
+            ],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "cannot be written" in done.stderr
@@ -412,8 +460,13 @@ def test_a_timeline_holds_the_steps_and_the_collections_in_them(site):
     data = value_of(next((site / "data" / "timeline").iterdir()))
     assert data["start"] == [0, 10, 20]
     assert data["length"] == [6, 6, 6]
-    assert data["phases"] == {"schedule": [1] * 3, "launch": [1] * 3, "wait": [2] * 3,
-                              "handoff": [1] * 3, "process": [1] * 3}  # fmt: skip
+    assert data["phases"] == {
+        "schedule": [1] * 3,
+        "launch": [1] * 3,
+        "wait": [2] * 3,
+        "handoff": [1] * 3,
+        "process": [1] * 3,
+    }
     # The one before the first step is not the window's.
     assert data["collections"]["generation"] == [0, 2]
     assert data["collections"]["start"] == [1, 11]
@@ -425,8 +478,13 @@ def test_a_timeline_holds_the_steps_and_the_collections_in_them(site):
 
 def test_of_an_experiment_without_a_summary_medians_are_shown(tmp_path):
     store = raw_trial(tmp_path / "runs")
-    failure = TrialFailure(cell=Cell(workload="b", device="modelled"), mode="timing", seed=0,
-                           kind="crashed", reason="it fell over")  # fmt: skip
+    failure = TrialFailure(
+        cell=Cell(workload="b", device="modelled"),
+        mode="timing",
+        seed=0,
+        kind="crashed",
+        reason="it fell over",
+    )
     store.save_trial(trial_key(0, 1, failure.cell, "timing"), failure)
     build(tmp_path / "runs", tmp_path / "site", most_timelines=0)
     words = " ".join(Page(tmp_path / "site" / "heatmap.html").text.split())
@@ -463,8 +521,13 @@ def test_changes_are_marked_where_they_were_planted(tmp_path, site, judged_small
 def test_data_of_a_commit_is_what_the_frame_has(site, small, judged_small):
     figures, verdicts = judged_small
     table = latest_changes(figures, verdicts).set_index("series")
-    rows = value_of(next(path for path in (site / "data" / "commit").iterdir()
-                         if path.stem == small.hashes[-1][:12]))  # fmt: skip
+    rows = value_of(
+        next(
+            path
+            for path in (site / "data" / "commit").iterdir()
+            if path.stem == small.hashes[-1][:12]
+        )
+    )
     series = value_of(site / "data" / "series.js")
     assert len(rows) == len(series) == 60
     for number, (value, _, *ends), before_commit, (before, *_), word, _ in rows:
@@ -539,12 +602,16 @@ def test_no_script_holds_nan():
 def test_grids_put_the_policy_across_and_shade_by_direction():
     from dashboards.content.grid import GridCell
 
-    cells = [({"shape": shape, "gc": gc}, GridCell(f"{shape}{gc}"))
-             for shape, gc in (("a", "x"), ("b", "y"), ("a", "y"))]  # fmt: skip
+    cells = [
+        ({"shape": shape, "gc": gc}, GridCell(f"{shape}{gc}"))
+        for shape, gc in (("a", "x"), ("b", "y"), ("a", "y"))
+    ]
     grid = layout(cells)
     assert (grid.axes, grid.columns) == (["shape"], ["x", "y"])
     assert [[cell and cell.text for cell in row] for _, row in grid.rows] == [
-        ["ax", "ay"], [None, "by"]]  # fmt: skip
+        ["ax", "ay"],
+        [None, "by"],
+    ]
     assert against(1.05, 1.0, "higher") == ("+5.0 %", 1)
     assert against(1.05, 1.0, "lower") == ("+5.0 %", -1)
     assert against(4.0, 1.0, "neither") == ("+300.0 %", 0)
@@ -556,10 +623,13 @@ def test_grids_put_the_policy_across_and_shade_by_direction():
 def test_serving_listens_on_this_machine_until_interrupted(small):
     process = subprocess.Popen(
         [sys.executable, "-m", "harness", "dashboard", "serve", str(small.results), "--port", "0"],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         **HEARS_CTRL_C,
-    )  # fmt: skip
+    )
     try:
         assert "regressions" in process.stdout.readline()
         address = process.stdout.readline().split()[0]

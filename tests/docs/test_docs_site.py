@@ -19,8 +19,9 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
-        check=True, cwd=ROOT,
-    )  # fmt: skip
+        check=True,
+        cwd=ROOT,
+    )
     return folder
 
 

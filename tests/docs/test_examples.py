@@ -17,9 +17,13 @@ pytestmark = pytest.mark.slow
 def run(*words: str) -> str:
     environment = os.environ | {"MPLBACKEND": "agg"}
     ran = subprocess.run(
-        [sys.executable, *words], cwd=EXAMPLES, env=environment, capture_output=True, text=True,
+        [sys.executable, *words],
+        cwd=EXAMPLES,
+        env=environment,
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 

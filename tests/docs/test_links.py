@@ -45,8 +45,11 @@ def test_the_tree_in_contributing_is_the_one_that_git_has():
     assert named.keys() == {file.split("/")[0] for file in files if "/" in file}
     for package in ("workloads", "harness", "dashboards"):
         rooms = set(re.findall(r"^  ([a-z]+)/", named[package], re.M))
-        assert rooms == {file.split("/")[1] for file in files
-                         if re.fullmatch(rf"{package}/\w+/__init__\.py", file)}  # fmt: skip
+        assert rooms == {
+            file.split("/")[1]
+            for file in files
+            if re.fullmatch(rf"{package}/\w+/__init__\.py", file)
+        }
 
 
 def test_the_readme_stays_short():

@@ -75,8 +75,11 @@ def test_prometheus_finds_nothing_to_say_of_what_is_served():
 @needs_promtool
 def test_prometheus_takes_every_query_of_the_dashboard(tmp_path):
     """As rules: promtool has no other way to parse a query without a server."""
-    queries = [each.replace("$__rate_interval", "5m") for each in asked_by_dashboard()
-               if not each.startswith("label_values")]  # fmt: skip
+    queries = [
+        each.replace("$__rate_interval", "5m")
+        for each in asked_by_dashboard()
+        if not each.startswith("label_values")
+    ]
     rules = [{"record": f"panel:{number}", "expr": query} for number, query in enumerate(queries)]
     path = tmp_path / "rules.yml"
     path.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))  # is YAML too

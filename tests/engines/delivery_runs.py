@@ -64,9 +64,10 @@ def variants(**fields: Any) -> list[EngineConfig]:
             REPRESENTATIONS.names(), DELIVERIES.names(), DETOKENIZERS.names()
         ):
             config = config_of(
-                representation=representation, delivery=delivery,
+                representation=representation,
+                delivery=delivery,
                 **{"detokenizer": detokenizer} | fields,
-            )  # fmt: skip
+            )
             has_columns = REPRESENTATIONS.load(representation).columnar
             if (has_columns or delivery != "columnar") and not contradiction(config):
                 yield config
@@ -137,10 +138,16 @@ class Way:
         taken = self.tokens.append(rows, sampled, valid)
         processed = self.processor.process(
             StepTokens(
-                table.slot[rows], table.request_index[rows], taken.num_tokens, taken.finished,
-                taken.reasons, taken.tokens, valid, logprobs,
+                table.slot[rows],
+                table.request_index[rows],
+                taken.num_tokens,
+                taken.finished,
+                taken.reasons,
+                taken.tokens,
+                valid,
+                logprobs,
             )
-        )  # fmt: skip
+        )
         table.num_output_tokens[rows] += taken.num_tokens
         return processed
 

@@ -18,9 +18,13 @@ TEXT = {"vocab_size": 8192, "logprobs": "arrays:2"}
 WAYS = {
     "tokens": {},
     "objects": {"detokenizer": "decode_stream", "request_streams": "collector"} | TEXT,
-    "columns": {"delivery": "columnar", "representation": "flat_arrays",
-                "detokenizer": "byte_table"} | TEXT,
-}  # fmt: skip
+    "columns": {
+        "delivery": "columnar",
+        "representation": "flat_arrays",
+        "detokenizer": "byte_table",
+    }
+    | TEXT,
+}
 
 
 class Crowd:
@@ -78,10 +82,12 @@ class Crowd:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("way", "worker"),
-    [*((way, "in-process") for way in WAYS),
-     pytest.param("tokens", "process", marks=pytest.mark.slow),
-     *(pytest.param(way, "process", marks=pytest.mark.slow) for way in ("objects", "columns"))],
-)  # fmt: skip
+    [
+        *((way, "in-process") for way in WAYS),
+        pytest.param("tokens", "process", marks=pytest.mark.slow),
+        *(pytest.param(way, "process", marks=pytest.mark.slow) for way in ("objects", "columns")),
+    ],
+)
 def test_nothing_is_left_of_aborted_requests(monkeypatch, way, worker, mode):
     """Waiting, running, with a step under way, preempted: all is as it was before."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=":")

@@ -34,11 +34,15 @@ def where(release: Path | str) -> dict[str, str]:
         "print(json.dumps({'engines': e.__file__, 'harness': m.__file__, 'workloads': w.__file__}))"
     )
     done = subprocess.run(
-        [interpreter, "-P", "-c", script], env=os.environ | environment, capture_output=True,
+        [interpreter, "-P", "-c", script],
+        env=os.environ | environment,
+        capture_output=True,
         check=True,
-    )  # fmt: skip
-    return {name: str(Path(path).resolve().parents[1 if name != "engines" else 2])
-            for name, path in msgspec.json.decode(done.stdout).items()}  # fmt: skip
+    )
+    return {
+        name: str(Path(path).resolve().parents[1 if name != "engines" else 2])
+        for name, path in msgspec.json.decode(done.stdout).items()
+    }
 
 
 def test_only_the_engines_come_from_the_tree(tree):

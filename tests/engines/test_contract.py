@@ -46,9 +46,23 @@ def test_an_engine_that_is_made_by_a_function_is_judged_by_what_it_answers_itsel
         return Engine(config)
 
     assert engine_breach(build).startswith("has no methods complete, validate, contradiction")
-    for name in ("complete", "validate", "contradiction", "is_exact", "is_alone", "can_pause",
-                 "can_fork", "preload", "needs_rehearsal", "has_messages", "launch", "prepare",
-                 "has_wait_hook", "package", "shapes"):  # fmt: skip
+    for name in (
+        "complete",
+        "validate",
+        "contradiction",
+        "is_exact",
+        "is_alone",
+        "can_pause",
+        "can_fork",
+        "preload",
+        "needs_rehearsal",
+        "has_messages",
+        "launch",
+        "prepare",
+        "has_wait_hook",
+        "package",
+        "shapes",
+    ):
         setattr(build, name, getattr(Engine, name))
     assert engine_breach(build) == ""
 
@@ -88,10 +102,14 @@ def plugged(monkeypatch):
     [
         ["gate", "HEAD", "--exact-only"],
         ["bisect", "HEAD", "--metric", "handoff_bytes"],
-        ["compare"], ["run"], ["explain"], ["sites"], ["cadence"],
+        ["compare"],
+        ["run"],
+        ["explain"],
+        ["sites"],
+        ["cadence"],
     ],
     ids=lambda command: command[0],
-)  # fmt: skip
+)
 def test_each_command_says_so_before_it_does_anything(plugged, command, tmp_path, capsys):
     status = main([*command, "--engine", "plugged", "--output", str(tmp_path)])
     said = capsys.readouterr().err

@@ -29,9 +29,12 @@ def configs(
     """One variant in every mode of output processing."""
     for mode, accepted in product(MODES, num_accepted):
         yield null_config(
-            representation=representation, delivery=delivery, output_processing=mode,
-            num_accepted=accepted, **fields,
-        )  # fmt: skip
+            representation=representation,
+            delivery=delivery,
+            output_processing=mode,
+            num_accepted=accepted,
+            **fields,
+        )
 
 
 def requests_of(count: int, max_tokens: int = 6, prompt_length: int = 5) -> list[Request]:

@@ -115,9 +115,13 @@ def test_a_preemption_changes_nothing():
     random = Random(3)
     fields = {"vocab_size": SIZE, "eos_token_id": EOS, "logprobs": "arrays:1"}
     config = config_of(
-        block_size=4, num_accepted=(1, 3), num_gpu_blocks_override=14, max_num_seqs=4,
-        max_model_len=50, **fields,
-    )  # fmt: skip
+        block_size=4,
+        num_accepted=(1, 3),
+        num_gpu_blocks_override=14,
+        max_num_seqs=4,
+        max_model_len=50,
+        **fields,
+    )
     for _ in range(4):
         config = replace(config, seed=random.randrange(2**32), detokenizer="byte_table")
         asked = ask(random, replace(config, num_gpu_blocks_override=0))
@@ -139,9 +143,14 @@ def test_a_preemption_changes_nothing():
 def test_log_probabilities_cross_to_a_worker_process_and_back(logprobs, delivery):
     random = Random(8)
     config = config_of(
-        vocab_size=SIZE, eos_token_id=EOS, logprobs=logprobs, delivery=delivery,
-        representation="flat_arrays", detokenizer="byte_table", num_accepted=(1, 2),
-    )  # fmt: skip
+        vocab_size=SIZE,
+        eos_token_id=EOS,
+        logprobs=logprobs,
+        delivery=delivery,
+        representation="flat_arrays",
+        detokenizer="byte_table",
+        num_accepted=(1, 2),
+    )
     asked = ask(random, config)
     assert run(replace(config, worker="process"), asked) == run(config, asked)
 

@@ -33,9 +33,13 @@ class One:
     def __init__(self, way, max_tokens: int = 50, stop: tuple[str, ...] = (), **params) -> None:
         delivery, representation, detokenizer = way
         config = config_of(
-            delivery=delivery, representation=representation, detokenizer=detokenizer,
-            vocab_size=8192, eos_token_id=EOS, max_num_seqs=16,
-        )  # fmt: skip
+            delivery=delivery,
+            representation=representation,
+            detokenizer=detokenizer,
+            vocab_size=8192,
+            eos_token_id=EOS,
+            max_num_seqs=16,
+        )
         self.way = Way(config)
         asked = SamplingParams(max_tokens, stop=stop, **params)
         self.request = Request(4, np.zeros(2, np.int32), asked)

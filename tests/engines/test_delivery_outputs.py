@@ -5,15 +5,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from delivery_runs import (
-    MOST_TOKENS,
-    Asked,
-    Outcome,
-    config_of,
-    drive,
-    expected,
-    variants,
-)
+from delivery_runs import MOST_TOKENS, Asked, Outcome, config_of, drive, expected, variants
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st

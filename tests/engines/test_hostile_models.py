@@ -23,17 +23,26 @@ CONFIGS = [
 ]
 DECODERS = [
     {"type": "ByteLevel"},
-    {"type": "Sequence", "decoders": [
-        {"type": "Replace", "pattern": {"String": "_"}, "content": " "}, {"type": "ByteFallback"},
-        {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+    {
+        "type": "Sequence",
+        "decoders": [
+            {"type": "Replace", "pattern": {"String": "_"}, "content": " "},
+            {"type": "ByteFallback"},
+            {"type": "Fuse"},
+            {"type": "Strip", "content": " ", "start": 1, "stop": 0},
+        ],
+    },
     {"type": "Metaspace", "replacement": "_", "prepend_scheme": "first"},
-]  # fmt: skip
+]
 TOKENIZERS = [
-    {"model": {"vocab": vocab}, "decoder": decoder,
-     "added_tokens": [{"id": 2, "content": "</s>", "special": True}]}
+    {
+        "model": {"vocab": vocab},
+        "decoder": decoder,
+        "added_tokens": [{"id": 2, "content": "</s>", "special": True}],
+    }
     for vocab in ({"a": 0, "b": 1}, [["a", 0.5], ["b", 0.5]])
     for decoder in DECODERS
-]  # fmt: skip
+]
 
 
 def in_folder(path: str) -> Path:

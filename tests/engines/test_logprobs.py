@@ -88,8 +88,10 @@ def test_each_request_gets_its_own_positions(kind, counts, num_logprobs, data):
     num_tokens = np.array(counts, np.int32)
     given_counts = None if width == 1 and num_tokens.all() else num_tokens
     step = pickle.loads(pickle.dumps(kind().from_device(drawn, given_counts), 5))
-    valid = data.draw(st.none() | st.lists(st.booleans(), min_size=len(counts),
-                                           max_size=len(counts)).map(np.array))  # fmt: skip
+    valid = data.draw(
+        st.none()
+        | st.lists(st.booleans(), min_size=len(counts), max_size=len(counts)).map(np.array)
+    )
     rows = [row for row in range(len(counts)) if valid is None or valid[row]]
     mask = None if valid is None else valid.astype(np.bool_)
     firsts = first_positions(step.offsets, len(rows), mask).tolist()

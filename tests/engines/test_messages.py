@@ -80,10 +80,12 @@ def test_the_fields_of_tokens_are_all_of_them(name, representation, tokens):
 
 def test_full_sends_the_parameters_of_each_request_again_and_the_names_once():
     end = wire("full")
-    parts = [message_parts(end.step_fields(b"".join(end.encode_step(decode))))
-             for count in (2, 4)
-             for _ in [end.encode_step(first_step([[7, 8, 9]] * count))]
-             for decode in [decode_step(count)]]  # fmt: skip
+    parts = [
+        message_parts(end.step_fields(b"".join(end.encode_step(decode))))
+        for count in (2, 4)
+        for _ in [end.encode_step(first_step([[7, 8, 9]] * count))]
+        for decode in [decode_step(count)]
+    ]
     assert parts[1]["parameters"] == 2 * parts[0]["parameters"] > 100
     assert parts[1]["prompt"] == 2 * parts[0]["prompt"]
     assert parts[0]["names"] < parts[1]["names"] < 1.5 * parts[0]["names"]

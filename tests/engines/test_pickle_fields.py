@@ -72,11 +72,16 @@ every_record = pytest.mark.parametrize("record", RECORDS)
 every_protocol = pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 
 simple = (
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=300) | st.binary()
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=300)
+    | st.binary()
     | st.sampled_from([Stage.DECODE, Plain, OrderedDict(a=1), {3, 4}, frozenset((1, 2)), 1j])
     | st.integers(0, 40).map(lambda n: np.arange(n, dtype=np.int32))
     | st.builds(bytearray, st.binary())
-)  # fmt: skip
+)
 values = st.recursive(
     simple,
     lambda inner: (

@@ -43,8 +43,9 @@ class Life:
             request.output_token_ids = np.zeros(self.known[index], np.int32)
         if step is not None:
             rows, samples = step.output.rows, step.output.samples
-            self.sampled.update(self.table.request_index[rows if samples is None else rows[samples]]
-                                .tolist())  # fmt: skip
+            self.sampled.update(
+                self.table.request_index[rows if samples is None else rows[samples]].tolist()
+            )
             self.under_way.append(step)
         if len(self.under_way) > (left_under_way if step is not None else 0):
             self._take_in(self.under_way.popleft())
@@ -55,8 +56,9 @@ class Life:
         valid = self.table.epoch[rows] == step.epochs
         rows, num_tokens = rows[valid], num_tokens[valid]
         self.scheduler.update(rows, num_tokens, None)
-        for index, count in zip(self.table.request_index[rows].tolist(), num_tokens.tolist(),
-                                strict=True):  # fmt: skip
+        for index, count in zip(
+            self.table.request_index[rows].tolist(), num_tokens.tolist(), strict=True
+        ):
             self.known[index] += count
         ended = self.table.num_output_tokens[rows] >= self.table.max_tokens[rows]
         self.scheduler.finish(rows[ended])
@@ -64,11 +66,14 @@ class Life:
 
 @pytest.mark.parametrize("left_under_way", [0, 1])
 @given(
-    st.lists(st.tuples(st.integers(1, 8), st.integers(1, MOST_TOKENS), st.integers(0, 2)),
-             min_size=1, max_size=8),
+    st.lists(
+        st.tuples(st.integers(1, 8), st.integers(1, MOST_TOKENS), st.integers(0, 2)),
+        min_size=1,
+        max_size=8,
+    ),
     st.sampled_from(["fcfs", "priority"]),
     st.integers(9, 14),
-)  # fmt: skip
+)
 def test_nobody_gives_way_whose_last_token_is_coming(left_under_way, asked, policy, num_blocks):
     """It would compute all its tokens again, for the one that was there already."""
     life = Life(policy, num_blocks)

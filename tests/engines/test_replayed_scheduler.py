@@ -35,8 +35,12 @@ def replaying(config: EngineConfig) -> Engine:
 
 def check_replay(random: Random, config: EngineConfig, requests: Sequence[Request]) -> None:
     representation, delivery = random.choice(VARIANTS)
-    config = replace(config, representation=representation, delivery=delivery,
-                     output_processing=random.choice(EXACT_MODES))  # fmt: skip
+    config = replace(
+        config,
+        representation=representation,
+        delivery=delivery,
+        output_processing=random.choice(EXACT_MODES),
+    )
     live, replayed = Engine(config), replaying(config)
     wanted = run(live, requests)
     replayed.rehearse(lambda: run(replayed, requests))

@@ -358,12 +358,7 @@ def test_running_requests_use_the_budget_first():
     assert [chunk.num_scheduled.tolist() for chunk in chunks] == [[4], [4], [2, 2], [1, 1]]
     assert [
         chunk.samples if chunk.samples is None else chunk.samples.tolist() for chunk in chunks
-    ] == [
-        [False],
-        [False],
-        [True, False],
-        None,
-    ]
+    ] == [[False], [False], [True, False], None]
 
 
 @pytest.mark.parametrize(

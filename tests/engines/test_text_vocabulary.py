@@ -71,11 +71,19 @@ def test_two_tokens_that_could_end_a_text_are_none(tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        "", "no JSON", "[]", "{}", '{"model": {}}', '{"model": {"vocab": 5}}',
-        '{"model": {"vocab": {"a": "b"}}}', '{"model": {"vocab": {}}}', '{"model": {"vocab": []}}',
-        '{"model": {"vocab": {"a": 0}}, "added_tokens": [{}]}', "\ud800",
+        "",
+        "no JSON",
+        "[]",
+        "{}",
+        '{"model": {}}',
+        '{"model": {"vocab": 5}}',
+        '{"model": {"vocab": {"a": "b"}}}',
+        '{"model": {"vocab": {}}}',
+        '{"model": {"vocab": []}}',
+        '{"model": {"vocab": {"a": 0}}, "added_tokens": [{}]}',
+        "\ud800",
     ],
-)  # fmt: skip
+)
 def test_what_is_no_tokenizer_is_refused_in_a_sentence(tmp_path, text):
     path = tmp_path / "tokenizer.json"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))

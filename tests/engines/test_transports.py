@@ -86,12 +86,15 @@ LENGTHS = st.one_of(st.integers(0, 300), st.sampled_from([1 << 20, (1 << 20) + 1
 @examples(30)
 @given(
     st.lists(st.lists(LENGTHS, min_size=1, max_size=3), max_size=40),
-    st.integers(1, 3), st.sampled_from([0.0, 0.001]),
-)  # fmt: skip
+    st.integers(1, 3),
+    st.sampled_from([0.0, 0.001]),
+)
 def test_each_reader_of_a_ring_gets_every_message_whole_and_in_order(lengths, num_readers, spin):
     """Also those that are longer than a slot, and more of them than there are slots."""
-    messages = [[bytes((n + k) % 251 for k in range(1)) * each for each in parts]
-                for n, parts in enumerate(lengths)]  # fmt: skip
+    messages = [
+        [bytes((n + k) % 251 for k in range(1)) * each for each in parts]
+        for n, parts in enumerate(lengths)
+    ]
     with rings(num_readers, spin) as (send, readers, pairs):
         got: list[list[bytes]] = [[] for _ in readers]
 
@@ -285,11 +288,13 @@ def test_two_engines_with_ranks_of_their_own_in_one_interpreter(start):
         ({"wire_spin": "soon"}, "--wire-spin soon: must be auto or seconds"),
         ({"wire_spin": "nan"}, "--wire-spin nan: must be auto or seconds"),
         ({"wire_spin": "-1"}, "--wire-spin -1: must be auto or seconds"),
-        ({"wire": "shared-memory", "wire_spin": "1", "tensor_parallel_size": 4096},
-         r"--wire-spin 1: 4097 processes on \d+ cores would take"),
+        (
+            {"wire": "shared-memory", "wire_spin": "1", "tensor_parallel_size": 4096},
+            r"--wire-spin 1: 4097 processes on \d+ cores would take",
+        ),
         ({"worker": "driver"}, "--worker driver: .*--tensor-parallel 2"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_go_together_is_refused(fields, sentence):
     with pytest.raises(ValueError, match=f"^{sentence}"):
         Engine(replace(null_config(worker="process"), **fields))

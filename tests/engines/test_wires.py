@@ -159,10 +159,16 @@ def test_an_array_is_packed_and_unpacked(array):
 
 @pytest.mark.parametrize(
     ("array", "most"),
-    [(np.arange(1000), 3), (np.full(1000, 7), 3), (np.arange(900, 0, -3), 3),
-     (np.array([1, 2, 4] * 100), 301), (np.array([1, 2, 65_535] * 100), 601),
-     (np.array([1, 2, 65_536] * 100), 1201), (np.array([-1, 5, 9] * 10), 121)],
-)  # fmt: skip
+    [
+        (np.arange(1000), 3),
+        (np.full(1000, 7), 3),
+        (np.arange(900, 0, -3), 3),
+        (np.array([1, 2, 4] * 100), 301),
+        (np.array([1, 2, 65_535] * 100), 601),
+        (np.array([1, 2, 65_536] * 100), 1201),
+        (np.array([-1, 5, 9] * 10), 121),
+    ],
+)
 def test_a_packed_array_is_as_narrow_as_it_can_be(array, most):
     assert len(pack(array.astype(np.int32))) == most
 

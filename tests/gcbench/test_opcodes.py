@@ -141,13 +141,22 @@ def compound(kind: str, first: list, second: list, numbers, suspends: str, is_lo
         case "def":
             text = [f"def {name}():", *function(), f"{name}()"]
         case "generator":
-            text = [f"def {name}():", *function("yield"), " yield from range(next(tape, 0))",
-                    f"for _ in {name}():", *consumed]  # fmt: skip
+            text = [
+                f"def {name}():",
+                *function("yield"),
+                " yield from range(next(tape, 0))",
+                f"for _ in {name}():",
+                *consumed,
+            ]
         case _ if suspends == "await suspend()":
             text = [f"async def {name}():", *function(suspends), f"await {name}()"]
         case _:
-            text = [f"async def {name}():", *function("await suspend()"),
-                    f"for _ in {name}().__await__():", *consumed]  # fmt: skip
+            text = [
+                f"async def {name}():",
+                *function("await suspend()"),
+                f"for _ in {name}().__await__():",
+                *consumed,
+            ]
     return text
 
 
@@ -272,8 +281,14 @@ def started() -> object:
     return generator
 
 
-KEEPS = ["kept.append({1})", "kept.append([1])", "kept.append((kept,))", "kept.append({1: kept})",
-         "kept.append(made())", "kept.append(started())"]  # fmt: skip
+KEEPS = [
+    "kept.append({1})",
+    "kept.append([1])",
+    "kept.append((kept,))",
+    "kept.append({1: kept})",
+    "kept.append(made())",
+    "kept.append(started())",
+]
 DROPS = ["{1}", "made()", "for _ in range(1): {1}"]
 
 

@@ -52,9 +52,8 @@ def run(
         (own / "sitecustomize.py").unlink()
     environment = probed_environment(rings, {**os.environ, "PYTHONPATH": str(own)})
     return subprocess.run(
-        [python, "-c", script],
-        env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [python, "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def said(script: str, rings: Path) -> list[int]:
@@ -188,9 +187,12 @@ for _ in range(5):
 """
     environment = probed_environment(rings, {**os.environ, "PYTHONPATH": ""})
     with subprocess.Popen(
-        [sys.executable, "-c", script], env=environment, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    ) as process:  # fmt: skip
+        [sys.executable, "-c", script],
+        env=environment,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         taken, ring = [], None
@@ -345,9 +347,12 @@ os._exit(0)
 """
     environment = probed_environment(rings, {**os.environ, "PYTHONPATH": ""})
     with subprocess.Popen(
-        [sys.executable, "-c", script], env=environment, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    ) as process:  # fmt: skip
+        [sys.executable, "-c", script],
+        env=environment,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
         assert process.stdout is not None
         process.stdout.readline()
         (parent,) = read(rings)

@@ -413,9 +413,11 @@ def test_pytest_finds_the_plug_in_and_its_verdicts(pytester):
     done = pytester.runpytest_subprocess("--junit-xml=report.xml")
     done.assert_outcomes(passed=1, failed=3)
     done.stdout.fnmatch_lines(
-        ["E*BudgetExceeded: kept: 1.01 tracked objects left alive per request, budget 1 *",
-         "E*KeyError: 'of the step'"]
-    )  # fmt: skip
+        [
+            "E*BudgetExceeded: kept: 1.01 tracked objects left alive per request, budget 1 *",
+            "E*KeyError: 'of the step'",
+        ]
+    )
     done.stdout.no_fnmatch_line("*call_cost.py*")
     done.stdout.no_fnmatch_line("*pytest_plugin.py*")
     report = ElementTree.parse(pytester.path / "report.xml")

@@ -53,9 +53,13 @@ def config(tmp_path_factory) -> EngineConfig:
     (folder / "config.json").write_text(CONFIG)
     save_file(Kept(folder / "config.json").taken, folder / "model.safetensors")
     return EngineConfig(
-        max_num_seqs=24, max_model_len=200, model=str(folder), device="cuda", dtype="float32",
+        max_num_seqs=24,
+        max_model_len=200,
+        model=str(folder),
+        device="cuda",
+        dtype="float32",
         seed=3,
-    )  # fmt: skip
+    )
 
 
 def requests() -> list[tuple[list[int], int]]:

@@ -181,8 +181,15 @@ def main(wanted: Sequence[int]) -> None:
                     apart.append(paired_with_another_block(outcomes, rng) == "worse")
                 cells = (share(wrong), share(found), share(apart))
                 hours = wall_hours(nodes, spread, rounds)
-                print(nodes, spread, rounds, *(f"{each:.1%}" for each in cells), f"{hours:.2f}",
-                      sep=" | ", flush=True)  # fmt: skip
+                print(
+                    nodes,
+                    spread,
+                    rounds,
+                    *(f"{each:.1%}" for each in cells),
+                    f"{hours:.2f}",
+                    sep=" | ",
+                    flush=True,
+                )
 
 
 def wall_hours(nodes: int, spread: float, rounds: int, groups: int = 30) -> float:

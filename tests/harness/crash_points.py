@@ -22,9 +22,13 @@ CHANGES = ("write", "mkdir", "rename", "remove", "rmdir")
 KINDS = (*CHANGES, "spawn", "message")
 _NEEDS_ROOM = ("write", "mkdir", "rename")
 _EVENTS = {
-    "open": "write", "os.mkdir": "mkdir", "os.rename": "rename", "os.remove": "remove",
-    "os.rmdir": "rmdir", "subprocess.Popen": "spawn",
-}  # fmt: skip
+    "open": "write",
+    "os.mkdir": "mkdir",
+    "os.rename": "rename",
+    "os.remove": "remove",
+    "os.rmdir": "rmdir",
+    "subprocess.Popen": "spawn",
+}
 _SENDS = ("write", "send", "sendall", "sendmsg")
 _VARIABLE = "CRASH_POINT"
 

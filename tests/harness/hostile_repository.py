@@ -110,10 +110,12 @@ class HostileRepository:
         for name in ("lost/lacking.txt", "vllm/__init__.py"):
             (self.root / name).parent.mkdir()
             (self.root / name).write_text(f"{name}\n")
-        (self.root / ".gitattributes").write_text("".join(
-            [f"{name}.py filter={name}\n" for name in FILTERED if name != "of_info"]
-            + [f"{name}.py diff={name}\n" for name in DIFFED]
-        ))  # fmt: skip
+        (self.root / ".gitattributes").write_text(
+            "".join(
+                [f"{name}.py filter={name}\n" for name in FILTERED if name != "of_info"]
+                + [f"{name}.py diff={name}\n" for name in DIFFED]
+            )
+        )
         (self.root / ".git" / "info" / "attributes").write_text("of_info.py filter=of_info\n")
         repository.commit("first")
 
@@ -148,11 +150,14 @@ class HostileRepository:
         signers = git / "signers"
         signers.touch()
         settings = {
-            "core.repositoryformatversion": "1", "extensions.worktreeConfig": "true",
-            "extensions.partialClone": "ssh", "log.showSignature": "true",
-            "gpg.ssh.allowedSignersFile": str(signers), "include.path": "included",
+            "core.repositoryformatversion": "1",
+            "extensions.worktreeConfig": "true",
+            "extensions.partialClone": "ssh",
+            "log.showSignature": "true",
+            "gpg.ssh.allowedSignersFile": str(signers),
+            "include.path": "included",
             "trailer.trap.key": "trap",
-        }  # fmt: skip
+        }
         for key, value in settings.items():
             repository.git("config", "--file", str(git / "config"), key, value)
         for trap in TRAPS:
@@ -183,10 +188,12 @@ def run_control(trap: Trap, root: Path) -> None:
     try:
         subprocess.run(
             ["git", "-C", str(root), *trap.control.split(" ")],
-            env=os.environ | ENVIRONMENT | {"TERM": "xterm"}, input=trap.given.encode(),
+            env=os.environ | ENVIRONMENT | {"TERM": "xterm"},
+            input=trap.given.encode(),
             stdout=stdout if trap.on_terminal else subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
     finally:
         os.close(stdout)
         os.close(terminal)

@@ -44,8 +44,10 @@ def read_back(content):
             continue
         assert event.type == event.TYPE_SLICE_END
         beginning, start_ns = open_.pop()
-        facts = {each.name: getattr(each, each.WhichOneof("value"))
-                 for each in beginning.debug_annotations}  # fmt: skip
+        facts = {
+            each.name: getattr(each, each.WhichOneof("value"))
+            for each in beginning.debug_annotations
+        }
         slices.append(
             Slice(tracks[event.track_uuid], beginning.name, start_ns, at_ns, len(open_), facts)
         )

@@ -12,9 +12,11 @@ import pytest
 ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org",
-    "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.org",
-}  # fmt: skip
+    "GIT_AUTHOR_NAME": "A",
+    "GIT_AUTHOR_EMAIL": "a@example.org",
+    "GIT_COMMITTER_NAME": "A",
+    "GIT_COMMITTER_EMAIL": "a@example.org",
+}
 
 
 def leave_git_alone(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -37,8 +39,12 @@ class Repository:
         """What git prints; ``given`` is what it reads."""
         done = subprocess.run(  # a commit does not look whether there is something to tidy
             ["git", "-C", str(self.root), "-c", "maintenance.auto=false", *arguments],
-            env=os.environ | ENVIRONMENT, capture_output=True, text=True, check=True, input=given,
-        )  # fmt: skip
+            env=os.environ | ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            check=True,
+            input=given,
+        )
         return done.stdout.strip()
 
     def write(self, **files: str) -> None:
@@ -74,11 +80,12 @@ class Repository:
     def state(self) -> dict[str, str]:
         """Every file, git's own included, by hash; and what git says of itself."""
         files = {
-            str(path.relative_to(self.root)): str(path.readlink()) if path.is_symlink()
+            str(path.relative_to(self.root)): str(path.readlink())
+            if path.is_symlink()
             else sha256(path.read_bytes()).hexdigest()
             for path in sorted(self.root.rglob("*"))
             if path.is_symlink() or path.is_file()
-        }  # fmt: skip
+        }
         asked = (("worktree", "list"), ("rev-parse", "HEAD"), ("stash", "list"), ("branch", "-a"))
         return files | {" ".join(words): self.git(*words) for words in asked}
 
@@ -94,8 +101,9 @@ def _data(text: str) -> str:
 def contents(folder: str) -> dict[str, str]:
     """Every file under a folder by its path, as text; a link as "-> TARGET"."""
     return {
-        str(path.relative_to(folder)): f"-> {path.readlink()}" if path.is_symlink()
+        str(path.relative_to(folder)): f"-> {path.readlink()}"
+        if path.is_symlink()
         else path.read_text()
         for path in sorted(Path(folder).rglob("*"))
         if path.is_symlink() or path.is_file()
-    }  # fmt: skip
+    }

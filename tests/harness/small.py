@@ -63,10 +63,15 @@ def trial(of: Schedule, folder: Path, cell: Cell = CELL, **fields: Any) -> Trial
 def process(collections: tuple[int, int, int] = (0, 0, 0)) -> ProcessResult:
     """What a process of a trial might have answered."""
     return ProcessResult(
-        role="engine", policy="default", state=STATE, collections=collections,
-        collected=(0, 0, 0), pause_seconds=(0.0, 0.0, 0.0), max_pause_seconds=0.0,
+        role="engine",
+        policy="default",
+        state=STATE,
+        collections=collections,
+        collected=(0, 0, 0),
+        pause_seconds=(0.0, 0.0, 0.0),
+        max_pause_seconds=0.0,
         full_pass_seconds=0.5,
-    )  # fmt: skip
+    )
 
 
 def answer(
@@ -78,10 +83,20 @@ def answer(
 ) -> TrialResult:
     """What a trial might have answered."""
     return TrialResult(
-        cell=to.cell, mode=to.mode, seed=to.seed, metrics=metrics, processes=[process()],
-        tokens_sha256=tokens_sha256, text_sha256=text_sha256, finish_sha256="", interpreter="",
-        code_root="", code_commit="", wall_seconds=0.0, invalid=invalid,
-    )  # fmt: skip
+        cell=to.cell,
+        mode=to.mode,
+        seed=to.seed,
+        metrics=metrics,
+        processes=[process()],
+        tokens_sha256=tokens_sha256,
+        text_sha256=text_sha256,
+        finish_sha256="",
+        interpreter="",
+        code_root="",
+        code_commit="",
+        wall_seconds=0.0,
+        invalid=invalid,
+    )
 
 
 @dataclass

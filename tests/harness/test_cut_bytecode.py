@@ -15,10 +15,14 @@ ROOT = Path(__file__).parents[2]
 
 def run(cache: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "harness", *words], cwd=ROOT, stdin=subprocess.DEVNULL,
+        [sys.executable, "-m", "harness", *words],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
         env=os.environ | {"PYTHONPYCACHEPREFIX": str(cache)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.mark.slow

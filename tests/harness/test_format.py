@@ -13,35 +13,68 @@ FINITE = st.floats(1e-12, 1e15)
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0"), (0.08213, "0.0821"), (0.35, "0.350"), (1.316, "1.32"), (9.996, "10.0"),
-     (99.96, "100"), (131.6, "132"), (999.6, "1,000"), (1024, "1,024"),
-     (-0.0123, "-0.0123"), (None, "–")],
-)  # fmt: skip
+    [
+        (0, "0"),
+        (0.08213, "0.0821"),
+        (0.35, "0.350"),
+        (1.316, "1.32"),
+        (9.996, "10.0"),
+        (99.96, "100"),
+        (131.6, "132"),
+        (999.6, "1,000"),
+        (1024, "1,024"),
+        (-0.0123, "-0.0123"),
+        (None, "–"),
+    ],
+)
 def test_number_has_three_significant_digits(value, text):
     assert fmt.number(value) == text
 
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(1.32e-3, "1.32 ms"), (0.85e-6, "0.850 µs"), (82.1e-9, "82.1 ns"), (0, "0 s"),
-     (12.04, "12.0 s"), (850e-6, "850 µs"), (-2e-3, "-2.00 ms"), (None, "–"), (math.nan, "–")],
-)  # fmt: skip
+    [
+        (1.32e-3, "1.32 ms"),
+        (0.85e-6, "0.850 µs"),
+        (82.1e-9, "82.1 ns"),
+        (0, "0 s"),
+        (12.04, "12.0 s"),
+        (850e-6, "850 µs"),
+        (-2e-3, "-2.00 ms"),
+        (None, "–"),
+        (math.nan, "–"),
+    ],
+)
 def test_seconds_choose_their_unit(value, text):
     assert fmt.seconds(value) == text
 
 
 def test_counts_shares_sizes_and_ratios():
     assert [fmt.count(n) for n in (1024, 1024.0, 1023.5, 12.5, 0.02, 0, None)] == [
-        "1,024", "1,024", "1,023.5", "12.5", "0.0200", "0", "–"
-    ]  # fmt: skip
+        "1,024",
+        "1,024",
+        "1,023.5",
+        "12.5",
+        "0.0200",
+        "0",
+        "–",
+    ]
     assert [fmt.percent(s) for s in (0.123, 0.0123, 0.0004, 0, None)] == [
-        "12.3 %", "1.2 %", "0.04 %", "0.0 %", "–"
-    ]  # fmt: skip
+        "12.3 %",
+        "1.2 %",
+        "0.04 %",
+        "0.0 %",
+        "–",
+    ]
     assert fmt.percent(0.041, signed=True) == "+4.1 %"
     assert fmt.percent(-0.041, signed=True) == "-4.1 %"
     assert [fmt.bytes_(b) for b in (512, 4096, 3 << 20, 5 << 30, None)] == [
-        "512 B", "4.00 KiB", "3.00 MiB", "5.00 GiB", "–"
-    ]  # fmt: skip
+        "512 B",
+        "4.00 KiB",
+        "3.00 MiB",
+        "5.00 GiB",
+        "–",
+    ]
     assert fmt.ratio(1.0341) == "×1.034"
     assert fmt.ratio(None) == "–"
 

@@ -39,8 +39,11 @@ class Environment(NamedTuple):
 
 def run(command: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run a program in a folder, with nothing of Python's in its environment."""
-    environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith(("PYTHON", "PYTEST", "COV"))}  # fmt: skip
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "PYTEST", "COV"))
+    }
     return subprocess.run(
         command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
     )

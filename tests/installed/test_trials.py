@@ -9,9 +9,17 @@ import pytest
 from environments import Environment, make_environment
 
 SHORT = [
-    "--device", "null", "--num-requests", "32", "--batch-size", "16", "--output-lens", "8",
-    "--heap-objects", "0",
-]  # fmt: skip
+    "--device",
+    "null",
+    "--num-requests",
+    "32",
+    "--batch-size",
+    "16",
+    "--output-lens",
+    "8",
+    "--heap-objects",
+    "0",
+]
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +38,25 @@ def packages(environment: Environment) -> Path:
 @pytest.mark.landing
 def test_a_wheel_compares_in_an_empty_folder(installed, tmp_path):
     """In process and across a worker process; the code is the wheel's, not this checkout's."""
-    asked = [str(installed.folder / "bin" / "gcbench"), "compare", *SHORT, "--representation",
-             "list_of_lists", "--delivery", "per_request", "--gc", "default", "--worker",
-             "in-process,process", "--rounds", "1", "--output", "out", "--json", "-"]  # fmt: skip
+    asked = [
+        str(installed.folder / "bin" / "gcbench"),
+        "compare",
+        *SHORT,
+        "--representation",
+        "list_of_lists",
+        "--delivery",
+        "per_request",
+        "--gc",
+        "default",
+        "--worker",
+        "in-process,process",
+        "--rounds",
+        "1",
+        "--output",
+        "out",
+        "--json",
+        "-",
+    ]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         asked, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
@@ -41,15 +65,27 @@ def test_a_wheel_compares_in_an_empty_folder(installed, tmp_path):
     result = json.loads(done.stdout)
     assert len(result["cells"]) == 2
     assert all(cell["samples"] for cell in result["cells"])
-    roots = {path.read_text().split('"code_root":"')[1].split('"')[0]
-             for path in tmp_path.glob("out/**/trials/*.json")}  # fmt: skip
+    roots = {
+        path.read_text().split('"code_root":"')[1].split('"')[0]
+        for path in tmp_path.glob("out/**/trials/*.json")
+    }
     assert roots == {str(packages(installed))}
 
 
 @pytest.mark.slow
 def test_arrivals_come_from_a_process_of_the_wheel_too(installed, tmp_path):
-    asked = ["run", *SHORT, "--workload", "burst", "--device", "modelled", "--worker", "process",
-             "--json", "-"]  # fmt: skip
+    asked = [
+        "run",
+        *SHORT,
+        "--workload",
+        "burst",
+        "--device",
+        "modelled",
+        "--worker",
+        "process",
+        "--json",
+        "-",
+    ]
     done = installed.run("-m", "gcbench", *asked, cwd=tmp_path)
     assert done.returncode in (0, 3), done.stderr  # a busy machine may spoil a modelled wait
     assert json.loads(done.stdout)["code_root"] == str(packages(installed))
@@ -74,9 +110,12 @@ print(json.dumps([values, files]))
 """
     path = [str(folder), str(folder / "engines" / "vllm" / "entry_points")]
     done = subprocess.run(
-        [bare.python, "-P", "-c", script], env={"PYTHONPATH": os.pathsep.join(path)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [bare.python, "-P", "-c", script],
+        env={"PYTHONPATH": os.pathsep.join(path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     values, files = json.loads(done.stdout)
     assert values == ["engines.vllm.plugin:platform", "engines.vllm.plugin:general"]

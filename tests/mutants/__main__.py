@@ -23,8 +23,9 @@ _SURVIVED, _WRONG, _INTERRUPTED = 1, 2, 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status."""
-    parser = ArgumentParser("tests/mutants", description=__doc__,
-                            formatter_class=RawDescriptionHelpFormatter)  # fmt: skip
+    parser = ArgumentParser(
+        "tests/mutants", description=__doc__, formatter_class=RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help="names, or patterns of names")
     parser.add_argument("--thresholds", action="store_true", help="moved thresholds instead")
     parser.add_argument("--list", action="store_true", help="print names, and try none")
@@ -35,8 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = [each for each in asked.names if not any(fnmatchcase(m.name, each) for m in mutants)]
     if unknown:
         parser.error(f"no mutant is called {unknown[0]}; --list names them")
-    chosen = [m for m in mutants if not asked.names or any(fnmatchcase(m.name, n)
-                                                           for n in asked.names)]  # fmt: skip
+    chosen = [
+        m for m in mutants if not asked.names or any(fnmatchcase(m.name, n) for n in asked.names)
+    ]
     if asked.list:
         print("\n".join(f"{each.name}: {each.wrong}" for each in chosen))
         return 0
@@ -71,8 +73,10 @@ def _try(mutants: Sequence[Mutant]) -> int:
                     said = f"SURVIVED  {mutant.name}: {mutant.wrong} ({', '.join(mutant.tests)})"
             now = time.monotonic()
             left = (now - began) / number * (len(mutants) - number)
-            print(f"{number}/{len(mutants)}  {said}  [{now - start:.1f} s, {left:.0f} s left]",
-                  flush=True)  # fmt: skip
+            print(
+                f"{number}/{len(mutants)}  {said}  [{now - start:.1f} s, {left:.0f} s left]",
+                flush=True,
+            )
     killed = len(mutants) - len(survivors) - len(wrong)
     print(f"{killed} of {len(mutants)} killed in {time.monotonic() - began:.0f} s")
     for title, names in (("survived", survivors), ("wrong", wrong)):

@@ -37,8 +37,11 @@ class MutatedTree:
         """What git tracks and what it does not ignore of ``root``, as long as it is wanted."""
         names = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            cwd=root, capture_output=True, text=True, check=True,
-        ).stdout.split("\0")  # fmt: skip
+            cwd=root,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split("\0")
         os.environ["OMP_NUM_THREADS"] = "1"  # threads do not survive a fork
         for name in _HEAVY:
             import_module(name)

@@ -66,8 +66,10 @@ def test_the_command_names_its_mutants_and_refuses_others():
 
     listed = said("--list", "wire-*", "device-late-twice").stdout.splitlines()
     assert [line.partition(":")[0] for line in listed] == [
-        "device-late-twice", "wire-lost-step", "wire-cut-short",
-    ]  # fmt: skip
+        "device-late-twice",
+        "wire-lost-step",
+        "wire-cut-short",
+    ]
     assert "MAX_DEVICE_LATE=0.02" in said("--list", "--thresholds").stdout
     refused = said("nothing")
     assert refused.returncode == 2

@@ -49,8 +49,13 @@ def _is_number(value: ast.expr) -> bool:
 
 
 def files() -> list[str]:
-    return sorted({path.relative_to(ROOT).as_posix()
-                   for pattern in TABLE.files for path in ROOT.glob(pattern)})  # fmt: skip
+    return sorted(
+        {
+            path.relative_to(ROOT).as_posix()
+            for pattern in TABLE.files
+            for path in ROOT.glob(pattern)
+        }
+    )
 
 
 def test_every_number_of_the_files_that_decide_is_in_the_table():

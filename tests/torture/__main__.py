@@ -56,9 +56,11 @@ def main() -> int:
     ):
         for part in asked.parts or PARTS:
             attempt = _prepared(part, Path(folder) / part)
-            numbers = [asked.only] if asked.only is not None else range(
-                asked.attempts or PARTS[part].attempts
-            )  # fmt: skip
+            numbers = (
+                [asked.only]
+                if asked.only is not None
+                else range(asked.attempts or PARTS[part].attempts)
+            )
             began, tried = time.monotonic(), results.setdefault(part, [])
             for number in numbers:
                 tried.append((number, result := attempt(number, asked.seed)))
@@ -73,8 +75,13 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--attempts", type=int, metavar="N", help="of each part")
-    parser.add_argument("--seed", type=int, default=int(time.time()) // 86_400, metavar="N",
-                        help="of all of them; the day's number unless given")  # fmt: skip
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=int(time.time()) // 86_400,
+        metavar="N",
+        help="of all of them; the day's number unless given",
+    )
     parser.add_argument("--only", type=int, metavar="NUMBER", help="this attempt and no other")
     asked = parser.parse_args()
     if unknown := set(asked.parts) - set(PARTS):

@@ -29,24 +29,125 @@ AS_PROCESS = 10
 _SERVE_SECONDS = 1.0
 _SLOW = ("doctor", "serve", "http")
 """Commands that take seconds whatever they are asked, and so are drawn less often."""
-MEASURING = ("run", "compare", "noise", "gate", "http", "reproduce", "nightly", "releases",
-             "calibrate", "advise", "crossover", "explain", "sites", "cadence")  # fmt: skip
+MEASURING = (
+    "run",
+    "compare",
+    "noise",
+    "gate",
+    "http",
+    "reproduce",
+    "nightly",
+    "releases",
+    "calibrate",
+    "advise",
+    "crossover",
+    "explain",
+    "sites",
+    "cadence",
+)
 """Commands that always run in a fork, where an executor answers at once."""
 
 WORDS = (
-    "", " ", "-", "--", "---", ",", ",,", ":", "::", "=", "==", "0", "-1", "-0", "00", "1", "2",
-    "7", "1.5", "nan", "NaN", "-nan", "inf", "-inf", "1e308", "1e309", "1e-320",
-    "99999999999999999999", "9" * 400, "0x10", "1_000", "\u0967\u0968", "½", "true", "null",
-    "None", "ü", "日本語", "\U0001f4a9", "\udcff\udcfe", "a\tb", "a\nb", "\x1b[31mred",
-    "\u202egpj.exe", "e\u0301", "\ufeff", "a" * 300, "b" * 100_000, "a=b", "=b", "a=", "1:2",
-    "1:2:3", "0:0", "2:1", "-1:1", "1..2", "..", "0..0", "1:nan", "{}", "[]", "[", "(", "*", "?",
-    "%s", "%", "\\", "'", '"', "`id`", "$(id)", ";", "|", "&", "<", "~", "@file", "--help",
-    "--json", "-h", "HEAD", "HEAD~1..HEAD", "http://x/", "a/../b",
-)  # fmt: skip
+    "",
+    " ",
+    "-",
+    "--",
+    "---",
+    ",",
+    ",,",
+    ":",
+    "::",
+    "=",
+    "==",
+    "0",
+    "-1",
+    "-0",
+    "00",
+    "1",
+    "2",
+    "7",
+    "1.5",
+    "nan",
+    "NaN",
+    "-nan",
+    "inf",
+    "-inf",
+    "1e308",
+    "1e309",
+    "1e-320",
+    "99999999999999999999",
+    "9" * 400,
+    "0x10",
+    "1_000",
+    "\u0967\u0968",
+    "½",
+    "true",
+    "null",
+    "None",
+    "ü",
+    "日本語",
+    "\U0001f4a9",
+    "\udcff\udcfe",
+    "a\tb",
+    "a\nb",
+    "\x1b[31mred",
+    "\u202egpj.exe",
+    "e\u0301",
+    "\ufeff",
+    "a" * 300,
+    "b" * 100_000,
+    "a=b",
+    "=b",
+    "a=",
+    "1:2",
+    "1:2:3",
+    "0:0",
+    "2:1",
+    "-1:1",
+    "1..2",
+    "..",
+    "0..0",
+    "1:nan",
+    "{}",
+    "[]",
+    "[",
+    "(",
+    "*",
+    "?",
+    "%s",
+    "%",
+    "\\",
+    "'",
+    '"',
+    "`id`",
+    "$(id)",
+    ";",
+    "|",
+    "&",
+    "<",
+    "~",
+    "@file",
+    "--help",
+    "--json",
+    "-h",
+    "HEAD",
+    "HEAD~1..HEAD",
+    "http://x/",
+    "a/../b",
+)
 
 MEANT = {
-    "gc": ("default", "freeze", "disabled", "batch_threshold", "on_wait", "on_wait:5",
-           "threshold:50000/20/20", "freeze+threshold:1", "as_is"),
+    "gc": (
+        "default",
+        "freeze",
+        "disabled",
+        "batch_threshold",
+        "on_wait",
+        "on_wait:5",
+        "threshold:50000/20/20",
+        "freeze+threshold:1",
+        "as_is",
+    ),
     "representation": ("list_of_lists", "flat_arrays", "padded_arrays", "list_of_arrays", "tensor"),
     "delivery": ("per_request", "columnar"),
     "device": ("null", "modelled"),
@@ -56,36 +157,79 @@ MEANT = {
     "output_processing": ("inline", "overlapped", "thread", "process"),
     "engine": ("builtin", "vllm-hostpath", "vllm"),
     "release": ("0.11.0",),
-    "num_requests": ("4", "8"), "prompt_lens": ("8", "uniform:4:9"),
+    "num_requests": ("4", "8"),
+    "prompt_lens": ("8", "uniform:4:9"),
     "output_lens": ("4", "uniform:2:5"),
     "arrivals": ("at_once", "poisson:100", "gamma:100:0.5", "closed_loop:2"),
-    "tokens_per_step": ("1", "1..4", "geometric:0.5:3"), "priorities": ("0:3",),
-    "window": ("0:10",), "time_scale": ("0.5",), "wait_quiet": ("1s", "10m"),
-    "decide": ("request_throughput", "host_time_per_step"), "baseline": ("gc=default", "gc=freeze"),
-    "rounds": ("1", "2", "3"), "steps": ("1",), "repeats": ("1", "2"), "budget": ("0",),
-    "batch_size": ("4", "8"), "heap_objects": ("0", "10"), "base": ("HEAD", "HEAD~1"),
-    "head": ("HEAD",), "versions": ("0.11.0", "0.11.1", "all", "0.11.0..0.12.0"),
-    "commits": ("HEAD~1..HEAD", "HEAD^!"), "machine": ("box",), "bench": ("track",),
-    "experiment": ("padding", "wire"), "what": ("26369-gen0-each-step",), "name": ("burst", "chat"),
-    "prefill": ("16",), "context": ("16",), "model": ("opt-tiny", "opt-125m"),
-    "commit_url": ("https://example.invalid/commit/",), "port": ("0",), "dtype": ("float32",),
-    "url": ("http://127.0.0.1:9", "127.0.0.1:9/v1", "https://127.0.0.1:9"), "wait_for": ("0", "1"),
-    "prompt_as": ("ids", "text", "chat"), "extra_body": ("{}", '{"top_k": 5}'),
-    "config": ("results/nights/asv.conf.json",), "trial_timeout": ("10",),
-    "host": ("127.0.0.1", "localhost", "::1", "0.0.0.0"), "api_key": ("secret",),
-    "profiles": ("opt-125m-h200", "deepseek-v3-8xh200"), "step_ms": ("5",), "num_checks": ("0",),
-    "detokenizer": ("none", "byte_table", "decode_stream"), "grace": ("0", "1"),
-}  # fmt: skip
+    "tokens_per_step": ("1", "1..4", "geometric:0.5:3"),
+    "priorities": ("0:3",),
+    "window": ("0:10",),
+    "time_scale": ("0.5",),
+    "wait_quiet": ("1s", "10m"),
+    "decide": ("request_throughput", "host_time_per_step"),
+    "baseline": ("gc=default", "gc=freeze"),
+    "rounds": ("1", "2", "3"),
+    "steps": ("1",),
+    "repeats": ("1", "2"),
+    "budget": ("0",),
+    "batch_size": ("4", "8"),
+    "heap_objects": ("0", "10"),
+    "base": ("HEAD", "HEAD~1"),
+    "head": ("HEAD",),
+    "versions": ("0.11.0", "0.11.1", "all", "0.11.0..0.12.0"),
+    "commits": ("HEAD~1..HEAD", "HEAD^!"),
+    "machine": ("box",),
+    "bench": ("track",),
+    "experiment": ("padding", "wire"),
+    "what": ("26369-gen0-each-step",),
+    "name": ("burst", "chat"),
+    "prefill": ("16",),
+    "context": ("16",),
+    "model": ("opt-tiny", "opt-125m"),
+    "commit_url": ("https://example.invalid/commit/",),
+    "port": ("0",),
+    "dtype": ("float32",),
+    "url": ("http://127.0.0.1:9", "127.0.0.1:9/v1", "https://127.0.0.1:9"),
+    "wait_for": ("0", "1"),
+    "prompt_as": ("ids", "text", "chat"),
+    "extra_body": ("{}", '{"top_k": 5}'),
+    "config": ("results/nights/asv.conf.json",),
+    "trial_timeout": ("10",),
+    "host": ("127.0.0.1", "localhost", "::1", "0.0.0.0"),
+    "api_key": ("secret",),
+    "profiles": ("opt-125m-h200", "deepseek-v3-8xh200"),
+    "step_ms": ("5",),
+    "num_checks": ("0",),
+    "detokenizer": ("none", "byte_table", "decode_stream"),
+    "grace": ("0", "1"),
+}
 """Values that mean something, by a parameter's name, so that lines come further than click."""
 
 SMALL = {
-    "num_requests": "4", "output_lens": "4", "batch_size": "4", "rounds": "3", "steps": "1",
-    "repeats": "1", "budget": "0", "context": "16", "prefill": "16", "device": "null", "port": "0",
-}  # fmt: skip
+    "num_requests": "4",
+    "output_lens": "4",
+    "batch_size": "4",
+    "rounds": "3",
+    "steps": "1",
+    "repeats": "1",
+    "budget": "0",
+    "context": "16",
+    "prefill": "16",
+    "device": "null",
+    "port": "0",
+}
 """What a line is made small with, where it says nothing of it: it is to fail by its mistakes."""
 
-COUNTS = ("rounds", "steps", "repeats", "budget", "num_requests", "until_precise", "reruns",
-          "wait_for")  # fmt: skip
+COUNTS = (
+    "rounds",
+    "steps",
+    "repeats",
+    "budget",
+    "num_requests",
+    "until_precise",
+    "reruns",
+    "wait_for",
+)
 """Numbers that may ask for more than there is time for."""
 
 
@@ -112,20 +256,31 @@ def draw(random: Random, paths: Sequence[str]) -> Line:
     sourness = random.choice((0.0, 0.15, 0.5, 0.9))
     words = [word for flag in chosen for word in _flag(flag, random, paths, sourness)]
     given = {each.name for each in chosen}
-    words += [word for flag in flags if flag.name in SMALL and flag.name not in given
-              for word in (flag.opts[0], SMALL[flag.name])]  # fmt: skip
+    words += [
+        word
+        for flag in flags
+        if flag.name in SMALL and flag.name not in given
+        for word in (flag.opts[0], SMALL[flag.name])
+    ]
     for argument in arguments:
-        many = random.choice((0, 1, 1, 2)) if argument.nargs == -1 else int(
-            argument.required or random.random() < 0.5
-        )  # fmt: skip
+        many = (
+            random.choice((0, 1, 1, 2))
+            if argument.nargs == -1
+            else int(argument.required or random.random() < 0.5)
+        )
         words += [_value(argument, random, paths, sourness) for _ in range(many)]
-    words += [_output(flag, random) for flag in flags if flag.name in ("output", "path")
-              and flag.name not in given]  # fmt: skip
+    words += [
+        _output(flag, random)
+        for flag in flags
+        if flag.name in ("output", "path") and flag.name not in given
+    ]
     if random.random() < 0.05:
         words.insert(random.randrange(len(words) + 1), random.choice([*WORDS, *paths]))
     lasting = any(each.name in COUNTS for each in chosen) or names[-1] in (
-        "serve", "calibrate", "http"
-    )  # fmt: skip
+        "serve",
+        "calibrate",
+        "http",
+    )
     return Line([*names, *words], lasting)
 
 
@@ -177,9 +332,21 @@ def places(corpus: Corpus) -> list[str]:
     ):  # devices of its own: a program that replaces one would take the machine's
         for name, minor in (("null", 3), ("zero.jsonl", 5), ("full", 7)):
             os.mknod(odd / name, stat.S_IFCHR | 0o666, os.makedev(1, minor))
-    elsewhere = ("/proc/self/mem", "/proc/nowhere/x.json", ".", "new.json", "new.png", "new.svg",
-                 "new.toml", "new.jsonl", "new.md", "new", "nowhere/x.json",
-                 "d" * 300 + ".toml", "x/" * 2500)  # fmt: skip
+    elsewhere = (
+        "/proc/self/mem",
+        "/proc/nowhere/x.json",
+        ".",
+        "new.json",
+        "new.png",
+        "new.svg",
+        "new.toml",
+        "new.jsonl",
+        "new.md",
+        "new",
+        "nowhere/x.json",
+        "d" * 300 + ".toml",
+        "x/" * 2500,
+    )
     return [*sorted(map(str, odd.iterdir())), *elsewhere, *map(str, corpus.paths)]
 
 
@@ -195,9 +362,11 @@ def _read(fifo: Path) -> Iterator[None]:
 
 def _special(corpus: Corpus) -> set[str]:
     """What is neither file, folder nor link, and must stay what it is."""
-    return {path.name for path in (corpus.checkout / "odd").iterdir()
-            if stat.S_IFMT(path.lstat().st_mode)
-            not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)}  # fmt: skip
+    return {
+        path.name
+        for path in (corpus.checkout / "odd").iterdir()
+        if stat.S_IFMT(path.lstat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
+    }
 
 
 class Bench:

@@ -55,23 +55,34 @@ class AtOnce(Executor):
 
 
 def run(
-    words: Sequence[str], place: Surroundings, limit_seconds: float, cwd: Path | None = None,
-    environment: Mapping[str, str] = {}, prepare: Callable[[], None] | None = None,
-) -> Ended:  # fmt: skip
+    words: Sequence[str],
+    place: Surroundings,
+    limit_seconds: float,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] = {},
+    prepare: Callable[[], None] | None = None,
+) -> Ended:
     """The real program; interrupted after ``limit_seconds``."""
     with (place.folder / "out").open("wb") as out, (place.folder / "err").open("wb") as err:
         process = subprocess.Popen(
-            [*GCBENCH, *words], cwd=cwd or place.folder, stdin=subprocess.DEVNULL, stdout=out,
-            stderr=err, env=place.environment | {"PYTHONPATH": str(ROOT)} | environment,
+            [*GCBENCH, *words],
+            cwd=cwd or place.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            env=place.environment | {"PYTHONPATH": str(ROOT)} | environment,
             preexec_fn=lambda: _prepare(prepare),  # noqa: PLW1509
-        )  # fmt: skip
+        )
         return _ended(process.pid, place, limit_seconds)
 
 
 def run_forked(
-    words: Sequence[str], place: Surroundings, limit_seconds: float, cwd: Path | None = None,
+    words: Sequence[str],
+    place: Surroundings,
+    limit_seconds: float,
+    cwd: Path | None = None,
     prepare: Callable[[], None] | None = None,
-) -> Ended:  # fmt: skip
+) -> Ended:
     """The same in a fork of this process, whose trials are `AtOnce`."""
     sys.stdout.flush()
     sys.stderr.flush()

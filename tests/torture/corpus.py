@@ -11,9 +11,23 @@ from planted_nights import EXACT, TIMING, Nights, noisy
 from scratch_repository import Repository
 from surroundings import Surroundings
 
-TINY = ["--device", "null", "--num-requests", "4", "--output-lens", "4", "--batch-size", "4",
-        "--heap-objects", "0", "--representation", "list_of_lists", "--delivery", "per_request",
-        "--quiet"]  # fmt: skip
+TINY = [
+    "--device",
+    "null",
+    "--num-requests",
+    "4",
+    "--output-lens",
+    "4",
+    "--batch-size",
+    "4",
+    "--heap-objects",
+    "0",
+    "--representation",
+    "list_of_lists",
+    "--delivery",
+    "per_request",
+    "--quiet",
+]
 COMPARE = ["compare", *TINY, "--gc", "default,disabled", "--rounds", "1", "--no-counting"]
 _NIGHTS = 8
 _LIMIT_SECONDS = 600.0
@@ -35,10 +49,23 @@ class Corpus:
     @property
     def paths(self) -> list[Path]:
         """What a command line may name."""
-        return [self.results / name for name in (
-            "runs", "nights", "nights/asv.conf.json", "result.json", "workload.toml", "trace.jsonl",
-            "trace.csv", "experiment.toml", "claims.toml", "triage.toml", "profile.toml", "model",
-        )]  # fmt: skip
+        return [
+            self.results / name
+            for name in (
+                "runs",
+                "nights",
+                "nights/asv.conf.json",
+                "result.json",
+                "workload.toml",
+                "trace.jsonl",
+                "trace.csv",
+                "experiment.toml",
+                "claims.toml",
+                "triage.toml",
+                "profile.toml",
+                "model",
+            )
+        ]
 
     def copy_to(self, folder: Path) -> "Corpus":
         """Another, whose results may be spoiled; the commits are the same, nothing checked out."""
@@ -67,10 +94,17 @@ def make_corpus(place: Surroundings, *, is_measured: bool) -> Corpus:
     nights = Nights(files / "nights", _NIGHTS)
     nights.plant([(EXACT, [[100, 0]] * _NIGHTS), (TIMING, noisy([1.0] * _NIGHTS))])
     # A night that has a commit to measure says at once that it cannot.
-    (files / "nights" / "asv.conf.json").write_text(json.dumps({
-        "version": 1, "project": "toy", "repo": ".", "branches": ["main"],
-        "environment_type": "none",
-    }))  # fmt: skip
+    (files / "nights" / "asv.conf.json").write_text(
+        json.dumps(
+            {
+                "version": 1,
+                "project": "toy",
+                "repo": ".",
+                "branches": ["main"],
+                "environment_type": "none",
+            }
+        )
+    )
     for name, source in {
         "result.json": "results/published/main-job.json",
         "workload.toml": "workloads/catalog/multi-turn.toml",
@@ -84,8 +118,19 @@ def make_corpus(place: Surroundings, *, is_measured: bool) -> Corpus:
     (files / "triage.toml").write_text(
         f'[[acknowledged]]\nseries = "suite.*"\ncommit = "{nights.hashes[3]}"\nreason = "seen"\n'
     )
-    _must_run(["workload", "export", "burst", "--num-requests", "20", "--mooncake",
-               str(files / "trace.jsonl")], place, run_forked)  # fmt: skip
+    _must_run(
+        [
+            "workload",
+            "export",
+            "burst",
+            "--num-requests",
+            "20",
+            "--mooncake",
+            str(files / "trace.jsonl"),
+        ],
+        place,
+        run_forked,
+    )
     _must_run(
         [*COMPARE, "--output", str(files / "runs")], place, run if is_measured else run_forked
     )

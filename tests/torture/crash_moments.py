@@ -94,9 +94,7 @@ def attempt(random: Random, place: Surroundings, bench: Bench) -> Tried:
     return Tried((case.name, action), what, found)
 
 
-EXPECTED = {
-    "kill": {0, -9}, "term": {0, 130}, "interrupt": {0, 130}, "full": {0, 2, 3},
-}  # fmt: skip
+EXPECTED = {"kill": {0, -9}, "term": {0, 130}, "interrupt": {0, 130}, "full": {0, 2, 3}}
 """0: where the moment was too late to matter."""
 
 

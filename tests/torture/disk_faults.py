@@ -34,27 +34,95 @@ class Writer(NamedTuple):
 
 WRITERS = (
     Writer([*REAL, "--output", "DISK/runs"], is_real=True),
-    Writer(["run", *TINY, "--output", "DISK/runs", "--json", "DISK/run.json", "--perfetto",
-            "DISK/run.pftrace"], is_real=True),
+    Writer(
+        [
+            "run",
+            *TINY,
+            "--output",
+            "DISK/runs",
+            "--json",
+            "DISK/run.json",
+            "--perfetto",
+            "DISK/run.pftrace",
+        ],
+        is_real=True,
+    ),
     Writer([*REAL, "--output", "DISK/runs", "--json", "DISK/result.json"]),
-    Writer(["compare", "--experiment", "padding", "--output", "DISK/runs", "--json",
-            "DISK/p.json"]),
+    Writer(
+        ["compare", "--experiment", "padding", "--output", "DISK/runs", "--json", "DISK/p.json"]
+    ),
     Writer(["noise", *TINY, "--rounds", "8", "--output", "DISK/runs", "--json", "DISK/noise.json"]),
-    Writer(["gate", "HEAD~1", "HEAD", *TINY, "--budget", "0", "--output", "DISK/runs", "--markdown",
-            "DISK/gate.md", "--github-action-benchmark", "DISK/gate", "--json", "DISK/gate.json"]),
-    Writer(["reproduce", "results/result.json", "--rounds", "2", "--output", "DISK/runs", "--quiet",
-            "--json", "DISK/again.json"]),
-    Writer(["nightly", "results/nights/asv.conf.json", "--machine", "box", "--output", "DISK/night",
-            "--markdown", "DISK/night.md", "--json", "DISK/night.json"]),
+    Writer(
+        [
+            "gate",
+            "HEAD~1",
+            "HEAD",
+            *TINY,
+            "--budget",
+            "0",
+            "--output",
+            "DISK/runs",
+            "--markdown",
+            "DISK/gate.md",
+            "--github-action-benchmark",
+            "DISK/gate",
+            "--json",
+            "DISK/gate.json",
+        ]
+    ),
+    Writer(
+        [
+            "reproduce",
+            "results/result.json",
+            "--rounds",
+            "2",
+            "--output",
+            "DISK/runs",
+            "--quiet",
+            "--json",
+            "DISK/again.json",
+        ]
+    ),
+    Writer(
+        [
+            "nightly",
+            "results/nights/asv.conf.json",
+            "--machine",
+            "box",
+            "--output",
+            "DISK/night",
+            "--markdown",
+            "DISK/night.md",
+            "--json",
+            "DISK/night.json",
+        ]
+    ),
     Writer(["dashboard", "build", "results", "--output", "DISK/site"]),
     Writer(["history", "results/nights/results", "--csv", "DISK/all.csv", "--json", "DISK/h.json"]),
     Writer(["history", "results/nights/results", "--otava", "DISK/otava"]),
     Writer(["workload", "show", "chat", "--image", "DISK/chat.svg", "--json", "DISK/chat.json"]),
     Writer(["workload", "export", "chat", "--mooncake", "DISK/chat.jsonl"]),
-    Writer(["calibrate", "--device", "modelled", "--batch-size", "1,2", "--context", "16,32",
-            "--prefill", "16,32", "--steps", "1", "--rounds", "1", "--output", "DISK/p.toml"]),
+    Writer(
+        [
+            "calibrate",
+            "--device",
+            "modelled",
+            "--batch-size",
+            "1,2",
+            "--context",
+            "16,32",
+            "--prefill",
+            "16,32",
+            "--steps",
+            "1",
+            "--rounds",
+            "1",
+            "--output",
+            "DISK/p.toml",
+        ]
+    ),
     Writer(["doctor", "--output", "DISK/runs", "--json", "DISK/doctor.json"]),
-)  # fmt: skip
+)
 FAULTS = ("full", "read-only", "limited")
 
 

@@ -36,18 +36,37 @@ RUN = ["run", *TINY, "--output", "DIR/../new"]
 RESUME = [*COMPARE, "--output", "DIR/runs", "--resume", "NAME"]
 BUILD = ["dashboard", "build", "--output", "DIR/../site"]
 READS = (
-    *(Read(pattern, [*BUILD, "DIR"]) for pattern in (
-        "runs/*/plan.json", "runs/*/experiment.json", "runs/*/trials/*", "runs/*/rows/*.parquet",
-        "nights/results/*.json", "nights/results/box/*", "nights/asv.conf.json",
-    )),
-    *(Read(pattern, ["history", "DIR/nights/asv.conf.json"]) for pattern in (
-        "nights/results/benchmarks.json", "nights/results/box/*", "nights/asv.conf.json",
-    )),
+    *(
+        Read(pattern, [*BUILD, "DIR"])
+        for pattern in (
+            "runs/*/plan.json",
+            "runs/*/experiment.json",
+            "runs/*/trials/*",
+            "runs/*/rows/*.parquet",
+            "nights/results/*.json",
+            "nights/results/box/*",
+            "nights/asv.conf.json",
+        )
+    ),
+    *(
+        Read(pattern, ["history", "DIR/nights/asv.conf.json"])
+        for pattern in (
+            "nights/results/benchmarks.json",
+            "nights/results/box/*",
+            "nights/asv.conf.json",
+        )
+    ),
     Read("runs/*/trials/*", ["history", "DIR/runs"]),
     Read("runs/*/experiment.json", ["history", "DIR/runs"]),
-    *(Read(pattern, RESUME) for pattern in (
-        "runs/*/plan.json", "runs/*/trials/*", "runs/*/*.npz", "runs/*/experiment.json",
-    )),
+    *(
+        Read(pattern, RESUME)
+        for pattern in (
+            "runs/*/plan.json",
+            "runs/*/trials/*",
+            "runs/*/*.npz",
+            "runs/*/experiment.json",
+        )
+    ),
     Read("result.json", ["reproduce", "FILE", "--rounds", "1", "--output", "DIR/../new"]),
     Read("claims.toml", ["reproduce", "FILE", "--rounds", "1", "--output", "DIR/../new"]),
     Read("workload.toml", ["workload", "show", "FILE"]),
@@ -60,20 +79,61 @@ READS = (
     Read("profile.toml", [*RUN, "--device-profile", "FILE"]),
     Read("model/config.json", [*RUN, "--model", "DIR/model"]),
     Read("triage.toml", [*BUILD, "DIR/nights/asv.conf.json", "--triage", "FILE"]),
-    Read("triage.toml", ["nightly", "DIR/nights/asv.conf.json", "--machine", "box", "--triage",
-                         "FILE", "--output", "DIR/../night"]),
-    Read("nights/asv.conf.json", ["nightly", "FILE", "--machine", "box", "--output",
-                                  "DIR/../night"]),
-    Read("nights/results/box/*", ["nightly", "DIR/nights/asv.conf.json", "--machine", "box",
-                                  "--output", "DIR/../night"]),
-)  # fmt: skip
+    Read(
+        "triage.toml",
+        [
+            "nightly",
+            "DIR/nights/asv.conf.json",
+            "--machine",
+            "box",
+            "--triage",
+            "FILE",
+            "--output",
+            "DIR/../night",
+        ],
+    ),
+    Read(
+        "nights/asv.conf.json", ["nightly", "FILE", "--machine", "box", "--output", "DIR/../night"]
+    ),
+    Read(
+        "nights/results/box/*",
+        ["nightly", "DIR/nights/asv.conf.json", "--machine", "box", "--output", "DIR/../night"],
+    ),
+)
 
 HOSTILE: tuple[Any, ...] = (
-    float("nan"), float("inf"), float("-inf"), 1e308, -1e308, 5e-324, 0, -1, 2**63, -(2**63),
-    10**400, True, None, "", "x", "\x00", "\x1b[31mred\x1b[0m", "\udcff", "\u202e", "a" * 1_000_000,
-    "../../../etc/passwd", "/dev/zero", [], {}, [[]], [None] * 100_000, {"a": {"a": {}}},
-    "<script>alert(1)</script>", "'; DROP TABLE", "1e308", "nan",
-)  # fmt: skip
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    1e308,
+    -1e308,
+    5e-324,
+    0,
+    -1,
+    2**63,
+    -(2**63),
+    10**400,
+    True,
+    None,
+    "",
+    "x",
+    "\x00",
+    "\x1b[31mred\x1b[0m",
+    "\udcff",
+    "\u202e",
+    "a" * 1_000_000,
+    "../../../etc/passwd",
+    "/dev/zero",
+    [],
+    {},
+    [[]],
+    [None] * 100_000,
+    {"a": {"a": {}}},
+    "<script>alert(1)</script>",
+    "'; DROP TABLE",
+    "1e308",
+    "nan",
+)
 
 
 def attempt(random: Random, place: Surroundings, bench: "Bench") -> Tried:
@@ -231,4 +291,4 @@ WAYS: dict[str, Callable[[Path, Random], bool]] = {
     "a link to itself": _instead(lambda path: path.symlink_to(path.name)),
     "a link to nothing": _instead(lambda path: path.symlink_to("nowhere")),
     "8 GiB of zeros": _instead(_huge),
-}  # fmt: skip
+}

@@ -16,9 +16,13 @@ _HANDLED = ("TERM", "INT", "HUP")
 _STOPPED_SECONDS = 0.3
 
 BY_SIGNAL = {
-    "": {0}, "STOP": {0}, "KILL": {-signal.SIGKILL}, "INT": {130, -signal.SIGINT},
-    "TERM": {130, -signal.SIGTERM}, "HUP": {130, -signal.SIGHUP},
-}  # fmt: skip
+    "": {0},
+    "STOP": {0},
+    "KILL": {-signal.SIGKILL},
+    "INT": {130, -signal.SIGINT},
+    "TERM": {130, -signal.SIGTERM},
+    "HUP": {130, -signal.SIGHUP},
+}
 """How a command may end that gets a signal: by itself, or while it has no handler of its own."""
 
 
@@ -28,9 +32,12 @@ def shown(name: str) -> str:
 
 
 def send_after(
-    process: "subprocess.Popen[bytes]", name: str, moment: float,
-    place: Surroundings, victim: str = "",
-) -> bool:  # fmt: skip
+    process: "subprocess.Popen[bytes]",
+    name: str,
+    moment: float,
+    place: Surroundings,
+    victim: str = "",
+) -> bool:
     """Send it once it is time and there is somebody to get it; False where all had ended.
 
     Not while Python starts, which ends as any program does that has no handler yet.

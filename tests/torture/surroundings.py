@@ -35,13 +35,18 @@ class Surroundings:
     def environment(self) -> dict[str, str]:
         """For what is started here."""
         own = {
-            _MARK: str(self.folder), "TMPDIR": str(self.temporary), "HOME": str(self.home),
-            "GCBENCH_CACHE": str(self.folder / "cache"), "NO_COLOR": "1",
+            _MARK: str(self.folder),
+            "TMPDIR": str(self.temporary),
+            "HOME": str(self.home),
+            "GCBENCH_CACHE": str(self.folder / "cache"),
+            "NO_COLOR": "1",
             "GCBENCH_LEASE": str(self.folder / "lease"),  # nobody else's measurement is waited for
-            "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1",
-            "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
+            "PIP_RETRIES": "0",
             "PIP_CONFIG_FILE": os.devnull,
-        }  # fmt: skip
+        }
         own |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         kept = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
         return kept | own
@@ -86,8 +91,11 @@ def damaged(folder: Path) -> list[str]:
 
 def half_written(folder: Path) -> list[str]:
     """A sentence for each file that still has the name under which it was being written."""
-    return [f"half written: {path.relative_to(folder)}" for path in _files(folder)
-            if path.name.startswith(".") and path.name.endswith(".tmp")]  # fmt: skip
+    return [
+        f"half written: {path.relative_to(folder)}"
+        for path in _files(folder)
+        if path.name.startswith(".") and path.name.endswith(".tmp")
+    ]
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -41,8 +41,24 @@ class Target(NamedTuple):
 
 RUN = ["run", *TINY]
 WORKER = ["--worker", "process", "--wire", "columns"]
-VLLM = ["releases", "vllm", PINNED, "--gc", "as_is", "--rounds", "1", "--repeats", "1",
-        "--num-requests", "4", "--output-lens", "4", "--batch-size", "4", "--quiet"]  # fmt: skip
+VLLM = [
+    "releases",
+    "vllm",
+    PINNED,
+    "--gc",
+    "as_is",
+    "--rounds",
+    "1",
+    "--repeats",
+    "1",
+    "--num-requests",
+    "4",
+    "--output-lens",
+    "4",
+    "--batch-size",
+    "4",
+    "--quiet",
+]
 CACHE = {"GCBENCH_CACHE": str(cache_root())}
 TARGETS = (
     Target("compare", [*COMPARE, "--rounds", "2"], weight=25),
@@ -67,8 +83,12 @@ def start(
     target: Target, place: Surroundings, corpus: Corpus, *more: str
 ) -> subprocess.Popen[bytes]:
     """Begin a target's command, as a shell in the foreground would."""
-    return begin([*GCBENCH, *target.words, *more, "--output", str(place.runs)], place,
-                 corpus.checkout, target.environment)  # fmt: skip
+    return begin(
+        [*GCBENCH, *target.words, *more, "--output", str(place.runs)],
+        place,
+        corpus.checkout,
+        target.environment,
+    )
 
 
 def begin(
@@ -76,7 +96,11 @@ def begin(
 ) -> subprocess.Popen[bytes]:
     with (place.folder / "out").open("wb") as out, (place.folder / "err").open("wb") as err:
         return subprocess.Popen(
-            command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+            command,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
             env=place.environment | {"PYTHONPATH": str(ROOT)} | environment,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
-        )  # fmt: skip
+        )

@@ -34,11 +34,15 @@ def test_the_figures_are_those_of_the_processes(process, cv):
         assert check.lag1_correlation is None, "equal gaps have none"
 
 
-@given(process=st.one_of(
-    st.builds(Constant, st.floats(0.01, 1e5)),
-    st.builds(Poisson, st.floats(0.01, 1e5)),
-    st.builds(Gamma, st.floats(0.01, 1e5), st.floats(0.1, 100)),
-), n=st.integers(2, 3000), seed=SEEDS)  # fmt: skip
+@given(
+    process=st.one_of(
+        st.builds(Constant, st.floats(0.01, 1e5)),
+        st.builds(Poisson, st.floats(0.01, 1e5)),
+        st.builds(Gamma, st.floats(0.01, 1e5), st.floats(0.1, 100)),
+    ),
+    n=st.integers(2, 3000),
+    seed=SEEDS,
+)
 @examples(300)
 def test_what_is_as_asked_for_is_never_called_otherwise(process, n, seed):
     assert deviations(check_arrivals(sample(process, n, seed)), process.gap_cv) == []

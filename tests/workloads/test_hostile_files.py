@@ -28,15 +28,21 @@ from workloads.workload import Workload
 CATALOGUE = Path(catalog.__file__).with_suffix("")
 RECIPES = [tomllib.loads(path.read_text()) for path in sorted(CATALOGUE.glob("*.toml"))]
 RECIPES += [
-    {"num_requests": 8, "prompt_lens": {"kind": "zipf", "exponent": 1.0, "low": 1, "high": 9},
-     "output_lens": {"kind": "histogram", "bins": [[1, 2, 0.5], [3, 4, 0.5]]},
-     "arrivals": {"kind": "ramp", "from_rate": 1.0, "to_rate": 2.0, "seconds": 3.0}},
-    {"num_requests": 8, "prompt_lens": {"kind": "empirical", "values": [1, 2]},
-     "output_lens": {"kind": "lognormal", "median": 4.0, "sigma": 1.0},
-     "arrivals": {"kind": "gamma", "rate": 1.0, "cv": 2.0},
-     "turns": {"count": {"kind": "uniform", "low": 1, "high": 3}, "think_seconds": 1.0},
-     "shared_prefix": {"groups": 2, "tokens": 3}},
-]  # fmt: skip
+    {
+        "num_requests": 8,
+        "prompt_lens": {"kind": "zipf", "exponent": 1.0, "low": 1, "high": 9},
+        "output_lens": {"kind": "histogram", "bins": [[1, 2, 0.5], [3, 4, 0.5]]},
+        "arrivals": {"kind": "ramp", "from_rate": 1.0, "to_rate": 2.0, "seconds": 3.0},
+    },
+    {
+        "num_requests": 8,
+        "prompt_lens": {"kind": "empirical", "values": [1, 2]},
+        "output_lens": {"kind": "lognormal", "median": 4.0, "sigma": 1.0},
+        "arrivals": {"kind": "gamma", "rate": 1.0, "cv": 2.0},
+        "turns": {"count": {"kind": "uniform", "low": 1, "high": 3}, "think_seconds": 1.0},
+        "shared_prefix": {"groups": 2, "tokens": 3},
+    },
+]
 
 
 def _is_open(path: Path) -> bool:
@@ -70,8 +76,10 @@ def test_a_file_is_read_up_to_its_bound(tmp_path, module):
 
 def test_the_two_readers_of_files_are_one():
     """Neither package knows the other."""
-    one, other = (Path(module.__file__).read_text()
-                  for module in (workloads.files.regular_file, engines.regular_file))  # fmt: skip
+    one, other = (
+        Path(module.__file__).read_text()
+        for module in (workloads.files.regular_file, engines.regular_file)
+    )
     assert one == other
 
 
@@ -124,9 +132,8 @@ def test_dots_that_part_no_key_are_none(tmp_path):
         f"# {'.' * 99} {'a. ' * 99}\n"
         f"x = [{'0.5, ' * 99}]\n"
         f"y = '{'a.' * 99}'\n"
-        f'z = "{chr(92)}"{".a" * 99}"\n'
-        + "".join(f"[t{i}.a.b.c]\nd.e = 1.5\n" for i in range(99))
-    )  # fmt: skip
+        f'z = "{chr(92)}"{".a" * 99}"\n' + "".join(f"[t{i}.a.b.c]\nd.e = 1.5\n" for i in range(99))
+    )
     path.write_text(text)
     assert read_toml_table(path) == tomllib.loads(text)
 

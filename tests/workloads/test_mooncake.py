@@ -24,9 +24,14 @@ REAL = Path(__file__).parents[3] / "shared/data/mooncake_synthetic_trace.jsonl"
 
 def line(timestamp=0, prompt=700, output=5, hash_ids=(0, 1), **more):
     return json.dumps(
-        {"timestamp": timestamp, "input_length": prompt, "output_length": output,
-         "hash_ids": list(hash_ids)} | more
-    )  # fmt: skip
+        {
+            "timestamp": timestamp,
+            "input_length": prompt,
+            "output_length": output,
+            "hash_ids": list(hash_ids),
+        }
+        | more
+    )
 
 
 @pytest.fixture

@@ -28,8 +28,7 @@ def by_tokens(made, block_size):
     cache, found = set(), []
     for i in range(made.num_requests):
         tokens = made.prompt_token_ids(i, 2**30)
-        blocks = [tokens[:end].tobytes()
-                  for end in range(block_size, len(tokens) + 1, block_size)]  # fmt: skip
+        blocks = [tokens[:end].tobytes() for end in range(block_size, len(tokens) + 1, block_size)]
         hits = next((n for n, block in enumerate(blocks) if block not in cache), len(blocks))
         found.append(hits * block_size)
         cache |= set(blocks)
@@ -40,12 +39,14 @@ def by_tokens(made, block_size):
     prompts=st.lists(
         st.lists(
             st.tuples(st.integers(2**32, 2**32 + 2), st.sampled_from([3, 8, 16, 20, 33])),
-            min_size=1, max_size=4,
+            min_size=1,
+            max_size=4,
         ),
-        min_size=1, max_size=10,
+        min_size=1,
+        max_size=10,
     ),
     block_size=st.sampled_from([1, 8, 16]),
-)  # fmt: skip
+)
 def test_it_finds_what_a_cache_of_blocks_would(prompts, block_size):
     made = schedule(prompts)
     found = seen_before(made, block_size)

@@ -182,11 +182,7 @@ def finalise(z):
     return z ^ (z >> 31)
 
 
-@given(
-    seed=st.integers(0, 2**63 - 1),
-    i=st.integers(0, 2),
-    vocab_size=st.integers(1, 2**31 - 1),
-)
+@given(seed=st.integers(0, 2**63 - 1), i=st.integers(0, 2), vocab_size=st.integers(1, 2**31 - 1))
 def test_prompts_are_splitmix64_streams(seed, i, vocab_size):
     made = schedule(token_seed=seed)
     stream = splitmix64(finalise(finalise(seed) ^ i), made.prompt_lens[i])
@@ -238,10 +234,13 @@ def test_a_prompt_is_its_segments_one_after_the_other():
 def schedules(draw):
     """Any schedule with turns, priorities and segments."""
     n = draw(st.integers(1, 8))
-    segments = draw(st.lists(
-        st.lists(st.tuples(st.integers(0, 3), st.integers(1, 40)), min_size=1, max_size=4),
-        min_size=n, max_size=n,
-    ))  # fmt: skip
+    segments = draw(
+        st.lists(
+            st.lists(st.tuples(st.integers(0, 3), st.integers(1, 40)), min_size=1, max_size=4),
+            min_size=n,
+            max_size=n,
+        )
+    )
     previous = [draw(st.integers(-1, i - 1)) for i in range(n)]
     gaps = draw(st.lists(st.floats(0, 10), min_size=n, max_size=n))
     return schedule(

@@ -8,13 +8,27 @@ import pytest
 from workloads.schedule import Schedule
 
 FIELDS = (
-    "prompt_lens", "output_lens", "arrival_seconds", "num_accepted", "priorities",
-    "previous_turn", "segment_counts", "segment_streams", "segment_lens",
-)  # fmt: skip
+    "prompt_lens",
+    "output_lens",
+    "arrival_seconds",
+    "num_accepted",
+    "priorities",
+    "previous_turn",
+    "segment_counts",
+    "segment_streams",
+    "segment_lens",
+)
 SETTINGS = (
-    "name", "max_concurrency", "token_seed", "stop_token_ids", "retain", "bad_rows",
-    "min_tokens", "ignore_eos", "stop",
-)  # fmt: skip
+    "name",
+    "max_concurrency",
+    "token_seed",
+    "stop_token_ids",
+    "retain",
+    "bad_rows",
+    "min_tokens",
+    "ignore_eos",
+    "stop",
+)
 
 
 @pytest.fixture(params=["plain", "rich"])

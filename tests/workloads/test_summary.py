@@ -55,8 +55,7 @@ def test_the_shared_prefix_is_what_is_shared():
     assert made.seen_before_share == pytest.approx(again / made.prompt_tokens.total)
 
 
-@given(lens=st.lists(st.integers(1, 2**24), min_size=1, max_size=50),
-       most_bins=st.integers(1, 60))  # fmt: skip
+@given(lens=st.lists(st.integers(1, 2**24), min_size=1, max_size=50), most_bins=st.integers(1, 60))
 def test_bins_hold_every_length_once(lens, most_bins):
     bins = length_bins(lens, most_bins)
     assert sum(bins.counts) == len(lens)

@@ -121,11 +121,7 @@ def test_a_trace_gives_lengths_and_times(trace):
 
 def test_what_is_given_beside_a_trace_stands_in_its_place(trace):
     made = Workload(
-        name="recorded",
-        trace=trace,
-        num_requests=4,
-        output_lens=Fixed(3),
-        arrivals=ClosedLoop(2),
+        name="recorded", trace=trace, num_requests=4, output_lens=Fixed(3), arrivals=ClosedLoop(2)
     ).realise(0)
     assert made.prompt_lens.tolist() == [15, 16, 17, 18]
     assert made.output_lens.tolist() == [3, 3, 3, 3]

@@ -7,12 +7,7 @@ from numpy.typing import NDArray
 
 from engines.builtin.columns import nth_in_row, with_rows
 from engines.builtin.delivery import Delivery
-from engines.builtin.delivery.stage import (
-    LogprobsStage,
-    Processed,
-    Stages,
-    StepTokens,
-)
+from engines.builtin.delivery.stage import LogprobsStage, Processed, Stages, StepTokens
 from engines.builtin.logprobs import RequestLogprobs, first_positions, parse_logprobs
 from engines.builtin.logprobs.arrays import FlatLogprobs
 from engines.builtin.request_table import Request

@@ -4,12 +4,7 @@ import numpy as np
 
 from engines.builtin.columns import with_rows
 from engines.builtin.delivery.columnar_stops import Appended, ColumnarStops
-from engines.builtin.delivery.stage import (
-    Processed,
-    StepTokens,
-    TextStage,
-    end_early,
-)
+from engines.builtin.delivery.stage import Processed, StepTokens, TextStage, end_early
 from engines.builtin.request_table import Request
 from engines.builtin.text.byte_columns import ByteColumns
 from engines.builtin.text.byte_table import ByteTable

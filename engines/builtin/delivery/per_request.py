@@ -17,12 +17,7 @@ from engines.builtin.delivery.stage import (
     TextStage,
     end_early,
 )
-from engines.builtin.logprobs import (
-    LogprobsShape,
-    RequestLogprobs,
-    first_positions,
-    load_logprobs,
-)
+from engines.builtin.logprobs import LogprobsShape, RequestLogprobs, first_positions, load_logprobs
 from engines.builtin.registries import REQUEST_STREAMS
 from engines.builtin.request_table import Request
 from engines.builtin.text import Detokenizer, load_detokenizer

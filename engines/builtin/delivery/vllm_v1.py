@@ -353,9 +353,7 @@ def vllm_v1_stages(config: EngineConfig) -> Stages:
     shape = load_logprobs(config.logprobs)
     loop = V1Outputs(detokenizer)
     return Stages(
-        None if detokenizer is None else loop,
-        loop,
-        None if shape is None else EachLogprobs(shape),
+        None if detokenizer is None else loop, loop, None if shape is None else EachLogprobs(shape)
     )
 
 

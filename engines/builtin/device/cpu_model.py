@@ -33,8 +33,15 @@ class _Deferred:
     times of neither would mean anything.
     """
 
-    __slots__ = ("_block_table", "_inputs", "_model", "logprobs", "num_tokens", "step_seconds",
-                 "tokens")  # fmt: skip
+    __slots__ = (
+        "_block_table",
+        "_inputs",
+        "_model",
+        "logprobs",
+        "num_tokens",
+        "step_seconds",
+        "tokens",
+    )
 
     def __init__(self, model: "CpuModel", asked: Pass, block_table: Int32Array) -> None:
         self._model = model

@@ -44,8 +44,15 @@ class _Turn(NamedTuple):
 class _Running:
     """A launched step: its tokens come to pinned memory behind the host's back."""
 
-    __slots__ = ("_logprobs", "_places", "_turn", "logprobs", "num_tokens", "step_seconds",
-                 "tokens")  # fmt: skip
+    __slots__ = (
+        "_logprobs",
+        "_places",
+        "_turn",
+        "logprobs",
+        "num_tokens",
+        "step_seconds",
+        "tokens",
+    )
 
     def __init__(
         self,
@@ -212,9 +219,7 @@ class CudaModel:
         graphed, scheduled = self._graphed, batch.scheduled
         whole = self._builder.whole_decodes(batch) & (graphed is not None)
         replayed, eager = np.flatnonzero(whole), np.flatnonzero(~whole)
-        arrays: list[Array] = [
-            scheduled.block_rows, scheduled.block_positions, scheduled.block_ids
-        ]  # fmt: skip
+        arrays: list[Array] = [scheduled.block_rows, scheduled.block_positions, scheduled.block_ids]
         if graphed is not None and len(replayed):
             accepted = None if num_tokens is None else num_tokens[replayed]
             arrays += [graphed.inputs(batch.taken(replayed), accepted), replayed, eager]

@@ -30,12 +30,7 @@ class ForwardPass:
     """Runs steps one after the other; what a row sampled last stays here for its next."""
 
     def __init__(
-        self,
-        config: EngineConfig,
-        parallel: Parallel,
-        device: torch.device,
-        ops: Ops,
-        draw: Draw,
+        self, config: EngineConfig, parallel: Parallel, device: torch.device, ops: Ops, draw: Draw
     ) -> None:
         source = load_model(config.model)
         self.config: ModelConfig = source.config

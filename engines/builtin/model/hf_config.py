@@ -118,9 +118,11 @@ class _Llama(_File, kw_only=True):
         _only("hidden_act", self.hidden_act, "silu")
         num_key_value_heads = self.num_key_value_heads or self.num_attention_heads
         _divides(
-            "num_key_value_heads", num_key_value_heads,
-            "num_attention_heads", self.num_attention_heads,
-        )  # fmt: skip
+            "num_key_value_heads",
+            num_key_value_heads,
+            "num_attention_heads",
+            self.num_attention_heads,
+        )
         head_dim = self.head_dim or self.head_dim_by_division()
         if head_dim % 2:
             raise ValueError(f"head_dim {head_dim} is odd, and a rotary embedding turns pairs")

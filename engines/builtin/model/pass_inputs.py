@@ -67,7 +67,7 @@ class PassInputs(NamedTuple, Generic[A]):
         a, b, c, d, e, f, g, h, *sampled = bring(first + rest)
         return PassInputs(
             a, b, c, d, e, f, g, h, Sampled(*sampled), self.max_query_len, self.max_seq_len
-        )  # fmt: skip
+        )
 
 
 class Pass(NamedTuple):

@@ -46,10 +46,14 @@ class Sampler:
         if own is not None:
             each_row = (logits, own, request_index, position)
             parts = zip(*(each.split(_ROWS) for each in each_row), strict=True)
-            return torch.cat([
-                self._draw(_restrict_each(part.float(), *asked.unbind(-1)), 1.0, self._seed, *rest)
-                for part, asked, *rest in parts
-            ])  # fmt: skip
+            return torch.cat(
+                [
+                    self._draw(
+                        _restrict_each(part.float(), *asked.unbind(-1)), 1.0, self._seed, *rest
+                    )
+                    for part, asked, *rest in parts
+                ]
+            )
         temperature, top_k, top_p, _ = self._sampling
         if temperature and (top_k or top_p < 1):
             logits = _restrict(logits.float() / temperature, top_k, top_p)

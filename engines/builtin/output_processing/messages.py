@@ -72,9 +72,15 @@ class Step(Message):
     def step(self, tokens: Any) -> StepTokens:
         """The same again, with its ``tokens`` decoded."""
         return StepTokens(
-            self.slots, self.request_index, self.num_tokens, self.finished, self.reasons,
-            tokens, self.valid, pickle.loads(self.logprobs) if self.logprobs else None,
-        )  # fmt: skip
+            self.slots,
+            self.request_index,
+            self.num_tokens,
+            self.finished,
+            self.reasons,
+            tokens,
+            self.valid,
+            pickle.loads(self.logprobs) if self.logprobs else None,
+        )
 
 
 class Call(Message):
@@ -109,9 +115,16 @@ class Done(Message):
         """As it is on the engine's side."""
         ended = [Ended(*each) for each in pickle.loads(self.ended)] if self.ended else ()
         return Processed(
-            step, self.num_tokens, self.finished, self.reasons, (), (), ended,
-            self.processing_ns, self.ready_ns,
-        )  # fmt: skip
+            step,
+            self.num_tokens,
+            self.finished,
+            self.reasons,
+            (),
+            (),
+            ended,
+            self.processing_ns,
+            self.ready_ns,
+        )
 
 
 class Answer(Message):

@@ -50,8 +50,15 @@ class ByteFallbackStream:
     """
 
     __slots__ = (
-        "_held", "_is_broken", "_is_first", "_num_shown", "_run", "_table", "_to_strip", "settled",
-    )  # fmt: skip
+        "_held",
+        "_is_broken",
+        "_is_first",
+        "_num_shown",
+        "_run",
+        "_table",
+        "_to_strip",
+        "settled",
+    )
 
     def __init__(self, table: TokenPieces, at_start: bool = True) -> None:
         self._table = table

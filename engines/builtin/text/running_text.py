@@ -15,9 +15,15 @@ class RunningText:
     """
 
     __slots__ = (
-        "_detokenizer", "_includes_stop", "_is_final", "_num_final", "_num_ids", "_stream",
-        "_token_ids", "text",
-    )  # fmt: skip
+        "_detokenizer",
+        "_includes_stop",
+        "_is_final",
+        "_num_final",
+        "_num_ids",
+        "_stream",
+        "_token_ids",
+        "text",
+    )
 
     num_kept = 0
     """Tokens of the last step up to the one that completed a stop string; 0: none did."""

@@ -83,8 +83,10 @@ class Columns(Stateless):
         samples = take.array(_BOOL, num_reqs) if some & 1 else None
         if some & 2:
             own = take.array(_F64, num_new * _OWN_WIDTH).reshape(num_new, _OWN_WIDTH).tolist()
-            sampling = [Sampling(t, int(k), p, int(seed)) if is_own else None
-                        for is_own, t, k, p, seed in own]  # fmt: skip
+            sampling = [
+                Sampling(t, int(k), p, int(seed)) if is_own else None
+                for is_own, t, k, p, seed in own
+            ]
             news = news._replace(sampling=sampling)
         take.ends()
         return SchedulerOutput(rows, num_scheduled, samples, news, *blocks)
@@ -130,11 +132,14 @@ class Columns(Stateless):
     def step_fields(self, message: bytes) -> dict[str, int]:
         """Of each array; the header is the rest."""
         num_reqs, num_new, num_tokens, num_blocks, some = _STEP.unpack_from(message)
-        new = {"new": num_new * (4 * _I32.itemsize + _I64.itemsize),
-               "new.token_ids": num_tokens * _I32.itemsize}  # fmt: skip
+        new = {
+            "new": num_new * (4 * _I32.itemsize + _I64.itemsize),
+            "new.token_ids": num_tokens * _I32.itemsize,
+        }
         rows = dict.fromkeys(("rows", "num_scheduled"), num_reqs * _I32.itemsize)
-        blocks = dict.fromkeys(("block_rows", "block_positions", "block_ids"),
-                               num_blocks * _I32.itemsize)  # fmt: skip
+        blocks = dict.fromkeys(
+            ("block_rows", "block_positions", "block_ids"), num_blocks * _I32.itemsize
+        )
         if some & 2:
             new["new.sampling"] = num_new * _OWN_WIDTH * _F64.itemsize
         return {REST: _STEP.size, "samples": num_reqs * (some & 1), **rows, **blocks, **new}

@@ -53,9 +53,11 @@ class _Sequence:
         if sampling is not None:  # and only then is top-k not negative
             seed = None if sampling.seed < 0 else sampling.seed
             params = SamplingParams(
-                temperature=sampling.temperature, top_p=sampling.top_p, top_k=sampling.top_k,
+                temperature=sampling.temperature,
+                top_p=sampling.top_p,
+                top_k=sampling.top_k,
                 seed=seed,
-            )  # fmt: skip
+            )
         self.metadata = SequenceGroupMetadata(
             str(request_index), True, {row: self.data}, params, {row: self.block_table}
         )
@@ -86,9 +88,14 @@ class Full(Stateless):
         """An `ExecuteModelRequest`."""
         new = step.new
         for row, index, tokens, computed, num_output, sampling in zip(
-            new.rows, new.request_index, new.token_ids, new.num_computed, new.num_output,
-            new.sampling or [None] * len(new.rows), strict=True,
-        ):  # fmt: skip
+            new.rows,
+            new.request_index,
+            new.token_ids,
+            new.num_computed,
+            new.num_output,
+            new.sampling or [None] * len(new.rows),
+            strict=True,
+        ):
             self._sequences[row] = _Sequence(row, index, tokens, computed, num_output, sampling)
         for row, block in zip(step.block_rows.tolist(), step.block_ids.tolist(), strict=True):
             self._sequence(row).block_table.append(block)

@@ -88,9 +88,12 @@ class Ranks:
         decoded, encoded, spun = map(sum, zip(*each, strict=True))
         spun += self._transport.answers.spun_ns
         return {
-            "encode": self._encode_ns / 1e9, "decode": decode_ns / 1e9,
-            "rank_encode": encoded / 1e9, "rank_decode": decoded / 1e9, "spin": spun / 1e9,
-        }  # fmt: skip
+            "encode": self._encode_ns / 1e9,
+            "decode": decode_ns / 1e9,
+            "rank_encode": encoded / 1e9,
+            "rank_decode": decoded / 1e9,
+            "spin": spun / 1e9,
+        }
 
     def send_step(self, step: SchedulerOutput) -> None:
         """Encode it once for all of them; it may be there before a rank gets to it."""

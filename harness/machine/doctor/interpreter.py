@@ -32,14 +32,18 @@ def python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
     if version[:2] not in VERSIONS:
         names = ", ".join(map(dotted, VERSIONS))
         return Finding(
-            "bad", "Python", f"{shown}; gcbench is tested on {names}",
+            "bad",
+            "Python",
+            f"{shown}; gcbench is tested on {names}",
             "make an environment with one of these",
-        )  # fmt: skip
+        )
     if is_free_threaded():
         return Finding(
-            "warn", "Python", f"{shown}, free-threaded: its collector has no generations to tune",
+            "warn",
+            "Python",
+            f"{shown}, free-threaded: its collector has no generations to tune",
             "use the build with the GIL, or compare within this build only",
-        )  # fmt: skip
+        )
     return Finding("ok", "Python", f"{shown}: {differences(version)}")
 
 
@@ -65,9 +69,11 @@ def torch_version(shown: str) -> Finding:
     if oldest <= found <= newest:
         return Finding("ok", "torch", shown)
     return Finding(
-        "bad", "torch", f"{shown}, supported are 2.{oldest[1]} to 2.{newest[1]}",
+        "bad",
+        "torch",
+        f"{shown}, supported are 2.{oldest[1]} to 2.{newest[1]}",
         "install a version in that range",
-    )  # fmt: skip
+    )
 
 
 def environment(variables: Mapping[str, str] = os.environ) -> Finding:
@@ -93,9 +99,11 @@ def collector() -> Finding:
     if not odd:
         return Finding("ok", "collector", f"on, thresholds {gc.get_threshold()}")
     return Finding(
-        "warn", "collector", "; ".join(odd),
+        "warn",
+        "collector",
+        "; ".join(odd),
         "look for a sitecustomize or .pth file that sets it: each trial would start so",
-    )  # fmt: skip
+    )
 
 
 def default_thresholds() -> tuple[int, int, int]:

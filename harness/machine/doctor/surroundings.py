@@ -25,14 +25,18 @@ def cores() -> Finding:
     detail = f"{usable} usable" + (f", quota {quota:g}" if quota is not None else "")
     if quota is not None and quota < usable:
         return Finding(
-            "warn", "cores", f"{detail}: the kernel stops this group when its share is used up",
+            "warn",
+            "cores",
+            f"{detail}: the kernel stops this group when its share is used up",
             "raise the quota, or pin the container to whole cores",
-        )  # fmt: skip
+        )
     if usable < 2:
         return Finding(
-            "warn", "cores", f"{detail}: everything else runs on the core that is measured",
+            "warn",
+            "cores",
+            f"{detail}: everything else runs on the core that is measured",
             "use a machine with two cores or more",
-        )  # fmt: skip
+        )
     return Finding("ok", "cores", detail)
 
 
@@ -126,9 +130,11 @@ def swap() -> Finding:
     used = psutil.swap_memory().used
     if used:
         return Finding(
-            "warn", "swap", f"{used / machine.GIB:.2f} GiB in use",
+            "warn",
+            "swap",
+            f"{used / machine.GIB:.2f} GiB in use",
             "free memory, then swapoff -a; swapon -a",
-        )  # fmt: skip
+        )
     return Finding("ok", "swap", "none in use")
 
 

@@ -10,14 +10,40 @@ from harness.tracking.asv.json_files import read_json
 
 _ASV = "0.6.6"
 _MOST_SENTENCES = 20
-KEYS = frozenset({
-    "benchmark_dir", "branches", "build_cache_size", "build_command", "conda_channels",
-    "conda_environment_file", "default_benchmark_timeout", "dvcs", "env_dir", "environment_type",
-    "exclude", "hash_length", "html_dir", "include", "install_command", "install_timeout",
-    "launch_method", "matrix", "plugins", "project", "project_url", "pythons",
-    "regressions_first_commits", "regressions_thresholds", "repo", "repo_subdir", "results_dir",
-    "show_commit_url", "uninstall_command", "wheel_cache_size",
-})  # fmt: skip
+KEYS = frozenset(
+    {
+        "benchmark_dir",
+        "branches",
+        "build_cache_size",
+        "build_command",
+        "conda_channels",
+        "conda_environment_file",
+        "default_benchmark_timeout",
+        "dvcs",
+        "env_dir",
+        "environment_type",
+        "exclude",
+        "hash_length",
+        "html_dir",
+        "include",
+        "install_command",
+        "install_timeout",
+        "launch_method",
+        "matrix",
+        "plugins",
+        "project",
+        "project_url",
+        "pythons",
+        "regressions_first_commits",
+        "regressions_thresholds",
+        "repo",
+        "repo_subdir",
+        "results_dir",
+        "show_commit_url",
+        "uninstall_command",
+        "wheel_cache_size",
+    }
+)
 """What that asv reads; any other key it lets pass without a word."""
 
 

@@ -31,8 +31,11 @@ def history(repo: Path, good: str, bad: str, package: str) -> History:
         _refuse_order(git, (good, first), (bad, last))
         between = f"{first}..{last}"
         after_good = set(git("rev-list", "--ancestry-path", between).split())
-        line = [each for each in _log(git, "--first-parent", "--reverse", between)
-                if each.id in after_good]  # fmt: skip
+        line = [
+            each
+            for each in _log(git, "--first-parent", "--reverse", between)
+            if each.id in after_good
+        ]
         changing = set(git("rev-list", "--first-parent", between, "--", package).split())
         trees = [_tree_of(git, commit, package) for commit in (first, line[0].id)]
         (start,) = _log(git, "--no-walk", first)
@@ -77,8 +80,10 @@ def _log(git: Git, *arguments: str) -> list[Candidate]:
     shown = ("-z", "--no-show-signature", "--encoding=UTF-8", "--date=short")
     log = git("log", *shown, "--format=%H%x1f%an%x1f%ad%x1f%s", *arguments, "--")
     fields = [_text(entry).split("\x1f", 3) for entry in log.split("\0") if entry]
-    return [Candidate(id=sha, author=author, date=date, subject=subject)
-            for sha, author, date, subject in fields]  # fmt: skip
+    return [
+        Candidate(id=sha, author=author, date=date, subject=subject)
+        for sha, author, date, subject in fields
+    ]
 
 
 def _text(entry: str) -> str:

@@ -80,9 +80,15 @@ class Evidence:
         gain = excess * _correction(picked)
         error = step.scale * np.sqrt(1 / (inverse * after).sum(-1) + 1 / (inverse * ~after).sum(-1))
         return Steps(
-            nights[of], first, gain, excess - gain, step.level, step.rise, error,
+            nights[of],
+            first,
+            gain,
+            excess - gain,
+            step.level,
+            step.rise,
+            error,
             (picked.is_level * ~after).sum(-1).astype(np.int64),
-        )  # fmt: skip
+        )
 
     def rows(self, starts: tuple[int, ...], nights: NDArray[np.int64]) -> Rows:
         """The window that ends at each of ``nights``; earlier levels are taken off."""

@@ -20,10 +20,13 @@ def examine_exact(
         elif series.differs(anchor, other.value):
             changes.append(_change(series, one, other, place, anchor))
             anchor = other.value
-    odd = sorted({
-        one.commit[:12] for one, other in pairwise(points)
-        if one.commit == other.commit and series.differs(one.value, other.value)
-    })  # fmt: skip
+    odd = sorted(
+        {
+            one.commit[:12]
+            for one, other in pairwise(points)
+            if one.commit == other.commit and series.differs(one.value, other.value)
+        }
+    )
     if odd:
         notes.append(f"called exact, and yet {', '.join(odd)} gave different values")
     is_enough = len(points) > 1
@@ -36,8 +39,20 @@ def _change(series: Series, one: Point, other: Point, place: int, before: float)
     after = other.value
     ratio = after / before if before > 0 and after > 0 else math.nan
     return Change(
-        series.name, series.metric, one.commit, other.commit, place, place, (other.commit,),
-        (other.commit,), None, before, after, ratio, (ratio, ratio), 0.0,
+        series.name,
+        series.metric,
+        one.commit,
+        other.commit,
+        place,
+        place,
+        (other.commit,),
+        (other.commit,),
+        None,
+        before,
+        after,
+        ratio,
+        (ratio, ratio),
+        0.0,
         verdict(series, before, after),
         "machine" if one.commit == other.commit else "found",
-    )  # fmt: skip
+    )

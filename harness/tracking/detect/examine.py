@@ -11,9 +11,11 @@ from harness.tracking.detect.timing import AskRerun, examine_timing
 
 
 def examine(
-    series: Series, reruns: Sequence[Rerun] = (), resets: Sequence[str] = (),
+    series: Series,
+    reruns: Sequence[Rerun] = (),
+    resets: Sequence[str] = (),
     ask: AskRerun | None = None,
-) -> Findings:  # fmt: skip
+) -> Findings:
     """All changes of a series, as known at its newest point.
 
     ``reruns`` are two commits measured side by side; ``resets`` are commits (or their beginnings)

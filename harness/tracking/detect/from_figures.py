@@ -8,9 +8,20 @@ from harness.tracking.detect.series import Point, Series
 from harness.tracking.frames import SERIES
 
 _NEEDED = [
-    *SERIES, "commit", "date", "measured", "value", "ci_low", "ci_high", "samples", "metric",
-    "direction", "kind", "noise_floor", "least_change",
-]  # fmt: skip
+    *SERIES,
+    "commit",
+    "date",
+    "measured",
+    "value",
+    "ci_low",
+    "ci_high",
+    "samples",
+    "metric",
+    "direction",
+    "kind",
+    "noise_floor",
+    "least_change",
+]
 
 
 def series_of(figures: pd.DataFrame) -> dict[tuple[str, str, str], Series]:
@@ -32,10 +43,13 @@ def _series(rows: pd.DataFrame) -> Series:
     last: Any = rows.iloc[-1]
     return Series(
         tuple(_point(row) for row in rows.itertuples()),
-        name=str(last["series"]), metric=str(last["metric"]), direction=last["direction"],
-        kind=last["kind"], noise_floor=float(last["noise_floor"]),
+        name=str(last["series"]),
+        metric=str(last["metric"]),
+        direction=last["direction"],
+        kind=last["kind"],
+        noise_floor=float(last["noise_floor"]),
         least_change=float(last["least_change"]),
-    )  # fmt: skip
+    )
 
 
 def _point(row: Any) -> Point:

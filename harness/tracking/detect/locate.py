@@ -56,14 +56,13 @@ def with_reruns(seen: Steps, reruns: Sequence[PairRerun]) -> tuple[Array, Array,
     total = seen.gain + weighted * rise - precision * rise**2 / 2 - fallen
     none = precision == 0
     return (
-        np.where(none, seen.gain, total), np.where(none, seen.rise, rise),
+        np.where(none, seen.gain, total),
+        np.where(none, seen.rise, rise),
         1 / np.sqrt(own + precision),
-    )  # fmt: skip
+    )
 
 
-def locate(
-    first: NDArray[np.int64], score: Array, best: int, reruns: Sequence[PairRerun]
-) -> Range:  # fmt: skip
+def locate(first: NDArray[np.int64], score: Array, best: int, reruns: Sequence[PairRerun]) -> Range:
     """Of places ``first``, ascending, by the log-likelihood of each; -inf where there is no step.
 
     The range grows from the index ``best``, each time by the likelier neighbour.
@@ -83,7 +82,7 @@ def locate(
 
 def _split(
     first: NDArray[np.int64], share: Array, known: Collection[tuple[int, int]]
-) -> tuple[int, int] | None:  # fmt: skip
+) -> tuple[int, int] | None:
     """Between which two points the step lies with a chance nearest to a half."""
     share = share / share.sum()
     total = np.cumsum(share)

@@ -31,9 +31,12 @@ Ask = Callable[[int, int, int], PairRerun | None]
 
 
 def search(
-    evidence: Evidence, is_large: Large, reruns: Sequence[PairRerun] = (),
-    resets: Sequence[int] = (), ask: Ask | None = None,
-) -> Walk:  # fmt: skip
+    evidence: Evidence,
+    is_large: Large,
+    reruns: Sequence[PairRerun] = (),
+    resets: Sequence[int] = (),
+    ask: Ask | None = None,
+) -> Walk:
     """All steps. ``ask`` is asked for the re-runs that `gcbench nightly` would make."""
     starts: tuple[int, ...] = (0,)
     steps, drifts, known = list[Step](), list[int](), list(reruns)

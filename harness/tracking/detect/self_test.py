@@ -51,8 +51,10 @@ def self_test(
     series_list: Sequence[Series], repetitions: int = 50, seed: int = 0
 ) -> list[SelfTest]:
     """One row a series, in their order; about two seconds each at 50 repetitions."""
-    return [_test(each, repetitions, np.random.default_rng([seed, n]))
-            for n, each in enumerate(series_list)]  # fmt: skip
+    return [
+        _test(each, repetitions, np.random.default_rng([seed, n]))
+        for n, each in enumerate(series_list)
+    ]
 
 
 def _test(series: Series, repetitions: int, rng: np.random.Generator) -> SelfTest:
@@ -75,10 +77,12 @@ def _test(series: Series, repetitions: int, rng: np.random.Generator) -> SelfTes
     nights = dict[float, int | None]()
     for step in STEPS:
         delays = [
-            min(_alerts(series, rng.choice(left, _BEFORE + max(WITHIN)), level, _BEFORE, step),
-                default=math.inf)
+            min(
+                _alerts(series, rng.choice(left, _BEFORE + max(WITHIN)), level, _BEFORE, step),
+                default=math.inf,
+            )
             for _ in range(repetitions)
-        ]  # fmt: skip
+        ]
         found[step] = tuple(sum(d <= n for d in delays) / repetitions for n in WITHIN)
         middle = sorted(delays)[(repetitions - 1) // 2]
         nights[step] = int(middle) if middle <= max(WITHIN) else None

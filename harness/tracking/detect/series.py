@@ -51,9 +51,13 @@ class Series:
     def by(self, metric: Metric) -> "Series":
         """Judged by a metric of gcbench."""
         return replace(
-            self, metric=metric.name, direction=metric.direction, kind=metric.kind,
-            noise_floor=metric.noise_floor, least_change=metric.least_change,
-        )  # fmt: skip
+            self,
+            metric=metric.name,
+            direction=metric.direction,
+            kind=metric.kind,
+            noise_floor=metric.noise_floor,
+            least_change=metric.least_change,
+        )
 
     def differs(self, before: float, after: float) -> bool:
         """Whether a change is large enough to speak of."""

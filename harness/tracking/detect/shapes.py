@@ -65,8 +65,7 @@ def fit_line(rows: Rows, least_scale: float) -> Fit:
     low, high = (median(rows.values, half) for half in (inside & ~late, late))
     apart = median(order, late) - median(order, inside & ~late)
     rise = (high - low) / np.maximum(apart, 1)
-    return _climb(rows, order, low - rise * median(order, inside & ~late), rise,
-                  least_scale)  # fmt: skip
+    return _climb(rows, order, low - rise * median(order, inside & ~late), rise, least_scale)
 
 
 def median(values: Array, inside: NDArray[np.bool_]) -> Array:

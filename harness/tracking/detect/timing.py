@@ -30,9 +30,14 @@ def evidence_of(series: Series, points: Sequence[Point]) -> tuple[Evidence, Scal
 
 
 def examine_timing(
-    series: Series, points: Sequence[Point], notes: list[str], *, reruns: Sequence[Rerun],
-    resets: Sequence[int], ask: AskRerun | None,
-) -> Findings:  # fmt: skip
+    series: Series,
+    points: Sequence[Point],
+    notes: list[str],
+    *,
+    reruns: Sequence[Rerun],
+    resets: Sequence[int],
+    ask: AskRerun | None,
+) -> Findings:
     """``resets`` are indices of ``points``, where a level begins by decree."""
     evidence, scale = evidence_of(series, points)
     commits = [point.commit for point in points]
@@ -86,12 +91,23 @@ def _change(series: Series, commits: Sequence[str], scale: Scale, step: Step) ->
     pair = tuple(commits[n] for n in (scale.is_log and step.next_pair) or ())
     certainty: Certainty = "machine" if commits[place - 1] == commits[place] else step.certainty
     return Change(
-        series.name, series.metric, commits[low - 1], commits[place], place, step.night,
-        _commits(step.where, commits), _commits(step.named, commits),
-        (pair[0], pair[1]) if len(set(pair)) > 1 else None, before, after, ratio,
-        (least, most), 2 * float(stdtr(freedom, -abs(step.rise) / step.error)),
-        verdict(series, before, after), certainty,
-    )  # fmt: skip
+        series.name,
+        series.metric,
+        commits[low - 1],
+        commits[place],
+        place,
+        step.night,
+        _commits(step.where, commits),
+        _commits(step.named, commits),
+        (pair[0], pair[1]) if len(set(pair)) > 1 else None,
+        before,
+        after,
+        ratio,
+        (least, most),
+        2 * float(stdtr(freedom, -abs(step.rise) / step.error)),
+        verdict(series, before, after),
+        certainty,
+    )
 
 
 def _commits(where: Range, commits: Sequence[str]) -> tuple[str, ...]:

@@ -63,9 +63,12 @@ def of_night(evidence: Evidence, starts: tuple[int, ...], night: int) -> Steps:
 
 
 def weigh(
-    evidence: Evidence, starts: tuple[int, ...], night: int, reruns: Sequence[PairRerun],
+    evidence: Evidence,
+    starts: tuple[int, ...],
+    night: int,
+    reruns: Sequence[PairRerun],
     is_large: Large,
-) -> Step | None:  # fmt: skip
+) -> Step | None:
     """The likeliest step that is certain, else one that the machine made, else a suspicion."""
     seen = of_night(evidence, starts, night)
     if not len(seen.night):
@@ -93,17 +96,22 @@ def weigh(
         raw = score + seen.excess
         where = locate(first, np.where(rise * rise[best] > 0, raw, -np.inf), best, known)
         return Step(
-            night, where, where, float(rise[best]), float(error[best]),
-            int(seen.before[best]) + night - where.place - 1, float(seen.level[best]), certainty,
+            night,
+            where,
+            where,
+            float(rise[best]),
+            float(error[best]),
+            int(seen.before[best]) + night - where.place - 1,
+            float(seen.level[best]),
+            certainty,
             starts,
-        )  # fmt: skip
+        )
     return None
 
 
 def settled(
-    evidence: Evidence, step: Step, starts: tuple[int, ...], night: int,
-    reruns: Sequence[PairRerun],
-) -> Step:  # fmt: skip
+    evidence: Evidence, step: Step, starts: tuple[int, ...], night: int, reruns: Sequence[PairRerun]
+) -> Step:
     """A step where it lies by the nights and re-runs up to ``night``.
 
     ``starts``: of the levels known by then. The next one ends what speaks of this step.
@@ -123,9 +131,7 @@ def settled(
     return step._replace(where=locate(seen.first, score, int(np.argmax(score)), known))
 
 
-def _inside(
-    reruns: Sequence[PairRerun], start: int, end: int, night: int
-) -> list[PairRerun]:  # fmt: skip
+def _inside(reruns: Sequence[PairRerun], start: int, end: int, night: int) -> list[PairRerun]:
     """Those known on a night between two points; one across another step says as much of that."""
     known = (run for run in reruns if run.night <= night)
     return [run for run in known if start <= run.before and run.after <= end]

@@ -21,9 +21,7 @@ from harness.tracking.gate.plan import DECIDES, EXACT_MODES, Pair
 from harness.tracking.gate.result import ExactChange, GateCell, GateVerdict, TimingChange
 from harness.trial.step_costs import Counted, change_of, usual_count
 
-FIGURES = (
-    "request_throughput", "output_throughput", "seconds_per_request", "tpot_median", DECIDES,
-)  # fmt: skip
+FIGURES = ("request_throughput", "output_throughput", "seconds_per_request", "tpot_median", DECIDES)
 
 
 _SIDES = ("BASE", "HEAD")

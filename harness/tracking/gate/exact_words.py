@@ -115,8 +115,10 @@ def _by_hand(figures: _Figures, cell: GateCell) -> Iterator[str]:
     for metric, what, is_setting in ((_BY_HAND, "called", False), (_SETTINGS, "set", True)):
         if change := figures.changed.get(metric):
             times = "time" if abs(change.after - change.before) == 1 else "times"
-            calls = ([call for call in side if (call.generation < 0) == is_setting]
-                     for side in (cell.calls_before, cell.calls_after))  # fmt: skip
+            calls = (
+                [call for call in side if (call.generation < 0) == is_setting]
+                for side in (cell.calls_before, cell.calls_after)
+            )
             where = "; ".join(_callers(*calls))
             by_whom = f" ({where})" if where else ""
             yield f"the collector is {what} by hand {_by(change, times)}{by_whom}."

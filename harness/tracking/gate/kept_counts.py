@@ -59,8 +59,9 @@ class KeptCounts(NamedTuple):
                 if isinstance(outcome, TrialResult) and not outcome.invalid and not path.exists():
                     content = msgspec.json.encode(outcome)
                     with replacing(path) as temporary:
-                        temporary.write_bytes(content.replace(_in_json(tree.folder),
-                                                              _FOLDER.encode()))  # fmt: skip
+                        temporary.write_bytes(
+                            content.replace(_in_json(tree.folder), _FOLDER.encode())
+                        )
             self._forget_the_oldest()
 
     def _paths(self, plan: Plan, tree: Tree) -> Iterator[tuple[TrialKey, Path]]:

@@ -12,13 +12,7 @@ from harness.experiment.plan import SLICE_STEPS, Plan
 from harness.experiment.result import Comparison
 from harness.experiment.store import TrialKey
 from harness.statistics.mixture import FloatArray
-from harness.statistics.paired_ratio import (
-    FEWEST_PAIRS,
-    Estimate,
-    Ratio,
-    holm,
-    paired_ratio,
-)
+from harness.statistics.paired_ratio import FEWEST_PAIRS, Estimate, Ratio, holm, paired_ratio
 from harness.statistics.stalls import Stalls, compare_stalls
 from harness.tracking.gate.plan import DECIDES, Pair
 from harness.tracking.gate.result import Attribution, RequestChange, StallChange, TimingChange
@@ -68,14 +62,22 @@ def compare_timings(pairs: Sequence[Pair], plan: Plan, outcomes: Outcomes) -> Ti
         for each in pairs
     ]
     stalls = [_stalls(trials, each) for each in pairs]
-    felt = [(metric, each, found) for metric in FELT for each in pairs
-            if (found := _felt(trials, each, metric))]  # fmt: skip
+    felt = [
+        (metric, each, found)
+        for metric in FELT
+        for each in pairs
+        if (found := _felt(trials, each, metric))
+    ]
     p_values = [each.p for each in ratios] + [each.p if each else 1.0 for each in stalls]
     p_values += [ratio.p for _, _, (_, ratio) in felt]
     compared = comparisons(
-        DECIDES, [("base", "head")] * len(ratios), ratios, "lower", plan.tolerance,
+        DECIDES,
+        [("base", "head")] * len(ratios),
+        ratios,
+        "lower",
+        plan.tolerance,
         also=p_values[len(ratios) :],
-    )  # fmt: skip
+    )
     adjusted = holm(p_values)[len(ratios) :]
     requests = _requests(felt, p_values[: -len(felt) or None], plan.tolerance)
     timings = Timings([], {})

@@ -28,8 +28,12 @@ def conclude_gate(cells: Sequence[GateCell]) -> list[str]:
         f"{'Every cell' if 1 < len(ids) == len(cells) else '; '.join(ids)}: {sentence}"
         for sentence, ids in holds_for.items()
     ]
-    moved = {cell.id: figures for cell in cells if cell.verdict == "same"
-             if (figures := ", ".join(_moved(cell)))}  # fmt: skip
+    moved = {
+        cell.id: figures
+        for cell in cells
+        if cell.verdict == "same"
+        if (figures := ", ".join(_moved(cell)))
+    }
     same = [cell.id for cell in cells if cell.verdict == "same" and cell.id not in moved]
     if same and len(same) < len(cells):
         sentences.append(f"Nothing changed in {len(same)} of {len(cells)}: {'; '.join(same)}.")
@@ -78,9 +82,11 @@ def _timing(timing: TimingChange, is_c_code: bool) -> list[str]:
         said.append(_stalls(stalls))
     told = {steady.verdict, mean.verdict, stalls.verdict if stalls else "same"}
     # Steps that cost more make requests slower, too: said once.
-    return said + [_felt(each, between_steps=told == {"same"})
-                   for each in timing.requests
-                   if each.change.verdict in {"worse", "better"} - told]  # fmt: skip
+    return said + [
+        _felt(each, between_steps=told == {"same"})
+        for each in timing.requests
+        if each.change.verdict in {"worse", "better"} - told
+    ]
 
 
 def _felt(found: RequestChange, *, between_steps: bool) -> str:

@@ -90,7 +90,7 @@ def _alerts(verdicts: Verdicts, told: Told, where: Where) -> Iterator[Alert]:
                 where.root, where.config, leader, [each.series for each in changes]
             ),
             around=_around(of, change),
-        )  # fmt: skip
+        )
 
 
 def _around(of: SeriesVerdict, change: Change) -> list[StepPoint]:
@@ -111,13 +111,23 @@ def _told(of: SeriesVerdict, judged: Judged, *, units: Mapping[str, str]) -> Cha
     key, change = of.key, judged.change
     is_number = all(map(isfinite, (change.ratio, *change.ci95)))
     return ChangedSeries(
-        machine=key[0], environment=key[1], series=key[2], metric=change.metric,
-        unit=units.get(key[2], ""), kind=of.series.kind, verdict=change.verdict,
-        certainty=change.certainty, before=change.before, after=change.after,
-        ratio=change.ratio if is_number else None, ci95=change.ci95 if is_number else None,
-        status=judged.status, reason=judged.reason or judged.note,
-        stands=of.word, is_regression=of.is_regression(judged),
-    )  # fmt: skip
+        machine=key[0],
+        environment=key[1],
+        series=key[2],
+        metric=change.metric,
+        unit=units.get(key[2], ""),
+        kind=of.series.kind,
+        verdict=change.verdict,
+        certainty=change.certainty,
+        before=change.before,
+        after=change.after,
+        ratio=change.ratio if is_number else None,
+        ci95=change.ci95 if is_number else None,
+        status=judged.status,
+        reason=judged.reason or judged.note,
+        stands=of.word,
+        is_regression=of.is_regression(judged),
+    )
 
 
 def _by_size(each: ChangedSeries) -> tuple[bool, bool, float]:
@@ -125,9 +135,7 @@ def _by_size(each: ChangedSeries) -> tuple[bool, bool, float]:
     return each.status != "open", each.verdict != "worse", -max(ratio, 1 / ratio if ratio else 1e9)
 
 
-def _differences(
-    results: Path, places: Iterable[tuple[str, str]], change: Change
-) -> list[str]:  # fmt: skip
+def _differences(results: Path, places: Iterable[tuple[str, str]], change: Change) -> list[str]:
     """What asv has noted of machine, interpreter and packages, where the two commits differ."""
     sentences = []
     for machine, environment in sorted(places):

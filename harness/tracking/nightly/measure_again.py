@@ -40,8 +40,9 @@ def suspicions(
     with most series. A series that was measured again with the same two commits is left out, and
     so is one whose commit an exact metric knows.
     """
-    done = {(each.machine, each.environment, each.series, each.before, each.after)
-            for each in known}  # fmt: skip
+    done = {
+        (each.machine, each.environment, each.series, each.before, each.after) for each in known
+    }
     exact = {
         judged.change.first_after
         for each in verdicts.values()
@@ -98,10 +99,19 @@ def measure_again(
         except ValueError as why:
             found.missing.append(f"{key[2]} gave no ratio when it was measured again: {why}")
             continue
-        found.reruns.append(StoredRerun(
-            machine=key[0], environment=key[1], series=key[2], before=before, after=after,
-            newest=newest, ratio=ratio.ratio, ci95=ratio.ci95, rounds=ratio.rounds,
-        ))  # fmt: skip
+        found.reruns.append(
+            StoredRerun(
+                machine=key[0],
+                environment=key[1],
+                series=key[2],
+                before=before,
+                after=after,
+                newest=newest,
+                ratio=ratio.ratio,
+                ci95=ratio.ci95,
+                rounds=ratio.rounds,
+            )
+        )
     return found
 
 

@@ -85,9 +85,15 @@ class MeasuredAgain(NamedTuple):
 
 
 def measure_suspicions(
-    asv: Asv, place: Place, verdicts: Mapping[Key, SeriesVerdict], *, most: int, rounds: int,
-    on_turn: Callable[[int], None], but: Collection[tuple[str, str]] = (),
-) -> MeasuredAgain:  # fmt: skip
+    asv: Asv,
+    place: Place,
+    verdicts: Mapping[Key, SeriesVerdict],
+    *,
+    most: int,
+    rounds: int,
+    on_turn: Callable[[int], None],
+    but: Collection[tuple[str, str]] = (),
+) -> MeasuredAgain:
     """Measure up to ``most`` suspected pairs of commits again, ``but`` some; keep the ratios.
 
     ``on_turn`` gets the number of turns there will be in all. Raises StoreError.

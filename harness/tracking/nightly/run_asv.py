@@ -39,8 +39,16 @@ class Asv(NamedTuple):
         settings = absolute(self.config) | {"results_dir": str(target.resolve() / RESULTS)}
         write_whole(target / "asv.conf.json", indented({"version": 1} | settings))
         chosen = ["--bench", bench] if bench else []
-        status = self._ask(target, "run", "--record-samples", "--show-stderr", "--machine",
-                           self.machine, *chosen, f"{commit}^!")  # fmt: skip
+        status = self._ask(
+            target,
+            "run",
+            "--record-samples",
+            "--show-stderr",
+            "--machine",
+            self.machine,
+            *chosen,
+            f"{commit}^!",
+        )
         results, log = target / RESULTS, target / "log"
         stored = list((results / self.machine).glob(f"{commit[:8]}-*.json"))
         if status not in (0, _SOME_FAILED) or not stored:
@@ -57,10 +65,14 @@ class Asv(NamedTuple):
             (target / "log").open("wb") as log,
             tied_process.start(
                 [*command, *arguments],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                cwd=self.config.parent, env=marked(self.folder), start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.config.parent,
+                env=marked(self.folder),
+                start_new_session=True,
             ) as process,
-        ):  # fmt: skip
+        ):
             try:
                 return process.wait()
             except BaseException:

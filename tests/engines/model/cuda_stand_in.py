@@ -279,7 +279,10 @@ def _cuda(stand_in: StandIn) -> dict[str, Any]:
         name="stand-in", total_memory=MEMORY_BYTES, multi_processor_count=132
     )
     return {
-        "Stream": Stream, "Event": Event, "CUDAGraph": CUDAGraph, "graph": graph,
+        "Stream": Stream,
+        "Event": Event,
+        "CUDAGraph": CUDAGraph,
+        "graph": graph,
         "stream": stream,
         "current_stream": lambda device=None: current,
         "graph_pool_handle": tuple,
@@ -294,7 +297,7 @@ def _cuda(stand_in: StandIn) -> dict[str, Any]:
         "memory_reserved": lambda device=None: 0,
         "max_memory_allocated": lambda device=None: 0,
         "reset_peak_memory_stats": lambda device=None: None,
-    }  # fmt: skip
+    }
 
 
 def _same_memory(one: Tensor, other: Tensor) -> bool:

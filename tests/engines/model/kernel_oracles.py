@@ -80,9 +80,14 @@ def ragged_batch(
 
 
 def attention_case(
-    shape: Shape, query_lens: list[int], seq_lens: list[int],
-    *, dtype: torch.dtype = torch.float32, seed: int = 0, device: str = "cpu",
-) -> Case:  # fmt: skip
+    shape: Shape,
+    query_lens: list[int],
+    seq_lens: list[int],
+    *,
+    dtype: torch.dtype = torch.float32,
+    seed: int = 0,
+    device: str = "cpu",
+) -> Case:
     """Random queries over a cache that is NaN wherever no request's key or value is."""
     batch, owned = ragged_batch(query_lens, seq_lens, shape.block_size, seed, device)
     size = (2, len(owned), shape.num_kv_heads, shape.block_size, shape.head_dim)

@@ -30,9 +30,14 @@ def config(tmp_path) -> EngineConfig:
     path = tmp_path / "config.json"
     path.write_text(CONFIG)
     return EngineConfig(
-        max_num_seqs=6, max_model_len=MAX_MODEL_LEN, block_size=4, model=str(path), device="cuda",
-        dtype="float32", seed=3,
-    )  # fmt: skip
+        max_num_seqs=6,
+        max_model_len=MAX_MODEL_LEN,
+        block_size=4,
+        model=str(path),
+        device="cuda",
+        dtype="float32",
+        seed=3,
+    )
 
 
 class Run:

@@ -37,10 +37,16 @@ def serve(
     representation, delivery = shape
     engine = Engine(
         EngineConfig(
-            max_num_seqs=2, max_model_len=40, device="cpu", model=str(folder), block_size=4,
-            representation=representation, delivery=delivery, eos_token_id=eos_token_id,
+            max_num_seqs=2,
+            max_model_len=40,
+            device="cpu",
+            model=str(folder),
+            block_size=4,
+            representation=representation,
+            delivery=delivery,
+            eos_token_id=eos_token_id,
         )
-    )  # fmt: skip
+    )
     engine.add_request(0, np.array(PROMPT, np.int32), SamplingParams(MOST_TOKENS, **params))
     reasons: list[int] = []
     while engine.has_unfinished_requests():

@@ -5,14 +5,7 @@ import torch
 from examples import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from kernel_oracles import (
-    Shape,
-    assert_close,
-    ragged_batch,
-    random_tensor,
-    rotated,
-    rotation_table,
-)
+from kernel_oracles import Shape, assert_close, ragged_batch, random_tensor, rotated, rotation_table
 
 pytestmark = pytest.mark.slow
 

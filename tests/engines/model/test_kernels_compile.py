@@ -105,9 +105,16 @@ class Launch(NamedTuple):
 
 
 KERNELS = {
-    "_decode", "_combine", "_prefill", "_rotate_and_cache", "_norm_rows", "_silu_and_mul",
-    "_best_of_part", "_best_of_row", "_decode_tokens",
-}  # fmt: skip
+    "_decode",
+    "_combine",
+    "_prefill",
+    "_rotate_and_cache",
+    "_norm_rows",
+    "_silu_and_mul",
+    "_best_of_part",
+    "_best_of_row",
+    "_decode_tokens",
+}
 
 
 def of_release(release: str) -> str:

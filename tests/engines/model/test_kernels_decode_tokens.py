@@ -31,9 +31,11 @@ def inputs(num_reqs: int, width: int, block_size: int, seed: int):
 
 
 @given(
-    num_reqs=st.integers(1, 150), width=st.integers(1, 5), block_size=st.sampled_from([1, 4, 16]),
+    num_reqs=st.integers(1, 150),
+    width=st.integers(1, 5),
+    block_size=st.sampled_from([1, 4, 16]),
     seed=st.integers(0, 999),
-)  # fmt: skip
+)
 @examples(20, [HealthCheck.too_slow])
 @pytest.mark.landing
 def test_kernel_and_reference_agree(interpreted, num_reqs, width, block_size, seed):

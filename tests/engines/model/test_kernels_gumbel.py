@@ -76,8 +76,11 @@ def test_the_key_of_a_seed_takes_no_tensor():
 
     with NoTensors():
         assert [seed_key(seed) for seed in (0, 7, 2**32, 2**64 - 1)] == [
-            0xAA3E5B61, 0x2703DE93, 0x70F6C6D8, 0x31E0D324,
-        ]  # fmt: skip
+            0xAA3E5B61,
+            0x2703DE93,
+            0x70F6C6D8,
+            0x31E0D324,
+        ]
 
 
 @given(

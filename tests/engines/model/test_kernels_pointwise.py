@@ -20,9 +20,14 @@ def tensor(*size, seed, dtype):
 
 
 @given(
-    num_tokens=st.integers(1, 4), hidden_size=sizes, dtype=dtypes, seed=st.integers(0, 999),
-    layer=st.booleans(), add=st.booleans(), offset=st.sampled_from([0.0, 3.0]),
-)  # fmt: skip
+    num_tokens=st.integers(1, 4),
+    hidden_size=sizes,
+    dtype=dtypes,
+    seed=st.integers(0, 999),
+    layer=st.booleans(),
+    add=st.booleans(),
+    offset=st.sampled_from([0.0, 3.0]),
+)
 @quick
 def test_norms(interpreted, num_tokens, hidden_size, dtype, seed, layer, add, offset):
     wide = tensor(num_tokens, 2 * hidden_size, seed=seed, dtype=dtype) + offset

@@ -15,18 +15,31 @@ from engines.builtin.model.llama import rotary_table
 from engines.builtin.registries import ARCHITECTURES
 
 OPT: dict[str, Any] = {
-    "architectures": ["OPTForCausalLM"], "hidden_size": 8, "ffn_dim": 16, "num_hidden_layers": 1,
-    "num_attention_heads": 2, "vocab_size": 10, "max_position_embeddings": 6,
-}  # fmt: skip
-LLAMA: dict[str, Any] = {
-    "architectures": ["LlamaForCausalLM"], "hidden_size": 8, "intermediate_size": 16,
-    "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 10,
+    "architectures": ["OPTForCausalLM"],
+    "hidden_size": 8,
+    "ffn_dim": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "vocab_size": 10,
     "max_position_embeddings": 6,
-}  # fmt: skip
+}
+LLAMA: dict[str, Any] = {
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 8,
+    "intermediate_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 10,
+    "max_position_embeddings": 6,
+}
 LLAMA3 = {
-    "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 8192, "rope_type": "llama3",
-}  # fmt: skip
+    "factor": 32.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+    "rope_type": "llama3",
+}
 
 
 def write(folder: Path, fields: object) -> str:
@@ -61,13 +74,7 @@ def test_flops_are_of_what_is_multiplied():
     assert llama.flops_per_token == 2 * (llama.num_parameters - norms_and_table)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"enable_bias": False},
-        {"tie_word_embeddings": False},
-    ],
-)
+@pytest.mark.parametrize("changes", [{"enable_bias": False}, {"tie_word_embeddings": False}])
 def test_every_parameter_of_an_opt_is_counted(tmp_path, changes):
     config = load_model(write(tmp_path, OPT | changes)).config
     bias = changes.get("enable_bias", True)

@@ -60,9 +60,12 @@ def test_greedy_tokens_in_two_chunks_and_token_by_token(saved, variant):
 @given(data=st.data())
 def test_any_requests_in_any_chunks_in_any_company(saved, variant, data):
     prompts = data.draw(
-        st.lists(st.lists(st.integers(0, VOCAB_SIZE - 1), min_size=1, max_size=24), min_size=1,
-                 max_size=4)
-    )  # fmt: skip
+        st.lists(
+            st.lists(st.integers(0, VOCAB_SIZE - 1), min_size=1, max_size=24),
+            min_size=1,
+            max_size=4,
+        )
+    )
     block_size = data.draw(st.sampled_from([1, 3, 4, 16]))
     requests = Requests(*build(saved[variant].folder), block_size=block_size, num_blocks=100)
     left = {requests.add(): prompt for prompt in prompts}

@@ -44,14 +44,15 @@ def attend_plainly(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     lengths=st.lists(
         st.tuples(st.integers(0, 40), st.integers(1, 12)).map(lambda pair: (sum(pair), pair[1]))
         | st.integers(1, 40).map(lambda seq_len: (seq_len, 1)),
-        min_size=1, max_size=6,
+        min_size=1,
+        max_size=6,
     ),
     heads=st.sampled_from([(1, 1), (4, 4), (4, 2), (6, 2), (8, 1)]),
     head_dim=st.sampled_from([8, 16, 20]),
     block_size=BLOCK_SIZES,
     longest=st.sampled_from([0, 0, *(MOST_GATHERED * 2 // share for share in (1, 2, 4, 8))]),
     seed=st.integers(0, 1000),
-)  # fmt: skip
+)
 def test_attention(*, lengths, heads, head_dim, block_size, longest, seed):
     """``lengths``: tokens cached and, the last of them, queries.
 
@@ -145,9 +146,7 @@ def test_rotate_and_cache(rotates, block_size, seed):
             expected_cache[1, block, :, offset] = expected_v[token]
     q, k, v = qkv.split((5, 2, 2), 1)
     OPS.rotate_and_cache(q, k, v, cos_sin, cache, write_batch(positions, slots))
-    for got, wanted in (
-        (q, expected_q), (k, expected_k), (v, expected_v), (cache, expected_cache),
-    ):  # fmt: skip
+    for got, wanted in ((q, expected_q), (k, expected_k), (v, expected_v), (cache, expected_cache)):
         torch.testing.assert_close(got.double(), wanted, rtol=1e-5, atol=1e-5)
 
 

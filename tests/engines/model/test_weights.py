@@ -155,8 +155,10 @@ def test_an_index_that_is_none(folder, text):
         weights_in(folder)
 
 
-@pytest.mark.parametrize("name", ["../one.safetensors", "/etc/passwd", "..", ".", "", "a/../b",
-                                  "inner/one.safetensors", "\0"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    ["../one.safetensors", "/etc/passwd", "..", ".", "", "a/../b", "inner/one.safetensors", "\0"],
+)
 def test_an_index_names_files_beside_it_alone(folder, name):
     index(folder, json.dumps({"weight_map": {"model.a.weight": name}}))
     with pytest.raises(ValueError, match="is not the name of a file beside it"):

@@ -22,19 +22,32 @@ CPU = torch.device("cpu")
 VOCAB_SIZE = 99  # odd: no number of ranks divides it evenly
 
 OPT = {
-    "vocab_size": VOCAB_SIZE, "hidden_size": 32, "word_embed_proj_dim": 32, "ffn_dim": 48,
-    "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 64,
-}  # fmt: skip
+    "vocab_size": VOCAB_SIZE,
+    "hidden_size": 32,
+    "word_embed_proj_dim": 32,
+    "ffn_dim": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 64,
+}
 LLAMA = {
-    "vocab_size": VOCAB_SIZE, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "num_key_value_heads": 4, "max_position_embeddings": 64,
+    "vocab_size": VOCAB_SIZE,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 4,
+    "max_position_embeddings": 64,
     "head_dim": 16,
-}  # fmt: skip
+}
 # Of the eight wavelengths one is short enough to stay, one is between, six are stretched.
 LLAMA3_ROPE = {
-    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0, "original_max_position_embeddings": 32,
-}  # fmt: skip
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 32,
+}
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "opt": OPT,

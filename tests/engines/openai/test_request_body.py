@@ -103,9 +103,22 @@ def test_addresses_are_read(url, host, port, path):
 
 @pytest.mark.parametrize(
     "url",
-    ["", "ftp://h", "http://", "http://h:x", "http://h:99999", "http://h:0", "http://k@h",
-     "http://u:k@h", "http://h/?a=b", "http://h/#a", "http://ü", "http://h h", "http://h/\r\nX: y"],
-)  # fmt: skip
+    [
+        "",
+        "ftp://h",
+        "http://",
+        "http://h:x",
+        "http://h:99999",
+        "http://h:0",
+        "http://k@h",
+        "http://u:k@h",
+        "http://h/?a=b",
+        "http://h/#a",
+        "http://ü",
+        "http://h h",
+        "http://h/\r\nX: y",
+    ],
+)
 def test_what_is_no_address_is_refused_in_a_sentence(url):
     with pytest.raises(ValueError, match="give it as http://HOST:PORT"):
         parse_target(url)

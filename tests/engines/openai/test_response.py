@@ -76,12 +76,21 @@ def test_any_cut_reads_the_same_and_keeps_the_moments(places):
         ([text("a"), text("b", "stop")], 2, 2),
         ([text("a", token_ids=[4, 5]), text("b", "stop", token_ids=[6]), usage(3), DONE], 2, 3),
         # A chat begins with its role, which is no token.
-        ([chat({"role": "assistant", "content": ""}), chat({"content": "a"}),
-          chat({"content": "b"}, "stop"), usage(2), DONE], 2, 2),
+        (
+            [
+                chat({"role": "assistant", "content": ""}),
+                chat({"content": "a"}),
+                chat({"content": "b"}, "stop"),
+                usage(2),
+                DONE,
+            ],
+            2,
+            2,
+        ),
         ([chat({"reasoning_content": "hm"}), chat({"content": "b"}, "stop"), usage(2), DONE], 2, 2),
         ([": ping\n\n", text("a"), "event: x\nid: 3\n\n", text("b", "stop"), DONE], 2, 2),
     ],
-)  # fmt: skip
+)
 def test_what_servers_send_is_counted_as_they_mean_it(events, deliveries, tokens):
     response = read(chunked(*events))
     assert response.outcome is Outcome.COMPLETED, response.message
@@ -102,36 +111,81 @@ WHOLE_ANSWER = (text("a"), text("b"), text("c", "stop"), usage(3))
         (b"", Outcome.REFUSED, Outcome.REFUSED),
         (chunked(*TWO, end=b""), Outcome.RESET, Outcome.RESET),
         (chunked(text("a"), "data: {\n\n", DONE), Outcome.COMPLETED, Outcome.MALFORMED),
-        (chunked(text("a"), b'data: {"choices": [{"text": "\xff"}]}\n\n'), Outcome.COMPLETED,
-         Outcome.MALFORMED),
-        (chunked(text("a"), "data: " + "[" * 100_000 + "\n\n"), Outcome.COMPLETED,
-         Outcome.MALFORMED),
+        (
+            chunked(text("a"), b'data: {"choices": [{"text": "\xff"}]}\n\n'),
+            Outcome.COMPLETED,
+            Outcome.MALFORMED,
+        ),
+        (
+            chunked(text("a"), "data: " + "[" * 100_000 + "\n\n"),
+            Outcome.COMPLETED,
+            Outcome.MALFORMED,
+        ),
         (chunked(text("a"), 'data: {"choices": 3}\n\n'), Outcome.COMPLETED, Outcome.MALFORMED),
         (chunked("no event at all"), Outcome.COMPLETED, Outcome.MALFORMED),
         (b"SSH-2.0\r\n", Outcome.MALFORMED, Outcome.MALFORMED),
-        (chunked(text("a"), event({"error": {"code": 500}})), Outcome.COMPLETED,
-         Outcome.SERVER_ERROR),
-        (chunked(*WHOLE_ANSWER, event({"error": "oh"}), DONE), Outcome.COMPLETED,
-         Outcome.SERVER_ERROR),
-        (chunked(*WHOLE_ANSWER, event({"object": "error", "code": 4}), DONE), Outcome.COMPLETED,
-         Outcome.SERVER_ERROR),
-        (chunked(*WHOLE_ANSWER, event({"type": "error", "message": "x"}), DONE), Outcome.COMPLETED,
-         Outcome.SERVER_ERROR),
-        (chunked(*WHOLE_ANSWER, "event: error\ndata: no JSON\n\n", DONE), Outcome.COMPLETED,
-         Outcome.SERVER_ERROR),
-        (chunked(text("a"), text("b", "error"), usage(2), DONE), Outcome.COMPLETED,
-         Outcome.SERVER_ERROR),
-        *((chunked(text("a"), text("b", reason), usage(2), DONE), Outcome.COMPLETED,
-           Outcome.CUT_OFF) for reason in ("abort", "content_filter", "cancelled")),
-        *((chunked(text("a"), text("b", reason), usage(2), DONE), Outcome.COMPLETED,
-           Outcome.CLOSED_EARLY) for reason in (None, "")),
+        (
+            chunked(text("a"), event({"error": {"code": 500}})),
+            Outcome.COMPLETED,
+            Outcome.SERVER_ERROR,
+        ),
+        (
+            chunked(*WHOLE_ANSWER, event({"error": "oh"}), DONE),
+            Outcome.COMPLETED,
+            Outcome.SERVER_ERROR,
+        ),
+        (
+            chunked(*WHOLE_ANSWER, event({"object": "error", "code": 4}), DONE),
+            Outcome.COMPLETED,
+            Outcome.SERVER_ERROR,
+        ),
+        (
+            chunked(*WHOLE_ANSWER, event({"type": "error", "message": "x"}), DONE),
+            Outcome.COMPLETED,
+            Outcome.SERVER_ERROR,
+        ),
+        (
+            chunked(*WHOLE_ANSWER, "event: error\ndata: no JSON\n\n", DONE),
+            Outcome.COMPLETED,
+            Outcome.SERVER_ERROR,
+        ),
+        (
+            chunked(text("a"), text("b", "error"), usage(2), DONE),
+            Outcome.COMPLETED,
+            Outcome.SERVER_ERROR,
+        ),
+        *(
+            (
+                chunked(text("a"), text("b", reason), usage(2), DONE),
+                Outcome.COMPLETED,
+                Outcome.CUT_OFF,
+            )
+            for reason in ("abort", "content_filter", "cancelled")
+        ),
+        *(
+            (
+                chunked(text("a"), text("b", reason), usage(2), DONE),
+                Outcome.COMPLETED,
+                Outcome.CLOSED_EARLY,
+            )
+            for reason in (None, "")
+        ),
         (chunked(usage(0), DONE), Outcome.COMPLETED, Outcome.CLOSED_EARLY),
-        (chunked(text("a", token_ids=[1]), text("b", "length", token_ids=[2]), DONE),
-         Outcome.COMPLETED, Outcome.COUNT_MISMATCH),
-        (chunked(*TWO, text("c", "length"), usage(2), DONE), Outcome.COMPLETED,
-         Outcome.COUNT_MISMATCH),
-        (chunked(*TWO, text("c", "length"), usage(9), DONE), Outcome.COMPLETED,
-         Outcome.COUNT_MISMATCH),
+        (
+            chunked(text("a", token_ids=[1]), text("b", "length", token_ids=[2]), DONE),
+            Outcome.COMPLETED,
+            Outcome.COUNT_MISMATCH,
+        ),
+        (
+            chunked(*TWO, text("c", "length"), usage(2), DONE),
+            Outcome.COMPLETED,
+            Outcome.COUNT_MISMATCH,
+        ),
+        (
+            chunked(*TWO, text("c", "length"), usage(9), DONE),
+            Outcome.COMPLETED,
+            Outcome.COUNT_MISMATCH,
+        ),
         (chunked(text("a", "length"), usage(1), DONE), Outcome.COMPLETED, Outcome.COUNT_MISMATCH),
         (chunked(text("", "stop"), usage(0), DONE), Outcome.COMPLETED, Outcome.COUNT_MISMATCH),
         (b"HTTP/1.1 429 X\r\nContent-Length: 2\r\n\r\nno", Outcome.COMPLETED, Outcome.RATE_LIMITED),
@@ -139,11 +193,14 @@ WHOLE_ANSWER = (text("a"), text("b"), text("c", "stop"), usage(3))
         (b"HTTP/1.1 503 X\r\nContent-Length: 2\r\n\r\nno", Outcome.COMPLETED, Outcome.SERVER_ERROR),
         (b"HTTP/1.1 302 X\r\nContent-Length: 0\r\n\r\n", Outcome.COMPLETED, Outcome.OTHER_STATUS),
         # A status says more than how the connection ended behind it.
-        (b"HTTP/1.1 500 X\r\nContent-Length: 9\r\n\r\nno", Outcome.CLOSED_EARLY,
-         Outcome.SERVER_ERROR),
+        (
+            b"HTTP/1.1 500 X\r\nContent-Length: 9\r\n\r\nno",
+            Outcome.CLOSED_EARLY,
+            Outcome.SERVER_ERROR,
+        ),
         (b"HTTP/1.1 500 X\r\nContent-Length: 9\r\n\r\nno", Outcome.TIMED_OUT, Outcome.TIMED_OUT),
     ],
-)  # fmt: skip
+)
 def test_each_failure_has_its_kind(stream, ended, outcome):
     response = read(stream, ended=ended)
     assert response.outcome is outcome

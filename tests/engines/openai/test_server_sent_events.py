@@ -38,11 +38,33 @@ def cut(stream: bytes, places: list[int]) -> list[bytes]:
     return [stream[a:b] for a, b in pairwise(borders)]
 
 
-PARTS = st.sampled_from([
-    b"data: ", b"data:", b"data", b"event: x", b"event:", b"event", b"id: 1", b": comment",
-    b"retry: 5", b"\n", b"\r\n", b"\r", b"\n\n", b"\r\n\r\n", b" ", b"{}", b"[DONE]", b"\xff",
-    "ü日".encode(), b"\x00", b"\xef", b"\xef\xbb\xbf", b"datax: y",
-])  # fmt: skip
+PARTS = st.sampled_from(
+    [
+        b"data: ",
+        b"data:",
+        b"data",
+        b"event: x",
+        b"event:",
+        b"event",
+        b"id: 1",
+        b": comment",
+        b"retry: 5",
+        b"\n",
+        b"\r\n",
+        b"\r",
+        b"\n\n",
+        b"\r\n\r\n",
+        b" ",
+        b"{}",
+        b"[DONE]",
+        b"\xff",
+        "ü日".encode(),
+        b"\x00",
+        b"\xef",
+        b"\xef\xbb\xbf",
+        b"datax: y",
+    ]
+)
 
 
 @example(stream=b"data: a\r\n\r\ndata: b\r\n\r\n", places=[8, 9, 10])

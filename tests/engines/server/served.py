@@ -88,9 +88,13 @@ def serving(*flags: str, **environment: str) -> Iterator[Served]:
     """A server on a free port; killed where a test has not ended it."""
     process = subprocess.Popen(
         [sys.executable, "-m", "gcbench", "serve", "--port", "0", *flags],
-        cwd=ROOT, env=os.environ | environment, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, **HEARS_CTRL_C,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=os.environ | environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **HEARS_CTRL_C,
+    )
     with process:
         try:
             assert process.stdout is not None
@@ -122,9 +126,10 @@ async def stream(
 
 def session(served: Served) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
-        served.url, connector=aiohttp.TCPConnector(limit=0),
+        served.url,
+        connector=aiohttp.TCPConnector(limit=0),
         timeout=aiohttp.ClientTimeout(HANG_SECONDS),
-    )  # fmt: skip
+    )
 
 
 async def until_idle(served: Served) -> None:

@@ -59,9 +59,11 @@ def test_a_client_that_leaves_before_the_core_has_answered_harms_nobody(served):
 @pytest.mark.parametrize("is_streaming", [True, False])
 def test_clients_that_vanish_leave_no_request(served, count, is_streaming):
     """Running and waiting ones, politely and not."""
-    before = served.metric("vllm:request_success_total", finished_reason="abort") if (
-        b'"abort"' in served.ask("GET", "/metrics").body
-    ) else 0  # fmt: skip
+    before = (
+        served.metric("vllm:request_success_total", finished_reason="abort")
+        if (b'"abort"' in served.ask("GET", "/metrics").body)
+        else 0
+    )
 
     async def vanish() -> None:
         body = ENDLESS | {"stream": is_streaming}
@@ -166,8 +168,12 @@ def test_a_request_that_takes_too_long_is_ended():
 @pytest.mark.slow
 def test_chunks_have_the_usage_that_is_asked_for(served):
     async def ask(**options: bool) -> list[Any]:
-        body = {"prompt": ["a b", "c"], "max_tokens": 4, "ignore_eos": True,
-                "stream_options": options}  # fmt: skip
+        body = {
+            "prompt": ["a b", "c"],
+            "max_tokens": 4,
+            "ignore_eos": True,
+            "stream_options": options,
+        }
         async with session(served) as http:
             return await stream(http, "/v1/completions", body)
 

@@ -46,11 +46,28 @@ def test_it_describes_each_path_of_the_manual_and_no_other(served):
 def test_no_request_drawn_from_it_is_too_odd(served, tmp_path):
     """Nor any that it excludes; docs/serve.md has the same command with more examples."""
     done = subprocess.run(
-        [sys.executable, "-m", "schemathesis.cli", "run", f"{served.url}/openapi.json",
-         "--checks", CHECKS, "--max-examples", str(EXAMPLES), "--seed", "1",
-         "--phases", "examples,coverage,fuzzing", "--generation-database", "none"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "schemathesis.cli",
+            "run",
+            f"{served.url}/openapi.json",
+            "--checks",
+            CHECKS,
+            "--max-examples",
+            str(EXAMPLES),
+            "--seed",
+            "1",
+            "--phases",
+            "examples,coverage,fuzzing",
+            "--generation-database",
+            "none",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-4000:]
     assert num_in_flight(served) == 0
     assert served.complete(max_tokens=3, ignore_eos=True).json()["usage"]["completion_tokens"] == 3

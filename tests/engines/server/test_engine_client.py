@@ -23,11 +23,18 @@ def calls_can_be_imported(monkeypatch):
 
 def config_with_few_blocks(random: Random) -> EngineConfig:
     return replace(
-        draw_config(random), max_num_seqs=5, max_num_batched_tokens=24, num_accepted=(1, 2, 4),
-        num_scheduler_steps=1, block_size=4, num_gpu_blocks_override=18,
-        enable_prefix_caching=True, scheduling_policy="priority", vocab_size=60,
+        draw_config(random),
+        max_num_seqs=5,
+        max_num_batched_tokens=24,
+        num_accepted=(1, 2, 4),
+        num_scheduler_steps=1,
+        block_size=4,
+        num_gpu_blocks_override=18,
+        enable_prefix_caching=True,
+        scheduling_policy="priority",
+        vocab_size=60,
         output_processing="process",
-    )  # fmt: skip
+    )
 
 
 async def read(client: EngineClient, request: Request) -> tuple[list[int], FinishReason | None]:

@@ -23,9 +23,12 @@ REASONS = {FinishReason.STOP: "stop", FinishReason.LENGTH: "length"}
 
 def schedule(tokens_per_step: str) -> Schedule:
     return Workload(
-        name="small", num_requests=COUNT, prompt_lens=parse_lengths("uniform:3:40"),
-        output_lens=parse_lengths("uniform:1:50"), acceptance=parse_acceptance(tokens_per_step),
-    ).realise(SEED)  # fmt: skip
+        name="small",
+        num_requests=COUNT,
+        prompt_lens=parse_lengths("uniform:3:40"),
+        output_lens=parse_lengths("uniform:1:50"),
+        acceptance=parse_acceptance(tokens_per_step),
+    ).realise(SEED)
 
 
 def wishes(asked: Schedule) -> list[SamplingParams]:
@@ -79,8 +82,14 @@ def in_process(cell: Cell, asked: Schedule) -> list[tuple[list[int], str, str]]:
 @pytest.mark.landing
 def test_streams_are_what_the_engine_gives_in_process(delivery, detokenizer, tokens_per_step):
     asked = schedule(tokens_per_step)
-    cell = Cell(device="null", representation="list_of_lists", delivery=delivery, batch_size=8,
-                detokenizer=detokenizer, max_model_len=MAX_MODEL_LEN)  # fmt: skip
+    cell = Cell(
+        device="null",
+        representation="list_of_lists",
+        delivery=delivery,
+        batch_size=8,
+        detokenizer=detokenizer,
+        max_model_len=MAX_MODEL_LEN,
+    )
     expected = in_process(cell, asked)
     assert {reason for *_, reason in expected} == {"stop", "length"}
     bodies = [
@@ -98,9 +107,22 @@ def test_streams_are_what_the_engine_gives_in_process(delivery, detokenizer, tok
             by_number = dict(zip(order, await asyncio.gather(*each), strict=True))
             return [by_number[i] for i in range(COUNT)]
 
-    flags = ["--device", "null", "--batch-size", "8", "--max-model-len", str(MAX_MODEL_LEN),
-             "--delivery", delivery, "--detokenizer", detokenizer, "--seed", str(SEED),
-             "--tokens-per-step", tokens_per_step]  # fmt: skip
+    flags = [
+        "--device",
+        "null",
+        "--batch-size",
+        "8",
+        "--max-model-len",
+        str(MAX_MODEL_LEN),
+        "--delivery",
+        delivery,
+        "--detokenizer",
+        detokenizer,
+        "--seed",
+        str(SEED),
+        "--tokens-per-step",
+        tokens_per_step,
+    ]
     with serving(*flags) as served:
         streamed = [joined(chunks) for chunks in asyncio.run(ask_all(served))]
         assert streamed == expected

@@ -43,9 +43,11 @@ async def rest(stream: Stream) -> bytes:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "number",
-    [signal.SIGTERM, *(pytest.param(each, marks=pytest.mark.slow) for each in
-                       (signal.SIGINT, signal.SIGHUP))],
-)  # fmt: skip
+    [
+        signal.SIGTERM,
+        *(pytest.param(each, marks=pytest.mark.slow) for each in (signal.SIGINT, signal.SIGHUP)),
+    ],
+)
 def test_running_requests_end_before_it_does(number, tmp_path):
     async def use(served: Served) -> None:
         core = core_of(served)

@@ -70,8 +70,9 @@ async def use(http: TestClient, client: EngineClient, workers: list[str]) -> Non
     assert found["vllm:num_requests_running"][key] == found["vllm:num_requests_waiting"][key] == 0
     assert found["vllm:prompt_tokens_total"][key] == 21 + 1
     assert found["vllm:generation_tokens_total"][key] == 60 + num_stopped
-    by_reason = {dict(k)["finished_reason"]: v
-                 for k, v in found["vllm:request_success_total"].items()}  # fmt: skip
+    by_reason = {
+        dict(k)["finished_reason"]: v for k, v in found["vllm:request_success_total"].items()
+    }
     assert by_reason == {"length": 6, "stop": 1}
     for name in ("time_to_first_token", "e2e_request_latency", "request_time_per_output_token"):
         total = found[f"vllm:{name}_seconds_count"][key]

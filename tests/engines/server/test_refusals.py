@@ -56,7 +56,7 @@ def lives(served: Served) -> bool:
         ({"stream": "yes"}, "stream", ""),
         ({"stream_options": []}, "stream_options", ""),
     ],
-)  # fmt: skip
+)
 def test_a_field_that_cannot_be_is_named(served, changes, param, says):
     answer = served.complete(**changes)
     assert answer.status == 400, answer
@@ -68,19 +68,37 @@ def test_a_field_that_cannot_be_is_named(served, changes, param, says):
 
 @pytest.mark.parametrize(
     ("messages", "param"),
-    [([], "messages"), ("hello", "messages"), ([{"content": "x"}], "messages[0]"),
-     ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}],
-      "messages")],
-)  # fmt: skip
+    [
+        ([], "messages"),
+        ("hello", "messages"),
+        ([{"content": "x"}], "messages[0]"),
+        (
+            [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}],
+            "messages",
+        ),
+    ],
+)
 def test_a_chat_without_text_is_refused(served, messages, param):
     answer = served.ask("POST", "/v1/chat/completions", {"messages": messages})
     assert (answer.status, answer.error["param"]) == (400, param)
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b"1", b"nul", b"\xff\xfe", b'{"prompt": "\\ud800"}', b"[" * 50_000,
-             b'{"prompt": ' + b"[" * 40_000, b'{"prompt": "a"} x', b'{"prompt": NaN}'],
-)  # fmt: skip
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"1",
+        b"nul",
+        b"\xff\xfe",
+        b'{"prompt": "\\ud800"}',
+        b"[" * 50_000,
+        b'{"prompt": ' + b"[" * 40_000,
+        b'{"prompt": "a"} x',
+        b'{"prompt": NaN}',
+    ],
+)
 def test_what_is_no_body_is_refused(served, body):
     answer = served.ask("POST", "/v1/completions", body)
     assert (answer.status, answer.error["code"]) == (400, None)
@@ -90,13 +108,19 @@ def test_what_is_no_body_is_refused(served, body):
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/", 404), ("GET", "/v1", 404), ("POST", "/v1/embeddings", 404),
-        ("GET", "/../../etc/passwd", 404), ("GET", "/v1/../../etc/passwd", 404),
-        ("GET", "/%2e%2e/%2e%2e/etc/passwd", 404), ("GET", "/v1/models/%00", 404),
-        ("GET", "//etc/passwd", 404), ("GET", "/v1/completions", 405),
-        ("DELETE", "/v1/models", 405), ("OPTIONS", "/health", 405),
+        ("GET", "/", 404),
+        ("GET", "/v1", 404),
+        ("POST", "/v1/embeddings", 404),
+        ("GET", "/../../etc/passwd", 404),
+        ("GET", "/v1/../../etc/passwd", 404),
+        ("GET", "/%2e%2e/%2e%2e/etc/passwd", 404),
+        ("GET", "/v1/models/%00", 404),
+        ("GET", "//etc/passwd", 404),
+        ("GET", "/v1/completions", 405),
+        ("DELETE", "/v1/models", 405),
+        ("OPTIONS", "/health", 405),
     ],
-)  # fmt: skip
+)
 def test_a_path_or_method_that_is_not_there(served, method, path, status):
     answer = served.ask(method, path)
     assert answer.status == status
@@ -162,13 +186,22 @@ async def both_halves(served: Served, head: bytes) -> bytes:
         b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"X-A: a\r\n" * 99_999 + b"\r\n",
         b"GET /" + b"a" * 4_000_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 100,
-        b"\r\n" * 1000, b"BREW /health HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\r\n" * 1000,
+        b"BREW /health HTTP/1.1\r\nHost: x\r\n\r\n",
         b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
         b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     ],
-    ids=["long header", "many headers", "long path", "TLS", "empty lines", "no method",
-         "negative length", "bad chunk"],
-)  # fmt: skip
+    ids=[
+        "long header",
+        "many headers",
+        "long path",
+        "TLS",
+        "empty lines",
+        "no method",
+        "negative length",
+        "bad chunk",
+    ],
+)
 def test_what_is_no_http_is_cut_off(served, head):
     async def send() -> bytes:
         reader, writer = await asyncio.open_connection(*served.address)
@@ -221,13 +254,26 @@ def guarded():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
-    ["", "Bearer", "Bearer ", f"Bearer {KEY[:-1]}", f"Bearer {KEY}x", "Bearer é", f"Basic {KEY}",
-     "Bearer " + "a" * 5000],
-)  # fmt: skip
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        f"Bearer {KEY[:-1]}",
+        f"Bearer {KEY}x",
+        "Bearer é",
+        f"Basic {KEY}",
+        "Bearer " + "a" * 5000,
+    ],
+)
 def test_without_the_key_there_is_nothing(guarded, given):
     headers = JSON | {"Authorization": given}
-    for method, path in (("POST", "/v1/completions"), ("GET", "/v1/models"), ("GET", "/metrics"),
-                         ("POST", "/tokenize"), ("GET", "/nowhere")):  # fmt: skip
+    for method, path in (
+        ("POST", "/v1/completions"),
+        ("GET", "/v1/models"),
+        ("GET", "/metrics"),
+        ("POST", "/tokenize"),
+        ("GET", "/nowhere"),
+    ):
         answer = guarded.ask(method, path, {"prompt": [1]}, headers)
         assert (answer.status, answer.error["code"]) == (401, "invalid_api_key")
     assert guarded.ask("GET", "/health").status == 200
@@ -249,29 +295,53 @@ def fuzzed():
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner,
-                                                                max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
     max_leaves=8,
-)  # fmt: skip
+)
 fields = st.sampled_from(
-    ["prompt", "messages", "max_tokens", "min_tokens", "stop", "stop_token_ids", "stream", "n",
-     "stream_options", "temperature", "top_p", "seed", "priority", "ignore_eos", "model",
-     "include_stop_str_in_output", "return_token_ids", "logprobs", "max_completion_tokens",
-     "best_of", "tokens"]
-)  # fmt: skip
+    [
+        "prompt",
+        "messages",
+        "max_tokens",
+        "min_tokens",
+        "stop",
+        "stop_token_ids",
+        "stream",
+        "n",
+        "stream_options",
+        "temperature",
+        "top_p",
+        "seed",
+        "priority",
+        "ignore_eos",
+        "model",
+        "include_stop_str_in_output",
+        "return_token_ids",
+        "logprobs",
+        "max_completion_tokens",
+        "best_of",
+        "tokens",
+    ]
+)
 meant = st.fixed_dictionaries(
     {},
     optional={
         "prompt": st.text(max_size=30) | st.lists(st.integers(0, 60_000), max_size=5),
         "messages": st.lists(st.fixed_dictionaries({"role": st.text(), "content": st.text()})),
-        "max_tokens": st.integers(-1, 30), "min_tokens": st.integers(-1, 30),
-        "stop": st.lists(st.text(max_size=3), max_size=3), "stream": st.booleans(),
-        "priority": st.integers(-(2**40), 2**40), "ignore_eos": st.booleans(),
+        "max_tokens": st.integers(-1, 30),
+        "min_tokens": st.integers(-1, 30),
+        "stop": st.lists(st.text(max_size=3), max_size=3),
+        "stream": st.booleans(),
+        "priority": st.integers(-(2**40), 2**40),
+        "ignore_eos": st.booleans(),
         "stop_token_ids": st.lists(st.integers(0, 2**33), max_size=3),
     },
-)  # fmt: skip
-bodies = st.builds(lambda good, odd: good | odd, meant, st.dictionaries(fields, json_values,
-                                                                         max_size=3))  # fmt: skip
+)
+bodies = st.builds(
+    lambda good, odd: good | odd, meant, st.dictionaries(fields, json_values, max_size=3)
+)
 paths = st.sampled_from(["/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize"])
 ALLOWED = {200, 400, 404}
 

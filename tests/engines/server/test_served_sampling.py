@@ -12,11 +12,20 @@ from engines.server.request_bodies import CompletionBody, decode
 from engines.server.tokenizer import TextTokenizer
 
 TINY = {
-    "architectures": ["OPTForCausalLM"], "model_type": "opt", "activation_function": "relu",
-    "do_layer_norm_before": True, "eos_token_id": 2, "hidden_size": 32, "ffn_dim": 48,
-    "word_embed_proj_dim": 32, "num_hidden_layers": 1, "num_attention_heads": 4,
-    "max_position_embeddings": 64, "vocab_size": 50272, "tie_word_embeddings": True,
-}  # fmt: skip
+    "architectures": ["OPTForCausalLM"],
+    "model_type": "opt",
+    "activation_function": "relu",
+    "do_layer_norm_before": True,
+    "eos_token_id": 2,
+    "hidden_size": 32,
+    "ffn_dim": 48,
+    "word_embed_proj_dim": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 64,
+    "vocab_size": 50272,
+    "tie_word_embeddings": True,
+}
 
 
 @pytest.mark.parametrize(
@@ -27,15 +36,18 @@ TINY = {
         ("greedy", {"temperature": 1e-9}, None),
         ("greedy", {"temperature": 0.5}, Sampling(0.5)),
         ("greedy", {"temperature": 1e300}, Sampling(100.0)),
-        ("greedy", {"temperature": 1, "top_k": -1, "top_p": 0.9, "seed": -1},
-         Sampling(1, 0, 0.9, 2**32 - 1)),
+        (
+            "greedy",
+            {"temperature": 1, "top_k": -1, "top_p": 0.9, "seed": -1},
+            Sampling(1, 0, 0.9, 2**32 - 1),
+        ),
         ("0.8:50:0.9", {}, None),
         ("0.8:50:0.9", {"temperature": 0.8}, None),
         ("0.8:50:0.9", {"temperature": 0}, Sampling()),
         ("0.8:50:0.9", {"top_k": 0}, Sampling(0.8, 0, 0.9)),
         ("0.8:50:0.9", {"seed": 2**40 + 7}, Sampling(0.8, 50, 0.9, 7)),
     ],
-)  # fmt: skip
+)
 def test_what_is_left_out_is_the_engines(engines, asked, sampling):
     config = EngineConfig(max_num_seqs=1, max_model_len=64, device="cpu", sampling=engines)
     body = decode(json.dumps({"prompt": [1], **asked}).encode(), CompletionBody)

@@ -91,8 +91,9 @@ def test_calls_go_to_the_engine_then_to_the_worker_whoever_reported_first(contro
     engine.report()
     control.wait_for(["engine", "worker"])
     assert control.rpc(calls.describe, (1, "two")) == [
-        ("engine", engine.process.pid, (1, "two")), ("worker", worker.process.pid, (1, "two"))
-    ]  # fmt: skip
+        ("engine", engine.process.pid, (1, "two")),
+        ("worker", worker.process.pid, (1, "two")),
+    ]
     assert control.ended() == ""
 
 

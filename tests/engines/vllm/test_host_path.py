@@ -63,17 +63,24 @@ def test_a_grid_keeps_what_goes_and_says_why_the_rest_does_not():
         delivery=["per_request", "columnar"],
         engine_core=["in-process", "process"],
     )
-    kept = {(each.engine, each.representation, each.delivery, each.engine_core)
-            for each in grid.cells}  # fmt: skip
+    kept = {
+        (each.engine, each.representation, each.delivery, each.engine_core) for each in grid.cells
+    }
     assert kept == {
-        *(("builtin", *each, "in-process")
-          for each in product(["flat_arrays", "tensor"], ["per_request", "columnar"])),
-        *(("vllm-hostpath", "flat_arrays", "per_request", core)
-          for core in ("in-process", "process")),
-    }  # fmt: skip
-    for words in ("--delivery columnar: is of engine builtin",
-                  "tensor: it does not outlive the step",
-                  "--engine-core process: is of engine vllm-hostpath and vllm"):  # fmt: skip
+        *(
+            ("builtin", *each, "in-process")
+            for each in product(["flat_arrays", "tensor"], ["per_request", "columnar"])
+        ),
+        *(
+            ("vllm-hostpath", "flat_arrays", "per_request", core)
+            for core in ("in-process", "process")
+        ),
+    }
+    for words in (
+        "--delivery columnar: is of engine builtin",
+        "tensor: it does not outlive the step",
+        "--engine-core process: is of engine vllm-hostpath and vllm",
+    ):
         assert sum(words in why for why in grid.left_out) == 1
 
 
@@ -94,7 +101,7 @@ SEVERAL = replace(SCHEDULE, num_accepted=np.array([1, 2]))
         ({"setup": ["shipped"]}, "--setup lean"),
         ({"logprobs": ["lists:2"]}, "leave it out"),
     ],
-)  # fmt: skip
+)
 def test_what_drafts_do_not_go_with_is_said(axes, words):
     found = left_out(SEVERAL, **({"device": ["null"]} | axes))
     assert "several tokens per step" in found
@@ -115,10 +122,14 @@ def test_what_drafts_do_not_go_with_is_said(axes, words):
         ({"engine": ["vllm"], "device": ["null"]}, "'null': real vLLM runs on cpu or cuda"),
         ({"engine": ["vllm"], "device": ["modelled"]}, "--engine vllm-hostpath"),
         ({"engine": ["vllm"], "device": ["cpu"], "gc": ["on_wait"]}, "--gc on_wait"),
-        ({"engine": ["vllm"], "device": ["cpu"], "representation": ["flat_arrays"]},
-         "flat_arrays: real vLLM"),
-        ({"engine": ["vllm"], "device": ["cpu"], "delivery": ["columnar"]},
-         "--delivery columnar: is of engine builtin; leave it out with vllm"),
+        (
+            {"engine": ["vllm"], "device": ["cpu"], "representation": ["flat_arrays"]},
+            "flat_arrays: real vLLM",
+        ),
+        (
+            {"engine": ["vllm"], "device": ["cpu"], "delivery": ["columnar"]},
+            "--delivery columnar: is of engine builtin; leave it out with vllm",
+        ),
         ({"engine": ["vllm"], "device": ["cpu"], "batch_size": [0]}, "--batch-size 0"),
         ({"engine": ["vllm"], "device": ["cpu"], "model": ["opt-tin"]}, "opt-tiny"),
         ({"engine": ["builtin"], "engine_core": ["process"]}, "--engine-core process"),
@@ -132,7 +143,7 @@ def test_what_drafts_do_not_go_with_is_said(axes, words):
         ({"engine": ["vllm"], "device": ["cpu"], "worker": ["proces"]}, "'proces'"),
         ({"engine": ["vllm"], "device": ["cpu"], "engine_core": ["proces"]}, "'proces'"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_run_is_a_sentence(axes, words):
     assert words in left_out(**axes)
 
@@ -150,11 +161,17 @@ def test_on_wait_goes_with_the_host_path():
 
 def test_only_one_thread_of_one_process_without_a_clock_is_exact():
     for device, worker, core, processing in product(
-        ("null", "modelled"), ("in-process", "process"), ("in-process", "process"),
+        ("null", "modelled"),
+        ("in-process", "process"),
+        ("in-process", "process"),
         ("inline", "overlapped"),
-    ):  # fmt: skip
-        axes = {"device": device, "worker": worker, "engine_core": core,
-                "output_processing": processing}  # fmt: skip
+    ):
+        axes = {
+            "device": device,
+            "worker": worker,
+            "engine_core": core,
+            "output_processing": processing,
+        }
         alone = (device, worker, core, processing) == ("null", "in-process", "in-process", "inline")
         assert is_exact(cell("vllm-hostpath", **axes)) == alone
         assert not is_exact(cell("vllm", **axes | {"device": "cpu"}))

@@ -95,8 +95,10 @@ def run(launched: Launch, code: str, **environment: str) -> subprocess.Completed
     return subprocess.run(
         [launched.interpreter, "-P", "-c", code],
         env=os.environ | launched.environment | environment,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,12 @@ from engines.model_configs import shipped_models
 from engines.vllm.model_folder import has_weights, model_folder
 
 GOOD = {
-    "architectures": ["OPTForCausalLM"], "hidden_size": 8, "num_attention_heads": 2,
-    "num_hidden_layers": 1, "vocab_size": 64,
-}  # fmt: skip
+    "architectures": ["OPTForCausalLM"],
+    "hidden_size": 8,
+    "num_attention_heads": 2,
+    "num_hidden_layers": 1,
+    "vocab_size": 64,
+}
 
 
 @pytest.mark.parametrize("name", shipped_models())
@@ -59,10 +62,12 @@ def test_a_name_like_none_gives_all():
         ("[]", "lacks architectures"),
         ("null", "lacks architectures"),
         ('"architectures"', "lacks architectures"),
-        *((json.dumps({k: v for k, v in GOOD.items() if k != name}), f"lacks {name}")
-          for name in GOOD),
+        *(
+            (json.dumps({k: v for k, v in GOOD.items() if k != name}), f"lacks {name}")
+            for name in GOOD
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_config_that_is_none_is_named_by_its_folder(tmp_path, text, words):
     if isinstance(text, bytes):
         (tmp_path / "config.json").write_bytes(text)

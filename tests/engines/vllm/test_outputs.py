@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from engines.protocol import FinishReason
 from engines.vllm.outputs import Outputs
 
-NAMES = {
-    "stop": FinishReason.STOP, "length": FinishReason.LENGTH, "abort": FinishReason.ABORT,
-}  # fmt: skip
+NAMES = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH, "abort": FinishReason.ABORT}
 
 
 def request_output(index: int, token_ids: list[int], reason: str | None = None, **text: str):
@@ -49,9 +47,13 @@ def test_columns_and_tokens_are_those_of_a_plain_loop(random):
         assert (output.device_ns, output.late_ns, output.device_seconds) == (step, 1, 0.5)
         dtypes = [
             column.dtype
-            for column in (taken.request_index, taken.num_tokens, taken.finished,
-                           taken.finish_reasons)
-        ]  # fmt: skip
+            for column in (
+                taken.request_index,
+                taken.num_tokens,
+                taken.finished,
+                taken.finish_reasons,
+            )
+        ]
         assert dtypes == [np.int64, np.int32, np.int64, np.int8]
     for index, tokens in wanted.items():
         popped = outputs.pop(index)

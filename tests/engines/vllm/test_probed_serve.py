@@ -61,27 +61,77 @@ def test_collections_of_vllm_serve_are_those_of_a_hook_and_load_joins_them(tmp_p
     (named / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {PINNED}+cpu\n")
     log, result, port = tmp_path / "pauses.jsonl", tmp_path / "load.json", free_port()
     command = [
-        str(Path(python).with_name("vllm")), "serve", str(model(tmp_path / "model", python)),
-        "--load-format", "dummy", "--dtype", "float32", "--enforce-eager", "--max-num-seqs", "32",
-        "--host", "127.0.0.1", "--port", str(port),
-    ]  # fmt: skip
+        str(Path(python).with_name("vllm")),
+        "serve",
+        str(model(tmp_path / "model", python)),
+        "--load-format",
+        "dummy",
+        "--dtype",
+        "float32",
+        "--enforce-eager",
+        "--max-num-seqs",
+        "32",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
     environment = os.environ | {
-        "PYTHONPATH": str(site), "HF_HUB_OFFLINE": "1",
-        "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_PLUGINS": "",
-    }  # fmt: skip
-    with (tmp_path / "said").open("wb") as said, tied_process.start(
-        [*GCBENCH, "probe", "--json", str(tmp_path / "probe.json"), "--log", str(log), "--",
-         *command],
-        cwd=ROOT, env=environment, stdout=said, stderr=said, start_new_session=True,
-    ) as server:  # fmt: skip
+        "PYTHONPATH": str(site),
+        "HF_HUB_OFFLINE": "1",
+        "VLLM_CPU_KVCACHE_SPACE": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_PLUGINS": "",
+    }
+    with (
+        (tmp_path / "said").open("wb") as said,
+        tied_process.start(
+            [
+                *GCBENCH,
+                "probe",
+                "--json",
+                str(tmp_path / "probe.json"),
+                "--log",
+                str(log),
+                "--",
+                *command,
+            ],
+            cwd=ROOT,
+            env=environment,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        ) as server,
+    ):
         try:
             subprocess.run(
-                [*GCBENCH, "load", f"http://127.0.0.1:{port}", "--wait-for", "1200", "--quiet",
-                 "--num-requests", str(NUM_REQUESTS), "--output-lens", str(TOKENS),
-                 "--prompt-lens", "16", "--arrivals", "at_once", "--vocab-size", "50000",
-                 "--probe", str(log), "--json", str(result), "--output", str(tmp_path / "runs")],
-                cwd=ROOT, check=False,
-            )  # fmt: skip
+                [
+                    *GCBENCH,
+                    "load",
+                    f"http://127.0.0.1:{port}",
+                    "--wait-for",
+                    "1200",
+                    "--quiet",
+                    "--num-requests",
+                    str(NUM_REQUESTS),
+                    "--output-lens",
+                    str(TOKENS),
+                    "--prompt-lens",
+                    "16",
+                    "--arrivals",
+                    "at_once",
+                    "--vocab-size",
+                    "50000",
+                    "--probe",
+                    str(log),
+                    "--json",
+                    str(result),
+                    "--output",
+                    str(tmp_path / "runs"),
+                ],
+                cwd=ROOT,
+                check=False,
+            )
             server.send_signal(signal.SIGTERM)
             server.wait(600)
         finally:
@@ -93,13 +143,20 @@ def test_collections_of_vllm_serve_are_those_of_a_hook_and_load_joins_them(tmp_p
     names = {each["name"] for each in probed["processes"]}
     assert {"vllm", "VLLM::EngineCore", "VLLM::Worker"} <= names
     found = {int(file.name): Counter(map(int, file.read_text())) for file in hooked.glob("*[0-9]")}
-    outlived = {int(pid) for note in probed["notes"] if "still running" in note
-                for pid in re.findall(r"\d+", note)}  # fmt: skip
+    outlived = {
+        int(pid)
+        for note in probed["notes"]
+        if "still running" in note
+        for pid in re.findall(r"\d+", note)
+    }
     for pid, counted in found.items():
         began = hooked / f"{pid}.began"
         since = int(began.read_text()) if began.exists() else 0  # a fork has it from the first on
-        logged = Counter(line["generation"] for line in lines
-                         if line.get("pid") == pid and line.get("start_ns", 0) > since)  # fmt: skip
+        logged = Counter(
+            line["generation"]
+            for line in lines
+            if line.get("pid") == pid and line.get("start_ns", 0) > since
+        )
         if pid in outlived:  # it collects as it ends, too
             assert logged <= counted, pid
         else:

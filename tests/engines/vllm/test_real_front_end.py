@@ -36,10 +36,12 @@ def test_it_answers_as_the_built_in_engine_and_tells_its_stages_apart(tmp_path):
     builtin = cell("builtin", **text)
     front_end = cell("vllm-hostpath", front_end="async", log_stats="on", setup="shipped", **text)
     modes: list[Mode] = ["stages", "stage_bytecodes"]  # the next test counts too
-    expected, *results = run([
-        trial(ragged, tmp_path, builtin),
-        *(trial(ragged, tmp_path, front_end, mode) for mode in modes[:: every()]),
-    ])  # fmt: skip
+    expected, *results = run(
+        [
+            trial(ragged, tmp_path, builtin),
+            *(trial(ragged, tmp_path, front_end, mode) for mode in modes[:: every()]),
+        ]
+    )
     texts = {result.text_sha256 for result in results}
     assert len(texts) == 1
     assert "" not in texts
@@ -63,16 +65,26 @@ def test_it_answers_as_the_built_in_engine_and_tells_its_stages_apart(tmp_path):
 
 def test_its_api_server_answers_and_tells_its_stages_apart(tmp_path):
     of = schedule([20], [8])
-    asked = cell("vllm-hostpath", setup="shipped", detokenizer="decode_stream", log_stats="on",
-                 logprobs="lists:2")  # fmt: skip
+    asked = cell(
+        "vllm-hostpath",
+        setup="shipped",
+        detokenizer="decode_stream",
+        log_stats="on",
+        logprobs="lists:2",
+    )
     config = HostPathEngine.complete(engine_config(asked, of))
     before = set(psutil.Process().children(recursive=True))
     server = ApiServer(config, "", tmp_path / "said")
     try:
         started = set(psutil.Process().children(recursive=True)) - before
         server.collective_rpc(stages.begin, Bytecodes)
-        body = {"prompt": [5] * 8, "max_tokens": 20, "ignore_eos": True, "stream": True,
-                "logprobs": 2}  # fmt: skip
+        body = {
+            "prompt": [5] * 8,
+            "max_tokens": 20,
+            "ignore_eos": True,
+            "stream": True,
+            "logprobs": 2,
+        }
         events = ask(server, "/v1/completions", body).decode().split("\n\n")
         front_end, core = server.collective_rpc(stages.end)
     finally:
@@ -91,7 +103,8 @@ def test_its_api_server_answers_and_tells_its_stages_apart(tmp_path):
 
 def ask(server, path, body):
     """What it answers."""
-    asked = Request(f"{server.url}{path}", json.dumps(body).encode(),
-                    {"Content-Type": "application/json"})  # fmt: skip
+    asked = Request(
+        f"{server.url}{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
     with urlopen(asked, timeout=600) as answer:
         return answer.read()

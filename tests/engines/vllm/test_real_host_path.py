@@ -38,13 +38,21 @@ BOTH = {"worker": "process", "engine_core": "process"}
 # have, which compare tokens too.
 CELLS: list[dict[str, Any]] = [
     {"gc": "default", "prefix_caching": "on"},
-    {"gc": "freeze", "engine_core": "process", "output_processing": "overlapped",
-     "representation": "list_of_arrays"},
-    {"gc": "threshold:5000/20/30", "worker": "process", "output_processing": "overlapped",
-     "representation": "flat_arrays"},
+    {
+        "gc": "freeze",
+        "engine_core": "process",
+        "output_processing": "overlapped",
+        "representation": "list_of_arrays",
+    },
+    {
+        "gc": "threshold:5000/20/30",
+        "worker": "process",
+        "output_processing": "overlapped",
+        "representation": "flat_arrays",
+    },
     {"gc": "disabled", "representation": "padded_arrays"} | BOTH,
     {"gc": "as_is", "output_processing": "overlapped", "representation": "int_or_list"},
-]  # fmt: skip
+]
 
 
 def roles(axes: dict[str, Any]) -> list[str]:
@@ -191,8 +199,9 @@ def test_work_planted_where_requests_are_added_is_in_their_cost_alone(tmp_path, 
 
 def test_scripted_drafts_are_accepted_as_by_the_built_in_engine(tmp_path):
     """In as many steps, so that vLLM's scheduler has taken each draft that was meant to hold."""
-    ragged = schedule([1 + i * 7 % 20 for i in range(40)], PROMPT_LENS,
-                      num_accepted=np.array([1, 2, 4, 3]))  # fmt: skip
+    ragged = schedule(
+        [1 + i * 7 % 20 for i in range(40)], PROMPT_LENS, num_accepted=np.array([1, 2, 4, 3])
+    )
     asked = [cell("builtin"), *(cell("vllm-hostpath", **axes) for axes in ({}, BOTH)[:: every()])]
     builtin, *vllm = run([trial(ragged, tmp_path, each) for each in asked])
     for each in vllm:
@@ -220,11 +229,17 @@ def test_what_crosses_to_its_workers_whatever_their_number(tmp_path):
     """Prompts cross with the first step alone, and each rank is sent the same."""
     prompts = [8, 30, 200]
     even = schedule([20] * 3, prompts)
-    one, two = run([
-        trial(even, tmp_path, cell("vllm-hostpath", worker="process", tensor_parallel=ranks),
-              "wire")
-        for ranks in (1, 2)
-    ])  # fmt: skip
+    one, two = run(
+        [
+            trial(
+                even,
+                tmp_path,
+                cell("vllm-hostpath", worker="process", tensor_parallel=ranks),
+                "wire",
+            )
+            for ranks in (1, 2)
+        ]
+    )
     assert one.tokens_sha256 == two.tokens_sha256
     assert two.engine_state["tensor_parallel_size"] == 2
     assert [each.role for each in two.processes] == ["engine", "worker", "worker"]
@@ -283,8 +298,9 @@ def test_a_process_of_vllm_that_is_killed_ends_the_trial_in_a_sentence(
 
     endless = schedule([1_000_000], [8])
     before = {child.pid for child in offspring(os.getpid())}
-    asked = cell("vllm-hostpath", device="modelled", device_profile="opt-125m-h200",
-                 **{axis: "process"})  # fmt: skip
+    asked = cell(
+        "vllm-hostpath", device="modelled", device_profile="opt-125m-h200", **{axis: "process"}
+    )
     with TrialProcess(trial(endless, tmp_path, asked), TIMEOUT_SECONDS) as process:
         process.wait_until_ready()
         (path,) = short_folder.glob("*/gcbench-vllm-*/device-log")

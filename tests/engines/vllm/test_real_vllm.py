@@ -16,9 +16,7 @@ CELLS = [
     {"gc": "freeze", "engine_core": "process"},
     {"gc": "disabled", "worker": "process"},
 ]
-ROLES = [
-    ["engine"], ["frontend", "engine", "worker"], ["frontend", "engine"], ["engine", "worker"]
-]  # fmt: skip
+ROLES = [["engine"], ["frontend", "engine", "worker"], ["frontend", "engine"], ["engine", "worker"]]
 
 
 def test_lengths_and_reasons_are_the_built_in_engines_and_policies_hold(tmp_path):
@@ -45,8 +43,13 @@ def test_lengths_and_reasons_are_the_built_in_engines_and_policies_hold(tmp_path
 @pytest.mark.parametrize("engine_core", ["in-process", "process"][:: every()])
 def test_a_switch_that_vllm_overrides_is_refused(engine_core, tmp_path):
     """Its CPU platform has no async scheduling, and says so only in its own code."""
-    asked = cell("vllm", model="opt-tiny", device="cpu", output_processing="overlapped",
-                 engine_core=engine_core)  # fmt: skip
+    asked = cell(
+        "vllm",
+        model="opt-tiny",
+        device="cpu",
+        output_processing="overlapped",
+        engine_core=engine_core,
+    )
     alone = trial(schedule([4] * 4, [8] * 4), tmp_path, asked)
     (outcome,) = LocalExecutor(TIMEOUT_SECONDS).run([alone])
     assert isinstance(outcome, TrialFailure)
@@ -55,10 +58,25 @@ def test_a_switch_that_vllm_overrides_is_refused(engine_core, tmp_path):
 
 
 def test_a_context_that_is_longer_than_the_models_is_refused_in_a_sentence(tmp_path, capsys):
-    status = main([
-        "run", "--engine", "vllm", "--device", "cpu", "--model", "opt-tiny", "--batch-size", "8",
-        "--num-requests", "8", "--output-lens", "3000", "--output", str(tmp_path / "runs"),
-    ])  # fmt: skip
+    status = main(
+        [
+            "run",
+            "--engine",
+            "vllm",
+            "--device",
+            "cpu",
+            "--model",
+            "opt-tiny",
+            "--batch-size",
+            "8",
+            "--num-requests",
+            "8",
+            "--output-lens",
+            "3000",
+            "--output",
+            str(tmp_path / "runs"),
+        ]
+    )
     said = capsys.readouterr()
     assert status == 3
     assert "vLLM refuses: " in said.err

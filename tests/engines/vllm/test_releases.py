@@ -38,8 +38,10 @@ def test_a_prepared_release_is_what_python_imports(index, base):
     done = subprocess.run(
         [base, "-P", "-c", script],
         env={**os.environ, "PYTHONPATH": str(folder)},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.split() == [str(folder / "vllm" / "__init__.py"), "0.11.0"]
 
 
@@ -199,9 +201,12 @@ def test_a_second_process_waits_for_the_first(index, base):
         "    input()"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", script], cwd=ROOT, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    ) as first:  # fmt: skip
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as first:
         assert first.stdin is not None
         assert first.stdout is not None
         assert first.stdout.readline() == "held\n"

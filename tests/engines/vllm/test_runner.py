@@ -37,8 +37,9 @@ class Request(SimpleNamespace):
         return bool(self.tokens) and self.computed == self.length - 1
 
 
-def scheduler_output(new: list[Request], cached: list[Request], num_scheduled: dict[str, int],
-                     finished: set[str]) -> Any:  # fmt: skip
+def scheduler_output(
+    new: list[Request], cached: list[Request], num_scheduled: dict[str, int], finished: set[str]
+) -> Any:
     return SimpleNamespace(
         finished_req_ids=finished,
         scheduled_new_reqs=[
@@ -69,10 +70,15 @@ def test_chunks_preemptions_drafts_and_reordered_rows_change_no_token(shape, ran
     runner = Runner(engine_config(cell("builtin", batch_size=BATCH, representation=shape), of))
     read = REPRESENTATIONS.load(shape)().per_request
     waiting = [
-        Request(name=f"{i}-{random.randrange(16**8):08x}", prompt=[0] * int(of.prompt_lens[i]),
-                wanted=wanted[i][0], tokens=[], computed=0)
+        Request(
+            name=f"{i}-{random.randrange(16**8):08x}",
+            prompt=[0] * int(of.prompt_lens[i]),
+            wanted=wanted[i][0],
+            tokens=[],
+            computed=0,
+        )
         for i in range(count)
-    ]  # fmt: skip
+    ]
     running: list[Request] = []
     preempted: list[Request] = []
     finished: set[str] = set()
@@ -100,11 +106,13 @@ def test_chunks_preemptions_drafts_and_reordered_rows_change_no_token(shape, ran
         if not rows:
             continue
         chunks = {
-            each.name: 1 + random.randint(0, most_drafts) if each.decodes
+            each.name: 1 + random.randint(0, most_drafts)
+            if each.decodes
             else random.randint(1, each.length - each.computed)
-            if random.random() < 0.4 else each.length - each.computed
+            if random.random() < 0.4
+            else each.length - each.computed
             for each in rows
-        }  # fmt: skip
+        }
         is_decode = {each.name: each.decodes for each in rows}
         step = runner.launch(scheduler_output(new, cached, chunks, finished))
         step.handle.wait()

@@ -79,10 +79,7 @@ def test_plug_ins_of_the_user_stay():
     [
         ("absent", "names absent, and no such plug-in is installed"),
         ("theirs,broken", "broken of VLLM_PLUGINS cannot be loaded .*no_such_package"),
-        (
-            "board",
-            "board of VLLM_PLUGINS is a platform, their.Board, and vllm-hostpath",
-        ),
+        ("board", "board of VLLM_PLUGINS is a platform, their.Board, and vllm-hostpath"),
     ],
 )
 def test_a_plug_in_that_cannot_stay_is_a_sentence(named, words):

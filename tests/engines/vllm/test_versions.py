@@ -37,9 +37,16 @@ def test_a_release_is_known_or_its_neighbours_are_named(known, asked):
 
 @pytest.mark.parametrize(
     ("text", "spelled"),
-    [("0.11", "0.11.0"), ("v0.11.2", "0.11.2"), ("0.12.0.post1", "0.12.0.post1"), ("1", "1.0.0"),
-     (OLDEST, OLDEST), (PINNED, PINNED), ("0.11.0.1", "0.11.0.1")],
-)  # fmt: skip
+    [
+        ("0.11", "0.11.0"),
+        ("v0.11.2", "0.11.2"),
+        ("0.12.0.post1", "0.12.0.post1"),
+        ("1", "1.0.0"),
+        (OLDEST, OLDEST),
+        (PINNED, PINNED),
+        ("0.11.0.1", "0.11.0.1"),
+    ],
+)
 def test_a_version_is_spelled_as_on_the_index(text, spelled):
     assert check_version(text) == spelled
     assert check_version(text, [spelled]) == spelled
@@ -125,6 +132,7 @@ def test_no_archive_writes_outside_of_its_folder(members):
         layer = root / "layer"
         assert {p for p in root.rglob("*") if layer not in (p, *p.parents)} == before
         assert (root / "a.py").read_text() == "mine"
-        assert all(p.is_dir() or p.suffix == ".py" or p.name == "METADATA"
-                   for p in layer.rglob("*"))  # fmt: skip
+        assert all(
+            p.is_dir() or p.suffix == ".py" or p.name == "METADATA" for p in layer.rglob("*")
+        )
         assert not any(path.is_symlink() for path in root.rglob("*"))

@@ -36,9 +36,13 @@ def schedule(output_lens: Sequence[int], prompt_lens: Sequence[int], **changes: 
 def cell(engine: str, **axes: Any) -> Cell:
     """A cell of a batch of 12 on the null device."""
     fields: dict[str, Any] = {
-        "workload": "ragged", "engine": engine, "model": "opt-125m", "device": "null",
-        "representation": "list_of_lists" if engine == "builtin" else "native", "batch_size": 12,
-    }  # fmt: skip
+        "workload": "ragged",
+        "engine": engine,
+        "model": "opt-125m",
+        "device": "null",
+        "representation": "list_of_lists" if engine == "builtin" else "native",
+        "batch_size": 12,
+    }
     return Cell(**(fields | axes))
 
 

@@ -21,10 +21,15 @@ from harness.calibrate.result import Calibration
 from harness.cli.main import main
 
 TINY = {
-    "architectures": ["OPTForCausalLM"], "vocab_size": 99, "hidden_size": 32, "ffn_dim": 48,
-    "word_embed_proj_dim": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "architectures": ["OPTForCausalLM"],
+    "vocab_size": 99,
+    "hidden_size": 32,
+    "ffn_dim": 48,
+    "word_embed_proj_dim": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
     "max_position_embeddings": 64,
-}  # fmt: skip
+}
 FEW = ["--batch-size", "1,2,4", "--context", "8,24", "--prefill", "4,16"]
 SMALL = [*FEW, "--steps", "2", "--rounds", "1"]
 
@@ -63,17 +68,27 @@ def test_a_modelled_device_gives_its_own_figures_back(gcbench, known, tmp_path):
     assert load_profile(str(tmp_path / "known.toml")) == known
     path = tmp_path / "again.toml"
     status, out, _ = gcbench(
-        "calibrate", "--device", "modelled", "--device-profile", tmp_path / "known.toml",
-        "--output", path,
-    )  # fmt: skip
+        "calibrate",
+        "--device",
+        "modelled",
+        "--device-profile",
+        tmp_path / "known.toml",
+        "--output",
+        path,
+    )
     assert status == 0
     again = load_profile(str(path))
     for name in RATES:
         assert getattr(again, name) == pytest.approx(getattr(known, name), rel=0.02), name
     assert again.fit_error.worst < 0.02
     assert (again.name, again.model) == ("again", "facebook/opt-125m")
-    for name in ("weight_bytes", "kv_bytes_per_token", "flops_per_token", "memory_bytes",
-                 "attention_flops_per_token_pair"):  # fmt: skip
+    for name in (
+        "weight_bytes",
+        "kv_bytes_per_token",
+        "flops_per_token",
+        "memory_bytes",
+        "attention_flops_per_token_pair",
+    ):
         assert getattr(again, name) == getattr(known, name)
     assert "not measured" in again.source
     assert "modelled" in again.accelerator
@@ -85,9 +100,17 @@ def test_a_modelled_device_gives_its_own_figures_back(gcbench, known, tmp_path):
 def test_a_real_model_is_calibrated_and_its_profile_taken(gcbench, tiny, tmp_path):
     path, json_path = tmp_path / "tiny-cpu.toml", tmp_path / "tiny.json"
     status, out, err = gcbench(
-        "calibrate", "--device", "cpu", "--model", tiny, *SMALL, "--output", path,
-        "--json", json_path,
-    )  # fmt: skip
+        "calibrate",
+        "--device",
+        "cpu",
+        "--model",
+        tiny,
+        *SMALL,
+        "--output",
+        path,
+        "--json",
+        json_path,
+    )
     assert status == 0, err
     profile = load_profile(str(path))
     layer = 4 * 32 * 32 + 2 * 32 * 48
@@ -119,14 +142,35 @@ def test_a_real_model_is_calibrated_and_its_profile_taken(gcbench, tiny, tmp_pat
 def test_a_trial_takes_a_calibrated_profile(gcbench, known, tmp_path):
     path = tmp_path / "again.toml"
     gcbench(
-        "calibrate", "--device", "modelled", "--device-profile", tmp_path / "known.toml", *SMALL,
-        "--output", path, "--quiet",
-    )  # fmt: skip
+        "calibrate",
+        "--device",
+        "modelled",
+        "--device-profile",
+        tmp_path / "known.toml",
+        *SMALL,
+        "--output",
+        path,
+        "--quiet",
+    )
     status, out, err = gcbench(
-        "run", "--device", "modelled", "--device-profile", path, "--num-requests", 4,
-        "--output-lens", 4, "--batch-size", 4, "--mode", "counts", "--json", "-",
-        "--output", tmp_path / "runs",
-    )  # fmt: skip
+        "run",
+        "--device",
+        "modelled",
+        "--device-profile",
+        path,
+        "--num-requests",
+        4,
+        "--output-lens",
+        4,
+        "--batch-size",
+        4,
+        "--mode",
+        "counts",
+        "--json",
+        "-",
+        "--output",
+        tmp_path / "runs",
+    )
     assert status == 0, err
     assert json.loads(out)["cell"]["device_profile"] == str(path)
 
@@ -142,18 +186,32 @@ def test_the_default_name_is_that_of_model_and_device(gcbench, known, tmp_path, 
 
 @pytest.mark.parametrize(
     ("path", "name"),
-    [("opt-125m", "opt-125m"), ("models/Llama-3-8B/", "Llama-3-8B"), ("a/mine.json", "mine"),
-     ("~/m/opt/config.json", "opt"), ("llama-3.2-1b", "llama-3.2-1b")],
-)  # fmt: skip
+    [
+        ("opt-125m", "opt-125m"),
+        ("models/Llama-3-8B/", "Llama-3-8B"),
+        ("a/mine.json", "mine"),
+        ("~/m/opt/config.json", "opt"),
+        ("llama-3.2-1b", "llama-3.2-1b"),
+    ],
+)
 def test_a_model_is_named_without_the_way_to_it(path, name):
     assert model_name(path) == name
 
 
 def test_json_on_standard_output_is_all_there_is(gcbench, known, tmp_path):
     status, out, _ = gcbench(
-        "calibrate", "--device", "modelled", "--device-profile", tmp_path / "known.toml", *SMALL,
-        "--output", tmp_path / "again.toml", "--json", "-", "--quiet",
-    )  # fmt: skip
+        "calibrate",
+        "--device",
+        "modelled",
+        "--device-profile",
+        tmp_path / "known.toml",
+        *SMALL,
+        "--output",
+        tmp_path / "again.toml",
+        "--json",
+        "-",
+        "--quiet",
+    )
     assert status == 0
     result = msgspec.json.decode(out, type=Calibration)
     assert result.schema == "gcbench.calibration/1"
@@ -171,9 +229,20 @@ def with_memory(known: DeviceProfile, num_tokens: int, path: Path) -> Path:
 def test_points_that_do_not_fit_are_left_out_by_name(gcbench, known, tmp_path):
     small = with_memory(known, 1600, tmp_path / "small.toml")
     status, out, _ = gcbench(
-        "calibrate", "--device", "modelled", "--device-profile", small, "--batch-size", "1,4",
-        "--context", "16,700", "--prefill", "16,128", "--output", tmp_path / "again.toml",
-    )  # fmt: skip
+        "calibrate",
+        "--device",
+        "modelled",
+        "--device-profile",
+        small,
+        "--batch-size",
+        "1,4",
+        "--context",
+        "16,700",
+        "--prefill",
+        "16,128",
+        "--output",
+        tmp_path / "again.toml",
+    )
     assert status == 0
     said = " ".join(out.split())
     assert "Left out - decode 4 × 700: it takes 176 KV blocks of 16 tokens" in said
@@ -184,10 +253,21 @@ def test_points_that_do_not_fit_are_left_out_by_name(gcbench, known, tmp_path):
 def test_too_little_memory_is_nothing_measured(gcbench, known, tmp_path):
     small = with_memory(known, 1600, tmp_path / "small.toml")
     status, out, err = gcbench(
-        "calibrate", "--device", "modelled", "--device-profile", small, "--batch-size", "4,8",
-        "--context", "700", "--prefill", "16,128,512", "--output", tmp_path / "again.toml",
+        "calibrate",
+        "--device",
+        "modelled",
+        "--device-profile",
+        small,
+        "--batch-size",
+        "4,8",
+        "--context",
+        "700",
+        "--prefill",
+        "16,128,512",
+        "--output",
+        tmp_path / "again.toml",
         "--quiet",
-    )  # fmt: skip
+    )
     assert (status, out) == (3, "")
     assert "nothing measured: 3 of 11 points fit into the KV cache, 6 are needed" in err.replace(
         "\n", " "
@@ -211,9 +291,17 @@ def test_an_interrupted_calibration_leaves_everything_as_it_was(
     (tmp_path / "again.toml").write_text("before")
     before = sorted(tmp_path.iterdir())
     status, out, err = gcbench(
-        "calibrate", "--device", "modelled", "--device-profile", tmp_path / "known.toml", *SMALL,
-        "--output", tmp_path / "again.toml", "--json", tmp_path / "again.json",
-    )  # fmt: skip
+        "calibrate",
+        "--device",
+        "modelled",
+        "--device-profile",
+        tmp_path / "known.toml",
+        *SMALL,
+        "--output",
+        tmp_path / "again.toml",
+        "--json",
+        tmp_path / "again.json",
+    )
     assert (status, out) == (130, "")
     assert "interrupted" in err
     assert sorted(tmp_path.iterdir()) == before
@@ -225,9 +313,16 @@ def test_a_profile_that_is_there_is_replaced_whole(gcbench, known, tmp_path):
     linked.write_text("# older\n" * 1000)
     path.symlink_to(linked)
     status, _, _ = gcbench(
-        "calibrate", "--device", "modelled", "--device-profile", tmp_path / "known.toml", *SMALL,
-        "--output", path, "--quiet",
-    )  # fmt: skip
+        "calibrate",
+        "--device",
+        "modelled",
+        "--device-profile",
+        tmp_path / "known.toml",
+        *SMALL,
+        "--output",
+        path,
+        "--quiet",
+    )
     assert status == 0
     assert path.is_symlink()
     assert "older" not in linked.read_text()

@@ -76,8 +76,11 @@ def test_a_device_with_3_percent_noise_is_found_again(seed):
 def test_most_devices_with_3_percent_noise_are_found_again():
     """Not all: noise can put a figure anywhere, so what is asked is how often it does."""
     draws = np.random.default_rng(1).random((attempts(25), 5))
-    near = [each for seed, where in enumerate(draws.tolist())
-            for each in near_with_noise(device(corner_at(*where)), seed)]  # fmt: skip
+    near = [
+        each
+        for seed, where in enumerate(draws.tolist())
+        for each in near_with_noise(device(corner_at(*where)), seed)
+    ]
     assert len(near) > 4 * len(draws)
     assert np.mean(near) > 0.96
 
@@ -86,8 +89,10 @@ def near_with_noise(true, seed) -> list[bool]:
     """Whether step times as a whole, the worst of them and each figure that is told are near."""
     found = fitted(true, noise=0.03, seed=seed)
     exact = times(true, LOADS)
-    errors = [abs(found.profile.seconds(*load) / seconds - 1)
-              for load, seconds in zip(LOADS, exact, strict=True)]  # fmt: skip
+    errors = [
+        abs(found.profile.seconds(*load) / seconds - 1)
+        for load, seconds in zip(LOADS, exact, strict=True)
+    ]
     told = [figure for figure in found.figures if figure.is_told]
     figures = [each.value == pytest.approx(rates(true)[each.name], rel=0.35) for each in told]
     return [np.median(errors) < 0.04, max(errors) < 0.15, *figures]

@@ -98,19 +98,27 @@ def test_rows_decode_while_a_prompt_is_never_through(asked, num_steps):
 def test_the_grid_is_what_was_asked_for():
     asked = grid([1, 8], [16, 64], [32])
     assert asked == [
-        Point(1, 16, 0), Point(1, 64, 0), Point(8, 16, 0), Point(8, 64, 0),
-        Point(0, 0, 32), Point(1, 16, 32), Point(8, 16, 32),
-    ]  # fmt: skip
+        Point(1, 16, 0),
+        Point(1, 64, 0),
+        Point(8, 16, 0),
+        Point(8, 64, 0),
+        Point(0, 0, 32),
+        Point(1, 16, 32),
+        Point(8, 16, 32),
+    ]
     assert [str(point) for point in asked[3:6]] == [
-        "decode 8 × 64", "prefill 32 alone", "prefill 32 beside 1 × 16",
-    ]  # fmt: skip
+        "decode 8 × 64",
+        "prefill 32 alone",
+        "prefill 32 beside 1 × 16",
+    ]
 
 
 @pytest.mark.parametrize("device", ["modelled", "cpu"])
 def test_the_engine_is_large_enough_and_no_larger(device):
     points = grid([1, 8], [16, 64], [32, 100])
-    config = sized_config(points, 3, device=device, model="opt-125m", dtype="auto",
-                          device_profile="")  # fmt: skip
+    config = sized_config(
+        points, 3, device=device, model="opt-125m", dtype="auto", device_profile=""
+    )
     assert config.max_num_seqs == 9
     assert config.max_num_batched_tokens == 108
     assert config.max_model_len == 100

@@ -104,21 +104,28 @@ def test_launch_and_weights_that_only_their_sum_is_known_of_are_one_sentence():
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        (RATES[0], 4.8e12, "4.80 TB/s"), (RATES[0], 9.49e9, "9.49 GB/s"),
+        (RATES[0], 4.8e12, "4.80 TB/s"),
+        (RATES[0], 9.49e9, "9.49 GB/s"),
         (RATES[0], 12.0, "12.0 B/s"),
-        (RATES[1], 6.12e14, "612 TFLOP/s"), (RATES[1], 1e3, "1.00 kFLOP/s"),
-        (LAUNCH, 41e-6, "41.0 µs"), (LAUNCH, 0.0, "0 s"),
+        (RATES[1], 6.12e14, "612 TFLOP/s"),
+        (RATES[1], 1e3, "1.00 kFLOP/s"),
+        (LAUNCH, 41e-6, "41.0 µs"),
+        (LAUNCH, 0.0, "0 s"),
     ],
-)  # fmt: skip
+)
 def test_a_figure_has_its_unit(name, value, words):
     assert rate(name, value) == words
 
 
 @pytest.mark.parametrize(
     ("low", "high", "words"),
-    [(1e9, 2e9, "1.00 GB/s to 2.00 GB/s"), (1e9, None, "at least 1.00 GB/s"),
-     (None, 2e9, "at most 2.00 GB/s"), (None, None, "open")],
-)  # fmt: skip
+    [
+        (1e9, 2e9, "1.00 GB/s to 2.00 GB/s"),
+        (1e9, None, "at least 1.00 GB/s"),
+        (None, 2e9, "at most 2.00 GB/s"),
+        (None, None, "open"),
+    ],
+)
 def test_a_range_may_have_no_end(low, high, words):
     assert range_words(figure(RATES[0], 1.5e9, low, high)) == words
 

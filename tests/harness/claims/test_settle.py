@@ -16,36 +16,59 @@ FACTORS = (0.97, 0.98, 0.99, 1.0, 1.01, 1.02, 1.03)
 
 def cell(gc: str, exact: bool = False, **metrics: list[float | None]) -> CellResult:
     return CellResult(
-        id=gc, axes={"gc": gc, "batch_size": 8}, group=0, samples=7, processes=[],
+        id=gc,
+        axes={"gc": gc, "batch_size": 8},
+        group=0,
+        samples=7,
+        processes=[],
         tokens_sha256=[],
         metrics={
             name: MetricSamples(
-                unit=METRICS[name].unit, direction=METRICS[name].direction,
-                kind="exact" if exact else "timing", median=None, samples=samples,
+                unit=METRICS[name].unit,
+                direction=METRICS[name].direction,
+                kind="exact" if exact else "timing",
+                median=None,
+                samples=samples,
             )
             for name, samples in metrics.items()
         },
-    )  # fmt: skip
+    )
 
 
 def result(*cells: CellResult, comparisons: tuple[Comparison, ...] = ()) -> ExperimentResult:
     return ExperimentResult(
-        name="", machine=Machine(), workloads=[], decide=[TIME], tolerance=0.02,
-        cells=list(cells), comparisons=list(comparisons), failures=[], notes=[], command="",
+        name="",
+        machine=Machine(),
+        workloads=[],
+        decide=[TIME],
+        tolerance=0.02,
+        cells=list(cells),
+        comparisons=list(comparisons),
+        failures=[],
+        notes=[],
+        command="",
         code_commits=[],
-    )  # fmt: skip
+    )
 
 
 def compared(ratio: float, verdict: str, rounds: int = 7) -> Comparison:
     return Comparison(
-        metric=TIME, baseline="default", candidate="freeze", ratio=ratio,
-        ci95=(ratio * 0.99, ratio * 1.01), verdict=verdict, p_adjusted=0.001, mde=0.01,
+        metric=TIME,
+        baseline="default",
+        candidate="freeze",
+        ratio=ratio,
+        ci95=(ratio * 0.99, ratio * 1.01),
+        verdict=verdict,
+        p_adjusted=0.001,
+        mde=0.01,
         rounds=rounds,
-    )  # fmt: skip
+    )
 
 
-PAIR = result(cell("default", host_time_per_step=[f * 2 for f in FACTORS]),
-              cell("freeze", host_time_per_step=list(FACTORS[::-1])))  # fmt: skip
+PAIR = result(
+    cell("default", host_time_per_step=[f * 2 for f in FACTORS]),
+    cell("freeze", host_time_per_step=list(FACTORS[::-1])),
+)
 FREEZE = {"cell": {"gc": "freeze"}, "against": {"gc": "default"}}
 
 
@@ -77,13 +100,23 @@ def test_a_bound_and_its_opposite_never_both_hold(samples, bound):
 
 @given(st.floats(0.1, 100))
 def test_a_ratio_knows_no_unit(scale):
-    scaled = result(*(
-        msgspec.structs.replace(each, metrics={TIME: msgspec.structs.replace(
-            each.metrics[TIME], samples=[s * scale for s in each.metrics[TIME].samples])})
-        for each in PAIR.cells
-    ))  # fmt: skip
-    mine, theirs = (settle(Conclusion(metric=TIME, **FREEZE, at_most=1), {"": of}).value
-                    for of in (PAIR, scaled))  # fmt: skip
+    scaled = result(
+        *(
+            msgspec.structs.replace(
+                each,
+                metrics={
+                    TIME: msgspec.structs.replace(
+                        each.metrics[TIME], samples=[s * scale for s in each.metrics[TIME].samples]
+                    )
+                },
+            )
+            for each in PAIR.cells
+        )
+    )
+    mine, theirs = (
+        settle(Conclusion(metric=TIME, **FREEZE, at_most=1), {"": of}).value
+        for of in (PAIR, scaled)
+    )
     assert mine == pytest.approx(theirs)
 
 
@@ -100,8 +133,10 @@ def test_a_count_that_every_round_repeats_is_exact_and_one_round_alone_is_not():
     differing = result(cell("default", wire_bytes_per_step=[75.0, 74.0]))
     wanted = {"metric": "wire_bytes_per_step", "at_most": 80}
     assert [settled(of, **wanted) for of in (three, one, differing)] == [
-        "held", "not settled", "not settled",
-    ]  # fmt: skip
+        "held",
+        "not settled",
+        "not settled",
+    ]
 
 
 def test_what_a_trial_of_its_own_has_counted_stands_for_every_round():

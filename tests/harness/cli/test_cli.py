@@ -35,9 +35,11 @@ def gcbench(tmp_path, capsys):
     """Run a command here, its results in a folder of the test's own."""
 
     def call(*arguments: str) -> tuple[int, str, str]:
-        output = [] if "--output" in arguments or arguments[0] == "list" else [
-            "--output", str(tmp_path / "runs")
-        ]  # fmt: skip
+        output = (
+            []
+            if "--output" in arguments or arguments[0] == "list"
+            else ["--output", str(tmp_path / "runs")]
+        )
         machine = call.machine
         status = main([*arguments, *output], machine and (lambda _timeout: machine))
         said = capsys.readouterr()
@@ -100,7 +102,7 @@ def gcbench(tmp_path, capsys):
         (["list", "colours"], ["colours"]),
         (["list", "wirez"], ["did you mean wires"]),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_one_sentence_and_status_two(gcbench, arguments, words):
     status, out, err = gcbench(*arguments)
     assert status == 2
@@ -147,9 +149,7 @@ def test_a_window_that_is_none_is_shown_as_it_should_be(gcbench, tmp_path, windo
     path = tmp_path / "trace.csv"
     path.write_text(TRACE)
     status, _, err = gcbench("run", "--workload", str(path), "--window", window)
-    assert (status, err) == (
-        2, f"gcbench: --window {window}: must be START:DURATION in seconds\n"
-    )  # fmt: skip
+    assert (status, err) == (2, f"gcbench: --window {window}: must be START:DURATION in seconds\n")
 
 
 @pytest.mark.parametrize("folder", ["/proc/nowhere", "FILE/runs"])
@@ -184,11 +184,24 @@ def test_the_help_of_a_comparison_names_the_main_options_and_help_all_every_one(
     assert main(["compare", "--help"]) == 0
     short = set(re.findall(r"^  (--[a-z-]+)", capsys.readouterr().out, re.MULTILINE))
     assert short - {"--help", "--help-all"} == {
-        "--representation", "--delivery", "--gc", "--workload", "--num-requests", "--prompt-lens",
-        "--output-lens", "--engine", "--device", "--batch-size", "--rounds", "--dry-run",
-        "--heap-objects", "--counting",
-        "--details", "--image", "--json",
-    }  # fmt: skip
+        "--representation",
+        "--delivery",
+        "--gc",
+        "--workload",
+        "--num-requests",
+        "--prompt-lens",
+        "--output-lens",
+        "--engine",
+        "--device",
+        "--batch-size",
+        "--rounds",
+        "--dry-run",
+        "--heap-objects",
+        "--counting",
+        "--details",
+        "--image",
+        "--json",
+    }
     assert main(["compare", "--help-all"]) == 0
     shown = capsys.readouterr().out
     flags = {flag for param in compare.params for flag in param.opts if flag.startswith("--")}
@@ -213,9 +226,18 @@ def test_a_shell_completes_the_values_of_an_axis(typed, found):
 
 def test_a_dry_run_counts_trials_and_leaves_nothing(gcbench, tmp_path):
     status, out, _ = gcbench(
-        "compare", *TINY, "--dry-run", "--rounds", "3", "--gc", "default,freeze",
-        "--representation", "list_of_lists", "--output", str(tmp_path / "runs"),
-    )  # fmt: skip
+        "compare",
+        *TINY,
+        "--dry-run",
+        "--rounds",
+        "3",
+        "--gc",
+        "default,freeze",
+        "--representation",
+        "list_of_lists",
+        "--output",
+        str(tmp_path / "runs"),
+    )
     assert status == 0
     assert "6 timed in 3 rounds" in out
     assert not (tmp_path / "runs").exists()
@@ -257,8 +279,16 @@ class Machine(Executor):
             yield answer(trial, {"host_time_per_step": 1e-3 * slow * wobble})
 
 
-PAIR = ["compare", *TINY, "--representation", "list_of_lists", "--gc", "default,disabled",
-        "--heap-objects", "0"]  # fmt: skip
+PAIR = [
+    "compare",
+    *TINY,
+    "--representation",
+    "list_of_lists",
+    "--gc",
+    "default,disabled",
+    "--heap-objects",
+    "0",
+]
 
 
 @pytest.mark.parametrize(
@@ -383,8 +413,11 @@ def test_noise_that_was_interrupted_gives_no_floor(gcbench, tmp_path):
     said = json.loads(path.read_text())
     assert (said["schema"], said["is_complete"]) == ("gcbench.noise/1", False)
     assert (said["rounds"], said["trial_cv"], said["sd_log_ratio"], said["mde"]) == (
-        4, None, None, {}
-    )  # fmt: skip
+        4,
+        None,
+        None,
+        {},
+    )
     (folder,) = (tmp_path / "runs").iterdir()
     assert (folder / "incomplete.txt").read_text().endswith(f"--resume {folder.name}\n")
     assert not json.loads((folder / "experiment.json").read_text())["is_complete"]

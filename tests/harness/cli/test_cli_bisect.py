@@ -256,18 +256,30 @@ def test_a_commit_without_the_package_or_without_an_engine_is_stepped_around(bis
 @pytest.mark.parametrize(
     ("figures", "words"),
     [
-        ([100, 120, 100.01], [f"Nothing to find: {METRIC} goes from 100 to 100.0 bytecodes",
-                              "too small a change to search for."]),
-        ([100, 120, "100.0"], [f"Nothing to find: {METRIC} is 100 bytecodes at GOOD",
-                               "and at BAD HEAD alike."]),
+        (
+            [100, 120, 100.01],
+            [
+                f"Nothing to find: {METRIC} goes from 100 to 100.0 bytecodes",
+                "too small a change to search for.",
+            ],
+        ),
+        (
+            [100, 120, "100.0"],
+            [f"Nothing to find: {METRIC} is 100 bytecodes at GOOD", "and at BAD HEAD alike."],
+        ),
         ([100, 100, 100], ["Nothing to find", "2 commits after GOOD, of which 1 change"]),
         (["broken", 100, 120], ["Nothing was searched, because GOOD", "no module there"]),
         ([100, 120, "broken"], ["Nothing was searched, because BAD HEAD cannot be measured"]),
         ([100, 120, "nothing"], ["Nothing was searched", f"its trial gave no {METRIC}."]),
-        ([100 + n / 5 for n in range(20)],
-         [f"No single commit moved {METRIC}: it goes from 100 to 103.8 bytecodes (+3.8 %, worse)"]),
+        (
+            [100 + n / 5 for n in range(20)],
+            [
+                f"No single commit moved {METRIC}: it goes from 100 to 103.8 bytecodes "
+                "(+3.8 %, worse)"
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 def test_nothing_that_is_found_is_no_success(bisect, repository, figures, words):
     made = plant(repository, *figures)
     status, out, _ = bisect(made[0])
@@ -401,7 +413,7 @@ def test_what_a_commit_says_is_shown_and_not_obeyed(bisect, repository):
         (["old", "--release", "x"], ["--release"]),
         (["old", "--rounds", "3"], ["--rounds"]),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_one_sentence_and_status_two(branched, tmp_path, capsys, arguments, words):
     if "--engine" in arguments:
         arguments = [*arguments, "--repo", str(branched.root)]
@@ -520,8 +532,7 @@ KEPT = "        self._kept = [*getattr(self, '_kept', ()), {0: []}]\n"
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("planted", "culprit", "metric"),
-    [(LOOP, 23, METRIC), (KEPT, 50, "tracked_survivors_per_step")],
+    ("planted", "culprit", "metric"), [(LOOP, 23, METRIC), (KEPT, 50, "tracked_survivors_per_step")]
 )
 def test_a_planted_commit_is_found_among_64_by_running_eight(
     bisect, repository, planted, culprit, metric

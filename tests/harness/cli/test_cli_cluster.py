@@ -11,10 +11,28 @@ from small import answer
 from harness.cli.main import main
 from harness.experiment.executor import Executor
 
-TINY = ["compare", "--device", "null", "--num-requests", "2", "--output-lens", "3",
-        "--batch-size", "2", "--representation", "list_of_lists", "--delivery", "per_request",
-        "--gc", "default,disabled", "--heap-objects", "0", "--no-counting",
-        "--rounds", "7"]  # fmt: skip
+TINY = [
+    "compare",
+    "--device",
+    "null",
+    "--num-requests",
+    "2",
+    "--output-lens",
+    "3",
+    "--batch-size",
+    "2",
+    "--representation",
+    "list_of_lists",
+    "--delivery",
+    "per_request",
+    "--gc",
+    "default,disabled",
+    "--heap-objects",
+    "0",
+    "--no-counting",
+    "--rounds",
+    "7",
+]
 
 
 class Machine(Executor):
@@ -100,10 +118,13 @@ def test_what_cannot_be_is_refused_in_a_sentence(gcbench, tmp_path, words, sente
 
 def test_without_ray_it_says_what_to_install():
     root = Path(__file__).parents[3]
-    code = ("import sys; sys.modules['ray'] = None; from harness.cli.main import main; "
-            "sys.exit(main(['compare', '--cluster', 'local']))")  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True,
-                          check=False)  # fmt: skip
+    code = (
+        "import sys; sys.modules['ray'] = None; from harness.cli.main import main; "
+        "sys.exit(main(['compare', '--cluster', 'local']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2
     assert done.stderr == (
         f"gcbench: {sys.executable} has no ray, which --cluster needs; run {sys.executable} -m pip "

@@ -14,8 +14,16 @@ from harness.experiment.executor import Executor
 from harness.trial.spec import Trial, TrialResult
 from workloads.schedule import Schedule
 
-TINY = ["--batch-size", "4,16,64", "--heap-objects", "0,1000", "--output-lens", "20",
-        "--prompt-lens", "8"]  # fmt: skip
+TINY = [
+    "--batch-size",
+    "4,16,64",
+    "--heap-objects",
+    "0,1000",
+    "--output-lens",
+    "20",
+    "--prompt-lens",
+    "8",
+]
 
 
 class Machine(Executor):
@@ -94,8 +102,15 @@ def test_where_it_matters_is_worked_out_and_checked(crossover, tmp_path):
 
 def test_every_candidate_is_predicted_and_checked(crossover):
     machine = Machine(default=2.0, freeze=1.5, disabled=1.9)
-    status, _, _, found = crossover(machine, "--representation", "flat_arrays", "--delivery",
-                                    "per_request", "--gc", "default,freeze,disabled")  # fmt: skip
+    status, _, _, found = crossover(
+        machine,
+        "--representation",
+        "flat_arrays",
+        "--delivery",
+        "per_request",
+        "--gc",
+        "default,freeze,disabled",
+    )
     assert status == 0
     checked = [
         (check["candidate"], check["model"])
@@ -130,9 +145,19 @@ def test_no_difference_is_called_over_optimisation(crossover):
 @pytest.mark.slow
 def test_a_real_run_has_every_point(crossover):
     status, _, err, found = crossover(
-        None, "--batch-size", "2,4", "--heap-objects", "0", "--rounds", "3", "--check", "0",
-        "--device-profile", "opt-125m-h200", "--quiet",
-    )  # fmt: skip
+        None,
+        "--batch-size",
+        "2,4",
+        "--heap-objects",
+        "0",
+        "--rounds",
+        "3",
+        "--check",
+        "0",
+        "--device-profile",
+        "opt-125m-h200",
+        "--quiet",
+    )
     assert (status, err) == (0, "")
     assert found["schema"] == "gcbench.crossover/2"
     assert found["baseline"] == "list_of_lists · per_request"

@@ -125,18 +125,22 @@ def gate(tmp_path, capsys):
         (["main", "--markdown", "/nowhere/x.md"], ["--markdown /nowhere/x.md", "written"]),
         (["main", "--markdown", "-"], ["--markdown -", "--json -"]),
         (["main", "--json", "/nowhere/x.json"], ["--json /nowhere/x.json", "written"]),
-        (["main", "--github-action-benchmark", "/nowhere/x"],
-         ["--github-action-benchmark /nowhere/x", "written"]),
+        (
+            ["main", "--github-action-benchmark", "/nowhere/x"],
+            ["--github-action-benchmark /nowhere/x", "written"],
+        ),
         (["main", "--github-action-benchmark", "/"], ["--github-action-benchmark /"]),
         (["main", "--output", "/proc/nowhere"], ["/proc/nowhere", "--output DIR"]),
-        (["main", "--representation", "list_of_lists", "--delivery", "columnar"],
-         ["columnar delivery of list_of_lists"]),
+        (
+            ["main", "--representation", "list_of_lists", "--delivery", "columnar"],
+            ["columnar delivery of list_of_lists"],
+        ),
         (["main", "--representation", "list_of_list"], ["'list_of_list'", "list_of_lists"]),
         (["main", "--exact"], ["--exact", "--exact-only"]),
         (["main", "--release", "x"], ["--release"]),
         (["main", "--seed", "-1"], ["seed -1"]),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_one_sentence_and_status_two(gate, read_only, tmp_path, arguments, words):
     status, out, err = gate(read_only, *arguments)
     assert (status, out) == (2, "")
@@ -154,9 +158,11 @@ def test_what_is_no_checkout_of_the_engine_is_one_sentence(gate, repository, tmp
     hollow = Repository(tmp_path / "hollow")
     hollow.commit("an engines/ of something else", engines__motor="1")
     for repo, word in (
-        (tmp_path / "nowhere", "no such folder"), (tmp_path / "plain", "no git repository"),
-        (clone, "fetch --unshallow"), (hollow.root, "cannot be measured: no engines/builtin"),
-    ):  # fmt: skip
+        (tmp_path / "nowhere", "no such folder"),
+        (tmp_path / "plain", "no git repository"),
+        (clone, "fetch --unshallow"),
+        (hollow.root, "cannot be measured: no engines/builtin"),
+    ):
         status, out, err = gate(repo, "HEAD" if repo == hollow.root else "HEAD~1")
         assert (status, out, len(err.splitlines())) == (2, "", 1), err
         assert word in err
@@ -187,13 +193,18 @@ class Machine(Executor):
             if self.asked == self.interrupt_at:
                 raise KeyboardInterrupt
             if self.broken(trial):
-                yield TrialFailure(cell=trial.cell, mode=trial.mode, seed=0, kind="crashed",
-                                   reason="it fell over")  # fmt: skip
+                yield TrialFailure(
+                    cell=trial.cell, mode=trial.mode, seed=0, kind="crashed", reason="it fell over"
+                )
                 continue
             slow = 1 + self.slower * trial.cell.release.endswith("head") + self.asked % 7 / 1e5
-            metrics = {"host_time_per_step": 1e-3 * slow, "num_steps": 60.0,
-                       "gc_collections_per_1000_steps": 900.0, "tracked_peak_per_step": 64.0,
-                       "bytecodes_per_request_step": 100.0}  # fmt: skip
+            metrics = {
+                "host_time_per_step": 1e-3 * slow,
+                "num_steps": 60.0,
+                "gc_collections_per_1000_steps": 900.0,
+                "tracked_peak_per_step": 64.0,
+                "bytecodes_per_request_step": 100.0,
+            }
             yield answer(trial, metrics)
 
 
@@ -203,9 +214,17 @@ def test_ctrl_c_is_no_verdict_and_keeps_what_had_ended(gate, read_only, tmp_path
     gate.machine = Machine(interrupt_at=moment)
     markdown, answered, figures = (tmp_path / name for name in ("gate.md", "gate.json", "figures"))
     status, out, err = gate(
-        read_only, "main", "--markdown", str(markdown), "--budget", "0", "--json", str(answered),
-        "--github-action-benchmark", str(figures),
-    )  # fmt: skip
+        read_only,
+        "main",
+        "--markdown",
+        str(markdown),
+        "--budget",
+        "0",
+        "--json",
+        str(answered),
+        "--github-action-benchmark",
+        str(figures),
+    )
     assert status == 130
     assert "interrupted" in err
     assert f"--github-action-benchmark {figures}: not written" in err
@@ -255,9 +274,17 @@ def test_files_are_complete_where_standard_output_is_full(gate, read_only, monke
     files = [tmp_path / name for name in ("gate.md", "result.json", "figures")]
     with full_standard_output(monkeypatch):
         status, _, err = gate(
-            read_only, "main", "--budget", "0", "--markdown", str(files[0]),
-            "--json", str(files[1]), "--github-action-benchmark", str(files[2]),
-        )  # fmt: skip
+            read_only,
+            "main",
+            "--budget",
+            "0",
+            "--markdown",
+            str(files[0]),
+            "--json",
+            str(files[1]),
+            "--github-action-benchmark",
+            str(files[2]),
+        )
     assert status == 74
     assert err.splitlines()[-1].startswith("gcbench: standard output cannot be written: No space")
     assert files[0].read_text().startswith("### gcbench gate: = same")
@@ -269,12 +296,18 @@ def test_files_are_complete_where_standard_output_is_full(gate, read_only, monke
 @pytest.mark.parametrize(
     ("side", "edit", "words"),
     [
-        ("HEAD", ("import time\n", "import time\ndef (\n"),
-         r"SyntaxError: invalid syntax \(engines/builtin/engine.py:\d+\)"),
-        ("BASE", ("        params: SamplingParams,\n", ""),
-         r"NameError: .*'params'.* \(engines/builtin/engine.py:\d+\)"),
+        (
+            "HEAD",
+            ("import time\n", "import time\ndef (\n"),
+            r"SyntaxError: invalid syntax \(engines/builtin/engine.py:\d+\)",
+        ),
+        (
+            "BASE",
+            ("        params: SamplingParams,\n", ""),
+            r"NameError: .*'params'.* \(engines/builtin/engine.py:\d+\)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_commit_that_cannot_run_is_named_once_and_nothing_is_timed(
     gate, engines, tmp_path, side, edit, words
 ):
@@ -302,9 +335,18 @@ def test_equal_figures_are_the_same_and_every_file_is_written(gate, repository, 
     before = repository.state()
     files = [tmp_path / name for name in ("gate.md", "result.json", "figures.json")]
     status, out, _ = gate(
-        repository, "main", *head, "--budget", "0", "--markdown", str(files[0]), "--json",
-        str(files[1]), "--github-action-benchmark", str(files[2]),
-    )  # fmt: skip
+        repository,
+        "main",
+        *head,
+        "--budget",
+        "0",
+        "--markdown",
+        str(files[0]),
+        "--json",
+        str(files[1]),
+        "--github-action-benchmark",
+        str(files[2]),
+    )
     assert status == 0
     assert repository.state() == before
     assert out.startswith("= SAME ")
@@ -352,12 +394,27 @@ def test_help_reads_well_at_80_and_100_columns(capsys, monkeypatch):
 
 
 def gate_process(repository, tmp_path, *arguments: str) -> subprocess.Popen:
-    command = [sys.executable, "-m", "harness", "gate", *arguments, *TINY,
-               "--repo", str(repository.root), "--output", str(tmp_path / "runs")]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "harness",
+        "gate",
+        *arguments,
+        *TINY,
+        "--repo",
+        str(repository.root),
+        "--output",
+        str(tmp_path / "runs"),
+    ]
     return subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True, **HEARS_CTRL_C,
-    )  # fmt: skip
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **HEARS_CTRL_C,
+    )
 
 
 @pytest.mark.slow
@@ -368,12 +425,23 @@ def gate_process(repository, tmp_path, *arguments: str) -> subprocess.Popen:
         ((PROCESS, PROCESS + "        raise RuntimeError('out of order')\n"), "out of order"),
         (('"flat_arrays"', '"other_arrays"', "engines/builtin/registries.py"), "flat_arrays"),
     ],
-)  # fmt: skip
+)
 def test_a_commit_that_does_not_run_is_no_success(gate, engines, edit, words):
     change(engines, *edit)
     engines.commit("broken")
-    status, out, _ = gate(engines, "HEAD~1", "HEAD", "--rounds", "3", "--budget", "0", "--delivery",
-                          "columnar", "--representation", "flat_arrays")  # fmt: skip
+    status, out, _ = gate(
+        engines,
+        "HEAD~1",
+        "HEAD",
+        "--rounds",
+        "3",
+        "--budget",
+        "0",
+        "--delivery",
+        "columnar",
+        "--representation",
+        "flat_arrays",
+    )
     out = " ".join(out.split())
     assert status == 3
     assert words in out
@@ -441,10 +509,7 @@ def test_ctrl_c_leaves_no_process_and_a_kill_leaves_results_that_are_read(engine
     assert len(list(trials.glob("*/gate.json"))) == 1
 
 
-SHARED = (
-    "        processed.outputs = [\n",
-    "        processed.outputs = len(indices) * [\n",
-)
+SHARED = ("        processed.outputs = [\n", "        processed.outputs = len(indices) * [\n")
 ONLY_THE_FIRST = (
     "strict=True\n            )\n        ]",
     "strict=True\n            )\n        ][:1]",

@@ -75,9 +75,12 @@ class Machine(Executor):
                 raise KeyboardInterrupt
             if trial.cell.batch_size == self.cannot:
                 yield TrialFailure(
-                    cell=trial.cell, mode=trial.mode, seed=trial.seed, kind="crashed",
+                    cell=trial.cell,
+                    mode=trial.mode,
+                    seed=trial.seed,
+                    kind="crashed",
                     reason="no room",
-                )  # fmt: skip
+                )
                 continue
             seconds = trial.cell.batch_size * (1e-3 if trial.cell.gc == "default" else 0.8e-3)
             yield answer(
@@ -170,8 +173,9 @@ def test_parts_that_disagree_or_compare_something_else_are_told_apart(compare, t
     other = with_first(msgspec.structs.replace(found, metric="tpot_median"))
     assert parts_headline(other) == "▲ 2 comparisons, each of a part alone: 2 better."
     assert [each.partition(": ")[0] for each in parts_sentences(other)[:2]] == [
-        "two at a time", "four at a time",
-    ]  # fmt: skip
+        "two at a time",
+        "four at a time",
+    ]
     assert parts_table(other).columns == ("", "host time per step\nms", "change")
 
 

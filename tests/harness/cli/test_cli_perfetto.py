@@ -20,8 +20,18 @@ from harness.experiment.local_executor import LocalExecutor
 from harness.trial.spec import Trial, TrialResult
 
 HERE = Path(__file__).parent
-TINY = ["--device", "null", "--num-requests", "12", "--output-lens", "40", "--batch-size", "8",
-        "--gc", "threshold:50"]  # fmt: skip
+TINY = [
+    "--device",
+    "null",
+    "--num-requests",
+    "12",
+    "--output-lens",
+    "40",
+    "--batch-size",
+    "8",
+    "--gc",
+    "threshold:50",
+]
 
 
 class Kept(NamedTuple):
@@ -89,11 +99,12 @@ def run(tmp_path, capsys):
         (["--output-processing", "process", "--worker", "process"], 3),
         (["--max-steps", "5"], 1),
         pytest.param(
-            ["--engine", "vllm-hostpath", "--release", PINNED, "--worker", "process"], 2,
+            ["--engine", "vllm-hostpath", "--release", PINNED, "--worker", "process"],
+            2,
             marks=pytest.mark.slow,
         ),
     ],
-)  # fmt: skip
+)
 def test_a_trace_has_as_many_steps_requests_and_collections_as_the_result(
     tmp_path, capsys, request, arguments, num_processes
 ):
@@ -126,15 +137,23 @@ def test_a_trace_has_as_many_steps_requests_and_collections_as_the_result(
     ("arguments", "words"),
     [
         (["--perfetto", "FOLDER"], "--perfetto FOLDER: cannot be written; name a file in a folder"),
-        (["--perfetto", "/nowhere/t"], "--perfetto /nowhere/t: cannot be written; name a file in a"
-         " folder"),
+        (
+            ["--perfetto", "/nowhere/t"],
+            "--perfetto /nowhere/t: cannot be written; name a file in a folder",
+        ),
         (["--perfetto", "-"], "--perfetto -: a trace is not text; name a file"),
-        (["--perfetto", "t", "--mode", "counts"], "--perfetto and --mode counts: only a timing "
-         "trial says when things happened; leave one of the two out"),
-        (["--perfetto", "t", "--mode", "opcodes"], "--perfetto and --mode opcodes: only a timing "
-         "trial says when things happened; leave one of the two out"),
+        (
+            ["--perfetto", "t", "--mode", "counts"],
+            "--perfetto and --mode counts: only a timing "
+            "trial says when things happened; leave one of the two out",
+        ),
+        (
+            ["--perfetto", "t", "--mode", "opcodes"],
+            "--perfetto and --mode opcodes: only a timing "
+            "trial says when things happened; leave one of the two out",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_a_trace_is_refused_before_anything_runs(run, tmp_path, arguments, words):
     folder = str(tmp_path)
     given = [folder if each == "FOLDER" else each for each in arguments]
@@ -218,11 +237,23 @@ def interrupted(moment: int, folder: Path) -> tuple[int, int]:
     found = [str(HERE.parent), os.environ["PYTHONPATH"]]
     trace = ["--perfetto", str(folder / "trial.pftrace")]
     done = subprocess.run(
-        [sys.executable, str(HERE / "interrupted_command.py"), str(moment), "run", *TINY, "--quiet",
-         *trace, "--output", str(folder)],
-        cwd=HERE.parents[2], capture_output=True, text=True, check=False,
+        [
+            sys.executable,
+            str(HERE / "interrupted_command.py"),
+            str(moment),
+            "run",
+            *TINY,
+            "--quiet",
+            *trace,
+            "--output",
+            str(folder),
+        ],
+        cwd=HERE.parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(found), "PYTHONFAULTHANDLER": "1"},
-    )  # fmt: skip
+    )
     assert done.returncode in (0, 130), done.stderr
     assert "Traceback" not in done.stderr
     return done.returncode, int(folder.with_name(f"{folder.name}.operations").read_text())

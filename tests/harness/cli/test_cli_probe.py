@@ -32,22 +32,34 @@ def probe(
     }
     return subprocess.run(
         [*GCBENCH, "probe", *words, "--", *command],
-        cwd=folder, env=environment, capture_output=True, text=True, check=False, **options,
-    )  # fmt: skip
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
 
 
 @contextmanager
 def started(
-    words: list[str], folder: Path, *command: str,
-    before: Sequence[str] = (), more: Mapping[str, str] = {},
-) -> Iterator["subprocess.Popen[str]"]:  # fmt: skip
+    words: list[str],
+    folder: Path,
+    *command: str,
+    before: Sequence[str] = (),
+    more: Mapping[str, str] = {},
+) -> Iterator["subprocess.Popen[str]"]:
     """The same while it runs, behind ``before``; a test that fails leaves nothing behind."""
     with subprocess.Popen(
         [*before, *GCBENCH, "probe", *words, "--", *command],
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), **more}, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **more},
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         start_new_session=True,
-    ) as process:  # fmt: skip
+    ) as process:
         try:
             yield process
         except BaseException:
@@ -108,13 +120,20 @@ def test_counts_of_a_pool_are_those_of_a_hook_of_its_own(method, tmp_path):
     assert lines[0]["boot_id"] == document["boot_id"]
     collections = [line for line in lines if "start_ns" in line]
     found = {int(file.name): Counter(map(int, file.read_text())) for file in own.glob("*[0-9]")}
-    outlived = {int(pid) for note in document["notes"] if "still running" in note
-                for pid in re.findall(r"\d+", note)}  # fmt: skip
+    outlived = {
+        int(pid)
+        for note in document["notes"]
+        if "still running" in note
+        for pid in re.findall(r"\d+", note)
+    }
     for pid, counted in found.items():
         began = own / f"{pid}.began"
         since = int(began.read_text()) if began.exists() else 0  # a fork has it from the first on
-        logged = Counter(line["generation"] for line in collections
-                         if line["pid"] == pid and line["start_ns"] >= since)  # fmt: skip
+        logged = Counter(
+            line["generation"]
+            for line in collections
+            if line["pid"] == pid and line["start_ns"] >= since
+        )
         if pid in outlived:  # it collects as it ends, too
             assert logged <= counted, pid
         else:
@@ -365,8 +384,13 @@ def test_prometheus_reads_collections_and_pauses_while_the_program_runs(tmp_path
 
 @pytest.mark.parametrize("place", ["", "x", "70000", "-1"])
 def test_a_port_that_cannot_be_had_is_a_sentence(place, tmp_path):
-    done = probe([f"--prometheus=:{place}" if place == "" else f"--prometheus={place}"], tmp_path,
-                 PYTHON, "-c", "print(1)")  # fmt: skip
+    done = probe(
+        [f"--prometheus=:{place}" if place == "" else f"--prometheus={place}"],
+        tmp_path,
+        PYTHON,
+        "-c",
+        "print(1)",
+    )
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert "give [HOST:]PORT, a port that is free" in line
@@ -378,9 +402,12 @@ def test_options_of_the_command_are_its_own(tmp_path):
     for words, value in ((["--"], ""), ([], "x")):
         done = subprocess.run(
             [*GCBENCH, "probe", "--quiet", *words, PYTHON, "-c", show, "--json", value, "--quiet"],
-            cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert (done.stdout, done.stderr) == (f"{['--json', value, '--quiet']}\n", "")
 
 
@@ -517,10 +544,7 @@ sys.exit(7)
     ("words", "command"),
     [
         ([], ["sh", "-c", "exit 7"]),  # nothing to watch
-        (
-            ["--json", "gone/result.json"],
-            [PYTHON, "-c", "import os; os.rmdir('gone'); 1 / 0"],
-        ),
+        (["--json", "gone/result.json"], [PYTHON, "-c", "import os; os.rmdir('gone'); 1 / 0"]),
     ],
 )
 def test_a_status_is_handed_on_where_there_is_nothing_to_report(words, command, tmp_path):

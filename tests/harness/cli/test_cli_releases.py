@@ -81,10 +81,23 @@ def test_a_sentence_and_a_status_for_what_cannot_be(gcbench, offline, arguments,
 def test_a_release_is_measured_beside_one_that_cannot_be_had(pinned_vllm, gcbench, tmp_path):
     tree, table, image = str(layer(pinned_vllm)), tmp_path / "table.md", tmp_path / "image.png"
     status, out, err = gcbench(
-        "vllm", "0.9.1", pinned_vllm, "--vllm-path", tree, "--gc", "as_is",
-        "--setup", "lean", *SMALL,
-        "--json", "-", "--markdown", str(table), "--image", str(image),
-    )  # fmt: skip
+        "vllm",
+        "0.9.1",
+        pinned_vllm,
+        "--vllm-path",
+        tree,
+        "--gc",
+        "as_is",
+        "--setup",
+        "lean",
+        *SMALL,
+        "--json",
+        "-",
+        "--markdown",
+        str(table),
+        "--image",
+        str(image),
+    )
     assert status == 0, err
     assert "left out 0.9.1" in err
     assert any(note.startswith("Left out: 0.9.1: ") for note in json.loads(out)["notes"])
@@ -127,9 +140,19 @@ def test_what_a_tree_has_more_than_a_release_is_the_first_row(pinned_vllm, gcben
     with (tree / "vllm" / "v1" / "core" / "sched" / "scheduler.py").open("a") as file:
         file.write(PLANTED)
     status, out, err = gcbench(
-        "vllm", pinned_vllm, "--vllm-path", str(tree), "--explain", *SMALL,
-        "--json", "-", "--markdown", str(table), "--image", str(image),
-    )  # fmt: skip
+        "vllm",
+        pinned_vllm,
+        "--vllm-path",
+        str(tree),
+        "--explain",
+        *SMALL,
+        "--json",
+        "-",
+        "--markdown",
+        str(table),
+        "--image",
+        str(image),
+    )
     assert status == 0, err
     result = msgspec.json.decode(out, type=Growth)
     release, planted = result.versions

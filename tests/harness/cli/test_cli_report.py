@@ -23,9 +23,9 @@ MAIN_JOB = PUBLISHED / "main-job.json"
 def runs(tmp_path) -> Path:
     """A folder of two experiments and a gate, each newer than the one before."""
     folder = tmp_path / "runs"
-    for place, (name, file) in enumerate({
-        "old": "main-job.json", "new": "main-job-py3.11.json",
-    }.items()):  # fmt: skip
+    for place, (name, file) in enumerate(
+        {"old": "main-job.json", "new": "main-job-py3.11.json"}.items()
+    ):
         (folder / name).mkdir(parents=True)
         target = folder / name / "experiment.json"
         shutil.copy(PUBLISHED / file, target)
@@ -76,9 +76,16 @@ def test_an_empty_folder_has_no_latest(tmp_path, capsys):
 def test_files_are_written_and_nothing_is_printed(capsys, tmp_path):
     paths = {kind: tmp_path / f"report.{kind}" for kind in ("html", "png", "md")}
     status, out, _ = shown(
-        capsys, "report", str(MAIN_JOB), "--html", str(paths["html"]), "--image",
-        str(paths["png"]), "--markdown", str(paths["md"]),
-    )  # fmt: skip
+        capsys,
+        "report",
+        str(MAIN_JOB),
+        "--html",
+        str(paths["html"]),
+        "--image",
+        str(paths["png"]),
+        "--markdown",
+        str(paths["md"]),
+    )
     assert (status, out) == (0, "")
     assert paths["html"].read_text().startswith("<!doctype html>")
     assert paths["png"].read_bytes().startswith(b"\x89PNG")
@@ -94,10 +101,18 @@ def test_details_show_every_table(capsys):
 
 def test_a_noise_floor_is_printed_and_has_no_page(tmp_path, capsys):
     path = tmp_path / "noise.json"
-    write_json(path, NoiseResult(
-        name="noise", metric="host_time_per_step", cells=2, rounds=14, trial_cv=0.02,
-        sd_log_ratio=0.018, mde={7: 0.031, 14: 0.0152, 28: 0.009},
-    ))  # fmt: skip
+    write_json(
+        path,
+        NoiseResult(
+            name="noise",
+            metric="host_time_per_step",
+            cells=2,
+            rounds=14,
+            trial_cv=0.02,
+            sd_log_ratio=0.018,
+            mde={7: 0.031, 14: 0.0152, 28: 0.009},
+        ),
+    )
     status, out, _ = shown(capsys, "report", str(path))
     assert status == 0
     assert out.startswith("14 rounds on this machine detect changes of host time per step from ±1")

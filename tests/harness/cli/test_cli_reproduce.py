@@ -57,8 +57,10 @@ FILE = """
     why = "Nobody is there."
     declared = "not testable here"
 """
-FLAGS = ("--representation list_of_lists --delivery per_request --gc default,disabled "
-         "--heap-objects 0 --no-counting")  # fmt: skip
+FLAGS = (
+    "--representation list_of_lists --delivery per_request --gc default,disabled "
+    "--heap-objects 0 --no-counting"
+)
 
 
 class Machine(Executor):
@@ -120,8 +122,10 @@ def test_a_ledger_of_ones_own_is_measured_again_and_each_claim_judged(gcbench):
     said = json.loads(Path("answers.json").read_text())
     assert (said["schema"], said["is_complete"]) == (REPRODUCTION_SCHEMA, True)
     assert [each["now"] and each["now"]["settled"] for each in said["answers"]] == [
-        "held", "held", None,
-    ]  # fmt: skip
+        "held",
+        "held",
+        None,
+    ]
     assert "command 1 of 2" in err
 
 
@@ -243,10 +247,7 @@ def test_without_arguments_the_claims_are_listed(gcbench):
         ("nowhere.json", "nowhere.json cannot be read"),
         ("gate.json", "gate.json has schema 'gcbench.gate/5', this gcbench reads"),
         ("noise.json", "its command is `gcbench releases vllm`; only those of gcbench compare"),
-        (
-            "open.json",
-            "no comparison in it has settled anything, and no claim rests on it",
-        ),
+        ("open.json", "no comparison in it has settled anything, and no claim rests on it"),
     ],
 )
 def test_what_cannot_be_reproduced_is_said_in_a_sentence(gcbench, compared, what, words):
@@ -298,7 +299,9 @@ def test_a_small_claim_is_measured_for_real(tmp_path, capsys, monkeypatch):
     status = main(["reproduce", path, "--json", "answers.json", "--quiet"])
     assert status == 3
     assert capsys.readouterr().out == ""
-    found = {each["question"]["id"]: each["now"] for each in
-             json.loads(Path("answers.json").read_text())["answers"]}  # fmt: skip
+    found = {
+        each["question"]["id"]: each["now"]
+        for each in json.loads(Path("answers.json").read_text())["answers"]
+    }
     assert found["faster"]["settled"] == "not settled", "one round has no interval"
     assert found["elsewhere"] is None

@@ -20,8 +20,10 @@ from harness.cli.served_engine import served_engine
         (["--host", "a b", "--api-key", "k"], "--host a b: "),
         (["--host", "é" * 70, "--api-key", "k"], "give an address of this machine"),
         (["--batch-size", "4,8"], "--batch-size: gcbench serve takes one value"),
-        (["--delivery", "columnar", "--representation", "flat_arrays", "--detokenizer", "none"],
-         "--delivery columnar: makes no output for each request"),
+        (
+            ["--delivery", "columnar", "--representation", "flat_arrays", "--detokenizer", "none"],
+            "--delivery columnar: makes no output for each request",
+        ),
         (["--gc", "on_wait"], "--gc on_wait: the front end waits for no device"),
         (["--gc", "frezze"], "did you mean freeze"),
         (["--model", "opt-126m"], "unknown model 'opt-126m'"),
@@ -36,7 +38,7 @@ from harness.cli.served_engine import served_engine
         (["--request-timeout", "0"], "--request-timeout"),
         (["--workload", "chat"], "--workload"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_served_is_said_in_a_sentence(flags, says, capsys, monkeypatch):
     monkeypatch.delenv("GCBENCH_API_KEY", raising=False)
     assert main(["serve", *flags]) == 2

@@ -55,9 +55,25 @@ def test_every_workload_can_be_shown(gcbench, name):
 
 
 def test_flags_stand_in_the_place_of_what_the_workload_says(gcbench):
-    flags = ["--num-requests", "300", "--arrivals", "constant:50", "--tokens-per-step", "1..4",
-             "--priorities", "0:3", "--stop", "end", "--stop", "\n", "--min-tokens", "2",
-             "--respect-eos", "--seed", "5"]  # fmt: skip
+    flags = [
+        "--num-requests",
+        "300",
+        "--arrivals",
+        "constant:50",
+        "--tokens-per-step",
+        "1..4",
+        "--priorities",
+        "0:3",
+        "--stop",
+        "end",
+        "--stop",
+        "\n",
+        "--min-tokens",
+        "2",
+        "--respect-eos",
+        "--seed",
+        "5",
+    ]
     status, out, _ = gcbench("workload", "show", "chat", *flags, "--json", "-")
     assert status == 0
     summary = msgspec.json.decode(out, type=Summary)

@@ -22,9 +22,14 @@ DEEP = '{"schema": "x", "fields": ' + "[" * 10_000 + "]" * 10_000 + "}"
 def gcbench(arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command line as a shell would, with its redirections."""
     return subprocess.run(
-        f"{sys.executable} -m harness {arguments}", shell=True, cwd=ROOT, capture_output=True,
-        encoding="utf-8", env=os.environ | environment, check=False,
-    )  # fmt: skip
+        f"{sys.executable} -m harness {arguments}",
+        shell=True,
+        cwd=ROOT,
+        capture_output=True,
+        encoding="utf-8",
+        env=os.environ | environment,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,14 +100,15 @@ def planted(tmp_path):
 @pytest.mark.parametrize(
     ("error", "name"),
     [
-        ("KeyError('planted')", "KeyError: 'planted'"), ("MemoryError", "MemoryError"),
+        ("KeyError('planted')", "KeyError: 'planted'"),
+        ("MemoryError", "MemoryError"),
         ("RecursionError('too deep')", "RecursionError: too deep"),
         ("OSError(24, 'Too many open files')", "Too many open files"),
         ("ImportError('no such library')", "ImportError: no such library"),
         ("EOFError('no data left')", "EOFError: no data left"),
         ("BrokenPipeError(32, 'Broken pipe')", "BrokenPipeError: [Errno 32] Broken pipe"),
     ],
-)  # fmt: skip
+)
 def test_an_unforeseen_error_is_named_and_its_traceback_kept(planted, error, name):
     ended = planted(error)
     assert ended.returncode == 70
@@ -123,18 +129,27 @@ def test_a_file_that_the_system_refuses_is_named(planted):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["compare", "--resume", LONG], ["run", "--json", LONG], ["run", "--json", "n" * 250],
-        ["run", "--output", LONG], ["run", "--workload", LONG], ["run", "--model", LONG],
-        ["run", "--workload", LONG + ".csv"], ["run", "--workload", LONG + ".toml"],
-        ["run", "--device-profile", LONG + ".toml"], ["run", "--tokenizer", LONG],
-        ["history", LONG], ["gate", "HEAD", "--markdown", LONG], ["gate", "HEAD", "--repo", LONG],
-        ["dashboard", "build", LONG, "--output", "site"], ["nightly", LONG],
+        ["compare", "--resume", LONG],
+        ["run", "--json", LONG],
+        ["run", "--json", "n" * 250],
+        ["run", "--output", LONG],
+        ["run", "--workload", LONG],
+        ["run", "--model", LONG],
+        ["run", "--workload", LONG + ".csv"],
+        ["run", "--workload", LONG + ".toml"],
+        ["run", "--device-profile", LONG + ".toml"],
+        ["run", "--tokenizer", LONG],
+        ["history", LONG],
+        ["gate", "HEAD", "--markdown", LONG],
+        ["gate", "HEAD", "--repo", LONG],
+        ["dashboard", "build", LONG, "--output", "site"],
+        ["nightly", LONG],
         ["workload", "export", "burst", "--mooncake", LONG + ".jsonl"],
         ["workload", "show", "burst", "--image", LONG + ".png"],
         ["calibrate", "--device", "modelled", "--output", LONG + ".toml"],
         ["doctor", "--json", LONG],
     ],
-)  # fmt: skip
+)
 def test_a_name_that_is_too_long_is_one_sentence(monkeypatch, tmp_path, capsys, arguments):
     monkeypatch.chdir(tmp_path)
     assert main(arguments) == 2

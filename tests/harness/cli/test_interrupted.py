@@ -19,8 +19,20 @@ from harness.machine.interrupts import held_interrupts
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-TINY = ["--device", "null", "--num-requests", "4", "--output-lens", "4", "--batch-size", "4",
-        "--heap-objects", "0", "--representation", "list_of_lists"]  # fmt: skip
+TINY = [
+    "--device",
+    "null",
+    "--num-requests",
+    "4",
+    "--output-lens",
+    "4",
+    "--batch-size",
+    "4",
+    "--heap-objects",
+    "0",
+    "--representation",
+    "list_of_lists",
+]
 COMPARE = ["compare", *TINY, "--gc", "default,disabled", "--delivery", "per_request"]
 FEW = [*COMPARE, "--rounds", "1", "--no-counting"]
 RESUMED_EACH = 4
@@ -41,9 +53,12 @@ def run(moment: int | str, folder: Path, *arguments: str) -> Ended:
     words = [*arguments, "--json", f"{folder}.json", "--output", str(folder)]
     done = subprocess.run(
         [sys.executable, str(HERE / "interrupted_command.py"), str(moment), *words],
-        cwd=ROOT, env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{HERE.parent}"},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{HERE.parent}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert "Traceback" not in done.stderr
     counted = int(folder.with_name(f"{folder.name}.operations").read_text())
     return Ended(done.returncode, done.stdout, done.stderr, counted)
@@ -128,9 +143,12 @@ sys.exit(main())
 def test_an_interrupt_while_modules_are_imported_is_no_traceback():
     done = subprocess.run(
         [sys.executable, "-c", _INTERRUPTED_IMPORT],
-        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 

@@ -12,10 +12,28 @@ from scratch_repository import Repository
 
 ROOT = Path(__file__).parents[3]
 COMPARE = [
-    "compare", "--device", "null", "--num-requests", "4", "--output-lens", "4", "--batch-size", "4",
-    "--heap-objects", "0", "--representation", "list_of_lists", "--delivery", "per_request",
-    "--gc", "default,disabled", "--rounds", "1", "--no-counting", "--quiet",
-]  # fmt: skip
+    "compare",
+    "--device",
+    "null",
+    "--num-requests",
+    "4",
+    "--output-lens",
+    "4",
+    "--batch-size",
+    "4",
+    "--heap-objects",
+    "0",
+    "--representation",
+    "list_of_lists",
+    "--delivery",
+    "per_request",
+    "--gc",
+    "default,disabled",
+    "--rounds",
+    "1",
+    "--no-counting",
+    "--quiet",
+]
 PACKAGES = ("dashboards", "engines", "gcbench", "harness", "workloads")
 
 pytestmark = pytest.mark.slow
@@ -26,8 +44,9 @@ def checkout(tmp_path_factory) -> Repository:
     """A repository of gcbench's packages, with one commit."""
     repository = Repository(tmp_path_factory.mktemp("place") / "checkout")
     for name in PACKAGES:
-        shutil.copytree(ROOT / name, repository.root / name,
-                        ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
+        shutil.copytree(
+            ROOT / name, repository.root / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
     (repository.root / ".gitignore").write_text("__pycache__/\n")
     repository.git("add", "--all")
     repository.git("commit", "--quiet", "-m", "All")
@@ -40,9 +59,12 @@ def compare(checkout: Repository, *arguments: str, first_on_path: Path | None = 
     output = ["--output", str(checkout.root.parent / "runs")]
     done = subprocess.run(
         [sys.executable, "-m", "harness", *COMPARE, *output, *arguments],
-        cwd=checkout.root, env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=checkout.root,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == (2 if done.stderr else 0)
     assert done.stderr.count("\n") <= 1
     return done.stderr

@@ -11,9 +11,23 @@ import pytest
 from processes import HEARS_CTRL_C, is_alive, until
 
 ROOT = Path(__file__).parents[3]
-ENDLESS = ["run", "--device", "null", "--num-requests", "1", "--output-lens", "10000000",
-           "--prompt-lens", "3", "--heap-objects", "0", "--worker", "process",
-           "--output-processing", "process"]  # fmt: skip
+ENDLESS = [
+    "run",
+    "--device",
+    "null",
+    "--num-requests",
+    "1",
+    "--output-lens",
+    "10000000",
+    "--prompt-lens",
+    "3",
+    "--heap-objects",
+    "0",
+    "--worker",
+    "process",
+    "--output-processing",
+    "process",
+]
 
 
 def family(process: psutil.Process) -> list[psutil.Process]:
@@ -30,9 +44,12 @@ def test_nothing_is_left_of_a_program_that_is_asked_to_end(tmp_path, number):
     scratch.mkdir()
     with subprocess.Popen(
         [sys.executable, "-m", "harness", *ENDLESS, "--output", str(tmp_path / "runs")],
-        stderr=subprocess.PIPE, cwd=ROOT, env=os.environ | {"TMPDIR": str(scratch)}, text=True,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(scratch)},
+        text=True,
         **HEARS_CTRL_C,
-    ) as program:  # fmt: skip
+    ) as program:
         started = family(psutil.Process(program.pid))
         program.send_signal(number)
         said = program.stderr.read()

@@ -54,8 +54,9 @@ def test_who_sets_the_collector_is_noted_and_may_be_kept_from_it():
     gc.freeze()
     (calls, taken_later) = log.stop(), gc.get_freeze_count()
     assert [(call.name, call.generation, call.count) for call in calls] == [
-        ("set_threshold", -1, 1), ("freeze", -1, 1),
-    ]  # fmt: skip
+        ("set_threshold", -1, 1),
+        ("freeze", -1, 1),
+    ]
     assert {call.function for call in calls} == {
         "test_who_sets_the_collector_is_noted_and_may_be_kept_from_it"
     }

@@ -120,11 +120,12 @@ def make(steps: int) -> list[object]:
 def shares(found: CollectionSites) -> dict[Callable[..., Any], float]:
     return {
         plant: sum(
-            each.share for each in found.sites
+            each.share
+            for each in found.sites
             if Path(each.file).name == THIS and each.line in lines_of(plant)
         )
         for plant in PLANTED
-    }  # fmt: skip
+    }
 
 
 def test_planted_objects_are_named_in_their_order_and_hold_nearly_all():
@@ -155,9 +156,10 @@ def test_shares_are_parts_of_all_that_was_young_and_collections_are_the_interpre
 
 def site(found: CollectionSites, plant: Callable[..., Any], kind: str) -> AllocationSite:
     return next(
-        each for each in found.sites
+        each
+        for each in found.sites
         if Path(each.file).name == THIS and each.line in lines_of(plant) and each.type == kind
-    )  # fmt: skip
+    )
 
 
 def test_what_stays_is_retained_and_reaches_the_oldest_generation():

@@ -52,11 +52,7 @@ def test_the_state_is_in_force_then_as_before(policy: str, probe: bool) -> None:
     result = close_window("engine")
     assert settings() == before
     assert (result.role, result.policy) == ("engine", policy)
-    assert inside == (
-        result.state.enabled,
-        result.state.thresholds,
-        result.state.freeze_count > 0,
-    )
+    assert inside == (result.state.enabled, result.state.thresholds, result.state.freeze_count > 0)
     assert window_refusal() == ""
     assert result.state.tracked_objects > 1000
     assert result.full_pass_seconds > 0

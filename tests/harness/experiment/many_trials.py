@@ -69,9 +69,12 @@ def held(temporary: Path) -> Held:
     gc.collect()
     me = psutil.Process()
     return Held(
-        me.num_fds(), me.memory_info().rss, len(me.children(recursive=True)),
-        len(unused_segments()), len(list(temporary.iterdir())),
-    )  # fmt: skip
+        me.num_fds(),
+        me.memory_info().rss,
+        len(me.children(recursive=True)),
+        len(unused_segments()),
+        len(list(temporary.iterdir())),
+    )
 
 
 def main(rounds: int, folder: Path) -> None:

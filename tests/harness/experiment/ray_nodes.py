@@ -55,13 +55,19 @@ def made_up(
             from harness.trial.spec import TrialResult
 
             block = msgspec.json.decode(asked, type=Asked).block
-            state = GcState(enabled=True, thresholds=(700, 10, 10), freeze_count=0,
-                            tracked_objects=1000)  # fmt: skip
+            state = GcState(
+                enabled=True, thresholds=(700, 10, 10), freeze_count=0, tracked_objects=1000
+            )
             process = ProcessResult(
-                role="engine", policy="default", state=state, collections=(7, 1, 0),
-                collected=(0, 0, 0), pause_seconds=(0.0, 0.0, 0.0), max_pause_seconds=0.0,
+                role="engine",
+                policy="default",
+                state=state,
+                collections=(7, 1, 0),
+                collected=(0, 0, 0),
+                pause_seconds=(0.0, 0.0, 0.0),
+                max_pause_seconds=0.0,
                 full_pass_seconds=0.5,
-            )  # fmt: skip
+            )
             factor = speeds.get(ray.get_runtime_context().get_node_id(), 1.0)
             yield BEGUN, 0, False, b"[]", b""
             for nth, trial in enumerate(block.trials):
@@ -70,11 +76,19 @@ def made_up(
                 noise = random.Random(f"{cell.gc} {cell.copy} {trial.seed}").gauss(0, 0.01)
                 took = factor * (1 + noise) * (1 + effect * (cell.gc != "default"))
                 result = TrialResult(
-                    cell=cell, mode=trial.mode, seed=trial.seed, processes=[process],
-                    metrics={"host_time_per_step": took}, tokens_sha256="same", finish_sha256="",
-                    interpreter="", code_root="", code_commit="", wall_seconds=0.0,
+                    cell=cell,
+                    mode=trial.mode,
+                    seed=trial.seed,
+                    processes=[process],
+                    metrics={"host_time_per_step": took},
+                    tokens_sha256="same",
+                    finish_sha256="",
+                    interpreter="",
+                    code_root="",
+                    code_commit="",
+                    wall_seconds=0.0,
                     machine=describe(),
-                )  # fmt: skip
+                )
                 yield nth, 0, True, msgspec.json.encode(result), b""
 
         return run

@@ -23,10 +23,11 @@ def result(seconds: float, passes: int, each: float) -> TrialResult:
     )
     whole = seconds + passes * each
     metrics = {
-        "host_time_per_step": whole, "request_throughput": 1 / whole,
+        "host_time_per_step": whole,
+        "request_throughput": 1 / whole,
         "gc_full_pass_host_share": passes * each / whole,
         "gc_full_pass_share": passes * each / whole,
-    }  # fmt: skip
+    }
     made = answer(Trial(cell=CELL, schedule_path="", schedule_sha256=""), metrics)
     return msgspec.structs.replace(made, processes=[engine])
 

@@ -159,8 +159,15 @@ def test_only_rounds_that_both_have_count_and_three_of_them_are_needed():
     ],
 )
 def test_a_check_holds_where_intervals_meet_or_estimates_are_near(predicted, measured, agrees):
-    check = Check(latency="token", candidate="b", batch_size=8, heap_objects=0, model="m",
-                  predicted=predicted, measured=measured)  # fmt: skip
+    check = Check(
+        latency="token",
+        candidate="b",
+        batch_size=8,
+        heap_objects=0,
+        model="m",
+        predicted=predicted,
+        measured=measured,
+    )
     assert check.agrees(0.02) == agrees
 
 

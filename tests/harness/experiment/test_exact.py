@@ -28,10 +28,17 @@ def run(
 ) -> list[TrialResult]:
     """Four get ready together; those that can share an engine are forks of one interpreter."""
     trials = [
-        trial(of, folder, cell, mode=mode, seed=seed, max_steps=12 * (mode == "opcodes"),
-              rows_path=str(folder / "rows.npz") if mode == "timing" else "")
+        trial(
+            of,
+            folder,
+            cell,
+            mode=mode,
+            seed=seed,
+            max_steps=12 * (mode == "opcodes"),
+            rows_path=str(folder / "rows.npz") if mode == "timing" else "",
+        )
         for cell, mode, seed in asked
-    ]  # fmt: skip
+    ]
     executor = LocalExecutor(TRIAL_SECONDS)
     outcomes = [each for i in range(0, len(trials), 4) for each in executor.run(trials[i : i + 4])]
     for outcome in outcomes:

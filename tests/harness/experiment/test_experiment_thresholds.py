@@ -64,8 +64,11 @@ def test_intervals_are_looked_at_every_third_round():
 
 @pytest.mark.parametrize(("seconds", "is_said"), [(1.2499, False), (1.25, True)])
 def test_a_machine_is_said_to_have_changed_by_a_quarter(seconds, is_said):
-    timings = {CELL: {n: answer(ASKED, {"host_time_per_step": s})
-                      for n, s in enumerate((1.0, 1.0, seconds))}}  # fmt: skip
+    timings = {
+        CELL: {
+            n: answer(ASKED, {"host_time_per_step": s}) for n, s in enumerate((1.0, 1.0, seconds))
+        }
+    }
     assert bool(speed_changes([[CELL]], timings)) == is_said
 
 
@@ -83,29 +86,52 @@ def test_a_node_is_fit_that_finds_3_percent_in_14_rounds():
 def requests(count: int):
     """Completed ones, one after another."""
     moments = np.arange(1, count + 1) * 10**9
-    return {"finish_reason": np.ones(count, np.int8), "sent_ns": moments, "first_ns": moments + 1,
-            "last_ns": moments + 2, "num_tokens": np.full(count, 2)}  # fmt: skip
+    return {
+        "finish_reason": np.ones(count, np.int8),
+        "sent_ns": moments,
+        "first_ns": moments + 1,
+        "last_ns": moments + 2,
+        "num_tokens": np.full(count, 2),
+    }
 
 
 def test_ten_requests_make_a_slice_and_twenty_slices_are_the_most():
     assert [len(slices(requests(count))["ttft_mean"]) for count in (70, 79, 80, 200, 220)] == [
-        7, 7, 8, 20, 20,
-    ]  # fmt: skip
+        7,
+        7,
+        8,
+        20,
+        20,
+    ]
     with pytest.raises(ValueError, match="69 requests completed"):
         slices(requests(69))
 
 
 @pytest.mark.parametrize(("measured", "agrees"), [(0.125, True), (0.1251, False)])
 def test_a_prediction_agrees_within_half_the_tolerance(measured, agrees):
-    check = Check(latency="token", candidate="b", batch_size=8, heap_objects=0, model="m",
-                  predicted=(0.0, 0.0, 0.0), measured=(measured,) * 3)  # fmt: skip
+    check = Check(
+        latency="token",
+        candidate="b",
+        batch_size=8,
+        heap_objects=0,
+        model="m",
+        predicted=(0.0, 0.0, 0.0),
+        measured=(measured,) * 3,
+    )
     assert check.agrees(0.25) == agrees
 
 
 @pytest.mark.parametrize(("predicted", "is_near"), [(1030, True), (1031, False)])
 def test_a_cadence_is_near_within_3_percent(predicted, is_near):
-    found = Cadence(label="", python="3.11.7", thresholds=STATE.thresholds, long_lived=0,
-                    num_steps=1, predicted=(predicted, 0, 0), observed=(1000, 0, 0))  # fmt: skip
+    found = Cadence(
+        label="",
+        python="3.11.7",
+        thresholds=STATE.thresholds,
+        long_lived=0,
+        num_steps=1,
+        predicted=(predicted, 0, 0),
+        observed=(1000, 0, 0),
+    )
     assert found.is_near == is_near
 
 
@@ -113,8 +139,11 @@ def test_a_cadence_is_near_within_3_percent(predicted, is_near):
 def test_pauses_are_others_doing_beyond_a_tenth(share, is_said):
     of = plan([CELL], rounds=3)
     metrics = {"host_time_per_step": 1.0, "gc_pause_preempted": share}
-    outcomes = {trial_key(number, turn.place, turn.cell, "timing"): answer(ASKED, metrics)
-                for number in range(1, 4) for turn in timing_round(of, number)}  # fmt: skip
+    outcomes = {
+        trial_key(number, turn.place, turn.cell, "timing"): answer(ASKED, metrics)
+        for number in range(1, 4)
+        for turn in timing_round(of, number)
+    }
     assert any("had no core" in note for note in summary(of, outcomes).notes) == is_said
 
 

@@ -33,9 +33,11 @@ VALUES: dict[str, list[str | int]] = {
 }
 
 grids = st.fixed_dictionaries(
-    {axis: st.lists(st.sampled_from(values), min_size=1, max_size=2, unique=True)
-     for axis, values in VALUES.items()}
-)  # fmt: skip
+    {
+        axis: st.lists(st.sampled_from(values), min_size=1, max_size=2, unique=True)
+        for axis, values in VALUES.items()
+    }
+)
 
 
 def crossed(**axes: list[str | int]) -> Grid:
@@ -49,9 +51,11 @@ def crossed(**axes: list[str | int]) -> Grid:
 def test_axes_cross_in_order_and_the_last_varies_fastest():
     grid = crossed(representation=["flat_arrays", "tensor"], gc=["default", "freeze"])
     assert [(cell.representation, cell.gc) for cell in grid.cells] == [
-        ("flat_arrays", "default"), ("flat_arrays", "freeze"),
-        ("tensor", "default"), ("tensor", "freeze"),
-    ]  # fmt: skip
+        ("flat_arrays", "default"),
+        ("flat_arrays", "freeze"),
+        ("tensor", "default"),
+        ("tensor", "freeze"),
+    ]
     assert varying(grid.cells) == ["representation", "gc"]
     assert grid.left_out == []
 
@@ -70,8 +74,11 @@ def test_a_cell_or_a_reason_for_each_combination(axes):
     profiles = len(axes["device_profile"]) if "modelled" in axes["device"] else 0
     devices = profiles + ("null" in axes["device"])
     shapes = len(axes["representation"]) * len(axes["delivery"]) - contradictory
-    other = [axis for axis in AXES
-             if axis not in ("device", "device_profile", "representation", "delivery")]  # fmt: skip
+    other = [
+        axis
+        for axis in AXES
+        if axis not in ("device", "device_profile", "representation", "delivery")
+    ]
     sizes = [len(axes.get(axis, [""])) for axis in other]
     assert len(grid.cells) == devices * shapes * math.prod(sizes)
 
@@ -84,8 +91,10 @@ def test_every_group_has_one_baseline_and_it_is_its_first_cell(axes):
     assert [of.index(group) for group in sorted(set(of))] == baselines(cells, {})
     for cell, group in zip(cells, of, strict=True):
         first = cells[of.index(group)]
-        same = all(getattr(cell, axis) == getattr(first, axis)
-                   for axis in ("workload", "device", "device_profile", "python"))  # fmt: skip
+        same = all(
+            getattr(cell, axis) == getattr(first, axis)
+            for axis in ("workload", "device", "device_profile", "python")
+        )
         assert same
 
 
@@ -170,10 +179,15 @@ def test_an_axis_of_other_engines_is_refused_with_their_names(name):
     axis = AXES[name]
     other = next(engine for engine in ENGINES.names() if engine not in axis.engines)
     value = {"engine_core": "process", "enforce_eager": "on", "wire": "brief"}.get(name, "other")
-    given = {"engine": [other], "device": ["null" if other != "vllm" else "cpu"],
-             name: [2 if axis.kind is int else value]}  # fmt: skip
-    with pytest.raises(ValueError, match=f"^{axis.flag} {given[name][0]}: is of engine .*; leave "
-                                         f"it out with {other}$"):  # fmt: skip
+    given = {
+        "engine": [other],
+        "device": ["null" if other != "vllm" else "cpu"],
+        name: [2 if axis.kind is int else value],
+    }
+    with pytest.raises(
+        ValueError,
+        match=f"^{axis.flag} {given[name][0]}: is of engine .*; leave it out with {other}$",
+    ):
         crossed(**given)
 
 

@@ -30,17 +30,20 @@ def requests(seed, *, slower=1.0, num_requests=400, failed=()):
     random = np.random.default_rng(seed)
     sent = np.arange(1, num_requests + 1) / 50
     ttft, tpot = (
-        slower * scale * random.lognormal(0, 0.3, num_requests)
+        slower
+        * scale
+        * random.lognormal(0, 0.3, num_requests)
         * np.where(random.random(num_requests) < 0.01, 10, 1)
         for scale in (0.03, 0.004)
-    )  # fmt: skip
+    )
     reason = np.zeros(num_requests, np.int8)
     reason[list(failed)] = -1
     first = sent + ttft
     columns = {"sent_ns": sent, "first_ns": first, "last_ns": first + (TOKENS - 1) * tpot}
     return {name: (each * SECOND).astype(np.int64) for name, each in columns.items()} | {
-        "num_tokens": np.full(num_requests, TOKENS), "finish_reason": reason,
-    }  # fmt: skip
+        "num_tokens": np.full(num_requests, TOKENS),
+        "finish_reason": reason,
+    }
 
 
 def stored(root, name, rows) -> ExperimentResult:
@@ -53,8 +56,9 @@ def stored(root, name, rows) -> ExperimentResult:
     like = load_experiment(MAIN_JOB)
     metrics = {
         name: MetricSamples(unit="", direction="lower", kind="timing", median=mean, samples=[mean])
-        for name, values in slices(rows).items() for mean in [float(np.nanmean(values))]
-    }  # fmt: skip
+        for name, values in slices(rows).items()
+        for mean in [float(np.nanmean(values))]
+    }
     cell = msgspec.structs.replace(like.cells[0], samples=1, metrics=metrics)
     result = msgspec.structs.replace(
         like, name=name, cells=[cell], workloads=like.workloads[:1], comparisons=[]
@@ -68,8 +72,10 @@ def side(root, seeds, *, of_this_start=0.0, **how) -> ExperimentResult:
     """Loads of a server whose starts differ by ``of_this_start`` (relative standard deviation)."""
     starts = np.random.default_rng([*seeds, 7]).lognormal(0, of_this_start, len(seeds))
     slower = how.pop("slower", 1.0)
-    loads = [stored(root, f"{seed}", requests(seed, slower=slower * start, **how))
-             for seed, start in zip(seeds, starts, strict=True)]  # fmt: skip
+    loads = [
+        stored(root, f"{seed}", requests(seed, slower=slower * start, **how))
+        for seed, start in zip(seeds, starts, strict=True)
+    ]
     return one_side(loads, [root / load.name for load in loads])
 
 

@@ -269,8 +269,10 @@ def test_what_a_trial_has_started_ends_with_it(play, tmp_path):
 
 def test_trials_measure_one_after_another_and_only_when_all_are_ready(play, tmp_path):
     log = tmp_path / "log"
-    script = (f"read trial; echo ready $0 >> {log}; echo ready; read go; echo begin $0 >> {log};"
-              f" echo end $0 >> {log}; cat {{answer}}")  # fmt: skip
+    script = (
+        f"read trial; echo ready $0 >> {log}; echo ready; read go; echo begin $0 >> {log};"
+        f" echo end $0 >> {log}; cat {{answer}}"
+    )
     names = ["a", "b", "c"]
     assert len(list(LocalExecutor(TRIAL_SECONDS).run([play(script, name) for name in names]))) == 3
     said = [line.split() for line in log.read_text().splitlines()]
@@ -320,8 +322,9 @@ def test_the_environment_is_known(play, tmp_path, monkeypatch, mode):
     lines = (tmp_path / "env").read_text().splitlines()
     seen = dict(line.split("=", 1) for line in lines if "=" in line)
     assert {name: value for name, value in seen.items() if name.startswith("PYTHON")} == {
-        "PYTHONPATH": f"{ROOT}:/kept", "PYTHONHASHSEED": "5" if mode == "timing" else "0"
-    }  # fmt: skip
+        "PYTHONPATH": f"{ROOT}:/kept",
+        "PYTHONHASHSEED": "5" if mode == "timing" else "0",
+    }
     for library in ("OMP", "MKL", "OPENBLAS"):
         assert seen[f"{library}_NUM_THREADS"] == "1"
 
@@ -408,14 +411,21 @@ TRACEBACK = """Traceback (most recent call last):
         (f"{TRACEBACK}Refused: no", "Refused: no (/code/engines/engine.py:12)"),
         (f"{TRACEBACK}Refused", "Refused (/code/engines/engine.py:12)"),
         (f"{TRACEBACK}Refused: no\n\n  for", "Refused: no (/code/engines/engine.py:12); for"),
-        (f"{TRACEBACK}Refused: no\n\nWhile that was handled:\n\n"
-         f"{TRACEBACK.replace('12', '34')}KeyError: 1", "KeyError: 1 (/code/engines/engine.py:34)"),
-        (f"{TRACEBACK}Refused: no\nthe worker has died",
-         "Refused: no (/code/engines/engine.py:12); the worker has died"),
-        ('  File "/code/engines/engine.py", line 3\n    def (\n        ^\nSyntaxError: no',
-         "SyntaxError: no (/code/engines/engine.py:3)"),
+        (
+            f"{TRACEBACK}Refused: no\n\nWhile that was handled:\n\n"
+            f"{TRACEBACK.replace('12', '34')}KeyError: 1",
+            "KeyError: 1 (/code/engines/engine.py:34)",
+        ),
+        (
+            f"{TRACEBACK}Refused: no\nthe worker has died",
+            "Refused: no (/code/engines/engine.py:12); the worker has died",
+        ),
+        (
+            '  File "/code/engines/engine.py", line 3\n    def (\n        ^\nSyntaxError: no',
+            "SyntaxError: no (/code/engines/engine.py:3)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_exception_is_told_with_its_file_and_line(play, tmp_path, said, reason):
     (tmp_path / "said").write_text(said + "\n")
     outcome = only(

@@ -21,10 +21,13 @@ def result(cell, host: float, slowdown: float, passes: float = 0.0):
     host_seconds, full = (host + passes) * slowdown, passes * slowdown
     wall = WAIT + host_seconds
     metrics = {
-        "request_throughput": 100 / wall, "seconds_per_request": wall / 100,
-        "host_time_per_step": host_seconds / 100, "device_idle_share": host_seconds / wall,
-        "gc_full_pass_share": full / wall, "gc_full_pass_host_share": full / host_seconds,
-    }  # fmt: skip
+        "request_throughput": 100 / wall,
+        "seconds_per_request": wall / 100,
+        "host_time_per_step": host_seconds / 100,
+        "device_idle_share": host_seconds / wall,
+        "gc_full_pass_share": full / wall,
+        "gc_full_pass_host_share": full / host_seconds,
+    }
     made = answer(Trial(cell=cell, schedule_path="", schedule_sha256=""), metrics)
     engine = msgspec.structs.replace(process((9, 3, 1)), pause_seconds=(0.0, 0.0, full))
     return msgspec.structs.replace(made, processes=[engine])

@@ -19,10 +19,12 @@ MOST_GROWTH = 1 << 20
 def test_trials_leave_no_descriptor_process_segment_file_or_memory(tmp_path):
     done = subprocess.run(
         [sys.executable, str(HERE / "many_trials.py"), str(ROUNDS), str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join((os.environ["PYTHONPATH"],
-                                                         str(HERE.parent)))},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join((os.environ["PYTHONPATH"], str(HERE.parent)))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     first, *others = json.loads(done.stdout)
     memory = [each.pop("resident_bytes") for each in (first, *others)]

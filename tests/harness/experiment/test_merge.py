@@ -78,8 +78,10 @@ def test_merged_shards_say_what_one_machine_says(tmp_path):
     for one, other in zip(told.comparisons, said.comparisons, strict=True):
         assert (one.ratio, one.ci95, one.p_adjusted) == (other.ratio, other.ci95, other.p_adjusted)
     assert told.nodes == {"shard 1 of 3": 5, "shard 2 of 3": 5, "shard 3 of 3": 4}
-    names = [sorted(path.name for path in (each / "trials").iterdir())
-             for each in (whole, tmp_path / "merged")]  # fmt: skip
+    names = [
+        sorted(path.name for path in (each / "trials").iterdir())
+        for each in (whole, tmp_path / "merged")
+    ]
     assert names[0] == names[1]
     again = RunStore(tmp_path, "merged")
     assert again.load_trials() == merged.outcomes
@@ -104,8 +106,10 @@ OTHERS = {
 @pytest.mark.parametrize("what", OTHERS)
 def test_shards_of_another_origin_are_refused(tmp_path, what):
     changed, words = OTHERS[what]
-    parts = [run(tmp_path, "one", Shard(1, 2)),
-             run(tmp_path, "two", Shard(2, 2), origin=ORIGIN | changed)]  # fmt: skip
+    parts = [
+        run(tmp_path, "one", Shard(1, 2)),
+        run(tmp_path, "two", Shard(2, 2), origin=ORIGIN | changed),
+    ]
     with pytest.raises(ValueError, match=re.escape(words)):
         merge(parts, RunStore(tmp_path, "merged"))
     assert not (tmp_path / "merged").exists()

@@ -87,8 +87,10 @@ def test_as_many_equal_nodes_as_you_like_say_what_one_says(count):
         alone, outcomes = experiment(one, BLOCKS, seed)
         spread, others = experiment(several, BLOCKS, seed)
         assert (alone.ratio, alone.ci95, alone.verdict) == (
-            spread.ratio, spread.ci95, spread.verdict,
-        )  # fmt: skip
+            spread.ratio,
+            spread.ci95,
+            spread.verdict,
+        )
         assert outcomes.keys() == others.keys()
         assert several.wall_seconds < 1.2 * one.wall_seconds * np.ceil(BLOCKS / count) / BLOCKS
 
@@ -148,8 +150,13 @@ def test_a_block_that_was_cut_short_is_run_again_as_a_whole():
     def resumed(outcomes):
         seen = []
         nodes: Nodes = simulated(9, 4, [1.0])
-        under_way = Rounds(of, MemoryStore(), nodes, lambda turn, outcome: seen.append(turn.round),
-                           outcomes=outcomes)  # fmt: skip
+        under_way = Rounds(
+            of,
+            MemoryStore(),
+            nodes,
+            lambda turn, outcome: seen.append(turn.round),
+            outcomes=outcomes,
+        )
         under_way.run(lambda outcomes: summary(of, outcomes), Precision(0, 0))
         return seen
 
@@ -179,12 +186,21 @@ def test_a_node_too_noisy_to_find_three_percent_is_named_and_so_is_one_that_nobo
     ]
     found = {each.node: each for each in node_noise("host_time_per_step", pairs)}
     assert {node: each.is_fit for node, each in found.items()} == {
-        "calm": True, "loud": False, "new": False,
-    }  # fmt: skip
+        "calm": True,
+        "loud": False,
+        "new": False,
+    }
     console = make_console()
-    result = NoiseResult(name="noise", metric="host_time_per_step", cells=2, rounds=30,
-                         trial_cv=0.03, sd_log_ratio=0.03, mde={14: 0.02},
-                         nodes=list(found.values()))  # fmt: skip
+    result = NoiseResult(
+        name="noise",
+        metric="host_time_per_step",
+        cells=2,
+        rounds=30,
+        trial_cv=0.03,
+        sd_log_ratio=0.03,
+        mde={14: 0.02},
+        nodes=list(found.values()),
+    )
     with console.capture() as said:
         noise_report(result, console)
     assert "From now on --cluster leaves out loud." in said.get()
@@ -205,8 +221,12 @@ def test_a_node_is_admitted_by_its_own_noise_as_long_as_it_is_the_same_node(tmp_
     assert known.find("new", of) is None
     assert known.objection("calm", of) == known.objection("new", of) == ""
     assert "14 rounds there detect 8.0 % of host_time_per_step" in known.objection("loud", of)
-    for field, other in (("code", "b"), ("interpreter", "3.12"), ("packages", {"numpy": "2"}),
-                         ("machine", Machine(cpu_model="y"))):  # fmt: skip
+    for field, other in (
+        ("code", "b"),
+        ("interpreter", "3.12"),
+        ("packages", {"numpy": "2"}),
+        ("machine", Machine(cpu_model="y")),
+    ):
         changed = msgspec.structs.replace(of, **{field: other})
         assert known.find("loud", changed) is None
         assert known.objection("loud", changed) == ""
@@ -233,12 +253,19 @@ def test_code_is_carried_whole_and_kept_by_its_hash(tmp_path, monkeypatch):
     assert kept.stat().st_mtime_ns == before
     assert [each.name for each in kept.parent.iterdir()] == [kept.name], "nothing half made"
     done = subprocess.run(
-        [sys.executable, "-c", "import sys; from gcbench.code_root import code_root\n"
-         "sys.path.insert(0, str(code_root()))\n"
-         "from harness.experiment.on_node import identify; print(identify().decode())"],
-        env=os.environ | {"PYTHONPATH": path}, cwd=tmp_path, capture_output=True, text=True,
+        [
+            sys.executable,
+            "-c",
+            "import sys; from gcbench.code_root import code_root\n"
+            "sys.path.insert(0, str(code_root()))\n"
+            "from harness.experiment.on_node import identify; print(identify().decode())",
+        ],
+        env=os.environ | {"PYTHONPATH": path},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
         check=True,
-    )  # fmt: skip
+    )
     carried = msgspec.json.decode(done.stdout, type=Identity)
     assert identity().differences(carried) == []
 

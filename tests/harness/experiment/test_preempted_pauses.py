@@ -15,17 +15,31 @@ CELLS = [msgspec.structs.replace(CELL, gc=gc) for gc in POLICIES]
 @pytest.mark.parametrize(
     ("shares", "said"),
     [
-        ([0.23, None], ["default: in 23.0 % of the time of pauses the thread that collected had no "
-                        "core, so other programs have made them longer."]),
-        ([0.23, 0.45], ["default, disabled: in 23.0 to 45.0 % of the time of pauses the thread "
-                        "that collected had no core, so other programs have made them longer."]),
-        ([0.23, 0.45, 0.2, 0.3, 0.02],
-                       ["default, disabled, freeze and 1 more: in 20.0 to 45.0 % of the time of "
-                        "pauses the thread that collected had no core, so other programs have "
-                        "made them longer."]),
+        (
+            [0.23, None],
+            [
+                "default: in 23.0 % of the time of pauses the thread that collected had no "
+                "core, so other programs have made them longer."
+            ],
+        ),
+        (
+            [0.23, 0.45],
+            [
+                "default, disabled: in 23.0 to 45.0 % of the time of pauses the thread "
+                "that collected had no core, so other programs have made them longer."
+            ],
+        ),
+        (
+            [0.23, 0.45, 0.2, 0.3, 0.02],
+            [
+                "default, disabled, freeze and 1 more: in 20.0 to 45.0 % of the time of "
+                "pauses the thread that collected had no core, so other programs have "
+                "made them longer."
+            ],
+        ),
         ([0.02, None], []),
     ],
-)  # fmt: skip
+)
 def test_cells_whose_pauses_had_no_core_are_named(shares, said):
     cells = CELLS[: len(shares)]
     of = plan(cells, rounds=3)

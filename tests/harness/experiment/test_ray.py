@@ -39,12 +39,31 @@ from harness.trial.spec import TrialFailure
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 HERE = Path(__file__).parent
-TINY = ["--device", "null", "--num-requests", "8", "--output-lens", "12", "--batch-size", "8",
-        "--representation", "list_of_lists,flat_arrays", "--delivery", "per_request",
-        "--gc", "default", "--heap-objects", "0"]  # fmt: skip
+TINY = [
+    "--device",
+    "null",
+    "--num-requests",
+    "8",
+    "--output-lens",
+    "12",
+    "--batch-size",
+    "8",
+    "--representation",
+    "list_of_lists,flat_arrays",
+    "--delivery",
+    "per_request",
+    "--gc",
+    "default",
+    "--heap-objects",
+    "0",
+]
 OBJECT_STORE_BYTES = 80 << 20
-SOON_DEAD = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 1000,
-             "health_check_timeout_ms": 2000, "health_check_failure_threshold": 3}  # fmt: skip
+SOON_DEAD = {
+    "health_check_initial_delay_ms": 1000,
+    "health_check_period_ms": 1000,
+    "health_check_timeout_ms": 2000,
+    "health_check_failure_threshold": 3,
+}
 """Ray counts a node that does not answer as dead: after a minute, if it is not told otherwise."""
 ROUNDS = 8
 MODES = ["counts", "probed", "tracked", "memory", "leaks", "opcodes"]
@@ -60,9 +79,14 @@ class Nodes:
         # Where no Ray has run before, `Cluster` fails to write its address there.
         Path(get_default_ray_temp_dir()).mkdir(exist_ok=True)
         self.folder = folder
-        head = {"num_cpus": 0, "include_dashboard": False, "node_name": "head",
-                "object_store_memory": OBJECT_STORE_BYTES, "temp_dir": str(folder),
-                "_system_config": SOON_DEAD}  # fmt: skip
+        head = {
+            "num_cpus": 0,
+            "include_dashboard": False,
+            "node_name": "head",
+            "object_store_memory": OBJECT_STORE_BYTES,
+            "temp_dir": str(folder),
+            "_system_config": SOON_DEAD,
+        }
         self._cluster = Cluster(initialize_head=True, head_node_args=head)
         self._nodes: list = []
         self._made = 0
@@ -84,10 +108,11 @@ class Nodes:
             self._made += 1
             self._nodes.append(
                 self._cluster.add_node(
-                    num_cpus=1, node_name=f"node-{self._made}",
+                    num_cpus=1,
+                    node_name=f"node-{self._made}",
                     object_store_memory=OBJECT_STORE_BYTES,
                 )
-            )  # fmt: skip
+            )
         self._cluster.wait_for_nodes()
 
     def kill(self, raylet: int = 0) -> None:
@@ -111,8 +136,11 @@ def processes_of(folder: Path) -> list[psutil.Process]:
 
 def workers() -> list[psutil.Process]:
     """Those that run a block, of whichever cluster."""
-    return [each for each in psutil.process_iter(["cmdline"])
-            if (each.info["cmdline"] or [""])[0].startswith("ray::run")]  # fmt: skip
+    return [
+        each
+        for each in psutil.process_iter(["cmdline"])
+        if (each.info["cmdline"] or [""])[0].startswith("ray::run")
+    ]
 
 
 def soon(condition, seconds=HANG_SECONDS) -> bool:
@@ -146,8 +174,9 @@ def admitted(cluster: Cluster, wanted: Wanted) -> Cluster:
 
 def gcbench(*words, **environment):
     command = [sys.executable, "-m", "harness", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False,
-                          env=os.environ | environment)  # fmt: skip
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | environment
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -265,8 +294,10 @@ def driver_of(nodes, folder: Path, name: str) -> subprocess.Popen:
     words = [nodes.address, str(folder), name, str(ROUNDS), "0.1"]
     return subprocess.Popen(
         [sys.executable, str(HERE / "ray_nodes.py"), *words],
-        env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        env=os.environ | {"PYTHONPATH": path},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def test_a_driver_that_is_killed_leaves_what_it_has_and_another_goes_on(nodes, tmp_path):
@@ -285,8 +316,11 @@ def test_a_driver_that_is_killed_leaves_what_it_has_and_another_goes_on(nodes, t
             executor = RayExecutor(cluster, TIMEOUT_SECONDS, program=made_up())
             of, _ = run(executor, tmp_path, name, ROUNDS)
             after = whole(tmp_path, of)
-        finished = {key.round for key in kept if all(
-            other in kept for other in after if other.round == key.round)}  # fmt: skip
+        finished = {
+            key.round
+            for key in kept
+            if all(other in kept for other in after if other.round == key.round)
+        }
         same = [key for key in kept if key.round in finished]
         assert all(after[key] == kept[key] for key in same), "what was whole is not run again"
 
@@ -335,23 +369,38 @@ def test_another_ray_is_refused_and_another_code_is_sent_to_the_nodes(nodes, tmp
     nodes.have(1)
     (tmp_path / "elsewhere").mkdir()
     code = "import sys; from harness.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    words = ["compare", *TINY, "--cluster", nodes.address, "--rounds", "1", "--no-counting",
-             "--json", "-", "--quiet"]  # fmt: skip
+    words = [
+        "compare",
+        *TINY,
+        "--cluster",
+        nodes.address,
+        "--rounds",
+        "1",
+        "--no-counting",
+        "--json",
+        "-",
+        "--quiet",
+    ]
 
     def driven(before: str, path: Path) -> subprocess.CompletedProcess:
         environment = {"PYTHONPATH": str(path), "GCBENCH_CACHE": str(tmp_path / "cache")}
         return subprocess.run(
-            [sys.executable, "-c", before + code, *words], cwd=tmp_path / "elsewhere",
-            env=os.environ | environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            [sys.executable, "-c", before + code, *words],
+            cwd=tmp_path / "elsewhere",
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     root = HERE.parents[2]
     done = driven("import ray; ray.__version__ = '2.0.0'; ", root)
     assert (done.returncode, done.stderr.count("\n")) == (ExitCode.NOT_MEASURED, 1)
     assert "start both with one Ray and one Python" in done.stderr
     for package in ("engines", "gcbench", "harness", "workloads"):
-        shutil.copytree(root / package, tmp_path / package,
-                        ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
+        shutil.copytree(
+            root / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__")
+        )
     changed = tmp_path / "harness" / "trial" / "origin.py"
     changed.write_text(changed.read_text().replace('"code_commit": commit', '"code_commit": "new"'))
     done = driven("", tmp_path)
@@ -399,10 +448,15 @@ def test_a_node_whose_noise_is_known_is_admitted_by_it(nodes, tmp_path):
         of, (calm, loud) = cluster.identity, sorted(node.name for node in cluster.nodes.values())
         notes = RayExecutor(cluster, TIMEOUT_SECONDS).notes
         assert [note for note in notes if f"How noisy {calm}, {loud} may be is not known" in note]
-        keep_noise(tmp_path, "host_time_per_step", of, [
-            NodeNoise(node=name, rounds=14, trial_cv=mde, sd_log_ratio=mde, mde=mde)
-            for name, mde in ((calm, 0.01), (loud, 0.09))
-        ])  # fmt: skip
+        keep_noise(
+            tmp_path,
+            "host_time_per_step",
+            of,
+            [
+                NodeNoise(node=name, rounds=14, trial_cv=mde, sd_log_ratio=mde, mde=mde)
+                for name, mde in ((calm, 0.01), (loud, 0.09))
+            ],
+        )
         found = admitted(cluster, Wanted(noise=known_noise(tmp_path)))
         assert [node.name for node in found.nodes.values()] == [calm]
         assert "it is too noisy" in found.left_out[loud]
@@ -416,15 +470,33 @@ def test_a_cluster_of_its_own_in_one_command_leaves_nothing(tmp_path):
 
     def marked() -> list[psutil.Process]:
         """All that the command has started but for two agents, which write over it."""
-        return [each for each in psutil.process_iter(["environ", "name"])
-                if mark in (each.info["environ"] or {}).items()]  # fmt: skip
+        return [
+            each
+            for each in psutil.process_iter(["environ", "name"])
+            if mark in (each.info["environ"] or {}).items()
+        ]
 
-    words = ["compare", *TINY, "--rounds", "1", "--no-counting", "--cluster", "local",
-             "--json", "-", "--quiet", "--output", str(tmp_path)]  # fmt: skip
+    words = [
+        "compare",
+        *TINY,
+        "--rounds",
+        "1",
+        "--no-counting",
+        "--cluster",
+        "local",
+        "--json",
+        "-",
+        "--quiet",
+        "--output",
+        str(tmp_path),
+    ]
     with subprocess.Popen(
-        [sys.executable, "-m", "harness", *words], env=os.environ | dict([mark]),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as command:  # fmt: skip
+        [sys.executable, "-m", "harness", *words],
+        env=os.environ | dict([mark]),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as command:
         assert soon(lambda: {"raylet", "gcs_server"} <= {each.info["name"] for each in marked()})
         out, err = command.communicate(timeout=600)
     assert command.returncode == 0, err

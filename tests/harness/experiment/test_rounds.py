@@ -158,8 +158,11 @@ def test_counting_trials_come_first_and_once_for_all_that_they_stand_for():
     run(machine, of)
     counting = [(t.mode, t.cell.gc) for t in machine.asked[:4]]
     assert counting == [
-        ("counts", "default"), ("counts", "freeze"), ("counts", "disabled"), ("tracked", "disabled")
-    ]  # fmt: skip
+        ("counts", "default"),
+        ("counts", "freeze"),
+        ("counts", "disabled"),
+        ("tracked", "disabled"),
+    ]
     assert all(t.mode == "timing" for t in machine.asked[4:])
     kept = [bool(t.rows_path) for t in machine.asked]
     assert kept == [False] * 4 + [True] * 3, "rows of timings; none thrown away after counting"

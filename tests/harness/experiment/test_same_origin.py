@@ -28,15 +28,21 @@ HERE = {
     "dependencies": {"numpy": "2.4.6", "torch": "2.13.0"},
 }
 OTHERS = {
-    "machine": (Machine(cpu_model="Another CPU", cores_usable=2, kernel="Linux 6.1"),
-                "machine: cpu model (Made-up CPU, now Another CPU)"),
-    "interpreter": ("CPython 3.12.4 (two), collector generational",
-                    "interpreter (CPython 3.11.7 (one), now CPython 3.12.4 (two))"),
+    "machine": (
+        Machine(cpu_model="Another CPU", cores_usable=2, kernel="Linux 6.1"),
+        "machine: cpu model (Made-up CPU, now Another CPU)",
+    ),
+    "interpreter": (
+        "CPython 3.12.4 (two), collector generational",
+        "interpreter (CPython 3.11.7 (one), now CPython 3.12.4 (two))",
+    ),
     "code_commit": ("b" * 40, "code: commit (aaaaaaaaaa, now bbbbbbbbbb)"),
     "code_sha256": ("2" * 64, "code: SHA-256 of the sources (1111111111, now 2222222222)"),
-    "dependencies": ({"numpy": "2.4.6", "torch": "2.14.0"},
-                     "dependency torch (2.13.0, now 2.14.0)"),
-}  # fmt: skip
+    "dependencies": (
+        {"numpy": "2.4.6", "torch": "2.14.0"},
+        "dependency torch (2.13.0, now 2.14.0)",
+    ),
+}
 CELLS = [msgspec.structs.replace(CELL, gc=gc) for gc in ("default", "disabled")]
 SCHEDULE = small_schedule([2] * 8)
 

@@ -35,9 +35,18 @@ CELL = Cell(workload="opt125m-48-200")
 
 def result(cell: Cell = CELL, seed: int = 0, **metrics: float | None) -> TrialResult:
     return TrialResult(
-        cell=cell, mode="timing", seed=seed, metrics=metrics, processes=[], tokens_sha256="",
-        finish_sha256="", interpreter="", code_root="", code_commit="", wall_seconds=1.0,
-    )  # fmt: skip
+        cell=cell,
+        mode="timing",
+        seed=seed,
+        metrics=metrics,
+        processes=[],
+        tokens_sha256="",
+        finish_sha256="",
+        interpreter="",
+        code_root="",
+        code_commit="",
+        wall_seconds=1.0,
+    )
 
 
 def failure(cell: Cell = CELL) -> TrialFailure:
@@ -121,8 +130,10 @@ def test_what_cannot_be_read_is_set_aside_and_never_overwritten(store, damage, s
     aside = sorted((store.folder / "trials").glob("*.unreadable*"))
     assert [path.read_bytes() for path in aside] == damaged
     assert len(store.warnings) == 2
-    assert all(says in warning and path.name in warning
-               for warning, path in zip(store.warnings, aside, strict=True))  # fmt: skip
+    assert all(
+        says in warning and path.name in warning
+        for warning, path in zip(store.warnings, aside, strict=True)
+    )
 
 
 def test_a_writer_that_is_killed_leaves_the_old_file_or_the_new_one(tmp_path):
@@ -252,11 +263,18 @@ def test_names_tell_when_and_what_and_are_never_given_twice(tmp_path):
 
 def test_an_experiment_comes_back_from_its_folder(store, tmp_path):
     experiment = ExperimentResult(
-        name="one", machine=Machine(cores_usable=2),
+        name="one",
+        machine=Machine(cores_usable=2),
         workloads=[ReplayedWorkload(name="w", hash="h")],
-        decide=["request_throughput"], tolerance=0.02, cells=[], comparisons=[],
-        failures=[failure()], notes=[], command="", code_commits=[],
-    )  # fmt: skip
+        decide=["request_throughput"],
+        tolerance=0.02,
+        cells=[],
+        comparisons=[],
+        failures=[failure()],
+        notes=[],
+        command="",
+        code_commits=[],
+    )
     path = store.save_experiment(experiment)
     assert load_experiment(path) == load_experiment(store.folder) == experiment
     write_json(tmp_path / "x.json", experiment)

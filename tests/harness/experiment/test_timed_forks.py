@@ -87,12 +87,22 @@ def test_a_fork_is_measured_as_an_interpreter_of_its_own(tmp_path):
     assert [type(each) for each in together] == [TrialResult] * 3, together
     for mine, each in zip(together, asked, strict=True):
         (theirs,) = LocalExecutor(TRIAL_SECONDS).run([each])
-        for name in ("cell", "seed", "tokens_sha256", "interpreter", "dependencies",
-                     "code_sha256", "machine", "engine_state"):  # fmt: skip
+        for name in (
+            "cell",
+            "seed",
+            "tokens_sha256",
+            "interpreter",
+            "dependencies",
+            "code_sha256",
+            "machine",
+            "engine_state",
+        ):
             assert getattr(mine, name) == getattr(theirs, name)
         (own,), (others,) = mine.processes, theirs.processes
         assert (own.collections, own.state.thresholds) == (
-            others.collections, others.state.thresholds)  # fmt: skip
+            others.collections,
+            others.state.thresholds,
+        )
         heap = mine.metrics["tracked_heap"]
         assert heap == pytest.approx(theirs.metrics["tracked_heap"], rel=1e-3)
         assert heap == pytest.approx(250_000, rel=2e-3)

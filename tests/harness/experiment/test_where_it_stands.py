@@ -36,8 +36,11 @@ def test_each_process_of_the_group_says_where_its_main_thread_is(tmp_path):
     process = subprocess.Popen(
         [sys.executable, str(script)],
         env=os.environ | {FOLDER_VARIABLE: str(tmp_path), "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True,
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,
+    )
     try:
         assert process.stdout is not None
         for _ in range(2):

@@ -151,6 +151,13 @@ def test_changes_survive_their_packing():
     ],
 )
 def test_near_is_within_3_percent_or_one_and_within_one_of_the_oldest(predicted, observed, is_near):
-    found = Cadence(label="", python="3.11.7", thresholds=(700, 10, 10), long_lived=0,
-                    num_steps=1, predicted=predicted, observed=observed)  # fmt: skip
+    found = Cadence(
+        label="",
+        python="3.11.7",
+        thresholds=(700, 10, 10),
+        long_lived=0,
+        num_steps=1,
+        predicted=predicted,
+        observed=observed,
+    )
     assert found.is_near == is_near

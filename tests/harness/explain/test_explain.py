@@ -12,18 +12,24 @@ from harness.explain.line_changes import line_changes
 from harness.explain.ranking import By, by_change, by_line_change
 from harness.trial.step_costs import RequestFunctionCost
 
-LOOP = ("        return rows\n\n    def update", """        for _ in range(20):
+LOOP = (
+    "        return rows\n\n    def update",
+    """        for _ in range(20):
             pass
         return rows
 
-    def update""")  # fmt: skip
+    def update""",
+)
 _TOKEN = "            token = self"
 DICTIONARY = (_TOKEN, f"            kept.append({{1: request}})\n{_TOKEN}")
-PROPERTY = ("        return len(self.tokens) > 100\n", """        return self.count() > 100
+PROPERTY = (
+    "        return len(self.tokens) > 100\n",
+    """        return self.count() > 100
 
     def count(self):
         return len(self.tokens)
-""")  # fmt: skip
+""",
+)
 COPY = ("        return value & 255\n", "        return [value, value][0] & 255\n")
 C_CALL = ("            found += self", "            abs(found)\n            found += self")
 GROWS = (_TOKEN, f"            kept.append([request])\n{_TOKEN}")
@@ -93,9 +99,10 @@ def test_the_line_that_makes_more_objects_is_the_first(versions, planted, text):
 
 
 def test_what_went_away_is_told_too(versions):
-    before, after, changes = versions("            token = self.sample(request)\n            "
-                                      "request.tokens.append(token)\n",
-                                      "            request.tokens.append(1)\n")  # fmt: skip
+    before, after, changes = versions(
+        "            token = self.sample(request)\n            request.tokens.append(token)\n",
+        "            request.tokens.append(1)\n",
+    )
     gone = {each.before[0].name for each in changes if each.kind == "gone"}
     assert gone == {"Engine.sample"}
     lines = line_changes(changes, before, after)
@@ -165,5 +172,6 @@ def test_a_request_s_life_is_told_apart_from_its_steps(versions):
     assert (told.file, told.line, told.bytecodes, told.allocations) == ("a.py", 4, 12.0, -0.5)
     found = largest_changes(side(after, one), side(after, one, twin, dearer._replace(name="late")))
     assert [(each.function, each.file, each.kind) for each in found] == [
-        ("late", "a.py", "new"), ("add", "b.py", "new"),
-    ]  # fmt: skip
+        ("late", "a.py", "new"),
+        ("add", "b.py", "new"),
+    ]

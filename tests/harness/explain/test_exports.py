@@ -30,9 +30,19 @@ COUNT = st.integers(0, 1000)
 
 def function(name, line=1, bytecodes=0, allocations=0, file="pkg/a.py", stage=REST, code=""):
     return FunctionCost(
-        stage, file, name, line, 1, bytecodes, allocations, 0, bytecodes, allocations,
-        [LineCost(line, bytecodes, allocations, 0)], code,
-    )  # fmt: skip
+        stage,
+        file,
+        name,
+        line,
+        1,
+        bytecodes,
+        allocations,
+        0,
+        bytecodes,
+        allocations,
+        [LineCost(line, bytecodes, allocations, 0)],
+        code,
+    )
 
 
 def costs(*functions, num_steps=2, num_rows=8, calls=()):
@@ -51,14 +61,16 @@ def counted(draw):
         calls.append(Call(parent, which, 1, draw(COUNT), draw(COUNT), 0))
     functions = [
         function(
-            draw(NAMES), draw(st.integers(0, 99)),
+            draw(NAMES),
+            draw(st.integers(0, 99)),
             sum(each.bytecodes for each in calls if each.function == place),
             sum(each.allocations for each in calls if each.function == place),
-            draw(NAMES), draw(st.sampled_from([REST, "schedule"])),
+            draw(NAMES),
+            draw(st.sampled_from([REST, "schedule"])),
             draw(st.binary(max_size=20)).hex(),
         )
         for place in range(count)
-    ]  # fmt: skip
+    ]
     steps = draw(st.integers(1, 8))
     rows = steps * draw(st.integers(1, 64))
     return costs(*functions, num_steps=steps, num_rows=rows, calls=calls)
@@ -68,10 +80,15 @@ def explained(after, before=None):
     side = Side(label="0.13.1", roots=[], costs=after, metrics={})
     against = before and Side(label="0.13.0", roots=[], costs=before, metrics={})
     return ExplainResult(
-        name="of a test", command="gcbench explain", machine=Machine(),
-        workload=ReplayedWorkload(name="small"), axes={}, side=side, against=against,
+        name="of a test",
+        command="gcbench explain",
+        machine=Machine(),
+        workload=ReplayedWorkload(name="small"),
+        axes={},
+        side=side,
+        against=against,
         changes=function_changes(before, after) if before else [],
-    )  # fmt: skip
+    )
 
 
 def by_chain(of, count, named):
@@ -245,26 +262,53 @@ def test_each_function_that_is_dearer_is_a_warning_at_its_line(after, before):
 
 def test_the_largest_part_of_a_step_comes_first():
     before = costs(
-        function("same", 1, 800, 80), function("dearer", 10, 800), function("cheaper", 20, 800),
-        function("keeps", 30, 800), function("gone", 40, 800),
-    )  # fmt: skip
+        function("same", 1, 800, 80),
+        function("dearer", 10, 800),
+        function("cheaper", 20, 800),
+        function("keeps", 30, 800),
+        function("gone", 40, 800),
+    )
     after = costs(
-        function("same", 2, 800, 80), function("dearer", 11, 1184), function("cheaper", 21, 400),
-        function("keeps", 31, 792, 20), function("__init__(self, a)", 2, 8, file="<string>"),
+        function("same", 2, 800, 80),
+        function("dearer", 11, 1184),
+        function("cheaper", 21, 400),
+        function("keeps", 31, 792, 20),
+        function("__init__(self, a)", 2, 8, file="<string>"),
         function("made", 41, 100, 10, "pkg/my file.py", "schedule"),
-    )  # fmt: skip
+    )
     found = checked_sarif(sarif_log(explained(after, before)))
     assert [(each["ruleId"], *place(each), each["message"]["text"]) for each in found] == [
-        ("more-tracked-objects", "pkg/a.py", 31, "keeps",
-         "keeps: -1 bytecode and +2.50 tracked objects per request and step since 0.13.0."),
-        ("dearer-bytecodes", "pkg/a.py", 11, "dearer",
-         "dearer: +48 bytecodes per request and step since 0.13.0."),
-        ("more-tracked-objects", "pkg/my file.py", 41, "made",
-         "made: +12.5 bytecodes and +1.25 tracked objects per request and step "
-         "since 0.13.0. The function is new."),
-        ("dearer-bytecodes", "", 0, "__init__(self, a)",
-         "__init__(self, a): +1 bytecode per request and step since 0.13.0. The function is new."),
-    ]  # fmt: skip
+        (
+            "more-tracked-objects",
+            "pkg/a.py",
+            31,
+            "keeps",
+            "keeps: -1 bytecode and +2.50 tracked objects per request and step since 0.13.0.",
+        ),
+        (
+            "dearer-bytecodes",
+            "pkg/a.py",
+            11,
+            "dearer",
+            "dearer: +48 bytecodes per request and step since 0.13.0.",
+        ),
+        (
+            "more-tracked-objects",
+            "pkg/my file.py",
+            41,
+            "made",
+            "made: +12.5 bytecodes and +1.25 tracked objects per request and step "
+            "since 0.13.0. The function is new.",
+        ),
+        (
+            "dearer-bytecodes",
+            "",
+            0,
+            "__init__(self, a)",
+            "__init__(self, a): +1 bytecode per request and step since 0.13.0. "
+            "The function is new.",
+        ),
+    ]
     uri = found[2]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     assert uri == "pkg/my%20file.py"
 
@@ -300,8 +344,11 @@ def test_a_function_of_two_stages_is_one_note():
 
 def test_a_toy_is_noted_where_it_is_written():
     _, of = toy()
-    (inner,) = (each for each in checked_sarif(sarif_log(explained(of)))
-                if place(each)[2].endswith(".inner"))  # fmt: skip
+    (inner,) = (
+        each
+        for each in checked_sarif(sarif_log(explained(of)))
+        if place(each)[2].endswith(".inner")
+    )
     file, line, _ = place(inner)
     assert file.endswith("test_exports.py")
     assert line == toy.__code__.co_firstlineno + 1

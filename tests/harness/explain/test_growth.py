@@ -19,11 +19,14 @@ from harness.report.growth import growth_answer, growth_candidates
 from harness.report.growth_image import growth_image
 from harness.trial.step_costs import StepCosts
 
-LOOP = ("        return rows\n\n    def update", """        for _ in range(64):
+LOOP = (
+    "        return rows\n\n    def update",
+    """        for _ in range(64):
             pass
         return rows
 
-    def update""")  # fmt: skip
+    def update""",
+)
 TOKEN = "            token = self"
 DICTIONARY = (TOKEN, f"            kept.append({{1: request}})\n{TOKEN}")
 
@@ -41,20 +44,24 @@ def grown(sides) -> Growth:
     """What `releases --explain` would know of them."""
     made = along({"0.11.0": 1})
     return Growth(
-        name="a-growth", command="gcbench releases vllm --explain", machine=made.machine,
-        workload=made.workloads[0], axes={"batch_size": 64},
-        versions=[version_cost(side) for side in sides], arrivals=arrivals(sides), notes=[],
-    )  # fmt: skip
+        name="a-growth",
+        command="gcbench releases vllm --explain",
+        machine=made.machine,
+        workload=made.workloads[0],
+        axes={"batch_size": 64},
+        versions=[version_cost(side) for side in sides],
+        arrivals=arrivals(sides),
+        notes=[],
+    )
 
 
 def test_each_function_comes_with_the_version_that_changed_it(sides):
     found = [(each.version, each.function, each.stage) for each in arrivals(sides)]
-    assert found[:2] == [
-        ("2.0", "Engine.update", "update"), ("3.0", "Engine.schedule", "schedule"),
-    ]  # fmt: skip
+    assert found[:2] == [("2.0", "Engine.update", "update"), ("3.0", "Engine.schedule", "schedule")]
     assert sorted(found[2:]) == [
-        ("4.0", "Engine.schedule", "schedule"), ("4.0", "Engine.update", "update"),
-    ]  # fmt: skip
+        ("4.0", "Engine.schedule", "schedule"),
+        ("4.0", "Engine.update", "update"),
+    ]
 
 
 def test_arrivals_and_stages_add_up_to_each_version(sides):
@@ -93,8 +100,9 @@ def test_pull_requests_on_record_stand_with_their_release(sides):
     names = ("0.11.0", "0.11.1", "0.12.0", "0.13.0")
     result = grown([replace(side, label=name) for side, name in zip(sides, names, strict=True)])
     lines = growth_candidates(result)
-    assert any(re.match(r"0\.11\.1 \(\+\S+\): #24964, a request that gets no new", line)
-               for line in lines)  # fmt: skip
+    assert any(
+        re.match(r"0\.11\.1 \(\+\S+\): #24964, a request that gets no new", line) for line in lines
+    )
     assert not any("#24830" in line for line in lines), "what the first has, none is without"
 
 
@@ -137,8 +145,14 @@ def test_a_part_that_is_taken_out_on_the_way_counts_for_the_function_it_was_take
 
 
 def test_a_function_is_one_whatever_its_name_and_file_and_if_it_comes_again():
-    names = [("A.f", "a.py"), ("B.f", "a.py"), ("B.f", "b.py"), None, ("B.f", "b.py"),
-             ("B.renamed", "b.py")]  # fmt: skip
+    names = [
+        ("A.f", "a.py"),
+        ("B.f", "a.py"),
+        ("B.f", "b.py"),
+        None,
+        ("B.f", "b.py"),
+        ("B.renamed", "b.py"),
+    ]
     sides = [
         made(str(number), *([function(SUM, *where, bytecodes=10 + number**2)] if where else []))
         for number, where in enumerate(names)
@@ -150,8 +164,9 @@ def test_a_function_is_one_whatever_its_name_and_file_and_if_it_comes_again():
 
 def test_two_functions_of_one_name_stay_two():
     first = made("1.0", function(SUM, "g", line=1), function(JOIN, "g", line=9))
-    second = made("2.0", function(SUM, "g", line=1, bytecodes=15),
-                  function(JOIN, "g", line=9, bytecodes=3))  # fmt: skip
+    second = made(
+        "2.0", function(SUM, "g", line=1, bytecodes=15), function(JOIN, "g", line=9, bytecodes=3)
+    )
     found = arrivals([first, second])
     assert sorted((each.line, each.bytecodes) for each in found) == [(1, 5), (9, -7)]
     assert len({each.series for each in found}) == 2

@@ -76,8 +76,16 @@ def lines_with(file: str, *texts: str) -> list[tuple[str, int]]:
 
 def price(tree: Path, mark: str, *types: str, share: float = 0.5) -> list[Price]:
     ((file, line),) = lines_with("engine/made.py", mark)
-    of = LineOfSites(file=file, line=line, types=list(types), share=share, share_error=0.0,
-                     pause_share=0.0, promoted=0, retained=0)  # fmt: skip
+    of = LineOfSites(
+        file=file,
+        line=line,
+        types=list(types),
+        share=share,
+        share_error=0.0,
+        pause_share=0.0,
+        promoted=0,
+        retained=0,
+    )
     return prices([of], ["", str(tree)], ["engine"])
 
 
@@ -96,9 +104,20 @@ def test_readers_are_found_under_each_name_and_what_they_do_is_told(tree):
     assert found.hazards == {what: lines_with(read, *texts) for what, texts in hazards.items()}
     assert found.read == [
         *lines_with("engine/made.py", "self.token_ids", "tokens = sample", "Output(token_ids"),
-        *lines_with(read, "if not", "last = ", "mine = ", "del mine", "mine.clear()", "self.count",
-                    "self.num = len", "tokens += ", "for each", "if each"),
-    ]  # fmt: skip
+        *lines_with(
+            read,
+            "if not",
+            "last = ",
+            "mine = ",
+            "del mine",
+            "mine.clear()",
+            "self.count",
+            "self.num = len",
+            "tokens += ",
+            "for each",
+            "if each",
+        ),
+    ]
     assert found.num_files == 2
 
 

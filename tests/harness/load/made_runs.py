@@ -32,14 +32,38 @@ def run(late_ms, *, late_streams=(), stops=(), clients=1):
     outcome = np.full(STREAMS, Outcome.COMPLETED, np.int8)
     none = np.zeros(0, np.uint8)
     return Observed(
-        schedule=schedule([TOKENS] * STREAMS), start_ns=10**9,
+        schedule=schedule([TOKENS] * STREAMS),
+        start_ns=10**9,
         asked=Asked(url="http://h", model="m", client_processes=clients),
-        recording=Recording(sent, sent, moments[:, -1], outcome, counts.astype(np.int32), NONE,
-                            NONE.astype(np.int32), NONE, none),
-        responses=Responses(outcome, np.ones(STREAMS, np.int8), counts, counts, counts, counts * 0,
-                            counts * 0, moments.ravel(), NONE.astype(np.int32), none, {}),
-        clients=[], deaths=[], scrapes=[], stops=stops,
-    )  # fmt: skip
+        recording=Recording(
+            sent,
+            sent,
+            moments[:, -1],
+            outcome,
+            counts.astype(np.int32),
+            NONE,
+            NONE.astype(np.int32),
+            NONE,
+            none,
+        ),
+        responses=Responses(
+            outcome,
+            np.ones(STREAMS, np.int8),
+            counts,
+            counts,
+            counts,
+            counts * 0,
+            counts * 0,
+            moments.ravel(),
+            NONE.astype(np.int32),
+            none,
+            {},
+        ),
+        clients=[],
+        deaths=[],
+        scrapes=[],
+        stops=stops,
+    )
 
 
 def moment(observed, token):
@@ -51,5 +75,4 @@ def collections(*pauses):
     """Of (PID, start, milliseconds)."""
     columns = np.array([(pid, start, int(ms * MS), 0, 2) for pid, start, ms in pauses], np.int64)
     names = {CORE: "core", WORKER: "worker"}
-    return Collections("b", 0, 10**12, names, np.zeros((0, 2), np.int64),
-                       *columns.reshape(-1, 5).T)  # fmt: skip
+    return Collections("b", 0, 10**12, names, np.zeros((0, 2), np.int64), *columns.reshape(-1, 5).T)

@@ -17,12 +17,24 @@ class Ran(NamedTuple):
 
 def load(url: str, folder: Path, *flags: str, **options: Any) -> Ran:
     """``options`` as flags: num_requests=3 is --num-requests 3."""
-    given = [word for name, value in options.items()
-             for word in (f"--{name.replace('_', '-')}", str(value))]  # fmt: skip
+    given = [
+        word
+        for name, value in options.items()
+        for word in (f"--{name.replace('_', '-')}", str(value))
+    ]
     path = folder / "result.json"
-    status = main([
-        "load", url, *given, *flags, "--json", str(path), "--output", str(folder / "runs"),
-        "--quiet",
-    ])  # fmt: skip
+    status = main(
+        [
+            "load",
+            url,
+            *given,
+            *flags,
+            "--json",
+            str(path),
+            "--output",
+            str(folder / "runs"),
+            "--quiet",
+        ]
+    )
     result = msgspec.json.decode(path.read_bytes(), type=LoadResult)
     return Ran(status, result, sorted((folder / "runs").iterdir())[-1])

@@ -317,8 +317,10 @@ class Script:
     async def request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         line, *fields = head.split("\r\n")
-        headers = {name.lower(): value.strip() for name, _, value in
-                   (field.partition(":") for field in fields)}  # fmt: skip
+        headers = {
+            name.lower(): value.strip()
+            for name, _, value in (field.partition(":") for field in fields)
+        }
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         self.keys.append(headers.get("authorization", "").removeprefix("Bearer "))
         path = line.split()[1]
@@ -337,11 +339,14 @@ class Script:
             "/health": b"",
             "/v1/models": b'{"data": [{"id": "scripted"}]}',
             "/metrics": self.metrics.replace("{n}", str(len(self.bodies))).encode(),
-            "/seen": json.dumps({
-                "stamps": [self.stamps[n] for n in sorted(self.stamps)],
-                "bodies": self.bodies, "keys": self.keys,
-            }).encode(),
-        }.get(path)  # fmt: skip
+            "/seen": json.dumps(
+                {
+                    "stamps": [self.stamps[n] for n in sorted(self.stamps)],
+                    "bodies": self.bodies,
+                    "keys": self.keys,
+                }
+            ).encode(),
+        }.get(path)
         writer.write(status(404) if said is None else status(200, said))
         return True
 

@@ -105,24 +105,40 @@ class StallingServer:
     def __init__(
         self, folder: Path, num_streams: int, plan: dict[int, Any], step_seconds: float
     ) -> None:
-        self._script = {"folder": str(folder), "num_streams": num_streams, "plan": plan,
-                        "step_seconds": step_seconds}  # fmt: skip
+        self._script = {
+            "folder": str(folder),
+            "num_streams": num_streams,
+            "plan": plan,
+            "step_seconds": step_seconds,
+        }
         self.log = folder / "pauses.jsonl"
         self.client_site = folder / "site"
         self.client_site.mkdir()
         (self.client_site / "sitecustomize.py").write_text(CLIENT_SITE)
         self.client_environment = {
-            **os.environ, "PYTHONPATH": str(self.client_site),
+            **os.environ,
+            "PYTHONPATH": str(self.client_site),
             "CLIENT_PID": str(folder / "client.pid"),
-        }  # fmt: skip
+        }
 
     def __enter__(self) -> Self:
         command = [sys.executable, __file__, "front end", json.dumps(self._script)]
         self._process = tied_process.start(
-            [sys.executable, "-m", "harness", "probe", "--quiet", "--log", str(self.log), "--",
-             *command],
-            stdout=subprocess.PIPE, start_new_session=True, cwd=Path(__file__).parents[3],
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "harness",
+                "probe",
+                "--quiet",
+                "--log",
+                str(self.log),
+                "--",
+                *command,
+            ],
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            cwd=Path(__file__).parents[3],
+        )
         assert self._process.stdout is not None
         said = json.loads(self._process.stdout.readline())
         self.url, self.pid = f"http://127.0.0.1:{said['port']}", said["pid"]
@@ -183,8 +199,9 @@ async def front_end(script: dict[str, Any]) -> None:
     gc.collect()
     gc.freeze()
     gc.disable()
-    server = await asyncio.start_server(FrontEnd(script, core).connection, "127.0.0.1", 0,
-                                        limit=1 << 24, backlog=4096)  # fmt: skip
+    server = await asyncio.start_server(
+        FrontEnd(script, core).connection, "127.0.0.1", 0, limit=1 << 24, backlog=4096
+    )
     pids = {"front end": os.getpid(), "core": core.pid, "aside": aside.pid}
     print(json.dumps({"port": server.sockets[0].getsockname()[1], "pid": pids}), flush=True)
     await server.serve_forever()

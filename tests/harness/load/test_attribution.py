@@ -66,8 +66,10 @@ def test_a_client_is_charged_for_its_own_requests_only():
     stops = [ClientStops(0, [pause], [pause, late]), ClientStops(1)]
     by_cause, _ = causes(observed._replace(stops=stops))
     assert by_cause == {
-        (CLIENT, "client 0"): STREAMS // 2, (LATE, "client 0"): STREAMS // 2, (REST, ""): STREAMS,
-    }  # fmt: skip
+        (CLIENT, "client 0"): STREAMS // 2,
+        (LATE, "client 0"): STREAMS // 2,
+        (REST, ""): STREAMS,
+    }
 
 
 def test_a_slow_first_token_has_a_cause_as_well():

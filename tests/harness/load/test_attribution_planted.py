@@ -30,10 +30,17 @@ COLLECTIONS = [
     *[("core", "full pass")] * 4,
 ]
 DECOYS = [
-    ("core", "sleep"), ("core", "sleep"), ("front end", "sleep"),
-    ("core", "C call"), ("core", "C call"), ("front end", "C call"),
-    ("client", "collection"), ("client", "collection"), ("client", "C call"), ("client", "C call"),
-]  # fmt: skip
+    ("core", "sleep"),
+    ("core", "sleep"),
+    ("front end", "sleep"),
+    ("core", "C call"),
+    ("core", "C call"),
+    ("front end", "C call"),
+    ("client", "collection"),
+    ("client", "collection"),
+    ("client", "C call"),
+    ("client", "C call"),
+]
 
 
 def planned(seed: int) -> dict[int, tuple[str, str, float]]:
@@ -95,8 +102,10 @@ def test_gaps_that_collections_made_are_told_from_others(tmp_path):
 
 def are_told(runs: Sequence[Told], least: float) -> bool:
     """Whether such a share of what collections made is laid to them, and next to nothing else."""
-    made, others = (sum(each, Counter[bool]()) for each in
-                    ((run.made for run in runs), (run.others for run in runs)))  # fmt: skip
+    made, others = (
+        sum(each, Counter[bool]())
+        for each in ((run.made for run in runs), (run.others for run in runs))
+    )
     print(f"{dict(made)} of collections, {dict(others)} of others")
     return made[True] >= least * made.total() and others[True] <= 0.02 * others.total()
 
@@ -107,12 +116,35 @@ def planted_run(folder: Path, step_seconds: float) -> Told:
     path, trace = folder / "result.json", folder / "load.pftrace"
     with StallingServer(folder, NUM_STREAMS, plan, step_seconds) as server:
         subprocess.run(
-            [sys.executable, "-m", "harness", "load", server.url, "--num-requests",
-             str(NUM_STREAMS), "--output-lens", str(tokens), "--prompt-lens", "4",
-             "--arrivals", "at_once", "--num-warmups", "0", "--probe", str(server.log),
-             "--json", str(path), "--perfetto", str(trace), "--output", str(folder / "runs")],
-            cwd=ROOT, env=server.client_environment, check=False,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "harness",
+                "load",
+                server.url,
+                "--num-requests",
+                str(NUM_STREAMS),
+                "--output-lens",
+                str(tokens),
+                "--prompt-lens",
+                "4",
+                "--arrivals",
+                "at_once",
+                "--num-warmups",
+                "0",
+                "--probe",
+                str(server.log),
+                "--json",
+                str(path),
+                "--perfetto",
+                str(trace),
+                "--output",
+                str(folder / "runs"),
+            ],
+            cwd=ROOT,
+            env=server.client_environment,
+            check=False,
+        )
     result = msgspec.json.decode(path.read_bytes(), type=LoadResult)
     assert result.attribution is not None
     made, others = Counter[bool](), Counter[bool]()

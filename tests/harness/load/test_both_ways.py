@@ -21,14 +21,24 @@ def round_of(folder, here: dict[str, float], there: dict[str, float], **changes:
     return Round(
         in_process=answer(asked, here),
         over_http=LoadResult(
-            trial=msgspec.structs.replace(over_http, **changes), asked=Asked(url="", model=""),
-            num_requests=2, num_attempted=2, num_completed=2, outcomes={"completed": 2},
-            messages={}, broken=[], clients=[],
-            num_pieces=8, prompt_tokens=6, server_collections={}, scrapes=[], notes=[],
+            trial=msgspec.structs.replace(over_http, **changes),
+            asked=Asked(url="", model=""),
+            num_requests=2,
+            num_attempted=2,
+            num_completed=2,
+            outcomes={"completed": 2},
+            messages={},
+            broken=[],
+            clients=[],
+            num_pieces=8,
+            prompt_tokens=6,
+            server_collections={},
+            scrapes=[],
+            notes=[],
         ),
         cpu_seconds={"front end": 0.8, "engine core": 0.4},
         num_tokens=8,
-    )  # fmt: skip
+    )
 
 
 def test_what_http_adds_is_found_with_its_interval(tmp_path):
@@ -37,8 +47,11 @@ def test_what_http_adds_is_found_with_its_interval(tmp_path):
     for machine in rng.uniform(0.5, 2.0, 7):  # slow rounds are slow both ways
         here = {"ttft_mean": 0.1 * machine, "tpot_mean": 0.01, "output_throughput": 100.0}
         noise = rng.normal(0, 0.001)
-        there = {"ttft_mean": here["ttft_mean"] + 0.02 + noise, "tpot_mean": 0.012,
-                 "output_throughput": 80.0}  # fmt: skip
+        there = {
+            "ttft_mean": here["ttft_mean"] + 0.02 + noise,
+            "tpot_mean": 0.012,
+            "output_throughput": 80.0,
+        }
         rounds.append(round_of(tmp_path, here, there))
     cell = both_ways("a", {}, rounds)
     ttft = cell.metrics["ttft_mean"]
@@ -89,8 +102,9 @@ def test_the_server_builds_the_engine_that_the_trial_builds(changes):
     given["--max-model-len"] = str(here.max_model_len)
     axes = {
         name: [axis.kind(given.get(axis.flag, axis.default))]
-        for name, axis in AXES.items() if name not in SERVER_DECIDES
-    }  # fmt: skip
+        for name, axis in AXES.items()
+        if name not in SERVER_DECIDES
+    }
     _, there = served_engine(axes, "1", seed=of.token_seed)
     # Its outputs are made in the front end, whatever the engine in process does.
     own = {"output_processing", "retain_outputs", "seed"}

@@ -20,9 +20,20 @@ BUSY = "while True: pass"
 def run(url, folder, *flags, meanwhile):
     path = folder / "result.json"
     with subprocess.Popen(
-        [sys.executable, "-m", "harness", "load", url, *flags, "--json", str(path), "--quiet",
-         "--output", str(folder / "runs")]
-    ) as program:  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "harness",
+            "load",
+            url,
+            *flags,
+            "--json",
+            str(path),
+            "--quiet",
+            "--output",
+            str(folder / "runs"),
+        ]
+    ) as program:
         meanwhile(psutil.Process(program.pid))
         status = program.wait()
     result = msgspec.json.decode(path.read_bytes(), type=LoadResult)
@@ -51,9 +62,16 @@ def test_a_client_that_shares_its_core_with_busy_programs_is_invalid(tmp_path):
 
     with ScriptedServer() as server, ExitStack() as busy:
         result = run(
-            server.url, tmp_path, "--num-requests", "400", "--request-rate", "200",
-            "--output-lens", "50", meanwhile=crowd,
-        )  # fmt: skip
+            server.url,
+            tmp_path,
+            "--num-requests",
+            "400",
+            "--request-rate",
+            "200",
+            "--output-lens",
+            "50",
+            meanwhile=crowd,
+        )
     assert {each.rule for each in result.broken} & {"core", "send lag", "loop lag", "arrivals"}
 
 
@@ -69,9 +87,18 @@ def test_one_slow_process_of_four_is_named(tmp_path):
 
     with ScriptedServer(gaps=[0.001]) as server:
         result = run(
-            server.url, tmp_path, "--num-requests", "800", "--request-rate", "200",
-            "--output-lens", "5", "--client-processes", "4", meanwhile=stop_one,
-        )  # fmt: skip
+            server.url,
+            tmp_path,
+            "--num-requests",
+            "800",
+            "--request-rate",
+            "200",
+            "--output-lens",
+            "5",
+            "--client-processes",
+            "4",
+            meanwhile=stop_one,
+        )
     lag = next(each.sentence for each in result.broken if each.rule == "loop lag")
     assert lag.startswith("client process 2 stamped late")
     assert sum(result.outcomes.values()) == 800

@@ -27,16 +27,33 @@ from workloads.schedule import Schedule
 
 ROOT = Path(__file__).parents[3]
 FAULTS = {
-    "none": "completed", "crlf": "completed", "split": "completed", "together": "completed",
-    "until_close": "completed", "rate_limited": "rate_limited", "not_found": "client_error",
-    "redirect": "other_status", "server_error": "server_error", "error_event": "server_error",
-    "reset": "reset", "closed": "closed_early", "no_end": "closed_early",
-    "malformed": "malformed", "non_utf8": "malformed", "not_http": "malformed",
-    "nameless_error": "server_error", "error_object": "server_error", "failed": "server_error",
-    "aborted": "cut_off", "filtered": "cut_off", "no_reason": "closed_early",
+    "none": "completed",
+    "crlf": "completed",
+    "split": "completed",
+    "together": "completed",
+    "until_close": "completed",
+    "rate_limited": "rate_limited",
+    "not_found": "client_error",
+    "redirect": "other_status",
+    "server_error": "server_error",
+    "error_event": "server_error",
+    "reset": "reset",
+    "closed": "closed_early",
+    "no_end": "closed_early",
+    "malformed": "malformed",
+    "non_utf8": "malformed",
+    "not_http": "malformed",
+    "nameless_error": "server_error",
+    "error_object": "server_error",
+    "failed": "server_error",
+    "aborted": "cut_off",
+    "filtered": "cut_off",
+    "no_reason": "closed_early",
     "broken_off": "closed_early",
-    "wrong_count": "count_mismatch", "silent": "timed_out", "endless": "timed_out",
-}  # fmt: skip
+    "wrong_count": "count_mismatch",
+    "silent": "timed_out",
+    "endless": "timed_out",
+}
 
 
 @pytest.mark.slow
@@ -58,9 +75,15 @@ def faulty_run(folder: Path, faults: Sequence[str], **changes: Any):
     """Each fault three times, by eight requests at once; every request is counted by its kind."""
     with ScriptedServer(faults=faults) as server:
         ran = load(
-            server.url, folder, num_requests=3 * len(faults), output_lens=3,
-            max_concurrency=8, num_warmups=0, client_processes=2, **changes,
-        )  # fmt: skip
+            server.url,
+            folder,
+            num_requests=3 * len(faults),
+            output_lens=3,
+            max_concurrency=8,
+            num_warmups=0,
+            client_processes=2,
+            **changes,
+        )
     assert ran.result.outcomes == Counter([FAULTS[name] for name in faults] * 3)
     assert sum(ran.result.outcomes.values()) == ran.result.num_requests
     return ran
@@ -70,9 +93,8 @@ def faulty_run(folder: Path, faults: Sequence[str], **changes: Any):
 def test_failures_make_a_run_invalid_where_they_are_more_than_may_be(tmp_path, rate):
     with ScriptedServer(faults=["none", "rate_limited"]) as server:
         ran = load(
-            server.url, tmp_path, num_requests=10, output_lens=3, num_warmups=0,
-            max_error_rate=rate,
-        )  # fmt: skip
+            server.url, tmp_path, num_requests=10, output_lens=3, num_warmups=0, max_error_rate=rate
+        )
     assert ran.result.outcomes == {"completed": 5, "rate_limited": 5}
     # On a busy machine the client's own health may do so, too.
     broken = {each.rule for each in ran.result.broken}
@@ -88,9 +110,8 @@ def test_completed_is_the_same_for_outcomes_figures_export_and_rules(tmp_path, f
     exported = tmp_path / "vllm.json"
     with ScriptedServer(faults=["none", fault]) as server:
         ran = load(
-            server.url, tmp_path, num_requests=8, output_lens=6, num_warmups=0,
-            export_vllm=exported,
-        )  # fmt: skip
+            server.url, tmp_path, num_requests=8, output_lens=6, num_warmups=0, export_vllm=exported
+        )
     result, document = ran.result, json.loads(exported.read_bytes())
     assert (result.num_attempted, result.num_completed) == (8, 4)
     assert result.outcomes["completed"] == document["completed"] == 4
@@ -116,9 +137,15 @@ def test_a_run_without_an_answer_measured_nothing(tmp_path):
 def test_what_goes_out_is_the_schedule(tmp_path):
     with ScriptedServer() as server:
         load(
-            server.url, tmp_path, num_requests=20, output_lens="uniform:1:5",
-            prompt_lens="uniform:1:9", client_processes=3, num_warmups=0, seed=5,
-        )  # fmt: skip
+            server.url,
+            tmp_path,
+            num_requests=20,
+            output_lens="uniform:1:5",
+            prompt_lens="uniform:1:9",
+            client_processes=3,
+            num_warmups=0,
+            seed=5,
+        )
         bodies = server.seen()["bodies"]
     (path,) = (tmp_path / "runs").glob("*/schedule-*.npz")
     schedule = Schedule.load(path)
@@ -131,9 +158,14 @@ def test_what_goes_out_is_the_schedule(tmp_path):
 def test_a_cap_holds_over_all_processes(tmp_path):
     with ScriptedServer(gaps=[0.002]) as server:
         ran = load(
-            server.url, tmp_path, num_requests=40, output_lens=4, max_concurrency=5,
-            client_processes=2, num_warmups=0,
-        )  # fmt: skip
+            server.url,
+            tmp_path,
+            num_requests=40,
+            output_lens=4,
+            max_concurrency=5,
+            client_processes=2,
+            num_warmups=0,
+        )
     rows = read_rows(next(ran.folder.glob("rows/*-requests.parquet")))
     ends = [(moment, 1) for moment in rows["sent_ns"]]
     ends += [(moment, -1) for moment in rows["last_ns"]]
@@ -165,9 +197,15 @@ def test_a_log_replays_to_the_same_result(tmp_path):
     log = tmp_path / "run.npz"
     with ScriptedServer(gaps=[0.001], faults=["none", "none", "closed", "malformed"]) as server:
         live = load(
-            server.url, tmp_path, num_requests=16, output_lens=5, client_processes=2, log=log,
-            request_rate=400, num_warmups=1,
-        )  # fmt: skip
+            server.url,
+            tmp_path,
+            num_requests=16,
+            output_lens=5,
+            client_processes=2,
+            log=log,
+            request_rate=400,
+            num_warmups=1,
+        )
     again = tmp_path / "again.json"
     status = main(["load", "--replay", str(log), "--json", str(again), "--quiet"])
     assert status == live.status
@@ -198,9 +236,15 @@ def test_the_key_is_stored_nowhere(tmp_path, monkeypatch):
     log = tmp_path / "run.npz"
     with ScriptedServer(faults=["none", "echoes_key"]) as server:
         ran = load(
-            server.url, tmp_path, num_requests=4, output_lens=3, num_warmups=0, api_key=key,
-            log=log, export_vllm=tmp_path / "vllm.json",
-        )  # fmt: skip
+            server.url,
+            tmp_path,
+            num_requests=4,
+            output_lens=3,
+            num_warmups=0,
+            api_key=key,
+            log=log,
+            export_vllm=tmp_path / "vllm.json",
+        )
         assert set(server.seen()["keys"]) == {key, ""}
     assert ran.result.outcomes == {"completed": 2, "client_error": 2}
     for path in tmp_path.rglob("*"):
@@ -218,9 +262,12 @@ def test_the_export_has_what_vllm_writes(tmp_path):
     assert (document["completed"], document["failed"], document["num_prompts"]) == (6, 3, 9)
     assert document["total_output_tokens"] == 24
     for ours, theirs in {
-        "ttft_mean": "mean_ttft_ms", "ttft_median": "median_ttft_ms", "tpot_mean": "mean_tpot_ms",
-        "itl_median": "median_itl_ms", "e2el_median": "median_e2el_ms",
-    }.items():  # fmt: skip
+        "ttft_mean": "mean_ttft_ms",
+        "ttft_median": "median_ttft_ms",
+        "tpot_mean": "mean_tpot_ms",
+        "itl_median": "median_itl_ms",
+        "e2el_median": "median_e2el_ms",
+    }.items():
         assert document[theirs] == pytest.approx(1e3 * metrics[ours])
     assert document["request_throughput"] == pytest.approx(metrics["request_throughput"])
     assert [len(each) for each in document["itls"]].count(3) == 6
@@ -258,17 +305,35 @@ def started(program: "subprocess.Popen[str]", count: int) -> list[psutil.Process
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "number",
-    [signal.SIGINT, signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)],
+    "number", [signal.SIGINT, signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 )
 def test_an_interrupted_run_leaves_what_it_has_and_no_process(tmp_path, number):
     with ScriptedServer(gaps=[0.01], faults=["none", "endless"]) as server:
         program = subprocess.Popen(
-            [sys.executable, "-m", "harness", "load", server.url, "--num-requests", "8",
-             "--output-lens", "3", "--client-processes", "2", "--num-warmups", "0",
-             "--output", str(tmp_path / "runs"), "--json", str(tmp_path / "result.json")],
-            stderr=subprocess.PIPE, cwd=ROOT, text=True, **HEARS_CTRL_C,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "harness",
+                "load",
+                server.url,
+                "--num-requests",
+                "8",
+                "--output-lens",
+                "3",
+                "--client-processes",
+                "2",
+                "--num-warmups",
+                "0",
+                "--output",
+                str(tmp_path / "runs"),
+                "--json",
+                str(tmp_path / "result.json"),
+            ],
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            text=True,
+            **HEARS_CTRL_C,
+        )
         clients = started(program, 2)
         server.wait_for_requests(8)
         program.send_signal(number)
@@ -293,11 +358,28 @@ def test_an_interrupted_run_leaves_what_it_has_and_no_process(tmp_path, number):
 def test_a_client_process_that_is_killed_takes_its_requests_alone(tmp_path):
     with ScriptedServer(faults=["held"]) as server:
         program = subprocess.Popen(
-            [sys.executable, "-m", "harness", "load", server.url, "--num-requests", "10",
-             "--output-lens", "20", "--client-processes", "2", "--num-warmups", "0",
-             "--output", str(tmp_path / "runs"), "--json", str(tmp_path / "result.json"),
-             "--quiet"], cwd=ROOT,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "harness",
+                "load",
+                server.url,
+                "--num-requests",
+                "10",
+                "--output-lens",
+                "20",
+                "--client-processes",
+                "2",
+                "--num-warmups",
+                "0",
+                "--output",
+                str(tmp_path / "runs"),
+                "--json",
+                str(tmp_path / "result.json"),
+                "--quiet",
+            ],
+            cwd=ROOT,
+        )
         clients = started(program, 2)
         server.wait_for_requests(10)
         clients[0].kill()
@@ -327,7 +409,7 @@ def test_a_client_process_that_is_killed_takes_its_requests_alone(tmp_path):
         (["http://h", "--log", "-"], ["--log -"]),
         (["http://h", "--workload", "chatt"], ["'chatt'", "chat"]),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_one_sentence_and_status_two(arguments, words, capsys):
     assert main(["load", *arguments]) == 2
     (line,) = capsys.readouterr().err.splitlines()
@@ -351,11 +433,15 @@ def test_a_damaged_log_is_named_and_never_an_internal_error(tmp_path, capsys):
     with np.load(log) as columns:
         arrays = {name: columns[name] for name in columns.files}
     damages = {
-        "ended": np.full(3, 99, np.int8), "request": arrays["request"] + np.int32(5),
-        "end": arrays["end"][::-1], "sent_ns": arrays["sent_ns"].astype(np.float64),
-        "stamp_ns": arrays["stamp_ns"][1:], "header": arrays["header"][:-3],
-        "schedule": arrays["schedule"][:-3], "asked": arrays["asked"][:, None],
-    }  # fmt: skip
+        "ended": np.full(3, 99, np.int8),
+        "request": arrays["request"] + np.int32(5),
+        "end": arrays["end"][::-1],
+        "sent_ns": arrays["sent_ns"].astype(np.float64),
+        "stamp_ns": arrays["stamp_ns"][1:],
+        "header": arrays["header"][:-3],
+        "schedule": arrays["schedule"][:-3],
+        "asked": arrays["asked"][:, None],
+    }
     for name, damage in damages.items():
         np.savez(tmp_path / "damaged.npz", **(arrays | {name: damage}))
         assert main(["load", "--replay", str(tmp_path / "damaged.npz")]) == 2, name

@@ -20,8 +20,9 @@ def test_a_trace_has_pauses_requests_and_slow_gaps():
     slices = read_back(load_trace(observed, requests_of(observed), found, attribution, slow))
     core = [each for each in slices if each.track == ("collections in core (7)", "generation 2")]
     assert [(each.start_ns, each.end_ns) for each in core] == [
-        (10**9, 10**9 + 2 * MS), (pause[1], pause[1] + 50 * MS),
-    ]  # fmt: skip
+        (10**9, 10**9 + 2 * MS),
+        (pause[1], pause[1] + 50 * MS),
+    ]
     (tick,) = [each for each in slices if each.track == ("client process 0", "loop late")]
     assert (tick.start_ns, tick.end_ns) == late
     inside = [each for each in slices if each.track == ("requests",) and each.depth == 2]

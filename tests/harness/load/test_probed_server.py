@@ -29,8 +29,14 @@ def log(folder, *lines, boot=None, silent_seconds=0.0):
 
 
 def test_a_log_is_read_as_far_as_it_goes(tmp_path):
-    collection = {"pid": 5, "start_ns": 10, "duration_ns": 4, "cpu_ns": 3, "generation": 1,
-                  "collected": 9}  # fmt: skip
+    collection = {
+        "pid": 5,
+        "start_ns": 10,
+        "duration_ns": 4,
+        "cpu_ns": 3,
+        "generation": 1,
+        "collected": 9,
+    }
     path = log(tmp_path, {"pid": 5, "name": "core", "role": "fork"}, collection, collection)
     with path.open("a") as file:
         file.write('{"pid": 5, "start_')
@@ -88,9 +94,16 @@ def test_where_no_gap_was_slow_there_is_no_picture_and_a_note(tmp_path):
     image = tmp_path / "stall.png"
     with ScriptedServer(gaps=[0.001]) as server:
         ran = load(
-            server.url, tmp_path, "--probe", str(log(tmp_path, silent_seconds=-600)),
-            "--image", str(image), num_requests=1, output_lens=2, num_warmups=0,
-        )  # fmt: skip
+            server.url,
+            tmp_path,
+            "--probe",
+            str(log(tmp_path, silent_seconds=-600)),
+            "--image",
+            str(image),
+            num_requests=1,
+            output_lens=2,
+            num_warmups=0,
+        )
     assert not image.exists()
     assert "No gap was slow, so --image had nothing to draw." in ran.result.notes
 
@@ -100,9 +113,16 @@ def test_a_run_is_shown_and_attributed_again(tmp_path, capsys):
     kept, path = tmp_path / "run.npz", tmp_path / "again.json"
     with ScriptedServer(gaps=[0.001]) as server:
         ran = load(
-            server.url, tmp_path, "--probe", str(whole), "--log", str(kept), num_requests=2,
-            output_lens=3, num_warmups=0,
-        )  # fmt: skip
+            server.url,
+            tmp_path,
+            "--probe",
+            str(whole),
+            "--log",
+            str(kept),
+            num_requests=2,
+            output_lens=3,
+            num_warmups=0,
+        )
     found = ran.result.attribution
     assert found is not None
     assert found.num_gaps == 4

@@ -31,12 +31,24 @@ ANYTHING = Wanted()
 
 def health(number=0, **changes):
     fields = {
-        "process": number, "num_requests": 1, "seconds": 1.0, "cpu_share": 0.1,
-        "waited_share": 0.01, "stolen_share": 0.0, "voluntary_switches": 0,
-        "involuntary_switches": 0, "num_ticks": 1000, "lag_p90": 0.0, "lag_p95": 0.0,
-        "lag_p99": 0.0001, "lag_p999": 0.0,
-        "lag_max": 0.0, "num_pieces": 3, "num_bytes": 30, "collector": process(),
-    }  # fmt: skip
+        "process": number,
+        "num_requests": 1,
+        "seconds": 1.0,
+        "cpu_share": 0.1,
+        "waited_share": 0.01,
+        "stolen_share": 0.0,
+        "voluntary_switches": 0,
+        "involuntary_switches": 0,
+        "num_ticks": 1000,
+        "lag_p90": 0.0,
+        "lag_p95": 0.0,
+        "lag_p99": 0.0001,
+        "lag_p999": 0.0,
+        "lag_max": 0.0,
+        "num_pieces": 3,
+        "num_bytes": 30,
+        "collector": process(),
+    }
     return ClientHealth(**(fields | changes))
 
 
@@ -59,19 +71,34 @@ def observed(count=100, late_seconds=0.0, outcomes=(), clients=(), deaths=(), **
         asked=Asked(url="http://h", model="m"),
         start_ns=10**9,
         recording=Recording(
-            sent, sent + 1, sent + 31 * MS, outcome, made.output_lens, np.zeros(0, np.int64),
-            np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.uint8),
+            sent,
+            sent + 1,
+            sent + 31 * MS,
+            outcome,
+            made.output_lens,
+            np.zeros(0, np.int64),
+            np.zeros(0, np.int32),
+            np.zeros(0, np.int64),
+            np.zeros(0, np.uint8),
         ),
         responses=Responses(
-            outcome, np.where(done, 1, -1).astype(np.int8), numbers, numbers, numbers,
-            numbers * 0, numbers * 0, np.stack([sent + MS, sent + 31 * MS], 1).ravel(),
-            np.zeros(0, np.int32), np.zeros(0, np.uint8), {},
+            outcome,
+            np.where(done, 1, -1).astype(np.int8),
+            numbers,
+            numbers,
+            numbers,
+            numbers * 0,
+            numbers * 0,
+            np.stack([sent + MS, sent + 31 * MS], 1).ravel(),
+            np.zeros(0, np.int32),
+            np.zeros(0, np.uint8),
+            {},
         ),
         clients=list(clients) or [health(0), health(1)],
         deaths=list(deaths),
         scrapes=[],
         **changes,
-    )  # fmt: skip
+    )
 
 
 def broken(seen, wanted=ANYTHING):
@@ -142,9 +169,7 @@ def test_the_share_that_may_fail_is_a_choice():
 def test_whatever_is_not_completed_is_a_failure_or_was_not_attempted(outcome):
     result = measure(observed(outcomes=[outcome] * 50), "small", 0, ANYTHING)
     attempted = 50 if outcome in NOT_ATTEMPTED else 100
-    assert (result.num_requests, result.num_attempted, result.num_completed) == (
-        100, attempted, 50,
-    )  # fmt: skip
+    assert (result.num_requests, result.num_attempted, result.num_completed) == (100, attempted, 50)
     assert ("failed" in [each.rule for each in result.broken]) == (attempted == 100)
     assert ["50 of 100 attempted requests failed" in each for each in result.notes] == (
         [True] * (attempted == 100)
@@ -164,11 +189,18 @@ def test_every_rule_is_tried_here():
 @pytest.mark.parametrize(
     ("asked", "ticks", "figure"),
     [
-        (50, 10_000, "lag_p90"), (94, 10_000, "lag_p90"), (95, 10_000, "lag_p95"),
-        (99, 64, "lag_p90"), (99, 129, "lag_p90"), (99, 130, "lag_p95"), (99, 661, "lag_p95"),
-        (99, 662, "lag_p99"), (99.9, 6635, "lag_p99"), (99.9, 6636, "lag_p999"),
+        (50, 10_000, "lag_p90"),
+        (94, 10_000, "lag_p90"),
+        (95, 10_000, "lag_p95"),
+        (99, 64, "lag_p90"),
+        (99, 129, "lag_p90"),
+        (99, 130, "lag_p95"),
+        (99, 661, "lag_p95"),
+        (99, 662, "lag_p99"),
+        (99.9, 6635, "lag_p99"),
+        (99.9, 6636, "lag_p999"),
     ],
-)  # fmt: skip
+)
 def test_the_lag_is_judged_at_the_percentile_that_is_asked_for_and_can_be_told(
     asked, ticks, figure
 ):

@@ -36,18 +36,29 @@ def test_this_environment_can_measure(findings):
 
 @pytest.mark.parametrize(
     ("version", "level"),
-    [((3, 10, 9), "bad"), ((3, 11, 0), "ok"), ((3, 12, 1), "ok"), ((3, 13, 0), "ok"),
-     ((3, 14, 5), "bad")],
-)  # fmt: skip
+    [
+        ((3, 10, 9), "bad"),
+        ((3, 11, 0), "ok"),
+        ((3, 12, 1), "ok"),
+        ((3, 13, 0), "ok"),
+        ((3, 14, 5), "bad"),
+    ],
+)
 def test_python_versions(version, level):
     assert interpreter.python(version).level == level
 
 
 @pytest.mark.parametrize(
     ("version", "level"),
-    [("2.10.1", "bad"), ("2.11.0", "ok"), ("2.13.0+cpu", "ok"), ("2.14.1", "ok"),
-     ("2.15.0a0+git", "bad"), ("3.0.0", "bad")],
-)  # fmt: skip
+    [
+        ("2.10.1", "bad"),
+        ("2.11.0", "ok"),
+        ("2.13.0+cpu", "ok"),
+        ("2.14.1", "ok"),
+        ("2.15.0a0+git", "bad"),
+        ("3.0.0", "bad"),
+    ],
+)
 def test_torch_versions(version, level):
     assert interpreter.torch_version(version).level == level
 

@@ -155,8 +155,9 @@ def test_another_work_tree_of_a_repository(repository, tmp_path):
     commit = Repository(other).commit("second", engines__a="2")
     (other / "engines" / "a.py").write_text("3")
     assert git(other, "rev-parse", "HEAD", "main").split() == [
-        commit, repository.git("rev-parse", "HEAD")
-    ]  # fmt: skip
+        commit,
+        repository.git("rev-parse", "HEAD"),
+    ]
     assert changed_files(other / "engines", ".") == ["engines/a.py"]
     assert changed_files(repository.root) == []
 

@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.machine.other_work import (
-    Counters,
-    OtherWork,
-    Surroundings,
-    other_work,
-    read_counters,
-)
+from harness.machine.other_work import Counters, OtherWork, Surroundings, other_work, read_counters
 
 SECONDS = st.floats(0, 1e5)
 

@@ -56,9 +56,12 @@ def collecting(folder: Path) -> Iterator["subprocess.Popen[str]"]:
     """A process that has collected three times, and will four times more after the next line."""
     environment = probed_environment(folder, {**os.environ, "PYTHONPATH": ""})
     with subprocess.Popen(
-        [sys.executable, "-c", COLLECTS], env=environment, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    ) as process:  # fmt: skip
+        [sys.executable, "-c", COLLECTS],
+        env=environment,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
         assert process.stdout is not None
         assert process.stdin is not None
         process.stdout.readline()

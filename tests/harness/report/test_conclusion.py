@@ -122,8 +122,9 @@ def test_what_is_worse_and_alone_is_named_with_its_interval() -> None:
     (sentence,) = conclude(experiment(cells, worse))
     assert sentence == "Worse: flat, TPOT median +30.0 % against lists (95 %: +29.0 to +31.0 %)."
     assert conclude(experiment(cells, worse, comparison("padded", "worse", 1.1))) == [
-        "Nothing was found to beat lists.", "Worse: flat (+30.0 %); padded (+10.0 %).",
-    ]  # fmt: skip
+        "Nothing was found to beat lists.",
+        "Worse: flat (+30.0 %); padded (+10.0 %).",
+    ]
 
 
 def test_what_stays_open_says_what_it_takes() -> None:
@@ -171,14 +172,25 @@ def test_a_collector_that_costs_nothing_explains_nothing() -> None:
 @pytest.mark.parametrize(
     ("middle", "ci95", "says"),
     [
-        (0.25, (0.2, 0.3), "Without the collector, lists spends 16.7 to 23.1 % (95 %) less "
-                           "host time."),
-        (0.002, (-0.01, 0.012), "The collector is not to blame: it costs lists at most 1.2 % of "
-                                "its host time without one (95 %: -1.0 to +1.2 %)."),
-        (0.01, (-0.03, 0.07), "What the collector costs lists stays open: between -3.0 % and "
-                              "+7.0 % of its host time without one (95 %)."),
+        (
+            0.25,
+            (0.2, 0.3),
+            "Without the collector, lists spends 16.7 to 23.1 % (95 %) less host time.",
+        ),
+        (
+            0.002,
+            (-0.01, 0.012),
+            "The collector is not to blame: it costs lists at most 1.2 % of "
+            "its host time without one (95 %: -1.0 to +1.2 %).",
+        ),
+        (
+            0.01,
+            (-0.03, 0.07),
+            "What the collector costs lists stays open: between -3.0 % and "
+            "+7.0 % of its host time without one (95 %).",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_said_of_the_collector_follows_from_the_interval(middle, ci95, says) -> None:
     effect = replace(samples(middle, middle, middle), ci95=ci95)
     cells = [changed(cell("lists", gc_effect=effect), policy="threshold:700"), cell("flat")]
@@ -199,7 +211,7 @@ def changed(one: CellResult, **state: Any) -> CellResult:
         (700, "700 new objects on Python 3.11 and 3.12, at 2,000 on Python 3.13"),
         (2000, "2,000 new objects on Python 3.13, at 700 on Python 3.11 and 3.12"),
     ],
-)  # fmt: skip
+)
 def test_the_version_is_named_where_its_threshold_decides(young: int, said: str) -> None:
     costly = {"gc_effect": samples(0.25)}
     lists = changed(cell("lists", **costly), thresholds=(young, 10, 10))
@@ -286,8 +298,10 @@ def test_a_leak_and_collections_by_hand_are_said_of_the_cell_that_has_them():
 
 
 def test_two_figures_that_read_alike_are_no_difference() -> None:
-    peaks = {name: cell(name, tracked_peak_per_step=samples(value))
-             for name, value in (("lists", 2061.2), ("flat", 2061.4))}  # fmt: skip
+    peaks = {
+        name: cell(name, tracked_peak_per_step=samples(value))
+        for name, value in (("lists", 2061.2), ("flat", 2061.4))
+    }
     said = conclude(experiment([*peaks.values()], comparison("flat", "same", 1.0)))
     assert not [sentence for sentence in said if "tracked objects alive" in sentence]
 
@@ -310,8 +324,10 @@ def test_nothing_that_is_left_is_less_than_nothing() -> None:
 
 
 def test_neither_leaves_anything_where_one_has_let_go_of_more() -> None:
-    cells = [cell("lists", leaked_blocks_per_step=samples(-10.6)),
-             cell("flat", leaked_blocks_per_step=samples(0.0))]  # fmt: skip
+    cells = [
+        cell("lists", leaked_blocks_per_step=samples(-10.6)),
+        cell("flat", leaked_blocks_per_step=samples(0.0)),
+    ]
     said = conclude(experiment(cells, comparison("flat", "same", 1.0)))
     assert not [sentence for sentence in said if "blocks" in sentence]
 
@@ -339,8 +355,9 @@ def test_a_cell_without_a_collector_is_no_candidate_however_fast_it_is() -> None
     assert headline(result).startswith("▲ Best: freeze")
     (table,) = pivot_tables(result)
     assert [(row[0], row[-1]) for rows in table.groups for row in rows] == [
-        ("disabled", "○ reference"), ("freeze", "▲ better"),
-    ]  # fmt: skip
+        ("disabled", "○ reference"),
+        ("freeze", "▲ better"),
+    ]
     assert "▲ 1 better  ○ 1 reference" in table.caption
 
 
@@ -385,8 +402,11 @@ def test_a_gain_beyond_the_pauses_is_implausible(ratio, pauses, metric, is_said,
 
 def test_pauses_are_held_against_the_time_that_the_metric_is_of() -> None:
     """Beside a slow device pauses are little of the wall time and much of the host's."""
-    more = {"gc_pause_total": samples(0.05), "num_steps": samples(100.0),
-            "host_time_per_step": samples(0.005)}  # fmt: skip
+    more = {
+        "gc_pause_total": samples(0.05),
+        "num_steps": samples(100.0),
+        "host_time_per_step": samples(0.005),
+    }
     default, freeze = with_policies("default", "freeze", pauses=0.001)
     default = replace(default, metrics=default.metrics | more)
     for ratio, is_said in ((0.9, False), (0.7, True)):

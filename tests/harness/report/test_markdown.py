@@ -51,9 +51,15 @@ def experiment() -> ExperimentResult:
     made = summary(of, outcomes)
     failed = TrialFailure(cell=cells[1], mode="counts", seed=0, kind="crashed", reason=NASTY)
     return msgspec.structs.replace(
-        made, name=NASTY, notes=[NASTY], command=NASTY, code_commits=[NASTY], failures=[failed],
-        workloads=[ReplayedWorkload(name=NASTY)], machine=Machine(cpu_model=NASTY),
-    )  # fmt: skip
+        made,
+        name=NASTY,
+        notes=[NASTY],
+        command=NASTY,
+        code_commits=[NASTY],
+        failures=[failed],
+        workloads=[ReplayedWorkload(name=NASTY)],
+        machine=Machine(cpu_model=NASTY),
+    )
 
 
 def test_nothing_that_people_name_becomes_markup():

@@ -62,9 +62,9 @@ def test_nothing_that_people_name_becomes_markup(main_job, tmp_path):
     assert page.count("</details>") == 0
 
 
-GATE = result([
-    cell(LISTS, "worse", exact(tracked_peak_per_step=3_085.0), timing(0.071, 0.032, "both"))
-])  # fmt: skip
+GATE = result(
+    [cell(LISTS, "worse", exact(tracked_peak_per_step=3_085.0), timing(0.071, 0.032, "both"))]
+)
 
 
 @pytest.mark.slow
@@ -120,5 +120,9 @@ def test_where_one_axis_varies_cells_are_listed_with_their_intervals():
 def test_what_could_not_be_compared_has_no_sign(main_job):
     fewer = msgspec.structs.replace(main_job, comparisons=main_job.comparisons[1:])
     (table,) = pivot_tables(fewer)
-    assert table.groups[0][0] == ("list_of_lists · per_request", "baseline", "no verdict",
-                                  "○ +57.4 %")  # fmt: skip
+    assert table.groups[0][0] == (
+        "list_of_lists · per_request",
+        "baseline",
+        "no verdict",
+        "○ +57.4 %",
+    )

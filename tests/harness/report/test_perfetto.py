@@ -55,9 +55,15 @@ def stamped(draw):
     return trial_rows(requests, steps, collections)
 
 
-@given(stamped(), st.sampled_from(
-    [(["engine", "output"], ["engine", "output"]), (["worker", "worker"], ["worker 1", "worker 2"])]
-))  # fmt: skip
+@given(
+    stamped(),
+    st.sampled_from(
+        [
+            (["engine", "output"], ["engine", "output"]),
+            (["worker", "worker"], ["worker 1", "worker 2"]),
+        ]
+    ),
+)
 def test_a_trace_has_each_step_wait_collection_and_request(rows, processes):
     roles, titles = processes
     content = perfetto_trace(rows, roles)
@@ -68,19 +74,32 @@ def test_a_trace_has_each_step_wait_collection_and_request(rows, processes):
 def test_the_facts_of_a_step_a_wait_a_collection_and_a_request():
     stamps = dict(zip(("start", *PHASES, "delivered"), range(100, 170, 10), strict=True))
     step = stamps | {
-        "num_rows": 64, "device_ns": 4, "late_ns": 1, "device_length_ns": 9, "num_tokens": 70,
-        "in_flight": 65, "waited_ns": 2, "processing_ns": 3,
-    }  # fmt: skip
+        "num_rows": 64,
+        "device_ns": 4,
+        "late_ns": 1,
+        "device_length_ns": 9,
+        "num_tokens": 70,
+        "in_flight": 65,
+        "waited_ns": 2,
+        "processing_ns": 3,
+    }
     rows = trial_rows([[90, 95, 100, 150, 300, 7, 1]], [step], [[2, 112, 3, 17, 2, 0]])
     slices = {each.name: each for each in read_back(perfetto_trace(rows, ["engine"]))}
     assert slices["step"].facts == {
-        "step": 0, "num_rows": 64, "num_tokens": 70, "in_flight": 65, "waited_ns": 2,
+        "step": 0,
+        "num_rows": 64,
+        "num_tokens": 70,
+        "in_flight": 65,
+        "waited_ns": 2,
         "processing_ns": 3,
-    }  # fmt: skip
+    }
     assert [slices[phase].depth for phase in PHASES] == [1] * len(PHASES)
     assert slices["blocked"][2:] == (
-        126, 130, 0, {"step": 0, "device_ns": 4, "late_ns": 1, "device_length_ns": 9},
-    )  # fmt: skip
+        126,
+        130,
+        0,
+        {"step": 0, "device_ns": 4, "late_ns": 1, "device_length_ns": 9},
+    )
     assert slices["generation 2"].track == ("collections in engine", "generation 2")
     assert slices["generation 2"].facts == {"collected": 17, "cpu_ns": 2}
     assert slices["request 0"].facts == {"num_tokens": 7, "ttft_ns": 55, "finish_reason": "LENGTH"}

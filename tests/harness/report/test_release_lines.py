@@ -65,21 +65,32 @@ def test_a_word_that_the_file_does_not_know_is_refused(old, new):
 
 def test_releases_are_ordered_as_versions_and_paths_come_last():
     assert in_order(["0.9.2", "/src/vllm", "0.10.1.1", "0.10.1", "0.10.10", "0.9.2"]) == [
-        "0.9.2", "0.10.1", "0.10.1.1", "0.10.10", "/src/vllm",
-    ]  # fmt: skip
+        "0.9.2",
+        "0.10.1",
+        "0.10.1.1",
+        "0.10.10",
+        "/src/vllm",
+    ]
     assert release_name("/home/someone/src/vllm") == "vllm"
     assert release_name("0.11.0") == "0.11.0"
 
 
 def test_a_line_is_a_policy_and_what_else_varies():
-    cells = [cell(release, 100, gc, batch_size=size) for release in ("0.12.0", "0.11.0")
-             for gc in ("as_is", "freeze") for size in (8, 16)]  # fmt: skip
+    cells = [
+        cell(release, 100, gc, batch_size=size)
+        for release in ("0.12.0", "0.11.0")
+        for gc in ("as_is", "freeze")
+        for size in (8, 16)
+    ]
     cells.pop()  # 0.11.0, freeze, 16
     found = release_lines(result(cells))
     assert found.releases == ["0.11.0", "0.12.0"]
     assert [line.name for line in found.lines] == [
-        "as_is · 8", "as_is · 16", "freeze · 8", "freeze · 16",
-    ]  # fmt: skip
+        "as_is · 8",
+        "as_is · 16",
+        "freeze · 8",
+        "freeze · 16",
+    ]
     assert found.lines[0].medians(YOUNG) == [100, 100]
     assert found.lines[3].medians(YOUNG) == [None, 100]
     assert all(line.is_exact(YOUNG) for line in found.lines)
@@ -97,18 +108,25 @@ def test_the_spread_is_of_what_samples_there_are():
 
 
 def test_what_was_left_out_has_its_reason_and_what_is_there_is_not_left_out():
-    failure = TrialFailure(cell=msgspec.structs.replace(CELL, release="0.13.0"), mode="counts",
-                           seed=0, kind="timed_out", reason="after 9 s")  # fmt: skip
+    failure = TrialFailure(
+        cell=msgspec.structs.replace(CELL, release="0.13.0"),
+        mode="counts",
+        seed=0,
+        kind="timed_out",
+        reason="after 9 s",
+    )
     there = msgspec.structs.replace(failure, cell=msgspec.structs.replace(CELL, release="0.11.0"))
-    found = left_out(along(
-        {"0.11.0": 3, "0.12.0": 2},
-        notes=[
-            "Left out: 0.10.0: vLLM 0.10.0 is too old: no worker; supported are later ones",
-            "Left out: columnar delivery of list_of_lists: it has no columns.",
-            "Counts were equal in all of 2 trials of each cell.",
-        ],
-        failures=[failure, failure, there],
-    ))  # fmt: skip
+    found = left_out(
+        along(
+            {"0.11.0": 3, "0.12.0": 2},
+            notes=[
+                "Left out: 0.10.0: vLLM 0.10.0 is too old: no worker; supported are later ones",
+                "Left out: columnar delivery of list_of_lists: it has no columns.",
+                "Counts were equal in all of 2 trials of each cell.",
+            ],
+            failures=[failure, failure, there],
+        )
+    )
     assert found == {
         "0.10.0": "vLLM 0.10.0 is too old: no worker; supported are later ones",
         "0.13.0": "timed out: after 9 s",

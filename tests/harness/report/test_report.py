@@ -53,20 +53,29 @@ def samples(name: str, *values: float | None) -> MetricSamples:
     metric = METRICS[name]
     known = sorted(value for value in values if value is not None)
     return MetricSamples(
-        unit=metric.unit, direction=metric.direction, kind=metric.kind,
-        median=known[len(known) // 2] if known else None, samples=list(values),
-    )  # fmt: skip
+        unit=metric.unit,
+        direction=metric.direction,
+        kind=metric.kind,
+        median=known[len(known) // 2] if known else None,
+        samples=list(values),
+    )
 
 
 def cell_result(name: str, group: int, scale: float, **axes: str | int) -> CellResult:
     spread = (0.97, 0.98, 0.99, 1.0, 1.01, 1.02, 1.03)
     timings = {
-        "request_throughput": 48.95 / scale, "tpot_median": 0.01324 * scale,
-        "host_time_per_request_step": 0.85e-6 * scale, "host_time_per_step": 870e-6 * scale,
-        "step_time_median": 2.7e-3 * scale, "phase_schedule": 120e-6 * scale,
-        "phase_launch": 31.4e-6, "phase_wait": 1.83e-3, "phase_handoff": 48e-6 * scale,
-        "phase_process": 0.6e-3 * scale, "gc_pause_share": 0.0123 * scale,
-    }  # fmt: skip
+        "request_throughput": 48.95 / scale,
+        "tpot_median": 0.01324 * scale,
+        "host_time_per_request_step": 0.85e-6 * scale,
+        "host_time_per_step": 870e-6 * scale,
+        "step_time_median": 2.7e-3 * scale,
+        "phase_schedule": 120e-6 * scale,
+        "phase_launch": 31.4e-6,
+        "phase_wait": 1.83e-3,
+        "phase_handoff": 48e-6 * scale,
+        "phase_process": 0.6e-3 * scale,
+        "gc_pause_share": 0.0123 * scale,
+    }
     metrics = {name: samples(name, *(value * s for s in spread)) for name, value in timings.items()}
     for generation, collections in enumerate((3023, 275, 4)):
         metric = f"gc_collections_gen{generation}"
@@ -74,42 +83,71 @@ def cell_result(name: str, group: int, scale: float, **axes: str | int) -> CellR
     metrics["gc_effect"] = samples("gc_effect", None if group else 0.041 * scale)
     cell = Cell(**{"device": "modelled", "representation": "list_of_lists"} | axes)
     return CellResult(
-        id=name, axes=values(cell), group=group, samples=7, metrics=metrics,
-        processes=[], tokens_sha256=["ab" * 32],
-    )  # fmt: skip
+        id=name,
+        axes=values(cell),
+        group=group,
+        samples=7,
+        metrics=metrics,
+        processes=[],
+        tokens_sha256=["ab" * 32],
+    )
 
 
 def comparison(candidate: str, baseline: str, ratio: float, verdict: str) -> Comparison:
     return Comparison(
-        metric="request_throughput", baseline=baseline, candidate=candidate, ratio=ratio,
-        ci95=(ratio - 0.009, ratio + 0.009), verdict=verdict, p_adjusted=0.004, mde=0.012, rounds=7,
-    )  # fmt: skip
+        metric="request_throughput",
+        baseline=baseline,
+        candidate=candidate,
+        ratio=ratio,
+        ci95=(ratio - 0.009, ratio + 0.009),
+        verdict=verdict,
+        p_adjusted=0.004,
+        mde=0.012,
+        rounds=7,
+    )
 
 
 def test_modes_have_a_table_of_their_own_where_they_are_compared(experiment):
     assert modes_tables(experiment) == []
     cells = [cell_result(mode, 0, 1.0, output_processing=mode) for mode in ("inline", "thread")]
-    more = {"ttft_median": 0.020, "ttft_p99": 0.031, "output_processing_per_step": 0.0012,
-            "device_idle_share": 0.4, "surplus_tokens": 12.0}  # fmt: skip
+    more = {
+        "ttft_median": 0.020,
+        "ttft_p99": 0.031,
+        "output_processing_per_step": 0.0012,
+        "device_idle_share": 0.4,
+        "surplus_tokens": 12.0,
+    }
     cells[1].metrics.update({name: samples(name, value) for name, value in more.items()})
     (table,) = modes_tables(msgspec.structs.replace(experiment, cells=cells))
     assert table.groups == [
-        [("inline", "13.2", "–", "–", "–", "–", "–"),
-         ("thread", "13.2", "20.0", "31.0", "1.20", "40.0 %", "12.0")]
-    ]  # fmt: skip
+        [
+            ("inline", "13.2", "–", "–", "–", "–", "–"),
+            ("thread", "13.2", "20.0", "31.0", "1.20", "40.0 %", "12.0"),
+        ]
+    ]
     assert "on a modelled device" in table.title
 
 
 def test_messages_have_a_table_a_direction_of_the_cells_that_send_any(experiment):
     assert messages_tables(experiment) == message_sizes(experiment) == []
     cells = [cell_result(name, 0, 1.0, device="null") for name in ("alone", "full", "pickle")]
-    sent = {"bytes_per_step": 2_664, "bytes_first": 2_616, "bytes_last": 2_930,
-            "bytes_parameters": 396, "bytes_prompt": 60, "bytes_output_ids": 90,
-            "bytes_names": 1_372, "bytes_rest": 746, "edit_distance": 46,
-            "edit_distance_first": 93}  # fmt: skip
-    both = {f"{direction}_{name}": samples(f"{direction}_{name}", value)
-            for direction in ("scheduler_output", "model_runner_output")
-            for name, value in sent.items()}  # fmt: skip
+    sent = {
+        "bytes_per_step": 2_664,
+        "bytes_first": 2_616,
+        "bytes_last": 2_930,
+        "bytes_parameters": 396,
+        "bytes_prompt": 60,
+        "bytes_output_ids": 90,
+        "bytes_names": 1_372,
+        "bytes_rest": 746,
+        "edit_distance": 46,
+        "edit_distance_first": 93,
+    }
+    both = {
+        f"{direction}_{name}": samples(f"{direction}_{name}", value)
+        for direction in ("scheduler_output", "model_runner_output")
+        for name, value in sent.items()
+    }
     cells[1].metrics.update(both)
     few = {"scheduler_output_bytes_per_step": samples("scheduler_output_bytes_per_step", 7)}
     cells[2].metrics.update(few)
@@ -137,12 +175,18 @@ def experiment() -> ExperimentResult:
     return ExperimentResult(
         name="2026-11-21T0314-opt125m-48-200",
         machine=Machine(
-            cpu_model="Made-up CPU", cores_usable=2, memory_bytes=25276502016,
-            kernel="Linux 6.1", virtualization="virtual machine", python="3.11.7",
-            torch="2.13.0+cpu", numpy="2.4.6",
+            cpu_model="Made-up CPU",
+            cores_usable=2,
+            memory_bytes=25276502016,
+            kernel="Linux 6.1",
+            virtualization="virtual machine",
+            python="3.11.7",
+            torch="2.13.0+cpu",
+            numpy="2.4.6",
         ),
-        workloads=[ReplayedWorkload(name="opt125m-48-200", hash="0123456789abcdef" * 4,
-                                    num_requests=2048)],
+        workloads=[
+            ReplayedWorkload(name="opt125m-48-200", hash="0123456789abcdef" * 4, num_requests=2048)
+        ],
         decide=["request_throughput"],
         tolerance=0.02,
         cells=[
@@ -160,14 +204,19 @@ def experiment() -> ExperimentResult:
             comparison(small_flat, small, 1.016, "inconclusive"),
         ],
         failures=[
-            TrialFailure(cell=cell, mode="timing", seed=seed, kind="timed_out",
-                         reason="no result after 300 s")
+            TrialFailure(
+                cell=cell,
+                mode="timing",
+                seed=seed,
+                kind="timed_out",
+                reason="no result after 300 s",
+            )
             for seed in range(2)
         ],
         notes=["the first trial after idle was thrown away"],
         command="gcbench compare --representation list_of_lists,list_of_arrays,flat_arrays",
         code_commits=["0123abc+dirty"],
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture
@@ -177,37 +226,62 @@ def trial() -> TrialResult:
         scale = {"s": 1e-5, "B": 999.0}.get(metric.unit, 0.001 if "share" in metric.unit else 37.0)
         values[name] = None if name.endswith("p99") else number * scale
     engine = ProcessResult(
-        role="engine", policy="freeze+threshold:50000/20/20",
-        state=GcState(enabled=True, thresholds=(50000, 20, 20), freeze_count=704282,
-                      tracked_objects=705310),
-        collections=(3023, 275, 4), collected=(10, 20, 30), pause_seconds=(0.012, 0.0034, 0.91),
-        max_pause_seconds=0.237, full_pass_seconds=0.21,
-    )  # fmt: skip
+        role="engine",
+        policy="freeze+threshold:50000/20/20",
+        state=GcState(
+            enabled=True, thresholds=(50000, 20, 20), freeze_count=704282, tracked_objects=705310
+        ),
+        collections=(3023, 275, 4),
+        collected=(10, 20, 30),
+        pause_seconds=(0.012, 0.0034, 0.91),
+        max_pause_seconds=0.237,
+        full_pass_seconds=0.21,
+    )
     worker = msgspec.structs.replace(
-        engine, role="worker", policy="disabled", collections=(0, 0, 0), probe_dropped=1200,
-        state=GcState(enabled=False, thresholds=(700, 10, 10), freeze_count=0,
-                      tracked_objects=90210),
-    )  # fmt: skip
+        engine,
+        role="worker",
+        policy="disabled",
+        collections=(0, 0, 0),
+        probe_dropped=1200,
+        state=GcState(
+            enabled=False, thresholds=(700, 10, 10), freeze_count=0, tracked_objects=90210
+        ),
+    )
     return TrialResult(
         cell=Cell(device="modelled", representation="list_of_lists", worker="process"),
-        mode="timing", seed=3, metrics=values, processes=[engine, worker],
-        tokens_sha256="cd" * 32, finish_sha256="ef" * 32,
-        interpreter="CPython 3.11.7", code_root="/nowhere", code_commit="0123abc",
+        mode="timing",
+        seed=3,
+        metrics=values,
+        processes=[engine, worker],
+        tokens_sha256="cd" * 32,
+        finish_sha256="ef" * 32,
+        interpreter="CPython 3.11.7",
+        code_root="/nowhere",
+        code_commit="0123abc",
         steady_state="steps 212 to 4,801 of 5,012",
         delivered="as scheduled: gaps' CV 1.01, lag-1 correlation 0.01, dispersion 0.98; 12.0 µs "
         "late at the median, 310 µs at most",
-        wall_seconds=4.2, invalid="modelled waits ran 1.7 % late, more than 1 %",
+        wall_seconds=4.2,
+        invalid="modelled waits ran 1.7 % late, more than 1 %",
         messages=[
             Messages(
-                direction="scheduler_output", count=300, every=7, num_compared=38, num_too_long=5,
+                direction="scheduler_output",
+                count=300,
+                every=7,
+                num_compared=38,
+                num_too_long=5,
                 fields={f"requests.field_{n}": 900 - 50 * n for n in range(14)},
             ),
             Messages(
-                direction="model_runner_output", count=300, every=1, num_compared=299,
-                num_too_long=0, fields={"(names)": 355, "sampled_token_ids": 4_096},
+                direction="model_runner_output",
+                count=300,
+                every=1,
+                num_compared=299,
+                num_too_long=0,
+                fields={"(names)": 355, "sampled_token_ids": 4_096},
             ),
         ],
-    )  # fmt: skip
+    )
 
 
 def test_experiment_on_a_terminal(experiment):
@@ -276,24 +350,35 @@ def test_trial_on_one_screen(trial):
 
 def test_releases_with_a_process_or_two(experiment):
     def cell(release: str, gc: str, frozen: int, roles: tuple[str, ...]) -> CellResult:
-        state = GcState(enabled=True, thresholds=(700, 10, 10), freeze_count=frozen,
-                        tracked_objects=525_588)  # fmt: skip
+        state = GcState(
+            enabled=True, thresholds=(700, 10, 10), freeze_count=frozen, tracked_objects=525_588
+        )
         processes = [
             ProcessResult(
-                role=role, policy=gc, state=state, collections=(1962, 178, 16),
-                collected=(9, 8, 7), pause_seconds=(0.03, 0.04, 0.2), max_pause_seconds=0.0128,
+                role=role,
+                policy=gc,
+                state=state,
+                collections=(1962, 178, 16),
+                collected=(9, 8, 7),
+                pause_seconds=(0.03, 0.04, 0.2),
+                max_pause_seconds=0.0128,
                 full_pass_seconds=0.24,
             )
             for role in roles
-        ]  # fmt: skip
+        ]
         made = cell_result("", 0, 10.0, engine="vllm-hostpath", release=release, gc=gc)
         return msgspec.structs.replace(made, processes=processes)
 
     labels = {"0.11.2": "0.11.2", "/tree": "v0.33.0-12-gabcdef-dirty"}
-    one = msgspec.structs.replace(experiment, failures=[], cells=[
-        cell("0.11.2", "as_is", 525_580, ("engine",)), cell("0.11.2", "default", 0, ("engine",)),
-        cell("/tree", "as_is", 0, ("engine",)),
-    ])  # fmt: skip
+    one = msgspec.structs.replace(
+        experiment,
+        failures=[],
+        cells=[
+            cell("0.11.2", "as_is", 525_580, ("engine",)),
+            cell("0.11.2", "default", 0, ("engine",)),
+            cell("/tree", "as_is", 0, ("engine",)),
+        ],
+    )
     assert roles_table(one, labels) is None
     two = msgspec.structs.replace(
         one, cells=[cell("0.11.2", "as_is", 525_580, ("frontend", "engine", "worker"))]
@@ -301,14 +386,16 @@ def test_releases_with_a_process_or_two(experiment):
     roles = roles_table(two, labels)
     assert roles is not None
     elsewhere = {**two.cells[0].metrics, "phase_schedule": samples("phase_schedule", 0.0)}
-    apart = msgspec.structs.replace(one, cells=[
-        one.cells[0],
-        msgspec.structs.replace(one.cells[2], metrics=elsewhere),
-    ])  # fmt: skip
+    apart = msgspec.structs.replace(
+        one, cells=[one.cells[0], msgspec.structs.replace(one.cells[2], metrics=elsewhere)]
+    )
     tables = (
-        releases_table(one, labels), releases_table(apart, labels), costs_table(apart, labels),
-        releases_table(two, labels), roles,
-    )  # fmt: skip
+        releases_table(one, labels),
+        releases_table(apart, labels),
+        costs_table(apart, labels),
+        releases_table(two, labels),
+        roles,
+    )
     assert_golden("releases.txt", "".join(printed(print_table, table) for table in tables))
 
 
@@ -319,8 +406,11 @@ def test_smaller_tables():
         Finding("bad", "memory", "[bold]0.1[/bold] GiB available " * 5, "free memory"),
     ]
     assert_golden("doctor.txt", printed(doctor_table, findings))
-    rows = [("engines", "builtin", "the built-in engine"), ("gc", "freeze", "after warm-up " * 12),
-            ("engines", "vllm", "real vLLM in process")]  # fmt: skip
+    rows = [
+        ("engines", "builtin", "the built-in engine"),
+        ("gc", "freeze", "after warm-up " * 12),
+        ("engines", "vllm", "real vLLM in process"),
+    ]
     assert_golden("list.txt", printed(list_table, rows))
 
 
@@ -329,12 +419,17 @@ def test_a_noise_floor_says_first_what_is_detected():
     busy = msgspec.structs.replace(quiet, others=1.6, stolen=0.031)
     floors = [
         NoiseResult(
-            name="noise", metric="host_time_per_step", cells=2, rounds=14, trial_cv=0.0213,
-            sd_log_ratio=0.0187, mde={28: 0.009, 7: 0.031, 14: 0.0152},
+            name="noise",
+            metric="host_time_per_step",
+            cells=2,
+            rounds=14,
+            trial_cv=0.0213,
+            sd_log_ratio=0.0187,
+            mde={28: 0.009, 7: 0.031, 14: 0.0152},
             surroundings=Surroundings(before=quiet, during=during),
         )
         for during in (quiet, busy)
-    ]  # fmt: skip
+    ]
 
     def screens(width: int) -> str:
         return "\n".join(

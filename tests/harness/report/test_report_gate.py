@@ -23,97 +23,187 @@ from harness.trial.spec import TrialFailure
 AT_HEAD = Cell(workload="w", device="modelled", representation="list_of_lists", release="/out/head")
 
 OBJECTS = exact(
-    tracked_peak_per_step=3_085.0, tracked_survivors_per_step=1_025.0,
-    tracked_allocations_per_step=4_126.0, gc_collections_per_1000_steps=1_594.0,
+    tracked_peak_per_step=3_085.0,
+    tracked_survivors_per_step=1_025.0,
+    tracked_allocations_per_step=4_126.0,
+    gc_collections_per_1000_steps=1_594.0,
     bytecodes_per_request_step=127.5,
-)  # fmt: skip
+)
 BYTECODES = exact(bytecodes_per_request_step=125.25, handoff_bytes=98_368.0)
 ADMISSION = exact(
-    bytecodes_per_add=403.0, bytecodes_per_finish=1_640.25, bytecodes_per_abort=397.0,
+    bytecodes_per_add=403.0,
+    bytecodes_per_finish=1_640.25,
+    bytecodes_per_abort=397.0,
     allocations_per_add=8.0,
-)  # fmt: skip
+)
 _CHANGE = LargestChange(
-    when="step", kind="paired", function="Scheduler.schedule", before="Scheduler.schedule",
-    file="engines/builtin/scheduler.py", line=98, text="for _ in range(len(rows) + NASTY | *2*):",
-    bytecodes=7.01, allocations=0.0,
-)  # fmt: skip
+    when="step",
+    kind="paired",
+    function="Scheduler.schedule",
+    before="Scheduler.schedule",
+    file="engines/builtin/scheduler.py",
+    line=98,
+    text="for _ in range(len(rows) + NASTY | *2*):",
+    bytecodes=7.01,
+    allocations=0.0,
+)
 FUNCTIONS = [
     _CHANGE,
-    replace(_CHANGE, kind="new", function="Scheduler.schedule.<locals>.<listcomp>", before="",
-            line=99, text="", bytecodes=3.0, allocations=1.0),
-    replace(_CHANGE, kind="renamed", function="Scheduler._row", before="Scheduler._old_row",
-            line=120, text="", bytecodes=-3.01, allocations=-0.25),
-    replace(_CHANGE, kind="gone", function="NewRequestData(req_id, prompt_token_ids, params, n)",
-            before="NewRequestData(req_id, prompt_token_ids, params, n)", file="<string>", line=1,
-            text="", bytecodes=-0.5),
-]  # fmt: skip
-ADDED = [replace(_CHANGE, when="add", function="Scheduler.add", before="Scheduler.add", text="",
-                 bytecodes=12.0, allocations=1.0)]  # fmt: skip
+    replace(
+        _CHANGE,
+        kind="new",
+        function="Scheduler.schedule.<locals>.<listcomp>",
+        before="",
+        line=99,
+        text="",
+        bytecodes=3.0,
+        allocations=1.0,
+    ),
+    replace(
+        _CHANGE,
+        kind="renamed",
+        function="Scheduler._row",
+        before="Scheduler._old_row",
+        line=120,
+        text="",
+        bytecodes=-3.01,
+        allocations=-0.25,
+    ),
+    replace(
+        _CHANGE,
+        kind="gone",
+        function="NewRequestData(req_id, prompt_token_ids, params, n)",
+        before="NewRequestData(req_id, prompt_token_ids, params, n)",
+        file="<string>",
+        line=1,
+        text="",
+        bytecodes=-0.5,
+    ),
+]
+ADDED = [
+    replace(
+        _CHANGE,
+        when="add",
+        function="Scheduler.add",
+        before="Scheduler.add",
+        text="",
+        bytecodes=12.0,
+        allocations=1.0,
+    )
+]
 SAME = timing(0.002, -0.001, "")
 
 MADE_UP = {
-    "worse-exact": result([
-        cell(LISTS, "worse", OBJECTS, timing(0.071, 0.032, "both")),
-        cell(ARRAYS, "worse", OBJECTS, timing(0.034, 0.033, "code")),
-    ]),
-    "worse-bytecodes": result([
-        replace(cell(LISTS, "worse", BYTECODES, timing(0.011, 0.012, "")), functions=FUNCTIONS),
-        cell(ARRAYS, "same", exact(), SAME),
-    ], notes=["Outside engines/ they differ in README.md."]),
-    "worse-admission": result([
-        replace(cell(shape, "worse", ADMISSION, SAME), functions=ADDED) for shape in (LISTS, ARRAYS)
-    ]),
-    "worse-c": result([
-        cell(LISTS, "worse", exact(), timing(0.052, 0.051, "code")),
-        cell(ARRAYS, "worse", exact(), timing(0.049, 0.050, "code", rounds=12)),
-    ]),
-    "worse-collector": result([
-        cell(LISTS, "worse", exact(gc_collections_per_1000_steps=2_125.0),
-             timing(0.043, 0.001, "collector")),
-    ]),
-    "worse-untold": result([
-        cell("freeze+threshold:50000/20/20 · list_of_lists · per_request · uniform:1:4", "worse",
-             exact(), timing(0.039, 0.012, "untold", half_width=0.015)),
-    ]),
-    "worse-stalls": result([
-        cell(LISTS, "same", exact(), SAME),
-        cell(ARRAYS, "worse", exact(), timing(0.002, 0.231, "code", stalls=0.237)),
-    ]),
-    "better": result([
-        cell(LISTS, "better", exact(tracked_peak_per_step=1_037.0, handoff_bytes=4_096.0),
-             timing(-0.104, -0.098, "code")),
-        cell(ARRAYS, "same", exact(), SAME),
-    ]),
+    "worse-exact": result(
+        [
+            cell(LISTS, "worse", OBJECTS, timing(0.071, 0.032, "both")),
+            cell(ARRAYS, "worse", OBJECTS, timing(0.034, 0.033, "code")),
+        ]
+    ),
+    "worse-bytecodes": result(
+        [
+            replace(cell(LISTS, "worse", BYTECODES, timing(0.011, 0.012, "")), functions=FUNCTIONS),
+            cell(ARRAYS, "same", exact(), SAME),
+        ],
+        notes=["Outside engines/ they differ in README.md."],
+    ),
+    "worse-admission": result(
+        [
+            replace(cell(shape, "worse", ADMISSION, SAME), functions=ADDED)
+            for shape in (LISTS, ARRAYS)
+        ]
+    ),
+    "worse-c": result(
+        [
+            cell(LISTS, "worse", exact(), timing(0.052, 0.051, "code")),
+            cell(ARRAYS, "worse", exact(), timing(0.049, 0.050, "code", rounds=12)),
+        ]
+    ),
+    "worse-collector": result(
+        [
+            cell(
+                LISTS,
+                "worse",
+                exact(gc_collections_per_1000_steps=2_125.0),
+                timing(0.043, 0.001, "collector"),
+            )
+        ]
+    ),
+    "worse-untold": result(
+        [
+            cell(
+                "freeze+threshold:50000/20/20 · list_of_lists · per_request · uniform:1:4",
+                "worse",
+                exact(),
+                timing(0.039, 0.012, "untold", half_width=0.015),
+            )
+        ]
+    ),
+    "worse-stalls": result(
+        [
+            cell(LISTS, "same", exact(), SAME),
+            cell(ARRAYS, "worse", exact(), timing(0.002, 0.231, "code", stalls=0.237)),
+        ]
+    ),
+    "better": result(
+        [
+            cell(
+                LISTS,
+                "better",
+                exact(tracked_peak_per_step=1_037.0, handoff_bytes=4_096.0),
+                timing(-0.104, -0.098, "code"),
+            ),
+            cell(ARRAYS, "same", exact(), SAME),
+        ]
+    ),
     "same": result([cell(LISTS, "same", exact(), SAME), cell(ARRAYS, "same", exact(), SAME)]),
     "same-exact-only": result([cell(LISTS, "same", exact()), cell(ARRAYS, "same", exact())]),
-    "same-but-moved": result([
-        cell(LISTS, "same", exact(tracked_peak_per_step=2_062.0, bytecodes_per_request_step=118.5)),
-        cell(ARRAYS, "same", exact()),
-    ]),
-    "inconclusive": result([
-        cell(LISTS, "inconclusive", exact(), timing(0.016, 0.012, "", half_width=0.021, rounds=31)),
-        cell(ARRAYS, "same", exact(), SAME),
-    ]),
+    "same-but-moved": result(
+        [
+            cell(
+                LISTS,
+                "same",
+                exact(tracked_peak_per_step=2_062.0, bytecodes_per_request_step=118.5),
+            ),
+            cell(ARRAYS, "same", exact()),
+        ]
+    ),
+    "inconclusive": result(
+        [
+            cell(
+                LISTS,
+                "inconclusive",
+                exact(),
+                timing(0.016, 0.012, "", half_width=0.021, rounds=31),
+            ),
+            cell(ARRAYS, "same", exact(), SAME),
+        ]
+    ),
     "missing": result(
         [cell(LISTS, "same", exact())],
         missing=[f"{ARRAYS}: HEAD produces other tokens than BASE; different work has no ratio."],
     ),
     "interrupted": result(
         [cell(LISTS, "incomplete", exact()), cell(ARRAYS, "incomplete", exact(), SAME)],
-        missing=[f"{LISTS}: fewer than 3 timed rounds.",
-                 "Interrupted before everything was measured."],
+        missing=[
+            f"{LISTS}: fewer than 3 timed rounds.",
+            "Interrupted before everything was measured.",
+        ],
     ),
     "nothing": result(
         missing=[f"{LISTS}: fewer than 3 timed rounds.", f"{LISTS}: nothing could be counted."],
         failures=[
             TrialFailure(
-                cell=AT_HEAD, mode=mode, seed=0, kind="crashed",
+                cell=AT_HEAD,
+                mode=mode,
+                seed=0,
+                kind="crashed",
                 reason="its process ended with status 1: ImportError: cannot import name 'x'",
             )
             for mode in ("counts", "counts", "tracked")
         ],
     ),
-}  # fmt: skip
+}
 
 AT_HEAD = Cell(workload="w", device="modelled", representation="list_of_lists", release="/out/head")
 
@@ -155,9 +245,13 @@ def test_the_verdict_comes_first_and_every_change_has_its_sentence(name):
 
 PER_REQUEST = ["allocations_per_finish", "allocations_per_abort"]
 MOVES = [
-    *EXACT, *PER_REQUEST, "gc_collections_gen0", "gc_collections_gen2", "wire_bytes_per_step",
+    *EXACT,
+    *PER_REQUEST,
+    "gc_collections_gen0",
+    "gc_collections_gen2",
+    "wire_bytes_per_step",
     *(metric.name for metric in METRICS.values() if metric.mode in ("memory", "leaks")),
-]  # fmt: skip
+]
 VALUES = st.floats(10, 10_000)
 
 
@@ -178,8 +272,10 @@ def test_no_exact_change_goes_without_a_sentence(after):
     said = " ".join(conclude_gate([cell(LISTS, "worse", changes)]))
     for verdict in verdicts:
         rises = [change for change in moved if change.verdict == verdict]
-        word = {"worse": ("more", "instead of", "is worse"),
-                "better": ("fewer", "instead of", "is better")}[verdict]  # fmt: skip
+        word = {
+            "worse": ("more", "instead of", "is worse"),
+            "better": ("fewer", "instead of", "is better"),
+        }[verdict]
         assert any(each in said for each in word), (rises, said)
 
 
@@ -221,20 +317,27 @@ def test_long_names_of_cells_lose_nothing():
 
 
 def test_nothing_of_a_commit_becomes_markup():
-    failure = TrialFailure(cell=AT_HEAD, mode="counts", seed=0,
-                           kind="crashed", reason=f"its process ended: {NASTY}")  # fmt: skip
+    failure = TrialFailure(
+        cell=AT_HEAD, mode="counts", seed=0, kind="crashed", reason=f"its process ended: {NASTY}"
+    )
     plain = MADE_UP["worse-exact"]
     head = msgspec.structs.replace(plain.head, subject=NASTY, asked="feat/`x`|<b>")
-    of = msgspec.structs.replace(plain, head=head, failures=[failure], notes=[NASTY],
-                                 command=f"gcbench gate '{NASTY}'")  # fmt: skip
+    of = msgspec.structs.replace(
+        plain, head=head, failures=[failure], notes=[NASTY], command=f"gcbench gate '{NASTY}'"
+    )
     text = gate_markdown(of)
     # What is left once code and escaped characters are gone is ours alone.
     bare = re.sub(r"(?ms)^(`{3,})\n.*?\n\1$", "", text)
     bare = re.sub(r"(?<!\\)(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", "", bare)
     bare = re.sub(r"\\.", "", bare)
     assert set(re.findall(r"<[^>]*>", bare)) == {
-        "<details>", "<summary>", "</summary>", "</details>", "<sub>", "</sub>"
-    }  # fmt: skip
+        "<details>",
+        "<summary>",
+        "</summary>",
+        "</details>",
+        "<sub>",
+        "</sub>",
+    }
     assert bare.count("</details>") == 1
     assert not re.search(r"[@#]\w|://|www\.|\]\(|!\[", bare)
     assert "`" not in bare

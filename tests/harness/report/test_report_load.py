@@ -22,37 +22,74 @@ from harness.report.load import load_tables
 from harness.trial.spec import TrialResult
 
 METRICS = {
-    "request_throughput": 19.83, "output_throughput": 3966.0, "ttft_mean": 0.01312,
-    "ttft_median": 0.0123, "ttft_p99": 0.0412, "ttft_from_schedule_median": 0.0125,
-    "tpot_mean": 0.00712, "tpot_median": 0.00702, "tpot_p99": 0.0081, "itl_median": 0.007,
-    "itl_gap_p99": 0.0141, "itl_max": 0.2531, "e2el_median": 1.41,
+    "request_throughput": 19.83,
+    "output_throughput": 3966.0,
+    "ttft_mean": 0.01312,
+    "ttft_median": 0.0123,
+    "ttft_p99": 0.0412,
+    "ttft_from_schedule_median": 0.0125,
+    "tpot_mean": 0.00712,
+    "tpot_median": 0.00702,
+    "tpot_p99": 0.0081,
+    "itl_median": 0.007,
+    "itl_gap_p99": 0.0141,
+    "itl_max": 0.2531,
+    "e2el_median": 1.41,
     "e2el_from_schedule_median": 1.4102,
-}  # fmt: skip
+}
 TRIAL = TrialResult(
-    cell=Cell(workload="chat", engine="openai"), mode="timing", seed=3, metrics=METRICS,
-    processes=[], tokens_sha256="", finish_sha256="", interpreter="", code_root="",
-    code_commit="", wall_seconds=50.41,
+    cell=Cell(workload="chat", engine="openai"),
+    mode="timing",
+    seed=3,
+    metrics=METRICS,
+    processes=[],
+    tokens_sha256="",
+    finish_sha256="",
+    interpreter="",
+    code_root="",
+    code_commit="",
+    wall_seconds=50.41,
     delivered="as scheduled: gaps' CV 1.01; 90 µs late at the median, 1.2 ms at most",
-)  # fmt: skip
+)
 CLIENTS = [
     ClientHealth(
-        process=number, num_requests=500, seconds=50.0, cpu_share=share, waited_share=waited,
-        stolen_share=0.013, voluntary_switches=9, involuntary_switches=3, num_ticks=5000,
-        lag_p90=0.00006, lag_p95=0.0001, lag_p99=0.0002, lag_p999=0.002, lag_max=0.0043,
-        num_pieces=100_000, num_bytes=10**7,
+        process=number,
+        num_requests=500,
+        seconds=50.0,
+        cpu_share=share,
+        waited_share=waited,
+        stolen_share=0.013,
+        voluntary_switches=9,
+        involuntary_switches=3,
+        num_ticks=5000,
+        lag_p90=0.00006,
+        lag_p95=0.0001,
+        lag_p99=0.0002,
+        lag_p999=0.002,
+        lag_max=0.0043,
+        num_pieces=100_000,
+        num_bytes=10**7,
         collector=process(),
     )
     for number, share, waited in ((0, 0.31, 0.012), (1, 0.87, None))
-]  # fmt: skip
+]
 BROKEN = "client process 1 was at work 87.0 % of the time, at most 80.0 %"
 VALID = LoadResult(
-    trial=TRIAL, asked=Asked(url="http://localhost:8000", model="opt-125m", client_processes=2),
-    num_requests=1000, num_attempted=1000, num_completed=1000,
-    outcomes={"completed": 1000}, messages={}, broken=[], clients=CLIENTS,
-    num_pieces=200_000, prompt_tokens=48_000,
+    trial=TRIAL,
+    asked=Asked(url="http://localhost:8000", model="opt-125m", client_processes=2),
+    num_requests=1000,
+    num_attempted=1000,
+    num_completed=1000,
+    outcomes={"completed": 1000},
+    messages={},
+    broken=[],
+    clients=CLIENTS,
+    num_pieces=200_000,
+    prompt_tokens=48_000,
     server_collections={'gcbench:gc_collections_total{generation="2",process="engine"}': 3.0},
-    scrapes=[], notes=[],
-)  # fmt: skip
+    scrapes=[],
+    notes=[],
+)
 INVALID = msgspec.structs.replace(
     VALID,
     trial=msgspec.structs.replace(TRIAL, invalid=BROKEN),
@@ -68,16 +105,26 @@ INVALID = msgspec.structs.replace(
 
 def cause(name, process="", pid=0, gaps=0, share=0.0, first_tokens=0, pauses=0):
     return Cause(
-        cause=name, process=process, pid=pid, gaps=gaps, gap_seconds=200 * share, gap_share=share,
-        first_tokens=first_tokens, first_token_seconds=0.1 * first_tokens,
-        first_token_share=first_tokens / 4, pauses=pauses,
-    )  # fmt: skip
+        cause=name,
+        process=process,
+        pid=pid,
+        gaps=gaps,
+        gap_seconds=200 * share,
+        gap_share=share,
+        first_tokens=first_tokens,
+        first_token_seconds=0.1 * first_tokens,
+        first_token_share=first_tokens / 4,
+        pauses=pauses,
+    )
 
 
 ATTRIBUTED = msgspec.structs.replace(
     VALID,
     attribution=Attribution(
-        num_gaps=199_000, slow_gaps=2_920, num_first_tokens=1000, slow_first_tokens=4,
+        num_gaps=199_000,
+        slow_gaps=2_920,
+        num_first_tokens=1000,
+        slow_first_tokens=4,
         slack_seconds=0.0013,
         causes=[
             cause(SERVER, "VLLM::EngineCore", 4711, 1_792, 0.812, 2, 7),
@@ -87,18 +134,39 @@ ATTRIBUTED = msgspec.structs.replace(
             cause(REST, gaps=512, share=0.094, first_tokens=1),
         ],
         pauses=[
-            LongPause(process="VLLM::EngineCore", pid=4711, generation=2, start_ns=10**12,
-                      seconds=0.731, gaps=256, first_tokens=2),
+            LongPause(
+                process="VLLM::EngineCore",
+                pid=4711,
+                generation=2,
+                start_ns=10**12,
+                seconds=0.731,
+                gaps=256,
+                first_tokens=2,
+            )
         ],
         processes=[
-            OnTheWay(process="VLLM::EngineCore", pid=4711, collections=90, pause_seconds=2.1,
-                     long_pauses=7, felt=1.0, is_charged=True),
-            OnTheWay(process="python -c", pid=4720, collections=31, pause_seconds=4.4,
-                     long_pauses=31, felt=0.03, is_charged=False),
+            OnTheWay(
+                process="VLLM::EngineCore",
+                pid=4711,
+                collections=90,
+                pause_seconds=2.1,
+                long_pauses=7,
+                felt=1.0,
+                is_charged=True,
+            ),
+            OnTheWay(
+                process="python -c",
+                pid=4720,
+                collections=31,
+                pause_seconds=4.4,
+                long_pauses=31,
+                felt=0.03,
+                is_charged=False,
+            ),
         ],
         lost=3,
     ),
-)  # fmt: skip
+)
 
 
 def test_what_made_streams_wait_stands_above_the_clients():

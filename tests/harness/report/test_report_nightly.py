@@ -28,11 +28,20 @@ FOURTH = "5be91c07" * 5
 
 def changed(series: str, **other) -> ChangedSeries:
     usual = {
-        "machine": "box", "environment": "py3.11", "unit": "s", "kind": "timing",
-        "metric": series.partition("(")[0].rpartition("track_")[2], "verdict": "worse",
-        "certainty": "found", "before": 1.1e-6, "after": 1.32e-6, "ratio": 1.2,
-        "ci95": (1.17, 1.23), "status": "open", "reason": "",
-    }  # fmt: skip
+        "machine": "box",
+        "environment": "py3.11",
+        "unit": "s",
+        "kind": "timing",
+        "metric": series.partition("(")[0].rpartition("track_")[2],
+        "verdict": "worse",
+        "certainty": "found",
+        "before": 1.1e-6,
+        "after": 1.32e-6,
+        "ratio": 1.2,
+        "ci95": (1.17, 1.23),
+        "status": "open",
+        "reason": "",
+    }
     about = usual | other
     usual |= {"stands": about["verdict"], "is_regression": about["verdict"] == "worse"}
     return ChangedSeries(series=series, **usual | other)
@@ -43,29 +52,49 @@ def near(before: Sequence[float], after: Sequence[float], between: Sequence[floa
     sides = [("before", value) for value in before] + [("open", value) for value in between]
     sides += [("after", value) for value in after]
     return [
-        StepPoint(commit=f"{n:08x}" * 5, value=value, interval=(0.99 * value, 1.01 * value),
-                  side=side)
+        StepPoint(
+            commit=f"{n:08x}" * 5, value=value, interval=(0.99 * value, 1.01 * value), side=side
+        )
         for n, (side, value) in enumerate(sides)
-    ]  # fmt: skip
+    ]
 
 
-GEN0 = changed("collections.track_gc_collections_gen0('flat_arrays', 'default')",
-               unit="collections", kind="exact", before=900, after=1260, ratio=1.4,
-               ci95=(1.4, 1.4))  # fmt: skip
+GEN0 = changed(
+    "collections.track_gc_collections_gen0('flat_arrays', 'default')",
+    unit="collections",
+    kind="exact",
+    before=900,
+    after=1260,
+    ratio=1.4,
+    ci95=(1.4, 1.4),
+)
 ITL = changed("serving.track_itl_p99", certainty="confirmed")
-NONE = changed("serving.track_num_preemptions", unit="preemptions", kind="exact", before=0,
-               after=12, ratio=None, ci95=None)  # fmt: skip
-FASTER = changed("serving.track_request_throughput", unit="req/s", verdict="better", before=1800,
-                 after=2160)  # fmt: skip
+NONE = changed(
+    "serving.track_num_preemptions",
+    unit="preemptions",
+    kind="exact",
+    before=0,
+    after=12,
+    ratio=None,
+    ci95=None,
+)
+FASTER = changed(
+    "serving.track_request_throughput", unit="req/s", verdict="better", before=1800, after=2160
+)
 ALERT = Alert(
-    commit=OTHER, subject="Keep a note of each request", last_before=ONE,
-    plausible=[Suspect(commit=OTHER, subject="Keep a note of each request")], first_named=[],
+    commit=OTHER,
+    subject="Keep a note of each request",
+    last_before=ONE,
+    plausible=[Suspect(commit=OTHER, subject="Keep a note of each request")],
+    first_named=[],
     changes=[GEN0, ITL, NONE],
     environment=["os Linux 6.1 → Linux 6.12"],
     around=near([900.0] * 12, [1260.0] * 3),
-    command=["gcbench gate 1c3260f81c 078ebfa807",
-           "asv --config asv.conf.json continuous --record-samples 1c3260f81c 078ebfa807"],
-)  # fmt: skip
+    command=[
+        "gcbench gate 1c3260f81c 078ebfa807",
+        "asv --config asv.conf.json continuous --record-samples 1c3260f81c 078ebfa807",
+    ],
+)
 ONE_OF_TWO = msgspec.structs.replace(
     ALERT,
     changes=[ITL],
@@ -80,55 +109,86 @@ ONE_OF_MANY = msgspec.structs.replace(
     first_named=[ONE, OTHER, THIRD],
     plausible=[*ONE_OF_TWO.plausible, Suspect(commit=FOURTH, subject="Fuse two loops")],
 )
-KNOWN = msgspec.structs.replace(ALERT, changes=[
-    msgspec.structs.replace(ITL, status="acknowledged", reason="issue 12", is_regression=False),
-    FASTER,
-])  # fmt: skip
-UNDONE = msgspec.structs.replace(ALERT, changes=[
-    msgspec.structs.replace(GEN0, stands="same", is_regression=False),
-])  # fmt: skip
+KNOWN = msgspec.structs.replace(
+    ALERT,
+    changes=[
+        msgspec.structs.replace(ITL, status="acknowledged", reason="issue 12", is_regression=False),
+        FASTER,
+    ],
+)
+UNDONE = msgspec.structs.replace(
+    ALERT, changes=[msgspec.structs.replace(GEN0, stands="same", is_regression=False)]
+)
 MEASURED = MeasuredCommit(commit=THIRD, subject="Type a local", seconds=91.4)
 FAILED = MeasuredCommit(
-    commit=OTHER, subject="", seconds=3.0,
+    commit=OTHER,
+    subject="",
+    seconds=3.0,
     reason="no benchmark could be run: ImportError: No module named 'x'",
-)  # fmt: skip
+)
 
 
 def night(**other) -> NightlyResult:
     usual = {
-        "machine": "box", "measured": [], "alerts": [], "suspicious": [],
-        "verdicts": {"no_change_shown": 57}, "triaged": 0, "unsettled": 0,
-        "reruns": 0, "dashboard": "results/nightly/site/index.html", "missing": [], "notes": [],
-        "problems": [], "hardware": {}, "command": "gcbench nightly", "started": "2026-01-02",
-    }  # fmt: skip
+        "machine": "box",
+        "measured": [],
+        "alerts": [],
+        "suspicious": [],
+        "verdicts": {"no_change_shown": 57},
+        "triaged": 0,
+        "unsettled": 0,
+        "reruns": 0,
+        "dashboard": "results/nightly/site/index.html",
+        "missing": [],
+        "notes": [],
+        "problems": [],
+        "hardware": {},
+        "command": "gcbench nightly",
+        "started": "2026-01-02",
+    }
     return NightlyResult(**usual | other)
 
 
 NIGHTS = {
-    "regression": night(alerts=[ALERT], measured=[MEASURED], reruns=1,
-                        verdicts={"worse": 3, "better": 1, "no_change_shown": 1057}),
+    "regression": night(
+        alerts=[ALERT],
+        measured=[MEASURED],
+        reruns=1,
+        verdicts={"worse": 3, "better": 1, "no_change_shown": 1057},
+    ),
     "one of two": night(alerts=[ONE_OF_TWO], verdicts={"worse": 1}, reruns=2),
     "one of many, and another": night(alerts=[ONE_OF_MANY, ALERT], verdicts={"worse": 4}),
-    "known": night(alerts=[KNOWN], triaged=1,
-                   verdicts={"worse": 1, "better": 1, "no_change_shown": 57}),
+    "known": night(
+        alerts=[KNOWN], triaged=1, verdicts={"worse": 1, "better": 1, "no_change_shown": 57}
+    ),
     "many series": night(
         alerts=[msgspec.structs.replace(ALERT, changes=[GEN0] * 14)], verdicts={"worse": 14}
     ),
     "undone": night(alerts=[UNDONE], verdicts={"same": 1, "no_change_shown": 57}),
     "unsettled": night(
-        alerts=[msgspec.structs.replace(ALERT, changes=[
-            msgspec.structs.replace(ITL, stands="inconclusive", is_regression=False)
-        ])],
-        verdicts={"inconclusive": 1}, unsettled=1,
+        alerts=[
+            msgspec.structs.replace(
+                ALERT,
+                changes=[msgspec.structs.replace(ITL, stands="inconclusive", is_regression=False)],
+            )
+        ],
+        verdicts={"inconclusive": 1},
+        unsettled=1,
     ),
     "quiet": night(),
-    "suspicious": night(suspicious=[ITL], verdicts={"suspicious": 1, "no_change_shown": 56},
-                        notes=["2 more suspicions wait for a re-run (--reruns N)."]),
+    "suspicious": night(
+        suspicious=[ITL],
+        verdicts={"suspicious": 1, "no_change_shown": 56},
+        notes=["2 more suspicions wait for a re-run (--reruns N)."],
+    ),
     "young": night(verdicts={"insufficient": 2}, measured=[MEASURED]),
-    "failed": night(measured=[FAILED, MEASURED], missing=["the disk is full"],
-                    problems=["results/box/1c3260f8-py3.11.json is cut short"]),
+    "failed": night(
+        measured=[FAILED, MEASURED],
+        missing=["the disk is full"],
+        problems=["results/box/1c3260f8-py3.11.json is cut short"],
+    ),
     "nothing": night(verdicts={}, dashboard="", missing=["there is no folder results"]),
-}  # fmt: skip
+}
 
 
 def terminal(of: NightlyResult, **how) -> str:
@@ -161,19 +221,33 @@ def test_the_verdict_comes_first_and_the_json_says_it_all(name):
     assert nightly_markdown(of).startswith(f"### gcbench nightly: {words}\n")
     assert terminal(of).startswith(words[:60])
     assert words[0] == {
-        "regression": "▼", "many series": "▼", "one of two": "▼", "one of many, and another": "▼",
-        "young": "✗", "failed": "✗", "nothing": "✗", "unsettled": "✗",
-    }.get(name, "·")  # fmt: skip
+        "regression": "▼",
+        "many series": "▼",
+        "one of two": "▼",
+        "one of many, and another": "▼",
+        "young": "✗",
+        "failed": "✗",
+        "nothing": "✗",
+        "unsettled": "✗",
+    }.get(name, "·")
     assert msgspec.json.decode(msgspec.json.encode(of), type=NightlyResult) == of
 
 
 def test_nothing_of_a_commit_or_a_machine_becomes_markup():
     nasty = msgspec.structs.replace(ITL, reason=NASTY, status="expected", machine=NASTY)
-    alert = msgspec.structs.replace(ALERT, subject=NASTY, environment=[NASTY], command=[NASTY],
-                                    changes=[nasty, GEN0])  # fmt: skip
-    of = night(alerts=[alert], machine=NASTY, notes=[NASTY], problems=[NASTY], missing=[NASTY],
-               measured=[msgspec.structs.replace(FAILED, subject=NASTY, reason=NASTY)],
-               command=NASTY, dashboard=NASTY)  # fmt: skip
+    alert = msgspec.structs.replace(
+        ALERT, subject=NASTY, environment=[NASTY], command=[NASTY], changes=[nasty, GEN0]
+    )
+    of = night(
+        alerts=[alert],
+        machine=NASTY,
+        notes=[NASTY],
+        problems=[NASTY],
+        missing=[NASTY],
+        measured=[msgspec.structs.replace(FAILED, subject=NASTY, reason=NASTY)],
+        command=NASTY,
+        dashboard=NASTY,
+    )
     text = nightly_markdown(of)
     parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     tokens = [inner for token in parser.parse(text) for inner in (token, *(token.children or []))]

@@ -13,17 +13,33 @@ STEP, LOOP, MAIN = ("engine/step.py", 7), ("engine/loop.py", 3), ("main.py", 1)
 
 def result(path: list[tuple[str, int]], retained: int = 0) -> SitesResult:
     file, line = STEP
-    site = AllocationSite(file=file, line=line, type="list", share=0.5, share_error=0.1,
-                          pause_share=0.4, promoted=3, retained=retained, path=path)  # fmt: skip
+    site = AllocationSite(
+        file=file,
+        line=line,
+        type="list",
+        share=0.5,
+        share_error=0.1,
+        pause_share=0.4,
+        promoted=3,
+        retained=retained,
+        path=path,
+    )
     found = CollectionSites(collections=(9, 1, 0), young=100, sites=[site])
     workload = ReplayedWorkload(name="small", hash="", num_requests=1)
-    return SitesResult(name="", command="", machine=Machine(), workload=workload, axes={},
-                       num_steps=20, roots=[], found=found)  # fmt: skip
+    return SitesResult(
+        name="",
+        command="",
+        machine=Machine(),
+        workload=workload,
+        axes={},
+        num_steps=20,
+        roots=[],
+        found=found,
+    )
 
 
 @pytest.mark.parametrize(
-    ("path", "caller"),
-    [([MAIN, LOOP, STEP], ["  from engine/loop.py:3"]), ([STEP], []), ([], [])],
+    ("path", "caller"), [([MAIN, LOOP, STEP], ["  from engine/loop.py:3"]), ([STEP], []), ([], [])]
 )
 def test_the_nearest_caller_is_named_where_one_is_known(path, caller):
     ((row,),) = sites_table(result(path), 10).groups

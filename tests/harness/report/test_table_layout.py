@@ -7,8 +7,11 @@ from rich.cells import cell_len
 from harness.report.table import PlainTable
 from harness.report.table_layout import table_lines
 
-NAMES = st.lists(st.sampled_from(["list_of_lists", "per_request", "freeze+threshold:1/2/3", "a"]),
-                 min_size=1, max_size=4).map(" · ".join)  # fmt: skip
+NAMES = st.lists(
+    st.sampled_from(["list_of_lists", "per_request", "freeze+threshold:1/2/3", "a"]),
+    min_size=1,
+    max_size=4,
+).map(" · ".join)
 FIGURES = st.text("0123456789,.", min_size=1, max_size=12)
 
 
@@ -47,8 +50,9 @@ def test_what_fits_stands_on_one_line_and_what_is_shared_above_its_rows():
     rows = [("lists · per_request · default", "1"), ("lists · per_request · freeze", "2")]
     table = PlainTable("", ("cell", "n"), [rows])
     assert shown(table, 80)[2:] == [
-        "lists · per_request · default   1", "lists · per_request · freeze    2"
-    ]  # fmt: skip
+        "lists · per_request · default   1",
+        "lists · per_request · freeze    2",
+    ]
     assert shown(table, 20)[2:] == ["lists · per_request", "  default  1", "  freeze   2"]
 
 
@@ -56,5 +60,6 @@ def test_columns_without_room_follow_below():
     table = PlainTable("", ("cell", "first", "second"), [[("lists", "1" * 20, "2" * 20)]])
     text = shown(table, 40)
     assert [line.split() for line in text if "lists" in line] == [
-        ["lists", "1" * 20], ["lists", "2" * 20]
-    ]  # fmt: skip
+        ["lists", "1" * 20],
+        ["lists", "2" * 20],
+    ]

@@ -64,8 +64,10 @@ def test_the_p_value_is_that_of_all_throws(seed: int, count: int) -> None:
         sides = np.full((2, STEPS), STEP)
         sides[int(size > 0), int(rng.integers(STEPS))] += abs(size)
         rounds.append((sides[0], sides[1]))
-    sums = [abs(sum(sign * abs(s) for sign, s in zip(signs, sizes, strict=True)))
-            for signs in product((-1, 1), repeat=count)]  # fmt: skip
+    sums = [
+        abs(sum(sign * abs(s) for sign, s in zip(signs, sizes, strict=True)))
+        for signs in product((-1, 1), repeat=count)
+    ]
     exact = np.mean([each >= abs(sizes.sum()) * (1 - 1e-9) for each in sums])
     assert compared(rounds).p == pytest.approx(exact, abs=0.02)
 

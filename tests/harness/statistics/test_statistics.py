@@ -56,8 +56,10 @@ def test_8_equal_candidates_are_one_family() -> None:
 def test_a_doubling_is_found_among_320_equal_cells(rounds: int) -> None:
     rng = np.random.default_rng(rounds)
     before = np.exp(0.015 * rng.standard_normal(rounds))
-    others = [paired_ratio(before, before * np.exp(0.02 * rng.standard_normal(rounds)))
-              for _ in range(320)]  # fmt: skip
+    others = [
+        paired_ratio(before, before * np.exp(0.02 * rng.standard_normal(rounds)))
+        for _ in range(320)
+    ]
     doubled = paired_ratio(before, 2 * before * np.exp(0.02 * rng.standard_normal(rounds)))
     verdicts = decide([doubled, *others], "lower")
     assert verdicts[0] == "worse"

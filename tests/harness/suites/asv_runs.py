@@ -7,10 +7,8 @@ from pathlib import Path
 
 _QUIET = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 _SOMEBODY = {
-    f"GIT_{who}_{what}": "a@b"
-    for who in ("AUTHOR", "COMMITTER")
-    for what in ("NAME", "EMAIL")
-}  # fmt: skip
+    f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+}
 
 
 class Project:
@@ -42,9 +40,16 @@ class Project:
     def measure(self, commit: str, *arguments: str, status: int = 0, **environment: str) -> str:
         """Run all benchmarks for a commit in this interpreter, and keep the result."""
         return self.asv(
-            "run", "--python=same", "--set-commit-hash", commit, "--record-samples",
-            "--show-stderr", *arguments, status=status, **environment,
-        )  # fmt: skip
+            "run",
+            "--python=same",
+            "--set-commit-hash",
+            commit,
+            "--record-samples",
+            "--show-stderr",
+            *arguments,
+            status=status,
+            **environment,
+        )
 
     def _run(
         self, *command: str, check: bool = True, **environment: str

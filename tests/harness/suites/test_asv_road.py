@@ -99,9 +99,14 @@ def measure(project: Project, name: str, *arguments: str, status: int = 0) -> st
     """As asv runs where that commit is installed: its tree is where the interpreter finds it."""
     where = project.folder.parent
     return project.measure(
-        name, "--machine", "here", *arguments, status=status,
-        ASV_PYTHONPATH=str(where / name), GCBENCH_RUNS=str(where / f"runs-{name}"),
-    )  # fmt: skip
+        name,
+        "--machine",
+        "here",
+        *arguments,
+        status=status,
+        ASV_PYTHONPATH=str(where / name),
+        GCBENCH_RUNS=str(where / f"runs-{name}"),
+    )
 
 
 def trials(project: Project, name: str) -> list[Any]:

@@ -70,9 +70,11 @@ def test_asv_reads_samples_numbers_and_figures_that_are_none(tmp_path: Path) -> 
         said = project.measure(commits[-1], ASV_PYTHONPATH=str(ROOT))
         assert "failed" not in said
 
-    rows = {row.split("|")[5].strip(): [cell.strip() for cell in row.split("|")[1:5]]
-            for row in project.asv("compare", *commits).splitlines()
-            if "toy.track" in row}  # fmt: skip
+    rows = {
+        row.split("|")[5].strip(): [cell.strip() for cell in row.split("|")[1:5]]
+        for row in project.asv("compare", *commits).splitlines()
+        if "toy.track" in row
+    }
     marks = {name: change for name, (change, *_) in rows.items()}
     assert marks == {
         "toy.track_samples('slower')": "+",

@@ -71,9 +71,12 @@ def run(row: Row, *, twice: bool = False,) -> str:
 '''
 
 MODULES = {
-    "harness.a": "1", "harness.b": "1", "harness.c": "3",
-    "harness.room.tool": "2", "harness.other_room.new_tool": "2",
-}  # fmt: skip
+    "harness.a": "1",
+    "harness.b": "1",
+    "harness.c": "3",
+    "harness.room.tool": "2",
+    "harness.other_room.new_tool": "2",
+}
 
 EVERY_CONSTRUCT = r"""
 import os.path as p, sys

@@ -77,12 +77,20 @@ def _of_a_commit(cell: Cell) -> Cell:
 def test_an_exact_metric_is_one_number_and_0_is_one_too(tmp_path: Path) -> None:
     """The trial that looked on stands for every collector policy, the one that counted for one."""
     lists, flat = (GEN0.cell(point) for point in GEN0.points())
-    gave = figures([GEN0, PEAK], [planted(tmp_path, [
-        ("counts", 0, lists, {"gc_collections_gen0": 917.0}),
-        ("counts", 0, flat, {"gc_collections_gen0": 0.0}),
-        ("tracked", 0, without_collector(lists), {"tracked_peak_per_step": 4032.0}),
-        ("tracked", 0, without_collector(flat), {"tracked_peak_per_step": None}),
-    ])])  # fmt: skip
+    gave = figures(
+        [GEN0, PEAK],
+        [
+            planted(
+                tmp_path,
+                [
+                    ("counts", 0, lists, {"gc_collections_gen0": 917.0}),
+                    ("counts", 0, flat, {"gc_collections_gen0": 0.0}),
+                    ("tracked", 0, without_collector(lists), {"tracked_peak_per_step": 4032.0}),
+                    ("tracked", 0, without_collector(flat), {"tracked_peak_per_step": None}),
+                ],
+            )
+        ],
+    )
     assert gave["gc_collections_gen0", AT_LISTS] == 917.0
     assert gave["gc_collections_gen0", AT_FLAT] == 0.0
     assert gave["tracked_peak_per_step", AT_LISTS] == 4032.0
@@ -94,9 +102,13 @@ def test_an_exact_metric_is_one_number_and_0_is_one_too(tmp_path: Path) -> None:
 def test_rounds_are_samples_and_those_that_gave_none_are_not_there(tmp_path: Path) -> None:
     cell = SECONDS.cell(SECONDS.points()[0])
     rounds: list[Answer] = [
-        {"seconds_per_request": 0.25}, {"seconds_per_request": None}, "the machine was too busy",
-        {"seconds_per_request": 0.5}, crash("it fell over"), {"seconds_per_request": 0.75},
-    ]  # fmt: skip
+        {"seconds_per_request": 0.25},
+        {"seconds_per_request": None},
+        "the machine was too busy",
+        {"seconds_per_request": 0.5},
+        crash("it fell over"),
+        {"seconds_per_request": 0.75},
+    ]
     answers: list[tuple[Mode, int, Cell, Answer]] = [
         ("timing", number, cell, answer) for number, answer in enumerate(rounds, start=1)
     ]
@@ -172,9 +184,7 @@ def test_cells_that_did_other_work_give_no_figures_and_another_workload_does(
     tmp_path: Path, what: str
 ) -> None:
     """The first cell of the other workload is alone there, so that it agrees with all."""
-    table = tracked(
-        "gc_collections_gen0", ALONE, handoff=(LISTS, FLAT), workload=(DECODE, CHURN)
-    )  # fmt: skip
+    table = tracked("gc_collections_gen0", ALONE, handoff=(LISTS, FLAT), workload=(DECODE, CHURN))
     counted: Answer = {"gc_collections_gen0": 1.0}
     cells = {point: table.cell(point) for point in table.points()}
     in_decode = [point for point, cell in cells.items() if cell.workload == DECODE]
@@ -193,9 +203,12 @@ def test_itl_p99_is_of_all_rounds_steps_and_none_below_662(tmp_path: Path) -> No
     """One round has too few; the oracle is NumPy over the worst gaps put together."""
     cell = SECONDS.cell(SECONDS.points()[0])
     answers: list[tuple[Mode, int, Cell, Answer]] = [
-        ("timing", 1, cell, {}), ("timing", 2, cell, {}), ("timing", 3, cell, "overran"),
-        ("timing", 4, cell, {}), ("timing", 5, cell, crash("it fell over")),
-    ]  # fmt: skip
+        ("timing", 1, cell, {}),
+        ("timing", 2, cell, {}),
+        ("timing", 3, cell, "overran"),
+        ("timing", 4, cell, {}),
+        ("timing", 5, cell, crash("it fell over")),
+    ]
     measured = planted(tmp_path, answers)
     rng = np.random.default_rng(0)
     gaps = {}

@@ -127,13 +127,19 @@ print(json.dumps([[harness.__file__, gcbench.__file__], str(installed_tree())]))
 
 
 LAYOUTS = {
-    "a wheel": ("", ["gcbench", "gcbench/packages/engines", "gcbench/packages/harness"],
-                "gcbench/packages"),
-    "an editable install": ("__path__ = [{tmp_path!r} + '/checkout/gcbench']",
-                            ["gcbench", "checkout/engines", "checkout/gcbench"], "checkout"),
+    "a wheel": (
+        "",
+        ["gcbench", "gcbench/packages/engines", "gcbench/packages/harness"],
+        "gcbench/packages",
+    ),
+    "an editable install": (
+        "__path__ = [{tmp_path!r} + '/checkout/gcbench']",
+        ["gcbench", "checkout/engines", "checkout/gcbench"],
+        "checkout",
+    ),
     "a wheel of before": ("", ["gcbench", "engines", "harness", "workloads"], ""),
     "a wheel from before gcbench": ("", ["engines", "harness", "workloads"], ""),
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow

@@ -119,23 +119,50 @@ def run_asv(folder: Path, *arguments: str) -> None:
     (folder / "home").mkdir(exist_ok=True)
     done = subprocess.run(
         [sys.executable, "-m", "asv", *arguments],
-        cwd=folder, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode in (0, 2), done.stdout + done.stderr
 
 
 def introduce(folder: Path, machine: str) -> None:
     """Tell asv of a machine; nothing is asked of the one that this runs on."""
-    run_asv(folder, "machine", "--machine", machine, "--os", "Linux", "--arch", "x86_64",
-            "--cpu", "a processor", "--num_cpu", "2", "--ram", "8")  # fmt: skip
+    run_asv(
+        folder,
+        "machine",
+        "--machine",
+        machine,
+        "--os",
+        "Linux",
+        "--arch",
+        "x86_64",
+        "--cpu",
+        "a processor",
+        "--num_cpu",
+        "2",
+        "--ram",
+        "8",
+    )
 
 
 def measure_here(folder: Path, commit: str, machine: str) -> None:
     """Measure a commit in this interpreter: no environment is made, nothing is fetched."""
     _git(folder, "checkout", "-q", commit)
     introduce(folder, machine)
-    run_asv(folder, "run", "--python=same", "--machine", machine, "--set-commit-hash", commit,
-            "--launch-method", "spawn")  # fmt: skip
+    run_asv(
+        folder,
+        "run",
+        "--python=same",
+        "--machine",
+        machine,
+        "--set-commit-hash",
+        commit,
+        "--launch-method",
+        "spawn",
+    )
 
 
 def _git(folder: Path, *arguments: str, date: str = "2026-01-01T00:00:00+00:00") -> str:
@@ -147,8 +174,11 @@ def _git(folder: Path, *arguments: str, date: str = "2026-01-01T00:00:00+00:00")
     environment = {**os.environ, **identity, "GIT_CONFIG_GLOBAL": os.devnull}
     return subprocess.run(
         ["git", "-C", str(folder), *arguments],
-        env=environment, capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
 
 
 def main(target: Path) -> None:

@@ -7,9 +7,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 COLUMNS = (
-    "result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b",
-    "stats_q_25", "stats_q_75", "stats_number", "stats_repeat", "samples", "profile",
-)  # fmt: skip
+    "result",
+    "params",
+    "version",
+    "started_at",
+    "duration",
+    "stats_ci_99_a",
+    "stats_ci_99_b",
+    "stats_q_25",
+    "stats_q_75",
+    "stats_number",
+    "stats_repeat",
+    "samples",
+    "profile",
+)
 
 
 class Benchmark(NamedTuple):
@@ -36,19 +47,30 @@ def write_benchmarks(folder: Path, benchmarks: list[Benchmark]) -> None:
     """``benchmarks.json``."""
     entries = {
         each.name: {
-            "name": each.name, "type": "track", "unit": "unit", "version": each.version,
-            "params": each.points, "param_names": list(each.params), **each.attributes,
+            "name": each.name,
+            "type": "track",
+            "unit": "unit",
+            "version": each.version,
+            "params": each.points,
+            "param_names": list(each.params),
+            **each.attributes,
         }
         for each in benchmarks
-    }  # fmt: skip
+    }
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "benchmarks.json").write_text(json.dumps({**entries, "version": 2}))
 
 
 def write_commit(
-    folder: Path, commit: str, day: int, results: Sequence[tuple[Benchmark, list[Any]]] = (),
-    *, machine: str = "box", environment: str = "py3.11", **stats: list[Any],
-) -> Path:  # fmt: skip
+    folder: Path,
+    commit: str,
+    day: int,
+    results: Sequence[tuple[Benchmark, list[Any]]] = (),
+    *,
+    machine: str = "box",
+    environment: str = "py3.11",
+    **stats: list[Any],
+) -> Path:
     """One commit's file, its machine's too; ``stats`` are columns that all benchmarks share."""
     (folder / machine).mkdir(parents=True, exist_ok=True)
     about = {"machine": machine, "version": 1}
@@ -62,9 +84,17 @@ def write_commit(
         rows[benchmark.name] = row
     path = folder / machine / f"{commit[:8]}-{environment}.json"
     content = {
-        "commit_hash": commit, "env_name": environment, "date": day * 86_400_000,
-        "params": {"machine": machine}, "python": "3.11", "requirements": {}, "env_vars": {},
-        "result_columns": COLUMNS, "results": rows, "durations": {}, "version": 2,
-    }  # fmt: skip
+        "commit_hash": commit,
+        "env_name": environment,
+        "date": day * 86_400_000,
+        "params": {"machine": machine},
+        "python": "3.11",
+        "requirements": {},
+        "env_vars": {},
+        "result_columns": COLUMNS,
+        "results": rows,
+        "durations": {},
+        "version": 2,
+    }
     path.write_text(json.dumps(content))
     return path

@@ -69,12 +69,23 @@ class Project:
         (self.folder / "benchmarks").mkdir(parents=True)
         (self.folder / "benchmarks" / "__init__.py").touch()
         (self.folder / "benchmarks" / "suite.py").write_text(SUITE)
-        (self.folder / "asv.conf.json").write_text(json.dumps({
-            "version": 1, "project": "toy", "repo": ".", "branches": ["main"],
-            "environment_type": "virtualenv", "env_dir": "../env", "results_dir": "../results",
-            "pythons": [f"{sys.version_info.major}.{sys.version_info.minor}"],
-            "build_command": [], "install_command": [COPY_TOY], "uninstall_command": [],
-        }))  # fmt: skip
+        (self.folder / "asv.conf.json").write_text(
+            json.dumps(
+                {
+                    "version": 1,
+                    "project": "toy",
+                    "repo": ".",
+                    "branches": ["main"],
+                    "environment_type": "virtualenv",
+                    "env_dir": "../env",
+                    "results_dir": "../results",
+                    "pythons": [f"{sys.version_info.major}.{sys.version_info.minor}"],
+                    "build_command": [],
+                    "install_command": [COPY_TOY],
+                    "uninstall_command": [],
+                }
+            )
+        )
         git(self.folder, "init", "-q", "-b", "main")
 
     def restart(self) -> None:
@@ -95,8 +106,15 @@ class Project:
             (self.folder / "toy.py").unlink()
         git(self.folder, "add", "--all")
         when = f"{(FIRST_DAY + number) * 86_400} +0000"
-        git(self.folder, "commit", "-q", "-m", f"Change {number}",
-            GIT_COMMITTER_DATE=when, GIT_AUTHOR_DATE=when)  # fmt: skip
+        git(
+            self.folder,
+            "commit",
+            "-q",
+            "-m",
+            f"Change {number}",
+            GIT_COMMITTER_DATE=when,
+            GIT_AUTHOR_DATE=when,
+        )
         self.hashes.append(git(self.folder, "rev-parse", "HEAD"))
         return self.hashes[-1]
 
@@ -104,21 +122,38 @@ class Project:
     def environment(self) -> dict[str, str]:
         """Of everything that is run here."""
         return os.environ | {
-            "HOME": str(self.home), "TOY_LOG": str(self.log), "PYTHONPATH": str(ROOT),
-        }  # fmt: skip
+            "HOME": str(self.home),
+            "TOY_LOG": str(self.log),
+            "PYTHONPATH": str(ROOT),
+        }
 
     def command(self, *arguments: str) -> list[str]:
         """``gcbench nightly`` as a process of its own."""
         config = str(self.folder / "asv.conf.json")
-        return [sys.executable, "-m", "harness", "nightly", config, "--output", str(self.output),
-                "--machine", "box", "--quiet", *arguments]  # fmt: skip
+        return [
+            sys.executable,
+            "-m",
+            "harness",
+            "nightly",
+            config,
+            "--output",
+            str(self.output),
+            "--machine",
+            "box",
+            "--quiet",
+            *arguments,
+        ]
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Begin a night."""
         return subprocess.Popen(
-            self.command(*arguments), env=self.environment, cwd=self.folder, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            self.command(*arguments),
+            env=self.environment,
+            cwd=self.folder,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
 
     def result(self) -> NightlyResult:
         """What the last night has written down."""
@@ -145,9 +180,10 @@ class Project:
         assert (figures["outcome"] == "measured").all()
         staged = [path.name for path in (self.output / "staging" / "commits").glob("*.done")]
         return {
-            number for number, commit in enumerate(self.hashes)
+            number
+            for number, commit in enumerate(self.hashes)
             if commit in by_commit.index or f"{commit}.done" in staged
-        }  # fmt: skip
+        }
 
     def logged(self) -> list[int]:
         """The numbers of commits in the log, once for each benchmark that came to its end."""

@@ -68,34 +68,55 @@ class Commit(NamedTuple):
 
 COMMITS = [
     Commit("Speak of planning", "same", [Edit(ENGINE, "Schedule and launch", "Plan and launch")]),
-    Commit("Rename a local", "same", [
-        Edit(ENGINE, "unchanged: BoolArray", "still: BoolArray"),
-        Edit(ENGINE, "if unchanged.all() else unchanged", "if still.all() else still"),
-    ]),
-    Commit("Keep a note of each request until the step is over", "worse: objects", [
-        Edit(ENGINE, INIT, "        self._notes: list[dict[str, int | None]] = []\n" + INIT),
-        Edit(ENGINE, STEP, FORGET + STEP),
-        Edit(ENGINE, PROCESS, PROCESS + NOTES),
-    ]),
+    Commit(
+        "Rename a local",
+        "same",
+        [
+            Edit(ENGINE, "unchanged: BoolArray", "still: BoolArray"),
+            Edit(ENGINE, "if unchanged.all() else unchanged", "if still.all() else still"),
+        ],
+    ),
+    Commit(
+        "Keep a note of each request until the step is over",
+        "worse: objects",
+        [
+            Edit(ENGINE, INIT, "        self._notes: list[dict[str, int | None]] = []\n" + INIT),
+            Edit(ENGINE, STEP, FORGET + STEP),
+            Edit(ENGINE, PROCESS, PROCESS + NOTES),
+        ],
+    ),
     Commit("Say whom it follows", "same", [Edit(SCHEDULER, '"""', '"""As vLLM has it. ')]),
     Commit("Check each row's place", "worse: bytecodes", [Edit(ENGINE, PROCESS, PROCESS + PLACES)]),
-    Commit("Say what is needed of time", "same", [
-        Edit(ENGINE, "import time\n", "import time  # perf_counter_ns\n"),
-    ]),
-    Commit("Checksum the step once more", "worse: C code", [
-        Edit(ENGINE, QUICK_CHECKSUM, QUICK_CHECKSUM + SLOW_CHECKSUM),
-    ]),
-    Commit("Set a condition apart", "same", [
-        Edit(ENGINE, "if self.while_device_busy is not None:",
-             "if (self.while_device_busy) is not None:"),
-    ]),
-    Commit("Checksum the step no more than it needs", "better: C code", [
-        Edit(ENGINE, QUICK_CHECKSUM, ""),
-    ]),
+    Commit(
+        "Say what is needed of time",
+        "same",
+        [Edit(ENGINE, "import time\n", "import time  # perf_counter_ns\n")],
+    ),
+    Commit(
+        "Checksum the step once more",
+        "worse: C code",
+        [Edit(ENGINE, QUICK_CHECKSUM, QUICK_CHECKSUM + SLOW_CHECKSUM)],
+    ),
+    Commit(
+        "Set a condition apart",
+        "same",
+        [
+            Edit(
+                ENGINE,
+                "if self.while_device_busy is not None:",
+                "if (self.while_device_busy) is not None:",
+            )
+        ],
+    ),
+    Commit(
+        "Checksum the step no more than it needs",
+        "better: C code",
+        [Edit(ENGINE, QUICK_CHECKSUM, "")],
+    ),
     Commit("Note in the README", "same", [Edit("README.md", "history", "history, with a note")]),
     Commit("Type a local", "same", [Edit(ENGINE, "enough = self", "enough: int = self")]),
     Commit("White space", "same", [Edit(SCHEDULER, "\n\n\nclass ", "\n\n\n\nclass ")]),
-]  # fmt: skip
+]
 
 
 def make(folder: Path, commits: Sequence[Commit] = COMMITS) -> list[str]:
@@ -130,13 +151,18 @@ def _commit(folder: Path, subject: str, edits: list[Edit]) -> str:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER")
-           for what, value in (("NAME", "A"), ("EMAIL", "a@example.org"))}  # fmt: skip
+    who = {
+        f"GIT_{role}_{what}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for what, value in (("NAME", "A"), ("EMAIL", "a@example.org"))
+    }
     done = subprocess.run(
         ["git", "-C", str(folder), *arguments],
         env=os.environ | who | {"GIT_CONFIG_GLOBAL": os.devnull},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return done.stdout.strip()
 
 
@@ -144,10 +170,26 @@ def run_gate(repo: Path, base: str, head: str, output: Path, flags: list[str]) -
     """One gate in a process of its own: verdict, sentences, exit status and seconds."""
     began = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "harness", "gate", base, head, "--repo", str(repo),
-         "--output", str(output), "--json", "-", *flags],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "harness",
+            "gate",
+            base,
+            head,
+            "--repo",
+            str(repo),
+            "--output",
+            str(output),
+            "--json",
+            "-",
+            *flags,
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     seconds = time.perf_counter() - began
     if not done.stdout:
         sys.exit(f"gcbench gate said: {done.stderr.strip()}")

@@ -19,13 +19,21 @@ from harness.tracking.nightly.result import NightlyResult
 
 FIRST_DAY = 20_454  # 1 January 2026
 MACHINE = "box"
-EXACT = Benchmark("suite.track_gen0", {"gc": ["default", "disabled"]}, attributes={
-    "unit": "collections", "direction": "lower", "kind": "exact", "noise_floor": 0.01,
-    "least_change": 2,
-})  # fmt: skip
-TIMING = Benchmark("suite.track_itl", attributes={
-    "unit": "s", "direction": "lower", "kind": "timing", "noise_floor": 0.02,
-})  # fmt: skip
+EXACT = Benchmark(
+    "suite.track_gen0",
+    {"gc": ["default", "disabled"]},
+    attributes={
+        "unit": "collections",
+        "direction": "lower",
+        "kind": "exact",
+        "noise_floor": 0.01,
+        "least_change": 2,
+    },
+)
+TIMING = Benchmark(
+    "suite.track_itl",
+    attributes={"unit": "s", "direction": "lower", "kind": "timing", "noise_floor": 0.02},
+)
 
 
 def noisy(levels: Sequence[float], noise: float = 0.01, seed: int = 1) -> list[float]:
@@ -46,9 +54,12 @@ class Ended(NamedTuple):
 def git(folder: Path, *arguments: str, given: bytes = b"", **environment: str) -> str:
     """What git prints in ``folder``; ``given`` is what it reads."""
     done = subprocess.run(
-        ["git", "-C", str(folder), *arguments], capture_output=True, check=True, input=given,
+        ["git", "-C", str(folder), *arguments],
+        capture_output=True,
+        check=True,
+        input=given,
         env=os.environ | ENVIRONMENT | environment,
-    )  # fmt: skip
+    )
     return done.stdout.decode(errors="replace").strip()
 
 
@@ -62,8 +73,12 @@ def fast_import(folder: Path, graph: Sequence[tuple[str, Sequence[int]]]) -> lis
     stream = []
     for number, (message, parents) in enumerate(graph):
         words, when = message.encode(errors="surrogateescape"), (FIRST_DAY + number) * 86_400
-        lines = [f"commit refs/tags/{number}", f"mark :{number + 1}",
-                 f"committer A <a@example.invalid> {when} +0000", f"data {len(words)}"]  # fmt: skip
+        lines = [
+            f"commit refs/tags/{number}",
+            f"mark :{number + 1}",
+            f"committer A <a@example.invalid> {when} +0000",
+            f"data {len(words)}",
+        ]
         stream.append("\n".join(lines).encode() + b"\n" + words + b"\n")
         stream += [
             b"%s :%d\n" % (b"merge" if place else b"from", parent + 1)
@@ -83,9 +98,12 @@ class Nights:
     """
 
     def __init__(
-        self, folder: Path, count: int, messages: Mapping[int, str] = {},
+        self,
+        folder: Path,
+        count: int,
+        messages: Mapping[int, str] = {},
         aside: Collection[int] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.folder, self.results = folder, folder / "results"
         self.output = folder / "nightly"
         names = [messages.get(number, f"Change {number}") for number in range(count)]
@@ -94,9 +112,9 @@ class Nights:
         self.hashes = fast_import(folder, list(zip(names, parents, strict=True)))
         git(folder, "update-ref", "refs/heads/main", self.hashes[line[-1]])
         self.paths: list[Path] = []
-        (folder / "asv.conf.json").write_text(json.dumps(
-            {"version": 1, "project": "toy", "repo": ".", "branches": ["main"]}
-        ))  # fmt: skip
+        (folder / "asv.conf.json").write_text(
+            json.dumps({"version": 1, "project": "toy", "repo": ".", "branches": ["main"]})
+        )
 
     def clear(self) -> None:
         """Forget what was measured and said."""
@@ -104,9 +122,12 @@ class Nights:
             shutil.rmtree(folder, ignore_errors=True)
 
     def plant(
-        self, values: Sequence[tuple[Benchmark, Sequence[Any]]], machine: str = MACHINE,
-        only: Collection[int] | None = None, ended: Mapping[str, int] = {},
-    ) -> None:  # fmt: skip
+        self,
+        values: Sequence[tuple[Benchmark, Sequence[Any]]],
+        machine: str = MACHINE,
+        only: Collection[int] | None = None,
+        ended: Mapping[str, int] = {},
+    ) -> None:
         """Write the value of each benchmark and commit; a list where it has parameters.
 
         ``only``: commits that are measured. ``ended``: from which on a benchmark is not.
@@ -121,23 +142,37 @@ class Nights:
                 for each, of in values
                 if number < ended.get(each.name, len(self.hashes))
             ]
-            self.paths.append(write_commit(
-                self.results, commit, FIRST_DAY + number, rows, machine=machine
-            ))  # fmt: skip
+            self.paths.append(
+                write_commit(self.results, commit, FIRST_DAY + number, rows, machine=machine)
+            )
 
     @property
     def place(self) -> Place:
         """As `harness.tracking.nightly.night` takes it."""
         staging = self.output / "staging"
         return Place(
-            self.folder / "asv.conf.json", self.results, self.folder, ["main"],
-            staging / "commits", staging / "again",
-        )  # fmt: skip
+            self.folder / "asv.conf.json",
+            self.results,
+            self.folder,
+            ["main"],
+            staging / "commits",
+            staging / "again",
+        )
 
     def run(self, *arguments: str, machine: str = MACHINE) -> int:
         """``gcbench nightly``; its status."""
-        return main(["nightly", str(self.folder / "asv.conf.json"), "--output", str(self.output),
-                     "--machine", machine, "--quiet", *arguments])  # fmt: skip
+        return main(
+            [
+                "nightly",
+                str(self.folder / "asv.conf.json"),
+                "--output",
+                str(self.output),
+                "--machine",
+                machine,
+                "--quiet",
+                *arguments,
+            ]
+        )
 
     def end(self, capsys: Any, *arguments: str, machine: str = MACHINE) -> Ended:
         """The same, and what it left behind."""

@@ -67,34 +67,65 @@ class Commit(NamedTuple):
 
 
 COMMITS = [
-    Commit("Keep a dictionary for each request", "worse", "tracked object", [
-        Edit(OUTPUTS, _OUTPUT, _OUTPUT + _NOTE),
-    ]),
-    Commit("Go through the tokens once more", "worse", "more bytecodes a step", [
-        Edit(OUTPUTS, _OUTPUT, _OUTPUT + _LOOP),
-    ]),
-    Commit("Measure the name of a request that is added", "worse", "to add", [
-        Edit(SCHEDULER, _ADD, _LENGTHS + _ADD),
-    ]),
-    Commit("Collect every 200 steps", "worse", "called by hand", [
-        Edit(SCHEDULER, "import itertools\n", "import gc\nimport itertools\n"),
-        Edit(SCHEDULER, _STEP, _STEP + _COLLECT),
-    ]),
-    Commit("Let the collector run less often", "worse", "set_threshold", [
-        Edit(CORE, "        self.vllm_config = vllm_config\n",
-             "        self.vllm_config = vllm_config\n        gc.set_threshold(10_000, 50, 50)\n"),
-    ]),
-    Commit("Remember who has been served", "worse", "behind for good", [
-        Edit(SCHEDULER, _DEFINES_FREE, "    _served: list = []\n\n" + _DEFINES_FREE),
-        Edit(SCHEDULER, _FREE, "        self._served.append([request.request_id])\n" + _FREE),
-    ]),
-    Commit("Say what a step is", "same", "", [
-        Edit(SCHEDULER, _STEP, "        # One more.\n" + _STEP),
-    ]),
-    Commit("Revert #24964: make an empty result for each request", "worse", "the collector runs", [
-        Edit(BLOCKS, _CREATE, "        return KVCacheBlocks(blocks)\n"),
-    ]),
-]  # fmt: skip
+    Commit(
+        "Keep a dictionary for each request",
+        "worse",
+        "tracked object",
+        [Edit(OUTPUTS, _OUTPUT, _OUTPUT + _NOTE)],
+    ),
+    Commit(
+        "Go through the tokens once more",
+        "worse",
+        "more bytecodes a step",
+        [Edit(OUTPUTS, _OUTPUT, _OUTPUT + _LOOP)],
+    ),
+    Commit(
+        "Measure the name of a request that is added",
+        "worse",
+        "to add",
+        [Edit(SCHEDULER, _ADD, _LENGTHS + _ADD)],
+    ),
+    Commit(
+        "Collect every 200 steps",
+        "worse",
+        "called by hand",
+        [
+            Edit(SCHEDULER, "import itertools\n", "import gc\nimport itertools\n"),
+            Edit(SCHEDULER, _STEP, _STEP + _COLLECT),
+        ],
+    ),
+    Commit(
+        "Let the collector run less often",
+        "worse",
+        "set_threshold",
+        [
+            Edit(
+                CORE,
+                "        self.vllm_config = vllm_config\n",
+                "        self.vllm_config = vllm_config\n"
+                "        gc.set_threshold(10_000, 50, 50)\n",
+            )
+        ],
+    ),
+    Commit(
+        "Remember who has been served",
+        "worse",
+        "behind for good",
+        [
+            Edit(SCHEDULER, _DEFINES_FREE, "    _served: list = []\n\n" + _DEFINES_FREE),
+            Edit(SCHEDULER, _FREE, "        self._served.append([request.request_id])\n" + _FREE),
+        ],
+    ),
+    Commit(
+        "Say what a step is", "same", "", [Edit(SCHEDULER, _STEP, "        # One more.\n" + _STEP)]
+    ),
+    Commit(
+        "Revert #24964: make an empty result for each request",
+        "worse",
+        "the collector runs",
+        [Edit(BLOCKS, _CREATE, "        return KVCacheBlocks(blocks)\n")],
+    ),
+]
 
 
 def make(folder: Path, release: str = RELEASE) -> None:
@@ -126,21 +157,46 @@ def gate(output: Path, *, cold: bool, flags: list[str]) -> list[dict[str, Any]]:
             answer = output / f"plant-{number}.json"
             began = time.monotonic()
             subprocess.run(
-                [sys.executable, "-m", "harness", "gate", "main", f"plant-{number}",
-                 "--repo", str(repository), "--engine", "vllm-hostpath", "--exact-only",
-                 "--output", str(output), "--json", str(answer), "--quiet",
-                 *["--count-base-anew"] * cold, *flags],
-                cwd=ROOT, check=False,
-            )  # fmt: skip
+                [
+                    sys.executable,
+                    "-m",
+                    "harness",
+                    "gate",
+                    "main",
+                    f"plant-{number}",
+                    "--repo",
+                    str(repository),
+                    "--engine",
+                    "vllm-hostpath",
+                    "--exact-only",
+                    "--output",
+                    str(output),
+                    "--json",
+                    str(answer),
+                    "--quiet",
+                    *["--count-base-anew"] * cold,
+                    *flags,
+                ],
+                cwd=ROOT,
+                check=False,
+            )
             seconds = time.monotonic() - began
             result = json.loads(answer.read_text())
             said = " ".join(result["conclusions"])
             is_right = result["verdict"] == commit.verdict and commit.says in said
-            row = {"subject": commit.subject, "verdict": result["verdict"], "right": is_right,
-                   "seconds": round(seconds, 1), "said": result["conclusions"]}  # fmt: skip
+            row = {
+                "subject": commit.subject,
+                "verdict": result["verdict"],
+                "right": is_right,
+                "seconds": round(seconds, 1),
+                "said": result["conclusions"],
+            }
             found.append(row)
-            print(f"{'right' if is_right else 'WRONG'}  {row['verdict']:10}  {seconds:6.1f} s  "
-                  f"{commit.subject}\n       {said}", flush=True)  # fmt: skip
+            print(
+                f"{'right' if is_right else 'WRONG'}  {row['verdict']:10}  {seconds:6.1f} s  "
+                f"{commit.subject}\n       {said}",
+                flush=True,
+            )
     return found
 
 

@@ -63,8 +63,9 @@ class Site:
             first, last = (self.commits.index(commit) for commit in linked)
             linked = self.commits[first : last + 1]
         (last_before,) = [c for c in self.commits if c.startswith(between.split()[0])]
-        return Row(row.number, row.word, last_before, linked, "triaged by a test" not in
-                   row.cells[0])  # fmt: skip
+        return Row(
+            row.number, row.word, last_before, linked, "triaged by a test" not in row.cells[0]
+        )
 
     def compared(self, number: int, base: str, head: str) -> str:
         """What the compare page looks up, as `verdict` in dashboards/assets/verdicts.js does."""

@@ -32,8 +32,10 @@ def pull_request(tmp_path):
 
 def said(repository: Repository, base: str, head: str) -> str:
     folder = repository.root.parent / f"{base} {head}".replace("/", " ")
-    trees = [take_tree(repository.root, commit, PACKAGE, folder / str(number))
-             for number, commit in enumerate((base, head))]  # fmt: skip
+    trees = [
+        take_tree(repository.root, commit, PACKAGE, folder / str(number))
+        for number, commit in enumerate((base, head))
+    ]
     return others_changes(repository.root, *trees, PACKAGE)
 
 

@@ -39,8 +39,10 @@ class Line:
 
         found = Bisection(
             [Candidate(id=str(number)) for number in range(len(self._trees))],
-            BYTECODES, lambda each: self._trees[int(each.id)], measure,
-        )  # fmt: skip
+            BYTECODES,
+            lambda each: self._trees[int(each.id)],
+            measure,
+        )
         try:
             found.run()
         except KeyboardInterrupt:
@@ -102,12 +104,15 @@ def test_equal_trees_are_measured_once_and_the_step_is_found_among_them(data):
     """Commits that are taken back and made again, as reverts do."""
     length = data.draw(st.integers(2, 60))
     culprit = data.draw(st.integers(1, length - 1))
-    names = [data.draw(st.sampled_from("abc")) + ("+" if number >= culprit else "")
-             for number in range(length)]  # fmt: skip
+    names = [
+        data.draw(st.sampled_from("abc")) + ("+" if number >= culprit else "")
+        for number in range(length)
+    ]
     broken_tree = data.draw(st.sampled_from([None, "a", "b+"]))
     ends = {names[0], names[-1]}
-    broken = {number for number, name in enumerate(names)
-              if name == broken_tree and name not in ends}  # fmt: skip
+    broken = {
+        number for number, name in enumerate(names) if name == broken_tree and name not in ends
+    }
     made = one_step(length, culprit, broken, names)
     found = made.bisect()
     assert list(found.search.suspects) == brute_force(length, culprit, broken)
@@ -146,12 +151,15 @@ def test_a_single_commit_that_cannot_run_costs_one_measurement_more():
 @pytest.mark.parametrize(
     ("figures", "conclusion", "measured"),
     [
-        ([100, 100, 100], "same", 2), ([100, 500, 100.1], "same", 2),
-        ([None, 1, 2], "unmeasured", 1), ([1, 2, None], "unmeasured", 2), ([100, 120], "found", 2),
+        ([100, 100, 100], "same", 2),
+        ([100, 500, 100.1], "same", 2),
+        ([None, 1, 2], "unmeasured", 1),
+        ([1, 2, None], "unmeasured", 2),
+        ([100, 120], "found", 2),
         ([100 + number / 5 for number in range(40)], "gradual", 8),
         ([100, None, 120], "several", 3),
     ],
-)  # fmt: skip
+)
 def test_what_there_is_to_say(figures, conclusion, measured):
     trees = [str(number) for number in range(len(figures))]
     made = Line(trees, dict(zip(trees, figures, strict=True)))
@@ -195,11 +203,13 @@ def test_neighbours_are_tried_in_growing_steps_and_then_the_ends_of_a_stretch():
     ("name", "words"),
     [
         ("bytecodes_per_request", ["no such metric", "bytecodes_per_request_step"]),
-        ("host_time_per_step", ["timed trials"]), ("wire_bytes_per_step", ["timed trials"]),
-        ("num_steps", ["timed trials"]), ("tracked_heap", ["neither better nor worse"]),
+        ("host_time_per_step", ["timed trials"]),
+        ("wire_bytes_per_step", ["timed trials"]),
+        ("num_steps", ["timed trials"]),
+        ("tracked_heap", ["neither better nor worse"]),
         ("", ["no such metric"]),
     ],
-)  # fmt: skip
+)
 def test_a_metric_that_cannot_be_searched_by_is_one_sentence(name, words):
     with pytest.raises(ValueError, match=r"^--metric") as caught:
         find_metric(name)
@@ -276,9 +286,15 @@ def test_names_that_are_no_utf_8_or_orders_can_be_written_as_json(repository):
     repository.write(engines__a="1")
     repository.git("add", "--all")
     repository.git(
-        "-c", "i18n.commitEncoding=bogus", "commit", "--quiet", "-m", "red \x1b[31m \udcff words",
-        "--author", "Zo\udce9 <a@example.org>",
-    )  # fmt: skip
+        "-c",
+        "i18n.commitEncoding=bogus",
+        "commit",
+        "--quiet",
+        "-m",
+        "red \x1b[31m \udcff words",
+        "--author",
+        "Zo\udce9 <a@example.org>",
+    )
     (_, found) = history(repository.root, "good", "HEAD", "engines").candidates
     for text in (found.subject, found.author):
         assert text.encode()

@@ -27,10 +27,16 @@ def comparisons(draw) -> Comparison:
     is_found = abs(change) > reach and abs(change) >= LEAST_CHANGE * TOLERANCE
     verdict = "same" if is_same else ("worse" if change > 0 else "better") if is_found else ""
     return Comparison(
-        metric="host_time_per_step", baseline="base", candidate="head", ratio=1 + change,
-        ci95=(1 + change - reach, 1 + change + reach), verdict=verdict or "inconclusive",
-        p_adjusted=0.001, mde=2 * reach, rounds=9,
-    )  # fmt: skip
+        metric="host_time_per_step",
+        baseline="base",
+        candidate="head",
+        ratio=1 + change,
+        ci95=(1 + change - reach, 1 + change + reach),
+        verdict=verdict or "inconclusive",
+        p_adjusted=0.001,
+        mde=2 * reach,
+        rounds=9,
+    )
 
 
 @st.composite
@@ -42,10 +48,15 @@ def timings(draw) -> TimingChange:
         control=control, code=code, collector=collector, cause=cause_of(change, code, collector)
     )
     return TimingChange(
-        before=1e-3, after=1e-3 * steady.ratio, steady=steady,
-        mean_before=1e-3, mean_after=1e-3 * mean.ratio, mean=mean,
-        stalls=None, attribution=by if has_changed and draw(st.booleans()) else None,
-    )  # fmt: skip
+        before=1e-3,
+        after=1e-3 * steady.ratio,
+        steady=steady,
+        mean_before=1e-3,
+        mean_after=1e-3 * mean.ratio,
+        mean=mean,
+        stalls=None,
+        attribution=by if has_changed and draw(st.booleans()) else None,
+    )
 
 
 def said(timing: TimingChange, exact_changes=()) -> list[str]:
@@ -94,20 +105,32 @@ def test_a_cause_goes_the_way_of_its_change(timing):
 
 
 @given(
-    st.integers(0, 9), st.integers(0, 9), st.floats(1e-4, 1.0), st.floats(1e-4, 1.0),
-    st.sampled_from([-0.02, -0.0005, 0.0004, 0.03]), st.sampled_from(list(VERDICTS)),
-)  # fmt: skip
+    st.integers(0, 9),
+    st.integers(0, 9),
+    st.floats(1e-4, 1.0),
+    st.floats(1e-4, 1.0),
+    st.sampled_from([-0.02, -0.0005, 0.0004, 0.03]),
+    st.sampled_from(list(VERDICTS)),
+)
 def test_a_sentence_on_stalls_has_both_sides(before, after, longest, other, share, verdict):
     if verdict in ("better", "worse"):
         verdict = "worse" if share > 0 else "better"
     stalls = StallChange(
-        before=before, after=after, longest_before=longest, longest_after=other, steps=4_500,
-        rounds=9, ratio=1 + share, ci95=(1 + share - 0.01, 1 + share + 0.01), p_adjusted=0.001,
+        before=before,
+        after=after,
+        longest_before=longest,
+        longest_after=other,
+        steps=4_500,
+        rounds=9,
+        ratio=1 + share,
+        ci95=(1 + share - 0.01, 1 + share + 0.01),
+        p_adjusted=0.001,
         verdict=verdict,
-    )  # fmt: skip
+    )
     same = of_ratio(1.0, "same")
-    timing = TimingChange(before=1, after=1, steady=same, mean_before=1, mean_after=1, mean=same,
-                          stalls=stalls)  # fmt: skip
+    timing = TimingChange(
+        before=1, after=1, steady=same, mean_before=1, mean_after=1, mean=same, stalls=stalls
+    )
     found = [sentence for sentence in said(timing) if "stall" in sentence]
     assert bool(found) == (verdict != "same")
     for sentence in found:
@@ -141,8 +164,9 @@ def test_counts_as_before_are_as_before(scales):
         for word, way in (("more", 1), ("fewer", -1)):
             for sign in re.findall(rf"{word} [\w ]*\(([+-])[\d.,]+ a request", sentence):
                 assert sign == ("+" if way > 0 else "-")
-        runs = re.search(r"the collector runs ([\d,.]+) times in 1,000 steps instead of ([\d,.]+)",
-                         sentence)  # fmt: skip
+        runs = re.search(
+            r"the collector runs ([\d,.]+) times in 1,000 steps instead of ([\d,.]+)", sentence
+        )
         if runs:
             assert runs[1] != runs[2]
 
@@ -150,10 +174,17 @@ def test_counts_as_before_are_as_before(scales):
 def test_the_mean_has_no_cause_of_the_usual_step():
     slower = of_ratio(1.05, "worse")
     faster = of_ratio(0.9, "better")
-    by = Attribution(control=slower, code=slower, collector=of_ratio(1.0, "same"),
-                     cause="code")  # fmt: skip
-    timing = TimingChange(before=1, after=1.05, steady=slower, mean_before=1, mean_after=0.9,
-                          mean=faster, stalls=None, attribution=by)  # fmt: skip
+    by = Attribution(control=slower, code=slower, collector=of_ratio(1.0, "same"), cause="code")
+    timing = TimingChange(
+        before=1,
+        after=1.05,
+        steady=slower,
+        mean_before=1,
+        mean_after=0.9,
+        mean=faster,
+        stalls=None,
+        attribution=by,
+    )
     usual, mean = said(timing)
     assert "the code's" in usual
     assert mean == "the mean host time per step -10.0 % (-11.0 to -9.0 %)."
@@ -161,6 +192,13 @@ def test_the_mean_has_no_cause_of_the_usual_step():
 
 def of_ratio(ratio: float, verdict: str) -> Comparison:
     return Comparison(
-        metric="", baseline="", candidate="", ratio=ratio, ci95=(ratio - 0.01, ratio + 0.01),
-        verdict=verdict, p_adjusted=0.001, mde=0.01, rounds=9,
-    )  # fmt: skip
+        metric="",
+        baseline="",
+        candidate="",
+        ratio=ratio,
+        ci95=(ratio - 0.01, ratio + 0.01),
+        verdict=verdict,
+        p_adjusted=0.001,
+        mde=0.01,
+        rounds=9,
+    )

@@ -44,8 +44,10 @@ def changed(folder: Path, *replaced: tuple[str, str], new: str = "") -> list[str
     if new:
         (folder / "head" / "engines" / "new.py").write_text(new)
     found = changed_functions(folder / "base", folder / "head", "engines")
-    lines = {each.name: (folder / "head" / each.file).read_text().splitlines()[each.line - 1]
-             for each in found}  # fmt: skip
+    lines = {
+        each.name: (folder / "head" / each.file).read_text().splitlines()[each.line - 1]
+        for each in found
+    }
     assert all(name == "<module>" or name.split(".")[-1] in line for name, line in lines.items())
     return [each.name for each in found]
 

@@ -24,13 +24,26 @@ NAN = math.nan
 def figures(*rows: dict) -> pd.DataFrame:
     """Figures of one series unless a row says otherwise."""
     usual = {
-        "commit": "a" * 40, "date": pd.Timestamp("2026-01-01", tz="UTC"), "machine": "box",
-        "environment": "py", "suite": "s", "benchmark": "s.track_it", "metric": "it",
-        "series": "s.track_it", "value": 1.0, "unit": "s", "direction": "lower",
-        "kind": "timing", "noise_floor": 0.02, "least_change": 0.0, "ci_low": NAN,
-        "ci_high": NAN, "samples": None, "measured": pd.Timestamp("2026-02-01", tz="UTC"),
+        "commit": "a" * 40,
+        "date": pd.Timestamp("2026-01-01", tz="UTC"),
+        "machine": "box",
+        "environment": "py",
+        "suite": "s",
+        "benchmark": "s.track_it",
+        "metric": "it",
+        "series": "s.track_it",
+        "value": 1.0,
+        "unit": "s",
+        "direction": "lower",
+        "kind": "timing",
+        "noise_floor": 0.02,
+        "least_change": 0.0,
+        "ci_low": NAN,
+        "ci_high": NAN,
+        "samples": None,
+        "measured": pd.Timestamp("2026-02-01", tz="UTC"),
         "is_current": True,
-    }  # fmt: skip
+    }
     return pd.DataFrame([usual | row for row in rows])
 
 
@@ -49,10 +62,12 @@ def verdict(before: dict, after: dict) -> str:
 
 def nights(values: list[float], **about) -> pd.DataFrame:
     """A series of nights, of commits 00…, 01…, and so on."""
-    return figures(*(
-        {"commit": f"{n:02}" * 20, "value": value} | day(n) | about
-        for n, value in enumerate(values)
-    ))  # fmt: skip
+    return figures(
+        *(
+            {"commit": f"{n:02}" * 20, "value": value} | day(n) | about
+            for n, value in enumerate(values)
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,10 +132,12 @@ def test_a_ratio_is_of_after_to_before(before, after, expected):
 
 def test_what_is_not_current_or_not_there_is_missing():
     both = figures(
-        {"series": "old"}, {"series": "old", "commit": "b" * 40, "is_current": False},
+        {"series": "old"},
+        {"series": "old", "commit": "b" * 40, "is_current": False},
         {"series": "new", "commit": "b" * 40},
-        {"series": "both"}, {"series": "both", "commit": "b" * 40},
-    )  # fmt: skip
+        {"series": "both"},
+        {"series": "both", "commit": "b" * 40},
+    )
     found = between(both, "aaaa", "bbbb")
     verdicts = dict(zip(found["series"], found["verdict"], strict=True))
     assert verdicts == {"old": "missing", "new": "missing", "both": "insufficient"}
@@ -129,14 +146,23 @@ def test_what_is_not_current_or_not_there_is_missing():
 
 
 def test_series_are_told_apart_by_machine_and_environment():
-    both = figures(*(
-        {"machine": machine, "environment": environment, "commit": commit * 40, "value": value,
-         "kind": "exact"}
-        for machine, environment, values in [
-            ("box", "py", (1.0, 2.0)), ("box", "py2", (2.0, 1.0)), ("other", "py", (1.0, 1.0)),
-        ]
-        for commit, value in zip("ab", values, strict=True)
-    ))  # fmt: skip
+    both = figures(
+        *(
+            {
+                "machine": machine,
+                "environment": environment,
+                "commit": commit * 40,
+                "value": value,
+                "kind": "exact",
+            }
+            for machine, environment, values in [
+                ("box", "py", (1.0, 2.0)),
+                ("box", "py2", (2.0, 1.0)),
+                ("other", "py", (1.0, 1.0)),
+            ]
+            for commit, value in zip("ab", values, strict=True)
+        )
+    )
     found = between(both, "a", "b")
     assert list(found["verdict"]) == ["worse", "better", "no_change_shown"]
     assert list(found["ratio"]) == [2.0, 0.5, 1.0]
@@ -180,7 +206,7 @@ def test_each_series_last_two_commits():
         {"series": "n", "commit": "b" * 40, "value": 2.0} | day(2),
         {"series": "n", "commit": "c" * 40, "value": 3.0} | day(3),
         {"series": "n", "commit": "d" * 40, "value": NAN} | day(4),
-    )  # fmt: skip
+    )
     found = latest_changes(made, judged(made))
     rows = {row["series"]: row for row in found.to_dict("records")}
     ends = {series: (row["base"][0], row["head"][0]) for series, row in rows.items()}
@@ -228,13 +254,23 @@ def test_commits_that_are_not_one_each_are_refused(base, head, says):
 def test_swapping_the_commits_turns_every_verdict(made):
     rows = {(commit, series): value for commit, series, value in made}
     all_rows = figures(
-        {"commit": "a" * 40, "series": "s0"}, {"commit": "b" * 40, "series": "s0"},
-        *({"commit": commit * 40, "series": series, "value": value, "noise_floor": 0.0,
-           "kind": "exact"}
-          for (commit, series), value in rows.items()),
-    )  # fmt: skip
+        {"commit": "a" * 40, "series": "s0"},
+        {"commit": "b" * 40, "series": "s0"},
+        *(
+            {
+                "commit": commit * 40,
+                "series": series,
+                "value": value,
+                "noise_floor": 0.0,
+                "kind": "exact",
+            }
+            for (commit, series), value in rows.items()
+        ),
+    )
     turned = {"better": "worse", "worse": "better"}
-    there, back = (between(all_rows, *pair).set_index("series")["verdict"].to_dict()
-                   for pair in (("a", "b"), ("b", "a")))  # fmt: skip
+    there, back = (
+        between(all_rows, *pair).set_index("series")["verdict"].to_dict()
+        for pair in (("a", "b"), ("b", "a"))
+    )
     assert {series: turned.get(found, found) for series, found in there.items()} == back
     assert there.keys() == {series for _, series in rows} | {"s0"}

@@ -33,8 +33,15 @@ def gcbench(capfd):
 )
 def test_what_changed_on_a_screen(gcbench, monkeypatch, flags, name):
     monkeypatch.setattr(terminal, "WIDTH", 80)
-    status, out, err = gcbench(ASV, "--between", "1c32", "078e", "--metric",
-                               "throughput,gen0,bare,mem_list,endless", *flags)  # fmt: skip
+    status, out, err = gcbench(
+        ASV,
+        "--between",
+        "1c32",
+        "078e",
+        "--metric",
+        "throughput,gen0,bare,mem_list,endless",
+        *flags,
+    )
     assert status == 0
     text = "\n".join(line.rstrip() for line in out.splitlines()) + "\n"
     assert max(map(len, text.splitlines())) <= 80
@@ -54,8 +61,9 @@ def test_json_holds_every_digit_and_no_nan(gcbench, tmp_path):
     assert found["schema"] == "gcbench.history/2"
     assert found["read"] == {"figures": 112, "trials": 0, "failures": 0}
     assert len(found["problems"]) == 8
-    rows = {(row["machine"], row["environment"][-4:], row["series"]): row
-            for row in found["changes"]}  # fmt: skip
+    rows = {
+        (row["machine"], row["environment"][-4:], row["series"]): row for row in found["changes"]
+    }
     assert len(rows) == len(found["changes"]) == 56
     row = rows["box-a", "TOY0", "suite.track_throughput('flat', 1024)"]
     stored = json.loads((GOLDEN / "asv/box-a/078ebfa8-virtualenv-py3.11-TOY0.json").read_text())

@@ -67,8 +67,12 @@ def test_another_unit_changes_nothing(seed, factor, step):
     one, other = (examine(series(v)) for v in (values, values * factor))
     assert len(one.changes) == len(other.changes)
     for a, b in zip(one.changes, other.changes, strict=True):
-        assert (a.place, a.found, a.verdict, a.certainty) == (b.place, b.found, b.verdict,
-                                                              b.certainty)  # fmt: skip
+        assert (a.place, a.found, a.verdict, a.certainty) == (
+            b.place,
+            b.found,
+            b.verdict,
+            b.certainty,
+        )
         assert b.ratio == pytest.approx(a.ratio)
         assert b.before == pytest.approx(a.before * factor)
 
@@ -97,9 +101,13 @@ def test_what_was_certain_stays_as_it_was_said(seed, nights):
 
 @examples(60)
 @example([0.0, 0.0, -3.0, 2.0, 2.0, -3.0, 1.0, 1.0, 1.0, 1e300], "timing")
-@given(st.lists(st.sampled_from([1.0, 2.0, 0.0, -3.0, 1e-300, 1e300, math.nan, math.inf,
-                                 -math.inf]), max_size=30),
-       st.sampled_from(["timing", "exact"]))  # fmt: skip
+@given(
+    st.lists(
+        st.sampled_from([1.0, 2.0, 0.0, -3.0, 1e-300, 1e300, math.nan, math.inf, -math.inf]),
+        max_size=30,
+    ),
+    st.sampled_from(["timing", "exact"]),
+)
 def test_any_input_gets_an_answer(values, kind):
     found = examine(series(values, kind=kind))
     assert word(series(values, kind=kind)) in get_args(Word)
@@ -167,8 +175,9 @@ def test_a_noisier_night_counts_less():
     ]
     assert certain(values) == [(27, "worse")]
     assert not any(c.is_alert for c in detect(Series(tuple(points))))
-    sampled = [p._replace(interval=None, samples=[*np.linspace(*p.interval, 5), None])
-               for p in points]  # fmt: skip
+    sampled = [
+        p._replace(interval=None, samples=[*np.linspace(*p.interval, 5), None]) for p in points
+    ]
     assert not any(c.is_alert for c in detect(Series(tuple(sampled))))
 
 
@@ -263,8 +272,11 @@ def naive(values: list[int], floor: float, least: int) -> list[int]:
     return found
 
 
-@given(st.lists(st.sampled_from([0, 1, 100, 101, 103, 110, 917]), min_size=1, max_size=30),
-       st.sampled_from([0.0, 0.02]), st.sampled_from([0, 2, 8]))  # fmt: skip
+@given(
+    st.lists(st.sampled_from([0, 1, 100, 101, 103, 110, 917]), min_size=1, max_size=30),
+    st.sampled_from([0.0, 0.02]),
+    st.sampled_from([0, 2, 8]),
+)
 def test_an_exact_metric_changes_at_the_first_commit(values, floor, least):
     found = detect(series(values, kind="exact", noise_floor=floor, least_change=least))
     assert [change.place for change in found] == naive(values, floor, least)
@@ -306,8 +318,11 @@ def test_the_figures_of_an_asv_history_are_series():
     assert sum(len(of.points) for of in found.values()) == len(current)
     key = ("box-a", "virtualenv-py3.11-TOY0", "suite.track_throughput('flat', 1024)")
     mine = found[key]
-    rows = current[(current["machine"] == key[0]) & (current["environment"] == key[1])
-                   & (current["series"] == key[2])].sort_values("date")  # fmt: skip
+    rows = current[
+        (current["machine"] == key[0])
+        & (current["environment"] == key[1])
+        & (current["series"] == key[2])
+    ].sort_values("date")
     assert [p.value for p in mine.points] == rows["value"].tolist()
     assert [p.commit for p in mine.points] == rows["commit"].astype(str).tolist()
     assert (mine.name, mine.metric, mine.direction) == (key[2], "throughput", "higher")

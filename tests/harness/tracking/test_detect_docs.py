@@ -26,18 +26,25 @@ def test_the_triage_file_of_the_page_is_one(tmp_path):
     path.write_text(text)
     read = triage.load(path)
     assert [len(kind) for kind in (read.acknowledged, read.expected, read.ignored, read.reset)] == [
-        1, 1, 1, 1,
-    ]  # fmt: skip
+        1,
+        1,
+        1,
+        1,
+    ]
 
 
 def test_the_page_says_what_the_code_does():
     text = PAGE.read_text()
     for words in (
-        f"From {weigh.SUSPECT:g} on", f"from {weigh.CERTAIN:g} on",
-        f"lasted {weigh.LASTING} nights", f"less likely by {search.DRIFT_MARGIN:g}",
-        f"fewer than {weigh.LEAST_NIGHTS} points", f"the last {evidence.LATEST} nights",
-        f"with {evidence.LEAST_BEFORE} nights", f"over {evidence.WINDOW} nights",
-    ):  # fmt: skip
+        f"From {weigh.SUSPECT:g} on",
+        f"from {weigh.CERTAIN:g} on",
+        f"lasted {weigh.LASTING} nights",
+        f"less likely by {search.DRIFT_MARGIN:g}",
+        f"fewer than {weigh.LEAST_NIGHTS} points",
+        f"the last {evidence.LATEST} nights",
+        f"with {evidence.LEAST_BEFORE} nights",
+        f"over {evidence.WINDOW} nights",
+    ):
         assert words in text
     for named in (*typing.get_args(verdict.Word), *typing.get_args(change.Certainty)):
         assert f"`{named}`" in text

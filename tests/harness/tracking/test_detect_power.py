@@ -24,8 +24,9 @@ def delays(noise: Noise, step: float, count: int, with_rerun: bool) -> list[floa
         rng = np.random.default_rng(seed)
         made = history(rng, noise, 60 if step == 0 else 45, 30, step)
         ask = rerun_of(made, rng, 0.015) if with_rerun else None
-        nights = [c.found for c in examine(Series.of(made.values.tolist()), ask=ask).changes
-                  if c.is_alert]  # fmt: skip
+        nights = [
+            c.found for c in examine(Series.of(made.values.tolist()), ask=ask).changes if c.is_alert
+        ]
         first = min((n for n in nights if step == 0 or n >= 30), default=float("inf"))
         found.append(first if step == 0 else first - 29)
     return found
@@ -127,11 +128,12 @@ def test_the_self_test_cautions_where_the_history_is_short(points, is_short):
 
 def test_the_self_test_says_why_it_says_nothing():
     exact = Series.of([1.0] * 20)
-    rows = self_test([
-        Series(exact.points, kind="exact"), Series.of([1.0, 2.0]), Series.of([0.0, 1.0] * 10),
-    ])  # fmt: skip
+    rows = self_test(
+        [Series(exact.points, kind="exact"), Series.of([1.0, 2.0]), Series.of([0.0, 1.0] * 10)]
+    )
     assert [row.why for row in rows] == [
-        "exact: each change is seen at its first commit", "too few points",
+        "exact: each change is seen at its first commit",
+        "too few points",
         "values that are not above 0",
-    ]  # fmt: skip
+    ]
     assert {row.false_alerts for row in rows} == {None}

@@ -112,8 +112,9 @@ def test_reruns_narrow_a_step_for_seven_nights():
 
 @pytest.mark.parametrize(("later", "word"), [(6, "worse"), (7, "worse"), (8, "no_change_shown")])
 def test_a_change_is_news_for_seven_points(later, word):
-    series = Series(tuple(Point(str(n), 100.0 + 30 * (n > 0)) for n in range(later + 1)), "s",
-                    kind="exact")  # fmt: skip
+    series = Series(
+        tuple(Point(str(n), 100.0 + 30 * (n > 0)) for n in range(later + 1)), "s", kind="exact"
+    )
     assert judge(series, examine(series), NOTHING_SAID, date(2026, 1, 30)).word == word
 
 
@@ -145,8 +146,9 @@ def test_a_gain_of_few_nights_is_less_by_four_of_their_number():
 
 
 def test_ten_nights_after_its_first_place_say_where_a_step_lies():
-    step = Step(25, Range(20, 20, 20, None), Range(20, 20, 20, None), 0.1, 0.01, 20, 0.0, "found",
-                (0,))  # fmt: skip
+    step = Step(
+        25, Range(20, 20, 20, None), Range(20, 20, 20, None), 0.1, 0.01, 20, 0.0, "found", (0,)
+    )
     shown = Shown([(night, night - 9, 8.0) for night in range(25, 36)])
     assert settled(shown, step, (0,), NIGHT, ()).where.place == 30 - 9
 

@@ -11,8 +11,14 @@ from harness.tracking.gate.result import ExactChange
 
 def change(metric: str, before: float, after: float) -> ExactChange:
     (made,) = (each for each in exact(**{metric: after}) if each.metric == metric)
-    return ExactChange(metric=metric, unit=made.unit, direction=made.direction, before=before,
-                       after=after, verdict="worse" if after > before else "better")  # fmt: skip
+    return ExactChange(
+        metric=metric,
+        unit=made.unit,
+        direction=made.direction,
+        before=before,
+        after=after,
+        verdict="worse" if after > before else "better",
+    )
 
 
 def said(*changes: ExactChange) -> list[str]:
@@ -32,8 +38,14 @@ def test_a_leak_is_said_once_by_its_plainest_figure():
 
 
 def test_what_goes_with_its_request_is_no_leak():
-    same = ExactChange(metric="leaked_objects_per_step", unit="objects", direction="lower",
-                       before=0.004, after=0.004, verdict="same")  # fmt: skip
+    same = ExactChange(
+        metric="leaked_objects_per_step",
+        unit="objects",
+        direction="lower",
+        before=0.004,
+        after=0.004,
+        verdict="same",
+    )
     (sentence,) = said(change("tracked_survivors_per_step", 0, 1024), same)
     assert sentence == (
         "a step leaves 1,024 more tracked objects behind (+1 per request), which go when their "
@@ -42,8 +54,7 @@ def test_what_goes_with_its_request_is_no_leak():
 
 
 @pytest.mark.parametrize(
-    ("name", "after"),
-    [("tracked_peak_per_step", 4000.0), ("tracked_allocations_per_step", 5000.0)],
+    ("name", "after"), [("tracked_peak_per_step", 4000.0), ("tracked_allocations_per_step", 5000.0)]
 )
 def test_tracked_objects_are_only_called_as_many_where_they_are(name, after):
     runs = change("gc_collections_per_1000_steps", 1062.5, 1594.0)
@@ -69,22 +80,34 @@ def call(
     generation: int, line: int, count: int, function: str = "EngineCore.step"
 ) -> CollectorCall:
     return CollectorCall(
-        generation=generation, file="vllm/v1/engine/core.py", line=line, function=function,
+        generation=generation,
+        file="vllm/v1/engine/core.py",
+        line=line,
+        function=function,
         count=count,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
-        ([], [call(2, 310, 15)],
-         "15 times more (gen 2, vllm/v1/engine/core.py:310 in EngineCore.step)."),
-        ([call(2, 300, 15)], [call(2, 310, 14)],
-         "1 time fewer (gen 2, vllm/v1/engine/core.py:310 in EngineCore.step)."),
-        ([call(0, 9, 4, "run")], [call(0, 12, 4, "run"), call(1, 310, 2)],
-         "2 times more (gen 1, vllm/v1/engine/core.py:310 in EngineCore.step)."),
+        (
+            [],
+            [call(2, 310, 15)],
+            "15 times more (gen 2, vllm/v1/engine/core.py:310 in EngineCore.step).",
+        ),
+        (
+            [call(2, 300, 15)],
+            [call(2, 310, 14)],
+            "1 time fewer (gen 2, vllm/v1/engine/core.py:310 in EngineCore.step).",
+        ),
+        (
+            [call(0, 9, 4, "run")],
+            [call(0, 12, 4, "run"), call(1, 310, 2)],
+            "2 times more (gen 1, vllm/v1/engine/core.py:310 in EngineCore.step).",
+        ),
     ],
-)  # fmt: skip
+)
 def test_who_collects_by_hand_is_named_where_the_number_changed(before, after, words):
     counts = [sum(each.count for each in calls) for calls in (before, after)]
     of = cell(LISTS, "worse", [change("explicit_collections", *counts)])

@@ -10,8 +10,12 @@ from harness.files import StoreError
 from harness.metrics import METRICS
 from harness.tracking.gate.export import write_github_action_benchmark
 
-FIGURES = {"request_throughput": 51.5, "output_throughput": 25_000.0, "tpot_median": 0.0131,
-           "host_time_per_step": 870e-6}  # fmt: skip
+FIGURES = {
+    "request_throughput": 51.5,
+    "output_throughput": 25_000.0,
+    "tpot_median": 0.0131,
+    "host_time_per_step": 870e-6,
+}
 
 
 def refuse(constant: str):
@@ -24,8 +28,9 @@ def written(path, of):
 
 
 def test_each_file_has_the_figures_of_its_direction_and_what_the_action_asks_for(tmp_path):
-    of = result([cell(LISTS, "worse", exact(handoff_bytes=5.0), **FIGURES), cell(ARRAYS, "same",
-                 exact())])  # fmt: skip
+    of = result(
+        [cell(LISTS, "worse", exact(handoff_bytes=5.0), **FIGURES), cell(ARRAYS, "same", exact())]
+    )
     smaller, bigger = written(tmp_path / "gate.json", of)
     for entries, direction in ((smaller, "lower"), (bigger, "higher")):
         for entry in entries:

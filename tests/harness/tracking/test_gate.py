@@ -188,8 +188,9 @@ def test_two_of_twelve_commits_are_named_by_exact_counts(tmp_path):
         status = main(["gate", base, head, *flags, *places])
         result = msgspec.json.decode(report.read_bytes(), type=GateResult)
         assert [cell.id for cell in result.cells] == [
-            "list_of_lists · per_request", "flat_arrays · columnar",
-        ]  # fmt: skip
+            "list_of_lists · per_request",
+            "flat_arrays · columnar",
+        ]
         assert status == (result.verdict == "worse")
         named[number] = result.verdict
         changed[number] = [
@@ -257,9 +258,20 @@ def test_functions_are_named_where_their_counts_have_changed():
         made = request_costs(kind(engine_config(CELL, of)), of, 8)
         by_function = {call: cost.by_function() for call, cost in made.costs.items()}
         bytecodes = 900 if release == "base" else 1_800
-        step = FunctionCost(file="a.py", name="step", line=1, code="", stage="", calls=1,
-                            bytecodes=bytecodes, allocations=9, net=0, all_bytecodes=bytecodes,
-                            all_allocations=9, lines=[])  # fmt: skip
+        step = FunctionCost(
+            file="a.py",
+            name="step",
+            line=1,
+            code="",
+            stage="",
+            calls=1,
+            bytecodes=bytecodes,
+            allocations=9,
+            net=0,
+            all_bytecodes=bytecodes,
+            all_allocations=9,
+            lines=[],
+        )
         costs[release] = StepCosts(
             num_steps=1, num_rows=9, functions=[step], calls=[], per_request=by_function
         )
@@ -290,8 +302,12 @@ def felt(of: Pair, changes: dict[str, float]) -> Timings:
         drift = np.exp(rng.normal(0, 0.02))
         for place, cell in enumerate(of[1:3]):
             noise = drift * np.exp(rng.normal(0, 0.003))
-            metrics = {"host_time_per_step": 1e-3 * noise, "num_steps": 500.0,
-                       "request_throughput": 500 / noise, "ttft_median": 0.02 * noise}  # fmt: skip
+            metrics = {
+                "host_time_per_step": 1e-3 * noise,
+                "num_steps": 500.0,
+                "request_throughput": 500 / noise,
+                "ttft_median": 0.02 * noise,
+            }
             for metric, ratio in changes.items():
                 metrics[metric] *= ratio if cell.release == "head" else 1.0
             steps = np.full(500, round(1e6 * noise)).tolist()
@@ -357,8 +373,7 @@ def test_what_windows_do_not_agree_in_is_not_told_and_never_better(base, head, c
     trials = with_windows(counted(of, {}), {"base": base, "head": head})
     judged = judge_pairs(of, trials, None, {}, lambda each: "again")
     (cell,) = judged.cells
-    found = {each.metric: each.after - each.before for each in cell.exact
-             if each.verdict != "same"}  # fmt: skip
+    found = {each.metric: each.after - each.before for each in cell.exact if each.verdict != "same"}
     assert found == ({} if change is None else {"bytecodes_per_abort": change})
     assert cell.verdict == ("same" if change is None else "worse")
     said = [each for each in cell.untold if each.startswith("bytecodes_per_abort is not told")]

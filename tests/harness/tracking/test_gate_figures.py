@@ -23,8 +23,14 @@ SECONDS = st.floats(2e-4, 5e-3)
 def timed(rounds, more_steps: int) -> TimingChange:
     """What rounds of two slices say, of base and of head; head may take a slice more."""
     each = pair("cell", msgspec.structs.replace(CELL), "base", "head", 0)
-    plan = timing_plan("gate", [each], schedules={CELL.workload: "hash"}, seed=0,
-                       rounds=len(rounds), tolerance=0.03)  # fmt: skip
+    plan = timing_plan(
+        "gate",
+        [each],
+        schedules={CELL.workload: "hash"},
+        seed=0,
+        rounds=len(rounds),
+        tolerance=0.03,
+    )
     outcomes = {}
     for number, (base, head) in enumerate(rounds, start=1):
         for turn in timing_round(plan, number):

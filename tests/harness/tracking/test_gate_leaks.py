@@ -53,7 +53,9 @@ PLANTED = {
             also=TIDY,
         ),
         {
-            "leaked_objects_per_step", "tracked_survivors_per_step", "memory_peak_per_step",
+            "leaked_objects_per_step",
+            "tracked_survivors_per_step",
+            "memory_peak_per_step",
             "explicit_collections",
         },
         [
@@ -81,7 +83,7 @@ PLANTED = {
         {"leaked_blocks_per_step", "memory_kept_per_step", "allocated_blocks_kept_per_step"},
         ["more blocks of memory behind for good that the collector does not track"],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow

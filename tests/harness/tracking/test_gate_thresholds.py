@@ -29,8 +29,9 @@ EACH = pair("cell", CELL, "base", "head", 0)
 
 def timed(pairs: Sequence[Pair], rises: Sequence[float], stall: float = 0.0) -> Timings:
     """Rounds of two slices in which head takes so much longer, and stalls once in each."""
-    plan = timing_plan("gate", pairs, schedules=SCHEDULES, seed=0, rounds=len(rises),
-                       tolerance=0.03)  # fmt: skip
+    plan = timing_plan(
+        "gate", pairs, schedules=SCHEDULES, seed=0, rounds=len(rises), tolerance=0.03
+    )
     outcomes = {}
     for number, rise in enumerate(rises, start=1):
         for turn in timing_round(plan, number):
@@ -79,9 +80,17 @@ def test_what_is_undecided_asks_for_more_rounds():
 def compared(change: float) -> Comparison:
     """One that has changed by so much, or not at all."""
     verdict = "same" if not change else "worse" if change > 0 else "better"
-    return Comparison(metric="host_time_per_step", baseline="base", candidate="head",
-                      ratio=1 + change, ci95=(1 + change, 1 + change), verdict=verdict,
-                      p_adjusted=0.0, mde=0.01, rounds=7)  # fmt: skip
+    return Comparison(
+        metric="host_time_per_step",
+        baseline="base",
+        candidate="head",
+        ratio=1 + change,
+        ci95=(1 + change, 1 + change),
+        verdict=verdict,
+        p_adjusted=0.0,
+        mde=0.01,
+        rounds=7,
+    )
 
 
 @pytest.mark.parametrize(

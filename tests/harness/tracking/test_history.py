@@ -70,8 +70,9 @@ def compare_with_asv(folder: Path) -> int:
             values = each.get_result_value(name, params)
             stats = each.get_result_stats(name, params)
             samples = each.get_result_samples(name, params)
-            for point, value, stat, kept in zip(product(*params), values, stats, samples,
-                                                strict=True):  # fmt: skip
+            for point, value, stat, kept in zip(
+                product(*params), values, stats, samples, strict=True
+            ):
                 row = ours.loc[f"{name}({', '.join(point)})" if point else name]
                 is_figure = value is not None and math.isfinite(value)
                 assert row["value"] == value if is_figure else math.isnan(row["value"])
@@ -106,8 +107,15 @@ def test_a_metric_brings_its_own_direction_and_asvs_types_have_theirs(figures):
 
 
 def test_a_row_holds_what_was_measured_where_and_when(figures):
-    row = one(figures, commit=NEW, machine="box-b", environment="virtualenv-py3.11-TOY1",
-              metric="throughput", shape="flat", param_value=1024)  # fmt: skip
+    row = one(
+        figures,
+        commit=NEW,
+        machine="box-b",
+        environment="virtualenv-py3.11-TOY1",
+        metric="throughput",
+        shape="flat",
+        param_value=1024,
+    )
     assert row["value"] == pytest.approx(1024 / 1.3 * 2 * 1.003)
     assert row["ci_low"] < row["value"] < row["ci_high"]
     assert len(row["samples"]) == 7
@@ -152,9 +160,11 @@ def test_parameters_are_columns_numbers_as_numbers(figures):
 
 NAMES = st.text(st.characters(min_codepoint=97, max_codepoint=122), min_size=1, max_size=5)
 VALUES = st.one_of(
-    st.text(max_size=4), st.integers(-9, 9), st.sampled_from([True, None, 2**63, -(2**63)]),
+    st.text(max_size=4),
+    st.integers(-9, 9),
+    st.sampled_from([True, None, 2**63, -(2**63)]),
     st.floats(allow_nan=False, allow_infinity=False),
-)  # fmt: skip
+)
 NUMBERS = st.none() | st.floats() | st.sampled_from([0, 7, -(2**70), 10**400, -(10**400)])
 
 
@@ -165,13 +175,16 @@ def measured(draw):
     benchmarks = [
         Benchmark(
             f"suite.track_{name}",
-            draw(st.dictionaries(
-                NAMES | st.sampled_from(COLUMNS),
-                st.lists(VALUES, min_size=1, max_size=3, unique_by=repr), max_size=3,
-            )),
+            draw(
+                st.dictionaries(
+                    NAMES | st.sampled_from(COLUMNS),
+                    st.lists(VALUES, min_size=1, max_size=3, unique_by=repr),
+                    max_size=3,
+                )
+            ),
         )
         for name in names
-    ]  # fmt: skip
+    ]
     commits = draw(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=3, unique=True))
     return benchmarks, {
         f"{commit:08x}": [
@@ -243,10 +256,14 @@ def test_figures_of_a_benchmark_as_it_was_are_kept_and_set_apart(tmp_path):
         for row in found.figures.to_dict("records")
     }
     assert current == {
-        ("a", "track_it(1)"): False, ("a", "track_it(2)"): False,  # another version
-        ("b", "track_it(1)"): False, ("b", "track_it(2)"): True,  # another point
-        ("c", "track_it(2)"): True, ("c", "track_it(3)"): True, ("c", "track_gone"): False,
-    }  # fmt: skip
+        ("a", "track_it(1)"): False,
+        ("a", "track_it(2)"): False,  # another version
+        ("b", "track_it(1)"): False,
+        ("b", "track_it(2)"): True,  # another point
+        ("c", "track_it(2)"): True,
+        ("c", "track_it(3)"): True,
+        ("c", "track_gone"): False,
+    }
     assert compare_with_asv_current(tmp_path) == {("b", 2.0), ("c", 1.0), ("c", 2.0)}
 
 
@@ -343,10 +360,15 @@ def test_a_result_that_cannot_be_read_is_named_and_left_out(results, damage, say
 @pytest.mark.parametrize(
     "row",
     [
-        [["fast"], []], ["fast", []], [[{"samples": [1]}], []], [[1.0], "n"], 7,
-        [[1.0], [], {"version": 1}], [[1.0], [], "1", "today"],
+        [["fast"], []],
+        ["fast", []],
+        [[{"samples": [1]}], []],
+        [[1.0], "n"],
+        7,
+        [[1.0], [], {"version": 1}],
+        [[1.0], [], "1", "today"],
     ],
-)  # fmt: skip
+)
 def test_a_row_that_is_no_figure_spoils_no_other(results, row):
     path = results / RESULT
     found = json.loads(path.read_text())
@@ -387,10 +409,15 @@ def test_without_benchmarks_the_names_alone_tell(results):
     assert parameter_columns(found.figures) == ["param1", "param2"]
     directions = dict(zip(found.figures["metric"], found.figures["direction"], strict=True))
     assert directions == {
-        "throughput": "neither", "gen0": "neither", "bare": "neither", "endless": "neither",
-        "always_fails": "neither", "time_sum": "lower", "mem_list": "lower",
+        "throughput": "neither",
+        "gen0": "neither",
+        "bare": "neither",
+        "endless": "neither",
+        "always_fails": "neither",
+        "time_sum": "lower",
+        "mem_list": "lower",
         "peakmem_list": "lower",
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(

@@ -31,11 +31,27 @@ def test_the_page_names_every_column_and_verdict():
     text = PAGE.read_text()
     figures, trials = text[text.index("**`figures`") :].split("**`trials`", 1)
     verdicts = text[text.index("## Verdicts") :]
-    names = {name for cell in re.findall(r"^\| (`.*?) \|", figures, re.MULTILINE)
-             for name in re.findall(r"`(\w+)`", cell)}  # fmt: skip
+    names = {
+        name
+        for cell in re.findall(r"^\| (`.*?) \|", figures, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", cell)
+    }
     assert names == set(COLUMNS)
-    own = {"metric", "value", "unit", "direction", "kind", "code_commit", "invalid", "reason",
-           "experiment", "round", "place", "mode", "seed"}  # fmt: skip
+    own = {
+        "metric",
+        "value",
+        "unit",
+        "direction",
+        "kind",
+        "code_commit",
+        "invalid",
+        "reason",
+        "experiment",
+        "round",
+        "place",
+        "mode",
+        "seed",
+    }
     assert own == (set(TRIAL_COLUMNS) | set(FAILURE_COLUMNS)) & own
     assert all(f"`{name}`" in trials for name in own)
     assert all(f"`{verdict}`" in verdicts for verdict in get_args(Word))

@@ -18,24 +18,37 @@ from harness.format import printable
 from harness.tracking.asv.json_files import read_json
 from harness.tracking.history import load
 
-SPOILT = ("results/benchmarks.json", "results/box/machine.json", "results/box/aaaaaaaa-py3.11.json",
-          "asv.conf.json")  # fmt: skip
+SPOILT = (
+    "results/benchmarks.json",
+    "results/box/machine.json",
+    "results/box/aaaaaaaa-py3.11.json",
+    "asv.conf.json",
+)
 
 
 def project(root: Path, machine: str = "box", commits: int = 4) -> Path:
     """Results of two benchmarks at some commits, and the configuration that they are of."""
     results = root / "results"
-    first = Benchmark("suite.track_a", {"gc": ["x", "y"], "n": [1, 2]}, "1",
-                      {"direction": "lower", "kind": "timing", "noise_floor": 0.1})  # fmt: skip
+    first = Benchmark(
+        "suite.track_a",
+        {"gc": ["x", "y"], "n": [1, 2]},
+        "1",
+        {"direction": "lower", "kind": "timing", "noise_floor": 0.1},
+    )
     second = Benchmark("suite.time_b", version="2")
     write_benchmarks(results, [first, second])
     for day in range(commits):
         values = [1.0 + day, 2.0, None, 4.0]
         write_commit(
-            results, "abcdefgh"[day] * 40, 20_000 + day, [(first, values), (second, [0.5])],
-            machine=machine, stats_ci_99_a=[0.5] * 4, stats_ci_99_b=[1.5] * 4,
+            results,
+            "abcdefgh"[day] * 40,
+            20_000 + day,
+            [(first, values), (second, [0.5])],
+            machine=machine,
+            stats_ci_99_a=[0.5] * 4,
+            stats_ci_99_b=[1.5] * 4,
             samples=[[1.0, 2.0]] * 4,
-        )  # fmt: skip
+        )
     config = {"version": 1, "repo": ".", "results_dir": "results", "branches": ["main"]}
     (root / "asv.conf.json").write_text(json.dumps(config))
     return results
@@ -76,10 +89,15 @@ def test_whatever_asvs_files_hold_the_history_is_read(spoiling, capsys, data):
 def test_what_is_no_file_is_a_line_and_the_rest_is_shown(tmp_path, capsys, make):
     root = tmp_path / "all"
     results = project(root)
-    bad = [results / "benchmarks.json", results / "box" / "machine.json",
-           results / "box" / "aaaaaaaa-py3.11.json", root / "published" / "one.json",
-           root / "summary.json", root / "runs" / "x" / "trials" / "001.json",
-           root / "triage.toml"]  # fmt: skip
+    bad = [
+        results / "benchmarks.json",
+        results / "box" / "machine.json",
+        results / "box" / "aaaaaaaa-py3.11.json",
+        root / "published" / "one.json",
+        root / "summary.json",
+        root / "runs" / "x" / "trials" / "001.json",
+        root / "triage.toml",
+    ]
     for path in bad:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
@@ -135,10 +153,14 @@ def test_a_benchmark_without_values_has_failed_at_each_point_up_to_a_bound(tmp_p
 
 @pytest.mark.parametrize(
     "text",
-    ['"' + '\\"' * 2_000_000, '{"version": 1, "a": "' + '\\"' * 2_000_000 + "\n}", "/*" * 2_000_000,
-     '"\\'],
+    [
+        '"' + '\\"' * 2_000_000,
+        '{"version": 1, "a": "' + '\\"' * 2_000_000 + "\n}",
+        "/*" * 2_000_000,
+        '"\\',
+    ],
     ids=["string", "value", "comment", "escape"],
-)  # fmt: skip
+)
 def test_what_has_no_end_in_a_configuration_is_looked_at_once(tmp_path, text):
     path = tmp_path / "asv.conf.json"
     path.write_text(text)
@@ -202,8 +224,9 @@ def test_rows_are_numbers(tmp_path, column):
 def test_rows_that_would_unpack_to_gigabytes_are_refused(tmp_path):
     path = tmp_path / "rows.parquet"
     ones = pa.array([1] * 1_000_000)
-    schema = pa.schema([(f"c{number}", pa.int64()) for number in range(11)],
-                       metadata={"schema": ROWS_SCHEMA})  # fmt: skip
+    schema = pa.schema(
+        [(f"c{number}", pa.int64()) for number in range(11)], metadata={"schema": ROWS_SCHEMA}
+    )
     with pq.ParquetWriter(path, schema) as writer:
         for _ in range(10):
             writer.write_table(pa.Table.from_arrays([ones] * 11, schema=schema))

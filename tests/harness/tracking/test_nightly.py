@@ -22,10 +22,12 @@ def home(tmp_path, monkeypatch):
 def stepped(nights: Nights, place: int, exact: int = 130, timing: float = 1.2) -> None:
     """All three series of ``nights`` change at a commit."""
     count = len(nights.hashes)
-    nights.plant([
-        (EXACT, [[100, 0]] * place + [[exact, 0]] * (count - place)),
-        (TIMING, noisy([1e-3] * place + [1e-3 * timing] * (count - place))),
-    ])  # fmt: skip
+    nights.plant(
+        [
+            (EXACT, [[100, 0]] * place + [[exact, 0]] * (count - place)),
+            (TIMING, noisy([1e-3] * place + [1e-3 * timing] * (count - place))),
+        ]
+    )
 
 
 @pytest.fixture
@@ -43,8 +45,10 @@ def test_keys_of_a_newer_asv_end_no_night(regressed, capsys):
     for result in regressed.paths:
         content = json.loads(result.read_text())
         columns = [*content["result_columns"], "energy"]
-        rows = {name: row + [None] * (len(columns) - 1 - len(row)) + [[1.0]]
-                for name, row in content["results"].items()}  # fmt: skip
+        rows = {
+            name: row + [None] * (len(columns) - 1 - len(row)) + [[1.0]]
+            for name, row in content["results"].items()
+        }
         newer = {"result_columns": columns, "results": rows, "host": {"cores": 4}}
         result.write_text(json.dumps(content | newer))
     path = regressed.results / "benchmarks.json"
@@ -129,9 +133,9 @@ def test_a_timing_that_is_not_sure_of_its_commit_names_all_that_it_may_be(tmp_pa
 
 def test_changes_far_apart_are_alerts_of_their_own_the_newest_first(tmp_path, capsys):
     nights = Nights(tmp_path / "toy", 20)
-    nights.plant([
-        (EXACT, [[100, 0]] * 14 + [[130, 0]] * 6), (TIMING, noisy([1.0] * 17 + [0.7] * 3)),
-    ])  # fmt: skip
+    nights.plant(
+        [(EXACT, [[100, 0]] * 14 + [[130, 0]] * 6), (TIMING, noisy([1.0] * 17 + [0.7] * 3))]
+    )
     ended = nights.end(capsys)
     assert [each.commit for each in ended.result.alerts] == [nights.hashes[17], nights.hashes[14]]
     assert [each.is_regression for each in ended.result.alerts] == [False, True]
@@ -212,8 +216,9 @@ def test_half_of_an_alert_acknowledged_leaves_it_open(regressed, capsys):
     ended = regressed.end(capsys)
     assert ended.status == 1
     assert {each.metric: each.status for each in ended.result.alerts[0].changes} == {
-        "gen0": "open", "itl": "expected",
-    }  # fmt: skip
+        "gen0": "open",
+        "itl": "expected",
+    }
 
 
 def test_an_entry_that_has_run_out_is_named_and_counts_no_more(regressed, capsys, tmp_path):

@@ -44,10 +44,13 @@ class Measuring(NamedTuple):
 def jumped(tmp_path) -> Nights:
     """Twenty nights; two timings jump on the last, an exact metric does not."""
     nights = Nights(tmp_path / "toy", 20)
-    nights.plant([
-        (TIMING, noisy([1.0] * 19 + [1.3])), (SLOW, noisy([2.0] * 19 + [2.6], seed=2)),
-        (EXACT, [[100, 0]] * 20),
-    ])  # fmt: skip
+    nights.plant(
+        [
+            (TIMING, noisy([1.0] * 19 + [1.3])),
+            (SLOW, noisy([2.0] * 19 + [2.6], seed=2)),
+            (EXACT, [[100, 0]] * 20),
+        ]
+    )
     return nights
 
 
@@ -58,9 +61,15 @@ def suspected(nights: Nights, machine: str = MACHINE):
 
 def stored(nights: Nights, ratio: float = 1.3, series: str = ITL[2]) -> StoredRerun:
     return StoredRerun(
-        machine=MACHINE, environment="py3.11", series=series, before=nights.hashes[18],
-        after=nights.hashes[19], ratio=ratio, ci95=(ratio * 0.99, ratio * 1.01), rounds=5,
-    )  # fmt: skip
+        machine=MACHINE,
+        environment="py3.11",
+        series=series,
+        before=nights.hashes[18],
+        after=nights.hashes[19],
+        ratio=ratio,
+        ci95=(ratio * 0.99, ratio * 1.01),
+        rounds=5,
+    )
 
 
 def test_what_jumped_together_is_measured_together(jumped):
@@ -142,9 +151,9 @@ def test_what_cannot_be_measured_again_is_said(jumped):
     (suspicion,) = suspected(jumped)
     asv = Measuring({suspicion.before: [1.0], suspicion.after: []}, [])
     again = measure_again(asv, jumped.place.reruns, suspicion, 3, lambda: None)
-    assert again == PairReruns([], [
-        f"{suspicion.after[:10]} could not be measured again: asv ended with status 1"
-    ])  # fmt: skip
+    assert again == PairReruns(
+        [], [f"{suspicion.after[:10]} could not be measured again: asv ended with status 1"]
+    )
 
 
 @pytest.mark.parametrize("bad", [float("nan"), 0.0, -1.0])
@@ -161,7 +170,7 @@ def measured_again(nights: Nights, asv: Measuring, most: int = 2):
     verdicts = look(nights.place, Triage(), TODAY).verdicts
     return measure_suspicions(
         asv, nights.place, verdicts, most=most, rounds=5, on_turn=lambda total: None
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(("ratio", "word"), [(1.3, "worse"), (1.0, "no_change_shown")])
@@ -196,7 +205,7 @@ def day_11(tmp_path) -> tuple[Nights, Measuring]:
 
 def test_a_re_run_that_leaves_two_commits_is_followed_by_one_that_tells_them_apart(
     day_11, capsys, monkeypatch
-):  # fmt: skip
+):
     monkeypatch.setenv("HOME", str(day_11[0].folder))
     monkeypatch.setattr("harness.tracking.nightly.run_asv.Asv.measure", day_11[1].measure)
     ended = day_11[0].end(capsys)
@@ -247,8 +256,11 @@ def test_re_runs_are_read_as_they_were_kept(jumped):
     assert load_reruns(jumped.results) == [one, other]
     (run,) = by_series([one, other])[ITL]
     assert (run.before, run.after, run.ratio, run.ci95) == (
-        one.before, one.after, one.ratio, one.ci95,
-    )  # fmt: skip
+        one.before,
+        one.after,
+        one.ratio,
+        one.ci95,
+    )
     assert look(jumped.place, Triage(), TODAY).found.problems == [], (
         "asv's reader takes it for a result"
     )

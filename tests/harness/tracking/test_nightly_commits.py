@@ -70,15 +70,22 @@ some = st.sets(st.integers(0, COMMITS - 1))
 
 
 @examples(60)
-@given(st.integers(0, GRAPHS - 1), st.lists(st.integers(0, COMMITS - 1), min_size=1, max_size=3),
-       some, some)  # fmt: skip
+@given(
+    st.integers(0, GRAPHS - 1),
+    st.lists(st.integers(0, COMMITS - 1), min_size=1, max_size=3),
+    some,
+    some,
+)
 def test_what_is_new_is_what_a_model_says(worlds, which, heads, measured, lost):
     world = worlds[which]
     lost -= measured
     found = wanted(
-        world.folder, [f"refs/tags/{head}" for head in heads], "",
-        {world.hashes[each] for each in measured}, {world.hashes[each][:8] for each in lost},
-    )  # fmt: skip
+        world.folder,
+        [f"refs/tags/{head}" for head in heads],
+        "",
+        {world.hashes[each] for each in measured},
+        {world.hashes[each][:8] for each in lost},
+    )
     assert found == [world.hashes[each] for each in world.new(heads, measured, lost)]
     left = rewritten(world.folder, [world.hashes[head] for head in heads], world.hashes)
     assert left == set(world.hashes) - {world.hashes[each] for each in world.ancestors(heads)}

@@ -9,8 +9,14 @@ from harness.tracking.nightly.hardware import Machine, tell_asv, this_machine
 
 pytest.importorskip("asv")
 
-HARDWARE = {"machine": "host", "os": "Linux 6.1", "arch": "x86_64", "cpu": "EPYC 9654",
-            "num_cpu": "8", "ram": "16000000"}  # fmt: skip
+HARDWARE = {
+    "machine": "host",
+    "os": "Linux 6.1",
+    "arch": "x86_64",
+    "cpu": "EPYC 9654",
+    "num_cpu": "8",
+    "ram": "16000000",
+}
 
 
 @pytest.fixture(autouse=True)

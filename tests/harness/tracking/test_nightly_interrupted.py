@@ -28,11 +28,18 @@ PATH = os.pathsep.join(map(str, (ROOT, HERE, HERE.parent)))
 @pytest.mark.landing
 def test_wherever_a_night_ends_nothing_is_lost_or_measured_twice(tmp_path, kind):
     done = subprocess.run(
-        [sys.executable, str(HERE / "interrupted_night.py"), kind, str(tmp_path / "nights"),
-         str(every())],
+        [
+            sys.executable,
+            str(HERE / "interrupted_night.py"),
+            kind,
+            str(tmp_path / "nights"),
+            str(every()),
+        ],
         env=os.environ | {"PYTHONPATH": PATH, "OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["wrong"] == []
@@ -99,8 +106,14 @@ def test_a_second_run_says_which_is_at_work_and_a_killed_one_holds_nothing(
     monkeypatch.setenv("HOME", str(tmp_path))
     nights = Nights(tmp_path / "toy", 3)
     nights.plant([(EXACT, [[100, 0]] * 3)])
-    holder = start(sys.executable, "-c", HOLD, str(nights.output), stdout=subprocess.PIPE,
-                   env=os.environ | {"PYTHONPATH": PATH})  # fmt: skip
+    holder = start(
+        sys.executable,
+        "-c",
+        HOLD,
+        str(nights.output),
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": PATH},
+    )
     assert holder.stdout.readline() == b"held\n"
     before = sorted(tmp_path.rglob("*"))
     assert nights.run() == 3
@@ -176,9 +189,12 @@ with only_run(Path(sys.argv[1])):
 
 def test_a_full_disk_is_locked_too(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=False,
+        [sys.executable, "-c", FULL, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
         env=os.environ | {"PYTHONPATH": PATH},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     assert "a process that has not said which it is" in done.stdout
 
@@ -188,13 +204,23 @@ def test_a_night_that_ctrl_c_ends_looks_incomplete_wherever_it_is_read(tmp_path)
     nights = Nights(tmp_path / "toy", 3)
     nights.plant([(EXACT, [[100, 0]] * 3)])
     nights.paths[-1].unlink()
-    command = ["nightly", str(nights.folder / "asv.conf.json"), "--machine", "box",
-               "--json", str(tmp_path / "night.json"), "--output", str(nights.output)]  # fmt: skip
+    command = [
+        "nightly",
+        str(nights.folder / "asv.conf.json"),
+        "--machine",
+        "box",
+        "--json",
+        str(tmp_path / "night.json"),
+        "--output",
+        str(nights.output),
+    ]
     done = subprocess.run(
         [sys.executable, str(HERE.parent / "cli" / "interrupted_command.py"), "asv", *command],
         env=os.environ | {"PYTHONPATH": PATH, "HOME": str(tmp_path)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 130, done.stderr
     assert "✗ interrupted, incomplete" in done.stdout
     for path in (tmp_path / "night.json", nights.output / "night.json"):

@@ -19,9 +19,10 @@ pytest.importorskip("virtualenv")
 pytestmark = pytest.mark.slow
 
 ENVIRONMENT = f"virtualenv-py{sys.version_info.major}.{sys.version_info.minor}"
-ITL = Benchmark("suite.track_itl", attributes={
-    "unit": "s", "direction": "lower", "kind": "timing", "noise_floor": 0.02,
-})  # fmt: skip
+ITL = Benchmark(
+    "suite.track_itl",
+    attributes={"unit": "s", "direction": "lower", "kind": "timing", "noise_floor": 0.02},
+)
 
 
 @pytest.fixture(scope="module")
@@ -127,9 +128,13 @@ def test_a_full_disk_of_the_nights_leaves_the_judgement(project, small_disk):
     project.commit()
     small_disk(project.output)
     process = subprocess.run(
-        [*project.command("--json", "-")], env=project.environment, cwd=project.folder,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [*project.command("--json", "-")],
+        env=project.environment,
+        cwd=project.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert process.returncode == 1, process.stderr
     result = json.loads(process.stdout)
     assert [each["commit"] for each in result["alerts"]] == [project.hashes[15]]
@@ -145,8 +150,13 @@ def plant(project: Project, costs: list[float]) -> None:
     write_benchmarks(project.results, [ITL])
     for number, cost in enumerate(costs):
         commit = project.commit(cost)
-        write_commit(project.results, commit, FIRST_DAY + number, [(ITL, [values[number]])],
-                     environment=ENVIRONMENT)  # fmt: skip
+        write_commit(
+            project.results,
+            commit,
+            FIRST_DAY + number,
+            [(ITL, [values[number]])],
+            environment=ENVIRONMENT,
+        )
 
 
 def test_a_slow_down_is_suspected_and_confirmed_on_its_first_night(project):
@@ -174,10 +184,18 @@ def test_a_slow_down_is_suspected_and_confirmed_on_its_first_night(project):
 def test_other_hardware_begins_results_of_its_own(project):
     plant(project, [1.0] * 9)
     record = project.results / "box" / "machine.json"
-    record.write_text(json.dumps(
-        {"machine": "box", "arch": "pdp11", "cpu": "KB11", "num_cpu": "1", "ram": "256",
-         "version": 1}
-    ))  # fmt: skip
+    record.write_text(
+        json.dumps(
+            {
+                "machine": "box",
+                "arch": "pdp11",
+                "cpu": "KB11",
+                "num_cpu": "1",
+                "ram": "256",
+                "version": 1,
+            }
+        )
+    )
     before = {path.name: path.read_bytes() for path in record.parent.iterdir()}
     project.commit()
     status, said = project.night()

@@ -10,10 +10,16 @@ from planted_nights import TIMING, Ended, Nights
 pytest.importorskip("asv")
 
 STEP, LEAK_AT, STALL = 14, 20, 26
-LEAK = Benchmark("suite.track_tracked_survivors_per_step", attributes={
-    "unit": "objects", "direction": "lower", "kind": "exact", "noise_floor": 0.01,
-    "least_change": 0.5,
-})  # fmt: skip
+LEAK = Benchmark(
+    "suite.track_tracked_survivors_per_step",
+    attributes={
+        "unit": "objects",
+        "direction": "lower",
+        "kind": "exact",
+        "noise_floor": 0.01,
+        "least_change": 0.5,
+    },
+)
 TAIL = TIMING._replace(name="suite.track_itl_max")
 SLOWER = TIMING._replace(name="suite.track_host_time")
 DAYS = np.arange(40)

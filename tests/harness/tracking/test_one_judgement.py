@@ -78,15 +78,20 @@ def histories(draw: st.DrawFn) -> Made:
         ]
     kept, metric = st.sampled_from(MAIN[9:]), st.sampled_from(["itl", "rate", "gen0"])
     pairs = st.lists(st.sampled_from(MAIN[-5:]), min_size=2, max_size=2, unique=True).map(sorted)
-    reruns = draw(st.lists(st.tuples(st.sampled_from(list(SERIES)[:2]), pairs,
-                                     st.sampled_from([1.0, 1.3])), max_size=2))  # fmt: skip
+    reruns = draw(
+        st.lists(
+            st.tuples(st.sampled_from(list(SERIES)[:2]), pairs, st.sampled_from([1.0, 1.3])),
+            max_size=2,
+        )
+    )
     return Made(
-        values, draw(st.sets(st.sampled_from(ASIDE))),
+        values,
+        draw(st.sets(st.sampled_from(ASIDE))),
         [(name, *pair, ratio) for name, pair, ratio in reruns],
         draw(st.lists(st.tuples(metric, kept), max_size=1)),
         draw(st.lists(st.tuples(metric, kept | st.none()), max_size=2)),
         draw(st.dictionaries(st.sampled_from([HIGHER.name, EXACT.name]), late, max_size=1)),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="module")
@@ -112,18 +117,34 @@ class Shown(NamedTuple):
 def shown(nights: Nights, made: Made) -> Shown:
     nights.clear()
     measured = [n for n in range(COUNT) if n in MAIN or n in made.measured]
-    both = [list(pair) for pair in zip(*(made.values[name] for name in list(SERIES)[2:]),
-                                       strict=True)]  # fmt: skip
+    both = [
+        list(pair) for pair in zip(*(made.values[name] for name in list(SERIES)[2:]), strict=True)
+    ]
     nights.plant(
-        [(TIMING, made.values["suite.track_itl"]), (HIGHER, made.values["suite.track_rate"]),
-         (EXACT, both)], only=measured, ended=made.ended,
-    )  # fmt: skip
-    add_reruns(nights.results, [
-        StoredRerun(machine=MACHINE, environment="py3.11", series=name, ratio=ratio,
-                    before=nights.hashes[one], after=nights.hashes[other],
-                    ci95=(ratio * 0.98, ratio * 1.02), rounds=5)
-        for name, one, other, ratio in made.reruns
-    ])  # fmt: skip
+        [
+            (TIMING, made.values["suite.track_itl"]),
+            (HIGHER, made.values["suite.track_rate"]),
+            (EXACT, both),
+        ],
+        only=measured,
+        ended=made.ended,
+    )
+    add_reruns(
+        nights.results,
+        [
+            StoredRerun(
+                machine=MACHINE,
+                environment="py3.11",
+                series=name,
+                ratio=ratio,
+                before=nights.hashes[one],
+                after=nights.hashes[other],
+                ci95=(ratio * 0.98, ratio * 1.02),
+                rounds=5,
+            )
+            for name, one, other, ratio in made.reruns
+        ],
+    )
     entries = [
         f'[[{kind}]]\nmetric = "{metric}"\nreason = "{REASON}"\n'
         + (f'commit = "{nights.hashes[place]}"\n' if place is not None else "until = 2999-01-01\n")
@@ -138,10 +159,12 @@ def shown(nights: Nights, made: Made) -> Shown:
     config = str(nights.folder / "asv.conf.json")
     assert main(["history", config, "--json", str(changes)]) in (0, 3)
     return Shown(
-        status, json.loads((nights.output / "night.json").read_text()),
-        (nights.output / "night.md").read_text(), Site(nights.output / "site"),
+        status,
+        json.loads((nights.output / "night.json").read_text()),
+        (nights.output / "night.md").read_text(),
+        Site(nights.output / "site"),
         json.loads(changes.read_text())["changes"],
-    )  # fmt: skip
+    )
 
 
 def flat(**steps: float) -> dict[str, list[float]]:
@@ -158,15 +181,20 @@ def flat(**steps: float) -> dict[str, list[float]]:
 
 
 # What pages, alerts, summary and exit status did not say alike.
-NAN_NIGHTS = Made({
-    name: [value if n < 13 else math.nan for n, value in enumerate(values)]
-    for name, values in flat(all_12=1.3).items()
-})  # fmt: skip
+NAN_NIGHTS = Made(
+    {
+        name: [value if n < 13 else math.nan for n, value in enumerate(values)]
+        for name, values in flat(all_12=1.3).items()
+    }
+)
 UNDONE = Made(flat(all_17=1.3, all_20=1 / 1.3), ASIDE, ended={HIGHER.name: 19})
 KNOWN = Made(
-    flat(gen0_20=1.3, itl_22=1.3, rate_22=1.3), (), [("suite.track_itl", 20, 22, 1.0)],
-    [("rate", 22)], [("gen0", None)],
-)  # fmt: skip
+    flat(gen0_20=1.3, itl_22=1.3, rate_22=1.3),
+    (),
+    [("suite.track_itl", 20, 22, 1.0)],
+    [("rate", 22)],
+    [("gen0", None)],
+)
 
 
 @pytest.mark.slow
@@ -210,11 +238,16 @@ def the_overview_agrees_with_itself(site: Site, today: dict[int, str], rows: lis
 
 
 NAMES = {
-    "regression": "worse", "regressions": "worse", "improvement": "better",
-    "improvements": "better", "suspicious": "suspicious", "inconclusive": "inconclusive",
-    "the same": "same", "with no change shown": "no_change_shown",
+    "regression": "worse",
+    "regressions": "worse",
+    "improvement": "better",
+    "improvements": "better",
+    "suspicious": "suspicious",
+    "inconclusive": "inconclusive",
+    "the same": "same",
+    "with no change shown": "no_change_shown",
     "with too few points": "insufficient",
-}  # fmt: skip
+}
 
 
 def counted(sentence: str) -> Counter[str]:
@@ -232,10 +265,15 @@ def the_summary_agrees(found: Shown, today: dict[int, str], rows: list[Row]) -> 
     assert "too few commits" in sentence or sentence in found.markdown
     number = {name: found.site.titles.index(title) for name, title in SERIES.items()}
     told = [
-        (number[each["series"]], each["verdict"], alert["last_before"] if len(alert["changes"]) == 1
-         else "", each["status"] == "open")
-        for alert in result["alerts"] for each in alert["changes"]
-    ]  # fmt: skip
+        (
+            number[each["series"]],
+            each["verdict"],
+            alert["last_before"] if len(alert["changes"]) == 1 else "",
+            each["status"] == "open",
+        )
+        for alert in result["alerts"]
+        for each in alert["changes"]
+    ]
     listed = [row for row in rows if row.word != "suspicious"]
     assert sorted(each[:2] + each[3:] for each in told) == sorted(
         (row.number, row.word, row.is_open) for row in listed
@@ -247,8 +285,9 @@ def the_summary_agrees(found: Shown, today: dict[int, str], rows: list[Row]) -> 
         row.number for row in rows if row.word == "suspicious"
     )
     is_worse = any(row.word == today[row.number] == "worse" and row.is_open for row in rows)
-    unsettled = any(today[row.number] == "inconclusive" and row.word == "worse" and row.is_open
-                    for row in rows)  # fmt: skip
+    unsettled = any(
+        today[row.number] == "inconclusive" and row.word == "worse" and row.is_open for row in rows
+    )
     nothing = set(today.values()) == {"insufficient"}
     assert found.status == (1 if is_worse else 3 if unsettled or nothing else 0)
     headline = found.markdown.splitlines()[0]
@@ -285,8 +324,11 @@ def the_commit_pages_agree(site: Site, number: int, rows: list[Row]) -> None:
             said[commit] = page.word
         before = commit
     # Of a long range the overview names the ends, and nobody blames a commit without a value.
-    mine = [(row.word, [commit for commit in row.plausible if commit in said])
-            for row in rows if row.number == number]  # fmt: skip
+    mine = [
+        (row.word, [commit for commit in row.plausible if commit in said])
+        for row in rows
+        if row.number == number
+    ]
     named = Counter(commit for _, plausible in mine for commit in plausible)
     for word, plausible in mine:
         unsure = "suspicious" if word == "suspicious" else "inconclusive"

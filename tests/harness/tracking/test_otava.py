@@ -16,8 +16,7 @@ from harness.tracking.otava import CONFIG, otava_files
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NASTY = 'it\'s "quoted", with a comma: and #1 {braces} ünïcode'
-GEN0 = Benchmark("suite.track_gen0", {"gc": ["default", NASTY]},
-                 attributes={"direction": "lower"})  # fmt: skip
+GEN0 = Benchmark("suite.track_gen0", {"gc": ["default", NASTY]}, attributes={"direction": "lower"})
 SPEED = Benchmark("suite.track_speed", attributes={"direction": "higher"})
 SHAPE = Benchmark("suite.track_shape")
 
@@ -45,18 +44,29 @@ def results(tmp_path: Path) -> Path:
     write_benchmarks(folder, [GEN0, SPEED, SHAPE])
     for number, commit in ((3, "c" * 40), (1, "a" * 40), (2, "b" * 40)):
         speed = None if number == 2 else 10.0 + number
-        write_commit(folder, commit, 20_000 + number, [
-            (GEN0, [100 + number, float("nan") if number == 3 else 0]),
-            (SPEED, [speed]), (SHAPE, [number / 3]),
-        ], machine="box @home")  # fmt: skip
+        write_commit(
+            folder,
+            commit,
+            20_000 + number,
+            [
+                (GEN0, [100 + number, float("nan") if number == 3 else 0]),
+                (SPEED, [speed]),
+                (SHAPE, [number / 3]),
+            ],
+            machine="box @home",
+        )
     return folder
 
 
 def test_every_measured_value_comes_through_and_no_other(results):
     figures = history.load(results).figures
     found = read(otava_files(figures))
-    told = {(commit, metric): value for test in found.values()
-            for metric, points in test.items() for _, commit, value in points}  # fmt: skip
+    told = {
+        (commit, metric): value
+        for test in found.values()
+        for metric, points in test.items()
+        for _, commit, value in points
+    }
     measured = figures[figures["value"].notna()]
     assert told == {(row.commit, row.series): row.value for row in measured.itertuples()}
     assert all(map(math.isfinite, told.values()))
@@ -74,12 +84,15 @@ def test_directions_and_names(results):
     tests = json.loads(files[CONFIG])["tests"]
     assert list(tests) == ["box-home.py3.11", "box-home.py3.11.2", "box-home.py3.11.3"]
     assert set(files) == {CONFIG, *(f"{name}.csv" for name in tests)}
-    ways = {metric: of["direction"] for test in tests.values()
-            for metric, of in test["metrics"].items()}  # fmt: skip
+    ways = {
+        metric: of["direction"] for test in tests.values() for metric, of in test["metrics"].items()
+    }
     assert ways == {
-        "suite.track_gen0('default')": -1, f"suite.track_gen0({NASTY!r})": -1,
-        "suite.track_speed": 1, "suite.track_shape": 0,
-    }  # fmt: skip
+        "suite.track_gen0('default')": -1,
+        f"suite.track_gen0({NASTY!r})": -1,
+        "suite.track_speed": 1,
+        "suite.track_shape": 0,
+    }
 
 
 def test_figures_of_benchmarks_as_they_were_before_are_left_out(results):

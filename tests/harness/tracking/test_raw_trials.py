@@ -20,10 +20,18 @@ OTHER = msgspec.structs.replace(CELL, gc="freeze", heap_objects=700_000)
 
 def result(cell: Cell = CELL, **changes: object) -> TrialResult:
     fields = {
-        "cell": cell, "mode": "timing", "seed": 3, "processes": [], "tokens_sha256": "",
-        "finish_sha256": "", "interpreter": "3.11", "code_root": "", "code_commit": "abc+dirty",
-        "wall_seconds": 1.0, "metrics": {"tpot_median": 0.01, "tpot_p99": None},
-    }  # fmt: skip
+        "cell": cell,
+        "mode": "timing",
+        "seed": 3,
+        "processes": [],
+        "tokens_sha256": "",
+        "finish_sha256": "",
+        "interpreter": "3.11",
+        "code_root": "",
+        "code_commit": "abc+dirty",
+        "wall_seconds": 1.0,
+        "metrics": {"tpot_median": 0.01, "tpot_p99": None},
+    }
     return TrialResult(**(fields | changes))
 
 
@@ -39,16 +47,23 @@ def save(root, name: str, outcomes: dict[TrialKey, TrialResult | TrialFailure]) 
 def runs(tmp_path):
     root = tmp_path / "results" / "runs"
     failure = TrialFailure(cell=OTHER, mode="timing", seed=4, kind="crashed", reason="it fell over")
-    save(root, "one", {
-        trial_key(1, 0, CELL, "timing"): result(),
-        trial_key(1, 1, OTHER, "timing"): failure,
-    })  # fmt: skip
-    save(root, "two", {
-        trial_key(2, 0, OTHER, "counts"): result(
-            OTHER, mode="counts", metrics={"gc_collections_gen0": 7.0, "unheard_of": 1.0},
-            invalid="it was late",
-        ),
-    })  # fmt: skip
+    save(
+        root,
+        "one",
+        {trial_key(1, 0, CELL, "timing"): result(), trial_key(1, 1, OTHER, "timing"): failure},
+    )
+    save(
+        root,
+        "two",
+        {
+            trial_key(2, 0, OTHER, "counts"): result(
+                OTHER,
+                mode="counts",
+                metrics={"gc_collections_gen0": 7.0, "unheard_of": 1.0},
+                invalid="it was late",
+            )
+        },
+    )
     return root
 
 
@@ -61,8 +76,11 @@ def test_a_row_for_each_metric_of_each_trial(runs):
     assert {axis: tpot[axis] for axis in [*AXES, "copy"]} == msgspec.structs.asdict(CELL)
     assert (tpot["round"], tpot["place"], tpot["mode"], tpot["seed"]) == (1, 0, "timing", 3)
     assert (tpot["value"], tpot["unit"], tpot["direction"], tpot["kind"]) == (
-        0.01, metric.unit, metric.direction, metric.kind,
-    )  # fmt: skip
+        0.01,
+        metric.unit,
+        metric.direction,
+        metric.kind,
+    )
     assert (tpot["code_commit"], tpot["invalid"]) == ("abc+dirty", "")
     assert math.isnan(rows["one", "tpot_p99"]["value"])
     assert rows["two", "gc_collections_gen0"]["invalid"] == "it was late"
@@ -70,8 +88,10 @@ def test_a_row_for_each_metric_of_each_trial(runs):
     assert rows["two", "unheard_of"]["direction"] == "neither"
     (failure,) = found.failures.to_dict("records")
     assert (failure["kind"], failure["reason"], failure["gc"]) == (
-        "crashed", "it fell over", "freeze",
-    )  # fmt: skip
+        "crashed",
+        "it fell over",
+        "freeze",
+    )
     assert found.problems == []
 
 
@@ -82,9 +102,14 @@ def test_one_experiment_many_and_the_folder_above(runs):
 
 
 @examples(50)
-@given(st.dictionaries(st.text(min_size=1), st.none() | st.floats(allow_nan=False,
-                                                                   allow_infinity=False),
-                       min_size=1, max_size=5))  # fmt: skip
+@given(
+    st.dictionaries(
+        st.text(min_size=1),
+        st.none() | st.floats(allow_nan=False, allow_infinity=False),
+        min_size=1,
+        max_size=5,
+    )
+)
 def test_a_metric_comes_back_as_it_was(tmp_path_factory, metrics):
     root = tmp_path_factory.getbasetemp() / "back"
     save(root, "one", {trial_key(1, 0, CELL, "timing"): result(metrics=metrics)})

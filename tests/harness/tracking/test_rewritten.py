@@ -49,8 +49,10 @@ def test_rewritten_commits_are_left_out_wherever_results_are_read(nights, tmp_pa
 def test_a_clone_that_cannot_tell_leaves_nothing_out(nights, tmp_path):
     subprocess.run(
         ["git", "clone", "-q", "--depth", "1", nights.folder.as_uri(), str(tmp_path / "shallow")],
-        env=ENVIRONMENT, check=True, capture_output=True,
-    )  # fmt: skip
+        env=ENVIRONMENT,
+        check=True,
+        capture_output=True,
+    )
     with pytest.raises(ValueError, match="git fetch --unshallow"):
         rewritten(tmp_path / "shallow", ["main"], nights.hashes)
     config = nights.folder / "asv.conf.json"

@@ -46,10 +46,16 @@ def untouched(repository):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("main", "2"), ("HEAD", "2"), ("HEAD~1", "1"), ("v1", "1"), ("v1^{commit}", "1"),
-        ("HEAD^{/first}", "1"), ("SHA", "1"), ("SHA[:7]", "1"),
+        ("main", "2"),
+        ("HEAD", "2"),
+        ("HEAD~1", "1"),
+        ("v1", "1"),
+        ("v1^{commit}", "1"),
+        ("HEAD^{/first}", "1"),
+        ("SHA", "1"),
+        ("SHA[:7]", "1"),
     ],
-)  # fmt: skip
+)
 def test_a_commit_by_any_name(repository, untouched, tmp_path, name, content):
     first = repository.git("rev-parse", "HEAD~1")
     untouched()
@@ -178,8 +184,9 @@ def test_a_clean_work_tree_is_its_commit(repository, tmp_path):
     assert (head.sha, head.label) == (base.sha, f"work tree ({base.sha[:10]})")
     said = differences(repository.root, base, head, PACKAGE)
     assert [sentence.split(":")[0] for sentence in said] == [
-        "The two do not differ in engines/", "Outside engines/ they differ in notes.txt",
-    ]  # fmt: skip
+        "The two do not differ in engines/",
+        "Outside engines/ they differ in notes.txt",
+    ]
 
 
 def test_what_lies_between_two_commits(repository, untouched, tmp_path):
@@ -193,9 +200,9 @@ def test_what_lies_between_two_commits(repository, untouched, tmp_path):
         for commit in ("v1", "HEAD~1", "HEAD")
     )
     left = "Uncommitted changes in 1 file of engines/ belong to neither commit; leave HEAD out"
-    assert [said.startswith(left) for said in differences(
-        repository.root, first, second, PACKAGE
-    )] == [True]  # fmt: skip
+    assert [
+        said.startswith(left) for said in differences(repository.root, first, second, PACKAGE)
+    ] == [True]
     nothing, outside, also_left = differences(repository.root, second, third, PACKAGE)
     assert nothing.startswith("The two do not differ in engines/")
     assert "docs, top0.py, top1.py, top2.py, top3.py, top4.py, …: not compared" in outside
@@ -260,8 +267,10 @@ def test_modes_links_submodules_and_line_ends(repository, tmp_path):
     repository.git("checkout", "--", "engines/dos.py")
     (package / "sub" / "more.py").write_text("1")
     before = repository.state()
-    trees = [take_tree(repository.root, commit, PACKAGE, tmp_path / f"out {commit}")
-             for commit in ("HEAD", WORK_TREE)]  # fmt: skip
+    trees = [
+        take_tree(repository.root, commit, PACKAGE, tmp_path / f"out {commit}")
+        for commit in ("HEAD", WORK_TREE)
+    ]
     assert repository.state() == before
     for tree in trees:
         laid_out = contents(tree.folder)
@@ -316,10 +325,13 @@ def test_inside_another_repositorys_hook(repository, untouched, tmp_path):
 @pytest.mark.parametrize(
     ("variable", "path"),
     [
-        ("GIT_DIR", ".git"), ("GIT_WORK_TREE", "."), ("GIT_INDEX_FILE", ".git/index"),
-        ("GIT_OBJECT_DIRECTORY", ".git/objects"), ("GIT_COMMON_DIR", ".git"),
+        ("GIT_DIR", ".git"),
+        ("GIT_WORK_TREE", "."),
+        ("GIT_INDEX_FILE", ".git/index"),
+        ("GIT_OBJECT_DIRECTORY", ".git/objects"),
+        ("GIT_COMMON_DIR", ".git"),
     ],
-)  # fmt: skip
+)
 def test_no_variable_leads_to_another_repository(repository, tmp_path, monkeypatch, variable, path):
     other = Repository(tmp_path / "other")
     other.commit("other", engines__a="other")
@@ -327,8 +339,10 @@ def test_no_variable_leads_to_another_repository(repository, tmp_path, monkeypat
     before = other.state(), repository.state()
     with monkeypatch.context() as patch:
         patch.setenv(variable, str(other.root / path))
-        trees = [take_tree(repository.root, commit, PACKAGE, tmp_path / commit)
-                 for commit in ("HEAD", WORK_TREE)]  # fmt: skip
+        trees = [
+            take_tree(repository.root, commit, PACKAGE, tmp_path / commit)
+            for commit in ("HEAD", WORK_TREE)
+        ]
     assert [tree.sha for tree in trees] == [wanted, wanted]
     assert contents(trees[0].folder) == contents(trees[1].folder)
     assert contents(trees[0].folder)["engines/a.py"] == "2"
@@ -348,10 +362,19 @@ def test_no_hook_of_the_repository_runs(repository, tmp_path):
 
 
 def test_the_users_settings_change_nothing(repository, untouched, tmp_path):
-    settings = {"core.splitIndex": "true", "status.showUntrackedFiles": "no", "core.quotePath":
-                "true", "log.showSignature": "true", "i18n.logOutputEncoding": "latin1",
-                "status.relativePaths": "true", "diff.noprefix": "true", "color.ui": "always",
-                "core.abbrev": "4", "status.short": "true", "status.branch": "true"}  # fmt: skip
+    settings = {
+        "core.splitIndex": "true",
+        "status.showUntrackedFiles": "no",
+        "core.quotePath": "true",
+        "log.showSignature": "true",
+        "i18n.logOutputEncoding": "latin1",
+        "status.relativePaths": "true",
+        "diff.noprefix": "true",
+        "color.ui": "always",
+        "core.abbrev": "4",
+        "status.short": "true",
+        "status.branch": "true",
+    }
     repository.commit("grüße", engines__grüße="1")
     for name, value in settings.items():
         repository.git("config", name, value)

@@ -36,8 +36,24 @@ reason = "another allocator"
 
 
 def change(series: str = "serving.x", metric: str = "itl", first: str = "b" * 40) -> Change:
-    return Change(series, metric, "a" * 40, first, 1, 3, (first, "d" * 40), ("f" * 40,), None,
-                  1.0, 1.1, 1.1, (1.05, 1.15), 1e-6, "worse", "found")  # fmt: skip
+    return Change(
+        series,
+        metric,
+        "a" * 40,
+        first,
+        1,
+        3,
+        (first, "d" * 40),
+        ("f" * 40,),
+        None,
+        1.0,
+        1.1,
+        1.1,
+        (1.05, 1.15),
+        1e-6,
+        "worse",
+        "found",
+    )
 
 
 @pytest.fixture
@@ -48,13 +64,14 @@ def triage(tmp_path: Path) -> Triage:
 
 
 def test_what_has_been_said_of_changes(triage):
-    changes = [
-        change(), change(metric="tpot_p99"), change("other"), change(first="e" * 40),
-    ]  # fmt: skip
+    changes = [change(), change(metric="tpot_p99"), change("other"), change(first="e" * 40)]
     judged = apply(changes, triage, TODAY)
     assert [(each.status, each.reason) for each in judged] == [
-        ("acknowledged", "issue 12"), ("expected", "traded for memory"), ("open", ""), ("open", ""),
-    ]  # fmt: skip
+        ("acknowledged", "issue 12"),
+        ("expected", "traded for memory"),
+        ("open", ""),
+        ("open", ""),
+    ]
     assert judged[2].note == "ignored until 2026-11-20: new machine"
     assert [each.change for each in judged] == changes
 

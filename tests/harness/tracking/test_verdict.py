@@ -63,8 +63,10 @@ def test_a_reset_ends_the_news_before_it():
     of = judged([100, 100, 130, 130, 90, 90], triage=reset)
     assert (of.word, of.news) == ("no_change_shown", ())
     assert (between(of, 1, 2), between(of, 1, 5), between(of, 4, 5)) == (
-        "worse", "reset", "no_change_shown",
-    )  # fmt: skip
+        "worse",
+        "reset",
+        "no_change_shown",
+    )
     later = judged([100, 100, 130, 130, 90, 120], triage=reset)
     assert later.word == "worse"
 
@@ -122,9 +124,10 @@ LEVELS = st.sampled_from([100.0, 100.5, 130.0, 131.0, 169.0, NAN])
 
 @examples(100)
 @given(
-    st.lists(LEVELS, min_size=1, max_size=25), st.sampled_from(["exact", "timing"]),
+    st.lists(LEVELS, min_size=1, max_size=25),
+    st.sampled_from(["exact", "timing"]),
     st.sets(st.integers(0, 24), max_size=2),
-)  # fmt: skip
+)
 @example(HIGH_AND_LOW, "timing", set())
 def test_the_table_of_levels_is_what_any_two_commits_say(values, kind, resets):
     said = [Reset(metric="m", commit=f"{place:07}", reason="r") for place in sorted(resets)]
@@ -142,8 +145,10 @@ def test_the_table_of_levels_is_what_any_two_commits_say(values, kind, resets):
     if of.news:
         first, newest = int(of.news[0].change.last_before), there[-1]
         # A commit that may have made another change as well is of no one level.
-        if not any(might_divide(change, first) or might_divide(change, newest)
-                   for change in of.findings.changes):  # fmt: skip
+        if not any(
+            might_divide(change, first) or might_divide(change, newest)
+            for change in of.findings.changes
+        ):
             assert between(of, first, newest) == of.word
 
 

@@ -137,8 +137,9 @@ def test_a_turn_whose_earlier_one_was_not_served_is_not_sent():
 
 
 def test_each_is_asked_what_the_schedule_says():
-    of = schedule([5, 9, 5, 2], min_tokens=4, stop_token_ids=(7,), ignore_eos=False,
-                  priorities=[3, 0, -1, 3])  # fmt: skip
+    of = schedule(
+        [5, 9, 5, 2], min_tokens=4, stop_token_ids=(7,), ignore_eos=False, priorities=[3, 0, -1, 3]
+    )
     seen = Onlooker(of)
     seen.client.run()
     params = [
@@ -388,8 +389,12 @@ def test_a_client_pauses_after_each_slice_and_does_the_same_work(slice_steps, pa
 def test_the_virtual_clock_moves_by_steps_and_jumps_and_never_back():
     clock = VirtualClock()
     moments = [clock.now()]
-    for move in (clock.step_done, lambda: clock.wait_until(0), clock.step_done,
-                 lambda: clock.wait_until(10**12)):  # fmt: skip
+    for move in (
+        clock.step_done,
+        lambda: clock.wait_until(0),
+        clock.step_done,
+        lambda: clock.wait_until(10**12),
+    ):
         move()
         moments.append(clock.now())
     assert [b - a for a, b in pairwise(moments)][:3] == [VIRTUAL_STEP_NS, 0, VIRTUAL_STEP_NS]

@@ -88,12 +88,7 @@ def observations(draw) -> Observation:
 
 
 WIRE = {"encode": 1.0, "decode": 2.0, "rank_encode": 4.0, "rank_decode": 8.0, "spin": 16.0}
-WORK = {
-    "bytes": 6e9,
-    "flops": 8e9,
-    "copy_bytes_per_second": 3e10,
-    "matmul_flops_per_second": 5e11,
-}
+WORK = {"bytes": 6e9, "flops": 8e9, "copy_bytes_per_second": 3e10, "matmul_flops_per_second": 5e11}
 WORK_WITHOUT_CEILINGS = {"bytes": 6e9, "flops": 8e9}
 
 
@@ -125,7 +120,7 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
     host = [
         max(0, s["took_ns"] - min(s["device_ns"], s["wait"] - s["launch"]) - s["waited_ns"])
         for s in steps
-    ]  # fmt: skip
+    ]
     lengths = [s["took_ns"] for s in steps]
     (own,) = seen.events
     pauses = list(zip(own.start_ns.tolist(), own.duration_ns.tolist(), strict=True))
@@ -151,7 +146,10 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
         "itl_max": max(seen.gaps.tolist(), default=0) / S if len(seen.gaps) else None,
         "step_time_median": median(
             [length for s, length in zip(steps, lengths, strict=True) if s["num_rows"]]
-        ) / S if any(s["num_rows"] for s in steps) else None,
+        )
+        / S
+        if any(s["num_rows"] for s in steps)
+        else None,
         "host_time_per_step": mean(host) / S,
         "host_time_per_request_step": sum(host) / S / max(1, sum(s["num_rows"] for s in steps)),
         "gc_collections_gen0": 12,
@@ -165,7 +163,8 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
         "gc_full_pass_share": sum(lasted for _, lasted in full) / seen.window_ns,
         "gc_full_pass_host_share": sum(full_by_step) / max(1, sum(host)),
         "gc_pause_preempted": 1 - sum(duration * 3 // 4 for _, duration in pauses) / S / lasting
-        if lasting else None,
+        if lasting
+        else None,
         "gc_attributed_gaps": mean(hit) if hit else None,
         "tracked_heap": 1000,
         "full_pass_per_object": 0.5 / 1000,
@@ -175,7 +174,7 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
         "peak_rss": 4096,
         "send_late_p99": None,
         "arrival_gap_cv": None,
-    }  # fmt: skip
+    }
     out |= {name: None for name in METRICS if name.startswith("steady_")}
     if modelled:
         out["device_idle_share"] = max(0.0, 1 - modelled / seen.window_ns)
@@ -213,17 +212,21 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
             "ttft_mean": mean(first[i] - sent[i] for i in done) / S,
             "ttft_median": median(first[i] - sent[i] for i in done) / S,
             "ttft_p99": None,
-            "ttft_from_schedule_median": None if seen.schedule.max_concurrency
+            "ttft_from_schedule_median": None
+            if seen.schedule.max_concurrency
             else median(first[i] - r.scheduled_ns.tolist()[i] for i in done) / S,
             "tpot_mean": mean((last[i] - first[i]) / (tokens[i] - 1) for i in several) / S
-            if several else None,
+            if several
+            else None,
             "tpot_median": median((last[i] - first[i]) / (tokens[i] - 1) for i in several) / S
-            if several else None,
+            if several
+            else None,
             "tpot_p99": None,
             "e2el_median": median(last[i] - sent[i] for i in done) / S,
-            "e2el_from_schedule_median": None if seen.schedule.max_concurrency
+            "e2el_from_schedule_median": None
+            if seen.schedule.max_concurrency
             else median(last[i] - r.scheduled_ns.tolist()[i] for i in done) / S,
-        }  # fmt: skip
+        }
     return out
 
 
@@ -277,8 +280,11 @@ def test_metrics_are_known_ordered_and_of_their_mode(seen):
 @given(st.integers(0, 300), st.integers(1, 300))
 def test_waits_that_overrun_by_more_than_a_hundredth_make_a_trial_invalid(late, length):
     row = dict.fromkeys(STEP_COLUMNS, 0) | {
-        "process": 1, "num_rows": 1, "late_ns": late, "device_length_ns": length
-    }  # fmt: skip
+        "process": 1,
+        "num_rows": 1,
+        "late_ns": late,
+        "device_length_ns": length,
+    }
     seen = made_up(steps=np.array([[row[name] for name in STEP_COLUMNS]]))
     invalid = compute_metrics(seen, "timing").invalid
     assert bool(invalid) == (late / length > 0.01)
@@ -351,10 +357,11 @@ def test_a_steady_window_is_measured_by_its_own_steps():
         "steady_output_throughput": sum(columns["num_tokens"][i] for i in inside[1:]) / seconds,
         "steady_itl_p99": np.percentile(columns["worst_gap_ns"][inside], 99) / S,
         "steady_step_time_median": median(length) / S,
-        "steady_host_time_per_request_step": (sum(length) - 50_000 * len(inside)) / S
+        "steady_host_time_per_request_step": (sum(length) - 50_000 * len(inside))
+        / S
         / int(columns["num_rows"][inside].sum()),
         "steady_gc_pause_share": 5_000 / S * sum(i % 3 == 0 for i in inside) / seconds,
-    }  # fmt: skip
+    }
     assert {name: values[name] for name in expected} == pytest.approx(expected)
     assert steady_metrics(seen, steady) == pytest.approx(expected)
 

@@ -85,5 +85,8 @@ def test_who_sets_the_collector_in_a_step_is_named_in_the_warm_up_too(tmp_path, 
     assert result.metrics["collector_setting_calls"] == 1
     (call,) = result.collector_calls
     assert (call.name, call.function.rpartition(".")[2], call.count) == (
-        "set_threshold", "sets_once", 1)  # fmt: skip
+        "set_threshold",
+        "sets_once",
+        1,
+    )
     assert found == ((123, 4, 5) if step == 1 else before)

@@ -106,8 +106,21 @@ def metrics_of(mode: str, served, of, extent: Extent) -> dict[str, float | None]
     watch.window_closes(Answers(client))
     recorder = client.recorder
     events = Probe(capacity=0).events()
-    seen = Observation(of, recorder.requests, recorder.steps, recorder.gaps, 1, [events],
-                       [process()], 0, {}, {}, {}, watch.results(recorder.num_rows), 0)  # fmt: skip
+    seen = Observation(
+        of,
+        recorder.requests,
+        recorder.steps,
+        recorder.gaps,
+        1,
+        [events],
+        [process()],
+        0,
+        {},
+        {},
+        {},
+        watch.results(recorder.num_rows),
+        0,
+    )
     return compute_metrics(seen, mode)[0]
 
 
@@ -453,11 +466,17 @@ def test_a_longer_delivery_shows_in_bytecodes():
 
 def test_counting_modes_keep_the_collector_still_and_the_clock_virtual():
     assert {name for name, mode in MODES.items() if mode.policy == "disabled"} == {
-        "leaks", "opcodes", "outputs", "cadence", "wire", "stage_bytecodes"
-    }  # fmt: skip
+        "leaks",
+        "opcodes",
+        "outputs",
+        "cadence",
+        "wire",
+        "stage_bytecodes",
+    }
     assert {name for name, mode in MODES.items() if mode.policy == "disabled+freeze"} == {
-        "tracked", "memory"
-    }  # fmt: skip
+        "tracked",
+        "memory",
+    }
     assert {name for name, mode in MODES.items() if not mode.virtual_time} == {"timing"}
     assert {name for name, mode in MODES.items() if mode.vary_phase} == {"timing"}
     with_collector = {name for name, mode in MODES.items() if not mode.policy}

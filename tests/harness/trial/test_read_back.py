@@ -32,10 +32,12 @@ def test_what_is_as_asked_is_recorded_with_what_nobody_asked_for():
     [
         ({"output_processing": "inline"}, "output_processing is inline, not overlapped;"),
         ({"enable_prefix_caching": True}, "enable_prefix_caching is True, not False;"),
-        ({"output_processing": "inline", "worker": "mp"},
-         "output_processing is inline, not overlapped, worker is mp, not uni;"),
+        (
+            {"output_processing": "inline", "worker": "mp"},
+            "output_processing is inline, not overlapped, worker is mp, not uni;",
+        ),
     ],
-)  # fmt: skip
+)
 def test_each_switch_that_is_not_as_asked_is_named(found, words):
     with pytest.raises(ValueError, match="does not run as asked") as raised:
         read_back(Overridden(**found), "theirs")

@@ -40,10 +40,7 @@ def output_of(rows: dict[int, tuple[int, bool]]) -> StepOutput:
         np.full(len(finished), 1, np.int8),
     )
     return StepOutput(
-        (delivered,),
-        device_ns=len(rows),
-        late_ns=3 * len(rows),
-        device_seconds=2e-9 * len(rows),
+        (delivered,), device_ns=len(rows), late_ns=3 * len(rows), device_seconds=2e-9 * len(rows)
     )
 
 

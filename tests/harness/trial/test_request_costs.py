@@ -143,8 +143,9 @@ def plain(shift: str) -> dict[str, float | None]:
 def rises(planted: dict[str, Callable[[int], object]], shift: str, counted: str) -> dict:
     """How much more a planted toy costs than a plain one, by call."""
     found, before = metrics(Toy(planted, *SHIFTS[shift])), plain(shift)
-    return {call: found[f"{counted}_per_{call}"] - before[f"{counted}_per_{call}"]
-            for call in CALLS}  # fmt: skip
+    return {
+        call: found[f"{counted}_per_{call}"] - before[f"{counted}_per_{call}"] for call in CALLS
+    }
 
 
 @pytest.mark.slow
@@ -241,7 +242,7 @@ def test_requests_too_short_for_two_lives_have_no_figures():
         pytest.param({"worker": "process"}, marks=pytest.mark.slow),
     ],
     ids=lambda axes: next(iter(axes)),
-)  # fmt: skip
+)
 def test_an_engine_is_idle_again_and_counts_the_same_once_more(axes):
     of = schedule([40] * 16)
     served = engine(of, msgspec.structs.replace(CELL, **axes))

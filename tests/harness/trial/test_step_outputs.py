@@ -33,9 +33,12 @@ def served(path, change: Callable[[StepOutput], StepOutput] = lambda output: out
     made.step = lambda: change(step())  # type: ignore[method-assign]
     watch = OutputWatch(made, Extent(4))
     client = Client(
-        made, watch.step, OF, VirtualClock(),
+        made,
+        watch.step,
+        OF,
+        VirtualClock(),
         streams=made.request_stream if "request_streams" in axes else None,
-    )  # fmt: skip
+    )
     watch.window_opens()
     client.run()
     watch.window_closes(Answers(client))

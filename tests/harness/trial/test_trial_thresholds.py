@@ -20,8 +20,11 @@ S = 10**9
 
 def overran(late_ns: int, length_ns: int, **changes) -> Observation:
     row = dict.fromkeys(STEP_COLUMNS, 0) | {
-        "process": 1, "num_rows": 1, "late_ns": late_ns, "device_length_ns": length_ns,
-    }  # fmt: skip
+        "process": 1,
+        "num_rows": 1,
+        "late_ns": late_ns,
+        "device_length_ns": length_ns,
+    }
     return made_up(steps=np.array([[row[name] for name in STEP_COLUMNS]]), **changes)
 
 

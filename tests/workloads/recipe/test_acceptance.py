@@ -106,8 +106,9 @@ def test_drafts_are_accepted_until_the_first_miss(probability, decay, most):
 @given(mean=st.floats(1, 8), other=histograms())
 def test_no_mix_of_the_same_mean_varies_less(mean, other):
     def variance(acceptance):
-        return sum((k - acceptance.mean) ** 2 * share
-                   for k, share in enumerate(acceptance.shares, start=1))  # fmt: skip
+        return sum(
+            (k - acceptance.mean) ** 2 * share for k, share in enumerate(acceptance.shares, start=1)
+        )
 
     part = mean - math.floor(mean)
     assert variance(MinVariance(mean, 8)) == pytest.approx(part * (1 - part), abs=1e-9)

@@ -96,9 +96,11 @@ def test_a_ramp_has_the_rate_of_its_time(first, last):
 
 
 @given(
-    first=st.just(0.0) | st.floats(0.01, 1e3), last=st.floats(0.01, 1e3),
-    seconds=st.floats(0.1, 1e4), seed=st.integers(0, 2**32),
-)  # fmt: skip
+    first=st.just(0.0) | st.floats(0.01, 1e3),
+    last=st.floats(0.01, 1e3),
+    seconds=st.floats(0.1, 1e4),
+    seed=st.integers(0, 2**32),
+)
 def test_a_ramps_clock_undoes_its_inversion(first, last, seconds, seed):
     ramp = Ramp(first, last, seconds)
     unit = np.concatenate([[0], np.cumsum(rng(seed).exponential(1, 49))])

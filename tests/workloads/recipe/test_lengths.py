@@ -125,9 +125,9 @@ def histograms(draw):
     ends = list(zip(edges[::2], edges[1::2], strict=False))
     weights = draw(st.lists(st.floats(0, 1), min_size=len(ends), max_size=len(ends)))
     total = sum(weights)
-    shares = [weight / total for weight in weights] if total > 1e-3 else [1.0] + [0.0] * (
-        len(ends) - 1
-    )  # fmt: skip
+    shares = (
+        [weight / total for weight in weights] if total > 1e-3 else [1.0] + [0.0] * (len(ends) - 1)
+    )
     return Histogram(tuple(Bin(*pair, share) for pair, share in zip(ends, shares, strict=True)))
 
 

@@ -17,10 +17,23 @@ def dot_type(dtype: torch.dtype) -> tl.dtype:
 
 @triton.jit
 def attend(
-    q, keys, values, table, positions, cached, visible, stride_block, scale, top, total, acc,
-    HEAD_DIM: tl.constexpr, HEAD_DIM_PADDED: tl.constexpr, BLOCK_SIZE: tl.constexpr,
+    q,
+    keys,
+    values,
+    table,
+    positions,
+    cached,
+    visible,
+    stride_block,
+    scale,
+    top,
+    total,
+    acc,
+    HEAD_DIM: tl.constexpr,
+    HEAD_DIM_PADDED: tl.constexpr,
+    BLOCK_SIZE: tl.constexpr,
     DOT: tl.constexpr,
-):  # fmt: skip
+):
     """Rows ``q`` over the keys at ``positions`` of one request: the next ``top, total, acc``.
 
     ``keys`` and ``values`` point at the head's part of block 0, ``table`` at the request's row.

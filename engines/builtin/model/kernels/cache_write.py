@@ -19,15 +19,32 @@ def rotate_and_cache(
     num_tokens, num_heads, head_dim = q.shape
     num_kv_heads, block_size = cache.shape[2:4]
     _rotate_and_cache[(num_tokens,)](
-        q, k, v, k if cos_sin is None else cos_sin, cache[0], cache[1],
-        batch.positions, batch.slot_mapping,
-        q.stride(0), q.stride(1), k.stride(0), k.stride(1), v.stride(0), v.stride(1),
-        cache.stride(1), cache.stride(2),
-        NUM_HEADS=num_heads, NUM_HEADS_PADDED=triton.next_power_of_2(num_heads),
-        NUM_KV_HEADS=num_kv_heads, NUM_KV_HEADS_PADDED=triton.next_power_of_2(num_kv_heads),
-        HALF=head_dim // 2, HALF_PADDED=triton.next_power_of_2(head_dim // 2),
-        BLOCK_SIZE=block_size, ROTATE=cos_sin is not None, num_warps=4,
-    )  # fmt: skip
+        q,
+        k,
+        v,
+        k if cos_sin is None else cos_sin,
+        cache[0],
+        cache[1],
+        batch.positions,
+        batch.slot_mapping,
+        q.stride(0),
+        q.stride(1),
+        k.stride(0),
+        k.stride(1),
+        v.stride(0),
+        v.stride(1),
+        cache.stride(1),
+        cache.stride(2),
+        NUM_HEADS=num_heads,
+        NUM_HEADS_PADDED=triton.next_power_of_2(num_heads),
+        NUM_KV_HEADS=num_kv_heads,
+        NUM_KV_HEADS_PADDED=triton.next_power_of_2(num_kv_heads),
+        HALF=head_dim // 2,
+        HALF_PADDED=triton.next_power_of_2(head_dim // 2),
+        BLOCK_SIZE=block_size,
+        ROTATE=cos_sin is not None,
+        num_warps=4,
+    )
 
 
 @triton.jit
@@ -39,14 +56,31 @@ def _rotated(left, right, cos, sin):
 
 @triton.jit(do_not_specialize_on_alignment=["positions", "slot_mapping"])
 def _rotate_and_cache(
-    q, k, v, cos_sin, k_cache, v_cache, positions, slot_mapping,
-    stride_q, stride_q_head, stride_k, stride_k_head, stride_v, stride_v_head,
-    stride_block, stride_head,
-    NUM_HEADS: tl.constexpr, NUM_HEADS_PADDED: tl.constexpr,
-    NUM_KV_HEADS: tl.constexpr, NUM_KV_HEADS_PADDED: tl.constexpr,
-    HALF: tl.constexpr, HALF_PADDED: tl.constexpr,
-    BLOCK_SIZE: tl.constexpr, ROTATE: tl.constexpr,
-):  # fmt: skip
+    q,
+    k,
+    v,
+    cos_sin,
+    k_cache,
+    v_cache,
+    positions,
+    slot_mapping,
+    stride_q,
+    stride_q_head,
+    stride_k,
+    stride_k_head,
+    stride_v,
+    stride_v_head,
+    stride_block,
+    stride_head,
+    NUM_HEADS: tl.constexpr,
+    NUM_HEADS_PADDED: tl.constexpr,
+    NUM_KV_HEADS: tl.constexpr,
+    NUM_KV_HEADS_PADDED: tl.constexpr,
+    HALF: tl.constexpr,
+    HALF_PADDED: tl.constexpr,
+    BLOCK_SIZE: tl.constexpr,
+    ROTATE: tl.constexpr,
+):
     token = tl.program_id(0).to(tl.int64)
     slot = tl.load(slot_mapping + token)
     i = tl.arange(0, HALF_PADDED)

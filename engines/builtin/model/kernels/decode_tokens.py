@@ -21,18 +21,38 @@ def decode_tokens(
     wide = torch.empty((5, num_tokens), dtype=torch.int64, device=device)
     narrow = torch.empty((2, num_reqs), dtype=torch.int32, device=device)
     _decode_tokens[(triton.cdiv(num_tokens, _BLOCK),)](
-        decodes, last_tokens, block_table, wide, narrow,
-        num_reqs, num_tokens, decodes.stride(0), block_table.stride(0),
-        WIDTH=width, BLOCK_SIZE=block_size, BLOCK=_BLOCK, num_warps=4,
-    )  # fmt: skip
+        decodes,
+        last_tokens,
+        block_table,
+        wide,
+        narrow,
+        num_reqs,
+        num_tokens,
+        decodes.stride(0),
+        block_table.stride(0),
+        WIDTH=width,
+        BLOCK_SIZE=block_size,
+        BLOCK=_BLOCK,
+        num_warps=4,
+    )
     return DecodeTokens(*wide, *narrow)
 
 
 @triton.jit(do_not_specialize=["num_reqs", "num_tokens"])
 def _decode_tokens(
-    decodes, last_tokens, block_table, wide, narrow, num_reqs, num_tokens, stride, stride_row,
-    WIDTH: tl.constexpr, BLOCK_SIZE: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    decodes,
+    last_tokens,
+    block_table,
+    wide,
+    narrow,
+    num_reqs,
+    num_tokens,
+    stride,
+    stride_row,
+    WIDTH: tl.constexpr,
+    BLOCK_SIZE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     token = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = token < num_tokens
     request = token // WIDTH

@@ -28,11 +28,19 @@ def sample(
     tokens = torch.empty(num_rows, dtype=torch.int32, device=device)
     key = seed_key(seed)
     _best_of_part[(num_parts, num_rows)](
-        logits, best, best_id, request_index, position, logits.stride(0), vocab_size,
+        logits,
+        best,
+        best_id,
+        request_index,
+        position,
+        logits.stride(0),
+        vocab_size,
         1.0 / temperature if temperature else 1.0,
         key - (1 << 32) if key >> 31 else key,  # the same bits, int32 whatever the seed
-        NOISE=temperature != 0, BLOCK=_BLOCK, num_warps=4,
-    )  # fmt: skip
+        NOISE=temperature != 0,
+        BLOCK=_BLOCK,
+        num_warps=4,
+    )
     _best_of_row[(num_rows,)](
         best, best_id, tokens, num_parts, PADDED=triton.next_power_of_2(num_parts), num_warps=1
     )
@@ -49,13 +57,21 @@ def _fmix32(h):
 
 
 @triton.jit(
-    do_not_specialize=["seed"],
-    do_not_specialize_on_alignment=["request_index", "position"],
+    do_not_specialize=["seed"], do_not_specialize_on_alignment=["request_index", "position"]
 )
 def _best_of_part(
-    logits, best, best_id, request_index, position, stride, vocab_size, inverse_temperature, seed,
-    NOISE: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    logits,
+    best,
+    best_id,
+    request_index,
+    position,
+    stride,
+    vocab_size,
+    inverse_temperature,
+    seed,
+    NOISE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     part = tl.program_id(0)
     row = tl.program_id(1).to(tl.int64)
     token = part * BLOCK + tl.arange(0, BLOCK)

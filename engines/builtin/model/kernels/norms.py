@@ -33,20 +33,40 @@ def _add_norm(
     summed = x if residual is None else torch.empty_like(normed)
     padded = triton.next_power_of_2(hidden_size)
     _norm_rows[(num_tokens,)](
-        x, x if residual is None else residual, weight, weight if bias is None else bias,
-        summed, normed, eps, x.stride(0), x.stride(0) if residual is None else residual.stride(0),
-        HIDDEN_SIZE=hidden_size, PADDED=padded,
-        ADD=residual is not None, LAYER=bias is not None,
+        x,
+        x if residual is None else residual,
+        weight,
+        weight if bias is None else bias,
+        summed,
+        normed,
+        eps,
+        x.stride(0),
+        x.stride(0) if residual is None else residual.stride(0),
+        HIDDEN_SIZE=hidden_size,
+        PADDED=padded,
+        ADD=residual is not None,
+        LAYER=bias is not None,
         num_warps=min(16, max(1, padded // 256)),
-    )  # fmt: skip
+    )
     return normed, summed
 
 
 @triton.jit
 def _norm_rows(
-    x, residual, weight, bias, summed, normed, eps, stride_x, stride_residual,
-    HIDDEN_SIZE: tl.constexpr, PADDED: tl.constexpr, ADD: tl.constexpr, LAYER: tl.constexpr,
-):  # fmt: skip
+    x,
+    residual,
+    weight,
+    bias,
+    summed,
+    normed,
+    eps,
+    stride_x,
+    stride_residual,
+    HIDDEN_SIZE: tl.constexpr,
+    PADDED: tl.constexpr,
+    ADD: tl.constexpr,
+    LAYER: tl.constexpr,
+):
     row = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, PADDED)
     mask = i < HIDDEN_SIZE

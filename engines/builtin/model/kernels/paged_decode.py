@@ -25,18 +25,21 @@ def choose_num_splits(num_programs: int, max_tiles: int, num_sms: int) -> int:
     `PROGRAMS_PER_SM`; no more than the longest context has tiles.
     """
     num_splits = 1
-    while (
-        num_programs * num_splits < PROGRAMS_PER_SM * num_sms
-        and 2 * num_splits <= min(max_tiles, MAX_SPLITS)
-    ):  # fmt: skip
+    while num_programs * num_splits < PROGRAMS_PER_SM * num_sms and 2 * num_splits <= min(
+        max_tiles, MAX_SPLITS
+    ):
         num_splits *= 2
     return num_splits
 
 
 def paged_decode(
-    q: Tensor, cache: Tensor, batch: ForwardBatch, scale: float,
-    num_splits: int | None = None, tile: DecodeTile | None = None,
-) -> Tensor:  # fmt: skip
+    q: Tensor,
+    cache: Tensor,
+    batch: ForwardBatch,
+    scale: float,
+    num_splits: int | None = None,
+    tile: DecodeTile | None = None,
+) -> Tensor:
     """`Ops.attention` where ``batch.max_query_len`` is 1, so that query ``i`` is request ``i``'s.
 
     ``q`` float16, bfloat16 or float32 ``[R, num_heads, head_dim]``, its last dimension contiguous;
@@ -64,19 +67,43 @@ def paged_decode(
     padded = padded_head_dim(head_dim)
     # Key heads first: programs that run at the same time read neighbouring memory.
     _decode[(num_kv_heads, num_splits, num_reqs)](
-        q, cache[0], cache[1], partial, lse, batch.rows, batch.seq_lens, batch.block_table,
-        num_splits, scale * math.log2(math.e),
-        q.stride(0), q.stride(1), cache.stride(1), cache.stride(2), batch.block_table.stride(0),
-        GROUP=group, ROWS=max(16, triton.next_power_of_2(group)),
-        HEAD_DIM=head_dim, HEAD_DIM_PADDED=padded, BLOCK_SIZE=block_size,
-        KEYS=num_keys, SPLIT=most_splits > 1, DOT=dot_type(q.dtype),
-        num_warps=num_warps, num_stages=num_stages,
-    )  # fmt: skip
+        q,
+        cache[0],
+        cache[1],
+        partial,
+        lse,
+        batch.rows,
+        batch.seq_lens,
+        batch.block_table,
+        num_splits,
+        scale * math.log2(math.e),
+        q.stride(0),
+        q.stride(1),
+        cache.stride(1),
+        cache.stride(2),
+        batch.block_table.stride(0),
+        GROUP=group,
+        ROWS=max(16, triton.next_power_of_2(group)),
+        HEAD_DIM=head_dim,
+        HEAD_DIM_PADDED=padded,
+        BLOCK_SIZE=block_size,
+        KEYS=num_keys,
+        SPLIT=most_splits > 1,
+        DOT=dot_type(q.dtype),
+        num_warps=num_warps,
+        num_stages=num_stages,
+    )
     if most_splits > 1:
         _combine[(num_reqs * num_heads,)](
-            partial, lse, out, num_splits,
-            HEAD_DIM=head_dim, HEAD_DIM_PADDED=padded, MOST_SPLITS=most_splits, num_warps=1,
-        )  # fmt: skip
+            partial,
+            lse,
+            out,
+            num_splits,
+            HEAD_DIM=head_dim,
+            HEAD_DIM_PADDED=padded,
+            MOST_SPLITS=most_splits,
+            num_warps=1,
+        )
     return out
 
 
@@ -94,12 +121,30 @@ def _num_sms(device: torch.device) -> int:
     do_not_specialize_on_alignment=["rows", "seq_lens", "block_table"],
 )
 def _decode(
-    q, k_cache, v_cache, partial, lse, rows, seq_lens, block_table, num_splits, scale,
-    stride_q, stride_q_head, stride_block, stride_head, stride_row,
-    GROUP: tl.constexpr, ROWS: tl.constexpr, HEAD_DIM: tl.constexpr,
-    HEAD_DIM_PADDED: tl.constexpr, BLOCK_SIZE: tl.constexpr, KEYS: tl.constexpr,
-    SPLIT: tl.constexpr, DOT: tl.constexpr,
-):  # fmt: skip
+    q,
+    k_cache,
+    v_cache,
+    partial,
+    lse,
+    rows,
+    seq_lens,
+    block_table,
+    num_splits,
+    scale,
+    stride_q,
+    stride_q_head,
+    stride_block,
+    stride_head,
+    stride_row,
+    GROUP: tl.constexpr,
+    ROWS: tl.constexpr,
+    HEAD_DIM: tl.constexpr,
+    HEAD_DIM_PADDED: tl.constexpr,
+    BLOCK_SIZE: tl.constexpr,
+    KEYS: tl.constexpr,
+    SPLIT: tl.constexpr,
+    DOT: tl.constexpr,
+):
     kv_head = tl.program_id(0)
     split = tl.program_id(1)
     request = tl.program_id(2)
@@ -133,9 +178,23 @@ def _decode(
         positions = first + tl.arange(0, KEYS)
         cached = positions < end
         top, total, acc = attend(
-            queries, keys, values, table, positions, cached, cached[None, :],
-            stride_block, scale, top, total, acc, HEAD_DIM, HEAD_DIM_PADDED, BLOCK_SIZE, DOT,
-        )  # fmt: skip
+            queries,
+            keys,
+            values,
+            table,
+            positions,
+            cached,
+            cached[None, :],
+            stride_block,
+            scale,
+            top,
+            total,
+            acc,
+            HEAD_DIM,
+            HEAD_DIM_PADDED,
+            BLOCK_SIZE,
+            DOT,
+        )
 
     total = tl.where(total == 0.0, 1.0, total)  # no keys: zeros, not 0 / 0
     tl.store(partial + place[:, None] * HEAD_DIM + d[None, :], acc / total[:, None], mask=stored)
@@ -145,9 +204,14 @@ def _decode(
 
 @triton.jit(do_not_specialize=["num_splits"])
 def _combine(
-    partial, lse, out, num_splits,
-    HEAD_DIM: tl.constexpr, HEAD_DIM_PADDED: tl.constexpr, MOST_SPLITS: tl.constexpr,
-):  # fmt: skip
+    partial,
+    lse,
+    out,
+    num_splits,
+    HEAD_DIM: tl.constexpr,
+    HEAD_DIM_PADDED: tl.constexpr,
+    MOST_SPLITS: tl.constexpr,
+):
     row = tl.program_id(0).to(tl.int64)
     nth = tl.arange(0, MOST_SPLITS)
     split = row * num_splits + nth

@@ -34,14 +34,32 @@ def paged_prefill(
     out = torch.empty((num_tokens, num_heads, head_dim), dtype=q.dtype, device=q.device)
     # A request of n queries has at most n // num_queries + 1 tiles: no need to know the lengths.
     _prefill[(num_tokens // num_queries + num_reqs, num_kv_heads)](
-        q, cache[0], cache[1], out, batch.rows, batch.seq_lens, batch.query_start,
-        batch.block_table, num_reqs, scale * math.log2(math.e),
-        q.stride(0), q.stride(1), cache.stride(1), cache.stride(2), batch.block_table.stride(0),
-        GROUP=group, QUERIES=num_queries, ROWS=num_rows,
-        HEAD_DIM=head_dim, HEAD_DIM_PADDED=padded_head_dim(head_dim),
-        BLOCK_SIZE=block_size, KEYS=num_keys, DOT=dot_type(q.dtype),
-        num_warps=num_warps, num_stages=num_stages,
-    )  # fmt: skip
+        q,
+        cache[0],
+        cache[1],
+        out,
+        batch.rows,
+        batch.seq_lens,
+        batch.query_start,
+        batch.block_table,
+        num_reqs,
+        scale * math.log2(math.e),
+        q.stride(0),
+        q.stride(1),
+        cache.stride(1),
+        cache.stride(2),
+        batch.block_table.stride(0),
+        GROUP=group,
+        QUERIES=num_queries,
+        ROWS=num_rows,
+        HEAD_DIM=head_dim,
+        HEAD_DIM_PADDED=padded_head_dim(head_dim),
+        BLOCK_SIZE=block_size,
+        KEYS=num_keys,
+        DOT=dot_type(q.dtype),
+        num_warps=num_warps,
+        num_stages=num_stages,
+    )
     return out
 
 
@@ -67,12 +85,30 @@ def _request_of(tile, query_start, num_reqs, QUERIES: tl.constexpr):
     do_not_specialize_on_alignment=["rows", "seq_lens", "query_start", "block_table"],
 )
 def _prefill(
-    q, k_cache, v_cache, out, rows, seq_lens, query_start, block_table, num_reqs, scale,
-    stride_q, stride_q_head, stride_block, stride_head, stride_row,
-    GROUP: tl.constexpr, QUERIES: tl.constexpr, ROWS: tl.constexpr, HEAD_DIM: tl.constexpr,
-    HEAD_DIM_PADDED: tl.constexpr, BLOCK_SIZE: tl.constexpr, KEYS: tl.constexpr,
+    q,
+    k_cache,
+    v_cache,
+    out,
+    rows,
+    seq_lens,
+    query_start,
+    block_table,
+    num_reqs,
+    scale,
+    stride_q,
+    stride_q_head,
+    stride_block,
+    stride_head,
+    stride_row,
+    GROUP: tl.constexpr,
+    QUERIES: tl.constexpr,
+    ROWS: tl.constexpr,
+    HEAD_DIM: tl.constexpr,
+    HEAD_DIM_PADDED: tl.constexpr,
+    BLOCK_SIZE: tl.constexpr,
+    KEYS: tl.constexpr,
     DOT: tl.constexpr,
-):  # fmt: skip
+):
     tile = tl.program_id(0)
     kv_head = tl.program_id(1)
     request = _request_of(tile, query_start, num_reqs, QUERIES)
@@ -106,9 +142,23 @@ def _prefill(
         cached = positions < end
         visible = cached[None, :] & (positions[None, :] <= (before + query)[:, None])
         top, total, acc = attend(
-            queries, keys, values, table, positions, cached, visible,
-            stride_block, scale, top, total, acc, HEAD_DIM, HEAD_DIM_PADDED, BLOCK_SIZE, DOT,
-        )  # fmt: skip
+            queries,
+            keys,
+            values,
+            table,
+            positions,
+            cached,
+            visible,
+            stride_block,
+            scale,
+            top,
+            total,
+            acc,
+            HEAD_DIM,
+            HEAD_DIM_PADDED,
+            BLOCK_SIZE,
+            DOT,
+        )
 
     total = tl.where(total == 0.0, 1.0, total)  # no keys: zeros, not 0 / 0
     place = (token * tl.num_programs(1) * GROUP + head) * HEAD_DIM
