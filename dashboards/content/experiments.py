@@ -190,7 +190,7 @@ def _experiment(name: str, page: str, result: ExperimentResult) -> Experiment:
     return Experiment(
         name=name,
         page=page,
-        about=header(result),
+        about=[*header(result), ("command", result.command)],
         notes=result.notes,
         machine=result.machine,
         releases=releases,

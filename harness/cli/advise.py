@@ -15,15 +15,13 @@ from harness.cli.options import (
 )
 from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, command_line
+from harness.cli.tell import tell
 from harness.experiment.advice import Advice, best, bound, snippet
 from harness.experiment.grid import groups, varying
 from harness.experiment.plan import counting_modes
 from harness.experiment.result import ExperimentResult, cell_id
 from harness.experiment.store import write_json
-from harness.report.advice import advice_sentences
-from harness.report.header import header
-from harness.report.summary import verdict_tables
-from harness.report.terminal import make_console, print_lines, print_pairs, print_table
+from harness.report.again import report_command
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 from harness.trial.spec import Mode
 
@@ -112,9 +110,7 @@ def advise(ctx: click.Context, /, *, rounds: int, first_rounds: int, **flags: An
         is_complete=tried.is_complete and (verified is None or verified.is_complete),
     )
     write_json(first.runner.output / tried.name / "advice.json", advice)
-    first.write_json(advice)
-    if first.shows_tables:
-        show(advice)
+    tell(advice, more=report_command(first.runner.output, tried.name), **first.told)
     ctx.exit(_exit_code(advice))
 
 
@@ -138,20 +134,3 @@ def _exit_code(advice: Advice) -> ExitCode:
     if not advice.tried.comparisons or (advice.verified and not advice.verified.comparisons):
         return ExitCode.NOT_MEASURED
     return ExitCode.MEASURED
-
-
-def show(advice: Advice) -> None:
-    """Print it: the answer first."""
-    console = make_console()
-    verified = advice.verified
-    if advice.tried.comparisons and (verified is None or verified.comparisons):
-        print_lines("", advice_sentences(advice), console, style="bold")
-    if advice.snippet:
-        console.print(f"\n{advice.snippet}", markup=False, highlight=False)
-    looks = {"First look": advice.tried, "Measured afresh": verified}
-    for look, result in looks.items():
-        for table in verdict_tables(result) if result is not None else []:
-            print_table(table._replace(title=f"{look}: {table.title}"), console)
-        print_lines(f"{look}: notes", result.notes if result is not None else [], console)
-    console.print()
-    print_pairs(header(verified or advice.tried), console)

@@ -20,22 +20,15 @@ from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.say import say
 from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, command_line
+from harness.cli.tell import tell
 from harness.experiment.grid import is_exact
 from harness.experiment.store import write_json
 from harness.explain.largest_changes import LargestChange
 from harness.machine.describe import describe
 from harness.machine.interrupts import held_interrupts
 from harness.metrics import Metric
-from harness.report.bisect import (
-    commands,
-    failure_lines,
-    findings,
-    functions_table,
-    headline,
-    measured_table,
-)
+from harness.report.bisect import headline
 from harness.report.safe_text import safe_text
-from harness.report.terminal import make_console, print_lines, print_table
 from harness.tracking.bisect.bisection import Bisection
 from harness.tracking.bisect.counting import check_cell, find_metric
 from harness.tracking.bisect.result import BisectResult
@@ -123,11 +116,7 @@ def bisect(
             result, functions=functions, notes=[*result.notes, *counter.notes]
         )
         write_json(output / name / "bisect.json", result)
-        try:
-            session.write_json(result)
-        finally:
-            if session.shows_tables:
-                show(result)
+        tell(result, details=True, **session.told)
     if not session.shows_tables and result.conclusion not in ("found", "interrupted"):
         say(headline(result))
     ctx.exit(_status(result))
@@ -220,21 +209,3 @@ def _given(ctx: click.Context, without: Collection[str]) -> list[str]:
             values_ = value if isinstance(value, list) else [value]
             words += [flag, ",".join(map(str, values_))]
     return words
-
-
-def show(result: BisectResult) -> None:
-    """Print it on the terminal, in 80 columns: the answer first."""
-    console = make_console()
-    console.width = min(console.width, _WIDTH)
-    console.print(safe_text(headline(result), style="bold"))
-    print_lines("", findings(result), console)
-    if result.functions:
-        print_table(functions_table(result), console)
-    if result.measured:
-        print_table(measured_table(result), console)
-    print_lines("Cannot be measured", failure_lines(result), console, style="red")
-    print_lines("Notes", result.notes, console)
-    for words, command in commands(result):
-        console.print()
-        console.print(safe_text(words, style="bold"))
-        console.print(safe_text(f"  {command}"), soft_wrap=True)

@@ -10,6 +10,7 @@ from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.say import say
 from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, command_line
+from harness.cli.tell import tell
 from harness.experiment.grid import varying
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import counting_plan
@@ -17,8 +18,6 @@ from harness.experiment.result import cell_id
 from harness.experiment.store import write_json
 from harness.explain.cadence import MODES, Cadence, CadenceResult, read_cadence
 from harness.machine.describe import describe
-from harness.report.cadence import cadence_answer, cadence_header, cadence_table
-from harness.report.terminal import print_finding
 
 EXAMPLES = """
 \b
@@ -68,21 +67,8 @@ def cadence(ctx: click.Context, /, **flags: Any) -> None:
         is_complete=not ran.is_interrupted,
     )
     write_json(runner.output / name / "cadence.json", result)
-    session.write_json(result)
-    if session.shows_tables:
-        show(result)
+    tell(result, **session.told)
     if ran.is_interrupted:
         say("interrupted before everything was counted")
         ctx.exit(ExitCode.INTERRUPTED)
     ctx.exit(ExitCode.MEASURED if cadences else ExitCode.NOT_MEASURED)
-
-
-def show(result: CadenceResult) -> None:
-    """Print it: the answer first."""
-    found = bool(result.cadences)
-    print_finding(
-        cadence_answer(result) if found else [],
-        [cadence_table(result)] if found else [],
-        result.notes,
-        cadence_header(result),
-    )

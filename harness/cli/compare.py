@@ -20,15 +20,13 @@ from harness.cli.options import (
 )
 from harness.cli.parts import Compared, compare_parts, exit_code, run_parts, say_how_to_go_on
 from harness.cli.sections import SectionCommand
-from harness.cli.session import Session, checked_image
+from harness.cli.session import Session
+from harness.cli.tell import refuse_files, tell
 from harness.experiment.experiment_file import load
 from harness.experiment.plan import Plan, counting_modes
 from harness.experiment.result import ExperimentResult
 from harness.experiment.rounds import Precision
-from harness.files import write_output
 from harness.report.again import report_command
-from harness.report.answer import experiment_report
-from harness.report.experiment_image import experiment_image
 from harness.report.terminal import make_console, print_pairs
 from harness.trial.spec import Mode
 
@@ -43,7 +41,7 @@ Examples:
       the host path alone, with exact counts
   gcbench compare --workload churn --gc default,freeze --until-precise 1
       until each interval is within 1 %, or the budget is spent
-  gcbench compare --worker process --gc default,freeze --phases
+  gcbench compare --worker process --gc default,freeze --details
       across a process boundary, with the phases of a step
   gcbench compare --experiment output-processing --rounds 3
       an experiment that comes as a file: several grids, one table
@@ -147,7 +145,6 @@ _COUNTING: tuple[Mode, ...] = (
     is_main=True,
 )
 @image_option
-@option("--phases", is_flag=True, help="Show where a step's time goes.", section="Output")
 @option(
     "--fail-on",
     type=click.Choice(["worse"]),
@@ -185,8 +182,8 @@ def compare(ctx: click.Context, /, *, experiment: str, **flags: Any) -> None:
                 f"--experiment has several grids and {flag} is of one; leave either out"
             )
         ctx.exit(compare_parts(ctx, wanted, _measure))
-    suffix = checked_image(image_path)
-    fail_on, phases, details = flags["fail_on"], flags.pop("phases"), flags.pop("details")
+    refuse_files(image=image_path)
+    fail_on, details = flags["fail_on"], flags.pop("details")
     if flags.pop("dry_run"):
         flags |= {"wait_quiet": "", "anyway": True}
         session, plan, precise = _planned(flags, name="dry-run")
@@ -194,14 +191,13 @@ def compare(ctx: click.Context, /, *, experiment: str, **flags: Any) -> None:
         return
     compared = _measure(flags)
     session, result = compared.session, compared.result
-    try:
-        session.write_json(result)
-    finally:
-        if session.shows_tables:
-            more = report_command(session.runner.output, result.name)
-            experiment_report(result, make_console(), more, phases=phases, details=details)
-    if image_path:
-        write_output(image_path, experiment_image(result, suffix), "--image FILE")
+    tell(
+        result,
+        more=report_command(session.runner.output, result.name),
+        details=details,
+        image=image_path,
+        **session.told,
+    )
     if not result.is_complete:
         say_how_to_go_on(result.name)
     ctx.exit(exit_code([result], fail_on))
@@ -218,7 +214,7 @@ def run(ctx: click.Context, words: Sequence[str]) -> dict[str, ExperimentResult]
     if experiment := own.params.pop("experiment"):
         parts = run_parts(own, load(experiment), _measure).parts
         return {part.title: part.result for part in parts}
-    for of_report in ("phases", "details", "dry_run", "image_path"):
+    for of_report in ("details", "dry_run", "image_path"):
         del own.params[of_report]
     return {"": _measure(own.params).result}
 

@@ -1,6 +1,5 @@
 """``gcbench crossover``: from which batch, heap and model on a change of the host path matters."""
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -20,7 +19,8 @@ from harness.cli.options import (
 )
 from harness.cli.say import say
 from harness.cli.sections import SectionCommand
-from harness.cli.session import Session, checked, command_line
+from harness.cli.session import command_line
+from harness.cli.tell import refuse_files, tell
 from harness.experiment.crossover import (
     CrossoverResult,
     constant_steps,
@@ -29,13 +29,8 @@ from harness.experiment.crossover import (
 )
 from harness.experiment.grid import varying
 from harness.experiment.store import write_json
-from harness.files import write_output
 from harness.machine.describe import describe
 from harness.machine.interrupts import held_interrupts
-from harness.report.crossover import crossover_answer, crossover_header, crossover_tables
-from harness.report.crossover_image import crossover_image
-from harness.report.image_file import image_suffix
-from harness.report.terminal import print_finding
 
 EXAMPLES = """
 \b
@@ -140,8 +135,7 @@ def crossover(
     the difference, and checks some of that on a modelled device. The first cell is the baseline.
     """
     tolerance = flags.pop("tolerance") / 100
-    suffix = image_suffix(Path(image_path)) if image_path else ""
-    checked(image_path, "--image")
+    refuse_files(image=image_path)
     loaded = {name: load_profile(name) for name in profiles}
     run = CrossoverRun(
         flags | {axis: [value] for axis, value in _FIXED.items()}, rounds, num_checks
@@ -175,26 +169,11 @@ def crossover(
             surroundings=run.first.surroundings,
             is_complete=run.is_complete,
         )
-        _say(run.first, result, image_path, suffix)
+        path = run.first.runner.output / result.name / "crossover.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, result)
+        tell(result, image=image_path, **run.first.told)
     if not run.is_complete:
         say("interrupted; what is said is of what had been measured")
         ctx.exit(ExitCode.INTERRUPTED)
     ctx.exit(ExitCode.MEASURED if run.points else ExitCode.NOT_MEASURED)
-
-
-def _say(session: Session, result: CrossoverResult, image_path: str | None, suffix: str) -> None:
-    path = session.runner.output / result.name / "crossover.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, result)
-    try:
-        if image_path and result.points:
-            write_output(image_path, crossover_image(result, suffix), "--image FILE")
-        session.write_json(result)
-    finally:
-        if session.shows_tables:
-            print_finding(
-                crossover_answer(result) if result.points else [],
-                crossover_tables(result),
-                result.notes,
-                crossover_header(result),
-            )

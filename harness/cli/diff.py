@@ -9,13 +9,11 @@ from harness.cli.load_store import LOAD_FILE
 from harness.cli.options import PERCENT_OR_0, output_option
 from harness.cli.session import checked
 from harness.cli.stored import find_run, load_run
+from harness.cli.tell import tell
 from harness.experiment.diff import diff as compare_runs
 from harness.experiment.load_rounds import one_side
 from harness.experiment.result import ExperimentResult
-from harness.experiment.store import write_json
 from harness.load.result import LoadResult
-from harness.report.diff import diff_report
-from harness.report.terminal import make_console
 
 EXAMPLES = """
 \b
@@ -61,10 +59,7 @@ def diff(
     """
     checked(json_path, "--json")
     result = compare_runs(_side(base, output), _side(head, output), tolerance / 100)
-    if json_path:
-        write_json(json_path, result)
-    if json_path != "-":
-        diff_report(result, make_console())
+    tell(result, json=json_path)
     is_worse = any(each.verdict == "worse" for each in result.comparisons)
     ctx.exit(ExitCode.WORSE if fail_on and is_worse else ExitCode.MEASURED)
 

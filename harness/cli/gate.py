@@ -26,19 +26,15 @@ from harness.cli.options import (
 )
 from harness.cli.say import say
 from harness.cli.sections import SectionCommand
-from harness.cli.session import Session, checked, checked_image, command_line
+from harness.cli.session import Session, checked, command_line
 from harness.cli.status import gate_status
+from harness.cli.tell import refuse_files, tell
 from harness.collector.policy import parse_policy
 from harness.experiment.grid import is_exact, varying
 from harness.experiment.result import cell_id
 from harness.experiment.store import write_json
-from harness.files import write_output
 from harness.machine.describe import describe
 from harness.report.again import report_command
-from harness.report.gate import gate_markdown
-from harness.report.gate_answer import gate_report
-from harness.report.gate_image import gate_image
-from harness.report.terminal import make_console
 from harness.tracking.gate.ancestry import others_changes
 from harness.tracking.gate.changed_functions import changed_functions
 from harness.tracking.gate.exact_counts import overall
@@ -155,7 +151,7 @@ def gate(
         raise ValueError(f"--rounds {rounds}: must be at least 1; --exact-only times nothing")
     _refuse_file(markdown_path, "--markdown")
     _refuse_file(benchmark_path, "--github-action-benchmark")
-    suffix = checked_image(image_path)
+    refuse_files(image=image_path)
     output = flags["output"]
     engine = _engine(flags["engine"])
     kept = KeptCounts.of_user(engine.package)
@@ -221,19 +217,17 @@ def gate(
     )
     write_json(output / name / "gate.json", result)
     status = ExitCode.INTERRUPTED if found.is_interrupted else gate_status(result)
-    try:
-        if markdown_path:
-            markdown = gate_markdown(result).encode()
-            write_output(markdown_path, markdown, "--markdown FILE")
-        if image_path:
-            write_output(image_path, gate_image(result, suffix), "--image FILE")
-        if benchmark_path and not result.missing:
-            write_github_action_benchmark(Path(benchmark_path), result)
-        session.write_json(result)
-    finally:
-        if session.shows_tables:
-            more = report_command(output, name)
-            gate_report(result, status, make_console(), more, details=details)
+    if benchmark_path and not result.missing:
+        write_github_action_benchmark(Path(benchmark_path), result)
+    tell(
+        result,
+        more=report_command(output, name),
+        status=status,
+        details=details,
+        image=image_path,
+        markdown=markdown_path,
+        **session.told,
+    )
     _say_what_is_missing(result, benchmark_path, found.is_interrupted)
     ctx.exit(status)
 

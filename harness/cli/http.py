@@ -1,6 +1,5 @@
 """``gcbench http``: what the API layer costs, by one schedule in process and over HTTP."""
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -17,6 +16,7 @@ from harness.cli.say import say
 from harness.cli.sections import SectionCommand
 from harness.cli.served_engine import SERVER_DECIDES
 from harness.cli.session import Session, command_line
+from harness.cli.tell import tell
 from harness.experiment.grid import varying
 from harness.experiment.result import cell_id
 from harness.experiment.run import INTERRUPTED
@@ -29,8 +29,6 @@ from harness.load.task import Asked
 from harness.machine.describe import describe
 from harness.machine.interrupts import held_interrupts
 from harness.machine.scratch import scratch_folder
-from harness.report.http import http_answer, http_header, http_tables
-from harness.report.terminal import print_finding
 from harness.trial.engine_config import engine_config
 from harness.trial.spec import Trial, TrialFailure
 
@@ -126,7 +124,10 @@ def http(ctx: click.Context, /, *, rounds: int, **flags: Any) -> None:
             notes=[*notes, *[INTERRUPTED] * is_interrupted, *runner.lease.notes],
             is_complete=not is_interrupted,
         )
-        _say(session, result, runner.output / name / "http.json")
+        path = runner.output / name / "http.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, result)
+        tell(result, **session.told)
     if is_interrupted:
         ctx.exit(ExitCode.INTERRUPTED)
     if missing := [labels[cell] for cell, found in measured.items() if not found]:
@@ -169,11 +170,3 @@ def _round(session: Session, cell: Cell) -> Round | str:
         cpu_seconds={role: after[role] - before[role] for role in before},
         num_tokens=max(1, int(observed.responses.num_tokens.sum())),
     )
-
-
-def _say(session: Session, result: HttpResult, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, result)
-    session.write_json(result)
-    if session.shows_tables:
-        print_finding(http_answer(result), http_tables(result), result.notes, http_header(result))

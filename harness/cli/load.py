@@ -22,9 +22,10 @@ from harness.cli.options import anyway_option, take_workloads, workload_options
 from harness.cli.progress import said_once
 from harness.cli.sections import SectionCommand
 from harness.cli.session import checked, checked_image, command_line
+from harness.cli.tell import tell
 from harness.collector.policy import parse_policy
 from harness.experiment.lease import Lease
-from harness.files import write_json, write_output
+from harness.files import write_output
 from harness.load.attribution import SlowWaits, attribute
 from harness.load.log import load_log, save_log
 from harness.load.measure import Wanted, measure, requests_of
@@ -36,9 +37,7 @@ from harness.load.task import Asked
 from harness.load.vllm_export import vllm_document
 from harness.machine.scratch import scratch_folder
 from harness.report.image_file import image_suffix
-from harness.report.load import load_tables
 from harness.report.stall_image import stall_image
-from harness.report.terminal import make_console
 from workloads.schedule import Schedule
 
 _ANSWER_SECONDS = 10.0
@@ -94,10 +93,7 @@ def load(ctx: click.Context, /, url: str | None, **flags: Any) -> None:
     if flags["export_vllm"]:
         document = msgspec.json.encode(vllm_document(observed, result))
         write_output(flags["export_vllm"], document, "--export-vllm FILE")
-    if json_path:
-        write_json(json_path, result)
-    if not quiet and json_path != "-":
-        load_tables(result, make_console())
+    tell(result, quiet=quiet, json=json_path, details=True)
     _end(ctx, observed, result)
 
 

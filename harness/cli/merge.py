@@ -9,15 +9,14 @@ from engines.nearest import nearest
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import output_option
 from harness.cli.session import checked, command_line
+from harness.cli.tell import tell
 from harness.experiment.merge import merge as put_together
 from harness.experiment.run import replayed
-from harness.experiment.store import RunStore, new_name, write_json
+from harness.experiment.store import RunStore, new_name
 from harness.experiment.summarise import summarise
 from harness.files import StoreError
 from harness.machine.describe import Machine
 from harness.report.again import report_command
-from harness.report.answer import experiment_report
-from harness.report.terminal import make_console
 from harness.trial.spec import TrialResult
 
 EXAMPLES = """
@@ -70,11 +69,8 @@ def merge(
     )
     result = msgspec.structs.replace(result, surroundings=merged.surroundings)
     store.save_experiment(result)
-    if json_path:
-        write_json(json_path, result)
-    if json_path != "-":
-        more = report_command(output, result.name)
-        experiment_report(result, make_console(), more, details=details)
+    more = report_command(output, result.name)
+    tell(result, more=more, details=details, json=json_path)
     ctx.exit(ExitCode.NOT_MEASURED if merged.missing else ExitCode.MEASURED)
 
 

@@ -1,6 +1,5 @@
 """``gcbench nightly``: measure what is new, say what has changed, and write the page of it."""
 
-import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -11,12 +10,9 @@ from harness.cli.exit_codes import ExitCode
 from harness.cli.nightly_run import Night, NightProgress
 from harness.cli.options import image_option
 from harness.cli.say import say
-from harness.cli.session import checked, checked_image
 from harness.cli.status import nightly_status
-from harness.files import write_json, write_output
-from harness.report.nightly import nightly_markdown, self_test_table
-from harness.report.nightly_answer import nightly_report
-from harness.report.nightly_image import has_picture, nightly_image
+from harness.cli.tell import refuse_files, tell
+from harness.report.self_test import self_test_table
 from harness.report.terminal import make_console, print_table
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 from harness.tracking.detect.search import PER_NIGHT
@@ -122,9 +118,7 @@ def nightly(
     130 interrupted, whatever was found.
     """
     refuse_without_asv()
-    checked(json_path, "--json")
-    checked(markdown_path, "--markdown")
-    suffix = checked_image(image_path)
+    refuse_files(json=json_path, image=image_path, markdown=markdown_path)
     night = Night(config, output, triage_path, **flags)  # type: ignore[arg-type]
     quiet = bool(flags["quiet"])
     if self_test:
@@ -135,21 +129,15 @@ def nightly(
         say(str(busy))
         ctx.exit(ExitCode.NOT_MEASURED)
     status = nightly_status(result)
-    try:
-        picture = ""
-        if image_path and has_picture(result):
-            write_output(image_path, nightly_image(result, suffix), "--image FILE")
-            picture = os.path.relpath(image_path, Path(markdown_path or "").parent)
-        elif image_path:
-            say(f"--image {image_path}: not written, for this night found no step")
-        if markdown_path:
-            markdown = nightly_markdown(result, picture).encode()
-            write_output(markdown_path, markdown, "--markdown FILE")
-        if json_path:
-            write_json(json_path, result)
-    finally:
-        if not quiet and json_path != "-":
-            nightly_report(result, status, make_console(), details=details)
+    tell(
+        result,
+        status=status,
+        details=details,
+        quiet=quiet,
+        json=json_path,
+        image=image_path,
+        markdown=markdown_path,
+    )
     ctx.exit(status)
 
 

@@ -13,8 +13,8 @@ from harness.cli.progress import ProgressBar
 from harness.cli.session import command_line
 from harness.experiment.store import INCOMPLETE
 from harness.files import StoreError, write_json, write_whole
-from harness.report.nightly import nightly_markdown
-from harness.report.nightly_image import has_picture, nightly_image
+from harness.report.markdown import report_markdown
+from harness.report.nightly import describe_nightly
 from harness.report.safe_text import safe_text
 from harness.report.series_words import counts, triaged
 from harness.tracking.asv.checkout import branches, repository
@@ -268,12 +268,12 @@ class Night:
     def _keep(self, result: NightlyResult) -> None:
         try:
             write_json(self._output / "night.json", result)
-            picture = self._output / "night.png"
-            if has_picture(result):
-                write_whole(picture, nightly_image(result, ".png"))
+            report, picture = describe_nightly(result), self._output / "night.png"
+            if report.pictures:
+                write_whole(picture, report.pictures[0].draw(".png"))
             else:
                 picture.unlink(missing_ok=True)  # of the night before
-            markdown = nightly_markdown(result, picture.name if has_picture(result) else "")
+            markdown = report_markdown(report, picture.name if report.pictures else "")
             write_whole(self._output / "night.md", markdown.encode())
         except StoreError as error:
             self._missing.append(str(error))

@@ -19,14 +19,13 @@ from harness.cli.options import (
 )
 from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, checked_image
+from harness.cli.tell import tell
 from harness.experiment.known_noise import keep_noise
 from harness.experiment.node_noise import node_noise
 from harness.experiment.noise_result import NoiseResult, noise_result
 from harness.experiment.outcomes import Trials
 from harness.files import write_output
-from harness.report.noise import noise_report
 from harness.report.steps_image import samples_image
-from harness.report.terminal import make_console
 from harness.statistics.noise_floor import noise_floor
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 
@@ -87,11 +86,6 @@ def noise(ctx: click.Context, /, image_path: str | None, **flags: Any) -> None:
     found = noise_result(plan.name, metric, floor, result.surroundings, node_noise(metric, pairs))
     if found.nodes and (of := cluster_at(cluster).identity):
         keep_noise(output, metric, of, found.nodes)
-    session.write_json(found)
-    if session.shows_tables:
-        # What an earlier run has measured has not been waited for now.
-        is_known = not flags["resume"] and not result.nodes
-        seconds_per_round = ran.seconds / plan.rounds if is_known else 0.0
-        noise_report(found, make_console(), seconds_per_round)
+    tell(found, **session.told)
     if image_path:
         write_output(image_path, samples_image(result, suffix), "--image FILE")

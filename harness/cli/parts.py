@@ -11,14 +11,13 @@ from rich.console import Console
 from engines.nearest import nearest
 from harness.cli.exit_codes import ExitCode
 from harness.cli.session import Session, checked
+from harness.cli.tell import tell
 from harness.experiment.experiment_file import ExperimentFile, FilePart, PartResult, PartsResult
 from harness.experiment.result import ExperimentResult
 from harness.experiment.store import new_name, write_json
 from harness.report.again import report_command
-from harness.report.parts_answer import parts_report
-from harness.report.terminal import make_console
 
-_OF_THE_REPORT = ("experiment", "phases", "details", "dry_run", "image_path")
+_OF_THE_REPORT = ("experiment", "details", "dry_run", "image_path")
 """What a part is not measured by."""
 
 _OF_THE_WHOLE = (*_OF_THE_REPORT, "json_path", "output", "resume", "fail_on", "quiet")
@@ -63,11 +62,14 @@ def compare_parts(ctx: click.Context, file: ExperimentFile, measure: Measure) ->
     """
     json_path = checked(ctx.params["json_path"], "--json")
     ran = run_parts(ctx, file, measure)
-    if json_path:
-        write_json(json_path, ran)
-    if not ctx.params["quiet"] and json_path != "-":
-        given, more = ctx.params, report_command(ctx.params["output"], ran.name)
-        parts_report(ran, make_console(), more, phases=given["phases"], details=given["details"])
+    given = ctx.params
+    tell(
+        ran,
+        more=report_command(given["output"], ran.name),
+        details=given["details"],
+        quiet=given["quiet"],
+        json=json_path,
+    )
     if not ran.is_complete:
         say_how_to_go_on(ran.name)
     return exit_code([part.result for part in ran.parts], ctx.params["fail_on"])

@@ -14,7 +14,7 @@ from harness.cli.exit_codes import ExitCode
 from harness.cli.options import SECONDS_OR_0
 from harness.cli.say import say
 from harness.cli.session import checked
-from harness.files import write_json
+from harness.cli.tell import tell
 from harness.machine.boot import boot_id
 from harness.machine.scratch import scratch_folder
 from harness.probed.exposition import ProbedMetrics
@@ -24,8 +24,7 @@ from harness.probed.log import CollectionLog
 from harness.probed.result import ProbeResult
 from harness.probed.run import run, shared_memory
 from harness.probed.watch import Watch
-from harness.report.probe import probe_answer, probe_notes, probe_tables, progress_line
-from harness.report.terminal import make_console, print_lines, print_table
+from harness.report.probe import progress_line
 
 _HERE = "127.0.0.1"
 EXAMPLES = """
@@ -128,10 +127,7 @@ def probe(
 def _report(result: ProbeResult, json_path: str | None, *, quiet: bool) -> None:
     if not result.processes:
         say(_nothing(result))
-    elif not quiet:
-        _show(result)
-    if json_path:
-        write_json(json_path, result)
+    tell(result, quiet=quiet or not result.processes, json=json_path, file=sys.stderr)
 
 
 class _Line:
@@ -197,14 +193,6 @@ def _nothing(result: ProbeResult) -> str:
         f"nothing was measured: {result.command[0]} is not Python and started no Python process "
         "that was seen; name a Python program"
     )
-
-
-def _show(result: ProbeResult) -> None:
-    console = make_console(sys.stderr)
-    print_lines("", probe_answer(result), console, style="bold")
-    for table in probe_tables(result):
-        print_table(table, console)
-    print_lines("Notes", probe_notes(result), console)
 
 
 @click.command(epilog="\b\nExamples:\n  gcbench attach 4711\n      why not, and what to do instead")

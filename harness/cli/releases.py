@@ -239,7 +239,7 @@ def _measure(
 def show(result: ExperimentResult, tables: list[PlainTable]) -> None:
     """Print it as tables on the terminal."""
     console = make_console()
-    print_pairs(header(result), console)
+    print_pairs([*header(result), ("command", result.command)], console)
     for table in tables:
         print_table(table, console)
     print_lines("Trials without a result", failure_lines(result), console, style="red")

@@ -197,6 +197,11 @@ class Session:
                 ran, command=command_line(), notes=self.notes, surroundings=self.surroundings
             )
 
+    @property
+    def told(self) -> dict[str, Any]:
+        """How `tell` is to tell the result: where JSON goes, and whether anything is printed."""
+        return {"json": self._json_path, "quiet": self._quiet}
+
     def write_json(self, value: Any) -> None:
         """Write what `--json` asked for, if it did."""
         if self._json_path:

@@ -20,8 +20,8 @@ from harness.experiment.store import write_json
 from harness.explain.price import prices
 from harness.explain.sites import BY_SITE, SitesResult, by_line, read_sites
 from harness.machine.describe import describe
-from harness.report.sites import prices_table, sites_answer, sites_header, sites_table
-from harness.report.terminal import print_finding
+from harness.report.sites import describe_sites
+from harness.report.terminal import make_console, print_report
 
 EXAMPLES = """
 \b
@@ -85,10 +85,4 @@ def sites(ctx: click.Context, /, *, rows: int, **flags: Any) -> None:
     write_json(runner.output / name / "sites.json", result)
     session.write_json(result)
     if session.shows_tables:
-        show(result, rows)
-
-
-def show(result: SitesResult, rows: int) -> None:
-    """Print it: the answer first."""
-    tables = [sites_table(result, rows), prices_table(result, rows)]
-    print_finding(sites_answer(result), tables, result.notes, sites_header(result))
+        print_report(describe_sites(result, rows), make_console(), "", details=True)

@@ -1,4 +1,4 @@
-"""What a gate and a night exit with, by what they found."""
+"""What a gate and a night exit with, by what they found; other kinds leave it to the command."""
 
 from harness.cli.exit_codes import ExitCode
 from harness.tracking.gate.result import GateResult
@@ -21,3 +21,10 @@ def nightly_status(result: NightlyResult) -> ExitCode:
     incomplete = result.missing or any(each.reason for each in result.measured)
     is_told = result.is_judged and not incomplete and not result.unsettled
     return ExitCode.MEASURED if is_told else ExitCode.NOT_MEASURED
+
+
+def status_of(result: object) -> ExitCode | None:
+    """What the command that made a result exits with, where that is a part of the answer."""
+    if isinstance(result, GateResult):
+        return gate_status(result)
+    return nightly_status(result) if isinstance(result, NightlyResult) else None

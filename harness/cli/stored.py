@@ -1,33 +1,13 @@
-"""A stored run by its name: an experiment, a load, a gate, a night or a noise floor."""
+"""A stored run by its name, of whatever kind."""
 
 from pathlib import Path
+from typing import Any
 
 from engines.nearest import nearest
-from harness.experiment.experiment_file import SCHEMA as PARTS_SCHEMA
-from harness.experiment.experiment_file import PartsResult
-from harness.experiment.noise_result import NOISE_SCHEMA, NoiseResult
-from harness.experiment.result import SCHEMA as EXPERIMENT_SCHEMA
-from harness.experiment.result import ExperimentResult
 from harness.files import StoreError, decode_versioned, schema_of
-from harness.load.result import SCHEMA as LOAD_SCHEMA
-from harness.load.result import LoadResult
-from harness.tracking.gate.result import GATE_SCHEMA, GateResult
-from harness.tracking.nightly.result import NIGHTLY_SCHEMA, NightlyResult
-
-Stored = ExperimentResult | PartsResult | LoadResult | GateResult | NightlyResult | NoiseResult
+from harness.report.kinds import KINDS
 
 LATEST = "latest"
-
-_TYPES: dict[str, type[Stored]] = {
-    EXPERIMENT_SCHEMA: ExperimentResult,
-    PARTS_SCHEMA: PartsResult,
-    LOAD_SCHEMA: LoadResult,
-    GATE_SCHEMA: GateResult,
-    NIGHTLY_SCHEMA: NightlyResult,
-    NOISE_SCHEMA: NoiseResult,
-}
-_FILES = ("gate.json", "parts.json", "experiment.json", "night.json")
-"""What holds the result in a run's folder, the widest first: a gate's has experiments' too."""
 
 
 def find_run(name: str, runs: Path) -> Path:
@@ -63,14 +43,16 @@ def stored_runs(runs: Path) -> list[Path]:
     return sorted(found, key=lambda file: file.stat().st_mtime, reverse=True)
 
 
-def load_run(path: Path) -> Stored:
+def load_run(path: Path) -> Any:
     """What a run's file holds. Raises StoreError where it is none that this gcbench reads."""
     schema = schema_of(path)
-    if schema not in _TYPES:
-        readable = ", ".join(_TYPES)
+    kind = next((each for each in KINDS if each.schema == schema), None)
+    if kind is None:
+        readable = ", ".join(each.schema for each in KINDS)
         raise StoreError(f"{path} has schema {schema!r}, and gcbench report reads {readable}")
-    return decode_versioned(path, _TYPES[schema], schema)
+    return decode_versioned(path, kind.type, schema)
 
 
 def _result_of(folder: Path) -> Path | None:
-    return next((folder / name for name in _FILES if (folder / name).is_file()), None)
+    files = (folder / kind.file for kind in KINDS if kind.file)
+    return next((file for file in files if file.is_file()), None)

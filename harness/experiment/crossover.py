@@ -146,6 +146,16 @@ class CrossoverResult(msgspec.Struct, frozen=True, kw_only=True):
     is_complete: bool = True
     schema: str = CROSSOVER_SCHEMA
 
+    @property
+    def candidates(self) -> list[str]:
+        """All of them, in their order."""
+        return list(dict.fromkeys(point.candidate for point in self.points))
+
+    @property
+    def heaps(self) -> list[int]:
+        """The heaps that were measured, in their order."""
+        return list(dict.fromkeys(point.heap_objects for point in self.points))
+
 
 def host_changes(baseline: CellResult, candidate: CellResult) -> dict[Latency, HostChange]:
     """Every latency that both cells have in enough rounds."""

@@ -2,6 +2,8 @@
 
 import msgspec
 
+PROBE_SCHEMA = "gcbench.probe/1"
+
 
 class GenerationTotals(msgspec.Struct, frozen=True):
     """A process's collections of one generation.
@@ -70,4 +72,4 @@ class ProbeResult(msgspec.Struct, frozen=True):
     processes: list[ProbedProcess]
     not_probed: list[NotProbed]
     notes: list[str]
-    schema: str = "gcbench.probe/1"
+    schema: str = PROBE_SCHEMA

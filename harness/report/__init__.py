@@ -1,16 +1,1 @@
-"""What people read: tables for a terminal, the same as Markdown, and the page of metrics."""
-
-from harness.report.lists import doctor_table, list_table
-from harness.report.markdown import experiment_markdown, metrics_markdown
-from harness.report.terminal import experiment_tables, make_console
-from harness.report.trial import trial_table
-
-__all__ = [
-    "doctor_table",
-    "experiment_markdown",
-    "experiment_tables",
-    "list_table",
-    "make_console",
-    "metrics_markdown",
-    "trial_table",
-]
+"""What people read of a result: what is said of each kind, and how that is shown."""

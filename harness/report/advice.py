@@ -6,11 +6,46 @@ from harness import format as fmt
 from harness.experiment.advice import Advice
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.metrics import METRICS
+from harness.report.answer import sure_pairs
+from harness.report.header import header
 from harness.report.plausible import implausible_gains
-from harness.report.summary import median
+from harness.report.report import Listing, Report
+from harness.report.summary import failure_lines, median, verdict_tables
 
 
-def advice_sentences(advice: Advice) -> list[str]:
+def describe_advice(advice: Advice) -> Report:
+    """What to set, or that nothing helps; what it is worth and what it costs."""
+    verified = advice.verified
+    looks = {"First look": advice.tried, "Measured afresh": verified}
+    found = [(look, result) for look, result in looks.items() if result is not None]
+    is_judged = advice.tried.comparisons and (verified is None or verified.comparisons)
+    answer, *more = _sentences(advice) if is_judged else ["✗ Nothing could be judged."]
+    return Report(
+        heading="gcbench advise",
+        name=advice.name,
+        answer=answer,
+        sentences=more,
+        snippet=advice.snippet,
+        tables=[
+            table._replace(title=f"{look}: {table.title}")
+            for look, result in found
+            for table in verdict_tables(result)
+        ],
+        lists=[
+            each
+            for look, result in found
+            for each in (
+                Listing(f"{look}: trials without a result", failure_lines(result), is_bad=True),
+                Listing(f"{look}: notes", result.notes),
+            )
+        ],
+        sure=sure_pairs(verified or advice.tried),
+        facts=header(verified or advice.tried),
+        command=advice.command,
+    )
+
+
+def _sentences(advice: Advice) -> list[str]:
     """The answer first: what to set, or that nothing helps."""
     return [*_answer(advice), *_implausible(advice), *_bound(advice), *_prices(advice)]
 

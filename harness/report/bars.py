@@ -49,6 +49,7 @@ def bars_table(result: ExperimentResult) -> PlainTable | None:
         [group for group in rows if group],
         "│ median over rounds, ▒ its 95 % interval. Two intervals may overlap and the verdict on "
         "them still be clear, because a verdict compares cells round by round.",
+        left=2,
     )
 
 

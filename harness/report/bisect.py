@@ -2,11 +2,36 @@
 
 from harness import format as fmt
 from harness.report.function_words import largest_changes_table
+from harness.report.header import machine_words
+from harness.report.report import Listing, Report, known
 from harness.report.table import PlainTable
 from harness.tracking.bisect.result import BisectResult, Candidate, Measured
 
 _VERDICTS = {"good": "good", "bad": "bad", "cannot run": "✗ cannot run"}
 _SUBJECT_CHARACTERS = 40
+
+
+def describe_bisect(result: BisectResult) -> Report:
+    """Which commit it was, then what was measured to find it."""
+    return Report(
+        heading="gcbench bisect",
+        name=result.name,
+        answer=headline(result),
+        tables=[
+            *_functions_tables(result),
+            *([_measured_table(result)] if result.measured else []),
+        ],
+        sentences=_findings(result),
+        lists=[
+            Listing("Cannot be measured", _failure_lines(result), is_bad=True),
+            Listing("Notes", result.notes),
+        ],
+        next=known(
+            [("all it changes", result.explain), *(("others", each) for each in result.rest)]
+        ),
+        facts=known([("machine", machine_words(result.machine))]),
+        command=result.command,
+    )
 
 
 def headline(result: BisectResult) -> str:
@@ -48,7 +73,7 @@ def _interrupted(result: BisectResult) -> str:
     )
 
 
-def findings(result: BisectResult) -> list[str]:
+def _findings(result: BisectResult) -> list[str]:
     """What belongs under the answer: the suspects where there are several, and what is left."""
     lines = []
     if result.conclusion == "several":
@@ -64,7 +89,7 @@ def findings(result: BisectResult) -> list[str]:
     return lines
 
 
-def measured_table(result: BisectResult) -> PlainTable:
+def _measured_table(result: BisectResult) -> PlainTable:
     """All that was measured, in the order of history."""
     kinds = f"{result.kind}s"
     after = f"{result.num_commits} {kinds} after GOOD"
@@ -81,24 +106,19 @@ def measured_table(result: BisectResult) -> PlainTable:
     )
 
 
-def functions_table(result: BisectResult) -> PlainTable:
+def _functions_tables(result: BisectResult) -> list[PlainTable]:
     """What the commit does otherwise than the one before it, by function."""
-    return largest_changes_table("What changed most, by function", result.functions)
+    found = result.functions
+    return [largest_changes_table("What changed most, by function", found)] if found else []
 
 
-def failure_lines(result: BisectResult) -> list[str]:
+def _failure_lines(result: BisectResult) -> list[str]:
     """Why candidates cannot be measured, a line for each reason."""
     labels: dict[str, list[str]] = {}
     for each in result.measured:
         if each.figure is None:
             labels.setdefault(each.reason, []).append(each.candidate.label)
     return [f"{', '.join(those)}: {reason}" for reason, those in labels.items()]
-
-
-def commands(result: BisectResult) -> list[tuple[str, str]]:
-    """What to run next, each under what it does."""
-    explain = [("To see all that it changes:", result.explain)] if result.explain else []
-    return explain + [("To find the others:", command) for command in result.rest]
 
 
 def _named(candidate: Candidate, end: str = "") -> str:

@@ -5,20 +5,35 @@ from collections.abc import Iterator
 from harness import format as fmt
 from harness.explain.cadence import Cadence, CadenceResult, Collections
 from harness.report.header import machine_words
+from harness.report.report import Listing, Report
 from harness.report.table import PlainTable, Row
 
 
-def cadence_header(result: CadenceResult) -> list[tuple[str, str]]:
+def describe_cadence(result: CadenceResult) -> Report:
+    """All that is known of it."""
+    answer, *more = _answer(result) if result.cadences else ["✗ Nothing was counted."]
+    return Report(
+        heading="gcbench cadence",
+        name=result.name,
+        answer=answer,
+        tables=[_table(result)] if result.cadences else [],
+        sentences=more,
+        lists=[Listing("Notes", result.notes)],
+        facts=_header(result),
+        command=result.command,
+    )
+
+
+def _header(result: CadenceResult) -> list[tuple[str, str]]:
     """What was looked at, on what."""
     return [
         ("machine", machine_words(result.machine)),
         ("workload", result.workload.name),
         ("cell", ", ".join(f"{axis} {value}" for axis, value in result.axes.items())),
-        ("command", result.command),
     ]
 
 
-def cadence_answer(result: CadenceResult) -> list[str]:
+def _answer(result: CadenceResult) -> list[str]:
     """The answer, a sentence each."""
     apart = [each for each in result.cadences if not each.is_near]
     if apart:
@@ -41,7 +56,7 @@ def _warnings(apart: list[Cadence]) -> Iterator[str]:
     )
 
 
-def cadence_table(result: CadenceResult) -> PlainTable:
+def _table(result: CadenceResult) -> PlainTable:
     """Policies, in the order in which they were asked for."""
     return PlainTable(
         "Collections of generations 0/1/2",

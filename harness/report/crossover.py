@@ -1,6 +1,7 @@
 """What `gcbench crossover` shows: where a change of the host path matters, in words and tables."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from harness import format as fmt
 from harness.experiment.crossover import (
@@ -15,8 +16,10 @@ from harness.experiment.crossover import (
     by_batch,
 )
 from harness.metrics import METRICS
+from harness.report.crossover_image import crossover_image
 from harness.report.header import machine_words
 from harness.report.power import surroundings_words
+from harness.report.report import Listing, Picture, Report
 from harness.report.table import PlainTable, Row
 
 TITLES: dict[Latency, str] = {
@@ -28,7 +31,32 @@ TITLES: dict[Latency, str] = {
 _MARKS = {"faster": "▲", "slower": "▼", "small": "=", "open": "?"}
 
 
-def crossover_header(result: CrossoverResult) -> list[tuple[str, str]]:
+def describe_crossover(result: CrossoverResult) -> Report:
+    """All that is known of it."""
+    answer, *more = _answer(result) if result.points else ["✗ Nothing was measured."]
+    return Report(
+        heading="gcbench crossover",
+        name=result.name,
+        answer=answer,
+        tables=_tables(result),
+        sentences=more,
+        lists=[Listing("Notes", result.notes)],
+        facts=_header(result),
+        command=result.command,
+        pictures=[
+            Picture(
+                "Where it matters",
+                "Below which step of the device a candidate matters, by batch: a line a heap; a "
+                "thin line is a modelled device's step.",
+                partial(crossover_image, result),
+            )
+        ]
+        if result.points
+        else [],
+    )
+
+
+def _header(result: CrossoverResult) -> list[tuple[str, str]]:
     """What was measured, on what."""
     surroundings = result.surroundings
     lines = [
@@ -40,29 +68,18 @@ def crossover_header(result: CrossoverResult) -> list[tuple[str, str]]:
             "measured",
             f"{result.rounds} rounds on a device that takes no time; steps of models are modelled",
         ),
-        ("command", result.command),
     ]
     return [(label, words) for label, words in lines if words]
 
 
-def crossover_answer(result: CrossoverResult) -> list[str]:
+def _answer(result: CrossoverResult) -> list[str]:
     """The answer, two or three sentences a candidate, then what the checks say."""
     sentences = [
         sentence
-        for candidate in candidates(result)
+        for candidate in result.candidates
         for sentence in _candidate_words(result, candidate)
     ]
     return [*sentences, *_check_words(result)]
-
-
-def candidates(result: CrossoverResult) -> list[str]:
-    """All of them, in their order."""
-    return list(dict.fromkeys(point.candidate for point in result.points))
-
-
-def heaps(result: CrossoverResult) -> list[int]:
-    """The heaps that were measured, in their order."""
-    return list(dict.fromkeys(point.heap_objects for point in result.points))
 
 
 def _candidate_words(result: CrossoverResult, candidate: str) -> Iterator[str]:
@@ -109,7 +126,7 @@ def _limit_sentences(
 
 
 def _heap_words(result: CrossoverResult, point: Point) -> str:
-    if len(heaps(result)) < 2:
+    if len(result.heaps) < 2:
         return ""
     return f" and {fmt.count(point.heap_objects)} heap objects"
 
@@ -135,7 +152,7 @@ def _model_words(result: CrossoverResult, candidate: str) -> Iterator[str]:
             (never if is_small else others).append(model.name)
     for verb, models in said.items():
         if models:
-            which = "It" if len(heaps(result)) < 2 else "With any heap it"
+            which = "It" if len(result.heaps) < 2 else "With any heap it"
             yield f"{which} {verb} that much with {'; '.join(models)} (modelled)."
     if never:
         yield (
@@ -143,7 +160,7 @@ def _model_words(result: CrossoverResult, candidate: str) -> Iterator[str]:
             "it would be over-optimisation."
         )
     if others:
-        why = "it depends on the heap, or " if len(heaps(result)) > 1 else ""
+        why = "it depends on the heap, or " if len(result.heaps) > 1 else ""
         yield f"With {_list(others)} {why}these rounds do not tell."
 
 
@@ -188,11 +205,11 @@ def _came_true(result: CrossoverResult, latency: Latency) -> tuple[int, int]:
     return sum(check.agrees(result.tolerance) for check in checks), len(checks)
 
 
-def crossover_tables(result: CrossoverResult) -> list[PlainTable]:
+def _tables(result: CrossoverResult) -> list[PlainTable]:
     """For each candidate where it matters, then each latency by model; the checks last."""
     tables = [
         table
-        for candidate in candidates(result)
+        for candidate in result.candidates
         for table in (
             _limits(result, candidate),
             *(_by_model(result, candidate, latency) for latency in TITLES),
@@ -224,7 +241,7 @@ def _limits(result: CrossoverResult, candidate: str) -> PlainTable:
                 row(heap, *found)
                 for found in by_batch(result.points, candidate, heap, "token").items()
             ]
-            for heap in heaps(result)
+            for heap in result.heaps
         ],
         f"before: the time with {result.baseline} where the device takes none, after: with "
         f"{candidate}. It changes by {percent} or more where the device's step is shorter than the "
@@ -257,7 +274,7 @@ def _by_model(result: CrossoverResult, candidate: str, latency: Latency) -> Plai
     return PlainTable(
         f"Change of the {TITLES[latency]} with {candidate}, by model (modelled)",
         ("model", "heap", *(f"batch\n{fmt.count(batch)}" for batch in batches)),
-        [[row(model, heap) for model in result.models] for heap in heaps(result)],
+        [[row(model, heap) for model in result.models] for heap in result.heaps],
         f"▲ less and ▼ more by {fmt.rough_percent(result.tolerance)} at least, = not as much, "
         f"? not told by the measurement. {checked}",
     )

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from harness import format as fmt
 from harness.experiment.crossover import CrossoverResult, by_batch
-from harness.report.crossover import candidates, heaps
 from harness.report.image_file import COLOURS, image_bytes
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def crossover_image(result: CrossoverResult, suffix: str) -> bytes:
     """
     from matplotlib.figure import Figure
 
-    names = candidates(result)
+    names = result.candidates
     if not names:
         raise ValueError("--image: nothing was measured, so there is nothing to draw")
     figure = Figure(
@@ -40,7 +39,7 @@ def crossover_image(result: CrossoverResult, suffix: str) -> bytes:
 
 def _draw(axes: "Axes", result: CrossoverResult, candidate: str) -> None:
     batches = sorted({point.batch_size for point in result.points})
-    for number, heap in enumerate(heaps(result)):
+    for number, heap in enumerate(result.heaps):
         known = by_batch(result.points, candidate, heap, "token")
         if not known:
             continue

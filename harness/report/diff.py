@@ -2,14 +2,12 @@
 
 from collections import Counter
 
-from rich.console import Console
-
 from harness import format as fmt
 from harness.experiment.diff import DiffResult
 from harness.report.power import detects, detects_words, too_few_rounds
+from harness.report.report import Listing, Report, known
 from harness.report.summary import direction_words, metric_words
 from harness.report.table import PlainTable
-from harness.report.terminal import print_lines, print_pairs, print_table, print_title
 from harness.report.verdict_words import SIGNS, VERDICTS
 from harness.statistics.paired_ratio import MIN_ROUNDS
 from harness.statistics.verdict import Verdict
@@ -27,7 +25,7 @@ _WITHIN_ONE = (
 _WORST_FIRST: tuple[Verdict, ...] = ("worse", "better", "same", "inconclusive")
 
 
-def diff_headline(result: DiffResult) -> str:
+def _headline(result: DiffResult) -> str:
     """How many cells changed, worse ones first."""
     found = Counter(each.verdict for each in result.comparisons)
     order = [each for each in _WORST_FIRST if found[each]]
@@ -35,7 +33,7 @@ def diff_headline(result: DiffResult) -> str:
     return f"{SIGNS[order[0]]} {counted}: {result.head} against {result.base}"
 
 
-def diff_tables(result: DiffResult) -> list[PlainTable]:
+def _tables(result: DiffResult) -> list[PlainTable]:
     """A table a metric that decides."""
     tables = []
     for metric in dict.fromkeys(each.metric for each in result.comparisons):
@@ -57,15 +55,16 @@ def diff_tables(result: DiffResult) -> list[PlainTable]:
     return tables
 
 
-def diff_report(result: DiffResult, console: Console) -> None:
-    """Print what changed, and what was not compared."""
-    print_title(diff_headline(result), "", console)
-    for table in diff_tables(result):
-        print_table(table, console)
-    print_lines("Not compared", result.not_compared, console)
-    console.print()
-    pairs = [("detects", detects_words(result.comparisons)), ("covers", _covers(result))]
-    print_pairs([pair for pair in pairs if pair[1]], console)
+def describe_diff(result: DiffResult) -> Report:
+    """What changed from one experiment to the other, and what was not compared."""
+    return Report(
+        heading="gcbench diff",
+        name=f"{result.head} against {result.base}",
+        answer=_headline(result),
+        tables=_tables(result),
+        lists=[Listing("Not compared", result.not_compared, is_bad=True)],
+        sure=known([("detects", detects_words(result.comparisons)), ("covers", _covers(result))]),
+    )
 
 
 def _covers(result: DiffResult) -> str:

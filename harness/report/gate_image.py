@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness import format as fmt
 from harness.report.experiment_image import GREY, PALE, VERDICT_COLOURS
-from harness.report.gate import value_words
-from harness.report.gate_answer import title
+from harness.report.gate_tables import value_words
+from harness.report.gate_title import title
 from harness.report.header import machine_words
 from harness.report.image_file import image_bytes
 from harness.statistics.verdict import Verdict
@@ -29,6 +29,11 @@ class _Change(NamedTuple):
     interval: tuple[float, float] | None
     verdict: Verdict
     note: str
+
+
+def has_picture(result: GateResult) -> bool:
+    """Whether a count changed or anything was timed."""
+    return bool(_counts(result) or _times(result))
 
 
 def gate_image(result: GateResult, suffix: str) -> bytes:

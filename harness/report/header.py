@@ -42,7 +42,6 @@ def header(result: ExperimentResult) -> list[tuple[str, str]]:
         ("cells vary in", ", ".join(varying)),
         ("measured", _measured_words(result)),
         ("code", ", ".join(result.code_commits)),
-        ("command", result.command),
     ]
     return [(label, words) for label, words in lines if words]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from harness import format as fmt
 from harness.load.both_ways import CellBothWays, HttpResult, Pair
 from harness.report.header import machine_words
+from harness.report.report import Listing, Report
 from harness.report.table import PlainTable, Row
 
 _ADDS = {"ttft_mean": "per request", "tpot_mean": "per output token"}
@@ -15,22 +16,36 @@ _TITLES = {
 }
 
 
-def http_header(result: HttpResult) -> list[tuple[str, str]]:
+def describe_http(result: HttpResult) -> Report:
+    """All that is known of it."""
+    answer, *more = _answer(result)
+    return Report(
+        heading="gcbench http",
+        name=result.name,
+        answer=answer,
+        tables=_tables(result),
+        sentences=more,
+        lists=[Listing("Notes", result.notes)],
+        facts=_header(result),
+        command=result.command,
+    )
+
+
+def _header(result: HttpResult) -> list[tuple[str, str]]:
     """What was measured, on what."""
     return [
         ("machine", machine_words(result.machine)),
         ("workload", result.workload),
         ("measured", f"{result.rounds} rounds, each cell both ways in each, one after the other"),
-        ("command", result.command),
     ]
 
 
-def http_answer(result: HttpResult) -> list[str]:
+def _answer(result: HttpResult) -> list[str]:
     """The answer, a sentence a cell."""
     return [_sentence(cell) for cell in result.cells]
 
 
-def http_tables(result: HttpResult) -> list[PlainTable]:
+def _tables(result: HttpResult) -> list[PlainTable]:
     """A table for each metric, then throughput and the server's own CPU time."""
     tables = [_latency(result, name, title) for name, title in _TITLES.items()]
     return [each for each in [*tables, _throughput(result)] if each.groups[0]]

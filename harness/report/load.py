@@ -1,15 +1,13 @@
 """A run under load on one screen: whether it may be believed, what the server did, the client."""
 
-from rich.console import Console
-
 from harness import format as fmt
 from harness.format import printable
 from harness.load.result import LoadResult
 from harness.load.task import ClientHealth
 from harness.metrics import METRICS
 from harness.report.attribution import attribution_answer, attribution_notes, attribution_table
+from harness.report.report import Listing, Report, known
 from harness.report.table import PlainTable, Row
-from harness.report.terminal import print_lines, print_pairs, print_table
 
 _LATENCIES = {
     "time to first token": "ttft",
@@ -23,42 +21,46 @@ _MOST_SAID = 50
 _FIGURES = ("mean", "median", "p99", "max")
 
 
-def load_tables(result: LoadResult, console: Console) -> None:
-    """Print a run: verdict, throughput, latencies, how requests ended, how the client fared."""
-    print_pairs(_header(result), console)
-    print_lines("Not valid", [f"{each.sentence}." for each in result.broken], console, style="red")
-    print_table(_latencies(result), console)
-    if set(result.outcomes) != {"completed"}:
-        print_table(_outcomes(result), console, left=2)
-    if result.attribution is not None:
-        print_lines("", attribution_answer(result.attribution), console)
-        print_table(attribution_table(result.attribution), console)
-    print_table(_clients(result), console)
-    if result.server_collections:
-        print_table(_collections(result), console)
-    about = [] if result.attribution is None else attribution_notes(result.attribution)
-    print_lines("Notes", [*about, *result.notes], console)
+def describe_load(result: LoadResult) -> Report:
+    """Whether the run may be believed, what the server did, and how the client fared."""
+    found = result.attribution
+    return Report(
+        heading="gcbench load",
+        name=f"{result.trial.cell.workload} against {result.asked.url}",
+        answer=_answer(result),
+        attention=fmt.capitalised(" ".join(f"{each.sentence}." for each in result.broken)),
+        tables=[
+            _latencies(result),
+            *([_outcomes(result)] if set(result.outcomes) != {"completed"} else []),
+            *([attribution_table(found)] if found else []),
+        ],
+        sentences=attribution_answer(found) if found else [],
+        lists=[Listing("Notes", [*(attribution_notes(found) if found else []), *result.notes])],
+        sure=known(
+            [
+                ("server", f"{result.asked.url}, model {result.asked.model}"),
+                ("workload", _workload(result)),
+                ("arrivals", result.trial.delivered),
+            ]
+        ),
+        more=[_clients(result), *([_collections(result)] if result.server_collections else [])],
+    )
 
 
-def _header(result: LoadResult) -> list[tuple[str, str]]:
-    metrics, asked = result.trial.metrics, result.asked
+def _answer(result: LoadResult) -> str:
+    metrics = result.trial.metrics
     speed = [
         fmt.with_unit(metrics[name], METRICS[name].unit)
         for name in ("request_throughput", "output_throughput")
         if metrics.get(name) is not None
     ]
-    pairs = [
-        ("result", "valid" if result.is_valid else "invalid: these figures are not the server's"),
-        ("server", f"{asked.url}, model {asked.model}"),
-        (
-            "workload",
-            f"{result.trial.cell.workload}, seed {result.trial.seed}, prompts as {asked.prompt_as}",
-        ),
-        ("requests", _requests(result)),
-        ("throughput", ", ".join(speed)),
-        ("arrivals", result.trial.delivered),
-    ]
-    return [(label, words) for label, words in pairs if words]
+    valid = "✓ valid" if result.is_valid else "✗ invalid, these figures are not the server's"
+    return f"{valid}: {', '.join([_requests(result), *speed])}"
+
+
+def _workload(result: LoadResult) -> str:
+    trial = result.trial
+    return f"{trial.cell.workload}, seed {trial.seed}, prompts as {result.asked.prompt_as}"
 
 
 def _requests(result: LoadResult) -> str:
@@ -98,7 +100,11 @@ def _outcomes(result: LoadResult) -> PlainTable:
         rows.append((name.replace("_", " "), said[:_MOST_SAID], fmt.count(count)))
     total = f"{fmt.count(sum(result.outcomes.values()))} of {fmt.count(result.num_requests)}"
     return PlainTable(
-        "How requests ended", ("", "the first one says", "requests"), [rows], f"together {total}"
+        "How requests ended",
+        ("", "the first one says", "requests"),
+        [rows],
+        f"together {total}",
+        left=2,
     )
 
 

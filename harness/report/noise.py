@@ -1,41 +1,54 @@
 """A noise floor on a terminal: what equal cells differ by, and what can be found here."""
 
 import math
-from collections.abc import Sequence
-
-from rich.console import Console
+from collections.abc import Iterator, Sequence
 
 from harness import format as fmt
 from harness.experiment.node_noise import MOST_DETECTABLE, ROUNDS, NodeNoise
 from harness.experiment.noise_result import NoiseResult
-from harness.machine.other_work import Surroundings
 from harness.report.power import detects, surroundings_words
-from harness.report.safe_text import safe_text
+from harness.report.report import Report, known
 from harness.report.summary import metric_words
-from harness.report.table import PlainTable
-from harness.report.terminal import print_pairs, print_table, print_title
+from harness.report.table import PlainTable, Row
 from harness.report.verdict_words import MEANINGS
 from harness.statistics.noise_floor import NoiseFloor
 
+_BUSY = (
+    "This is the noise of a busy machine and says nothing about a quiet one; --wait-quiet 10m "
+    "waits for that."
+)
 
-def noise_report(result: NoiseResult, console: Console, seconds_per_round: float = 0.0) -> None:
-    """Print it; ``seconds_per_round``: how long a round took, 0 where that is not known."""
+
+def describe_noise(result: NoiseResult) -> Report:
+    """What equal cells differ by, and what can be found here."""
+    floor = _floor(result)
+    surroundings = result.surroundings
+    return Report(
+        heading="gcbench noise",
+        name=result.name,
+        answer=_answer(result.metric, floor)
+        if floor
+        else f"✗ incomplete: {result.rounds} rounds measured and no noise floor yet",
+        attention=_BUSY if surroundings is not None and surroundings.is_busy else "",
+        tables=[
+            *([_table(result.metric, floor)] if floor else []),
+            *([_nodes(result.nodes)] if result.nodes else []),
+        ],
+        sentences=list(_left_out(result.nodes)),
+        sure=known([("surroundings", surroundings_words(surroundings) if surroundings else "")]),
+    )
+
+
+def _floor(result: NoiseResult) -> NoiseFloor | None:
     if result.trial_cv is None or result.sd_log_ratio is None:
-        console.print(f"✗ incomplete: {result.rounds} rounds measured and no noise floor yet")
-        return
-    floor = NoiseFloor(
+        return None
+    return NoiseFloor(
         cells=result.cells,
         rounds=result.rounds,
         trial_cv=result.trial_cv,
         sd_log_ratio=result.sd_log_ratio,
         mde=result.mde,
     )
-    print_title(_answer(result.metric, floor), "", console)
-    if pairs := _pairs(result.surroundings):
-        print_pairs(pairs, console)
-    _table(result.metric, floor, console, seconds_per_round)
-    if result.nodes:
-        _nodes(result.nodes, console)
 
 
 def _answer(metric: str, floor: NoiseFloor) -> str:
@@ -48,46 +61,21 @@ def _answer(metric: str, floor: NoiseFloor) -> str:
     )
 
 
-def _pairs(surroundings: Surroundings | None) -> list[tuple[str, str]]:
-    """How busy the machine was, as (label, words); nothing where that is not known."""
-    if surroundings is None:
-        return []
-    lines = [("machine", surroundings_words(surroundings))]
-    if surroundings.is_busy:
-        words = (
-            "this is the noise of a busy machine and says nothing about a quiet one; "
-            "--wait-quiet 10m waits for that"
-        )
-        lines.insert(0, ("attention", words))
-    return lines
-
-
-def _table(
-    metric: str, floor: NoiseFloor, console: Console, seconds_per_round: float = 0.0
-) -> None:
-    """Print what equal cells differ by on this machine, and what change it can thus find.
-
-    ``seconds_per_round``: how long a round of the two takes, 0 where that is not known.
-    """
+def _table(metric: str, floor: NoiseFloor) -> PlainTable:
+    """What equal cells differ by on this machine, and what change it can thus find."""
     rows = [
         ("one trial, standard deviation", fmt.percent(floor.trial_cv)),
         ("two trials of a round, standard deviation", fmt.percent(math.expm1(floor.sd_log_ratio))),
     ]
-
-    def rounds(number: int) -> str:
-        minutes = number * seconds_per_round / 60
-        return f"{number} rounds" + (f", about {minutes:.1f} min" if minutes else "")
-
-    found = [(f"detected in {rounds(n)}", detects(mde)) for n, mde in sorted(floor.mde.items())]
+    found = [(f"detected in {n} rounds", detects(mde)) for n, mde in sorted(floor.mde.items())]
     title = f"Noise of {metric} over {floor.rounds} rounds of {floor.cells} equal cells"
-    caption = f"detected: {MEANINGS['detects']}"
-    print_table(PlainTable(title, ("", ""), [rows, found], caption), console)
+    return PlainTable(title, ("", ""), [rows, found], f"detected: {MEANINGS['detects']}")
 
 
-def _nodes(nodes: Sequence[NodeNoise], console: Console) -> None:
-    """Print the noise of each node, and which are left out for it."""
+def _nodes(nodes: Sequence[NodeNoise]) -> PlainTable:
+    """The noise of each node, and which are left out for it."""
 
-    def row(node: NodeNoise) -> tuple[str, ...]:
+    def row(node: NodeNoise) -> Row:
         return (
             node.node,
             str(node.rounds),
@@ -99,7 +87,9 @@ def _nodes(nodes: Sequence[NodeNoise], console: Console) -> None:
 
     columns = ("node", "blocks", "trial sd", "pair sd", f"detects in\n{ROUNDS} rounds", "")
     caption = f"A node is fit if it detects {fmt.percent(MOST_DETECTABLE)} in {ROUNDS} rounds."
-    print_table(PlainTable("Noise by node", columns, [list(map(row, nodes))], caption), console)
+    return PlainTable("Noise by node", columns, [list(map(row, nodes))], caption)
+
+
+def _left_out(nodes: Sequence[NodeNoise]) -> Iterator[str]:
     if noisy := [node.node for node in nodes if node.mde is not None and not node.is_fit]:
-        words = f"From now on --cluster leaves out {', '.join(noisy)}."
-        console.print(safe_text(words), soft_wrap=True)
+        yield f"From now on --cluster leaves out {', '.join(noisy)}."

@@ -1,49 +1,18 @@
 """A report as one file of HTML that asks nobody for anything: styles and pictures are in it."""
 
 from base64 import b64encode
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from harness.format import printable
-from harness.report.table import PlainTable
+from harness.report.markdown import report_markdown
+from harness.report.report import Picture, Report
 from harness.report.verdict_words import SIGNS
 
 _TEMPLATE = Path(__file__).parent / "templates" / "page.html"
 _CLASSES = {SIGNS["better"]: "better", SIGNS["worse"]: "worse", SIGNS["inconclusive"]: "open"}
 
 
-class Picture(NamedTuple):
-    """``text`` says what an image shows, for those who do not see it too."""
-
-    title: str
-    text: str
-    image: bytes
-    kind: str = "svg+xml"
-
-    @property
-    def source(self) -> str:
-        """The image as an address."""
-        return f"data:image/{self.kind};base64,{b64encode(self.image).decode()}"
-
-
-class Page(NamedTuple):
-    """What a page says, from the top: the answer, how sure it is, pictures, and all the rest."""
-
-    title: str
-    about: str
-    headline: str
-    sentences: Sequence[str]
-    tables: Sequence[PlainTable]
-    sure: Sequence[tuple[str, str]]
-    pictures: Sequence[Picture]
-    markdown: str
-    more: Sequence[PlainTable]
-    lists: Sequence[tuple[str, Sequence[str]]]
-    facts: Sequence[tuple[str, str]]
-
-
-def page_bytes(page: Page) -> bytes:
+def report_page(report: Report) -> bytes:
     """The page as UTF-8; words of others are shown as they stand. Imports Jinja2 when called."""
     from jinja2 import Environment, StrictUndefined
 
@@ -51,7 +20,16 @@ def page_bytes(page: Page) -> bytes:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_shown
     )
     template = environment.from_string(_TEMPLATE.read_text("utf-8"))
-    return template.render(page=page, classes=_CLASSES).encode()
+    markdown = report_markdown(report)
+    return template.render(
+        report=report, markdown=markdown, classes=_CLASSES, address=_address
+    ).encode()
+
+
+def _address(picture: Picture) -> str:
+    """The image as an address."""
+    suffix, kind = (".png", "png") if picture.is_dense else (".svg", "svg+xml")
+    return f"data:image/{kind};base64,{b64encode(picture.draw(suffix)).decode()}"
 
 
 def _shown(value: object) -> object:

@@ -1,13 +1,29 @@
 """What `gcbench probe` shows: the answer in a sentence, collections by process, what it missed."""
 
+import shlex
+
 from harness import format as fmt
 from harness.probed.result import NotProbed, ProbedProcess, ProbeResult
+from harness.report.report import Listing, Report
 from harness.report.table import PlainTable, Row
 
 _MOST_PROCESSES = 20
 
 
-def probe_answer(result: ProbeResult) -> list[str]:
+def describe_probe(result: ProbeResult) -> Report:
+    """How long the collector stopped whom, and what was not seen."""
+    answer, *more = _answer(result)
+    return Report(
+        heading="gcbench probe",
+        name=shlex.join(result.command),
+        answer=answer,
+        tables=_tables(result),
+        sentences=more,
+        lists=[Listing("What was missed", _notes(result), is_bad=True)],
+    )
+
+
+def _answer(result: ProbeResult) -> list[str]:
     """How long the collector stopped whom, and the longest stop."""
     paused = [each for each in result.processes if each.collections]
     if not paused:
@@ -32,7 +48,7 @@ def probe_answer(result: ProbeResult) -> list[str]:
     ]
 
 
-def probe_tables(result: ProbeResult) -> list[PlainTable]:
+def _tables(result: ProbeResult) -> list[PlainTable]:
     """Collections by process and generation, those that were paused longest first."""
     ranked = sorted(result.processes, key=lambda each: -each.pause_seconds)
     shown = [each for each in ranked if each.collections][:_MOST_PROCESSES]
@@ -58,7 +74,7 @@ def probe_tables(result: ProbeResult) -> list[PlainTable]:
     ]
 
 
-def probe_notes(result: ProbeResult) -> list[str]:
+def _notes(result: ProbeResult) -> list[str]:
     """Interpreters without the probe, lost moments, and whatever else was noticed."""
     notes = [_sentence(each) for each in result.not_probed]
     lost = sum(each.lost for process in result.processes for each in process.generations)

@@ -4,6 +4,7 @@ from harness import format as fmt
 from harness.explain.sites import LineOfSites, Price, SitesResult, by_line
 from harness.explain.sources import Sources
 from harness.report.header import machine_words
+from harness.report.report import Listing, Report
 from harness.report.table import PlainTable, Row
 
 _NAMED = 0.9
@@ -11,6 +12,21 @@ _NAMED = 0.9
 _WIDEST_TEXT = 40
 _MOST_TYPES = 3
 _SURE = 1.96  # standard errors of a 95 % interval
+
+
+def describe_sites(result: SitesResult, rows: int) -> Report:
+    """All that is known of it, ``rows`` lines of a table."""
+    answer, *more = sites_answer(result)
+    return Report(
+        heading="gcbench sites",
+        name=result.name,
+        answer=answer,
+        tables=[sites_table(result, rows), prices_table(result, rows)],
+        sentences=more,
+        lists=[Listing("Notes", result.notes)],
+        facts=sites_header(result),
+        command=result.command,
+    )
 
 
 def sites_header(result: SitesResult) -> list[tuple[str, str]]:
@@ -24,7 +40,6 @@ def sites_header(result: SitesResult) -> list[tuple[str, str]]:
             f"{fmt.count(result.found.young)} young objects in {_times(result)} "
             f"collections, {fmt.count(result.num_steps)} steps",
         ),
-        ("command", result.command),
     ]
 
 

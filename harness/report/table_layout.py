@@ -19,8 +19,8 @@ Line = tuple[tuple[str, int], ...]
 """Texts with the columns of the table that they are of, to be joined as they stand."""
 
 
-def table_lines(table: PlainTable, width: int, left: int = 1) -> Iterator[Line]:
-    """The head, a rule and the rows of a table, groups apart; the first ``left`` columns are words.
+def table_lines(table: PlainTable, width: int) -> Iterator[Line]:
+    """The head, a rule and the rows of a table, groups apart.
 
     Where names are too long for the line, those that share their beginning stand below it; longer
     ones get a line of their own. Columns that find no room follow below the others.
@@ -36,7 +36,7 @@ def table_lines(table: PlainTable, width: int, left: int = 1) -> Iterator[Line]:
         taken = (0, *range(start, end))
         part = [[tuple(row[n] for n in taken) for row in group] for group in groups]
         head = tuple(table.columns[n] for n in taken)
-        for line in _part(head, part, width, max(left - start + 1, 1)):
+        for line in _part(head, part, width, max(table.left - start + 1, 1)):
             yield tuple((text, taken[number]) for text, number in line)
         start = max(end, start + 1)
 

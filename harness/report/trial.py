@@ -72,7 +72,7 @@ def trial_table(trial: TrialResult, console: Console) -> None:
         print_table(stage_table(trial.stages), console)
     print_table(_collections(trial.processes), console)
     if trial.pauses:
-        print_table(_pauses(trial.pauses), console, left=2)
+        print_table(_pauses(trial.pauses), console)
     console.print()
     console.print(Text("Collectors as read back while their policy was in force", style="bold"))
     print_pairs([(process.role, _state_words(process)) for process in trial.processes], console)
@@ -226,6 +226,7 @@ def _pauses(pauses: list[PhasePauses]) -> PlainTable:
         "Where in the engine's step collections began",
         ("process", "phase", "collec-\ntions", "pauses\nms", "share"),
         list(by_role.values()),
+        left=2,
     )
 
 

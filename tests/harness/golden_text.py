@@ -2,12 +2,14 @@
 
 import io
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
-from harness.report import make_console
+from harness.report.kinds import describe
+from harness.report.terminal import make_console, print_report
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NASTY = (
@@ -26,15 +28,16 @@ def assert_golden(name: str, text: str) -> None:
 WIDTHS = (80, 100)
 
 
-def printed(print_it, *args, width: int = 80, **kwargs) -> str:
+def printed(print_it, *args, width: int = 80, whole: Collection[str] = (), **kwargs) -> str:
+    """``whole``: what stands in one line however long it is."""
     file = io.StringIO()
     console = make_console(file)
     console.width = width
     print_it(*args, console=console, **kwargs)
-    text = "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
-    assert max(map(cell_len, text.splitlines())) <= width
-    assert "\x1b" not in text
-    return text
+    lines = [line.rstrip() for line in file.getvalue().splitlines()]
+    assert all(cell_len(line) <= width for line in lines if not line.endswith(tuple(whole)))
+    assert "\x1b" not in file.getvalue()
+    return "\n".join(lines) + "\n"
 
 
 def assert_golden_screens(name: str, show) -> None:
@@ -43,6 +46,13 @@ def assert_golden_screens(name: str, show) -> None:
     assert_golden(f"{name}.txt", show(narrowest))
     for width in others:
         show(width)
+
+
+def reported(result, more: str = "gcbench report …", width: int = 80, **how) -> str:
+    """What a terminal shows of a result."""
+    report = describe(result)
+    commands = [command for _, command in report.next] + [report.command] * bool(report.command)
+    return printed(print_report, report, more=more, width=width, whole=commands, **how)
 
 
 def shown_by(command, result, *args, width: int = 80, **kwargs) -> str:

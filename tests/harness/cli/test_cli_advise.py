@@ -60,7 +60,7 @@ def test_what_is_better_twice_is_recommended_with_what_to_paste(advise):
     machine = Machine({"freeze": 0.9, "freeze+threshold:50000/20/20": 0.8, "disabled": 0.75})
     status, out, _, found = advise(machine)
     assert status == 0
-    assert "- Use freeze+threshold:50000/20/20: host_time_per_step -20" in out
+    assert "Use freeze+threshold:50000/20/20: host_time_per_step -20" in out
     words = " ".join(out.split())
     assert "With the collector off altogether host_time_per_step changed by -2" in words
     assert "A step leaves 3 objects that only a collection frees" in words
@@ -74,7 +74,7 @@ def test_what_was_better_by_luck_alone_is_not(advise):
     machine = Machine({"freeze": 0.95}, afresh={})
     status, out, _, found = advise(machine)
     assert status == 0
-    assert "- Keep as_is: freeze looked best, but measured afresh it is same" in out
+    assert "Keep as_is: freeze looked best, but measured afresh it is same" in out
     assert (found["recommends"], found["snippet"]) == ("", "")
 
 
@@ -82,7 +82,7 @@ def test_one_that_never_collects_is_no_candidate(advise):
     policies = dict.fromkeys(map(str, POLICIES), 1.1) | {"as_is": 1.0, "disabled": 0.5}
     status, out, _, found = advise(Machine(policies))
     assert status == 0
-    assert "- Keep as_is: nothing that was tried looked better." in out
+    assert "Keep as_is: nothing that was tried looked better." in out
     assert found["verified"] is None
     assert found["bound"] == pytest.approx(0.5, rel=0.01)
 

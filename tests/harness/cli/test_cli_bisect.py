@@ -156,7 +156,7 @@ def test_the_commit_is_named_with_its_author_and_its_figures(bisect, repository,
         f"{made[culprit][:10]} Change {culprit}, by A on {date}, changed {METRIC} from 100.0 to "
         "120.0 bytecodes (+20.0 %, worse)."
     )
-    table = out.split("To see all")[0]
+    table = out.split("all it changes")[0]
     assert max(map(len, table.splitlines())) <= 80
     assert re.search(rf"{made[0][:10]} Change 0 +100\S* +good\n", out)
     assert re.search(rf"{made[-1][:10]} Change 19 +120\S* +bad\n", out)
@@ -174,7 +174,7 @@ def test_the_command_that_explains_it_is_one_that_gate_takes(bisect, repository)
     flags = ["--num-requests", "8", "--stop", "a b", "--stop", "c", "--detokenizer", "byte_table"]
     status, out, _ = bisect(made[0], "HEAD", *flags, "--respect-eos", "--batch-size", "8")
     assert status == 0
-    (command,) = re.findall(r"^  (gcbench gate .*)$", out, re.MULTILINE)
+    (command,) = re.findall(r"^all it changes +(gcbench gate .*)$", out, re.MULTILINE)
     words = shlex.split(command)
     assert words[2:4] == [made[0][:10], made[1][:10]]
     assert words[-1] == "--exact-only"
@@ -387,7 +387,7 @@ def test_what_a_commit_says_is_shown_and_not_obeyed(bisect, repository):
     assert status == 0
     assert "\x1b" not in out
     assert "x1b[31mred [bold]" in out
-    assert max(map(len, out.split("To see all")[0].splitlines())) <= 80
+    assert max(map(len, out.split("all it changes")[0].splitlines())) <= 80
 
 
 @pytest.mark.parametrize(

@@ -287,7 +287,7 @@ def test_files_are_complete_where_standard_output_is_full(gate, read_only, monke
         )
     assert status == 74
     assert err.splitlines()[-1].startswith("gcbench: standard output cannot be written: No space")
-    assert files[0].read_text().startswith("### gcbench gate: = same")
+    assert files[0].read_text().startswith("### gcbench gate: = SAME")
     assert json.loads(files[1].read_text())["verdict"] == "same"
     assert json.loads((tmp_path / "figures.smaller.json").read_text())
 
@@ -357,7 +357,7 @@ def test_equal_figures_are_the_same_and_every_file_is_written(gate, repository, 
     assert result.head.is_dirty == (not head)
     text = Path(result.head.folder, ENGINE).read_text()
     assert text.startswith('"""Not committed.') == (not head)
-    assert files[0].read_text().startswith("### gcbench gate: = same")
+    assert files[0].read_text().startswith("### gcbench gate: = SAME")
     assert json.loads(files[2].with_name("figures.smaller.json").read_text())
     assert max(map(len, out.splitlines())) <= 80
 

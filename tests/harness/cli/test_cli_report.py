@@ -50,7 +50,7 @@ def test_a_run_is_found_by_name_by_folder_by_file_and_as_the_latest(runs, capsys
     new = shown(capsys, "report", "new", *folder)[1]
     assert latest.replace("latest", "new").split() == new.split()
     write_json(runs / "unfinished" / "gate.json", result([cell(LISTS, "worse", exact())]))
-    assert shown(capsys, "report", "latest", *folder)[1].startswith("▼ WORSE ")
+    assert shown(capsys, "report", "latest", *folder)[1].startswith("▼ WORSE, by exact")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_details_show_every_table(capsys):
     assert max(map(len, (line.rstrip() for line in out.splitlines()))) <= 80
 
 
-def test_a_noise_floor_is_printed_and_has_no_page(tmp_path, capsys):
+def test_a_noise_floor_is_printed_and_has_a_page_and_no_picture(tmp_path, capsys):
     path = tmp_path / "noise.json"
     write_json(
         path,
@@ -116,9 +116,12 @@ def test_a_noise_floor_is_printed_and_has_no_page(tmp_path, capsys):
     status, out, _ = shown(capsys, "report", str(path))
     assert status == 0
     assert out.startswith("14 rounds on this machine detect changes of host time per step from ±1")
-    status, _, err = shown(capsys, "report", str(path), "--html", str(tmp_path / "x.html"))
-    assert status == 2
-    assert "neither an experiment, nor a gate, nor a night" in err
+    page, picture = tmp_path / "x.html", tmp_path / "x.svg"
+    assert shown(capsys, "report", str(path), "--html", str(page))[0] == 0
+    assert "14 rounds on this machine detect" in page.read_text()
+    status, _, err = shown(capsys, "report", str(path), "--image", str(picture))
+    assert (status, picture.exists()) == (2, False)
+    assert "there is nothing to draw in" in err
 
 
 def changed(of: ExperimentResult, factor: float, **other) -> ExperimentResult:

@@ -22,6 +22,7 @@ from block_model import (
     simulated,
 )
 from examples import every
+from golden_text import reported
 from small import MemoryStore, answer, plan, summary
 
 from harness.experiment.carried_code import packed, unpack_there
@@ -34,8 +35,6 @@ from harness.experiment.plan import Turn
 from harness.experiment.rounds import Precision, Rounds
 from harness.machine.describe import Machine
 from harness.report.conclusion import in_short
-from harness.report.noise import noise_report
-from harness.report.terminal import make_console
 from harness.statistics.agreement import disagreement
 from harness.statistics.paired_ratio import ALPHA
 from harness.trial.spec import Trial, TrialFailure
@@ -190,7 +189,6 @@ def test_a_node_too_noisy_to_find_three_percent_is_named_and_so_is_one_that_nobo
         "loud": False,
         "new": False,
     }
-    console = make_console()
     result = NoiseResult(
         name="noise",
         metric="host_time_per_step",
@@ -201,10 +199,9 @@ def test_a_node_too_noisy_to_find_three_percent_is_named_and_so_is_one_that_nobo
         mde={14: 0.02},
         nodes=list(found.values()),
     )
-    with console.capture() as said:
-        noise_report(result, console)
-    assert "From now on --cluster leaves out loud." in said.get()
-    assert "too few blocks" in said.get()
+    said = reported(result)
+    assert "From now on --cluster leaves out loud." in said
+    assert "too few blocks" in said
 
 
 def test_a_node_is_admitted_by_its_own_noise_as_long_as_it_is_the_same_node(tmp_path):

@@ -5,7 +5,8 @@ import pytest
 from gate_results import LISTS, cell, exact, result, timing
 
 from harness.machine.other_work import OtherWork, Surroundings
-from harness.report.gate import gate_header, gate_markdown
+from harness.report.gate import describe_gate
+from harness.report.markdown import report_markdown
 from harness.tracking.gate.words import conclude_gate
 
 QUIET = OtherWork(seconds=30, cores=2, others=0.05, stolen=0)
@@ -32,21 +33,22 @@ def gated(half_width: float, during: OtherWork = QUIET, verdict: str = "inconclu
     ],
 )
 def test_beside_the_power_stands_how_long_it_takes(half_width, words):
-    assert dict(gate_header(gated(half_width)))["detects"] == words
+    assert dict(describe_gate(gated(half_width)).sure)["detects"] == words
 
 
 def test_a_gate_that_timed_nothing_has_no_power():
     counted = msgspec.structs.replace(result([cell(LISTS, "same", exact())]), timed_seconds=0.0)
-    assert "detects" not in dict(gate_header(counted))
+    assert "detects" not in dict(describe_gate(counted).sure)
 
 
 def test_an_undecided_time_on_a_busy_machine_is_said_first():
-    (first, words), (second, _), *_ = gate_header(gated(0.021, BUSY))
-    assert (first, second) == ("attention", "surroundings")
-    assert words.startswith("this run settles nothing about times, and the machine was busy")
-    assert gate_markdown(gated(0.021, BUSY)).index("**Attention**") < 200
+    report = describe_gate(gated(0.021, BUSY))
+    assert report.attention.startswith(
+        "This run settles nothing about times, and the machine was busy"
+    )
+    assert report_markdown(report).index("**Attention**") < 200
     for told in (gated(0.021), gated(0.003, BUSY, verdict="same")):
-        assert "attention" not in dict(gate_header(told))
+        assert not describe_gate(told).attention
 
 
 def test_what_could_not_be_found_is_capped():

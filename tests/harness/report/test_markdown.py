@@ -13,7 +13,8 @@ from harness.experiment.plan import timing_round
 from harness.experiment.result import ExperimentResult, ReplayedWorkload
 from harness.experiment.store import trial_key
 from harness.machine.describe import Machine
-from harness.report.markdown import experiment_markdown, table_markdown
+from harness.report.experiment import describe_experiment
+from harness.report.markdown import report_markdown, table_markdown
 from harness.report.table import PlainTable
 from harness.trial.spec import Trial, TrialFailure
 
@@ -63,13 +64,14 @@ def experiment() -> ExperimentResult:
 
 
 def test_nothing_that_people_name_becomes_markup():
-    found = tokens(experiment_markdown(experiment()))
+    found = tokens(report_markdown(describe_experiment(experiment())))
     kinds = {token.type for token in found}
-    assert not {kind for kind in kinds if kind.startswith(("link", "image", "em_", "s_", "code"))}
+    assert not {kind for kind in kinds if kind.startswith(("link", "image", "em_", "s_"))}
+    assert {token.content for token in found if token.type.startswith("code")} == {NASTY}
     html = {token.content for token in found if token.type.startswith("html")}
     assert all(OURS.fullmatch(each) for each in html), html
     prose = "".join(token.content for token in found if token.type == "text")
-    assert prose.count("onclick") >= 8
+    assert prose.count("onclick") >= 7
     assert not re.search(r"[@#]\w|://|www\.", prose)
 
 

@@ -6,10 +6,8 @@ from test_report_nightly import NIGHTS
 
 from harness.experiment.experiment_file import PartResult, PartsResult
 from harness.experiment.store import load_experiment
-from harness.report.experiment_page import experiment_page
-from harness.report.gate_page import gate_page
-from harness.report.nightly_page import nightly_page
-from harness.report.parts_page import parts_page
+from harness.report.kinds import describe
+from harness.report.page import report_page
 
 pytestmark = [
     pytest.mark.slow,
@@ -29,16 +27,14 @@ def pages(tmp_path_factory):
     job = load_experiment(MAIN_JOB)
     parts = [PartResult(title=title, published=[], result=job) for title in ("one", "another")]
     written = {
-        "experiment": experiment_page(job, folder),
-        "parts": parts_page(
-            PartsResult(name="two", question="Which is best?", parts=parts, is_complete=True)
-        ),
-        "gate": gate_page(GATE),
-        "night": nightly_page(NIGHTS["one of many, and another"]),
-        "quiet night": nightly_page(NIGHTS["quiet"]),
+        "experiment": job,
+        "parts": PartsResult(name="two", question="Which is best?", parts=parts, is_complete=True),
+        "gate": GATE,
+        "night": NIGHTS["one of many, and another"],
+        "quiet night": NIGHTS["quiet"],
     }
-    for name, page in written.items():
-        (folder / f"{name}.html").write_bytes(page)
+    for name, result in written.items():
+        (folder / f"{name}.html").write_bytes(report_page(describe(result)))
     return [folder / f"{name}.html" for name in written]
 
 

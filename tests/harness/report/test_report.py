@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from golden_text import WIDTHS, assert_golden, assert_golden_screens, printed
+from golden_text import WIDTHS, assert_golden, assert_golden_screens, printed, reported
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,23 +25,16 @@ from harness.machine.describe import Machine
 from harness.machine.doctor import Finding
 from harness.machine.other_work import OtherWork, Surroundings
 from harness.metrics import METRICS
-from harness.report import (
-    doctor_table,
-    experiment_markdown,
-    experiment_tables,
-    list_table,
-    metrics_markdown,
-    trial_table,
-)
-from harness.report.answer import experiment_report
 from harness.report.bars import BAR_WIDTH, bar
-from harness.report.conclusion import conclude
+from harness.report.experiment import describe_experiment
+from harness.report.lists import doctor_table, list_table
+from harness.report.markdown import report_markdown
 from harness.report.messages import message_sizes, messages_tables
-from harness.report.noise import noise_report
+from harness.report.metrics_page import metrics_markdown
 from harness.report.releases import costs_table, releases_table, roles_table
 from harness.report.summary import cells_table, modes_tables
 from harness.report.terminal import print_table
-from harness.report.trial import by_subject
+from harness.report.trial import by_subject, trial_table
 from harness.statistics.median_interval import median_interval
 from harness.trial.messages import Messages
 from harness.trial.spec import TrialFailure, TrialResult
@@ -284,16 +277,17 @@ def trial() -> TrialResult:
     )
 
 
+def markdown(result: ExperimentResult) -> str:
+    return report_markdown(describe_experiment(result))
+
+
 def test_experiment_on_a_terminal(experiment):
-    conclusions = ["flat_arrays serves 1.43 times the requests of list_of_lists."]
-    text = printed(experiment_tables, experiment, phases=True, conclusions=conclusions)
-    assert_golden("experiment.txt", text)
+    assert_golden("experiment.txt", reported(experiment, details=True))
 
 
 def test_the_short_report_says_the_answer_first(experiment):
     def screen(width: int) -> str:
-        more = "gcbench report made-up --details"
-        return printed(experiment_report, experiment, more=more, width=width)
+        return reported(experiment, "gcbench report made-up --details", width)
 
     assert_golden_screens("compare", screen)
     assert screen(80).startswith("▲ Best: flat_arrays · default")
@@ -303,7 +297,7 @@ def test_where_nothing_is_compared_the_screen_says_what_was_left_out(experiment)
     note = "Left out: --front-end async: is of engine vllm-hostpath; leave it out with builtin."
 
     def words(result: ExperimentResult) -> str:
-        return " ".join(printed(experiment_report, result, more="gcbench report …").split())
+        return " ".join(reported(result).split())
 
     several = msgspec.structs.replace(experiment, notes=[note])
     assert note not in words(several)
@@ -319,7 +313,7 @@ def test_the_main_job_fits_a_screen():
     main_job = load_experiment(PUBLISHED / "main-job.json")
 
     def screen(width: int) -> str:
-        return printed(experiment_report, main_job, more="gcbench report …", width=width)
+        return reported(main_job, width=width)
 
     assert_golden_screens("main-job", screen)
     assert len(screen(80).splitlines()) <= 24
@@ -330,12 +324,12 @@ def test_every_published_result_fits_eighty_columns():
         if schema_of(path) != SCHEMA:
             continue
         result = load_experiment(path)
-        printed(experiment_report, result, more="gcbench report …", phases=True)
-        printed(experiment_tables, result, phases=True, conclusions=conclude(result))
+        reported(result)
+        reported(result, details=True)
 
 
 def test_experiment_as_markdown(experiment):
-    text = experiment_markdown(experiment)
+    text = markdown(experiment)
     assert_golden("experiment.md", text)
     for line in text.splitlines():
         assert not line.startswith("|") or line.endswith("|")
@@ -432,9 +426,7 @@ def test_a_noise_floor_says_first_what_is_detected():
     ]
 
     def screens(width: int) -> str:
-        return "\n".join(
-            printed(noise_report, floor, width=width, seconds_per_round=35.0) for floor in floors
-        )
+        return "\n".join(reported(floor, width=width) for floor in floors)
 
     assert_golden_screens("noise", screens)
 
@@ -442,24 +434,24 @@ def test_a_noise_floor_says_first_what_is_detected():
 def test_a_modelled_device_is_named_in_every_table(experiment):
     modelled = "on a modelled device"
     verdicts, tables = 2, 3
-    text = printed(experiment_tables, experiment, phases=True)
+    text = reported(experiment, details=True)
     text = " ".join(text.split())
     assert text.count(modelled) == 2 * verdicts + tables
-    assert experiment_markdown(experiment).count(modelled) == 2 * verdicts + 1
+    assert markdown(experiment).count(modelled) == 2 * verdicts + 2
     on_null = [
         msgspec.structs.replace(cell, axes={**cell.axes, "device": "null"})
         for cell in experiment.cells
     ]
     real = msgspec.structs.replace(experiment, cells=on_null, failures=[])
-    assert modelled not in printed(experiment_tables, real, phases=True)
+    assert modelled not in reported(real, details=True)
 
 
 def test_long_ids_wrap_and_lose_nothing(experiment):
     name = "flat_arrays_" * 8 + "end"
     cells = [msgspec.structs.replace(cell, id=name) for cell in experiment.cells[:1]]
     result = msgspec.structs.replace(experiment, cells=cells, comparisons=[])
-    words = [line.split()[0] for line in printed(experiment_tables, result).splitlines() if line]
-    assert "".join(word for word in words if word in name) == 2 * name  # cells and bars
+    words = [line.split()[0] for line in reported(result, details=True).splitlines() if line]
+    assert "".join(word for word in words if word in name) == 3 * name  # cells, phases and bars
 
 
 def test_a_line_says_where_there_is_a_steady_state(experiment):
@@ -494,14 +486,16 @@ def test_a_line_says_where_there_is_a_steady_state(experiment):
 
 def test_an_experiment_without_results_still_reports_its_failures(experiment):
     empty = msgspec.structs.replace(experiment, cells=[], comparisons=[])
-    text = printed(experiment_tables, empty, phases=True)
+    text = reported(empty, details=True)
     assert "timed out: no result after 300 s" in text
 
 
 def test_markup_in_words_is_shown_as_it_stands(experiment):
     noted = msgspec.structs.replace(experiment, notes=["list[int] and [red]x[/red] | <b>"])
-    assert "list[int] and [red]x[/red] | <b>" in printed(experiment_tables, noted)
-    assert r"list\[int\] and \[red\]x\[/red\] \| \<b\>" in experiment_markdown(noted)
+    assert "list[int] and [red]x[/red] | <b>" in reported(noted, details=True)
+    assert r"list\[int\] and \[red\]x\[/red\] \| \<b\>" in report_markdown(
+        describe_experiment(noted)
+    )
 
 
 def test_every_metric_has_a_subject():

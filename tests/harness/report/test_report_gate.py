@@ -5,7 +5,7 @@ import re
 import msgspec
 import pytest
 from gate_results import ARRAYS, EXACT, LISTS, cell, exact, result, timing
-from golden_text import NASTY, assert_golden, assert_golden_screens, printed
+from golden_text import NASTY, assert_golden, assert_golden_screens, reported
 from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -14,8 +14,9 @@ from harness.axes import Cell
 from harness.cli.status import gate_status
 from harness.explain.largest_changes import LargestChange
 from harness.metrics import METRICS
-from harness.report.gate import findings, gate_markdown, gate_tables, headline
-from harness.report.gate_answer import exact_words, gate_report
+from harness.report.gate import describe_gate, exact_words
+from harness.report.gate_tables import gate_tables
+from harness.report.markdown import report_markdown
 from harness.report.markdown_escape import code_block, code_span, escaped
 from harness.tracking.gate.words import conclude_gate
 from harness.trial.spec import TrialFailure
@@ -210,7 +211,11 @@ AT_HEAD = Cell(workload="w", device="modelled", representation="list_of_lists", 
 
 def terminal(of, **how) -> str:
     more = "gcbench report made-up --details"
-    return printed(gate_report, of, gate_status(of), more=more, **how)
+    return reported(of, more, status=gate_status(of), **how)
+
+
+def markdown(of) -> str:
+    return report_markdown(describe_gate(of))
 
 
 def screens(width: int, **how) -> str:
@@ -228,16 +233,16 @@ def test_in_detail_on_a_terminal():
 
 
 def test_in_a_pull_request():
-    text = "".join(f"<!-- {name} -->\n{gate_markdown(of)}\n" for name, of in MADE_UP.items())
+    text = "".join(f"<!-- {name} -->\n{markdown(of)}\n" for name, of in MADE_UP.items())
     assert_golden("gate.md", text)
 
 
 @pytest.mark.parametrize("name", MADE_UP)
 def test_the_verdict_comes_first_and_every_change_has_its_sentence(name):
     of = MADE_UP[name]
-    words = headline(of)
-    assert gate_markdown(of).startswith(f"### gcbench gate: {words}\n")
-    assert findings(of)
+    report = describe_gate(of)
+    words = report.answer
+    assert report.sentences or of.missing
     assert terminal(of).startswith(words[0]), "the first thing on a terminal"
     signs = {"worse": "▼", "better": "▲", "same": "=", "inconclusive": "?"}
     assert words[0] == ("✗" if of.missing else signs[of.verdict])
@@ -325,7 +330,7 @@ def test_nothing_of_a_commit_becomes_markup():
     of = msgspec.structs.replace(
         plain, head=head, failures=[failure], notes=[NASTY], command=f"gcbench gate '{NASTY}'"
     )
-    text = gate_markdown(of)
+    text = markdown(of)
     # What is left once code and escaped characters are gone is ours alone.
     bare = re.sub(r"(?ms)^(`{3,})\n.*?\n\1$", "", text)
     bare = re.sub(r"(?<!\\)(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", "", bare)
@@ -375,7 +380,7 @@ def test_literal_text_has_nothing_left_that_means_something(text):
 
 def test_rows_of_markdown_tables_are_whole():
     for of in MADE_UP.values():
-        rows = [line for line in gate_markdown(of).splitlines() if line.startswith("|")]
+        rows = [line for line in markdown(of).splitlines() if line.startswith("|")]
         assert all(row.endswith("|") for row in rows)
 
 

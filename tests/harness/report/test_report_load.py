@@ -1,7 +1,7 @@
 """A run under load on one screen."""
 
 import msgspec
-from golden_text import assert_golden, printed
+from golden_text import assert_golden, reported
 from small import process
 
 from harness.axes import Cell
@@ -18,7 +18,6 @@ from harness.load.attribution import (
 from harness.load.result import LoadResult
 from harness.load.task import Asked, ClientHealth
 from harness.load.validity import Finding
-from harness.report.load import load_tables
 from harness.trial.spec import TrialResult
 
 METRICS = {
@@ -170,12 +169,12 @@ ATTRIBUTED = msgspec.structs.replace(
 
 
 def test_what_made_streams_wait_stands_above_the_clients():
-    assert_golden("load-attribution.txt", printed(load_tables, ATTRIBUTED))
+    assert_golden("load-attribution.txt", reported(ATTRIBUTED, details=True))
 
 
 def test_a_valid_run_on_one_screen():
-    assert_golden("load.txt", printed(load_tables, VALID))
+    assert_golden("load.txt", reported(VALID, details=True))
 
 
 def test_an_invalid_run_says_so_first_and_still_shows_its_figures():
-    assert_golden("load-invalid.txt", printed(load_tables, INVALID))
+    assert_golden("load-invalid.txt", reported(INVALID, details=True))

@@ -5,14 +5,15 @@ from collections.abc import Sequence
 
 import msgspec
 import pytest
-from golden_text import NASTY, assert_golden, assert_golden_screens, printed
+from golden_text import NASTY, assert_golden, assert_golden_screens, reported
 from markdown_it import MarkdownIt
 
 from harness.cli.status import nightly_status
-from harness.report.nightly import failed_lines, nightly_headline, nightly_markdown
-from harness.report.nightly_answer import nightly_report
+from harness.report.markdown import report_markdown
+from harness.report.nightly import describe_nightly
 from harness.report.nightly_image import nightly_image
-from harness.report.nightly_page import nightly_page
+from harness.report.nightly_words import failed_lines, nightly_headline
+from harness.report.page import report_page
 from harness.tracking.nightly.result import (
     Alert,
     ChangedSeries,
@@ -192,7 +193,11 @@ NIGHTS = {
 
 
 def terminal(of: NightlyResult, **how) -> str:
-    return printed(nightly_report, of, nightly_status(of), **how)
+    return reported(of, status=nightly_status(of), **how)
+
+
+def markdown(of: NightlyResult) -> str:
+    return report_markdown(describe_nightly(of))
 
 
 def screens(width: int, **how) -> str:
@@ -210,7 +215,7 @@ def test_in_detail_on_a_terminal():
 
 
 def test_on_a_page():
-    text = "".join(f"<!-- {name} -->\n{nightly_markdown(of)}\n" for name, of in NIGHTS.items())
+    text = "".join(f"<!-- {name} -->\n{markdown(of)}\n" for name, of in NIGHTS.items())
     assert_golden("nightly.md", text)
 
 
@@ -218,7 +223,7 @@ def test_on_a_page():
 def test_the_verdict_comes_first_and_the_json_says_it_all(name):
     of = NIGHTS[name]
     words = nightly_headline(of)
-    assert nightly_markdown(of).startswith(f"### gcbench nightly: {words}\n")
+    assert markdown(of).startswith(f"### gcbench nightly: {words}\n")
     assert terminal(of).startswith(words[:60])
     assert words[0] == {
         "regression": "▼",
@@ -248,13 +253,15 @@ def test_nothing_of_a_commit_or_a_machine_becomes_markup():
         command=NASTY,
         dashboard=NASTY,
     )
-    text = nightly_markdown(of)
+    text = markdown(of)
     parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     tokens = [inner for token in parser.parse(text) for inner in (token, *(token.children or []))]
     kinds = {token.type for token in tokens}
-    assert not {kind for kind in kinds if kind.startswith(("html", "link", "image", "em_", "s_"))}
+    assert not {kind for kind in kinds if kind.startswith(("link", "image", "em_", "s_"))}
+    html = {token.content for token in tokens if token.type.startswith("html")}
+    assert html == {"<details><summary>All figures</summary>\n", "</details>\n"}
     prose = "".join(token.content for token in tokens if token.type == "text")
-    assert prose.count("onerror=alert(1)") == 10
+    assert prose.count("onerror=alert(1)") == 9
     assert not re.search(r"[@#]\w|://|www\.", prose), "a mention or a link, where it is no code"
     assert NASTY in " ".join(terminal(of, details=True).split())
 
@@ -290,11 +297,15 @@ def test_the_picture_shows_each_step_and_there_is_none_without_one():
             nightly_image(of, ".png")
 
 
+def html(of: NightlyResult) -> str:
+    return report_page(describe_nightly(of)).decode()
+
+
 def test_the_page_of_a_night_has_a_picture_where_there_is_a_step():
-    page = nightly_page(NIGHTS["one of many, and another"]).decode()
+    page = html(NIGHTS["one of many, and another"])
     assert page.count("<figure ") == page.count("data:image/svg+xml;base64,") == 1
     assert "2 commits made something worse" in page
-    assert "<figure " not in nightly_page(NIGHTS["quiet"]).decode()
-    assert "All figures" not in nightly_page(NIGHTS["quiet"]).decode()
+    assert "<figure " not in html(NIGHTS["quiet"])
+    assert "<h2>All figures" not in html(NIGHTS["quiet"])
     nasty = msgspec.structs.replace(ALERT, subject=NASTY, command=[NASTY])
-    assert "<img src=x" not in nightly_page(night(alerts=[nasty], command=NASTY)).decode()
+    assert "<img src=x" not in html(night(alerts=[nasty], command=NASTY))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from examples import some
 
-from harness.report.nightly import self_test_table
+from harness.report.self_test import self_test_table
 from harness.tracking.detect.change import Rerun
 from harness.tracking.detect.examine import examine
 from harness.tracking.detect.self_test import WITHIN, self_test

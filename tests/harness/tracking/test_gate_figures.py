@@ -11,7 +11,7 @@ from small import CELL, answer
 
 from harness.experiment.plan import timing_round
 from harness.experiment.store import trial_key
-from harness.report.gate import gate_tables
+from harness.report.gate_tables import gate_tables
 from harness.tracking.gate.plan import SLICE_STEPS, pair, timing_plan
 from harness.tracking.gate.result import TimingChange
 from harness.tracking.gate.timing import compare_timings

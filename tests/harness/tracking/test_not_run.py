@@ -6,8 +6,9 @@ from small import CELL, answer
 
 from harness.experiment.outcomes import Trials
 from harness.experiment.store import trial_key
-from harness.report.gate import gate_markdown, headline
-from harness.report.gate_answer import gate_pairs, title
+from harness.report.gate import describe_gate
+from harness.report.gate_title import title
+from harness.report.markdown import report_markdown
 from harness.tracking.gate.changed_functions import ChangedFunction
 from harness.tracking.gate.not_run import functions_run, not_run
 from harness.tracking.gate.plan import exact_plan, pair
@@ -46,15 +47,12 @@ def test_where_a_cell_cannot_tell_nothing_is_said_not_to_have_run():
 def test_same_is_then_same_where_it_ran():
     same = [cell("list_of_lists · per_request", "same", exact())]
     found = result(same, not_run=[LOOP])
-    assert title(found).startswith("= SAME where it ran ")
+    report = describe_gate(found)
+    assert report.answer.startswith("= SAME where it ran, by exact counts alone ")
     assert (
-        headline(found) == "= same where it ran: HEAD costs there what BASE does, by exact "
-        "counts alone"
-    )
-    said = dict(gate_pairs(found))["not run"]
-    assert (
-        said == "no cell executed this changed function while it served requests: Loop.run "
+        dict(report.short)["not run"]
+        == "no cell executed this changed function while it served requests: Loop.run "
         "(engines/loop.py:51)."
     )
-    assert "Loop.run" in gate_markdown(found)
-    assert title(result(same)).startswith("= SAME  ")
+    assert "Loop.run" in report_markdown(report)
+    assert title(result(same)).startswith("= SAME, by exact counts alone  ")

@@ -1,0 +1,29 @@
+"""A gate's verdict and what it is on, in a line."""
+
+from harness.report.verdict_words import VERDICTS
+from harness.tracking.gate.result import GateResult
+
+_INCOMPLETE = "✗ incomplete"
+
+
+def title(result: GateResult) -> str:
+    """As: ▼ WORSE  "one more dictionary" against main.
+
+    What was not measured in full is never called same or better.
+    """
+    verdict = result.verdict
+    sign, _, word = (_INCOMPLETE if verdict == "incomplete" else VERDICTS[verdict]).partition(" ")
+    head = result.head
+    subject = f"uncommitted changes on {head.commit[:10]}" if head.is_dirty else f'"{head.subject}"'
+    return f"{sign} {word.upper()}{_how_far(result)}  {subject} against {result.base.asked}"
+
+
+def _how_far(result: GateResult) -> str:
+    """What the verdict rests on where that is not all that was asked for."""
+    if result.verdict == "incomplete":
+        return ""
+    if result.missing:
+        return " in what was measured"
+    where = " where it ran" if result.verdict == "same" and result.not_run else ""
+    counted = "" if any(cell.timing for cell in result.cells) else ", by exact counts alone"
+    return where + counted
