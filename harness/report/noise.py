@@ -15,35 +15,27 @@ from harness.report.summary import metric_words
 from harness.report.table import PlainTable
 from harness.report.terminal import print_pairs, print_table, print_title
 from harness.report.verdict_words import MEANINGS
-from harness.statistics.noise_floor import NoiseFloor
 
 
-def noise_report(result: NoiseResult, console: Console, seconds_per_round: float = 0.0) -> None:
-    """Print it; ``seconds_per_round``: how long a round took, 0 where that is not known."""
-    if result.trial_cv is None or result.sd_log_ratio is None:
+def noise_report(result: NoiseResult, console: Console) -> None:
+    """Print it, the answer first."""
+    if not result.is_complete:
         console.print(f"✗ incomplete: {result.rounds} rounds measured and no noise floor yet")
         return
-    floor = NoiseFloor(
-        cells=result.cells,
-        rounds=result.rounds,
-        trial_cv=result.trial_cv,
-        sd_log_ratio=result.sd_log_ratio,
-        mde=result.mde,
-    )
-    print_title(_answer(result.metric, floor), "", console)
+    print_title(_answer(result), "", console)
     if pairs := _pairs(result.surroundings):
         print_pairs(pairs, console)
-    _table(result.metric, floor, console, seconds_per_round)
+    print_table(_table(result), console)
     if result.nodes:
         _nodes(result.nodes, console)
 
 
-def _answer(metric: str, floor: NoiseFloor) -> str:
+def _answer(result: NoiseResult) -> str:
     """What this machine can find, in a sentence."""
-    mde = floor.mde.get(floor.rounds)
-    rounds, mde = (floor.rounds, mde) if mde is not None else min(floor.mde.items())
+    mde = result.mde.get(result.rounds)
+    rounds, mde = (result.rounds, mde) if mde is not None else min(result.mde.items())
     return (
-        f"{rounds} rounds on this machine detect changes of {metric_words(metric)} from "
+        f"{rounds} rounds on this machine detect changes of {metric_words(result.metric)} from "
         f"{detects(mde)}."
     )
 
@@ -62,26 +54,20 @@ def _pairs(surroundings: Surroundings | None) -> list[tuple[str, str]]:
     return lines
 
 
-def _table(
-    metric: str, floor: NoiseFloor, console: Console, seconds_per_round: float = 0.0
-) -> None:
-    """Print what equal cells differ by on this machine, and what change it can thus find.
-
-    ``seconds_per_round``: how long a round of the two takes, 0 where that is not known.
-    """
+def _table(result: NoiseResult) -> PlainTable:
+    """What equal cells differ by on this machine, and what change it can thus find."""
     rows = [
-        ("one trial, standard deviation", fmt.percent(floor.trial_cv)),
-        ("two trials of a round, standard deviation", fmt.percent(math.expm1(floor.sd_log_ratio))),
+        ("one trial, standard deviation", fmt.percent(result.trial_cv)),
+        ("two trials of a round, standard deviation", _spread(result.sd_log_ratio)),
     ]
 
     def rounds(number: int) -> str:
-        minutes = number * seconds_per_round / 60
+        minutes = number * result.seconds_per_round / 60
         return f"{number} rounds" + (f", about {minutes:.1f} min" if minutes else "")
 
-    found = [(f"detected in {rounds(n)}", detects(mde)) for n, mde in sorted(floor.mde.items())]
-    title = f"Noise of {metric} over {floor.rounds} rounds of {floor.cells} equal cells"
-    caption = f"detected: {MEANINGS['detects']}"
-    print_table(PlainTable(title, ("", ""), [rows, found], caption), console)
+    found = [(f"detected in {rounds(n)}", detects(mde)) for n, mde in sorted(result.mde.items())]
+    title = f"Noise of {result.metric} over {result.rounds} rounds of {result.cells} equal cells"
+    return PlainTable(title, ("", ""), [rows, found], f"detected: {MEANINGS['detects']}")
 
 
 def _nodes(nodes: Sequence[NodeNoise], console: Console) -> None:
@@ -92,7 +78,7 @@ def _nodes(nodes: Sequence[NodeNoise], console: Console) -> None:
             node.node,
             str(node.rounds),
             fmt.percent(node.trial_cv),
-            fmt.percent(node.sd_log_ratio and math.expm1(node.sd_log_ratio)),
+            _spread(node.sd_log_ratio),
             "too few blocks" if node.mde is None else detects(node.mde),
             "" if node.is_fit or node.mde is None else "left out",
         )
@@ -103,3 +89,8 @@ def _nodes(nodes: Sequence[NodeNoise], console: Console) -> None:
     if noisy := [node.node for node in nodes if node.mde is not None and not node.is_fit]:
         words = f"From now on --cluster leaves out {', '.join(noisy)}."
         console.print(safe_text(words), soft_wrap=True)
+
+
+def _spread(sd_log: float | None) -> str:
+    """The standard deviation of a ratio, as a share, of that of its logarithm."""
+    return fmt.percent(sd_log and math.expm1(sd_log))

@@ -30,9 +30,9 @@ _SERVE_SECONDS = 1.0
 _SLOW = ("doctor", "serve", "http")
 """Commands that take seconds whatever they are asked, and so are drawn less often."""
 MEASURING = (
+    "doctor",
     "run",
     "compare",
-    "noise",
     "gate",
     "http",
     "reproduce",

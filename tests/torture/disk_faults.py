@@ -51,7 +51,20 @@ WRITERS = (
     Writer(
         ["compare", "--experiment", "padding", "--output", "DISK/runs", "--json", "DISK/p.json"]
     ),
-    Writer(["noise", *TINY, "--rounds", "8", "--output", "DISK/runs", "--json", "DISK/noise.json"]),
+    Writer(
+        [
+            "doctor",
+            "--noise",
+            "--device",
+            "null",
+            "--rounds",
+            "8",
+            "--output",
+            "DISK/runs",
+            "--json",
+            "DISK/noise.json",
+        ]
+    ),
     Writer(
         [
             "gate",

@@ -426,15 +426,14 @@ def test_a_noise_floor_says_first_what_is_detected():
             trial_cv=0.0213,
             sd_log_ratio=0.0187,
             mde={28: 0.009, 7: 0.031, 14: 0.0152},
+            seconds_per_round=35.0,
             surroundings=Surroundings(before=quiet, during=during),
         )
         for during in (quiet, busy)
     ]
 
     def screens(width: int) -> str:
-        return "\n".join(
-            printed(noise_report, floor, width=width, seconds_per_round=35.0) for floor in floors
-        )
+        return "\n".join(printed(noise_report, floor, width=width) for floor in floors)
 
     assert_golden_screens("noise", screens)
 
