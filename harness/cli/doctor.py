@@ -17,7 +17,7 @@ from harness.experiment.noise_result import noise_result
 from harness.experiment.ray_cluster import Wanted
 from harness.experiment.store import write_json
 from harness.machine.doctor import check
-from harness.report.lists import doctor_table
+from harness.report.doctor import doctor_table
 from harness.report.noise import noise_report
 from harness.report.terminal import make_console
 from harness.statistics.paired_ratio import FEWEST_PAIRS

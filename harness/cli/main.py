@@ -54,7 +54,7 @@ _COMMANDS = {
     "reproduce": _Command(
         "harness.cli.reproduce:reproduce", "Measure claims or stored results again."
     ),
-    "list": _Command("harness.cli.list_:list_", "List what each axis can be."),
+    "list": _Command("harness.cli.list_:list_", "List what each axis can be; show a workload."),
     "serve": _Command(
         "harness.cli.serve:serve", "Serve the built-in engine as vLLM serves a model, over HTTP."
     ),
@@ -76,13 +76,15 @@ _COMMANDS = {
     "dashboard": _Command(
         "harness.cli.dashboard:dashboard", "Make a static site of what was measured."
     ),
-    "workload": _Command("harness.cli.workload:workload", "Show a workload, or export it."),
     "doctor": _Command(
         "harness.cli.doctor:doctor", "Look for what would spoil a measurement; measure the noise."
     ),
 }
 
-_GONE: dict[str, str] = {"noise": "gcbench doctor --noise measures it"}
+_GONE: dict[str, str] = {
+    "noise": "gcbench doctor --noise measures it",
+    "workload": "gcbench list workloads NAME shows one, and exports it with --mooncake FILE",
+}
 """What became of a command, by its name."""
 
 

@@ -185,25 +185,25 @@ def output_option(words: str) -> Callable[[Command], Command]:
     )
 
 
+seed_option = option(
+    "--seed", default=0, show_default=True, help="Seed of everything.", section="Precision"
+)
+json_option = option(
+    "--json",
+    "json_path",
+    metavar="FILE|-",
+    help="Write the result there.",
+    section="Output",
+    is_main=True,
+)
+
+
 def run_options(command: Command) -> Command:
     """Adds the flags that any command with trials has."""
     for add in reversed(
         [
-            option(
-                "--seed",
-                default=0,
-                show_default=True,
-                help="Seed of everything.",
-                section="Precision",
-            ),
-            option(
-                "--json",
-                "json_path",
-                metavar="FILE|-",
-                help="Write the result there.",
-                section="Output",
-                is_main=True,
-            ),
+            seed_option,
+            json_option,
             output_option("Where raw trials are kept."),
             option(
                 "--trial-timeout",

@@ -182,6 +182,7 @@ MEANT = {
     "bench": ("track",),
     "experiment": ("padding", "wire"),
     "what": ("26369-gen0-each-step",),
+    "kind": ("workloads", "workload", "metrics", "wire"),
     "name": ("burst", "chat"),
     "prefill": ("16",),
     "context": ("16",),

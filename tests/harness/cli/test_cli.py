@@ -407,7 +407,10 @@ def test_the_doctor_refuses_what_only_noise_or_a_cluster_takes(gcbench, words, s
     assert gcbench.machine.asked == 0
 
 
-@pytest.mark.parametrize(("command", "where"), [("noise", "gcbench doctor --noise")])
+@pytest.mark.parametrize(
+    ("command", "where"),
+    [("noise", "gcbench doctor --noise"), ("workload", "gcbench list workloads NAME")],
+)
 def test_a_command_that_is_gone_says_where_it_went(gcbench, command, where):
     status, out, err = gcbench(command, "--json", "-")
     assert (status, out) == (2, "")
