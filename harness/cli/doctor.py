@@ -72,7 +72,7 @@ def doctor(
     quiet: bool,
     **of_noise: Any,
 ) -> None:
-    """Look at Python, torch, cores, timers, load and memory; exit 3 if measuring is hopeless.
+    """Look at Python, torch, cores, other work, timers and memory; exit 3 if measuring is hopeless.
 
     With --noise, measure the machine's noise floor, which takes minutes. The options from --rounds
     to --wait-quiet are of that.
