@@ -1,107 +1,48 @@
-"""``gcbench list``: what there is to choose from."""
+"""``gcbench list``: what there is to choose from, and what a workload asks for."""
 
-import ast
-from collections.abc import Callable
-from importlib.abc import InspectLoader
-from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import click
 
-from engines.builtin import registries
-from engines.builtin.device.profile import load_profile, shipped_profiles
-from engines.model_configs import shipped_models
 from engines.nearest import nearest
-from engines.registry import ENGINES, Registry
-from harness.claims import ledger
-from harness.collector.policy import DESCRIPTIONS
-from harness.experiment import experiment_file
-from harness.metrics import METRICS
+from harness.cli.options import (
+    image_option,
+    json_option,
+    option,
+    refuse_given,
+    seed_option,
+    take_workloads,
+    workload_options,
+)
+from harness.cli.sections import SectionCommand
+from harness.cli.session import checked, checked_image
+from harness.files import write_json, write_output, writing
+from harness.report.choices import KINDS, choices
 from harness.report.lists import list_table
 from harness.report.terminal import make_console
-from workloads import catalog
-
-Rows = list[tuple[str, str, str]]
+from harness.report.workload import print_workload
+from harness.report.workload_image import workload_image
+from workloads.summary import summarise
+from workloads.traces.mooncake import write_mooncake
 
 EXAMPLES = """
 \b
 Examples:
   gcbench list
-  gcbench list representations workloads
+  gcbench list representations
+      one kind, or one of it: gcbench list representations flat_arrays
+  gcbench list workloads chat
+      lengths and arrivals of a workload of the catalogue
+  gcbench list workloads trace.jsonl --window 600:300 --image trace.svg
+      five minutes of a Mooncake trace, as a picture too
+  gcbench list workloads chat --arrivals gamma:20:0.5 --seed 3 --json -
+      with other arrivals and another seed, for programs
+  gcbench list workloads multi-turn --mooncake multi-turn.jsonl
+      conversations as a trace, what their prompts share in its hash_ids
 
 Kinds: {}.
 """
-
-
-def _registered(registry: Registry) -> Callable[[], Rows]:
-    def rows() -> Rows:
-        return [(registry.kind, name, _first_line(registry, name)) for name in registry.names()]
-
-    return rows
-
-
-def _first_line(registry: Registry, name: str) -> str:
-    """What the module of an implementation says of itself, which may take torch to import."""
-    module = registry.check(name).split(":")[0]
-    try:
-        if (spec := find_spec(module)) is None:
-            return f"{module} is not there"
-        source = spec.loader.get_source(module) if isinstance(spec.loader, InspectLoader) else None
-        words = ast.get_docstring(ast.parse(source or "")) or ""
-    except (ImportError, SyntaxError) as error:
-        return f"{module} cannot be read: {error}"
-    return words.partition("\n")[0]
-
-
-def _workloads() -> Rows:
-    return [("workload", name, catalog.load(name).reason) for name in catalog.names()]
-
-
-def _experiments() -> Rows:
-    names = experiment_file.names()
-    return [("experiment", name, experiment_file.load(name).question) for name in names]
-
-
-def _claims() -> Rows:
-    return [("claim", claim.id, claim.says) for claim in ledger.load().claims]
-
-
-def _profiles() -> Rows:
-    return [("device profile", name, load_profile(name).source) for name in shipped_profiles()]
-
-
-def _models() -> Rows:
-    return [("model", name, "A shipped config, without weights.") for name in shipped_models()]
-
-
-def _policies() -> Rows:
-    return [("collector policy", name, words) for name, words in DESCRIPTIONS.items()]
-
-
-def _metrics() -> Rows:
-    return [("metric", m.name, f"{m.definition} [{m.unit}]") for m in METRICS.values()]
-
-
-_KINDS: dict[str, Callable[[], Rows]] = {
-    "workloads": _workloads,
-    "experiments": _experiments,
-    "claims": _claims,
-    "engines": _registered(ENGINES),
-    "devices": _registered(registries.DEVICES),
-    "models": _models,
-    "profiles": _profiles,
-    "representations": _registered(registries.REPRESENTATIONS),
-    "deliveries": _registered(registries.DELIVERIES),
-    "policies": _policies,
-    "scheduling-policies": _registered(registries.SCHEDULING_POLICIES),
-    "detokenizers": _registered(registries.DETOKENIZERS),
-    "logprobs": _registered(registries.LOGPROBS),
-    "request-streams": _registered(registries.REQUEST_STREAMS),
-    "workers": _registered(registries.WORKERS),
-    "wires": _registered(registries.WIRES),
-    "transports": _registered(registries.TRANSPORTS),
-    "metrics": _metrics,
-}
 
 
 class _Kind(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
@@ -111,15 +52,69 @@ class _Kind(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         for each in (value, f"{value}s", f"{value[:-1]}ies"):
-            if each in _KINDS:
+            if each in KINDS:
                 return each
-        near = ", ".join(nearest(value, _KINDS))
+        near = ", ".join(nearest(value, KINDS))
         raise click.BadParameter(f"no kind {value!r}; did you mean {near}?", ctx, param)
 
 
-@click.command(name="list", epilog=EXAMPLES.format(", ".join(_KINDS)))
-@click.argument("kinds", nargs=-1, type=_Kind(), metavar="[KIND]...")
-def list_(kinds: tuple[str, ...]) -> None:
-    """List what each axis can be, all of it or of some kinds."""
-    rows = [row for kind in kinds or _KINDS for row in _KINDS[kind]()]
-    list_table(rows, make_console())
+@click.command(name="list", cls=SectionCommand, epilog=EXAMPLES.format(", ".join(KINDS)))
+@click.argument("kind", type=_Kind(), required=False, metavar="[KIND]")
+@click.argument("name", required=False, metavar="[NAME|FILE]")
+@workload_options
+@seed_option
+@image_option
+@option(
+    "--mooncake",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write a workload's requests as a Mooncake trace (.jsonl).",
+    section="Output",
+    is_main=True,
+)
+@json_option
+@click.pass_context
+def list_(ctx: click.Context, /, kind: str | None, name: str | None, **flags: Any) -> None:
+    """List what each axis can be: all of it, one kind, or one of a kind.
+
+    One of the workloads is shown in full; the options are of that. It can be a FILE: a workload
+    (.toml) or a trace (.csv, .jsonl).
+    """
+    if kind == "workloads" and name:
+        _show(name, **flags)
+        return
+    refuse_given(
+        ctx, {"kind", "name"}, "is of a workload; name one, as in gcbench list workloads chat"
+    )
+    list_table(choices(kind, name), make_console())
+
+
+def _show(
+    name: str,
+    seed: int,
+    image_path: str | None,
+    mooncake: Path | None,
+    json_path: str | None,
+    **flags: Any,
+) -> None:
+    """Realise a workload, show what it asks for, and write what was asked for of it."""
+    checked(json_path, "--json")
+    suffix = checked_image(image_path)
+    if mooncake and mooncake.suffix.lower() != ".jsonl":
+        raise ValueError(
+            f"--mooncake {mooncake}: the name must end in .jsonl, to be read as a trace"
+        )
+    if mooncake and mooncake.exists() and not mooncake.is_file():
+        raise ValueError(f"--mooncake {mooncake}: is no file; name one in a folder")
+    (workload,) = take_workloads({"workload": [name]}, flags)
+    schedule = workload.realise(seed)
+    summary = summarise(workload, schedule, seed)
+    if image_path:
+        write_output(image_path, workload_image(summary, suffix), "--image FILE")
+    if mooncake:
+        with writing(mooncake, "--mooncake FILE"):
+            write_mooncake(schedule, mooncake)
+    if json_path:
+        write_json(json_path, summary)
+    if json_path != "-":
+        print_workload(summary, make_console())

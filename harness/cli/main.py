@@ -54,8 +54,7 @@ _COMMANDS = {
     "reproduce": _Command(
         "harness.cli.reproduce:reproduce", "Measure claims or stored results again."
     ),
-    "list": _Command("harness.cli.list_:list_", "List what each axis can be."),
-    "noise": _Command("harness.cli.noise:noise", "Measure this machine's noise floor."),
+    "list": _Command("harness.cli.list_:list_", "List what each axis can be; show a workload."),
     "serve": _Command(
         "harness.cli.serve:serve", "Serve the built-in engine as vLLM serves a model, over HTTP."
     ),
@@ -77,9 +76,16 @@ _COMMANDS = {
     "dashboard": _Command(
         "harness.cli.dashboard:dashboard", "Make a static site of what was measured."
     ),
-    "workload": _Command("harness.cli.workload:workload", "Show a workload, or export it."),
-    "doctor": _Command("harness.cli.doctor:doctor", "Look for what would spoil a measurement."),
+    "doctor": _Command(
+        "harness.cli.doctor:doctor", "Look for what would spoil a measurement; measure the noise."
+    ),
 }
+
+_GONE: dict[str, str] = {
+    "noise": "gcbench doctor --noise measures it",
+    "workload": "gcbench list workloads NAME shows one, and exports it with --mooncake FILE",
+}
+"""What became of a command, by its name."""
 
 
 class _HiddenFromClick(Exception):  # noqa: N818
@@ -126,6 +132,8 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         from engines.nearest import nearest
 
+        if args and (where := _GONE.get(args[0])):
+            raise click.UsageError(f"no command {args[0]!r} any more: {where}")
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             near = ", ".join(nearest(args[0], _COMMANDS))
             raise click.UsageError(f"no command {args[0]!r}; did you mean {near}?")

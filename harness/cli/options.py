@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 import msgspec
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from harness.axes import AXES, Value
@@ -83,6 +84,8 @@ option = partial(click.option, cls=SectionOption)
 
 PERCENT = Number(0, 99)
 PERCENT_OR_0 = Number(0, 99, or_equal=True)
+TRIAL_SECONDS = 300.0
+"""Limit for a trial's preparation, and for its measurement, unless another is given."""
 SECONDS_OR_0 = Number(0, 10**6, or_equal=True)
 
 
@@ -182,29 +185,29 @@ def output_option(words: str) -> Callable[[Command], Command]:
     )
 
 
+seed_option = option(
+    "--seed", default=0, show_default=True, help="Seed of everything.", section="Precision"
+)
+json_option = option(
+    "--json",
+    "json_path",
+    metavar="FILE|-",
+    help="Write the result there.",
+    section="Output",
+    is_main=True,
+)
+
+
 def run_options(command: Command) -> Command:
     """Adds the flags that any command with trials has."""
     for add in reversed(
         [
-            option(
-                "--seed",
-                default=0,
-                show_default=True,
-                help="Seed of everything.",
-                section="Precision",
-            ),
-            option(
-                "--json",
-                "json_path",
-                metavar="FILE|-",
-                help="Write the result there.",
-                section="Output",
-                is_main=True,
-            ),
+            seed_option,
+            json_option,
             output_option("Where raw trials are kept."),
             option(
                 "--trial-timeout",
-                default=300.0,
+                default=TRIAL_SECONDS,
                 show_default=True,
                 metavar="SECONDS",
                 type=Number(0, 10**6),
@@ -272,15 +275,27 @@ def anyway_option(command: Command) -> Command:
     return option("--anyway", is_flag=True, help=words, section="Precision")(command)
 
 
+def refuse_given(ctx: click.Context, but: Collection[str], why: str) -> None:
+    """Raise ValueError, with ``why``, for the first flag of the command line but some."""
+    for param in ctx.command.params:
+        name = param.name or ""
+        if name not in but and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise ValueError(f"{param.opts[0]}: {why}")
+
+
 def take_axes(flags: dict[str, Any]) -> dict[str, list[Value]]:
-    """Take the axes out of a command's flags, in the order of the grid."""
-    return {axis: flags.pop(axis) for axis in AXES}
+    """Take the axes out of a command's flags, in the order of the grid.
+
+    One that the command has no flag for is at its default.
+    """
+    return {axis: flags.pop(axis, [each.default]) for axis, each in AXES.items()}
 
 
 def take_workloads(axes: dict[str, list[Value]], flags: dict[str, Any]) -> list[Workload]:
     """Take the workload flags and make the workloads of the axis, which then has their names.
 
-    Raises ValueError for anything that cannot be read.
+    A flag that the command does not have changes nothing. Raises ValueError for anything that
+    cannot be read.
     """
     parsers: dict[str, Callable[[Any], Any]] = {
         "num_requests": int,
@@ -292,13 +307,13 @@ def take_workloads(axes: dict[str, list[Value]], flags: dict[str, Any]) -> list[
         "min_tokens": int,
         "retain": str,
     }
-    given = {name: flags.pop(name) for name in parsers}
+    given = {name: flags.pop(name, None) for name in parsers}
     changes = {name: parsers[name](value) for name, value in given.items() if value is not None}
     if "tokens_per_step" in changes:
         changes["acceptance"] = changes.pop("tokens_per_step")
-    if stop := flags.pop("stop"):
+    if stop := flags.pop("stop", ()):
         changes["stop"] = stop
-    if flags.pop("respect_eos"):
+    if flags.pop("respect_eos", False):
         changes["ignore_eos"] = False
     trace = _trace_changes(flags)
     workloads = []
@@ -320,7 +335,9 @@ def take_workloads(axes: dict[str, list[Value]], flags: dict[str, Any]) -> list[
 
 def _trace_changes(flags: dict[str, Any]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
-    window, scale, skip = (flags.pop(name) for name in ("window", "time_scale", "skip_bad_rows"))
+    window, scale, skip = (
+        flags.pop(name, None) for name in ("window", "time_scale", "skip_bad_rows")
+    )
     if window is not None:
         try:
             start, duration = (float(part) for part in window.split(":"))

@@ -1,4 +1,4 @@
-"""What is known of the noise of a cluster's nodes: ``noise`` keeps it, who measures reads it."""
+"""What is known of the noise of a cluster's nodes: ``doctor`` keeps it, who measures reads it."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -43,9 +43,9 @@ class KnownNoise(msgspec.Struct, frozen=True, kw_only=True):
             return ""
         least = fmt.rough_percent(MOST_DETECTABLE)
         return (
-            f"it is too noisy: by gcbench noise, {ROUNDS} rounds there detect "
-            f"{fmt.percent(found.noise.mde)} of {found.metric}, and {least} is asked for; gcbench "
-            "noise --cluster measures it again"
+            f"it is too noisy: {ROUNDS} rounds there detect {fmt.percent(found.noise.mde)} of "
+            f"{found.metric}, and {least} is asked for; gcbench doctor --noise --cluster measures "
+            "it again"
         )
 
 

@@ -1,10 +1,15 @@
-"""What ``gcbench noise`` answers, for programs."""
+"""What ``gcbench doctor --noise`` answers, for programs."""
 
 import msgspec
+import numpy as np
 
-from harness.experiment.node_noise import NodeNoise
+from harness.experiment.node_noise import NodeNoise, node_noise
+from harness.experiment.outcomes import Trials
+from harness.experiment.result import ExperimentResult
+from harness.experiment.run import PlanRun
 from harness.machine.other_work import Surroundings
-from harness.statistics.noise_floor import NoiseFloor
+from harness.statistics.noise_floor import noise_floor
+from harness.statistics.paired_ratio import FEWEST_PAIRS
 
 NOISE_SCHEMA = "gcbench.noise/1"
 
@@ -12,7 +17,8 @@ NOISE_SCHEMA = "gcbench.noise/1"
 class NoiseResult(msgspec.Struct, frozen=True, kw_only=True):
     """The noise floor of equal cells (`NoiseFloor`); where not ``is_complete`` there is none yet.
 
-    ``rounds`` are those that were measured, ``metric`` is what was looked at. ``nodes``: those of a
+    ``rounds`` are those that were measured, ``metric`` is what was looked at.
+    ``seconds_per_round``: how long one took, 0 where that is not known. ``nodes``: those of a
     cluster, each by itself.
     """
 
@@ -23,19 +29,42 @@ class NoiseResult(msgspec.Struct, frozen=True, kw_only=True):
     trial_cv: float | None = None
     sd_log_ratio: float | None = None
     mde: dict[int, float] = {}
+    seconds_per_round: float = 0.0
     is_complete: bool = True
     surroundings: Surroundings | None = None
     nodes: list[NodeNoise] = []
     schema: str = NOISE_SCHEMA
 
 
-def noise_result(
-    name: str,
-    metric: str,
-    floor: NoiseFloor,
-    surroundings: Surroundings | None,
-    nodes: list[NodeNoise],
-) -> NoiseResult:
-    """A floor with what it is of."""
-    of = msgspec.structs.asdict(floor)
-    return NoiseResult(name=name, metric=metric, surroundings=surroundings, nodes=nodes, **of)
+def noise_result(ran: PlanRun, result: ExperimentResult, *, is_resumed: bool) -> NoiseResult:
+    """What a plan of two equal cells found; no floor where it was interrupted or too few rounds
+    have a sample of both.
+
+    ``is_resumed``: some of its rounds took their time in an earlier run.
+    """
+    plan, metric = ran.plan, ran.plan.decide[0]
+    samples = np.array(
+        [cell.metrics[metric].samples for cell in result.cells if metric in cell.metrics],
+        dtype=np.float64,
+    ).T
+    has_both = samples.ndim == 2 and samples.shape[1] == len(plan.cells)
+    whole_rounds = int(np.isfinite(samples).all(axis=1).sum()) if has_both else 0
+    if ran.is_interrupted or whole_rounds < FEWEST_PAIRS:
+        return NoiseResult(
+            name=plan.name,
+            metric=metric,
+            cells=len(plan.cells),
+            rounds=min((cell.samples for cell in result.cells), default=0),
+            is_complete=False,
+        )
+    first, second = plan.cells
+    pairs = Trials(plan, ran.outcomes).pairs(first, second, metric) if result.nodes else []
+    is_timed = not is_resumed and not result.nodes  # nodes measure side by side
+    return NoiseResult(
+        name=plan.name,
+        metric=metric,
+        seconds_per_round=ran.seconds / plan.rounds if is_timed else 0.0,
+        surroundings=result.surroundings,
+        nodes=node_noise(metric, pairs),
+        **msgspec.structs.asdict(noise_floor(samples)),
+    )

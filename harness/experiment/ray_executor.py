@@ -162,8 +162,8 @@ class RayExecutor(Executor):
             self._unmeasured |= set(unmeasured)
             said.append(
                 f"How noisy {', '.join(unmeasured)} may be is not known for this code: `gcbench "
-                f"noise --cluster {self.cluster.address}` measures it, and too noisy nodes are "
-                "then left out."
+                f"doctor --noise --cluster {self.cluster.address}` measures it, and too noisy "
+                "nodes are then left out."
             )
         self.notes += [each for each in said if each not in self.notes]
 

@@ -12,7 +12,7 @@ from harness.machine.describe import cores_usable
 BUSY_SHARE = 0.1
 """Share of the usable cores' time from which on other programs are said to be at work; assumed."""
 STOLEN_SHARE = 0.01
-"""The same for time that the hypervisor gave to others, as `doctor` has it; assumed."""
+"""The same for time that the hypervisor gave to others; assumed."""
 WAITED_SHARE = 0.02
 """The same for the time in which a trial was ready and another had its core; assumed."""
 

@@ -1,4 +1,4 @@
-"""A noise floor on a terminal: what equal cells differ by, and what can be found here."""
+"""A noise floor's report: what equal cells differ by, and what can be found here."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,6 @@ from harness.report.report import Report, known
 from harness.report.summary import metric_words
 from harness.report.table import PlainTable, Row
 from harness.report.verdict_words import MEANINGS
-from harness.statistics.noise_floor import NoiseFloor
 
 _BUSY = (
     "This is the noise of a busy machine and says nothing about a quiet one; --wait-quiet 10m "
@@ -21,17 +20,14 @@ _BUSY = (
 
 def describe_noise(result: NoiseResult) -> Report:
     """What equal cells differ by, and what can be found here."""
-    floor = _floor(result)
     surroundings = result.surroundings
     return Report(
-        heading="gcbench noise",
+        heading="gcbench doctor --noise",
         name=result.name,
-        answer=_answer(result.metric, floor)
-        if floor
-        else f"✗ incomplete: {result.rounds} rounds measured and no noise floor yet",
+        answer=_answer(result),
         attention=_BUSY if surroundings is not None and surroundings.is_busy else "",
         tables=[
-            *([_table(result.metric, floor)] if floor else []),
+            *([_table(result)] if result.is_complete else []),
             *([_nodes(result.nodes)] if result.nodes else []),
         ],
         sentences=list(_left_out(result.nodes)),
@@ -39,36 +35,31 @@ def describe_noise(result: NoiseResult) -> Report:
     )
 
 
-def _floor(result: NoiseResult) -> NoiseFloor | None:
-    if result.trial_cv is None or result.sd_log_ratio is None:
-        return None
-    return NoiseFloor(
-        cells=result.cells,
-        rounds=result.rounds,
-        trial_cv=result.trial_cv,
-        sd_log_ratio=result.sd_log_ratio,
-        mde=result.mde,
-    )
-
-
-def _answer(metric: str, floor: NoiseFloor) -> str:
+def _answer(result: NoiseResult) -> str:
     """What this machine can find, in a sentence."""
-    mde = floor.mde.get(floor.rounds)
-    rounds, mde = (floor.rounds, mde) if mde is not None else min(floor.mde.items())
+    if not result.is_complete:
+        return f"✗ incomplete: {result.rounds} rounds measured and no noise floor yet"
+    mde = result.mde.get(result.rounds)
+    rounds, mde = (result.rounds, mde) if mde is not None else min(result.mde.items())
     return (
-        f"{rounds} rounds on this machine detect changes of {metric_words(metric)} from "
+        f"{rounds} rounds on this machine detect changes of {metric_words(result.metric)} from "
         f"{detects(mde)}."
     )
 
 
-def _table(metric: str, floor: NoiseFloor) -> PlainTable:
+def _table(result: NoiseResult) -> PlainTable:
     """What equal cells differ by on this machine, and what change it can thus find."""
     rows = [
-        ("one trial, standard deviation", fmt.percent(floor.trial_cv)),
-        ("two trials of a round, standard deviation", fmt.percent(math.expm1(floor.sd_log_ratio))),
+        ("one trial, standard deviation", fmt.percent(result.trial_cv)),
+        ("two trials of a round, standard deviation", _spread(result.sd_log_ratio)),
     ]
-    found = [(f"detected in {n} rounds", detects(mde)) for n, mde in sorted(floor.mde.items())]
-    title = f"Noise of {metric} over {floor.rounds} rounds of {floor.cells} equal cells"
+
+    def rounds(number: int) -> str:
+        minutes = number * result.seconds_per_round / 60
+        return f"{number} rounds" + (f", about {minutes:.1f} min" if minutes else "")
+
+    found = [(f"detected in {rounds(n)}", detects(mde)) for n, mde in sorted(result.mde.items())]
+    title = f"Noise of {result.metric} over {result.rounds} rounds of {result.cells} equal cells"
     return PlainTable(title, ("", ""), [rows, found], f"detected: {MEANINGS['detects']}")
 
 
@@ -80,7 +71,7 @@ def _nodes(nodes: Sequence[NodeNoise]) -> PlainTable:
             node.node,
             str(node.rounds),
             fmt.percent(node.trial_cv),
-            fmt.percent(node.sd_log_ratio and math.expm1(node.sd_log_ratio)),
+            _spread(node.sd_log_ratio),
             "too few blocks" if node.mde is None else detects(node.mde),
             "" if node.is_fit or node.mde is None else "left out",
         )
@@ -93,3 +84,8 @@ def _nodes(nodes: Sequence[NodeNoise]) -> PlainTable:
 def _left_out(nodes: Sequence[NodeNoise]) -> Iterator[str]:
     if noisy := [node.node for node in nodes if node.mde is not None and not node.is_fit]:
         yield f"From now on --cluster leaves out {', '.join(noisy)}."
+
+
+def _spread(sd_log: float | None) -> str:
+    """The standard deviation of a ratio, as a share, of that of its logarithm."""
+    return fmt.percent(sd_log and math.expm1(sd_log))

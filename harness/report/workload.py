@@ -1,17 +1,28 @@
-"""What `gcbench workload show` prints: a workload in words, its lengths and arrivals as plots."""
+"""A workload on a terminal: in words, its lengths as a table, lengths and arrivals as plots."""
 
 from typing import Any
 
 import msgspec
+from rich.console import Console
 
 from harness import format as fmt
 from harness.report.plots import beside, panel
 from harness.report.table import PlainTable
+from harness.report.terminal import print_pairs, print_table
 from workloads.summary import ArrivalSummary, Summary, TokenLengths
 from workloads.workload import Workload
 
 
-def workload_pairs(summary: Summary) -> list[tuple[str, str]]:
+def print_workload(summary: Summary, console: Console) -> None:
+    """Print what it asks for."""
+    print_pairs(_pairs(summary), console)
+    print_table(_lengths_table(summary), console)
+    console.print()
+    for line in _plots(summary, console.width):
+        console.print(line, markup=False, no_wrap=True, overflow="crop")
+
+
+def _pairs(summary: Summary) -> list[tuple[str, str]]:
     """What holds for the whole schedule, as (label, words)."""
     workload = summary.workload
     lines = [
@@ -37,7 +48,7 @@ def workload_pairs(summary: Summary) -> list[tuple[str, str]]:
     return [(label, words) for label, words in lines if words]
 
 
-def lengths_table(summary: Summary) -> PlainTable:
+def _lengths_table(summary: Summary) -> PlainTable:
     """Quantiles of the prompts' and the outputs' lengths."""
     rows = [
         (
@@ -50,7 +61,7 @@ def lengths_table(summary: Summary) -> PlainTable:
     return PlainTable("Tokens per request", ("", "mean", "p50", "p90", "p99", "max", "all"), [rows])
 
 
-def workload_plots(summary: Summary, width: int) -> list[str]:
+def _plots(summary: Summary, width: int) -> list[str]:
     """Lines of at most ``width`` columns: how lengths are spread, and arrivals over time."""
     prompt = _length_panel("prompt", summary.prompt_tokens)
     output = _length_panel("output", summary.output_tokens)

@@ -1,4 +1,4 @@
-"""The plots of `gcbench workload show` as an image."""
+"""A workload's lengths and arrivals as a picture."""
 
 from harness.report.image_file import image_bytes
 from workloads.summary import Bins, Summary

@@ -30,9 +30,9 @@ _SERVE_SECONDS = 1.0
 _SLOW = ("doctor", "serve", "http")
 """Commands that take seconds whatever they are asked, and so are drawn less often."""
 MEASURING = (
+    "doctor",
     "run",
     "compare",
-    "noise",
     "gate",
     "http",
     "reproduce",
@@ -182,6 +182,7 @@ MEANT = {
     "bench": ("track",),
     "experiment": ("padding", "wire"),
     "what": ("26369-gen0-each-step",),
+    "kind": ("workloads", "workload", "metrics", "wire"),
     "name": ("burst", "chat"),
     "prefill": ("16",),
     "context": ("16",),

@@ -120,8 +120,8 @@ def make_corpus(place: Surroundings, *, is_measured: bool) -> Corpus:
     )
     _must_run(
         [
-            "workload",
-            "export",
+            "list",
+            "workloads",
             "burst",
             "--num-requests",
             "20",

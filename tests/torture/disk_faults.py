@@ -51,7 +51,20 @@ WRITERS = (
     Writer(
         ["compare", "--experiment", "padding", "--output", "DISK/runs", "--json", "DISK/p.json"]
     ),
-    Writer(["noise", *TINY, "--rounds", "8", "--output", "DISK/runs", "--json", "DISK/noise.json"]),
+    Writer(
+        [
+            "doctor",
+            "--noise",
+            "--device",
+            "null",
+            "--rounds",
+            "8",
+            "--output",
+            "DISK/runs",
+            "--json",
+            "DISK/noise.json",
+        ]
+    ),
     Writer(
         [
             "gate",
@@ -100,8 +113,19 @@ WRITERS = (
     Writer(["dashboard", "build", "results", "--output", "DISK/site"]),
     Writer(["history", "results/nights/results", "--csv", "DISK/all.csv", "--json", "DISK/h.json"]),
     Writer(["history", "results/nights/results", "--otava", "DISK/otava"]),
-    Writer(["workload", "show", "chat", "--image", "DISK/chat.svg", "--json", "DISK/chat.json"]),
-    Writer(["workload", "export", "chat", "--mooncake", "DISK/chat.jsonl"]),
+    Writer(
+        [
+            "list",
+            "workloads",
+            "chat",
+            "--image",
+            "DISK/chat.svg",
+            "--mooncake",
+            "DISK/chat.jsonl",
+            "--json",
+            "DISK/chat.json",
+        ]
+    ),
     Writer(
         [
             "calibrate",

@@ -13,6 +13,7 @@ import psutil
 
 import harness.machine.describe as machine
 from harness.machine.doctor.finding import Finding
+from harness.machine.other_work import read_counters, since
 
 HEAP_OBJECTS = 700_000
 _TIMER_WAITS = 662
@@ -40,13 +41,16 @@ def cores() -> Finding:
     return Finding("ok", "cores", detail)
 
 
-def load() -> Finding:
-    """Processes that wanted to run over the last minute."""
-    average, usable = os.getloadavg()[0], machine.cores_usable()
-    detail = f"{average:.2f} over the last minute, on {usable} cores"
-    if average > usable / 2:
-        return Finding("warn", "load", detail, "wait, or stop what else is running")
-    return Finding("ok", "load", detail)
+def other_work(at_least_seconds: float = 1.0) -> Finding:
+    """What other programs and other guests do now, by the rules of each measurement."""
+    seen = since(read_counters(), at_least_seconds)
+    detail = (
+        f"others take {seen.others:.1f} of {seen.cores} cores, {100 * seen.stolen:.1f} % is stolen"
+    )
+    if seen.is_busy:
+        advice = "stop what else runs, or measure with --wait-quiet 10m or more rounds"
+        return Finding("warn", "other work", detail, advice)
+    return Finding("ok", "other work", detail)
 
 
 def other_trials() -> Finding:
@@ -69,17 +73,6 @@ def is_gcbench(command: Sequence[str]) -> bool:
         return False
     module = any(pair in (("-m", "harness"), ("-m", "gcbench")) for pair in pairwise(command))
     return module or any(Path(word).name == "gcbench" for word in command[1:3])
-
-
-def steal(sample_seconds: float = 0.5) -> Finding:
-    """Time the hypervisor gave to others, over a short sample."""
-    share = getattr(psutil.cpu_times_percent(sample_seconds), "steal", None)
-    if share is None:
-        return Finding("ok", "steal", "not reported by this system")
-    detail = f"{share:.1f} % over {sample_seconds:g} s"
-    if share >= 1:
-        return Finding("warn", "steal", detail, "other guests are busy: more rounds, or later")
-    return Finding("ok", "steal", detail)
 
 
 def timer() -> Finding:
@@ -147,12 +140,12 @@ def huge_pages() -> Finding:
 
 def results_folder(folder: Path) -> Finding:
     """Whether results can be written to ``folder``; makes nothing that stays."""
-    folder = folder.resolve()
-    existing = next(place for place in (folder, *folder.parents) if place.exists())
+    whole = folder.resolve()
+    existing = next(place for place in (whole, *whole.parents) if place.exists())
     try:
         with TemporaryFile(dir=existing):
             pass
     except OSError as error:
         detail = f"{existing}: {error.strerror or error}"
         return Finding("bad", "results", detail, "name another folder with --output DIR")
-    return Finding("ok", "results", "the folder can be written to")
+    return Finding("ok", "results", f"{folder} can be written to")

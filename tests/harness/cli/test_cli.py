@@ -27,6 +27,7 @@ from harness.trial.spec import Trial, TrialFailure, TrialResult
 
 ROOT = Path(__file__).parents[3]
 TINY = ["--device", "null", "--num-requests", "8", "--output-lens", "12", "--batch-size", "8"]
+NOISE = ["doctor", "--noise", "--device", "null"]
 COMMANDS = list(cli.list_commands(click.Context(cli)))
 
 
@@ -309,7 +310,7 @@ def test_nothing_measured_is_status_three(gcbench, monkeypatch):
     status, _, err = gcbench("run", *TINY)
     assert status == 3
     assert err.splitlines()[-1] == "gcbench: no result: it fell over"
-    assert gcbench("noise", *TINY)[0] == 3
+    assert gcbench(*NOISE)[0] == 3
 
 
 def test_a_comparison_beside_another_measurement_waits_or_says_so(gcbench, tmp_path, monkeypatch):
@@ -345,7 +346,7 @@ def test_a_lease_by_a_relative_path_is_refused_before_anything_runs(gcbench, tmp
 @pytest.mark.parametrize("rounds", ["0", "1", "2"])
 def test_noise_of_too_few_rounds_is_refused_before_anything_runs(gcbench, tmp_path, rounds):
     gcbench.machine = Machine()
-    status, _, err = gcbench("noise", *TINY, "--rounds", rounds)
+    status, _, err = gcbench(*NOISE, "--rounds", rounds)
     assert status == 2
     assert err == f"gcbench: --rounds {rounds}: must be at least 3: fewer give no interval\n"
     assert gcbench.machine.asked == 0
@@ -354,7 +355,66 @@ def test_noise_of_too_few_rounds_is_refused_before_anything_runs(gcbench, tmp_pa
 
 def test_noise_of_three_rounds_is_measured(gcbench):
     gcbench.machine = Machine()
-    assert gcbench("noise", *TINY, "--rounds", "3")[0] == 0
+    assert gcbench(*NOISE, "--rounds", "3")[0] == 0
+
+
+class OnlyOne(Machine):
+    """Gives one of two equal cells a result in its first two rounds, and then no more."""
+
+    def run(self, trials: list[Trial]):
+        for outcome in super().run(trials):
+            if outcome.cell.copy and self.asked > 4:
+                fields = {"cell": outcome.cell, "mode": outcome.mode, "seed": outcome.seed}
+                yield TrialFailure(**fields, kind="crashed", reason="it fell over")
+            else:
+                yield outcome
+
+
+def test_noise_with_too_few_whole_rounds_has_no_floor(gcbench, tmp_path):
+    path = tmp_path / "answer.json"
+    gcbench.machine = OnlyOne()
+    status, out, err = gcbench(*NOISE, "--json", str(path))
+    assert (status, out) == (3, "")
+    assert "incomplete, not enough trials: " in err.splitlines()[-1]
+    said = json.loads(path.read_text())
+    assert (said["is_complete"], said["trial_cv"], said["mde"]) == (False, None, {})
+
+
+def test_a_noise_floor_says_how_long_a_round_took_unless_it_was_resumed(gcbench, tmp_path):
+    path = tmp_path / "answer.json"
+    gcbench.machine = Machine()
+    assert gcbench(*NOISE, "--json", str(path))[0] == 0
+    said = json.loads(path.read_text())
+    assert said["seconds_per_round"] > 0
+    gcbench.machine = Machine()
+    assert gcbench(*NOISE, "--json", str(path), "--resume", said["name"])[0] == 0
+    assert json.loads(path.read_text()) == said | {"seconds_per_round": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--rounds", "7"], "--rounds: says how noise is measured; give --noise, too"),
+        (["--gc", "freeze"], "--gc: says how noise is measured; give --noise, too"),
+        (["--wait-quiet", "1m"], "--wait-quiet: says how noise is measured; give --noise, too"),
+        (["--like", "a"], "--like a: names a node of a cluster; give --cluster, too"),
+        (["--noise", "--like", "a"], "--like a: names a node of a cluster; give --cluster, too"),
+    ],
+)
+def test_the_doctor_refuses_what_only_noise_or_a_cluster_takes(gcbench, words, sentence):
+    gcbench.machine = Machine()
+    assert gcbench("doctor", *words) == (2, "", f"gcbench: {sentence}\n")
+    assert gcbench.machine.asked == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "where"),
+    [("noise", "gcbench doctor --noise"), ("workload", "gcbench list workloads NAME")],
+)
+def test_a_command_that_is_gone_says_where_it_went(gcbench, command, where):
+    status, out, err = gcbench(command, "--json", "-")
+    assert (status, out) == (2, "")
+    assert err.startswith(f"gcbench: no command '{command}' any more: {where} ")
 
 
 @pytest.mark.parametrize("moment", [1, 2, 3, 5, 8, 12, 20])
@@ -407,7 +467,7 @@ def test_an_interrupted_comparison_says_so_wherever_it_is_read(gcbench, monkeypa
 def test_noise_that_was_interrupted_gives_no_floor(gcbench, tmp_path):
     path = tmp_path / "answer.json"
     gcbench.machine = Machine(interrupt_at=10)
-    status, out, err = gcbench("noise", *TINY, "--json", str(path))
+    status, out, err = gcbench(*NOISE, "--json", str(path))
     assert (status, out) == (130, "")
     assert "interrupted, incomplete: 4 of 14 rounds measured and no noise floor" in err
     said = json.loads(path.read_text())
@@ -422,14 +482,14 @@ def test_noise_that_was_interrupted_gives_no_floor(gcbench, tmp_path):
     assert (folder / "incomplete.txt").read_text().endswith(f"--resume {folder.name}\n")
     assert not json.loads((folder / "experiment.json").read_text())["is_complete"]
     gcbench.machine = Machine()
-    status, *_ = gcbench("noise", *TINY, "--json", str(path), "--resume", folder.name)
+    status, *_ = gcbench(*NOISE, "--json", str(path), "--resume", folder.name)
     said = json.loads(path.read_text())
     assert (status, said["is_complete"], said["rounds"]) == (0, True, 14)
     assert said["sd_log_ratio"] > 0
     assert not (folder / "incomplete.txt").exists()
 
 
-@pytest.mark.parametrize("arguments", [PAIR, ["noise", *TINY], ["run", *TINY]])
+@pytest.mark.parametrize("arguments", [PAIR, NOISE, ["run", *TINY]])
 def test_files_are_complete_where_standard_output_is_full(
     gcbench, monkeypatch, tmp_path, arguments
 ):

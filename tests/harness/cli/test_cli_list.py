@@ -33,6 +33,36 @@ def test_a_part_that_a_package_adds_is_listed_whatever_it_says(
     assert "elsewhere_shape" not in sys.modules
 
 
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        (["metrics", "tpot_median"], ["metric", "tpot_median"]),
+        (["policy", "freeze"], ["collector policy", "freeze"]),
+    ],
+)
+def test_one_of_a_kind_is_listed_by_its_name(capsys, words, lines):
+    assert main(["list", *words]) == 0
+    rows = [row for row in capsys.readouterr().out.splitlines() if not row.startswith(" " * 4)]
+    assert [row.split("  ")[0 if not row.startswith(" ") else 1].strip() for row in rows] == lines
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["metrics", "tpot_medan"], "none of the metrics is 'tpot_medan'; did you mean "),
+        (["wires", "--seed", "3"], "--seed: is of a workload; name one, as in gcbench list"),
+        (["workloads", "--json", "-"], "--json: is of a workload; name one, as in gcbench list"),
+        (["--mooncake", "a.jsonl"], "--mooncake: is of a workload; name one, as in gcbench list"),
+    ],
+)
+def test_what_cannot_be_listed_is_refused_in_a_sentence(capsys, words, sentence):
+    assert main(["list", *words]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"gcbench: {sentence}")
+    assert len(said.err.splitlines()) == 1
+
+
 def test_nothing_is_imported_to_be_listed(fresh_interpreter):
     seen = fresh_interpreter(
         "import json, sys\n"

@@ -35,7 +35,7 @@ def gcbench(arguments: str, **environment: str) -> subprocess.CompletedProcess[s
 @pytest.mark.parametrize(
     ("redirected", "words"), [("> /dev/full", "No space left on device"), (">&-", "it is closed")]
 )
-@pytest.mark.parametrize("arguments", ["list policies", "--help", "workload show chat --json -"])
+@pytest.mark.parametrize("arguments", ["list policies", "--help", "list workloads chat --json -"])
 def test_standard_output_that_takes_nothing_is_one_sentence(arguments, redirected, words):
     ended = gcbench(f"{arguments} {redirected}")
     assert ended.returncode == 74
@@ -70,10 +70,10 @@ def test_a_terminal_that_has_only_ascii_gets_replacements_and_a_program_utf_8(tm
     path.write_text(re.sub(r"(?m)^reason = .*$", 'reason = "µ–▲"', catalogued))
     for encoding, shown in (("ascii", "u-^"), ("utf-8", "µ–▲")):
         environment = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0", "LC_ALL": "C"}
-        ended = gcbench(f"workload show {path}", **environment)
+        ended = gcbench(f"list workloads {path}", **environment)
         assert (ended.returncode, ended.stderr) == (0, "")
         assert shown in ended.stdout
-        for_a_program = gcbench(f"workload show {path} --json -", **environment)
+        for_a_program = gcbench(f"list workloads {path} --json -", **environment)
         assert "µ–▲" in for_a_program.stdout
 
 
@@ -144,8 +144,8 @@ def test_a_file_that_the_system_refuses_is_named(planted):
         ["gate", "HEAD", "--repo", LONG],
         ["dashboard", "build", LONG, "--output", "site"],
         ["nightly", LONG],
-        ["workload", "export", "burst", "--mooncake", LONG + ".jsonl"],
-        ["workload", "show", "burst", "--image", LONG + ".png"],
+        ["list", "workloads", "burst", "--mooncake", LONG + ".jsonl"],
+        ["list", "workloads", "burst", "--image", LONG + ".png"],
         ["calibrate", "--device", "modelled", "--output", LONG + ".toml"],
         ["doctor", "--json", LONG],
     ],
@@ -178,18 +178,20 @@ def test_json_nested_too_deep_is_a_file_that_cannot_be_read(
 def test_a_workload_nested_too_deep_is_one_sentence(tmp_path, capsys, suffix):
     path = tmp_path / f"workload.{suffix}"
     path.write_text(DEEP if suffix == "jsonl" else f"a = {'[' * 10_000}{']' * 10_000}\n")
-    assert main(["workload", "show", str(path)]) == 2
+    assert main(["list", "workloads", str(path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert str(path) in line
 
 
 def test_files_are_written_before_a_standard_output_that_is_full(monkeypatch, tmp_path):
     json_path, image = tmp_path / "summary.json", tmp_path / "summary.svg"
-    arguments = ["show", "burst", "--json", str(json_path), "--image", str(image)]
+    trace = tmp_path / "burst.jsonl"
+    written = ["--json", str(json_path), "--image", str(image), "--mooncake", str(trace)]
     with full_standard_output(monkeypatch):
-        assert main(["workload", *arguments]) == 74
+        assert main(["list", "workloads", "burst", *written]) == 74
     assert json.loads(json_path.read_text())
     assert image.read_text().rstrip().endswith("</svg>")
+    assert json.loads(trace.read_text().splitlines()[-1])["hash_ids"]
 
 
 def test_the_exit_codes_are_the_same_in_the_help_and_in_the_docs(capsys):

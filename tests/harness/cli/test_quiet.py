@@ -50,7 +50,7 @@ def test_a_limit_is_a_time(text, seconds):
 
 
 @pytest.mark.parametrize(
-    "command", [["compare"], ["noise"], ["releases", "vllm"], ["gate", "main"]]
+    "command", [["compare"], ["doctor", "--noise"], ["releases", "vllm"], ["gate", "main"]]
 )
 @pytest.mark.parametrize("text", ["soon", "-3", "0", "10 days"])
 def test_any_other_limit_is_refused_before_anything_is_done(command, text, tmp_path, capsys):

@@ -5,13 +5,16 @@ import subprocess
 import sys
 import tomllib
 import tracemalloc
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from harness.machine.describe import cores_usable
 from harness.machine.doctor import check, interpreter, surroundings
 from harness.machine.interpreter import VERSIONS
+from harness.machine.other_work import BUSY_SHARE
 
 ROOT = Path(__file__).parents[3]
 
@@ -23,7 +26,7 @@ def findings(tmp_path_factory):
 
 @pytest.mark.slow
 def test_every_complaint_comes_with_advice(findings):
-    assert len(findings) == 15
+    assert len(findings) == 14
     for finding in findings.values():
         assert finding.detail
         assert (finding.level == "ok") == (finding.advice == "")
@@ -167,6 +170,17 @@ def test_another_trial_is_seen_by_its_process():
         other.communicate()
     assert finding.level == "bad"
     assert str(other.pid) in finding.detail
+
+
+def test_programs_that_never_rest_are_seen_as_other_work():
+    enough = int(BUSY_SHARE * cores_usable()) + 2
+    with ExitStack() as stack:
+        for _ in range(enough):
+            other = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: 0"]))
+            stack.callback(other.kill)
+        finding = surroundings.other_work()
+    assert finding.level == "warn"
+    assert "--wait-quiet" in finding.advice
 
 
 def test_a_wait_never_ends_early():

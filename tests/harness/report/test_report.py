@@ -26,8 +26,9 @@ from harness.machine.doctor import Finding
 from harness.machine.other_work import OtherWork, Surroundings
 from harness.metrics import METRICS
 from harness.report.bars import BAR_WIDTH, bar
+from harness.report.doctor import doctor_table
 from harness.report.experiment import describe_experiment
-from harness.report.lists import doctor_table, list_table
+from harness.report.lists import list_table
 from harness.report.markdown import report_markdown
 from harness.report.messages import message_sizes, messages_tables
 from harness.report.metrics_page import metrics_markdown
@@ -420,6 +421,7 @@ def test_a_noise_floor_says_first_what_is_detected():
             trial_cv=0.0213,
             sd_log_ratio=0.0187,
             mde={28: 0.009, 7: 0.031, 14: 0.0152},
+            seconds_per_round=35.0,
             surroundings=Surroundings(before=quiet, during=during),
         )
         for during in (quiet, busy)
