@@ -19,8 +19,10 @@ MAY_IMPORT = {
 ROOMS = (
     {"axes", "cut_bytecode", "files", "format", "metrics", "missing_package"},
     {"collector", "machine", "statistics"},
+    {"result"},
     {"probed", "trial"},
-    {"experiment", "load"},
+    {"experiment"},
+    {"load"},
     {"explain"},
     {"claims", "suites", "tracking"},
     {"report"},

@@ -22,12 +22,13 @@ from dashboards.names import Names
 from dashboards.pictures.intervals import Picture, pictures
 from harness.experiment.result import ExperimentResult
 from harness.experiment.store import INCOMPLETE as INCOMPLETE_FILE
-from harness.experiment.store import load_experiment
 from harness.files import StoreError
 from harness.machine.describe import Machine
 from harness.metrics import METRICS
 from harness.report.conclusion import conclude
 from harness.report.header import INCOMPLETE, header
+from harness.report.kinds import experiment_of, read_result
+from harness.result.result import RESULT_FILE
 from harness.tracking.folders import down_to, json_files
 from workloads.files.regular_file import open_regular
 
@@ -67,12 +68,12 @@ def read_experiments(root: Path, problems: list[str], names: Names) -> list[Expe
     found = []
     for path in _files(root, problems):
         try:
-            result = load_experiment(path)
+            result = experiment_of(read_result(path))
         except StoreError as problem:
             problems.append(f"{problem}; left out")
             continue
-        if result.cells or not result.is_complete:
-            name = path.parent.name if path.name == "experiment.json" else path.stem
+        if result is not None and (result.cells or not result.is_complete):
+            name = path.parent.name if path.name == RESULT_FILE else path.stem
             is_whole = result.is_complete and not path.with_name(INCOMPLETE_FILE).exists()
             read = _experiment(name, names.of(name), result)
             found.append(read._replace(incomplete=_why(is_whole)))
@@ -163,7 +164,7 @@ def _files(root: Path, problems: list[str]) -> Iterator[Path]:
         if folder.is_dir():
             yield from (path for path in json_files(folder, problems) if _is_summary(path))
     for folder in down_to(root, 2, problems):
-        path = folder / "experiment.json"
+        path = folder / RESULT_FILE
         if path.is_file() and folder != root:
             yield path
 

@@ -1,16 +1,16 @@
 """What stored results say of claims, and the file that carries it into an installed package."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from harness.claims.conclusion import Finding, Results, settle
 from harness.claims.ledger import SHIPPED, Ledger
-from harness.experiment.experiment_file import SCHEMA as PARTS_SCHEMA
 from harness.experiment.experiment_file import PartsResult
-from harness.experiment.result import SCHEMA, ExperimentResult
-from harness.files import decode_versioned, schema_of
+from harness.experiment.result import ExperimentResult
+from harness.files import decode_versioned
+from harness.result.result import RESULT_SCHEMA
 
 _RULINGS = SHIPPED.with_name("rulings.json")
 
@@ -33,12 +33,11 @@ class Recorded(NamedTuple):
 
 def read_recorded(path: Path) -> Recorded:
     """A comparison, or the parts of an experiment's file. Raises StoreError."""
-    if schema_of(path) == PARTS_SCHEMA:
-        parts = decode_versioned(path, PartsResult, PARTS_SCHEMA).parts
-        command = parts[0].result.command if parts else ""
-        return Recorded(command, {part.title: part.result for part in parts})
-    result = decode_versioned(path, ExperimentResult, SCHEMA)
-    return Recorded(result.command, {"": result})
+    result: Any = decode_versioned(path, ExperimentResult | PartsResult, RESULT_SCHEMA)  # type: ignore[arg-type]
+    if isinstance(result, ExperimentResult):
+        return Recorded(result.command, {"": result})
+    command = result.parts[0].result.command if result.parts else ""
+    return Recorded(command, {part.title: part.result for part in result.parts})
 
 
 def rule(ledger: Ledger, folder: Path) -> Rulings:

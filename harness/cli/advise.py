@@ -22,6 +22,7 @@ from harness.experiment.plan import counting_modes
 from harness.experiment.result import ExperimentResult, cell_id
 from harness.experiment.store import write_json
 from harness.report.again import report_command
+from harness.result.result import RESULT_FILE
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 from harness.trial.spec import Mode
 
@@ -109,7 +110,7 @@ def advise(ctx: click.Context, /, *, rounds: int, first_rounds: int, **flags: An
         snippet=snippet(policy, cells[0].batch_size) if recommends else "",
         is_complete=tried.is_complete and (verified is None or verified.is_complete),
     )
-    write_json(first.runner.output / tried.name / "advice.json", advice)
+    write_json(first.runner.output / tried.name / RESULT_FILE, advice)
     tell(advice, more=report_command(first.runner.output, tried.name), **first.told)
     ctx.exit(_exit_code(advice))
 

@@ -29,6 +29,7 @@ from harness.machine.interrupts import held_interrupts
 from harness.metrics import Metric
 from harness.report.bisect import headline
 from harness.report.safe_text import safe_text
+from harness.result.result import RESULT_FILE
 from harness.tracking.bisect.bisection import Bisection
 from harness.tracking.bisect.counting import check_cell, find_metric
 from harness.tracking.bisect.result import BisectResult
@@ -115,7 +116,7 @@ def bisect(
         result = msgspec.structs.replace(
             result, functions=functions, notes=[*result.notes, *counter.notes]
         )
-        write_json(output / name / "bisect.json", result)
+        write_json(output / name / RESULT_FILE, result)
         tell(result, details=True, **session.told)
     if not session.shows_tables and result.conclusion not in ("found", "interrupted"):
         say(headline(result))
@@ -156,7 +157,7 @@ def _result(
     )
     return BisectResult(
         name=name,
-        kind=source.kind,
+        candidate_kind=source.kind,
         package=ENGINES.load(session.cell.engine).package,
         metric=metric.name,
         unit=metric.unit,

@@ -18,6 +18,7 @@ from harness.experiment.result import cell_id
 from harness.experiment.store import write_json
 from harness.explain.cadence import MODES, Cadence, CadenceResult, read_cadence
 from harness.machine.describe import describe
+from harness.result.result import RESULT_FILE
 
 EXAMPLES = """
 \b
@@ -56,7 +57,7 @@ def cadence(ctx: click.Context, /, **flags: Any) -> None:
         name=name,
         command=command_line(),
         machine=describe(),
-        workload=runner.workloads[0],
+        workloads=runner.workloads,
         axes={
             axis: value
             for axis, value in worth_mentioning(values(cells[0])).items()
@@ -66,7 +67,7 @@ def cadence(ctx: click.Context, /, **flags: Any) -> None:
         notes=[*left_out, *session.notes],
         is_complete=not ran.is_interrupted,
     )
-    write_json(runner.output / name / "cadence.json", result)
+    write_json(runner.output / name / RESULT_FILE, result)
     tell(result, **session.told)
     if ran.is_interrupted:
         say("interrupted before everything was counted")

@@ -31,6 +31,7 @@ from harness.experiment.grid import varying
 from harness.experiment.store import write_json
 from harness.machine.describe import describe
 from harness.machine.interrupts import held_interrupts
+from harness.result.result import RESULT_FILE
 
 EXAMPLES = """
 \b
@@ -169,7 +170,7 @@ def crossover(
             surroundings=run.first.surroundings,
             is_complete=run.is_complete,
         )
-        path = run.first.runner.output / result.name / "crossover.json"
+        path = run.first.runner.output / result.name / RESULT_FILE
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, result)
         tell(result, image=image_path, **run.first.told)

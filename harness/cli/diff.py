@@ -5,15 +5,15 @@ from pathlib import Path
 import click
 
 from harness.cli.exit_codes import ExitCode
-from harness.cli.load_store import LOAD_FILE
 from harness.cli.options import PERCENT_OR_0, output_option
 from harness.cli.session import checked
-from harness.cli.stored import find_run, load_run
+from harness.cli.stored import find_run
 from harness.cli.tell import tell
 from harness.experiment.diff import diff as compare_runs
 from harness.experiment.load_rounds import one_side
 from harness.experiment.result import ExperimentResult
 from harness.load.result import LoadResult
+from harness.report.kinds import read_result
 
 EXAMPLES = """
 \b
@@ -66,24 +66,25 @@ def diff(
 
 def _side(names: str, output: Path) -> ExperimentResult:
     files = [find_run(name, output) for name in names.split(",")]
-    found = [_experiment(file) for file in files]
-    loads = [(file.parent / LOAD_FILE).is_file() for file in files]
-    if all(loads):
+    results = [read_result(file) for file in files]
+    loads = [each for each in results if isinstance(each, LoadResult)]
+    if len(loads) == len(results):
+        found = [_of_load(load, file) for load, file in zip(loads, files, strict=True)]
         return one_side(found, [file.parent for file in files])
-    if len(found) > 1:
+    for file, result in zip(files, results, strict=True):
+        if len(files) > 1 and not isinstance(result, LoadResult):
+            raise ValueError(
+                f"{file} is no load: only loads are joined, for an experiment has rounds of its own"
+            )
+    (result,) = results
+    if not isinstance(result, ExperimentResult):
         raise ValueError(
-            f"{files[loads.index(False)]} is no load: only loads are joined, for an experiment "
-            "has rounds of its own"
+            f"{files[0]} is no experiment; gcbench diff compares what compare or load has stored"
         )
-    return found[0]
+    return result
 
 
-def _experiment(file: Path) -> ExperimentResult:
-    found = load_run(file)
-    if isinstance(found, LoadResult):
-        raise ValueError(f"{file} has no requests in it; give the name of the load's folder")
-    if not isinstance(found, ExperimentResult):
-        raise ValueError(
-            f"{file} is no experiment; gcbench diff compares what compare or load has stored"
-        )
-    return found
+def _of_load(result: LoadResult, file: Path) -> ExperimentResult:
+    if result.experiment is None or not (file.parent / "rows").is_dir():
+        raise ValueError(f"{file} has no requests beside it; give the name of the load's folder")
+    return result.experiment

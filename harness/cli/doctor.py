@@ -18,8 +18,10 @@ from harness.experiment.noise_result import noise_result
 from harness.experiment.ray_cluster import Wanted
 from harness.experiment.store import write_json
 from harness.machine.doctor import check
+from harness.report.again import report_command
 from harness.report.doctor import doctor_table
 from harness.report.terminal import make_console
+from harness.result.result import RESULT_FILE
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 
 EXAMPLES = """
@@ -111,6 +113,7 @@ def _measure(flags: dict[str, Any]) -> ExitCode:
     plan = session.plan(cells, rounds=rounds * session.machines, resume=resume)
     ran = session.run(plan)
     found = noise_result(ran, session.summarise(ran), is_resumed=bool(resume))
+    write_json(session.runner.output / plan.name / RESULT_FILE, found)
     if not found.is_complete:
         session.write_json(found)
         why = "interrupted, incomplete" if ran.is_interrupted else "incomplete, not enough trials"
@@ -121,5 +124,5 @@ def _measure(flags: dict[str, Any]) -> ExitCode:
         return ExitCode.INTERRUPTED if ran.is_interrupted else ExitCode.NOT_MEASURED
     if found.nodes and (of := cluster_at(cluster).identity):
         keep_noise(output, found.metric, of, found.nodes)
-    tell(found, **session.told)
+    tell(found, more=report_command(output, plan.name), **session.told)
     return ExitCode.MEASURED

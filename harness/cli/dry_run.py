@@ -3,12 +3,13 @@
 from pathlib import Path
 
 from harness.cli.session import Session
-from harness.cli.stored import load_run, stored_runs
+from harness.cli.stored import stored_runs
 from harness.experiment.grid import varying
 from harness.experiment.plan import Plan, exact_turns
 from harness.experiment.result import ExperimentResult, cell_id
 from harness.experiment.rounds import Precision
 from harness.files import StoreError
+from harness.report.kinds import read_result
 
 ASSUMED_SECONDS = 3.0
 """Of a trial of which no like one is stored: a fresh interpreter with torch and the main job."""
@@ -49,7 +50,7 @@ def _seconds_per_trial(runs: Path, workloads: set[str]) -> tuple[float, str]:
     """Seconds of a trial, from the newest like run that is stored, and where that is from."""
     for path in stored_runs(runs)[:_MOST_RUNS]:
         try:
-            found = load_run(path)
+            found = read_result(path)
         except StoreError:
             continue
         if not isinstance(found, ExperimentResult) or found.surroundings is None:

@@ -35,6 +35,7 @@ from harness.experiment.result import cell_id
 from harness.experiment.store import write_json
 from harness.machine.describe import describe
 from harness.report.again import report_command
+from harness.result.result import RESULT_FILE
 from harness.tracking.gate.ancestry import others_changes
 from harness.tracking.gate.changed_functions import changed_functions
 from harness.tracking.gate.exact_counts import overall
@@ -215,7 +216,7 @@ def gate(
         surroundings=session.surroundings,
         timed_seconds=found.timed_seconds,
     )
-    write_json(output / name / "gate.json", result)
+    write_json(output / name / RESULT_FILE, result)
     status = ExitCode.INTERRUPTED if found.is_interrupted else gate_status(result)
     if benchmark_path and not result.missing:
         write_github_action_benchmark(Path(benchmark_path), result)

@@ -29,6 +29,7 @@ from harness.load.task import Asked
 from harness.machine.describe import describe
 from harness.machine.interrupts import held_interrupts
 from harness.machine.scratch import scratch_folder
+from harness.result.result import RESULT_FILE
 from harness.trial.engine_config import engine_config
 from harness.trial.spec import Trial, TrialFailure
 
@@ -113,8 +114,7 @@ def http(ctx: click.Context, /, *, rounds: int, **flags: Any) -> None:
             name=name,
             command=command_line(),
             machine=describe(),
-            workload=runner.workloads[0].name,
-            workload_sha256=runner.workloads[0].hash,
+            workloads=runner.workloads,
             rounds=rounds,
             cells=[
                 both_ways(labels[cell], values(cell), found)
@@ -124,7 +124,7 @@ def http(ctx: click.Context, /, *, rounds: int, **flags: Any) -> None:
             notes=[*notes, *[INTERRUPTED] * is_interrupted, *runner.lease.notes],
             is_complete=not is_interrupted,
         )
-        path = runner.output / name / "http.json"
+        path = runner.output / name / RESULT_FILE
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, result)
         tell(result, **session.told)

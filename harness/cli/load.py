@@ -87,7 +87,7 @@ def load(ctx: click.Context, /, url: str | None, **flags: Any) -> None:
     if flags["probe_path"] is not None:
         result, slow = _attributed(observed, result, flags)
     if replayed is None:
-        store_run(flags["output"], observed, result, slow, command_line())
+        result = store_run(flags["output"], observed, result, slow, command_line())
         if flags["log_path"]:
             save_log(Path(flags["log_path"]), observed, workload, seed, flags["api_key"])
     if flags["export_vllm"]:

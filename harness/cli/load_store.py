@@ -6,7 +6,6 @@ import msgspec
 import numpy as np
 
 from harness.experiment.plan import Plan
-from harness.experiment.result import ReplayedWorkload
 from harness.experiment.run import INTERRUPTED
 from harness.experiment.store import RunStore, new_name, trial_key
 from harness.experiment.summarise import summarise
@@ -17,16 +16,14 @@ from harness.load.observed import Observed
 from harness.load.result import LoadResult
 from harness.machine.describe import describe
 from harness.machine.interrupts import held_interrupts
+from harness.result.result import RESULT_FILE, ReplayedWorkload
 from harness.trial.recorder import STEP_COLUMNS
-
-LOAD_FILE = "load.json"
-"""What a load generator knows beside a trial's result: its own health, failures, the server."""
 
 
 def store_run(
     root: Path, observed: Observed, result: LoadResult, slow: SlowWaits | None, command: str
-) -> Path:
-    """Keep it in a new folder below ``root``, and say which. Raises StoreError.
+) -> LoadResult:
+    """Keep it in a new folder below ``root``; the result as it is kept. Raises StoreError.
 
     A run of one trial of one cell. An invalid one has no cell in the summary, as with any trial.
     """
@@ -58,7 +55,6 @@ def store_run(
         _leave_rows(store.rows_path(key), observed, slow)
         store.keep_rows(key)
         store.save_trial(key, trial)
-        write_whole(store.folder / LOAD_FILE, indented(result))
         notes = [INTERRUPTED] * observed.is_interrupted + result.notes
         summary = summarise(
             plan,
@@ -68,11 +64,19 @@ def store_run(
             command=command,
             notes=notes,
         )
-        is_complete = not observed.is_interrupted
-        store.save_experiment(msgspec.structs.replace(summary, is_complete=is_complete))
+        summary = msgspec.structs.replace(summary, is_complete=result.is_complete)
+        result = msgspec.structs.replace(
+            result,
+            name=store.name,
+            command=command,
+            machine=summary.machine,
+            workloads=summary.workloads,
+            experiment=summary,
+        )
+        write_whole(store.folder / RESULT_FILE, indented(result))
         if not observed.is_interrupted:
             store.mark_complete()
-    return store.folder
+    return result
 
 
 def _leave_rows(path: Path, observed: Observed, slow: SlowWaits | None) -> None:

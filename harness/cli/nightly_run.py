@@ -17,6 +17,7 @@ from harness.report.markdown import report_markdown
 from harness.report.nightly import describe_nightly
 from harness.report.safe_text import safe_text
 from harness.report.series_words import counts, triaged
+from harness.result.result import RESULT_FILE
 from harness.tracking.asv.checkout import branches, repository
 from harness.tracking.asv.config import results_folder, unknown_keys
 from harness.tracking.nightly.alerts import Alerts, Where, alerts_of
@@ -145,7 +146,8 @@ class Night:
         verdicts = looked.verdicts.values() if looked else []
         told = self._tell(looked)
         return NightlyResult(
-            machine=machine.name,
+            name=f"night-{started[:10]}",
+            asv_machine=machine.name,
             measured=self._tried,
             alerts=told.alerts,
             suspicious=told.suspicious,
@@ -267,7 +269,7 @@ class Night:
 
     def _keep(self, result: NightlyResult) -> None:
         try:
-            write_json(self._output / "night.json", result)
+            write_json(self._output / RESULT_FILE, result)
             report, picture = describe_nightly(result), self._output / "night.png"
             if report.pictures:
                 write_whole(picture, report.pictures[0].draw(".png"))

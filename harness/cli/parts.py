@@ -16,6 +16,7 @@ from harness.experiment.experiment_file import ExperimentFile, FilePart, PartRes
 from harness.experiment.result import ExperimentResult
 from harness.experiment.store import new_name, write_json
 from harness.report.again import report_command
+from harness.result.result import RESULT_FILE
 
 _OF_THE_REPORT = ("experiment", "details", "dry_run", "image_path")
 """What a part is not measured by."""
@@ -112,7 +113,7 @@ def run_parts(ctx: click.Context, file: ExperimentFile, measure: Measure) -> Par
         columns=file.columns,
         note=file.note,
     )
-    write_json(output / name / "parts.json", ran)
+    write_json(output / name / RESULT_FILE, ran)
     return ran
 
 

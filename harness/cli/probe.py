@@ -1,5 +1,6 @@
 """``gcbench probe`` and ``attach``: which process of any Python program the collector stops."""
 
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -13,9 +14,10 @@ from prometheus_client import start_http_server
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import SECONDS_OR_0
 from harness.cli.say import say
-from harness.cli.session import checked
+from harness.cli.session import checked, command_line
 from harness.cli.tell import tell
 from harness.machine.boot import boot_id
+from harness.machine.describe import describe
 from harness.machine.scratch import scratch_folder
 from harness.probed.exposition import ProbedMetrics
 from harness.probed.forwarded import held_back
@@ -106,14 +108,16 @@ def probe(
             if log:
                 log.has_read(watch.processes, is_end=True)
             result = ProbeResult(
-                list(command),
-                status,
-                began_ns,
-                wall_seconds,
-                boot,
-                [each.described() for each in watch.processes],
-                watch.not_probed(),
-                [*_notes(left, log.failure if log else ""), *watch.notes],
+                name=shlex.join(command),
+                command=command_line(),
+                machine=describe(),
+                status=status,
+                began_ns=began_ns,
+                wall_seconds=wall_seconds,
+                boot_id=boot,
+                processes=[each.described() for each in watch.processes],
+                not_probed=watch.not_probed(),
+                notes=[*_notes(left, log.failure if log else ""), *watch.notes],
             )
             code = code or (ExitCode.MEASURED if result.processes else ExitCode.NOT_MEASURED)
             _report(result, json_path, quiet=quiet)
@@ -190,8 +194,8 @@ def _nothing(result: ProbeResult) -> str:
         each = result.not_probed[0]
         return f"nothing was measured: {each.name} ({each.pid}) had no probe, because {each.reason}"
     return (
-        f"nothing was measured: {result.command[0]} is not Python and started no Python process "
-        "that was seen; name a Python program"
+        f"nothing was measured: {shlex.split(result.name)[0]} is not Python and started no Python "
+        "process that was seen; name a Python program"
     )
 
 

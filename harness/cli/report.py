@@ -8,10 +8,10 @@ import click
 from harness.cli.options import output_option
 from harness.cli.session import checked
 from harness.cli.status import status_of
-from harness.cli.stored import find_run, load_run
+from harness.cli.stored import find_run
 from harness.files import write_output
 from harness.report.image_file import image_suffix
-from harness.report.kinds import describe
+from harness.report.kinds import describe, read_result
 from harness.report.markdown import report_markdown
 from harness.report.page import report_page
 from harness.report.terminal import make_console, print_report
@@ -56,7 +56,7 @@ def report(
         checked(path, option)
     suffix = image_suffix(Path(image_path)) if image_path else ""
     file = find_run(run, output)
-    stored = load_run(file)
+    stored = read_result(file)
     found = describe(stored, file.parent if html_path else None)
     if image_path and not found.pictures:
         raise ValueError(f"--image {image_path}: there is nothing to draw in {file}")

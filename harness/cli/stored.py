@@ -1,11 +1,9 @@
 """A stored run by its name, of whatever kind."""
 
 from pathlib import Path
-from typing import Any
 
 from engines.nearest import nearest
-from harness.files import StoreError, decode_versioned, schema_of
-from harness.report.kinds import KINDS
+from harness.result.result import RESULT_FILE
 
 LATEST = "latest"
 
@@ -43,16 +41,6 @@ def stored_runs(runs: Path) -> list[Path]:
     return sorted(found, key=lambda file: file.stat().st_mtime, reverse=True)
 
 
-def load_run(path: Path) -> Any:
-    """What a run's file holds. Raises StoreError where it is none that this gcbench reads."""
-    schema = schema_of(path)
-    kind = next((each for each in KINDS if each.schema == schema), None)
-    if kind is None:
-        readable = ", ".join(each.schema for each in KINDS)
-        raise StoreError(f"{path} has schema {schema!r}, and gcbench report reads {readable}")
-    return decode_versioned(path, kind.type, schema)
-
-
 def _result_of(folder: Path) -> Path | None:
-    files = (folder / kind.file for kind in KINDS if kind.file)
-    return next((file for file in files if file.is_file()), None)
+    file = folder / RESULT_FILE
+    return file if file.is_file() else None

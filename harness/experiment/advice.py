@@ -1,16 +1,13 @@
 """What `gcbench advise` answers: the candidate that looked best, and what a second look says."""
 
-import msgspec
-
 from harness.collector.policy import parse_policy
 from harness.experiment.reference import is_off
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.metrics import METRICS
+from harness.result.result import Result
 
-ADVICE_SCHEMA = "gcbench.advice/1"
 
-
-class Advice(msgspec.Struct, frozen=True, kw_only=True):
+class Advice(Result, frozen=True, kw_only=True, tag="advice"):
     """Everything `advise` knows at its end.
 
     ``tried``: all candidates against the baseline; ``verified``: the best of them alone, measured
@@ -19,15 +16,11 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     off, candidate / baseline, None where that was not tried.
     """
 
-    name: str
-    command: str
     tried: ExperimentResult
     verified: ExperimentResult | None
     recommends: str
     bound: float | None
     snippet: str
-    is_complete: bool = True
-    schema: str = ADVICE_SCHEMA
 
 
 def best(result: ExperimentResult) -> str:

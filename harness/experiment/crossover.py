@@ -8,13 +8,10 @@ import msgspec
 import numpy as np
 
 from engines.builtin.device.profile import DeviceProfile
-from harness.experiment.result import CellResult, ReplayedWorkload
-from harness.machine.describe import Machine
-from harness.machine.other_work import Surroundings
+from harness.experiment.result import CellResult
+from harness.result.result import Result
 from harness.statistics.paired_ratio import FEWEST_PAIRS, paired_ratio
 from workloads.schedule import Schedule
-
-CROSSOVER_SCHEMA = "gcbench.crossover/2"
 
 Latency = Literal["token", "gap", "first_token"]
 
@@ -127,13 +124,9 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         return meet or abs(change - measured) <= _AGREE_WITHIN * tolerance
 
 
-class CrossoverResult(msgspec.Struct, frozen=True, kw_only=True):
+class CrossoverResult(Result, frozen=True, kw_only=True, tag="crossover"):
     """Everything `crossover` knows at its end. ``axes``: those that all cells share."""
 
-    name: str
-    command: str
-    machine: Machine
-    workloads: list[ReplayedWorkload]
     axes: dict[str, str | int]
     baseline: str
     tolerance: float
@@ -141,10 +134,6 @@ class CrossoverResult(msgspec.Struct, frozen=True, kw_only=True):
     points: list[Point]
     models: list[ModelSteps]
     checks: list[Check]
-    notes: list[str]
-    surroundings: Surroundings | None = None
-    is_complete: bool = True
-    schema: str = CROSSOVER_SCHEMA
 
     @property
     def candidates(self) -> list[str]:

@@ -10,15 +10,14 @@ from harness.experiment.comparisons import comparisons
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.experiment.same_origin import machine_differences
 from harness.metrics import METRICS
+from harness.result.result import Result
 from harness.statistics.paired_ratio import FEWEST_PAIRS, Ratio, paired_ratio
-
-DIFF_SCHEMA = "gcbench.diff/1"
 
 _OF_THE_CODE = ("release",)
 """Axes in which the two sides may differ: what is asked is what the code has changed."""
 
 
-class DiffResult(msgspec.Struct, frozen=True, kw_only=True):
+class DiffResult(Result, frozen=True, kw_only=True, tag="diff"):
     """What changed from one experiment to the other.
 
     ``not_compared``: a sentence for each cell that has no equal on the other side. Sides are the
@@ -30,7 +29,6 @@ class DiffResult(msgspec.Struct, frozen=True, kw_only=True):
     tolerance: float
     comparisons: list[Comparison]
     not_compared: list[str]
-    schema: str = DIFF_SCHEMA
 
 
 def diff(base: ExperimentResult, head: ExperimentResult, tolerance: float) -> DiffResult:
@@ -88,7 +86,13 @@ def diff(base: ExperimentResult, head: ExperimentResult, tolerance: float) -> Di
             f"{base.name} and {head.name} have nothing to compare: {missing[0] if missing else ''}"
         )
     return DiffResult(
-        base=base.name, head=head.name, tolerance=tolerance, comparisons=found, not_compared=missing
+        name=f"{head.name} against {base.name}",
+        machine=head.machine,
+        base=base.name,
+        head=head.name,
+        tolerance=tolerance,
+        comparisons=found,
+        not_compared=missing,
     )
 
 

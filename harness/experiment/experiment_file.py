@@ -8,11 +8,10 @@ import msgspec
 from engines.nearest import nearest
 from harness.experiment.result import ExperimentResult
 from harness.metrics import METRICS
+from harness.result.result import Result
 from workloads.recipe.spec import read_toml
 
 _FOLDER = Path(__file__).parent / "catalog"
-
-SCHEMA = "gcbench.experiment-file/1"
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,19 +62,16 @@ class PartResult(msgspec.Struct, frozen=True, kw_only=True):
     result: ExperimentResult
 
 
-class PartsResult(msgspec.Struct, frozen=True, kw_only=True):
+class PartsResult(Result, frozen=True, kw_only=True, tag="parts"):
     """What `compare --experiment` knows at its end; `--json` writes it as it stands.
 
     ``columns`` and ``note``: of the file, for its table; empty in what an older gcbench has stored.
     """
 
-    name: str
     question: str
     parts: list[PartResult]
-    is_complete: bool
     columns: list[Column] = []
     note: str = ""
-    schema: str = SCHEMA
 
 
 def names() -> list[str]:

@@ -1,5 +1,7 @@
 """What ``gcbench doctor --noise`` answers, for programs."""
 
+from typing import Any
+
 import msgspec
 import numpy as np
 
@@ -7,22 +9,19 @@ from harness.experiment.node_noise import NodeNoise, node_noise
 from harness.experiment.outcomes import Trials
 from harness.experiment.result import ExperimentResult
 from harness.experiment.run import PlanRun
-from harness.machine.other_work import Surroundings
+from harness.result.result import Result
 from harness.statistics.noise_floor import noise_floor
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 
-NOISE_SCHEMA = "gcbench.noise/1"
 
-
-class NoiseResult(msgspec.Struct, frozen=True, kw_only=True):
+class NoiseResult(Result, frozen=True, kw_only=True, tag="noise"):
     """The noise floor of equal cells (`NoiseFloor`); where not ``is_complete`` there is none yet.
 
     ``rounds`` are those that were measured, ``metric`` is what was looked at.
     ``seconds_per_round``: how long one took, 0 where that is not known. ``nodes``: those of a
-    cluster, each by itself.
+    cluster, each by itself. ``experiment``: of the equal cells.
     """
 
-    name: str
     metric: str
     cells: int
     rounds: int
@@ -30,10 +29,8 @@ class NoiseResult(msgspec.Struct, frozen=True, kw_only=True):
     sd_log_ratio: float | None = None
     mde: dict[int, float] = {}
     seconds_per_round: float = 0.0
-    is_complete: bool = True
-    surroundings: Surroundings | None = None
     nodes: list[NodeNoise] = []
-    schema: str = NOISE_SCHEMA
+    experiment: ExperimentResult | None = None
 
 
 def noise_result(ran: PlanRun, result: ExperimentResult, *, is_resumed: bool) -> NoiseResult:
@@ -43,6 +40,11 @@ def noise_result(ran: PlanRun, result: ExperimentResult, *, is_resumed: bool) ->
     ``is_resumed``: some of its rounds took their time in an earlier run.
     """
     plan, metric = ran.plan, ran.plan.decide[0]
+    about: dict[str, Any] = {
+        field: getattr(result, field)
+        for field in ("command", "machine", "workloads", "surroundings", "notes")
+    }
+    about["experiment"] = result
     samples = np.array(
         [cell.metrics[metric].samples for cell in result.cells if metric in cell.metrics],
         dtype=np.float64,
@@ -56,6 +58,7 @@ def noise_result(ran: PlanRun, result: ExperimentResult, *, is_resumed: bool) ->
             cells=len(plan.cells),
             rounds=min((cell.samples for cell in result.cells), default=0),
             is_complete=False,
+            **about,
         )
     first, second = plan.cells
     pairs = Trials(plan, ran.outcomes).pairs(first, second, metric) if result.nodes else []
@@ -64,7 +67,7 @@ def noise_result(ran: PlanRun, result: ExperimentResult, *, is_resumed: bool) ->
         name=plan.name,
         metric=metric,
         seconds_per_round=ran.seconds / plan.rounds if is_timed else 0.0,
-        surroundings=result.surroundings,
         nodes=node_noise(metric, pairs),
         **msgspec.structs.asdict(noise_floor(samples)),
+        **about,
     )

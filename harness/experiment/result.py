@@ -8,12 +8,9 @@ from engines.protocol import Setting
 from harness.axes import Cell
 from harness.collector.result import ProcessResult
 from harness.format import MISSING
-from harness.machine.describe import Machine
-from harness.machine.other_work import Surroundings
+from harness.result.result import Result
 from harness.statistics.verdict import Verdict
 from harness.trial.spec import TrialFailure
-
-SCHEMA = "gcbench.experiment/2"
 
 
 class MetricSamples(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,16 +111,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     nodes_p: float | None = None
 
 
-class ReplayedWorkload(msgspec.Struct, frozen=True, kw_only=True):
-    """What was replayed under a name; ``hash`` is the schedule's SHA-256."""
-
-    name: str
-    hash: str = ""
-    num_requests: int = 0
-    total_output_tokens: int = 0
-
-
-class ExperimentResult(msgspec.Struct, frozen=True, kw_only=True):
+class ExperimentResult(Result, frozen=True, kw_only=True, tag="experiment"):
     """Everything `compare` knows at its end; `--json` writes it as it stands.
 
     ``decide``: the metrics that decide, one for each kind of group. ``code_commits``: those that
@@ -133,22 +121,14 @@ class ExperimentResult(msgspec.Struct, frozen=True, kw_only=True):
     others, how many blocks each has timed.
     """
 
-    name: str
-    machine: Machine
-    workloads: list[ReplayedWorkload]
     seed: int = 0
     decide: list[str]
     tolerance: float
     cells: list[CellResult]
     comparisons: list[Comparison]
     failures: list[TrialFailure]
-    notes: list[str]
-    command: str
     code_commits: list[str]
-    is_complete: bool = True
-    surroundings: Surroundings | None = None
     nodes: dict[str, int] = {}
-    schema: str = SCHEMA
 
 
 def cell_id(cell: Cell, varying: list[str]) -> str:

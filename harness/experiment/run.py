@@ -18,7 +18,7 @@ from harness.axes import Cell
 from harness.experiment.executor import Executor, Outcome
 from harness.experiment.lease import Lease
 from harness.experiment.plan import Plan, Turn
-from harness.experiment.result import ExperimentResult, ReplayedWorkload
+from harness.experiment.result import ExperimentResult
 from harness.experiment.rounds import Compared, Outcomes, Precision, Rounds
 from harness.experiment.same_origin import Launched, differences, launched
 from harness.experiment.shard import Shard
@@ -27,6 +27,7 @@ from harness.experiment.summarise import summarise
 from harness.machine.describe import Machine, describe
 from harness.machine.other_work import Surroundings
 from harness.machine.scratch import scratch_folder
+from harness.result.result import ReplayedWorkload
 from harness.trial.spec import Mode, Trial, TrialFailure, TrialResult
 from workloads.schedule import Schedule
 

@@ -5,7 +5,7 @@ results/runs/<experiment>/plan.json             what was asked for, and its hash
                           trials/<key>.json     one finished trial, or why it gave no result
                           rows/<key>-*.parquet  rows per request, step and collection
                           schedule-<hash>.npz   what was replayed
-                          experiment.json       the summary, written last
+                          result.json           the summary, written last
                           incomplete.txt        there as long as trials are missing
 ```
 """
@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.axes import Cell
-from harness.experiment.result import SCHEMA as EXPERIMENT_SCHEMA
 from harness.experiment.result import ExperimentResult
 from harness.files import (
     StoreError,
@@ -41,7 +40,8 @@ from harness.files import (
     writing,
 )
 from harness.machine.held import HeldError, held
-from harness.trial.spec import RESULT_SCHEMA, Mode, TrialFailure, TrialResult
+from harness.result.result import RESULT_FILE, RESULT_SCHEMA
+from harness.trial.spec import TRIAL_RESULT_SCHEMA, Mode, TrialFailure, TrialResult
 from workloads.files.whole_file import TEMPORARY
 
 __all__ = [
@@ -67,7 +67,7 @@ RUNS = Path("results/runs")
 INCOMPLETE = "incomplete.txt"
 """A file of this name stands in the folder of an experiment whose trials are not all there."""
 
-STORED_SCHEMA = f"gcbench.stored-trial/2 of {RESULT_SCHEMA}"
+STORED_SCHEMA = f"gcbench.stored-trial/2 of {TRIAL_RESULT_SCHEMA}"
 PLAN_SCHEMA = "gcbench.plan/3"
 
 Columns = Mapping[str, NDArray[Any]]
@@ -292,7 +292,7 @@ class RunStore:
 
     def save_experiment(self, result: ExperimentResult) -> Path:
         """Write the summary, as `--json` would, and say where."""
-        path = self.folder / "experiment.json"
+        path = self.folder / RESULT_FILE
         write_whole(path, indented(result))
         return path
 
@@ -313,10 +313,10 @@ def load_experiment(path: Path) -> ExperimentResult:
     """Read an experiment's summary from its file or folder. Raises StoreError."""
     path = Path(path)
     if path.is_dir():
-        path /= "experiment.json"
+        path /= RESULT_FILE
     if not path.exists():
         raise StoreError(f"there is no {path}; the experiment may not have come to its end")
-    return decode_versioned(path, ExperimentResult, EXPERIMENT_SCHEMA)
+    return decode_versioned(path, ExperimentResult, RESULT_SCHEMA)
 
 
 def new_name(root: Path, label: str, now: datetime | None = None) -> str:

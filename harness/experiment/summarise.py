@@ -19,7 +19,6 @@ from harness.experiment.result import (
     Comparison,
     ExperimentResult,
     MetricSamples,
-    ReplayedWorkload,
     cell_id,
 )
 from harness.experiment.same_origin import mixed
@@ -28,6 +27,7 @@ from harness.experiment.store import TrialKey
 from harness.format import percent, percent_range
 from harness.machine.describe import Machine
 from harness.metrics import METRICS, Metric
+from harness.result.result import ReplayedWorkload
 from harness.statistics.paired_ratio import FEWEST_PAIRS, paired_ratio
 from harness.trial.spec import TrialFailure, TrialResult
 

@@ -8,8 +8,8 @@ from harness.axes import Cell
 from harness.collector.policy import parse_policy
 from harness.collector.young_counts import unpacked
 from harness.experiment.outcomes import Trials
-from harness.experiment.result import ReplayedWorkload
 from harness.machine.describe import Machine
+from harness.result.result import Result
 from harness.trial.spec import Mode, TrialResult
 
 Collections = tuple[int, int, int]
@@ -17,8 +17,6 @@ Collections = tuple[int, int, int]
 
 MODES: tuple[Mode, ...] = ("counts", "cadence")
 """The modes of the trials that a cell needs: what the collector does, and what moves it."""
-
-CADENCE_SCHEMA = "gcbench.cadence/1"
 
 _NEAR = 0.03
 
@@ -50,18 +48,11 @@ class Cadence(msgspec.Struct, frozen=True, kw_only=True):
         return all(near)
 
 
-class CadenceResult(msgspec.Struct, frozen=True, kw_only=True):
+class CadenceResult(Result, frozen=True, kw_only=True, tag="cadence"):
     """Everything `cadence` knows at its end."""
 
-    name: str
-    command: str
-    machine: Machine
-    workload: ReplayedWorkload
     axes: dict[str, str | int]
     cadences: list[Cadence]
-    notes: list[str] = []
-    is_complete: bool = True
-    schema: str = CADENCE_SCHEMA
 
 
 def read_cadence(trials: Trials, cell: Cell, label: str) -> Cadence | str:

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import msgspec
 
 from gcbench.function_costs import FunctionCost
-from harness.experiment.result import ReplayedWorkload
 from harness.explain.changes import any_stage
 from harness.explain.pairing import Kind, pair
 from harness.explain.result import Side
 from harness.machine.describe import Machine
+from harness.result.result import ReplayedWorkload
 
 GROWTH_SCHEMA = "gcbench.growth/2"
 """1 had one arrival for all parts of a function that was split or joined."""

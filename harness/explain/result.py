@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness.experiment.result import ReplayedWorkload
 from harness.explain.pairing import Kind
 from harness.machine.describe import Machine
+from harness.result.result import ReplayedWorkload
 from harness.trial.step_costs import StepCosts
 
 EXPLAIN_SCHEMA = "gcbench.explain/1"

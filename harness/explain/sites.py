@@ -7,8 +7,8 @@ import msgspec
 from harness.axes import Cell
 from harness.collector.sites import AllocationSite, CollectionSites
 from harness.experiment.outcomes import Trials
-from harness.experiment.result import ReplayedWorkload
 from harness.machine.describe import Machine
+from harness.result.result import ReplayedWorkload
 from harness.trial.spec import Mode
 
 BY_SITE: Mode = "sites"

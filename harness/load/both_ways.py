@@ -7,10 +7,8 @@ import msgspec
 import numpy as np
 
 from harness.load.result import LoadResult
-from harness.machine.describe import Machine
+from harness.result.result import Result
 from harness.trial.spec import TrialResult
-
-HTTP_SCHEMA = "gcbench.http/1"
 
 METRICS = ("ttft_mean", "tpot_mean", "output_throughput")
 """What is set side by side: per request, per token, and altogether."""
@@ -38,19 +36,11 @@ class CellBothWays(msgspec.Struct, frozen=True, kw_only=True):
     cpu_per_token: dict[str, list[float]]
 
 
-class HttpResult(msgspec.Struct, frozen=True, kw_only=True):
+class HttpResult(Result, frozen=True, kw_only=True, tag="http"):
     """Everything `gcbench http` knows at its end. ``notes`` name the rounds that are left out."""
 
-    name: str
-    command: str
-    machine: Machine
-    workload: str
-    workload_sha256: str
     rounds: int
     cells: list[CellBothWays]
-    notes: list[str]
-    is_complete: bool = True
-    schema: str = HTTP_SCHEMA
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):

@@ -112,6 +112,7 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
         invalid="; ".join(finding.sentence for finding in broken),
     )
     return LoadResult(
+        name=f"load-{workload}",
         trial=trial,
         asked=observed.asked,
         num_requests=observed.schedule.num_requests,

@@ -1,23 +1,22 @@
 """A run under load as programs read it: a trial's result, and what there is to say beside it."""
 
-import msgspec
-
+from harness.experiment.result import ExperimentResult
 from harness.load.attribution import Attribution
 from harness.load.server_metrics import Scrape
 from harness.load.task import Asked, ClientHealth
 from harness.load.validity import Finding
+from harness.result.result import Result
 from harness.trial.spec import TrialResult
 
-SCHEMA = "gcbench.load/2"
 
-
-class LoadResult(msgspec.Struct, frozen=True, kw_only=True):
+class LoadResult(Result, frozen=True, kw_only=True, tag="load"):
     """``outcomes`` by name add up to ``num_requests``; ``num_attempted``: those of which nobody but
     the server decided how they end; ``num_completed``: of which all figures are. ``messages``: what
     the first failures of a kind said. ``broken``: the rules that make it invalid, none where it is
     valid.
     ``server_collections``: rise over the run of what `/metrics` counts of collections and pauses.
-    ``attribution``: what made slow waits; None without the log of `gcbench probe`.
+    ``attribution``: what made slow waits; None without the log of `gcbench probe`. ``experiment``:
+    of one trial of one cell, which others can be compared with; None where nothing was stored.
     """
 
     trial: TrialResult
@@ -33,10 +32,8 @@ class LoadResult(msgspec.Struct, frozen=True, kw_only=True):
     prompt_tokens: int
     server_collections: dict[str, float]
     scrapes: list[Scrape]
-    notes: list[str]
     attribution: Attribution | None = None
-    is_complete: bool = True
-    schema: str = SCHEMA
+    experiment: ExperimentResult | None = None
 
     @property
     def is_valid(self) -> bool:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-PROBE_SCHEMA = "gcbench.probe/1"
+from harness.result.result import Result
 
 
 class GenerationTotals(msgspec.Struct, frozen=True):
@@ -57,19 +57,16 @@ class NotProbed(msgspec.Struct, frozen=True):
     reason: str
 
 
-class ProbeResult(msgspec.Struct, frozen=True):
+class ProbeResult(Result, frozen=True, kw_only=True, tag="probe"):
     """Collections and pauses of each process that a command has started.
 
-    Moments are of CLOCK_MONOTONIC of the boot that ``boot_id`` names. ``status``: the command's, of
-    a signal negative.
+    ``name``: the command. Moments are of CLOCK_MONOTONIC of the boot that ``boot_id`` names.
+    ``status``: the command's, of a signal negative.
     """
 
-    command: list[str]
     status: int
     began_ns: int
     wall_seconds: float
     boot_id: str
     processes: list[ProbedProcess]
     not_probed: list[NotProbed]
-    notes: list[str]
-    schema: str = PROBE_SCHEMA

@@ -42,13 +42,13 @@ def headline(result: BisectResult) -> str:
             answer = f"{_named(culprit, ',')} changed {result.metric} {_step(result)}"
         case "several":
             answer = (
-                f"One of {len(result.suspects)} {result.kind}s changed {result.metric} "
+                f"One of {len(result.suspects)} {result.candidate_kind}s changed {result.metric} "
                 f"{_step(result)}; those before the last of them cannot be measured"
             )
         case "gradual":
             ends = (result.measured[0].figure, result.measured[-1].figure)
             answer = (
-                f"No single {result.kind} moved {result.metric}: it goes from "
+                f"No single {result.candidate_kind} moved {result.metric}: it goes from "
                 f"{_change(result, *ends)} in steps that are each too small to speak of"
             )
         case "same":
@@ -68,7 +68,7 @@ def _interrupted(result: BisectResult) -> str:
     last = next(each for each in result.measured[::-1] if each.verdict == "good")
     return (
         f"Interrupted: {result.metric} changed {_step(result)} with one of the "
-        f"{len(result.suspects)} {result.kind}s after {last.candidate.label} up to "
+        f"{len(result.suspects)} {result.candidate_kind}s after {last.candidate.label} up to "
         f"{result.suspects[-1].label}"
     )
 
@@ -84,23 +84,23 @@ def _findings(result: BisectResult) -> list[str]:
         lines.append(
             f"Between GOOD and BAD the metric goes from "
             f"{_change(result, result.measured[0].figure, result.measured[-1].figure)}. This "
-            f"{result.kind}'s change is {whole}: others moved it, too."
+            f"{result.candidate_kind}'s change is {whole}: others moved it, too."
         )
     return lines
 
 
 def _measured_table(result: BisectResult) -> PlainTable:
     """All that was measured, in the order of history."""
-    kinds = f"{result.kind}s"
+    kinds = f"{result.candidate_kind}s"
     after = f"{result.num_commits} {kinds} after GOOD"
     changing = (
         f", of which {result.num_candidates} change {result.package}/"
-        if result.kind == "commit"
+        if result.candidate_kind == "commit"
         else ""
     )
     return PlainTable(
         f"Measured {kinds}, oldest first",
-        (result.kind, result.metric, "verdict"),
+        (result.candidate_kind, result.metric, "verdict"),
         [[_row(result, each) for each in result.measured]],
         caption=f"{after}{changing}. good, bad: the figure is nearer to that of GOOD, of BAD.",
     )

@@ -28,7 +28,7 @@ def _header(result: CadenceResult) -> list[tuple[str, str]]:
     """What was looked at, on what."""
     return [
         ("machine", machine_words(result.machine)),
-        ("workload", result.workload.name),
+        ("workload", result.workloads[0].name),
         ("cell", ", ".join(f"{axis} {value}" for axis, value in result.axes.items())),
     ]
 

@@ -59,7 +59,7 @@ def describe_diff(result: DiffResult) -> Report:
     """What changed from one experiment to the other, and what was not compared."""
     return Report(
         heading="gcbench diff",
-        name=f"{result.head} against {result.base}",
+        name=result.name,
         answer=_headline(result),
         tables=_tables(result),
         lists=[Listing("Not compared", result.not_compared, is_bad=True)],

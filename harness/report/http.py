@@ -35,7 +35,7 @@ def _header(result: HttpResult) -> list[tuple[str, str]]:
     """What was measured, on what."""
     return [
         ("machine", machine_words(result.machine)),
-        ("workload", result.workload),
+        ("workload", result.workloads[0].name),
         ("measured", f"{result.rounds} rounds, each cell both ways in each, one after the other"),
     ]
 

@@ -6,6 +6,7 @@ from harness.load.result import LoadResult
 from harness.load.task import ClientHealth
 from harness.metrics import METRICS
 from harness.report.attribution import attribution_answer, attribution_notes, attribution_table
+from harness.report.header import machine_words
 from harness.report.report import Listing, Report, known
 from harness.report.table import PlainTable, Row
 
@@ -26,13 +27,15 @@ def describe_load(result: LoadResult) -> Report:
     found = result.attribution
     return Report(
         heading="gcbench load",
-        name=f"{result.trial.cell.workload} against {result.asked.url}",
+        name=result.name,
         answer=_answer(result),
         attention=fmt.capitalised(" ".join(f"{each.sentence}." for each in result.broken)),
         tables=[
             _latencies(result),
             *([_outcomes(result)] if set(result.outcomes) != {"completed"} else []),
             *([attribution_table(found)] if found else []),
+            _clients(result),
+            *([_collections(result)] if result.server_collections else []),
         ],
         sentences=attribution_answer(found) if found else [],
         lists=[Listing("Notes", [*(attribution_notes(found) if found else []), *result.notes])],
@@ -43,7 +46,8 @@ def describe_load(result: LoadResult) -> Report:
                 ("arrivals", result.trial.delivered),
             ]
         ),
-        more=[_clients(result), *([_collections(result)] if result.server_collections else [])],
+        facts=known([("machine", machine_words(result.machine))]),
+        command=result.command,
     )
 
 

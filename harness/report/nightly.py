@@ -38,7 +38,7 @@ def describe_nightly(result: NightlyResult) -> Report:
                 ("dashboard", result.dashboard),
             ]
         ),
-        facts=[("machine", result.machine)],
+        facts=[("machine", result.asv_machine)],
         command=result.command,
         pictures=[
             Picture(

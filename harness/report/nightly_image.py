@@ -44,7 +44,9 @@ def nightly_image(result: NightlyResult, suffix: str) -> bytes:
     words = "\n".join(textwrap.wrap(fmt.printable(nightly_headline(result)), 100))
     figure.suptitle(words, x=0.01, ha="left", fontsize=11, fontweight="bold")
     more = len(result.alerts) - len(shown)
-    about = f"{result.machine}; " + f"{more} more in the summary; " * (more > 0) + result.command
+    about = (
+        f"{result.asv_machine}; " + f"{more} more in the summary; " * (more > 0) + result.command
+    )
     lines = textwrap.wrap(
         f"a dot per commit, with asv's interval where it has one; lines: level before and after; "
         f"{fmt.printable(about)}",

@@ -2,12 +2,16 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from harness import format as fmt
 from harness.experiment.node_noise import MOST_DETECTABLE, ROUNDS, NodeNoise
 from harness.experiment.noise_result import NoiseResult
+from harness.experiment.result import ExperimentResult
+from harness.report.header import machine_words
 from harness.report.power import detects, surroundings_words
-from harness.report.report import Report, known
+from harness.report.report import Listing, Picture, Report, known
+from harness.report.steps_image import samples_image
 from harness.report.summary import metric_words
 from harness.report.table import PlainTable, Row
 from harness.report.verdict_words import MEANINGS
@@ -31,8 +35,21 @@ def describe_noise(result: NoiseResult) -> Report:
             *([_nodes(result.nodes)] if result.nodes else []),
         ],
         sentences=list(_left_out(result.nodes)),
+        lists=[Listing("Notes", result.notes)],
         sure=known([("surroundings", surroundings_words(surroundings) if surroundings else "")]),
+        facts=known([("machine", machine_words(result.machine))]),
+        command=result.command,
+        pictures=list(_pictures(result.experiment)),
     )
+
+
+def _pictures(experiment: ExperimentResult | None) -> Iterator[Picture]:
+    if experiment is not None and any(cell.samples for cell in experiment.cells):
+        yield Picture(
+            "Every round",
+            "The samples of two equal cells, a dot per round, with the median.",
+            partial(samples_image, experiment),
+        )
 
 
 def _answer(result: NoiseResult) -> str:

@@ -1,7 +1,5 @@
 """What `gcbench probe` shows: the answer in a sentence, collections by process, what it missed."""
 
-import shlex
-
 from harness import format as fmt
 from harness.probed.result import NotProbed, ProbedProcess, ProbeResult
 from harness.report.report import Listing, Report
@@ -15,7 +13,7 @@ def describe_probe(result: ProbeResult) -> Report:
     answer, *more = _answer(result)
     return Report(
         heading="gcbench probe",
-        name=shlex.join(result.command),
+        name=result.name,
         answer=answer,
         tables=_tables(result),
         sentences=more,

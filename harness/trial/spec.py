@@ -19,7 +19,7 @@ from harness.trial.step_costs import StageCosts, StepCosts
 
 TRIAL_SCHEMA = "gcbench.trial/1"
 TRIALS_SCHEMA = "gcbench.trials/1"
-RESULT_SCHEMA = "gcbench.trial-result/1"
+TRIAL_RESULT_SCHEMA = "gcbench.trial-result/1"
 
 REFUSED = 3
 """Exit status of a trial's process that says in one sentence why it cannot be run."""
@@ -172,7 +172,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     recurs: bool = False
     node: str = ""
     block: str = ""
-    schema: str = RESULT_SCHEMA
+    schema: str = TRIAL_RESULT_SCHEMA
 
 
 class TrialFailure(msgspec.Struct, frozen=True, kw_only=True):

@@ -321,7 +321,7 @@ def test_a_file_that_is_cut_short_is_a_line_and_the_rest_goes_on(asv, tmp_path, 
     text = infinite.read_text()
     infinite.write_text(re.sub(r'(gen0": \[\[)\d+, \d+', r"\1NaN, -Infinity", text))
     shutil.copytree(PUBLISHED, asv / "published")
-    (asv / "published" / "main-job.json").write_text('{"schema": "gcbench.experiment/2", "na')
+    (asv / "published" / "main-job.json").write_text('{"schema": "gcbench.result/1", "na')
     store = raw_trial(asv)
     rows = next(store.folder.glob("rows/*-steps.parquet"))
     rows.write_bytes(rows.read_bytes()[:40])

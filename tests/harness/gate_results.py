@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 
 from harness.axes import Cell, values
-from harness.experiment.result import Comparison, ReplayedWorkload
+from harness.experiment.result import Comparison
 from harness.machine.describe import Machine
 from harness.metrics import METRICS
+from harness.result.result import ReplayedWorkload
 from harness.tracking.gate.exact_counts import overall
 from harness.tracking.gate.result import (
     Attribution,

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.collector.result import GcState, ProcessResult
-from harness.experiment.result import CellResult, ExperimentResult, MetricSamples, ReplayedWorkload
+from harness.experiment.result import CellResult, ExperimentResult, MetricSamples
 from harness.machine.describe import Machine
+from harness.result.result import ReplayedWorkload
 
 COUNTS = (
     "gc_collections_gen0",

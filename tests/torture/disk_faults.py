@@ -107,7 +107,7 @@ WRITERS = (
             "--markdown",
             "DISK/night.md",
             "--json",
-            "DISK/night.json",
+            "DISK/result.json",
         ]
     ),
     Writer(["dashboard", "build", "results", "--output", "DISK/site"]),

@@ -40,7 +40,7 @@ READS = (
         Read(pattern, [*BUILD, "DIR"])
         for pattern in (
             "runs/*/plan.json",
-            "runs/*/experiment.json",
+            "runs/*/result.json",
             "runs/*/trials/*",
             "runs/*/rows/*.parquet",
             "nights/results/*.json",
@@ -57,15 +57,10 @@ READS = (
         )
     ),
     Read("runs/*/trials/*", ["history", "DIR/runs"]),
-    Read("runs/*/experiment.json", ["history", "DIR/runs"]),
+    Read("runs/*/result.json", ["history", "DIR/runs"]),
     *(
         Read(pattern, RESUME)
-        for pattern in (
-            "runs/*/plan.json",
-            "runs/*/trials/*",
-            "runs/*/*.npz",
-            "runs/*/experiment.json",
-        )
+        for pattern in ("runs/*/plan.json", "runs/*/trials/*", "runs/*/*.npz", "runs/*/result.json")
     ),
     Read("result.json", ["reproduce", "FILE", "--rounds", "1", "--output", "DIR/../new"]),
     Read("claims.toml", ["reproduce", "FILE", "--rounds", "1", "--output", "DIR/../new"]),

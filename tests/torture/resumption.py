@@ -37,7 +37,7 @@ def resumed(target: Target, place: Surroundings, corpus: Corpus, whole: Whole) -
         found.append(f"stored trials were lost or measured again: {changed}")
     if {name.rpartition("/")[2] for name in after} != whole.trials:
         found.append(f"{len(after)} trials are stored of {len(whole.trials)}")
-    newest = max(place.runs.glob("*/experiment.json"), key=lambda path: path.stat().st_mtime)
+    newest = max(place.runs.glob("*/result.json"), key=lambda path: path.stat().st_mtime)
     if not json.loads(newest.read_bytes())["is_complete"] or (newest.parent / INCOMPLETE).exists():
         found.append("resumed, it is not complete")
     return found + place.left() + damaged(place.runs) + half_written(place.runs)

@@ -4,12 +4,9 @@ from typing import Literal
 
 import msgspec
 
-from harness.experiment.result import ReplayedWorkload
 from harness.explain.largest_changes import LargestChange
-from harness.machine.describe import Machine
+from harness.result.result import Result
 from harness.tracking.bisect.search import Verdict
-
-BISECT_SCHEMA = "gcbench.bisect/1"
 
 Conclusion = Literal["found", "several", "gradual", "same", "unmeasured", "interrupted"]
 """``several``: those between cannot be run. ``gradual``: no commit's own change is worth naming.
@@ -43,20 +40,19 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class BisectResult(msgspec.Struct, frozen=True, kw_only=True):
+class BisectResult(Result, frozen=True, kw_only=True, tag="bisect"):
     """Everything `bisect` knows at its end.
 
-    ``good`` and ``bad`` as they were asked for. ``num_commits``: after GOOD up to BAD, releases
-    where ``kind`` says so; ``num_candidates``: those that change ``package``. ``suspects``: among
+    ``good`` and ``bad`` as they were asked for. ``num_commits``: after GOOD up to BAD, or releases,
+    by ``candidate_kind``; ``num_candidates``: those that change ``package``. ``suspects``: among
     which the culprit is, oldest first, one where it is found; ``before`` and ``after``: figures on
     either side of them. ``functions``: by which the versions on either side differ most, whatever
-    the metric is. ``measured``: in the order of history. ``explain``: the command that says
-    what else the culprit changes; ``rest``: commands that search for other commits that moved the
+    the metric is. ``measured``: in the order of history. ``explain``: the command that says what
+    else the culprit changes; ``rest``: commands that search for other commits that moved the
     metric.
     """
 
-    name: str
-    kind: Literal["commit", "release"]
+    candidate_kind: Literal["commit", "release"]
     package: str
     metric: str
     unit: str
@@ -74,8 +70,3 @@ class BisectResult(msgspec.Struct, frozen=True, kw_only=True):
     explain: str
     rest: list[str]
     axes: dict[str, str | int]
-    workloads: list[ReplayedWorkload]
-    machine: Machine
-    notes: list[str]
-    command: str
-    schema: str = BISECT_SCHEMA

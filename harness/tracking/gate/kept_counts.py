@@ -18,10 +18,10 @@ from harness.experiment.store import TrialKey, trial_key
 from harness.machine.installed import installed
 from harness.tracking.gate.trees import Tree
 from harness.trial.origin import sources_sha256
-from harness.trial.spec import RESULT_SCHEMA, TrialResult
+from harness.trial.spec import TRIAL_RESULT_SCHEMA, TrialResult
 from workloads.files.whole_file import replacing
 
-_SCHEMA = f"gcbench.kept-counts/1 of {RESULT_SCHEMA}"
+_SCHEMA = f"gcbench.kept-counts/1 of {TRIAL_RESULT_SCHEMA}"
 _MOST_KEPT = 512
 """Files, of some 100 KB each; those that have been read or written last stay."""
 _FOLDER = "/gcbench-tree"

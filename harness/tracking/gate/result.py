@@ -5,16 +5,13 @@ from typing import Literal
 import msgspec
 
 from harness.collector.callers import CollectorCall
-from harness.experiment.result import Comparison, ReplayedWorkload
+from harness.experiment.result import Comparison
 from harness.explain.largest_changes import LargestChange
-from harness.machine.describe import Machine
-from harness.machine.other_work import Surroundings
+from harness.result.result import Result
 from harness.statistics.verdict import Verdict
 from harness.tracking.gate.changed_functions import ChangedFunction
 from harness.tracking.gate.trees import Tree
 from harness.trial.spec import TrialFailure
-
-GATE_SCHEMA = "gcbench.gate/7"
 
 GateVerdict = Literal[Verdict, "incomplete"]
 """``incomplete``: nothing is known to be worse, and not everything was measured."""
@@ -126,27 +123,20 @@ class GateCell(msgspec.Struct, frozen=True, kw_only=True):
     """A sentence for each count that is no figure: it is below nothing, or repeats do not agree."""
 
 
-class GateResult(msgspec.Struct, frozen=True, kw_only=True):
+class GateResult(Result, frozen=True, kw_only=True, tag="gate"):
     """Everything `gate` knows at its end; ``missing`` names cells that measured nothing.
 
     ``not_run``: functions that differ and that no cell has executed while it served requests.
     ``surroundings``: what else the machine did; ``timed_seconds``: how long timed rounds took.
     """
 
-    name: str
     base: Tree
     head: Tree
-    machine: Machine
-    workloads: list[ReplayedWorkload]
     tolerance: float
     verdict: GateVerdict
     cells: list[GateCell]
     missing: list[str]
     failures: list[TrialFailure]
     conclusions: list[str]
-    notes: list[str]
-    command: str
     not_run: list[ChangedFunction] = []
-    surroundings: Surroundings | None = None
     timed_seconds: float = 0.0
-    schema: str = GATE_SCHEMA

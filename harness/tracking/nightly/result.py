@@ -4,12 +4,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from harness.result.result import Result
 from harness.tracking.detect.change import Certainty, Verdict
 from harness.tracking.triage import Status
 from harness.tracking.verdict import Word
-
-NIGHTLY_SCHEMA = "gcbench.nightly/4"
-
 
 Side = Literal["before", "open", "after"]
 
@@ -90,7 +88,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
         return any(each.is_regression for each in self.changes)
 
 
-class NightlyResult(msgspec.Struct, frozen=True, kw_only=True):
+class NightlyResult(Result, frozen=True, kw_only=True, tag="night"):
     """Everything a night knows at its end.
 
     ``verdicts``: how many series have each. ``triaged``: how many that are worse the triage file
@@ -98,7 +96,7 @@ class NightlyResult(msgspec.Struct, frozen=True, kw_only=True):
     Not ``is_complete``: interrupted before all was measured.
     """
 
-    machine: str
+    asv_machine: str
     measured: list[MeasuredCommit]
     alerts: list[Alert]
     suspicious: list[ChangedSeries]
@@ -108,13 +106,9 @@ class NightlyResult(msgspec.Struct, frozen=True, kw_only=True):
     reruns: int
     dashboard: str
     missing: list[str]
-    notes: list[str]
     problems: list[str]
     hardware: dict[str, Any]
-    command: str
     started: str
-    is_complete: bool = True
-    schema: str = NIGHTLY_SCHEMA
 
     @property
     def has_regression(self) -> bool:

@@ -452,7 +452,7 @@ def test_an_interrupted_comparison_says_so_wherever_it_is_read(gcbench, monkeypa
     assert status == 130
     assert out.startswith("✗ Incomplete: interrupted before everything was measured")
     assert "Best" not in out
-    (stored,) = (tmp_path / "runs").glob("*/experiment.json")
+    (stored,) = (tmp_path / "runs").glob("*/result.json")
     for text in (path.read_bytes(), stored.read_bytes()):
         result = msgspec.json.decode(text, type=ExperimentResult)
         assert not result.is_complete
@@ -471,7 +471,7 @@ def test_noise_that_was_interrupted_gives_no_floor(gcbench, tmp_path):
     assert (status, out) == (130, "")
     assert "interrupted, incomplete: 4 of 14 rounds measured and no noise floor" in err
     said = json.loads(path.read_text())
-    assert (said["schema"], said["is_complete"]) == ("gcbench.noise/1", False)
+    assert (said["schema"], said["is_complete"]) == ("gcbench.result/1", False)
     assert (said["rounds"], said["trial_cv"], said["sd_log_ratio"], said["mde"]) == (
         4,
         None,
@@ -480,7 +480,7 @@ def test_noise_that_was_interrupted_gives_no_floor(gcbench, tmp_path):
     )
     (folder,) = (tmp_path / "runs").iterdir()
     assert (folder / "incomplete.txt").read_text().endswith(f"--resume {folder.name}\n")
-    assert not json.loads((folder / "experiment.json").read_text())["is_complete"]
+    assert not json.loads((folder / "result.json").read_text())["is_complete"]
     gcbench.machine = Machine()
     status, *_ = gcbench(*NOISE, "--json", str(path), "--resume", folder.name)
     said = json.loads(path.read_text())
@@ -543,7 +543,7 @@ def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(tmp_path):
     until(lambda: not any(map(is_alive, children)))
     (folder,) = tmp_path.iterdir()
     assert len(list((folder / "trials").iterdir())) >= ended
-    msgspec.json.decode((folder / "experiment.json").read_bytes(), type=ExperimentResult)
+    msgspec.json.decode((folder / "result.json").read_bytes(), type=ExperimentResult)
 
 
 @pytest.mark.slow
@@ -554,10 +554,10 @@ def test_a_real_comparison_from_end_to_end(tmp_path):
         out, _ = comparing.communicate(timeout=1800)
     assert comparing.returncode == 0
     (folder,) = tmp_path.iterdir()
-    assert (folder / "experiment.json").read_text() == out
+    assert (folder / "result.json").read_text() == out
     assert list((folder / "rows").glob("*-steps.parquet"))
     result = json.loads(out)
-    assert result["schema"] == "gcbench.experiment/2"
+    assert result["schema"] == "gcbench.result/1"
     assert {"machine", "workloads", "cells", "comparisons"} <= result.keys()
     assert all({"name", "hash"} <= each.keys() for each in result["workloads"])
     for cell in result["cells"]:

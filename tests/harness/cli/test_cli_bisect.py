@@ -20,7 +20,8 @@ from harness.cli.gate import gate
 from harness.cli.main import main
 from harness.experiment.executor import Executor
 from harness.experiment.store import RunStore
-from harness.tracking.bisect.result import BISECT_SCHEMA, BisectResult
+from harness.result.result import RESULT_SCHEMA
+from harness.tracking.bisect.result import BisectResult
 from harness.trial.spec import Trial, TrialFailure, TrialResult
 
 ROOT = Path(__file__).parents[3]
@@ -120,7 +121,7 @@ class Bisect:
     @property
     def result(self) -> BisectResult:
         """What was written for programs, the same in both places."""
-        (kept,) = self.runs.glob("*-bisect/bisect.json")
+        (kept,) = self.runs.glob("*-bisect/result.json")
         assert json.loads(kept.read_bytes()) == json.loads(self._json.read_bytes())
         return msgspec.json.decode(self._json.read_bytes(), type=BisectResult)
 
@@ -162,7 +163,7 @@ def test_the_commit_is_named_with_its_author_and_its_figures(bisect, repository,
     assert re.search(rf"{made[-1][:10]} Change 19 +120\S* +bad\n", out)
     assert len(bisect.machine.trials) <= ceil(log2(19)) + 2
     result = bisect.result
-    assert result.schema == BISECT_SCHEMA
+    assert result.schema == RESULT_SCHEMA
     assert [each.id for each in result.suspects] == [made[culprit]]
     assert [each.candidate.subject for each in result.measured if each.verdict == "bad"]
     assert f"measuring {made[0][:10]} Change 0; about 6 more after it" in err
@@ -483,7 +484,7 @@ def test_releases_are_prepared_when_they_are_needed(bisect, releases):
     assert "0.13.0" not in releases
     assert "downloading vLLM 0.10.2" in err
     result = bisect.result
-    assert (result.kind, result.num_commits) == ("release", 6)
+    assert (result.candidate_kind, result.num_commits) == ("release", 6)
     assert [each.id for each in result.suspects] == ["0.11.2", "0.12.0"]
     assert result.explain == "gcbench releases vllm 0.11.1 0.12.0 --batch-size 8"
 

@@ -39,13 +39,13 @@ def test_predictions_of_several_policies_come_true(cadence, tmp_path):
     status, out, err = cadence("--gc", policies, "--quiet", "--json", "-")
     assert (status, err) == (0, "")
     result = json.loads(out)
-    assert result["schema"] == "gcbench.cadence/1"
+    assert result["schema"] == "gcbench.result/1"
     assert [each["label"] for each in result["cadences"]] == policies.split(",")
     for each in result["cadences"]:
         assert each["observed"][0] > 20
         for predicted, observed in zip(each["predicted"], each["observed"], strict=True):
             assert abs(predicted - observed) <= max(1, 0.03 * observed)
-    (stored,) = (tmp_path / "runs").glob("*/cadence.json")
+    (stored,) = (tmp_path / "runs").glob("*/result.json")
     assert json.loads(stored.read_text()) == result
 
 

@@ -159,7 +159,7 @@ def test_a_real_run_has_every_point(crossover):
         "--quiet",
     )
     assert (status, err) == (0, "")
-    assert found["schema"] == "gcbench.crossover/2"
+    assert found["schema"] == "gcbench.result/1"
     assert found["baseline"] == "list_of_lists · per_request"
     assert [(p["candidate"], p["batch_size"]) for p in found["points"]] == [
         (f"flat_arrays · {delivery}", batch)

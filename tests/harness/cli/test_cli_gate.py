@@ -239,7 +239,7 @@ def test_ctrl_c_is_no_verdict_and_keeps_what_had_ended(gate, read_only, tmp_path
     stored = list((tmp_path / "runs").glob("*/trials/*.json"))
     assert len(stored) >= (moment - 5) // 2
     (folder,) = (tmp_path / "runs").glob("*-gate")
-    kept = msgspec.json.decode((folder / "gate.json").read_bytes(), type=GateResult)
+    kept = msgspec.json.decode((folder / "result.json").read_bytes(), type=GateResult)
     assert kept.missing
 
 
@@ -506,7 +506,7 @@ def test_ctrl_c_leaves_no_process_and_a_kill_leaves_results_that_are_read(engine
         store = RunStore(trials, folder.name)
         assert store.load_trials()
         assert store.warnings == []
-    assert len(list(trials.glob("*/gate.json"))) == 1
+    assert len(list(trials.glob("*/result.json"))) == 1
 
 
 SHARED = ("        processed.outputs = [\n", "        processed.outputs = len(indices) * [\n")

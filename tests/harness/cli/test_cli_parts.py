@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from textwrap import dedent
 
 import msgspec
@@ -11,9 +12,10 @@ from small import answer
 from harness.cli.main import main
 from harness.experiment import experiment_file
 from harness.experiment.executor import Executor
-from harness.experiment.experiment_file import SCHEMA, PartsResult
+from harness.experiment.experiment_file import PartsResult
 from harness.report.parts import describe_parts
 from harness.report.parts_table import parts_table
+from harness.result.result import RESULT_SCHEMA
 from harness.trial.spec import TrialFailure
 
 FILE = """
@@ -117,7 +119,7 @@ def test_parts_stand_in_one_table_beside_what_others_have_published(compare, tmp
     assert "part 2 of 2: four at a time" in err
     assert max(map(len, out.splitlines())) <= 100
     said = json.loads((tmp_path / "answer.json").read_text())
-    assert (said["schema"], said["is_complete"]) == (SCHEMA, True)
+    assert (said["schema"], said["is_complete"]) == (RESULT_SCHEMA, True)
     assert [part["title"] for part in said["parts"]] == ["two at a time", "four at a time"]
     assert [part["result"]["tolerance"] for part in said["parts"]] == [0.02, 0.02]
     names = {part["result"]["name"] for part in said["parts"]}
@@ -125,12 +127,18 @@ def test_parts_stand_in_one_table_beside_what_others_have_published(compare, tmp
     assert names < {folder.name for folder in (tmp_path / "runs").iterdir()}
 
 
+def wholes(folder) -> set[Path]:
+    """The results that are not of a part alone."""
+    found = (folder / "runs").glob("*/result.json")
+    return {path for path in found if not path.parent.suffix}
+
+
 def test_stored_parts_are_read_again_as_one_report(compare, tmp_path, capsys):
     printed = compare()[1]
     assert printed.startswith(
         "▲ freeze: host time per step -20.0 % against default; better in 2 of 2 parts.\n"
     )
-    (folder,) = (path.parent for path in (tmp_path / "runs").glob("*/parts.json"))
+    (folder,) = (path.parent for path in wholes(tmp_path))
     again = ["report", folder.name, "--output", str(tmp_path / "runs")]
     assert main(again) == 0
     assert (
@@ -150,12 +158,12 @@ def test_stored_parts_are_read_again_as_one_report(compare, tmp_path, capsys):
 def test_parts_that_disagree_or_compare_something_else_are_told_apart(compare, tmp_path):
     compare.machine = Machine(cannot=4)
     assert "▲ freeze" not in compare("--rounds", "3")[1]
-    (path,) = (tmp_path / "runs").glob("*/parts.json")
+    (path,) = wholes(tmp_path)
     of = msgspec.json.decode(path.read_bytes(), type=PartsResult)
     assert describe_parts(of).answer.startswith("? No verdict on freeze: a verdict takes 7 rounds")
     compare.machine = Machine()
     assert compare("--quiet")[0] == 0
-    (path,) = set((tmp_path / "runs").glob("*/parts.json")) - {path}
+    (path,) = wholes(tmp_path) - {path}
     of = msgspec.json.decode(path.read_bytes(), type=PartsResult)
     first, second = of.parts
     (found,) = first.result.comparisons

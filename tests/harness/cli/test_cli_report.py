@@ -27,7 +27,7 @@ def runs(tmp_path) -> Path:
         {"old": "main-job.json", "new": "main-job-py3.11.json"}.items()
     ):
         (folder / name).mkdir(parents=True)
-        target = folder / name / "experiment.json"
+        target = folder / name / "result.json"
         shutil.copy(PUBLISHED / file, target)
         os.utime(target, (1_000 + place, 1_000 + place))
     (folder / "unfinished").mkdir()
@@ -49,7 +49,7 @@ def test_a_run_is_found_by_name_by_folder_by_file_and_as_the_latest(runs, capsys
     latest = shown(capsys, "report", "latest", *folder)[1]
     new = shown(capsys, "report", "new", *folder)[1]
     assert latest.replace("latest", "new").split() == new.split()
-    write_json(runs / "unfinished" / "gate.json", result([cell(LISTS, "worse", exact())]))
+    write_json(runs / "unfinished" / "result.json", result([cell(LISTS, "worse", exact())]))
     assert shown(capsys, "report", "latest", *folder)[1].startswith("▼ WORSE, by exact")
 
 
@@ -177,7 +177,7 @@ def test_the_command_says_what_is_worse_and_exits_as_asked(runs, capsys, tmp_pat
     assert out.startswith("▼ 15 worse")
     assert shown(capsys, *words, "--fail-on", "worse")[0] == 1
     status, out, _ = shown(capsys, *words, "--json", "-")
-    assert json.loads(out)["schema"] == "gcbench.diff/1"
+    assert json.loads(out)["schema"] == "gcbench.result/1"
     write_json(tmp_path / "gate.json", result())
     status, _, err = shown(capsys, "diff", str(MAIN_JOB), str(tmp_path / "gate.json"))
     assert status == 2

@@ -165,7 +165,7 @@ def test_json_nested_too_deep_is_a_file_that_cannot_be_read(
     monkeypatch, tmp_path, capsys, arguments
 ):
     monkeypatch.chdir(tmp_path)
-    for path in ("trials/001-000-00000000-timing.json", "plan.json", "experiment.json"):
+    for path in ("trials/001-000-00000000-timing.json", "plan.json", "result.json"):
         file = tmp_path / "results" / "runs" / "experiment" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(DEEP)

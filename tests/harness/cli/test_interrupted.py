@@ -13,9 +13,9 @@ import pytest
 from examples import attempts
 
 from dashboards.site import build
-from harness.experiment.result import SCHEMA
 from harness.experiment.store import INCOMPLETE
 from harness.machine.interrupts import held_interrupts
+from harness.result.result import RESULT_SCHEMA
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -74,7 +74,7 @@ def page(runs: Path) -> str:
 def is_complete(path: Path) -> bool:
     """What a result says of itself."""
     result = json.loads(path.read_text())
-    assert result["schema"] == SCHEMA
+    assert result["schema"] == RESULT_SCHEMA
     return result["is_complete"]
 
 
@@ -89,7 +89,7 @@ def is_interrupted(number: int, runs: Path, *arguments: str) -> str:
         assert not said.exists()
         return ""
     assert not is_complete(said)
-    assert not is_complete(experiment / "experiment.json")
+    assert not is_complete(experiment / "result.json")
     assert "incomplete" in page(runs)
     assert ended.out.startswith("✗ Incomplete: interrupted before everything was measured")
     assert "Best" not in ended.out

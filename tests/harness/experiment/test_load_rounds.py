@@ -7,16 +7,21 @@ import msgspec
 import numpy as np
 import pytest
 from examples import attempts
+from small import answer
 
 from harness.axes import Cell
-from harness.cli.load_store import LOAD_FILE
 from harness.cli.main import main
 from harness.experiment.diff import diff
 from harness.experiment.load_rounds import one_side
 from harness.experiment.request_slices import slices
 from harness.experiment.result import ExperimentResult, MetricSamples
 from harness.experiment.store import RunStore, load_experiment, trial_key
+from harness.files import write_json
+from harness.load.result import LoadResult
+from harness.load.task import Asked
+from harness.result.result import RESULT_FILE
 from harness.statistics.paired_ratio import ALPHA
+from harness.trial.spec import Trial
 
 MAIN_JOB = Path(__file__).parents[3] / "results" / "published" / "main-job.json"
 TOKENS = 20
@@ -63,8 +68,24 @@ def stored(root, name, rows) -> ExperimentResult:
     result = msgspec.structs.replace(
         like, name=name, cells=[cell], workloads=like.workloads[:1], comparisons=[]
     )
-    store.save_experiment(result)
-    (store.folder / LOAD_FILE).write_text("{}")
+    kept = LoadResult(
+        name=name,
+        trial=answer(Trial(cell=Cell(workload="w"), schedule_path="", schedule_sha256=""), {}),
+        asked=Asked(url="", model=""),
+        num_requests=0,
+        num_attempted=0,
+        num_completed=0,
+        outcomes={},
+        messages={},
+        broken=[],
+        clients=[],
+        num_pieces=0,
+        prompt_tokens=0,
+        server_collections={},
+        scrapes=[],
+        experiment=result,
+    )
+    write_json(store.folder / RESULT_FILE, kept)
     return result
 
 

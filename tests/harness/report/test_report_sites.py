@@ -3,10 +3,10 @@
 import pytest
 
 from harness.collector.sites import AllocationSite, CollectionSites
-from harness.experiment.result import ReplayedWorkload
 from harness.explain.sites import SitesResult
 from harness.machine.describe import Machine
 from harness.report.sites import prices_table, sites_answer, sites_table
+from harness.result.result import ReplayedWorkload
 
 STEP, LOOP, MAIN = ("engine/step.py", 7), ("engine/loop.py", 3), ("main.py", 1)
 

@@ -157,7 +157,7 @@ class Project:
 
     def result(self) -> NightlyResult:
         """What the last night has written down."""
-        path = self.output / "night.json"
+        path = self.output / "result.json"
         return msgspec.json.decode(path.read_bytes(), type=NightlyResult)
 
     def night(self, *arguments: str) -> tuple[int, str]:

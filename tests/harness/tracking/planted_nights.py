@@ -176,10 +176,10 @@ class Nights:
 
     def end(self, capsys: Any, *arguments: str, machine: str = MACHINE) -> Ended:
         """The same, and what it left behind."""
-        for name in ("night.json", "night.md"):
+        for name in ("result.json", "night.md"):
             (self.output / name).unlink(missing_ok=True)
         status = self.run(*arguments, machine=machine)
-        result = msgspec.json.decode((self.output / "night.json").read_bytes(), type=NightlyResult)
+        result = msgspec.json.decode((self.output / "result.json").read_bytes(), type=NightlyResult)
         said = capsys.readouterr()
         return Ended(status, said.out + said.err, result, (self.output / "night.md").read_text())
 

@@ -210,7 +210,7 @@ def test_a_night_that_ctrl_c_ends_looks_incomplete_wherever_it_is_read(tmp_path)
         "--machine",
         "box",
         "--json",
-        str(tmp_path / "night.json"),
+        str(tmp_path / "result.json"),
         "--output",
         str(nights.output),
     ]
@@ -223,7 +223,7 @@ def test_a_night_that_ctrl_c_ends_looks_incomplete_wherever_it_is_read(tmp_path)
     )
     assert done.returncode == 130, done.stderr
     assert "✗ interrupted, incomplete" in done.stdout
-    for path in (tmp_path / "night.json", nights.output / "night.json"):
+    for path in (tmp_path / "result.json", nights.output / "result.json"):
         result = msgspec.json.decode(path.read_bytes(), type=NightlyResult)
         assert not result.is_complete
         assert any("interrupted" in sentence for sentence in result.missing)

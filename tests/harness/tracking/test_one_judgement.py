@@ -160,7 +160,7 @@ def shown(nights: Nights, made: Made) -> Shown:
     assert main(["history", config, "--json", str(changes)]) in (0, 3)
     return Shown(
         status,
-        json.loads((nights.output / "night.json").read_text()),
+        json.loads((nights.output / "result.json").read_text()),
         (nights.output / "night.md").read_text(),
         Site(nights.output / "site"),
         json.loads(changes.read_text())["changes"],
