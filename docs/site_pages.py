@@ -63,9 +63,12 @@ def commands_page() -> str:
     return "# Commands\n\nGenerated from the code.\n\n" + "\n".join(sections(cli, "gcbench", None))
 
 
-def documents() -> dict[str, type[msgspec.Struct]]:
+def documents() -> dict[str, Any]:
     """The JSON documents that gcbench writes, by the name in their ``schema``."""
-    found = {}
+    from harness.report.kinds import ANY
+    from harness.result.result import RESULT_SCHEMA
+
+    found: dict[str, Any] = {}
     for path in sorted([*ROOT.glob("harness/**/*.py"), *ROOT.glob("workloads/**/*.py")]):
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
@@ -75,19 +78,26 @@ def documents() -> dict[str, type[msgspec.Struct]]:
                     type_ = getattr(import_module(name), node.name)
                     (field,) = (f for f in msgspec.structs.fields(type_) if f.name == "schema")
                     found[field.default] = type_
+    found[RESULT_SCHEMA] = ANY  # of which the class that has the field is the base
     return dict(sorted(found.items()))
 
 
-def json_schema(name: str, type_: type[msgspec.Struct]) -> dict[str, Any]:
+def json_schema(name: str, type_: Any) -> dict[str, Any]:
     """JSON Schema (2020-12) of one document."""
     made = msgspec.json.schema(type_)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": name, **made}
 
 
-def schemas_page(schemas: dict[str, type[msgspec.Struct]]) -> str:
+def _summary(type_: Any) -> str:
+    if not isinstance(type_, type):
+        return "Any result: what all have, and by `kind` what each has found."
+    return (getdoc(type_) or "").splitlines()[0]
+
+
+def schemas_page(schemas: dict[str, Any]) -> str:
     """A table of the documents with a link to each one's JSON Schema."""
     rows = [
-        f"| [`{name}`](schemas/{_file(name)}) | {(getdoc(type_) or '').splitlines()[0]} |"
+        f"| [`{name}`](schemas/{_file(name)}) | {_summary(type_)} |"
         for name, type_ in schemas.items()
     ]
     return "\n".join(

@@ -50,12 +50,13 @@ _DESCRIBE: dict[type[Result], Callable[[Any], Report]] = {
     ProbeResult: describe_probe,
 }
 
-_ANY: Any = Union[tuple(_DESCRIBE)]  # noqa: UP007
+ANY: Any = Union[tuple(_DESCRIBE)]  # noqa: UP007
+"""The type of a result of whichever kind."""
 
 
 def read_result(path: Path) -> Result:
     """A result of whichever kind. Raises StoreError."""
-    found: Result = decode_versioned(path, _ANY, RESULT_SCHEMA)
+    found: Result = decode_versioned(path, ANY, RESULT_SCHEMA)
     return found
 
 
