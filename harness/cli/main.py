@@ -37,10 +37,8 @@ _COMMANDS = {
         "harness.cli.probe:attach", "Say why a process that runs already cannot be probed."
     ),
     "explain": _Command(
-        "harness.cli.explain:explain", "Say which functions a step's cost is made of."
-    ),
-    "sites": _Command(
-        "harness.cli.sites:sites", "Name the lines whose objects make the collector run."
+        "harness.cli.explain:explain",
+        "Say which lines a step's cost is made of, or make the collector run.",
     ),
     "cadence": _Command(
         "harness.cli.cadence:cadence", "Predict how often the collector runs, and check it."
@@ -80,6 +78,9 @@ _COMMANDS = {
     "workload": _Command("harness.cli.workload:workload", "Show a workload, or export it."),
     "doctor": _Command("harness.cli.doctor:doctor", "Look for what would spoil a measurement."),
 }
+
+_GONE = {"sites": "gcbench explain --by collections names the lines"}
+"""Commands that have been, and what is to be called in their place."""
 
 
 class _HiddenFromClick(Exception):  # noqa: N818
@@ -126,6 +127,8 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         from engines.nearest import nearest
 
+        if args and args[0] in _GONE:
+            raise click.UsageError(f"no command {args[0]!r} any more: {_GONE[args[0]]}")
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             near = ", ".join(nearest(args[0], _COMMANDS))
             raise click.UsageError(f"no command {args[0]!r}; did you mean {near}?")

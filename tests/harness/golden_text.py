@@ -4,7 +4,6 @@ import io
 import os
 from pathlib import Path
 
-import pytest
 from rich.cells import cell_len
 
 from harness.report import make_console
@@ -43,14 +42,3 @@ def assert_golden_screens(name: str, show) -> None:
     assert_golden(f"{name}.txt", show(narrowest))
     for width in others:
         show(width)
-
-
-def shown_by(command, result, *args, width: int = 80, **kwargs) -> str:
-    """What a command's module prints of a result on a terminal."""
-
-    def show(console):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(command, "make_console", lambda: console)
-            command.show(result, *args, **kwargs)
-
-    return printed(show, width=width)
