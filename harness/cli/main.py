@@ -37,10 +37,8 @@ _COMMANDS = {
         "harness.cli.probe:attach", "Say why a process that runs already cannot be probed."
     ),
     "explain": _Command(
-        "harness.cli.explain:explain", "Say which functions a step's cost is made of."
-    ),
-    "sites": _Command(
-        "harness.cli.sites:sites", "Name the lines whose objects make the collector run."
+        "harness.cli.explain:explain",
+        "Say which lines a step's cost is made of, or make the collector run.",
     ),
     "cadence": _Command(
         "harness.cli.cadence:cadence", "Predict how often the collector runs, and check it."
@@ -81,8 +79,9 @@ _COMMANDS = {
     ),
 }
 
-_GONE: dict[str, str] = {
+_GONE = {
     "noise": "gcbench doctor --noise measures it",
+    "sites": "gcbench explain --by collections names the lines",
     "workload": "gcbench list workloads NAME shows one, and exports it with --mooncake FILE",
 }
 """What became of a command, by its name."""

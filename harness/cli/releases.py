@@ -1,7 +1,6 @@
 """``gcbench releases``: an engine's host path, release by release, with no GPU."""
 
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +8,8 @@ import click
 import msgspec
 from rich.console import Console
 
-from engines.vllm.releases import (
-    PINNED,
-    ReleaseError,
-    base_interpreter,
-    is_range,
-    known_versions,
-    layer,
-    prepare,
-    within,
-)
+from engines.vllm.releases import PINNED, base_interpreter, known_versions, layer
 from harness.cli.exit_codes import ExitCode
-from harness.cli.growth import explain_growth, one_cell_a_release
 from harness.cli.options import (
     axis_options,
     cluster_options,
@@ -30,6 +19,7 @@ from harness.cli.options import (
 )
 from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, checked
+from harness.cli.vllm_versions import prepare_releases, wanted_releases
 from harness.experiment.plan import Plan, counting_modes
 from harness.experiment.result import ExperimentResult
 from harness.experiment.run import INTERRUPTED
@@ -39,7 +29,6 @@ from harness.report.image_file import image_suffix
 from harness.report.markdown import table_markdown
 from harness.report.messages import messages_tables
 from harness.report.release_label import release_label
-from harness.report.release_lines import in_order
 from harness.report.releases import costs_table, release_row, releases_table, roles_table
 from harness.report.releases_image import releases_image
 from harness.report.summary import failure_lines
@@ -60,7 +49,7 @@ Examples:
       the last patch of each minor version since 0.10.0, and two more
   gcbench releases vllm 0.11.2..0.13.0 --image releases.png
       each release in this range, and a chart of their young collections
-  gcbench releases vllm 0.13.0.. --last-patches --explain
+  gcbench explain --engine vllm-hostpath --release 0.13.0.. --last-patches
       which function made a step dearer, and with which release it came
   gcbench releases vllm 0.11.2 0.12.0 --worker process
       what crosses to a worker process, before and after vLLM #29121
@@ -92,12 +81,6 @@ Examples:
 )
 @click.option("--list", "list_only", is_flag=True, help="List the releases there are.")
 @click.option(
-    "--explain",
-    "explain_only",
-    is_flag=True,
-    help="Count, and say with which release each function became dearer or cheaper.",
-)
-@click.option(
     "--resume",
     default="",
     metavar="NAME",
@@ -115,7 +98,7 @@ Examples:
     "--image",
     "image_path",
     metavar="FILE",
-    help="Draw the young collections by release there, .png or .svg; with --explain bytecodes.",
+    help="Draw the young collections by release there, .png or .svg.",
 )
 @axis_options(
     without=("engine", "release", "python", "heap_objects", "wire", "delivery"),
@@ -139,7 +122,6 @@ def releases(
     last_patches: bool,
     prepare_only: bool,
     list_only: bool,
-    explain_only: bool,
     resume: str,
     rounds: int,
     repeats: int,
@@ -160,7 +142,7 @@ def releases(
     if image_path:
         image_suffix(Path(image_path))  # refused now, if it is
     checked(image_path, "--image")
-    wanted = _wanted(versions, last_patches=last_patches)
+    wanted = wanted_releases(versions, last_patches=last_patches)
     wanted = list(dict.fromkeys([*wanted, *paths])) or [PINNED]
     axes = {
         "engine": ["vllm-hostpath"],
@@ -170,16 +152,10 @@ def releases(
         "wire": ["pickle"],
         "delivery": ["per_request"],
     }
-    if explain_only:
-        axes["gc"] = flags["gc"][:1]  # the collector is off while functions are counted
-        axes["setup"] = ["lean"]  # in one process alone they can be
     session = Session(flags | axes, is_prepared=False)
-    if explain_only:
-        one_cell_a_release(session.grid.cells)
-    else:
-        # refused now, if it is
-        session.plan(session.grid.cells, rounds=rounds, repeats=repeats, resume=resume)
-    prepared, failures = _prepare(wanted, flags["quiet"])
+    # refused now, if it is
+    session.plan(session.grid.cells, rounds=rounds, repeats=repeats, resume=resume)
+    prepared, failures = prepare_releases(wanted, quiet=flags["quiet"])
     if prepare_only:
         for release in prepared:
             click.echo(f"{release_label(release)}: {layer(release)}")
@@ -189,8 +165,6 @@ def releases(
         click.echo(f"interpreter: {base_interpreter()}")
         return
     cells = [cell for cell in session.grid.cells if cell.release in prepared]
-    if explain_only:
-        ctx.exit(explain_growth(session, cells, failures, markdown_path, image_path))
     modes = counting_modes(cells, _COUNTING)
     plan = session.plan(cells, rounds=rounds, counting=modes, repeats=repeats, resume=resume)
     _measure(ctx, session, plan, failures, markdown_path, image_path)
@@ -244,42 +218,3 @@ def show(result: ExperimentResult, tables: list[PlainTable]) -> None:
         print_table(table, console)
     print_lines("Trials without a result", failure_lines(result), console, style="red")
     print_lines("Notes", result.notes, console)
-
-
-def _wanted(texts: tuple[str, ...], *, last_patches: bool) -> list[str]:
-    """The releases that are asked for; with a range among them, oldest first.
-
-    Raises ReleaseError where a range is none, holds none, or the index cannot be read.
-    """
-    if not any(map(is_range, texts)):
-        if last_patches:
-            raise ReleaseError("--last-patches: only of a range, as in 0.10.2..0.12.0, or of all")
-        return list(texts)
-    known = known_versions()
-    ranges = (
-        within(text, known, last_patches=last_patches) if is_range(text) else [text]
-        for text in texts
-    )
-    return in_order(list(chain.from_iterable(ranges)))
-
-
-def _prepare(wanted: list[str], quiet: bool) -> tuple[list[str], list[str]]:
-    """The releases that can be run, and a sentence for each that cannot."""
-    console = Console(stderr=True, highlight=False)
-    prepared: list[str] = []
-    failures: list[str] = []
-    with console.status("preparing", spinner="dots") as status:
-
-        def say(words: str) -> None:
-            status.update(words)
-            if not quiet and not console.is_terminal:
-                console.print(words)
-
-        for release in wanted:
-            try:
-                prepare(release, say)
-                prepared.append(release)
-            except ReleaseError as error:
-                failures.append(f"{release}: {error}")
-                console.print(f"gcbench: left out {release}: {error}", style="red", markup=False)
-    return prepared, failures

@@ -4,86 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import count, pairwise
 from typing import NamedTuple
 
-import msgspec
-
 from gcbench.function_costs import FunctionCost
 from harness.explain.changes import any_stage
 from harness.explain.pairing import Kind, pair
-from harness.explain.result import Side
-from harness.machine.describe import Machine
-from harness.result.result import ReplayedWorkload
-
-GROWTH_SCHEMA = "gcbench.growth/2"
-"""1 had one arrival for all parts of a function that was split or joined."""
-
-
-class StageCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stage takes, per request and step."""
-
-    bytecodes: float = 0.0
-    objects: float = 0.0
-
-
-class VersionCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What a version takes, per request and step: in all, and by stage."""
-
-    label: str
-    bytecodes: float
-    objects: float
-    stages: dict[str, StageCost]
-
-
-class Arrival(msgspec.Struct, frozen=True, kw_only=True):
-    """A function that takes more, or less, in ``version`` than in the one before it.
-
-    Figures are per request and step, its own. ``function``: its name there, of one that is gone the
-    one it had. ``series``: its number in all versions, whatever its name. Those of a version add up
-    to its difference from the one before it; those of a series, to what the function takes more in
-    the last version than in the first. ``split``: it was a part of another; ``joined``: it has
-    become one.
-    """
-
-    version: str
-    series: int
-    kind: Kind
-    stage: str
-    function: str
-    file: str
-    line: int
-    bytecodes: float
-    objects: float
-
-
-class Growth(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything `releases --explain` knows at its end; ``versions`` in the order given."""
-
-    name: str
-    command: str
-    machine: Machine
-    workload: ReplayedWorkload
-    axes: dict[str, str | int]
-    versions: list[VersionCost]
-    arrivals: list[Arrival]
-    notes: list[str]
-    schema: str = GROWTH_SCHEMA
-
-
-def version_cost(side: Side) -> VersionCost:
-    """What a version takes; its stages add up to it."""
-    rows = side.costs.num_rows
-    stages: dict[str, StageCost] = {}
-    for each in side.costs.functions:
-        known = stages.get(each.stage, StageCost())
-        stages[each.stage] = StageCost(
-            bytecodes=known.bytecodes + each.bytecodes / rows,
-            objects=known.objects + each.allocations / rows,
-        )
-    return VersionCost(
-        label=side.label,
-        bytecodes=sum(each.bytecodes for each in side.costs.functions) / rows,
-        objects=sum(each.allocations for each in side.costs.functions) / rows,
-        stages=stages,
-    )
+from harness.explain.result import Arrival, Side
 
 
 def arrivals(sides: Sequence[Side]) -> list[Arrival]:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from harness.explain.hand_on import Flow, HandedOn, Syntax, called, taken
-from harness.explain.sites import LineOfSites, Place, Price
+from harness.explain.result import Place, Price
+from harness.explain.sites import LineOfSites
 from harness.explain.sources import Sources
 from workloads.files.regular_file import read_regular
 

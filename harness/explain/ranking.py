@@ -1,12 +1,10 @@
 """Which functions and lines matter most: by bytecodes, or by the tracked objects they make."""
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import get_args
 
 from gcbench.function_costs import FunctionCost
-from harness.explain.result import Costs, FunctionChange, LineChange, Side
-
-By = Literal["bytecodes", "objects"]
+from harness.explain.result import By, Costs, FunctionChange, LineChange, Side
 
 
 def amount(by: By) -> Callable[[Costs | FunctionCost], int]:

@@ -1,15 +1,16 @@
-"""What `gcbench explain` answers: of one version its functions, of two each function's change."""
+"""What `gcbench explain` answers: an `ExplainResult`, its body of the kind that was asked for."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
+from harness.collector.sites import CollectionSites
 from harness.explain.pairing import Kind
-from harness.machine.describe import Machine
-from harness.result.result import ReplayedWorkload
+from harness.result.result import Result
 from harness.trial.step_costs import StepCosts
 
-EXPLAIN_SCHEMA = "gcbench.explain/1"
+By = Literal["bytecodes", "objects"]
+"""What functions and lines are ranked by."""
 
 
 class Where(NamedTuple):
@@ -74,21 +75,121 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     metrics: dict[str, float | None]
 
 
-class ExplainResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything `explain` knows at its end.
+class FunctionsBody(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="functions"):
+    """What a version's functions take, or how that differs from another's.
 
     ``against``, ``changes`` and ``lines`` where two versions were asked for; each function of
     either side is in one change, each line that has changed its costs in ``lines``.
     """
 
-    name: str
-    command: str
-    machine: Machine
-    workload: ReplayedWorkload
-    axes: dict[str, str | int]
+    by: By
     side: Side
     against: Side | None = None
     changes: list[FunctionChange] = []
     lines: list[LineChange] = []
-    notes: list[str] = []
-    schema: str = EXPLAIN_SCHEMA
+
+
+class StageCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stage takes, per request and step."""
+
+    bytecodes: float = 0.0
+    objects: float = 0.0
+
+
+class VersionCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What a version takes, per request and step: in all, and by stage.
+
+    It was counted over ``num_steps`` steps with ``num_rows`` outputs; ``every`` as `StepCosts`.
+    ``half_width``: half the 95 % interval of the bytecodes of sampled steps, relative.
+    """
+
+    label: str
+    num_steps: int
+    num_rows: int
+    every: int = 0
+    half_width: float | None = None
+    bytecodes: float
+    objects: float
+    stages: dict[str, StageCost]
+
+
+class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+    """A function that takes more, or less, in ``version`` than in the one before it.
+
+    Figures are per request and step, its own. ``function``: its name there, of one that is gone the
+    one it had. ``series``: its number in all versions, whatever its name. Those of a version add up
+    to its difference from the one before it; those of a series, to what the function takes more in
+    the last version than in the first. ``split``: it was a part of another; ``joined``: it has
+    become one.
+    """
+
+    version: str
+    series: int
+    kind: Kind
+    stage: str
+    function: str
+    file: str
+    line: int
+    bytecodes: float
+    objects: float
+
+
+class GrowthBody(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="growth"):
+    """With which of several ``versions``, in the order given, each function became dearer.
+
+    ``left_out``: why others that were asked for are not there, a sentence each.
+    """
+
+    by: By
+    versions: list[VersionCost]
+    arrivals: list[Arrival]
+    left_out: list[str] = []
+
+
+Place = tuple[str, int]
+"""File and line."""
+
+
+class Price(msgspec.Struct, frozen=True, kw_only=True):
+    """What a change of a line's objects to another type would touch, found by names in the code.
+
+    ``made``: the line, and all other calls of the same class. ``read``: lines that read the
+    objects, under the names by which they are handed on. ``hazards``: those of them that do with a
+    list, tuple, dictionary or set what an array does not bear or answers otherwise, by what.
+    """
+
+    file: str
+    line: int
+    made: list[Place]
+    read: list[Place]
+    hazards: dict[str, list[Place]]
+
+    @property
+    def num_files(self) -> int:
+        """Files that would change."""
+        return len({file for file, _ in (*self.made, *self.read)})
+
+
+class SitesBody(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="sites"):
+    """The lines whose objects make the collector run; ``roots`` are the folders of their files.
+
+    ``prices``: of the lines with the largest shares.
+    """
+
+    label: str
+    num_steps: int
+    roots: list[str]
+    found: CollectionSites
+    prices: list[Price] = []
+
+
+ExplainBody = FunctionsBody | GrowthBody | SitesBody
+"""What was found, of the kind that was asked for."""
+
+
+class ExplainResult(Result, frozen=True, kw_only=True, tag="explain"):
+    """Everything `explain` knows at its end; ``rows``: of each table that are shown."""
+
+    axes: dict[str, str | int]
+    body: ExplainBody
+    rows: int = 10

@@ -1,84 +1,9 @@
-"""What `gcbench sites` answers: which lines make the collector run."""
-
-from typing import NamedTuple
+"""The lines whose objects collections find, each with all types that it makes."""
 
 import msgspec
 
-from harness.axes import Cell
 from harness.collector.sites import AllocationSite, CollectionSites
-from harness.experiment.outcomes import Trials
-from harness.machine.describe import Machine
-from harness.result.result import ReplayedWorkload
-from harness.trial.spec import Mode
-
-BY_SITE: Mode = "sites"
-"""The mode in which a trial looks at what collections find."""
-
-SITES_SCHEMA = "gcbench.sites/1"
-
-
-Place = tuple[str, int]
-"""File and line."""
-
-
-class Price(msgspec.Struct, frozen=True, kw_only=True):
-    """What a change of a line's objects to another type would touch, found by names in the code.
-
-    ``made``: the line, and all other calls of the same class. ``read``: lines that read the
-    objects, under the names by which they are handed on. ``hazards``: those of them that do with a
-    list, tuple, dictionary or set what an array does not bear or answers otherwise, by what.
-    """
-
-    file: str
-    line: int
-    made: list[Place]
-    read: list[Place]
-    hazards: dict[str, list[Place]]
-
-    @property
-    def num_files(self) -> int:
-        """Files that would change."""
-        return len({file for file, _ in (*self.made, *self.read)})
-
-
-class SitesResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything `sites` knows at its end; ``roots`` are the folders below which files lie.
-
-    ``prices``: of the lines with the largest shares.
-    """
-
-    name: str
-    command: str
-    machine: Machine
-    workload: ReplayedWorkload
-    axes: dict[str, str | int]
-    num_steps: int
-    roots: list[str]
-    found: CollectionSites
-    prices: list[Price] = []
-    notes: list[str] = []
-    schema: str = SITES_SCHEMA
-
-
-class Seen(NamedTuple):
-    """What a trial of so many steps found."""
-
-    found: CollectionSites
-    num_steps: int
-
-
-def read_sites(trials: Trials, cell: Cell) -> Seen | str:
-    """What was found of a cell, or why no line can be named, in one sentence."""
-    trial = trials.counted_in(BY_SITE, cell)
-    if trial is None or trial.sites is None:
-        return "; ".join(each.reason for each in trials.failures) or "the trial gave no result"
-    num_steps = round(trial.metrics["num_steps"] or 0)
-    if not sum(trial.sites.collections):
-        return (
-            f"the collector did not run once in {num_steps} steps under --gc {cell.gc}; choose "
-            "another policy, a larger batch or longer outputs"
-        )
-    return Seen(trial.sites, num_steps)
+from harness.explain.result import Place
 
 
 class LineOfSites(msgspec.Struct, frozen=True, kw_only=True):

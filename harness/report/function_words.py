@@ -33,10 +33,14 @@ def _row(each: LargestChange) -> Row:
     if not was and each.before != each.function:
         was = f" (was {short_name(each.before)})"
     name = f"{short_name(each.function)}{was}{_WHEN[each.when]}"
-    text = each.text if len(each.text) <= _WIDEST_TEXT else f"{each.text[: _WIDEST_TEXT - 1]}…"
     place = f"  {each.file}:{each.line}"
-    words = [name, place, *([f"  {text}"] if text else [])]
+    words = [name, place, *([f"  {shortened(each.text)}"] if each.text else [])]
     return "\n".join(words), signed(each.bytecodes), signed(each.allocations)
+
+
+def shortened(text: str, width: int = _WIDEST_TEXT) -> str:
+    """A line of source, cut where a table has no room for it."""
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def short_name(name: str) -> str:

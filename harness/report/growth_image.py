@@ -1,6 +1,6 @@
-"""The chart of `gcbench releases --explain --image`: a step's bytecodes by release and stage."""
+"""The chart of `gcbench explain --image`: a step's bytecodes by version and stage."""
 
-from harness.explain.growth import Growth, StageCost
+from harness.explain.result import ExplainResult, GrowthBody, StageCost
 from harness.report.image_file import COLOURS, image_bytes
 
 _OTHERS = "#9aa0a6"
@@ -8,19 +8,19 @@ _LEAST = 0.01
 """Share of a step that is seen in a bar."""
 
 
-def growth_image(result: Growth, suffix: str) -> bytes:
-    """A bar a release, its parts the stages of a step, as a PNG or SVG file on white.
+def growth_image(result: ExplainResult, body: GrowthBody, suffix: str) -> bytes:
+    """A bar a version, its parts the stages of a step, as a PNG or SVG file on white.
 
     The largest stages have a colour each, the others one together. Imports matplotlib when called.
     """
     from matplotlib.figure import Figure
 
-    versions = result.versions
+    versions = body.versions
     width = min(14.0, max(7.0, 2 + 0.42 * len(versions)))
     figure = Figure(figsize=(width, 5), layout="constrained", facecolor="white")
     axes = figure.subplots()
     places, base = range(len(versions)), [0.0] * len(versions)
-    names = _largest_stages(result)
+    names = _largest_stages(body)
     for number, name in enumerate([*names, "others"]):
         parts = [
             each.stages.get(name, StageCost()).bytecodes
@@ -44,18 +44,18 @@ def growth_image(result: Growth, suffix: str) -> bytes:
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="upper left", frameon=False, ncols=4, fontsize=8)
     axes.set_title(
-        f"vLLM's host path by release: {result.workload.name}, "
-        f"{result.workload.num_requests:,} requests",
+        f"A step of {result.axes['engine']} by version: {result.workloads[0].name}, "
+        f"{result.workloads[0].num_requests:,} requests",
         loc="left",
         fontsize=11,
     )
     return image_bytes(figure, suffix, result.name)
 
 
-def _largest_stages(result: Growth) -> list[str]:
-    """By their largest share of any release, the largest first; as many as there are colours."""
+def _largest_stages(body: GrowthBody) -> list[str]:
+    """By their largest share of any version, the largest first; as many as there are colours."""
     largest: dict[str, float] = {}
-    for version in result.versions:
+    for version in body.versions:
         for stage, cost in version.stages.items():
             share = cost.bytecodes / version.bytecodes
             largest[stage] = max(largest.get(stage, 0.0), share)

@@ -11,6 +11,7 @@ from harness.experiment.experiment_file import PartsResult
 from harness.experiment.noise_result import NoiseResult
 from harness.experiment.result import ExperimentResult
 from harness.explain.cadence import CadenceResult
+from harness.explain.result import ExplainResult
 from harness.files import decode_versioned
 from harness.load.both_ways import HttpResult
 from harness.load.result import LoadResult
@@ -21,6 +22,7 @@ from harness.report.cadence import describe_cadence
 from harness.report.crossover import describe_crossover
 from harness.report.diff import describe_diff
 from harness.report.experiment import describe_experiment
+from harness.report.explain import describe_explain
 from harness.report.gate import describe_gate
 from harness.report.http import describe_http
 from harness.report.load import describe_load
@@ -48,6 +50,7 @@ _DESCRIBE: dict[type[Result], Callable[[Any], Report]] = {
     NoiseResult: describe_noise,
     DiffResult: describe_diff,
     ProbeResult: describe_probe,
+    ExplainResult: describe_explain,
 }
 
 ANY: Any = Union[tuple(_DESCRIBE)]  # noqa: UP007

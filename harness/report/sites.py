@@ -1,10 +1,10 @@
-"""What `gcbench sites` shows: the answer in sentences, then the lines that make the objects."""
+"""What `gcbench explain --by collections` shows: the lines that make what collections find."""
 
 from harness import format as fmt
-from harness.explain.sites import LineOfSites, Price, SitesResult, by_line
+from harness.explain.result import Price, SitesBody
+from harness.explain.sites import LineOfSites, by_line
 from harness.explain.sources import Sources
-from harness.report.header import machine_words
-from harness.report.report import Listing, Report
+from harness.report.function_words import shortened
 from harness.report.table import PlainTable, Row
 
 _NAMED = 0.9
@@ -14,47 +14,18 @@ _MOST_TYPES = 3
 _SURE = 1.96  # standard errors of a 95 % interval
 
 
-def describe_sites(result: SitesResult, rows: int) -> Report:
-    """All that is known of it, ``rows`` lines of a table."""
-    answer, *more = sites_answer(result)
-    return Report(
-        heading="gcbench sites",
-        name=result.name,
-        answer=answer,
-        tables=[sites_table(result, rows), prices_table(result, rows)],
-        sentences=more,
-        lists=[Listing("Notes", result.notes)],
-        facts=sites_header(result),
-        command=result.command,
-    )
-
-
-def sites_header(result: SitesResult) -> list[tuple[str, str]]:
-    """What was looked at, on what."""
-    return [
-        ("machine", machine_words(result.machine)),
-        ("workload", result.workload.name),
-        ("cell", ", ".join(f"{axis} {value}" for axis, value in result.axes.items())),
-        (
-            "looked at",
-            f"{fmt.count(result.found.young)} young objects in {_times(result)} "
-            f"collections, {fmt.count(result.num_steps)} steps",
-        ),
-    ]
-
-
-def sites_answer(result: SitesResult) -> list[str]:
+def sites_answer(body: SitesBody) -> list[str]:
     """The answer, a sentence each."""
-    lines = [each for each in by_line(result.found) if each.file]
-    times, counts = _times(result), "/".join(map(str, result.found.collections))
+    lines = [each for each in by_line(body.found) if each.file]
+    times, counts = _times(body), "/".join(map(str, body.found.collections))
     sentences = [
-        f"The collector ran {fmt.count(times)} times ({counts}) in {fmt.count(result.num_steps)} "
+        f"The collector ran {fmt.count(times)} times ({counts}) in {fmt.count(body.num_steps)} "
         "steps."
     ]
     if not lines:
         return [*sentences, "No line can be named that made what it found."]
     growing = max(lines, key=lambda each: each.retained)
-    if growing.retained >= result.num_steps:
+    if growing.retained >= body.num_steps:
         sentences.append(
             f"▲ {fmt.count(growing.retained)} objects of {growing.file}:{growing.line} were still "
             "there after the last step. `gcbench run --mode leaks` says whether the heap grows "
@@ -72,10 +43,14 @@ def sites_answer(result: SitesResult) -> list[str]:
     ]
 
 
-def sites_table(result: SitesResult, rows: int) -> PlainTable:
-    """Lines, the largest share first."""
-    sources, lines = Sources(result.roots), by_line(result.found)
-    times, shown = _times(result), lines[:rows]
+def sites_tables(body: SitesBody, rows: int) -> list[PlainTable]:
+    """The lines, and what a change of their objects would touch."""
+    return [_lines(body, rows), _prices(body, rows)]
+
+
+def _lines(body: SitesBody, rows: int) -> PlainTable:
+    sources, lines = Sources(body.roots), by_line(body.found)
+    times, shown = _times(body), lines[:rows]
     left = len(lines) - len(shown)
     more = f" {left} more lines are in --json FILE." if left > 0 else ""
     return PlainTable(
@@ -96,10 +71,9 @@ def sites_table(result: SitesResult, rows: int) -> PlainTable:
     )
 
 
-def prices_table(result: SitesResult, rows: int) -> PlainTable:
-    """What a change of a line's objects would touch, for the lines of `sites_table`."""
-    shown = {(each.file, each.line) for each in by_line(result.found)[:rows]}
-    priced = [each for each in result.prices if (each.file, each.line) in shown]
+def _prices(body: SitesBody, rows: int) -> PlainTable:
+    shown = {(each.file, each.line) for each in by_line(body.found)[:rows]}
+    priced = [each for each in body.prices if (each.file, each.line) in shown]
     return PlainTable(
         "What another type in their place would touch",
         ("line", "made at", "read at", "files"),
@@ -133,8 +107,8 @@ def _place(each: LineOfSites, sources: Sources) -> str:
     if not each.file:
         return f"made before, or by no line\n  {types}"
     text = sources.line(each.file, each.line)
-    shown = text if len(text) <= _WIDEST_TEXT else f"{text[: _WIDEST_TEXT - 1]}…"
-    words = [_short(each.file, each.line), *([f"  {shown}"] if shown else []), f"  {types}"]
+    shown = [f"  {shortened(text, _WIDEST_TEXT)}"] if text else []
+    words = [_short(each.file, each.line), *shown, f"  {types}"]
     words += [f"  from {_short(*caller)}" for caller in each.path[:-1][-1:]]
     return "\n".join(words)
 
@@ -160,5 +134,5 @@ def _interval(each: LineOfSites, times: int) -> str:
     return f"{low * times:,.0f} to {min(1.0, high) * times:,.0f}"
 
 
-def _times(result: SitesResult) -> int:
-    return sum(result.found.collections)
+def _times(body: SitesBody) -> int:
+    return sum(body.found.collections)

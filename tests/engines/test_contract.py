@@ -105,7 +105,6 @@ def plugged(monkeypatch):
         ["compare"],
         ["run"],
         ["explain"],
-        ["sites"],
         ["cadence"],
     ],
     ids=lambda command: command[0],

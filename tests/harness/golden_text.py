@@ -5,7 +5,6 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
-import pytest
 from rich.cells import cell_len
 
 from harness.report.kinds import describe
@@ -53,14 +52,3 @@ def reported(result, more: str = "gcbench report …", width: int = 80, **how) -
     report = describe(result)
     commands = [command for _, command in report.next] + [report.command] * bool(report.command)
     return printed(print_report, report, more=more, width=width, whole=commands, **how)
-
-
-def shown_by(command, result, *args, width: int = 80, **kwargs) -> str:
-    """What a command's module prints of a result on a terminal."""
-
-    def show(console):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(command, "make_console", lambda: console)
-            command.show(result, *args, **kwargs)
-
-    return printed(show, width=width)

@@ -42,7 +42,6 @@ MEASURING = (
     "advise",
     "crossover",
     "explain",
-    "sites",
     "cadence",
 )
 """Commands that always run in a fork, where an executor answers at once."""

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from harness.explain.changes import any_stage
-from harness.explain.result import Costs, ExplainResult, FunctionChange, Side, Where
+from harness.explain.result import Costs, FunctionChange, FunctionsBody, Side, Where
 from harness.files import indented
 from harness.format import count
 from harness.trial.step_costs import StepCosts
@@ -33,7 +33,7 @@ class _Figures(NamedTuple):
     objects: Fraction
 
 
-def sarif_log(result: ExplainResult) -> bytes:
+def sarif_log(body: FunctionsBody) -> bytes:
     """A SARIF 2.1.0 log: a warning for each function that is dearer than before.
 
     New functions are among them. At most `MOST_RESULTS` are there, the largest part of a step's
@@ -42,10 +42,10 @@ def sarif_log(result: ExplainResult) -> bytes:
     from a string, such as a data class's ``__init__``, is in none and has its name alone.
     The format: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html.
     """
-    if result.against is None:
-        results = _dearest(result.side)
+    if body.against is None:
+        results = _dearest(body.side)
     else:
-        results = _dearer(result.changes, result.against, result.side)
+        results = _dearer(body.changes, body.against, body.side)
     rules = [{"id": rule, "shortDescription": {"text": text}} for rule, text in _RULES.items()]
     source_root = {"description": {"text": "The folder that the package is imported from."}}
     run = {

@@ -5,23 +5,23 @@ from typing import Any
 import msgspec
 
 from harness.explain.exports.stacks import COUNTS, Count, stacks
-from harness.explain.result import ExplainResult, Side, Where
+from harness.explain.result import FunctionsBody, Side, Where
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
-def speedscope_file(result: ExplainResult) -> bytes:
+def speedscope_file(name: str, body: FunctionsBody) -> bytes:
     """Two profiles of each version, JSON: bytecodes per step and allocations per step.
 
     Weights are means over the steps that were traced. The versions share their frames, so one
     function has one colour in all profiles. The newer version's profiles come first.
     """
     frames: dict[Where, int] = {}
-    sides = [result.side] if result.against is None else [result.side, result.against]
+    sides = [body.side] if body.against is None else [body.side, body.against]
     profiles = [_profile(side, count, frames) for side in sides for count in COUNTS]
     content = {
         "$schema": SCHEMA,
-        "name": result.name,
+        "name": name,
         "exporter": "gcbench explain",
         "activeProfileIndex": 0,
         "shared": {"frames": [each._asdict() for each in frames]},

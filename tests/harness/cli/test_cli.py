@@ -102,6 +102,7 @@ def gcbench(tmp_path, capsys):
         (["compare", "--roundz", "3"], ["--roundz", "--rounds"]),
         (["list", "colours"], ["colours"]),
         (["list", "wirez"], ["did you mean wires"]),
+        (["sites", "--rows", "1"], ["no command 'sites' any more", "explain --by collections"]),
     ],
 )
 def test_a_mistake_is_one_sentence_and_status_two(gcbench, arguments, words):

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from harness.explain.changes import function_changes
 from harness.explain.largest_changes import largest_changes
 from harness.explain.line_changes import line_changes
-from harness.explain.ranking import By, by_change, by_line_change
+from harness.explain.ranking import by_change, by_line_change
+from harness.explain.result import By
 from harness.trial.step_costs import RequestFunctionCost
 
 LOOP = (

@@ -19,9 +19,7 @@ from harness.explain.exports.collapsed import collapsed_stacks
 from harness.explain.exports.sarif import MOST_RESULTS, sarif_log
 from harness.explain.exports.speedscope import speedscope_file
 from harness.explain.exports.stacks import COUNTS
-from harness.explain.result import ExplainResult, Side
-from harness.machine.describe import Machine
-from harness.result.result import ReplayedWorkload
+from harness.explain.result import FunctionsBody, Side
 from harness.trial.step_costs import StepCosts
 
 NAMES = st.text(alphabet="ab;: %\n\t\"'<>\\/é中\u2028\xa0\x00", min_size=1, max_size=6)
@@ -79,16 +77,8 @@ def counted(draw):
 def explained(after, before=None):
     side = Side(label="0.13.1", roots=[], costs=after, metrics={})
     against = before and Side(label="0.13.0", roots=[], costs=before, metrics={})
-    return ExplainResult(
-        name="of a test",
-        command="gcbench explain",
-        machine=Machine(),
-        workload=ReplayedWorkload(name="small"),
-        axes={},
-        side=side,
-        against=against,
-        changes=function_changes(before, after) if before else [],
-    )
+    changes = function_changes(before, after) if before else []
+    return FunctionsBody(by="bytecodes", side=side, against=against, changes=changes)
 
 
 def by_chain(of, count, named):
@@ -186,7 +176,7 @@ def checked_speedscope(content):
 @given(counted(), st.none() | counted())
 def test_speedscope_has_each_stack_of_each_version_per_step(after, before):
     result = explained(after, before)
-    content = speedscope_file(result)
+    content = speedscope_file("of a test", result)
     file = checked_speedscope(content)
     sides = [result.side, *([result.against] if before else [])]
     expected = [(side, count) for side in sides for count in COUNTS]
@@ -201,7 +191,7 @@ def test_speedscope_has_each_stack_of_each_version_per_step(after, before):
         assert found == by_chain(side.costs, count, lambda each: (each.file, each.name, each.line))
         total = sum(getattr(each, count) for each in side.costs.functions)
         assert profile["endValue"] * steps == pytest.approx(total)
-    assert speedscope_file(result) == content
+    assert speedscope_file("of a test", result) == content
 
 
 def checked_sarif(content):

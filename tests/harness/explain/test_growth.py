@@ -5,17 +5,17 @@ from itertools import pairwise
 
 import pytest
 from counted_versions import ENGINE, FILE, counted
-from golden_text import shown_by
+from golden_text import reported
 from made_functions import BOTH, JOIN, SUM, function
 from msgspec.structs import replace
 from release_results import along
 
 from gcbench.function_costs import FunctionCost
-from harness.cli import growth as growth_command
 from harness.explain.changes import function_changes
-from harness.explain.growth import Growth, arrivals, version_cost
-from harness.explain.result import Side
-from harness.report.growth import growth_answer, growth_candidates
+from harness.explain.growth import arrivals
+from harness.explain.result import By, ExplainResult, GrowthBody, Side
+from harness.explain.version_cost import version_cost
+from harness.report.growth import growth_answer, growth_tables
 from harness.report.growth_image import growth_image
 from harness.trial.step_costs import StepCosts
 
@@ -40,18 +40,20 @@ def sides(frozen_heap, tmp_path_factory):
     return [counted(folder / name, text) for name, text in texts.items()]
 
 
-def grown(sides) -> Growth:
-    """What `releases --explain` would know of them."""
+def grown(sides, by: By = "bytecodes") -> GrowthBody:
+    """What `explain` would know of them."""
+    return GrowthBody(by=by, versions=list(map(version_cost, sides)), arrivals=arrivals(sides))
+
+
+def result(body: GrowthBody) -> ExplainResult:
     made = along({"0.11.0": 1})
-    return Growth(
+    return ExplainResult(
         name="a-growth",
-        command="gcbench releases vllm --explain",
+        command="gcbench explain",
         machine=made.machine,
-        workload=made.workloads[0],
-        axes={"batch_size": 64},
-        versions=[version_cost(side) for side in sides],
-        arrivals=arrivals(sides),
-        notes=[],
+        workloads=made.workloads[:1],
+        axes={"engine": "builtin", "batch_size": 64},
+        body=body,
     )
 
 
@@ -65,30 +67,31 @@ def test_each_function_comes_with_the_version_that_changed_it(sides):
 
 
 def test_arrivals_and_stages_add_up_to_each_version(sides):
-    result = grown(sides)
-    for before, after in pairwise(result.versions):
-        mine = [each for each in result.arrivals if each.version == after.label]
+    body = grown(sides)
+    for before, after in pairwise(body.versions):
+        mine = [each for each in body.arrivals if each.version == after.label]
         for figure in ("bytecodes", "objects"):
             change = getattr(after, figure) - getattr(before, figure)
             assert sum(getattr(each, figure) for each in mine) == pytest.approx(change)
-    for version, side in zip(result.versions, sides, strict=True):
+    for version, side in zip(body.versions, sides, strict=True):
         total = sum(stage.bytecodes for stage in version.stages.values())
         assert total == pytest.approx(version.bytecodes)
         assert version.bytecodes == side.metrics["bytecodes"] / side.costs.num_rows
 
 
 def test_the_answer_names_the_versions_that_cost_most(sides):
-    result = grown(sides)
-    told = " ".join(growth_answer(result))
-    assert re.search(r"From 1\.0 to 4\.0 a request and step went from \S+ to \S+ bytecodes", told)
-    more = [after.bytecodes - before.bytecodes for before, after in pairwise(result.versions)]
+    body = grown(sides)
+    told = " ".join(growth_answer(body))
+    assert told.startswith("4.0 executes as many bytecodes per request and step as 1.0 (")
+    more = [after.bytecodes - before.bytecodes for before, after in pairwise(body.versions)]
     order = ["2.0", "3.0"] if more[0] > more[1] else ["3.0", "2.0"]
     assert re.search(rf"Bytecodes rose most with {order[0]} .*, {order[1]} ", told)
     assert "4.0 (" not in told
-    shown = shown_by(growth_command, result)
-    assert max(map(len, shown.splitlines())) <= 80
+    shown = reported(result(body))
     assert "Engine.update" not in shown.split("By function")[1], "what came has gone again"
-    shown = shown_by(growth_command, grown(sides[:3]))
+    body = grown(sides[:3])
+    assert re.match(r"3\.0 executes \S+ more bytecodes .* than 1\.0 \(", growth_answer(body)[0])
+    shown = reported(result(body))
     for name, version in (("Engine.update", "2.0"), ("Engine.schedule", "3.0")):
         row = rf"{name}\n +{FILE}:\d+ +(\+\S+) +\S+ +{version} \1\n"
         assert re.search(row, shown)
@@ -96,22 +99,46 @@ def test_the_answer_names_the_versions_that_cost_most(sides):
     assert "name two or more" in alone
 
 
+def test_by_objects_the_dictionary_comes_first_and_the_loop_is_nothing(sides):
+    body = grown(sides[:3], "objects")
+    assert re.search(r"^Objects rose most with 2\.0 \(\+\S+\)\.$", growth_answer(body)[1])
+    versions, _, functions, _ = growth_tables(body, 20)
+    assert [row[-1].partition(" ")[0] for row in versions.groups[0]] == ["–", "update", "–"]
+    (row,) = functions.groups[0]
+    assert row[0].startswith("Engine.update")
+    assert row[3] == f"2.0 {row[2]}"
+
+
+def test_what_was_left_out_and_how_sure_samples_are_stands_in_the_answer(sides):
+    costs = [replace(each.costs, every=25, samples=[(64, 640), (64, 700)]) for each in sides]
+    sampled = [replace(side, costs=cost) for side, cost in zip(sides, costs, strict=True)]
+    body = replace(grown(sampled[:3]), left_out=["0.9.1: too old"])
+    traced, left_out = growth_answer(body)[-2:]
+    assert re.fullmatch(
+        r"One step in 25 was traced; bytecodes are right within ±\S+ % for [123]\.0 or better "
+        r"\(95 %\)\.",
+        traced,
+    )
+    assert left_out == "Left out: 0.9.1: too old."
+
+
 def test_pull_requests_on_record_stand_with_their_release(sides):
     names = ("0.11.0", "0.11.1", "0.12.0", "0.13.0")
-    result = grown([replace(side, label=name) for side, name in zip(sides, names, strict=True)])
-    lines = growth_candidates(result)
+    body = grown([replace(side, label=name) for side, name in zip(sides, names, strict=True)])
+    (rows,) = growth_tables(body, 20)[-1].groups
     assert any(
-        re.match(r"0\.11\.1 \(\+\S+\): #24964, a request that gets no new", line) for line in lines
+        re.match(r"0\.11\.1: #24964, a request that gets no new", name) and more.startswith("+")
+        for name, more in rows
     )
-    assert not any("#24830" in line for line in lines), "what the first has, none is without"
+    assert not any("#24830" in name for name, _ in rows), "what the first has, none is without"
 
 
 def test_the_picture_has_a_bar_a_version_and_is_the_same_each_time(sides):
-    result = grown(sides)
-    assert growth_image(result, ".png").startswith(b"\x89PNG")
-    svg = growth_image(result, ".svg")
-    assert svg == growth_image(result, ".svg")
-    for word in ("schedule", "update", "rest", "4.0", f"{result.versions[2].bytecodes:,.0f}"):
+    body = grown(sides)
+    assert growth_image(result(body), body, ".png").startswith(b"\x89PNG")
+    svg = growth_image(result(body), body, ".svg")
+    assert svg == growth_image(result(body), body, ".svg")
+    for word in ("schedule", "update", "rest", "4.0", f"{body.versions[2].bytecodes:,.0f}"):
         assert f"<!-- {word} -->".encode() in svg
     assert b"others" not in svg
 

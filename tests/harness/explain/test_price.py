@@ -6,7 +6,8 @@ from textwrap import dedent
 import pytest
 
 from harness.explain.price import prices
-from harness.explain.sites import LineOfSites, Price
+from harness.explain.result import Price
+from harness.explain.sites import LineOfSites
 
 FILES = {
     "engine/made.py": """\

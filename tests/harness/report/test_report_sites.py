@@ -1,17 +1,15 @@
-"""What `gcbench sites` shows of lines whose call path is long, short or not known."""
+"""Lines whose objects make the collector run, with a call path that is long, short or not known."""
 
 import pytest
 
 from harness.collector.sites import AllocationSite, CollectionSites
-from harness.explain.sites import SitesResult
-from harness.machine.describe import Machine
-from harness.report.sites import prices_table, sites_answer, sites_table
-from harness.result.result import ReplayedWorkload
+from harness.explain.result import SitesBody
+from harness.report.sites import sites_answer, sites_tables
 
 STEP, LOOP, MAIN = ("engine/step.py", 7), ("engine/loop.py", 3), ("main.py", 1)
 
 
-def result(path: list[tuple[str, int]], retained: int = 0) -> SitesResult:
+def body(path: list[tuple[str, int]], retained: int = 0) -> SitesBody:
     file, line = STEP
     site = AllocationSite(
         file=file,
@@ -25,30 +23,21 @@ def result(path: list[tuple[str, int]], retained: int = 0) -> SitesResult:
         path=path,
     )
     found = CollectionSites(collections=(9, 1, 0), young=100, sites=[site])
-    workload = ReplayedWorkload(name="small", hash="", num_requests=1)
-    return SitesResult(
-        name="",
-        command="",
-        machine=Machine(),
-        workload=workload,
-        axes={},
-        num_steps=20,
-        roots=[],
-        found=found,
-    )
+    return SitesBody(label="this code", num_steps=20, roots=[], found=found)
 
 
 @pytest.mark.parametrize(
     ("path", "caller"), [([MAIN, LOOP, STEP], ["  from engine/loop.py:3"]), ([STEP], []), ([], [])]
 )
 def test_the_nearest_caller_is_named_where_one_is_known(path, caller):
-    ((row,),) = sites_table(result(path), 10).groups
+    lines, prices = sites_tables(body(path), 10)
+    ((row,),) = lines.groups
     assert row[0].splitlines() == ["engine/step.py:7", "  list", *caller]
     assert row[1:] == ("50.0 %", "40.0 %", "5", "3 to 7", "3", "0")
-    assert not prices_table(result(path), 10).groups
+    assert not prices.groups
 
 
 def test_what_is_still_there_after_the_last_step_is_a_sentence_of_its_own():
     said = "▲ 20 objects of engine/step.py:7 were still there after the last step."
-    assert any(each.startswith(said) for each in sites_answer(result([], retained=20)))
-    assert not any("▲" in each for each in sites_answer(result([], retained=19)))
+    assert any(each.startswith(said) for each in sites_answer(body([], retained=20)))
+    assert not any("▲" in each for each in sites_answer(body([], retained=19)))
