@@ -27,7 +27,6 @@ _COMMANDS = {
     "run": _Command("harness.cli.run:run", "Run one cell once and show all that was measured."),
     "compare": _Command("harness.cli.compare:compare", "Compare the cells of a grid of choices."),
     "report": _Command("harness.cli.report:report", "Show a stored run again; make a page of it."),
-    "diff": _Command("harness.cli.diff:diff", "Compare two stored experiments."),
     "merge": _Command("harness.cli.merge:merge", "Put the shards of an experiment together."),
     "load": _Command("harness.cli.load:load", "Put a server under load and measure it."),
     "probe": _Command(
@@ -80,6 +79,7 @@ _COMMANDS = {
 }
 
 _GONE = {
+    "diff": "gcbench report RUN --against RUN compares them",
     "noise": "gcbench doctor --noise measures it",
     "sites": "gcbench explain --by collections names the lines",
     "workload": "gcbench list workloads NAME shows one, and exports it with --mooncake FILE",

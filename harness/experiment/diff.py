@@ -30,6 +30,11 @@ class DiffResult(Result, frozen=True, kw_only=True, tag="diff"):
     comparisons: list[Comparison]
     not_compared: list[str]
 
+    @property
+    def is_worse(self) -> bool:
+        """Whether any cell is."""
+        return any(each.verdict == "worse" for each in self.comparisons)
+
 
 def diff(base: ExperimentResult, head: ExperimentResult, tolerance: float) -> DiffResult:
     """Every cell of ``head`` against its equal in ``base``; like metrics are one family.

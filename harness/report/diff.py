@@ -19,7 +19,7 @@ _BETWEEN = (
 _WITHIN_ONE = (
     "noise within one run of each side, and the next start of a server may differ by more: for a "
     f"verdict, measure {MIN_ROUNDS} or more of each in turn, each on a server started anew, and "
-    "name them all: gcbench diff OLD,OLD,… NEW,NEW,…"
+    "name them all: gcbench report NEW,NEW,… --against OLD,OLD,…"
 )
 
 _WORST_FIRST: tuple[Verdict, ...] = ("worse", "better", "same", "inconclusive")
@@ -58,7 +58,7 @@ def _tables(result: DiffResult) -> list[PlainTable]:
 def describe_diff(result: DiffResult) -> Report:
     """What changed from one experiment to the other, and what was not compared."""
     return Report(
-        heading="gcbench diff",
+        heading="gcbench report",
         name=result.name,
         answer=_headline(result),
         tables=_tables(result),

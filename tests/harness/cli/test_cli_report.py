@@ -1,4 +1,4 @@
-"""gcbench report and gcbench diff: stored runs, read again and set against each other."""
+"""gcbench report: stored runs, read again and set against each other."""
 
 import json
 import os
@@ -171,14 +171,15 @@ def test_cells_that_do_other_work_are_left_out_and_named():
 def test_the_command_says_what_is_worse_and_exits_as_asked(runs, capsys, tmp_path):
     of = load_experiment(MAIN_JOB)
     write_json(tmp_path / "slow.json", changed(of, 0.9))
-    words = ["diff", "old", str(tmp_path / "slow.json"), "--output", str(runs)]
+    words = ["report", str(tmp_path / "slow.json"), "--against", "old", "--output", str(runs)]
     status, out, _ = shown(capsys, *words)
     assert status == 0
     assert out.startswith("▼ 15 worse")
     assert shown(capsys, *words, "--fail-on", "worse")[0] == 1
     status, out, _ = shown(capsys, *words, "--json", "-")
     assert json.loads(out)["schema"] == "gcbench.result/1"
-    write_json(tmp_path / "gate.json", result())
-    status, _, err = shown(capsys, "diff", str(MAIN_JOB), str(tmp_path / "gate.json"))
+    gate = tmp_path / "gate.json"
+    write_json(gate, result())
+    status, _, err = shown(capsys, "report", str(MAIN_JOB), "--against", str(gate))
     assert status == 2
     assert "is no experiment" in err

@@ -162,21 +162,21 @@ def test_the_command_reads_loads_by_their_folders(tmp_path, capsys):
         stored(tmp_path, f"{seed}", requests(seed, slower=1 + 0.3 * (seed % 2)))
     base, head = (",".join(map(str, range(first, 14, 2))) for first in (0, 1))
     words = ["--output", str(tmp_path), "--fail-on", "worse"]
-    assert main(["diff", base, head, *words]) == 1
+    assert main(["report", head, "--against", base, *words]) == 1
     said = capsys.readouterr().out
     assert said.startswith("▼ 2 worse, 1 inconclusive: 1 to 13 against 0 to 12")
     assert "TTFT mean, lower is better" in said
-    assert main(["diff", "0", "1", *words]) == 0
+    assert main(["report", "1", "--against", "0", *words]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert said.startswith("? 3 inconclusive: 1 against 0")
     assert "measure 7 or more of each in turn" in said
     assert "detects changes" not in said
-    assert main(["diff", "0,2", "1,3", *words]) == 2
+    assert main(["report", "1,3", "--against", "0,2", *words]) == 2
     assert (
         "2 rounds of request_throughput on both sides, an interval needs 3"
         in capsys.readouterr().err
     )
-    assert main(["diff", f"0,{MAIN_JOB}", "1", *words]) == 2
+    assert main(["report", "1", "--against", f"0,{MAIN_JOB}", *words]) == 2
     assert "is no load: only loads are joined" in capsys.readouterr().err
 
 
