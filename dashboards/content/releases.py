@@ -2,7 +2,6 @@
 
 from typing import Any, NamedTuple
 
-from dashboards.content.release_sentence import headline, sentence
 from harness import format as fmt
 from harness.collector.policy import DESCRIPTIONS
 from harness.experiment.result import CellResult, ExperimentResult
@@ -17,6 +16,7 @@ from harness.report.release_lines import (
     release_lines,
     release_name,
 )
+from harness.report.release_sentence import headline, sentence
 from harness.report.summary import collections_words, median, on_device
 from harness.report.vllm_releases import KnownChange, load_vllm_releases
 

@@ -1,7 +1,6 @@
 """``gcbench releases``: an engine's host path, release by release, with no GPU."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -18,22 +17,12 @@ from harness.cli.options import (
     workload_options,
 )
 from harness.cli.sections import SectionCommand
-from harness.cli.session import Session, checked
+from harness.cli.session import Session
+from harness.cli.tell import refuse_files, tell
 from harness.cli.vllm_versions import prepare_releases, wanted_releases
 from harness.experiment.plan import Plan, counting_modes
-from harness.experiment.result import ExperimentResult
-from harness.experiment.run import INTERRUPTED
-from harness.files import write_output
-from harness.report.header import header
-from harness.report.image_file import image_suffix
-from harness.report.markdown import table_markdown
-from harness.report.messages import messages_tables
+from harness.report.again import report_command
 from harness.report.release_label import release_label
-from harness.report.releases import costs_table, release_row, releases_table, roles_table
-from harness.report.releases_image import releases_image
-from harness.report.summary import failure_lines
-from harness.report.table import PlainTable
-from harness.report.terminal import make_console, print_lines, print_pairs, print_table
 from harness.trial.spec import Mode
 
 _COUNTING: tuple[Mode, ...] = ("counts", "tracked", "opcodes", "wire")
@@ -139,9 +128,7 @@ def releases(
     if list_only:
         click.echo("\n".join(known_versions()))
         return
-    if image_path:
-        image_suffix(Path(image_path))  # refused now, if it is
-    checked(image_path, "--image")
+    refuse_files(image=image_path, markdown=markdown_path)
     wanted = wanted_releases(versions, last_patches=last_patches)
     wanted = list(dict.fromkeys([*wanted, *paths])) or [PINNED]
     axes = {
@@ -184,37 +171,21 @@ def _measure(
     left_out = [f"Left out: {failure}" for failure in failures]
     result = msgspec.structs.replace(result, notes=[*left_out, *result.notes])
     labels = {cell.release: release_label(cell.release) for cell in plan.cells}
-    tables = [releases_table(result, labels), costs_table(result, labels)]
-    tables += messages_tables(result, lambda cell: release_row(result, cell, labels))
-    if (roles := roles_table(result, labels)) is not None:
-        tables.append(roles)
-    try:
-        if markdown_path:
-            parts = [INTERRUPTED] * interrupted + list(map(table_markdown, tables))
-            write_output(markdown_path, "\n\n".join(parts).encode() + b"\n", "--markdown FILE")
-        if image_path and any(cell.samples for cell in result.cells) and not interrupted:
-            suffix = image_suffix(Path(image_path))
-            write_output(image_path, releases_image(result, suffix, labels), "--image FILE")
-        session.write_json(result)
-    finally:
-        if session.shows_tables:
-            show(result, tables)
+    result = msgspec.structs.replace(result, release_labels=labels)
+    ran.store.save_experiment(result)
+    tell(
+        result,
+        more=report_command(session.runner.output, result.name),
+        details=True,
+        image=image_path,
+        markdown=markdown_path,
+        **session.told,
+    )
     if interrupted:
-        unwritten = f"; {image_path} is not written" if image_path else ""
         Console(stderr=True, highlight=False).print(
-            f"interrupted, incomplete; the trials are in {ran.store.folder}{unwritten}; the same "
-            f"command and --resume {plan.name} go on"
+            f"interrupted, incomplete; the trials are in {ran.store.folder}; the same command and "
+            f"--resume {plan.name} go on"
         )
         ctx.exit(ExitCode.INTERRUPTED)
     if not any(cell.samples for cell in result.cells):
         ctx.exit(ExitCode.NOT_MEASURED)
-
-
-def show(result: ExperimentResult, tables: list[PlainTable]) -> None:
-    """Print it as tables on the terminal."""
-    console = make_console()
-    print_pairs([*header(result), ("command", result.command)], console)
-    for table in tables:
-        print_table(table, console)
-    print_lines("Trials without a result", failure_lines(result), console, style="red")
-    print_lines("Notes", result.notes, console)

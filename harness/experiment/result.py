@@ -118,7 +118,8 @@ class ExperimentResult(Result, frozen=True, kw_only=True, tag="experiment"):
     the engines came from.
     Not ``is_complete``: interrupted, and of the trials that had ended by then.
     ``surroundings``: what else the machine did, where it was this one; ``nodes``: where there were
-    others, how many blocks each has timed.
+    others, how many blocks each has timed. ``release_labels``: what its releases are called, where
+    it is of `gcbench releases`.
     """
 
     seed: int = 0
@@ -129,6 +130,7 @@ class ExperimentResult(Result, frozen=True, kw_only=True, tag="experiment"):
     failures: list[TrialFailure]
     code_commits: list[str]
     nodes: dict[str, int] = {}
+    release_labels: dict[str, str] = {}
 
 
 def cell_id(cell: Cell, varying: list[str]) -> str:

@@ -32,12 +32,15 @@ def describe_advice(advice: Advice) -> Report:
             for table in verdict_tables(result)
         ],
         lists=[
-            each
-            for look, result in found
-            for each in (
-                Listing(f"{look}: trials without a result", failure_lines(result), is_bad=True),
-                Listing(f"{look}: notes", result.notes),
-            )
+            Listing("Notes", advice.notes),
+            *(
+                each
+                for look, result in found
+                for each in (
+                    Listing(f"{look}: trials without a result", failure_lines(result), is_bad=True),
+                    Listing(f"{look}: notes", result.notes),
+                )
+            ),
         ],
         sure=sure_pairs(verified or advice.tried),
         facts=header(verified or advice.tried),

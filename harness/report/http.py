@@ -18,12 +18,12 @@ _TITLES = {
 
 def describe_http(result: HttpResult) -> Report:
     """All that is known of it."""
-    answer, *more = _answer(result)
+    answer, *more = _answer(result) or ["✗ Nothing was measured."]
     return Report(
         heading="gcbench http",
         name=result.name,
         answer=answer,
-        tables=_tables(result),
+        tables=_tables(result) if result.cells else [],
         sentences=more,
         lists=[Listing("Notes", result.notes)],
         facts=_header(result),

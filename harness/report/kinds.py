@@ -30,13 +30,14 @@ from harness.report.nightly import describe_nightly
 from harness.report.noise import describe_noise
 from harness.report.parts import describe_parts
 from harness.report.probe import describe_probe
+from harness.report.releases import describe_releases
 from harness.report.report import Report
 from harness.result.result import RESULT_SCHEMA, Result
 from harness.tracking.bisect.result import BisectResult
 from harness.tracking.gate.result import GateResult
 from harness.tracking.nightly.result import NightlyResult
 
-_DESCRIBE: dict[type[Result], Callable[[Any], Report]] = {
+KINDS: dict[type[Result], Callable[[Any], Report]] = {
     GateResult: describe_gate,
     PartsResult: describe_parts,
     BisectResult: describe_bisect,
@@ -52,8 +53,9 @@ _DESCRIBE: dict[type[Result], Callable[[Any], Report]] = {
     ProbeResult: describe_probe,
     ExplainResult: describe_explain,
 }
+"""What is said of each kind of result."""
 
-ANY: Any = Union[tuple(_DESCRIBE)]  # noqa: UP007
+ANY: Any = Union[tuple(KINDS)]  # noqa: UP007
 """The type of a result of whichever kind."""
 
 
@@ -66,8 +68,9 @@ def read_result(path: Path) -> Result:
 def describe(result: Result, folder: Path | None = None) -> Report:
     """What is said of a result; ``folder``: where its trials' rows are, for pictures of them."""
     if isinstance(result, ExperimentResult):
-        return describe_experiment(result, folder)
-    return _DESCRIBE[type(result)](result)
+        is_along = bool(result.release_labels)
+        return describe_releases(result) if is_along else describe_experiment(result, folder)
+    return KINDS[type(result)](result)
 
 
 def experiment_of(result: Result) -> ExperimentResult | None:

@@ -1,4 +1,4 @@
-"""The tables of `gcbench releases`: what each release's host path and its collector do."""
+"""A report along releases: what each one's host path and its collector do."""
 
 from collections.abc import Mapping
 
@@ -6,9 +6,54 @@ from harness import format as fmt
 from harness.axes import Value
 from harness.collector.result import ProcessResult
 from harness.experiment.result import CellResult, ExperimentResult
-from harness.report.header import varying_axes
-from harness.report.summary import collections_words, median, on_device
+from harness.report.answer import sure_pairs
+from harness.report.header import INCOMPLETE, header, varying_axes
+from harness.report.messages import messages_tables
+from harness.report.release_lines import YOUNG, changes_by_release, release_lines
+from harness.report.release_sentence import headline, sentence
+from harness.report.releases_image import releases_image
+from harness.report.report import Listing, Picture, Report
+from harness.report.summary import collections_words, failure_lines, median, on_device
 from harness.report.table import PlainTable, Row
+from harness.report.vllm_releases import load_vllm_releases
+
+
+def describe_releases(result: ExperimentResult) -> Report:
+    """What each release's host path and its collector do."""
+    labels = result.release_labels
+    along = release_lines(result)
+    changes = changes_by_release(along.releases, load_vllm_releases().change)
+    counted = any(value is not None for line in along.lines for value in line.medians(YOUNG))
+    return Report(
+        heading="gcbench releases",
+        name=result.name,
+        answer=f"{headline(along)}." if result.is_complete else f"✗ Incomplete: {INCOMPLETE}.",
+        tables=[
+            releases_table(result, labels),
+            costs_table(result, labels),
+            *messages_tables(result, lambda cell: release_row(result, cell, labels)),
+            *roles_tables(result, labels),
+        ],
+        sentences=[sentence(along, changes)] if len(along.releases) > 1 else [],
+        lists=[
+            Listing("Trials without a result", failure_lines(result), is_bad=True),
+            Listing("Notes", result.notes),
+        ],
+        sure=sure_pairs(result),
+        facts=header(result),
+        command=result.command,
+        pictures=[
+            Picture(
+                "Young collections",
+                "Collections of generation 0 by release, a line a policy, and where known changes "
+                "came in.",
+                lambda suffix: releases_image(result, suffix, labels),
+            )
+        ]
+        if counted
+        else [],
+    )
+
 
 Labels = Mapping[str, str]
 """What each value of the axis ``release`` is called."""
@@ -94,28 +139,30 @@ def costs_table(result: ExperimentResult, labels: Labels) -> PlainTable:
     )
 
 
-def roles_table(result: ExperimentResult, labels: Labels) -> PlainTable | None:
+def roles_tables(result: ExperimentResult, labels: Labels) -> list[PlainTable]:
     """Collections in each process, where a cell has several."""
     if all(len(cell.processes) == 1 for cell in result.cells):
-        return None
-    return PlainTable(
-        "Collections by process",
-        ("release", "process", "collected\ng0/g1/g2", "pause ms\ng0/g1/g2", "longest\nms"),
-        [
+        return []
+    return [
+        PlainTable(
+            "Collections by process",
+            ("release", "process", "collected\ng0/g1/g2", "pause ms\ng0/g1/g2", "longest\nms"),
             [
-                (
-                    release_row(result, cell, labels),
-                    process.role,
-                    collections_words(process.collections),
-                    "/".join(fmt.number(pause * 1e3) for pause in process.pause_seconds),
-                    fmt.number(process.max_pause_seconds * 1e3),
-                )
-                for process in cell.processes
-            ]
-            for cell in result.cells
-        ],
-        "From one trial: where there are several processes, counts differ a little each time.",
-    )
+                [
+                    (
+                        release_row(result, cell, labels),
+                        process.role,
+                        collections_words(process.collections),
+                        "/".join(fmt.number(pause * 1e3) for pause in process.pause_seconds),
+                        fmt.number(process.max_pause_seconds * 1e3),
+                    )
+                    for process in cell.processes
+                ]
+                for cell in result.cells
+            ],
+            "From one trial: where there are several processes, counts differ a little each time.",
+        )
+    ]
 
 
 def release_row(result: ExperimentResult, cell: CellResult, labels: Labels) -> str:

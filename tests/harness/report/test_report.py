@@ -24,7 +24,7 @@ from harness.report.lists import list_table
 from harness.report.markdown import report_markdown
 from harness.report.messages import message_sizes, messages_tables
 from harness.report.metrics_page import metrics_markdown
-from harness.report.releases import costs_table, releases_table, roles_table
+from harness.report.releases import costs_table, releases_table, roles_tables
 from harness.report.summary import cells_table, modes_tables
 from harness.report.terminal import print_table
 from harness.report.trial import by_subject, trial_table
@@ -365,12 +365,11 @@ def test_releases_with_a_process_or_two(experiment):
             cell("/tree", "as_is", 0, ("engine",)),
         ],
     )
-    assert roles_table(one, labels) is None
+    assert roles_tables(one, labels) == []
     two = msgspec.structs.replace(
         one, cells=[cell("0.11.2", "as_is", 525_580, ("frontend", "engine", "worker"))]
     )
-    roles = roles_table(two, labels)
-    assert roles is not None
+    (roles,) = roles_tables(two, labels)
     elsewhere = {**two.cells[0].metrics, "phase_schedule": samples("phase_schedule", 0.0)}
     apart = msgspec.structs.replace(
         one, cells=[one.cells[0], msgspec.structs.replace(one.cells[2], metrics=elsewhere)]
