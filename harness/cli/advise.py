@@ -14,7 +14,7 @@ from harness.cli.options import (
     workload_options,
 )
 from harness.cli.sections import SectionCommand
-from harness.cli.session import Session, command_line
+from harness.cli.session import Session
 from harness.cli.tell import tell
 from harness.experiment.advice import Advice, best, bound, snippet
 from harness.experiment.grid import groups, varying
@@ -101,8 +101,7 @@ def advise(ctx: click.Context, /, *, rounds: int, first_rounds: int, **flags: An
     recommends = _recommended(verified)
     policy = next((str(each.axes["gc"]) for each in tried.cells if each.id == chosen), "")
     advice = Advice(
-        name=tried.name,
-        command=command_line(),
+        **first.about(tried.name),
         tried=tried,
         verified=verified,
         recommends=recommends,

@@ -19,12 +19,11 @@ from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.say import say
 from harness.cli.sections import SectionCommand
-from harness.cli.session import Session, command_line
+from harness.cli.session import Session
 from harness.cli.tell import tell
 from harness.experiment.grid import is_exact
 from harness.experiment.store import write_json
 from harness.explain.largest_changes import LargestChange
-from harness.machine.describe import describe
 from harness.machine.interrupts import held_interrupts
 from harness.metrics import Metric
 from harness.report.bisect import headline
@@ -156,7 +155,7 @@ def _result(
         ((bad, len(of.candidates) - 1), (labels[1], ctx.params["bad"])),
     )
     return BisectResult(
-        name=name,
+        **session.about(name),
         candidate_kind=source.kind,
         package=ENGINES.load(session.cell.engine).package,
         metric=metric.name,
@@ -179,10 +178,7 @@ def _result(
             if is_told and of.differ(*positions)
         ],
         axes={axis: value for axis, value in values(session.cell).items() if axis != "release"},
-        workloads=session.runner.workloads,
-        machine=describe(),
         notes=session.notes,
-        command=command_line(),
     )
 
 

@@ -9,7 +9,7 @@ from harness.cli.exit_codes import ExitCode
 from harness.cli.options import axis_options, run_options, workload_options
 from harness.cli.say import say
 from harness.cli.sections import SectionCommand
-from harness.cli.session import Session, command_line
+from harness.cli.session import Session
 from harness.cli.tell import tell
 from harness.experiment.grid import varying
 from harness.experiment.outcomes import Trials
@@ -17,7 +17,6 @@ from harness.experiment.plan import counting_plan
 from harness.experiment.result import cell_id
 from harness.experiment.store import write_json
 from harness.explain.cadence import MODES, Cadence, CadenceResult, read_cadence
-from harness.machine.describe import describe
 from harness.result.result import RESULT_FILE
 
 EXAMPLES = """
@@ -52,19 +51,17 @@ def cadence(ctx: click.Context, /, **flags: Any) -> None:
     trials, differing = Trials(ran.plan, ran.outcomes), varying(cells) or ["gc"]
     found = [read_cadence(trials, cell, cell_id(cell, differing)) for cell in cells]
     cadences = [each for each in found if isinstance(each, Cadence)]
-    left_out = [f"Left out: {each}." for each in found if isinstance(each, str)]
+    about = session.about(name)
+    about["left_out"] = [*(each for each in found if isinstance(each, str)), *about["left_out"]]
     result = CadenceResult(
-        name=name,
-        command=command_line(),
-        machine=describe(),
-        workloads=runner.workloads,
+        **about,
         axes={
             axis: value
             for axis, value in worth_mentioning(values(cells[0])).items()
             if axis not in differing
         },
         cadences=cadences,
-        notes=[*left_out, *session.notes],
+        notes=session.notes,
         is_complete=not ran.is_interrupted,
     )
     write_json(runner.output / name / RESULT_FILE, result)

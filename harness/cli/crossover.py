@@ -19,7 +19,6 @@ from harness.cli.options import (
 )
 from harness.cli.say import say
 from harness.cli.sections import SectionCommand
-from harness.cli.session import command_line
 from harness.cli.tell import refuse_files, tell
 from harness.experiment.crossover import (
     CrossoverResult,
@@ -29,7 +28,6 @@ from harness.experiment.crossover import (
 )
 from harness.experiment.grid import varying
 from harness.experiment.store import write_json
-from harness.machine.describe import describe
 from harness.machine.interrupts import held_interrupts
 from harness.result.result import RESULT_FILE
 
@@ -148,10 +146,8 @@ def crossover(
     cells = run.cells
     with held_interrupts():
         result = CrossoverResult(
-            name=run.name,
-            command=command_line(),
-            machine=describe(),
-            workloads=[session.runner.workloads[0] for session in run.sessions.values()],
+            **run.first.about(run.name)
+            | {"workloads": [each.runner.workloads[0] for each in run.sessions.values()]},
             axes={
                 axis: value
                 for axis, value in worth_mentioning(values(cells[0])).items()
@@ -167,7 +163,6 @@ def crossover(
             ],
             checks=run.checks,
             notes=run.notes,
-            surroundings=run.first.surroundings,
             is_complete=run.is_complete,
         )
         path = run.first.runner.output / result.name / RESULT_FILE

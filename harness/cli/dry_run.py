@@ -42,7 +42,8 @@ def plan_pairs(session: Session, plan: Plan, precise: Precision) -> list[tuple[s
         ),
         ("decides", ", ".join(dict.fromkeys(plan.decide))),
         ("time", f"about {_minutes(total)}{until} ({seconds:.1f} s per trial, {why})"),
-        *(("left out", note.removeprefix("Left out: ")) for note in session.notes),
+        *(("left out", why) for why in session.grid.left_out),
+        *(("note", note) for note in session.notes),
     ]
 
 

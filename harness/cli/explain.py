@@ -15,7 +15,7 @@ from harness.cli.explained_versions import commit_versions, release_versions
 from harness.cli.options import axis_options, image_option, run_options, workload_options
 from harness.cli.say import say
 from harness.cli.sections import SectionCommand
-from harness.cli.session import Session, checked, command_line
+from harness.cli.session import Session, checked
 from harness.cli.tell import refuse_files, tell
 from harness.cli.vllm_versions import wanted_releases
 from harness.experiment.grid import is_exact
@@ -30,7 +30,6 @@ from harness.explain.exports.stacks import Count
 from harness.explain.result import By, ExplainBody, ExplainResult, FunctionsBody, GrowthBody
 from harness.explain.sides import BY_FUNCTION
 from harness.files import write_output
-from harness.machine.describe import describe
 from harness.machine.interrupts import held_interrupts
 from harness.result.result import RESULT_FILE
 from harness.tracking.gate.trees import WORK_TREE, find_commit
@@ -269,10 +268,7 @@ def _result(
     if isinstance(body, GrowthBody):
         axes.pop("release", None)  # there are several
     return ExplainResult(
-        name=found.run,
-        command=command_line(),
-        machine=describe(),
-        workloads=session.runner.workloads,
+        **session.about(found.run),
         axes=axes,
         body=body,
         rows=rows,

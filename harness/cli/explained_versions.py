@@ -37,7 +37,8 @@ def release_versions(
     left_out: list[str] = []
     if engine.package == "vllm":
         named = [cell.release for cell in cells if cell.release]
-        prepared, left_out = prepare_releases(named, quiet=quiet)
+        prepared, failures = prepare_releases(named, quiet=quiet)
+        left_out = [f"{release}: {why}" for release, why in failures.items()]
         cells = [cell for cell in cells if cell.release in ("", *prepared)]
     versions: list[Version] = []
     for cell in cells:

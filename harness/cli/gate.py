@@ -33,7 +33,6 @@ from harness.collector.policy import parse_policy
 from harness.experiment.grid import is_exact, varying
 from harness.experiment.result import cell_id
 from harness.experiment.store import write_json
-from harness.machine.describe import describe
 from harness.report.again import report_command
 from harness.result.result import RESULT_FILE
 from harness.tracking.gate.ancestry import others_changes
@@ -199,11 +198,9 @@ def gate(
             say(not_heads)
     found = how.measure(session, name, trees, pairs, partial(_command, axes))
     result = GateResult(
-        name=name,
+        **session.about(name),
         base=trees[0],
         head=trees[1],
-        machine=describe(),
-        workloads=session.runner.workloads,
         tolerance=how.tolerance,
         verdict=overall(found.judged.cells, found.judged.missing),
         cells=found.judged.cells,
@@ -211,9 +208,7 @@ def gate(
         failures=found.failures,
         conclusions=conclude_gate(found.judged.cells),
         notes=[*notes, *found.judged.notes],
-        command=command_line(),
         not_run=not_run(touched, found.ran),
-        surroundings=session.surroundings,
         timed_seconds=found.timed_seconds,
     )
     write_json(output / name / RESULT_FILE, result)

@@ -15,7 +15,7 @@ from harness.cli.progress import ProgressBar, said_once
 from harness.cli.say import say
 from harness.cli.sections import SectionCommand
 from harness.cli.served_engine import SERVER_DECIDES
-from harness.cli.session import Session, command_line
+from harness.cli.session import Session
 from harness.cli.tell import tell
 from harness.experiment.grid import varying
 from harness.experiment.result import cell_id
@@ -26,7 +26,6 @@ from harness.load.measure import Wanted, measure
 from harness.load.run import observe
 from harness.load.served import flags_of, served
 from harness.load.task import Asked
-from harness.machine.describe import describe
 from harness.machine.interrupts import held_interrupts
 from harness.machine.scratch import scratch_folder
 from harness.result.result import RESULT_FILE
@@ -111,10 +110,7 @@ def http(ctx: click.Context, /, *, rounds: int, **flags: Any) -> None:
             is_interrupted = True
     with held_interrupts():
         result = HttpResult(
-            name=name,
-            command=command_line(),
-            machine=describe(),
-            workloads=runner.workloads,
+            **session.about(name),
             rounds=rounds,
             cells=[
                 both_ways(labels[cell], values(cell), found)

@@ -1,6 +1,5 @@
 """``gcbench releases``: an engine's host path, release by release, with no GPU."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -161,17 +160,15 @@ def _measure(
     ctx: click.Context,
     session: Session,
     plan: Plan,
-    failures: Sequence[str],
+    failures: dict[str, str],
     markdown_path: str | None,
     image_path: str | None,
 ) -> None:
     """Count and time the cells, and say what each release's collector does."""
     ran = session.run(plan)
     result, interrupted = session.summarise(ran), ran.is_interrupted
-    left_out = [f"Left out: {failure}" for failure in failures]
-    result = msgspec.structs.replace(result, notes=[*left_out, *result.notes])
     labels = {cell.release: release_label(cell.release) for cell in plan.cells}
-    result = msgspec.structs.replace(result, release_labels=labels)
+    result = msgspec.structs.replace(result, release_labels=labels, missing_releases=failures)
     ran.store.save_experiment(result)
     tell(
         result,

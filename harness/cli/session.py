@@ -33,6 +33,7 @@ from harness.experiment.run import PlanRun, Runner, TriedOut
 from harness.experiment.shard import parse_shard
 from harness.experiment.store import INCOMPLETE, TrialKey, write_json
 from harness.experiment.watch import Watch
+from harness.machine.describe import describe
 from harness.machine.interrupts import held_interrupts
 from harness.machine.other_work import Surroundings
 from harness.metrics import METRICS
@@ -89,12 +90,22 @@ class Session:
 
     @property
     def notes(self) -> list[str]:
-        """What was left out of the grid and of a trace, a sentence each."""
+        """What was left out of a trace, and what the executor has to say, a sentence each."""
         count = sum(schedule.bad_rows for schedule in self.runner.schedules.values())
         rows = "row" if count == 1 else "rows"
         bad_rows = [f"{count:,} bad {rows} of the trace left out."] if count else []
-        left_out = (f"Left out: {why}." for why in self.grid.left_out)
-        return [*left_out, *bad_rows, *self.runner.executor.notes]
+        return [*bad_rows, *self.runner.executor.notes]
+
+    def about(self, name: str) -> dict[str, Any]:
+        """What a `Result` of this run says of itself, but for its notes."""
+        return {
+            "name": name,
+            "command": command_line(),
+            "machine": describe(),
+            "workloads": self.runner.workloads,
+            "surroundings": self.surroundings,
+            "left_out": self.grid.left_out,
+        }
 
     def plan(
         self,
@@ -194,7 +205,11 @@ class Session:
         """What a run says, kept beside its trials."""
         with held_interrupts():
             return self.runner.summarise(
-                ran, command=command_line(), notes=self.notes, surroundings=self.surroundings
+                ran,
+                command=command_line(),
+                notes=self.notes,
+                left_out=self.grid.left_out,
+                surroundings=self.surroundings,
             )
 
     @property

@@ -26,11 +26,11 @@ def wanted_releases(texts: Sequence[str], *, last_patches: bool) -> list[str]:
     return in_order(list(chain.from_iterable(ranges)))
 
 
-def prepare_releases(wanted: Sequence[str], *, quiet: bool) -> tuple[list[str], list[str]]:
-    """The releases that can be run, and a sentence for each that cannot."""
+def prepare_releases(wanted: Sequence[str], *, quiet: bool) -> tuple[list[str], dict[str, str]]:
+    """The releases that can be run, and why each of the others cannot."""
     console = Console(stderr=True, highlight=False)
     prepared: list[str] = []
-    failures: list[str] = []
+    failures: dict[str, str] = {}
     with console.status("preparing", spinner="dots") as status:
 
         def say(words: str) -> None:
@@ -43,6 +43,6 @@ def prepare_releases(wanted: Sequence[str], *, quiet: bool) -> tuple[list[str], 
                 prepare(release, say)
                 prepared.append(release)
             except ReleaseError as error:
-                failures.append(f"{release}: {error}")
+                failures[release] = str(error)
                 console.print(f"gcbench: left out {release}: {error}", style="red", markup=False)
     return prepared, failures

@@ -118,8 +118,9 @@ class ExperimentResult(Result, frozen=True, kw_only=True, tag="experiment"):
     the engines came from.
     Not ``is_complete``: interrupted, and of the trials that had ended by then.
     ``surroundings``: what else the machine did, where it was this one; ``nodes``: where there were
-    others, how many blocks each has timed. ``release_labels``: what its releases are called, where
-    it is of `gcbench releases`.
+    others, how many blocks each has timed. ``not_compared``: sentences on cells that
+    have no ratio. ``release_labels``: what its releases are called, where it is of `gcbench
+    releases`; ``missing_releases``: those that could not be made ready, with the reason.
     """
 
     seed: int = 0
@@ -130,7 +131,9 @@ class ExperimentResult(Result, frozen=True, kw_only=True, tag="experiment"):
     failures: list[TrialFailure]
     code_commits: list[str]
     nodes: dict[str, int] = {}
+    not_compared: list[str] = []
     release_labels: dict[str, str] = {}
+    missing_releases: dict[str, str] = {}
 
 
 def cell_id(cell: Cell, varying: list[str]) -> str:

@@ -205,6 +205,7 @@ class Runner:
         *,
         command: str,
         notes: Sequence[str] = (),
+        left_out: Sequence[str] = (),
         surroundings: Surroundings | None = None,
     ) -> ExperimentResult:
         """What a run says, kept beside its trials; ``notes`` are said besides its own."""
@@ -218,7 +219,10 @@ class Runner:
             notes=said,
         )
         result = msgspec.structs.replace(
-            result, is_complete=not ran.is_interrupted, surroundings=surroundings
+            result,
+            is_complete=not ran.is_interrupted,
+            left_out=list(left_out),
+            surroundings=surroundings,
         )
         if ran.is_interrupted:
             ran.store.mark_incomplete()  # it may have been interrupted before it could say so

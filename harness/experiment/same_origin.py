@@ -61,7 +61,7 @@ def mixed(results: Iterable[TrialResult]) -> list[str]:
         for other in first.values():
             if found := differences(other, result, by_commit=False):
                 what = "; ".join(found)
-                return [f"Not compared: trials that should agree differ in {what}."]
+                return [f"Trials that should agree differ in {what}."]
     return []
 
 

@@ -14,11 +14,12 @@ from harness.trial.spec import TrialResult
 class OtherWork(NamedTuple):
     """``cells`` have no ratio, and a group whose baseline is among them has none at all.
 
-    ``sentences``: why, and which groups of one workload did other work than each other.
+    ``sentences``: why. ``apart``: which groups of one workload did other work than each other.
     """
 
     cells: set[Cell]
     sentences: list[str]
+    apart: list[str]
 
 
 class _Difference(NamedTuple):
@@ -35,6 +36,7 @@ def other_work(plan: Plan, trials: Trials, ids: Mapping[Cell, str]) -> OtherWork
     """
     cells: set[Cell] = set()
     sentences: list[str] = []
+    apart: list[str] = []
     first_of: dict[str, tuple[Cell, TrialResult]] = {}
     for group, index in enumerate(plan.baselines):
         baseline = plan.cells[index]
@@ -43,17 +45,17 @@ def other_work(plan: Plan, trials: Trials, ids: Mapping[Cell, str]) -> OtherWork
         reference = next(iter(trials.timings[baseline].values()))
         other, expected = first_of.setdefault(baseline.workload, (baseline, reference))
         if what := difference(reference, expected):
-            sentences.append(
+            apart.append(
                 f"{ids[baseline]} produced other {what} than {ids[other]}, though both replay "
                 f"{baseline.workload}: their figures do not belong side by side."
             )
         found = _in_group(plan, trials, group)
         cells |= found.keys()
         sentences += [
-            f"Not compared: {words}; different work has no ratio."
+            f"{words}; different work has no ratio."
             for words in _words(found, baseline, len(_members(plan, trials, group)) - 1, ids)
         ]
-    return OtherWork(cells, sentences)
+    return OtherWork(cells, sentences, apart)
 
 
 def difference(result: TrialResult, expected: TrialResult) -> str:

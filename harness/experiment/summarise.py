@@ -60,7 +60,7 @@ def summarise(
     more += _preempted(trials, ids)
     differing = other_work(plan, trials, ids)
     blended = mixed(trials.results)
-    more += [*differing.sentences, *blended, *_left_out(trials.invalid)]
+    more += [*differing.apart, *_left_out(trials.invalid)]
     compared, missing = list[Comparison](), list[str]()
     if not blended:
         if not trials.nodes:  # several machines need not be equally fast
@@ -68,7 +68,6 @@ def summarise(
         compared, missing = _comparisons(
             plan, trials.at_usual_speed(), ids, group_of, differing.cells
         )
-    more += missing
     commits = {r.code_commit for rounds in trials.timings.values() for r in rounds.values()}
     return ExperimentResult(
         name=plan.name,
@@ -81,6 +80,7 @@ def summarise(
         comparisons=compared,
         failures=trials.failures,
         notes=more,
+        not_compared=[*differing.sentences, *blended, *missing],
         command=command,
         code_commits=sorted(commits),
         nodes=trials.nodes,

@@ -19,8 +19,7 @@ def headline(result: ExperimentResult) -> str:
     if nothing := settles_nothing(result):
         return f"{SIGNS['inconclusive']} {capitalised(nothing)}."
     if not result.comparisons:
-        why = (note for note in result.notes if note.startswith(("No ratio", "Not compared")))
-        return next(why, "Nothing is compared here.")
+        return next(iter(result.not_compared), "Nothing is compared here.")
     verdicts = {each.verdict for each in candidates(result)}
     return f"{best_sign(verdicts, REFERENCE[0])} {in_short(result)[0]}"
 
@@ -44,4 +43,4 @@ def why_alone(result: ExperimentResult) -> list[str]:
     """Where one cell is left: which of what was asked for has none, and why."""
     if len(result.cells) > 1:
         return []
-    return [note for note in result.notes if note.startswith("Left out")][:MOST_SENTENCES]
+    return [f"Left out: {why}." for why in result.left_out][:MOST_SENTENCES]

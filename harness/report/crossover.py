@@ -40,7 +40,7 @@ def describe_crossover(result: CrossoverResult) -> Report:
         answer=answer,
         tables=_tables(result),
         sentences=more,
-        lists=[Listing("Notes", result.notes)],
+        lists=[Listing("Left out", result.left_out), Listing("Notes", result.notes)],
         facts=_header(result),
         command=result.command,
         pictures=[

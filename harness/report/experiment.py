@@ -40,7 +40,9 @@ def describe_experiment(result: ExperimentResult, folder: Path | None = None) ->
         lists=[
             Listing("Trials without a result", failure_lines(result), is_bad=True),
             Listing("More conclusions", [c for c in concluded if not any(c in s for s in said)]),
-            Listing("Notes", [note for note in result.notes if note not in alone]),
+            Listing("Not compared", [why for why in result.not_compared if why != first]),
+            Listing("Left out", [] if alone else result.left_out),
+            Listing("Notes", result.notes),
         ],
         sure=sure_pairs(result),
         more=[

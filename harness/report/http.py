@@ -25,7 +25,7 @@ def describe_http(result: HttpResult) -> Report:
         answer=answer,
         tables=_tables(result) if result.cells else [],
         sentences=more,
-        lists=[Listing("Notes", result.notes)],
+        lists=[Listing("Left out", result.left_out), Listing("Notes", result.notes)],
         facts=_header(result),
         command=result.command,
     )

@@ -1,6 +1,5 @@
 """A result along vLLM's releases: which there are, a line a policy, and what came in where."""
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from math import inf, log
@@ -16,8 +15,6 @@ from harness.report.vllm_releases import KnownChange
 
 YOUNG = "gc_collections_gen0"
 """The metric of which a chart, a sentence and a picture tell first."""
-
-_LEFT_OUT = re.compile(r"Left out: (\S+): (.+)", re.DOTALL)
 
 
 class ReleaseLine(NamedTuple):
@@ -115,11 +112,7 @@ def release_lines(result: ExperimentResult) -> ReleaseLines:
 
 def left_out(result: ExperimentResult) -> dict[str, str]:
     """Releases that were asked for and are not there, each with its reason."""
-    found: dict[str, str] = {}
-    for note in result.notes:
-        match = _LEFT_OUT.fullmatch(note)
-        if match and version_of(match[1]):
-            found.setdefault(match[1], match[2])
+    found = dict(result.missing_releases)
     for failure in result.failures:
         release = failure.cell.release
         if version_of(release):

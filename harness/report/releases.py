@@ -37,6 +37,14 @@ def describe_releases(result: ExperimentResult) -> Report:
         sentences=[sentence(along, changes)] if len(along.releases) > 1 else [],
         lists=[
             Listing("Trials without a result", failure_lines(result), is_bad=True),
+            Listing("Not compared", result.not_compared),
+            Listing(
+                "Left out",
+                [
+                    *(f"{release}: {why}" for release, why in result.missing_releases.items()),
+                    *result.left_out,
+                ],
+            ),
             Listing("Notes", result.notes),
         ],
         sure=sure_pairs(result),

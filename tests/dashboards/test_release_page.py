@@ -15,7 +15,7 @@ from harness.report.release_lines import YOUNG
 from harness.report.vllm_releases import load_vllm_releases
 
 COUNTS = {"0.11.2": 1962, "0.11.0": 2927, "0.11.1": 1962, "0.16.0": 1965, "0.17.1": 1529}
-TOO_OLD = "Left out: 0.10.0: vLLM 0.10.0 is too old; supported are 0.10.2 and later"
+TOO_OLD = {"0.10.0": "vLLM 0.10.0 is too old; supported are 0.10.2 and later"}
 
 
 def page_of(tmp_path, *results):
@@ -96,7 +96,7 @@ def test_one_release_makes_no_page(tmp_path):
 
 
 def test_the_table_says_what_changed_and_what_was_left_out(tmp_path):
-    page, _ = page_of(tmp_path, along(COUNTS, notes=[TOO_OLD]))
+    page, _ = page_of(tmp_path, along(COUNTS, missing_releases=TOO_OLD))
     said = words(page)
     assert "0.10.0 2025-07-25 Left out: vLLM 0.10.0 is too old; supported are" in said
     assert "0.11.0 2025-10-04 as_is 2,927/292/29 2.00 0 1,000 90.0 % 2.0 % 20.0 ms" in said
@@ -157,9 +157,10 @@ def test_the_data_of_charts_has_values_spreads_and_marks(tmp_path):
 
 def test_releases_and_notes_that_are_markup_stay_text(tmp_path):
     hostile = "/src/<img src=x onerror=alert(1)>"
-    note = "Left out: 0.10.0: <script>alert(2)</script>"
+    missing = {"0.10.0": "<script>alert(2)</script>"}
     page, (study,) = page_of(
-        tmp_path, along({"0.12.0": 2, "0.11.0": 3, hostile: 1}, ["as_is", "<b>"], notes=[note])
+        tmp_path,
+        along({"0.12.0": 2, "0.11.0": 3, hostile: 1}, ["as_is", "<b>"], missing_releases=missing),
     )
     assert "img" not in [tag for tag, _ in page.elements]
     assert all(attributes.get("src") for tag, attributes in page.elements if tag == "script")

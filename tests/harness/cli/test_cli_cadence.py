@@ -66,8 +66,8 @@ def test_where_nothing_can_be_predicted_nothing_is_measured(cadence):
     status, out, _ = cadence("--gc", "disabled", "--quiet", "--json", "-")
     result = json.loads(out)
     assert (status, result["cadences"]) == (3, [])
-    assert result["notes"] == [
-        "Left out: disabled: the collector does not run by itself under --gc disabled."
+    assert result["left_out"] == [
+        "disabled: the collector does not run by itself under --gc disabled"
     ]
 
 

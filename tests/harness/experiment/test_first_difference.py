@@ -33,7 +33,7 @@ def test_a_cell_whose_steps_give_other_tokens_is_not_compared():
     found = measured("other")
     assert found.comparisons == []
     assert (
-        "Not compared: vllm_v1 produced other tokens than per_request; different work has no "
-        "ratio." in found.notes
+        "vllm_v1 produced other tokens than per_request; different work has no "
+        "ratio." in found.not_compared
     )
     assert len(measured("same").comparisons) == 1

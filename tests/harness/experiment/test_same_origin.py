@@ -142,7 +142,7 @@ def test_mixed_trials_are_shown_and_not_judged(field):
                 result = msgspec.structs.replace(result, **{field: OTHERS[field][0]})
             outcomes[trial_key(number, turn.place, turn.cell, "timing")] = result
     result = summary(of, outcomes)
-    said = [note for note in result.notes if note.startswith("Not compared: trials")]
+    said = [why for why in result.not_compared if why.startswith("Trials")]
     # Of two commits with the same sources one figure is as good as the other.
     is_mixed = field != "code_commit"
     assert bool(said) == is_mixed

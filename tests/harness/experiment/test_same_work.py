@@ -40,7 +40,7 @@ def compared(result: ExperimentResult) -> set[tuple[str, str]]:
 
 
 def notes(result: ExperimentResult) -> list[str]:
-    return [note for note in result.notes if note.startswith("Not compared")]
+    return result.not_compared
 
 
 def test_a_cell_that_did_other_work_loses_its_own_comparison_and_no_other():
@@ -51,8 +51,7 @@ def test_a_cell_that_did_other_work_loses_its_own_comparison_and_no_other():
         ("large · default", "large · disabled"),
     }
     assert notes(result) == [
-        "Not compared: small · freeze produced other text than small · default; different work "
-        "has no ratio."
+        "small · freeze produced other text than small · default; different work has no ratio."
     ]
 
 
@@ -63,7 +62,7 @@ def test_a_baseline_that_did_other_work_is_named_once_and_costs_its_own_group_al
         ("small · default", "small · disabled"),
     }
     assert notes(result) == [
-        "Not compared: large · default, the baseline, produced other text than each of the 2 "
+        "large · default, the baseline, produced other text than each of the 2 "
         "cells that would be compared with it; different work has no ratio."
     ]
 
@@ -72,7 +71,7 @@ def test_a_baseline_that_disagrees_with_itself_is_said_to():
     result = measured(PLAN, {CELLS[0]: {2}})
     assert {baseline for baseline, _ in compared(result)} == {"large · default"}
     assert notes(result) == [
-        "Not compared: small · default, the baseline, did not produce the same text in all its "
+        "small · default, the baseline, did not produce the same text in all its "
         "trials; different work has no ratio."
     ]
 
