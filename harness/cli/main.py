@@ -33,9 +33,6 @@ _COMMANDS = {
     "probe": _Command(
         "harness.cli.probe:probe", "Say which processes of any Python program the collector stops."
     ),
-    "attach": _Command(
-        "harness.cli.probe:attach", "Say why a process that runs already cannot be probed."
-    ),
     "explain": _Command(
         "harness.cli.explain:explain", "Say which functions a step's cost is made of."
     ),
@@ -80,6 +77,9 @@ _COMMANDS = {
     "workload": _Command("harness.cli.workload:workload", "Show a workload, or export it."),
     "doctor": _Command("harness.cli.doctor:doctor", "Look for what would spoil a measurement."),
 }
+
+_GONE: dict[str, str] = {"attach": "a process is watched from its start: gcbench probe -- COMMAND"}
+"""Where a command went, or what does its work."""
 
 
 class _HiddenFromClick(Exception):  # noqa: N818
@@ -126,6 +126,8 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         from engines.nearest import nearest
 
+        if args and args[0] in _GONE:
+            raise click.UsageError(f"no command {args[0]!r} any more: {_GONE[args[0]]}")
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             near = ", ".join(nearest(args[0], _COMMANDS))
             raise click.UsageError(f"no command {args[0]!r}; did you mean {near}?")

@@ -101,6 +101,7 @@ def gcbench(tmp_path, capsys):
         (["compare", "--roundz", "3"], ["--roundz", "--rounds"]),
         (["list", "colours"], ["colours"]),
         (["list", "wirez"], ["did you mean wires"]),
+        (["attach", "4711"], ["no command 'attach' any more", "gcbench probe"]),
     ],
 )
 def test_a_mistake_is_one_sentence_and_status_two(gcbench, arguments, words):
