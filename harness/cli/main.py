@@ -48,18 +48,12 @@ _COMMANDS = {
     "crossover": _Command(
         "harness.cli.crossover:crossover", "Say for which models and batches the host path matters."
     ),
-    "reproduce": _Command(
-        "harness.cli.reproduce:reproduce", "Measure claims or stored results again."
-    ),
     "list": _Command("harness.cli.list_:list_", "List what each axis can be."),
     "noise": _Command("harness.cli.noise:noise", "Measure this machine's noise floor."),
     "serve": _Command(
         "harness.cli.serve:serve", "Serve the built-in engine as vLLM serves a model, over HTTP."
     ),
     "http": _Command("harness.cli.http:http", "Measure what HTTP adds to the built-in engine."),
-    "calibrate": _Command(
-        "harness.cli.calibrate:calibrate", "Fit a profile to a device's measured step times."
-    ),
     "releases": _Command(
         "harness.cli.releases:releases", "Measure an engine's host path release by release."
     ),
@@ -78,7 +72,11 @@ _COMMANDS = {
     "doctor": _Command("harness.cli.doctor:doctor", "Look for what would spoil a measurement."),
 }
 
-_GONE: dict[str, str] = {"attach": "a process is watched from its start: gcbench probe -- COMMAND"}
+_GONE: dict[str, str] = {
+    "attach": "a process is watched from its start: gcbench probe -- COMMAND",
+    "calibrate": "python -m benchmarks.calibrate writes a profile, in a checkout of gcbench",
+    "reproduce": "python -m benchmarks.claims measures claims again, in a checkout of gcbench",
+}
 """Where a command went, or what does its work."""
 
 

@@ -72,19 +72,6 @@ WRITERS = (
     ),
     Writer(
         [
-            "reproduce",
-            "results/result.json",
-            "--rounds",
-            "2",
-            "--output",
-            "DISK/runs",
-            "--quiet",
-            "--json",
-            "DISK/again.json",
-        ]
-    ),
-    Writer(
-        [
             "nightly",
             "results/nights/asv.conf.json",
             "--machine",
@@ -102,25 +89,6 @@ WRITERS = (
     Writer(["history", "results/nights/results", "--otava", "DISK/otava"]),
     Writer(["workload", "show", "chat", "--image", "DISK/chat.svg", "--json", "DISK/chat.json"]),
     Writer(["workload", "export", "chat", "--mooncake", "DISK/chat.jsonl"]),
-    Writer(
-        [
-            "calibrate",
-            "--device",
-            "modelled",
-            "--batch-size",
-            "1,2",
-            "--context",
-            "16,32",
-            "--prefill",
-            "16,32",
-            "--steps",
-            "1",
-            "--rounds",
-            "1",
-            "--output",
-            "DISK/p.toml",
-        ]
-    ),
     Writer(["doctor", "--output", "DISK/runs", "--json", "DISK/doctor.json"]),
 )
 FAULTS = ("full", "read-only", "limited")

@@ -146,7 +146,6 @@ def test_a_file_that_the_system_refuses_is_named(planted):
         ["nightly", LONG],
         ["workload", "export", "burst", "--mooncake", LONG + ".jsonl"],
         ["workload", "show", "burst", "--image", LONG + ".png"],
-        ["calibrate", "--device", "modelled", "--output", LONG + ".toml"],
         ["doctor", "--json", LONG],
     ],
 )

@@ -1,0 +1,43 @@
+"""Results as files, and what the published ones say of claims."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.claims.conclusion import Finding, Results, settle
+from benchmarks.claims.ledger import ROOT, Claim, Ledger
+from harness.experiment.experiment_file import SCHEMA as PARTS_SCHEMA
+from harness.experiment.experiment_file import PartsResult
+from harness.experiment.result import SCHEMA, ExperimentResult
+from harness.files import decode_versioned, schema_of
+
+PUBLISHED = ROOT / "results" / "published"
+
+
+def read_results(path: Path) -> Results:
+    """What gcbench compare --json has written: a comparison, or the parts of an experiment's file.
+
+    Raises StoreError.
+    """
+    if schema_of(path) == PARTS_SCHEMA:
+        parts = decode_versioned(path, PartsResult, PARTS_SCHEMA).parts
+        return {part.title: part.result for part in parts}
+    return {"": decode_versioned(path, ExperimentResult, SCHEMA)}
+
+
+def stored_findings(ledger: Ledger, claims: Sequence[Claim]) -> dict[str, Finding]:
+    """What the published results say of ``claims``, by id; a claim without a result is left out.
+
+    Raises StoreError where a result cannot be read, ValueError where it does not have the figure.
+    """
+    results: dict[str, Results] = {}
+    found = {}
+    for claim in claims:
+        if claim.holds_if is None or not (name := ledger.measurements[claim.measurement].result):
+            continue
+        if name not in results:
+            results[name] = read_results(PUBLISHED / name)
+        try:
+            found[claim.id] = settle(claim.holds_if, results[name])
+        except ValueError as error:
+            raise ValueError(f"claim {claim.id!r}, its stored result: {error}") from None
+    return found
