@@ -280,7 +280,7 @@ def calibrate(check: Check) -> None:
     profile = check.file("opt-125m.toml")
     flags = [*POINTS, *(SMALL_POINTS if check.rehearses else [])]
     to = ["--output", profile, "--json", check.file("calibrate.json")]
-    if check.python("calibrate", "-m", "harness", "calibrate", "--device", "cuda", *flags, *to):
+    if check.python("calibrate", "-m", "benchmarks.calibrate", "--device", "cuda", *flags, *to):
         check.gcbench(
             "modelled",
             "compare",

@@ -24,9 +24,8 @@ ROOMS = (
     {"experiment"},
     {"load"},
     {"explain"},
-    {"claims", "suites", "tracking"},
+    {"suites", "tracking"},
     {"report"},
-    {"calibrate"},
     {"cli"},
     {"__main__"},
 )
@@ -115,6 +114,8 @@ def _wrong(each: Import) -> str:
     may = MAY_IMPORT["harness.cli" if _within(each.importer, "harness.cli") else package]
     if other in PACKAGES and other not in may and (each.importer, each.imported) != ENTRY:
         return f"{package} may not know {other}"
+    if other == "benchmarks":
+        return "benchmarks are tools of the repository, which no wheel has"
     if package != "harness" and _within(each.imported, "harness.cli"):
         return "the command line is the top"
     if package == other == "harness":

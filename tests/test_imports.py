@@ -85,6 +85,7 @@ def test_a_grid_is_checked_without_torch():
         ("dashboards/a.py", "import torch", "only engines may know torch"),
         ("dashboards/a.py", "import engines.registry", "dashboards may not know engines"),
         ("dashboards/a.py", "import harness.cli.run", "the command line is the top"),
+        ("harness/cli/a.py", "import benchmarks.claims.ledger", "benchmarks are tools of the repo"),
         ("harness/trial/a.py", "from . import b", "imports are absolute"),
         ("harness/trial/a.py", "import harness.experiment.c", "trial may not know harness.exper"),
         ("harness/trial/a.py", "import harness.experiment", "trial may not know harness.experim"),

@@ -1,6 +1,5 @@
 """``gcbench compare``: a grid of cells, interleaved, with verdicts."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -18,13 +17,12 @@ from harness.cli.options import (
     wait_quiet_option,
     workload_options,
 )
-from harness.cli.parts import Compared, compare_parts, exit_code, run_parts, say_how_to_go_on
+from harness.cli.parts import Compared, compare_parts, exit_code, say_how_to_go_on
 from harness.cli.sections import SectionCommand
 from harness.cli.session import Session
 from harness.cli.tell import refuse_files, tell
 from harness.experiment.experiment_file import load
 from harness.experiment.plan import Plan, counting_modes
-from harness.experiment.result import ExperimentResult
 from harness.experiment.rounds import Precision
 from harness.report.again import report_command
 from harness.report.terminal import make_console, print_pairs
@@ -201,27 +199,6 @@ def compare(ctx: click.Context, /, *, experiment: str, **flags: Any) -> None:
     if not result.is_complete:
         say_how_to_go_on(result.name)
     ctx.exit(exit_code([result], fail_on))
-
-
-def run(ctx: click.Context, words: Sequence[str]) -> dict[str, ExperimentResult]:
-    """What a command line of this command measures, by the title of the part, "" without parts.
-
-    ``words``: all behind the command's name. Prints no tables, writes no JSON and goes on with
-    nothing. Raises click.UsageError as `parse`, ValueError for what cannot be run.
-    """
-    own = parse(ctx, words)
-    own.params |= {"json_path": None, "resume": "", "fail_on": None}
-    if experiment := own.params.pop("experiment"):
-        parts = run_parts(own, load(experiment), _measure).parts
-        return {part.title: part.result for part in parts}
-    for of_report in ("details", "dry_run", "image_path"):
-        del own.params[of_report]
-    return {"": _measure(own.params).result}
-
-
-def parse(ctx: click.Context, words: Sequence[str]) -> click.Context:
-    """The flags that ``words`` give this command. Raises click.UsageError, for --help too."""
-    return compare.make_context("compare", list(words), parent=ctx, help_option_names=[])
 
 
 def _planned(flags: dict[str, Any], name: str = "") -> tuple[Session, Plan, Precision]:

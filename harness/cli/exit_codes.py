@@ -22,8 +22,7 @@ class ExitCode(IntEnum):
 
 MEANINGS = {
     ExitCode.MEASURED: "measured, and not judged worse",
-    ExitCode.WORSE: "worse: a regression (gate, nightly, compare --fail-on worse), or a claim that "
-    "does not hold (reproduce --fail-on not-held)",
+    ExitCode.WORSE: "worse: a regression (gate, nightly, compare --fail-on worse)",
     ExitCode.WRONG_USAGE: "wrong usage or configuration, or a file that cannot be read or written",
     ExitCode.NOT_MEASURED: "nothing could be measured, or not everything that was asked for",
     ExitCode.INTERNAL_ERROR: "an error in gcbench itself, or not enough memory",

@@ -32,9 +32,6 @@ _COMMANDS = {
     "probe": _Command(
         "harness.cli.probe:probe", "Say which processes of any Python program the collector stops."
     ),
-    "attach": _Command(
-        "harness.cli.probe:attach", "Say why a process that runs already cannot be probed."
-    ),
     "explain": _Command(
         "harness.cli.explain:explain",
         "Say which lines a step's cost is made of, or make the collector run.",
@@ -48,17 +45,11 @@ _COMMANDS = {
     "crossover": _Command(
         "harness.cli.crossover:crossover", "Say for which models and batches the host path matters."
     ),
-    "reproduce": _Command(
-        "harness.cli.reproduce:reproduce", "Measure claims or stored results again."
-    ),
     "list": _Command("harness.cli.list_:list_", "List what each axis can be; show a workload."),
     "serve": _Command(
         "harness.cli.serve:serve", "Serve the built-in engine as vLLM serves a model, over HTTP."
     ),
     "http": _Command("harness.cli.http:http", "Measure what HTTP adds to the built-in engine."),
-    "calibrate": _Command(
-        "harness.cli.calibrate:calibrate", "Fit a profile to a device's measured step times."
-    ),
     "releases": _Command(
         "harness.cli.releases:releases", "Measure an engine's host path release by release."
     ),
@@ -79,8 +70,11 @@ _COMMANDS = {
 }
 
 _GONE = {
+    "attach": "a process is watched from its start: gcbench probe -- COMMAND",
+    "calibrate": "python -m benchmarks.calibrate writes a profile, in a checkout of gcbench",
     "diff": "gcbench report RUN --against RUN compares them",
     "noise": "gcbench doctor --noise measures it",
+    "reproduce": "python -m benchmarks.claims measures claims again, in a checkout of gcbench",
     "sites": "gcbench explain --by collections names the lines",
     "workload": "gcbench list workloads NAME shows one, and exports it with --mooncake FILE",
 }

@@ -1,4 +1,4 @@
-"""``gcbench probe`` and ``attach``: which process of any Python program the collector stops."""
+"""``gcbench probe``: which process of any Python program the collector stops."""
 
 import shlex
 import sys
@@ -21,7 +21,6 @@ from harness.machine.describe import describe
 from harness.machine.scratch import scratch_folder
 from harness.probed.exposition import ProbedMetrics
 from harness.probed.forwarded import held_back
-from harness.probed.identity import is_python
 from harness.probed.log import CollectionLog
 from harness.probed.result import ProbeResult
 from harness.probed.run import run, shared_memory
@@ -196,27 +195,4 @@ def _nothing(result: ProbeResult) -> str:
     return (
         f"nothing was measured: {shlex.split(result.name)[0]} is not Python and started no Python "
         "process that was seen; name a Python program"
-    )
-
-
-@click.command(epilog="\b\nExamples:\n  gcbench attach 4711\n      why not, and what to do instead")
-@click.argument("pid", type=click.IntRange(1, 2**31 - 1))
-def attach(pid: int) -> None:
-    """Refuse to enter a process that runs already, and say what to do instead.
-
-    Only Python 3.14 and later let another program in (sys.remote_exec), and gcbench runs on none of
-    those yet.
-    """
-    try:
-        process = psutil.Process(pid)
-        executable = process.exe()
-    except psutil.NoSuchProcess:
-        raise ValueError(f"PID {pid}: there is no such process") from None
-    except psutil.AccessDenied:
-        raise ValueError(f"PID {pid}: it is another user's; ask as that user or as root") from None
-    if not is_python(executable):
-        raise ValueError(f"PID {pid}: {executable} is not Python; name the PID of a Python process")
-    raise ValueError(
-        f"PID {pid}: entering a process that runs needs Python 3.14, for which gcbench is not made "
-        "yet; start it with gcbench probe -- COMMAND"
     )

@@ -10,7 +10,6 @@ from engines.builtin.device.profile import load_profile, shipped_profiles
 from engines.model_configs import shipped_models
 from engines.nearest import nearest
 from engines.registry import ENGINES, Registry
-from harness.claims import ledger
 from harness.collector.policy import DESCRIPTIONS
 from harness.experiment import experiment_file
 from harness.metrics import METRICS
@@ -62,10 +61,6 @@ def _experiments() -> Rows:
     return [("experiment", name, experiment_file.load(name).question) for name in names]
 
 
-def _claims() -> Rows:
-    return [("claim", claim.id, claim.says) for claim in ledger.load().claims]
-
-
 def _profiles() -> Rows:
     return [("device profile", name, load_profile(name).source) for name in shipped_profiles()]
 
@@ -85,7 +80,6 @@ def _metrics() -> Rows:
 KINDS: dict[str, Callable[[], Rows]] = {
     "workloads": _workloads,
     "experiments": _experiments,
-    "claims": _claims,
     "engines": _registered(ENGINES),
     "devices": _registered(registries.DEVICES),
     "models": _models,

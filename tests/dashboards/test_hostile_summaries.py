@@ -1,7 +1,6 @@
 """Summaries and trials of somebody who means no good: a line each, and the site is made."""
 
 import json
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +11,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from test_site import PUBLISHED, raw_trial
 
-from harness.claims.reproduction import of_result
-from harness.claims.stored import read_recorded
 from harness.cli.main import main
-from harness.files import StoreError, write_rows
+from harness.files import write_rows
 
 SUMMARIES = ("story-26368-batch-1024.json", "vllm-releases.json")
 
@@ -54,38 +51,6 @@ def test_whatever_summaries_and_trials_hold_the_site_is_made(spoiling, capsys, d
         assert all(line.startswith("gcbench: ") for line in capsys.readouterr().err.splitlines())
     finally:
         path.write_bytes(before)
-
-
-@given(spoilt([_short(SUMMARIES[0])]))
-@examples(300)
-def test_whatever_a_result_holds_there_are_questions_or_a_sentence(tmp_path_factory, summary):
-    path = tmp_path_factory.getbasetemp() / "result.json"
-    path.write_text(json.dumps(summary))
-    with suppress(StoreError, ValueError):
-        recorded = read_recorded(path)
-        of_result(recorded.command, recorded.results)
-
-
-@pytest.mark.parametrize(
-    ("command", "says"), [("gcbench compare '", "only those of"), ("rm -rf", "only those of")]
-)
-def test_a_result_without_a_command_of_ours_is_one_sentence(tmp_path, capsys, command, says):
-    path = tmp_path / "result.json"
-    path.write_text(json.dumps(_short(SUMMARIES[0]) | {"command": command}))
-    assert main(["reproduce", str(path)]) == 2
-    said = capsys.readouterr().err
-    assert says in said
-    assert said.count("\n") == 1
-
-
-def test_a_comparison_of_no_cell_is_one_sentence(tmp_path, capsys):
-    path = tmp_path / "result.json"
-    summary = _short(SUMMARIES[0])
-    summary["comparisons"][0] |= {"candidate": "nobody", "verdict": "better"}
-    path.write_text(json.dumps(summary))
-    assert main(["reproduce", str(path)]) == 2
-    said = capsys.readouterr().err
-    assert f"{path}: 'nobody' is compared and is none of its cells" in said
 
 
 ENDS = np.iinfo(np.int64)

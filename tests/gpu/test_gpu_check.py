@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.calibrate.points import grid, sized_config
+from benchmarks.calibrate.points import grid, sized_config
 
 ROOT = Path(__file__).parents[2]
 WRITTEN = {
@@ -34,5 +34,4 @@ def test_the_points_of_the_calibration_fit_its_model():
     flags = runpy.run_path(str(ROOT / "benchmarks" / "gpu_check.py"))["POINTS"]
     values = [list(map(int, each.split(","))) for each in flags[1::2]]
     assert flags[::2] == ["--batch-size", "--context", "--prefill"]
-    device = {"device": "cpu", "model": "opt-125m", "dtype": "auto", "device_profile": ""}
-    assert sized_config(grid(*values), 3, **device).max_model_len <= 2048
+    assert sized_config(grid(*values), 3, device="cpu", model="opt-125m").max_model_len <= 2048

@@ -35,10 +35,8 @@ MEASURING = (
     "compare",
     "gate",
     "http",
-    "reproduce",
     "nightly",
     "releases",
-    "calibrate",
     "advise",
     "crossover",
     "explain",
@@ -213,8 +211,6 @@ SMALL = {
     "steps": "1",
     "repeats": "1",
     "budget": "0",
-    "context": "16",
-    "prefill": "16",
     "device": "null",
     "port": "0",
 }
@@ -276,11 +272,7 @@ def draw(random: Random, paths: Sequence[str]) -> Line:
     ]
     if random.random() < 0.05:
         words.insert(random.randrange(len(words) + 1), random.choice([*WORDS, *paths]))
-    lasting = any(each.name in COUNTS for each in chosen) or names[-1] in (
-        "serve",
-        "calibrate",
-        "http",
-    )
+    lasting = any(each.name in COUNTS for each in chosen) or names[-1] in ("serve", "http")
     return Line([*names, *words], lasting)
 
 

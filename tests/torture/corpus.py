@@ -60,7 +60,6 @@ class Corpus:
                 "trace.jsonl",
                 "trace.csv",
                 "experiment.toml",
-                "claims.toml",
                 "triage.toml",
                 "profile.toml",
                 "model",
@@ -109,7 +108,6 @@ def make_corpus(place: Surroundings, *, is_measured: bool) -> Corpus:
         "result.json": "results/published/main-job.json",
         "workload.toml": "workloads/catalog/multi-turn.toml",
         "experiment.toml": "harness/experiment/catalog/padding.toml",
-        "claims.toml": "harness/claims/claims.toml",
         "profile.toml": "engines/builtin/device/profiles/opt-125m-h200.toml",
     }.items():
         shutil.copy(ROOT / source, files / name)

@@ -85,19 +85,6 @@ WRITERS = (
     ),
     Writer(
         [
-            "reproduce",
-            "results/result.json",
-            "--rounds",
-            "2",
-            "--output",
-            "DISK/runs",
-            "--quiet",
-            "--json",
-            "DISK/again.json",
-        ]
-    ),
-    Writer(
-        [
             "nightly",
             "results/nights/asv.conf.json",
             "--machine",
@@ -124,25 +111,6 @@ WRITERS = (
             "DISK/chat.jsonl",
             "--json",
             "DISK/chat.json",
-        ]
-    ),
-    Writer(
-        [
-            "calibrate",
-            "--device",
-            "modelled",
-            "--batch-size",
-            "1,2",
-            "--context",
-            "16,32",
-            "--prefill",
-            "16,32",
-            "--steps",
-            "1",
-            "--rounds",
-            "1",
-            "--output",
-            "DISK/p.toml",
         ]
     ),
     Writer(["doctor", "--output", "DISK/runs", "--json", "DISK/doctor.json"]),

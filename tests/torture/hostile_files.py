@@ -62,8 +62,6 @@ READS = (
         Read(pattern, RESUME)
         for pattern in ("runs/*/plan.json", "runs/*/trials/*", "runs/*/*.npz", "runs/*/result.json")
     ),
-    Read("result.json", ["reproduce", "FILE", "--rounds", "1", "--output", "DIR/../new"]),
-    Read("claims.toml", ["reproduce", "FILE", "--rounds", "1", "--output", "DIR/../new"]),
     Read("workload.toml", ["list", "workloads", "FILE"]),
     Read("trace.jsonl", ["list", "workloads", "FILE"]),
     Read("trace.csv", ["list", "workloads", "FILE"]),
@@ -141,7 +139,7 @@ def attempt(random: Random, place: Surroundings, bench: "Bench") -> Tried:
         way = random.choice(list(WAYS))
     stands_for = {"DIR": str(own.results), "FILE": str(path), "NAME": bench.experiment}
     words = [_replaced(word, stands_for) for word in read.words]
-    limit = LIMIT_SECONDS + (_TRIALS_SECONDS if words[0] in ("run", "compare", "reproduce") else 0)
+    limit = LIMIT_SECONDS + (_TRIALS_SECONDS if words[0] in ("run", "compare") else 0)
     ended = run(words, place, limit, cwd=own.checkout)
     found = wrong(ended, words, most_memory=False)
     found += [f"it took more than {limit:g} s"] if ended.is_late else []

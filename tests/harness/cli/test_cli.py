@@ -103,6 +103,9 @@ def gcbench(tmp_path, capsys):
         (["list", "colours"], ["colours"]),
         (["list", "wirez"], ["did you mean wires"]),
         (["sites", "--rows", "1"], ["no command 'sites' any more", "explain --by collections"]),
+        (["attach", "4711"], ["no command 'attach' any more", "gcbench probe"]),
+        (["calibrate"], ["no command 'calibrate' any more", "python -m benchmarks.calibrate"]),
+        (["reproduce"], ["no command 'reproduce' any more", "python -m benchmarks.claims"]),
     ],
 )
 def test_a_mistake_is_one_sentence_and_status_two(gcbench, arguments, words):

@@ -411,27 +411,6 @@ def test_options_of_the_command_are_its_own(tmp_path):
         assert (done.stdout, done.stderr) == (f"{['--json', value, '--quiet']}\n", "")
 
 
-@pytest.mark.parametrize(
-    ("pid", "says"),
-    [
-        ("2147483647", "there is no such process"),
-        ("this one's", "needs Python 3.14"),
-        ("0", "0 is not in the range"),
-    ],
-)
-def test_attach_says_what_it_needs(pid, says):
-    done = subprocess.run(
-        [*GCBENCH, "attach", pid.replace("this one's", str(os.getpid()))],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert says in line
-
-
 @pytest.mark.slow
 def test_signals_by_which_servers_are_told_things_reach_the_program(tmp_path):
     """Again and again, so that some come while rings are read; NumPy's threads take none."""

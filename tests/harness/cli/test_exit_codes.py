@@ -146,7 +146,6 @@ def test_a_file_that_the_system_refuses_is_named(planted):
         ["nightly", LONG],
         ["list", "workloads", "burst", "--mooncake", LONG + ".jsonl"],
         ["list", "workloads", "burst", "--image", LONG + ".png"],
-        ["calibrate", "--device", "modelled", "--output", LONG + ".toml"],
         ["doctor", "--json", LONG],
     ],
 )
