@@ -23,7 +23,7 @@ class _Command(NamedTuple):
     summary: str
 
 
-_COMMANDS = {
+COMMANDS = {
     "run": _Command("harness.cli.run:run", "Run one cell once and show all that was measured."),
     "compare": _Command("harness.cli.compare:compare", "Compare the cells of a grid of choices."),
     "report": _Command("harness.cli.report:report", "Show a stored run again; make a page of it."),
@@ -93,12 +93,12 @@ class _Commands(click.Group):
     """Imports a command when it is run, and none to say which there are."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         from importlib import import_module
 
-        found = _COMMANDS.get(cmd_name)
+        found = COMMANDS.get(cmd_name)
         if found is None:
             return None
         module, attribute = found.target.split(":")
@@ -108,7 +108,7 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, each.summary) for name, each in _COMMANDS.items()])
+            formatter.write_dl([(name, each.summary) for name, each in COMMANDS.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Exit codes"):
@@ -127,8 +127,8 @@ class _Commands(click.Group):
 
         if args and (where := _GONE.get(args[0])):
             raise click.UsageError(f"no command {args[0]!r} any more: {where}")
-        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            near = ", ".join(nearest(args[0], _COMMANDS))
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = ", ".join(nearest(args[0], COMMANDS))
             raise click.UsageError(f"no command {args[0]!r}; did you mean {near}?")
         if flag := _without_value(args):
             raise click.UsageError(

@@ -1,0 +1,109 @@
+"""How much there is to know of the house; a change that makes it fewer lowers the caps."""
+
+import ast
+import re
+from collections import defaultdict
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+from import_rules import PACKAGES
+
+from harness.cli.main import COMMANDS
+
+ROOT = Path(__file__).parents[1]
+LONG = 60
+
+CAPS = {
+    "commands": 20,
+    "options": 756,
+    "schemas": 16,
+    "lines of the product": 70_400,
+    "lines of cli and report": 14_900,
+    "lines of tests": 61_800,
+    "public names in several modules": 170,
+    f"functions of more than {LONG} lines": 16,
+    "lines that keep the formatter out": 0,
+}
+
+
+def sources(*folders: str) -> dict[Path, str]:
+    return {
+        path: path.read_text()
+        for folder in folders
+        for path in sorted((ROOT / folder).rglob("*.py"))
+    }
+
+
+def lines(*folders: str) -> int:
+    return sum(len(text.splitlines()) for text in sources(*folders).values())
+
+
+def commands() -> list[click.Command]:
+    found = (each.target.split(":") for each in COMMANDS.values())
+    return [getattr(import_module(module), name) for module, name in found]
+
+
+def options(command: click.Command) -> int:
+    inner = command.commands.values() if isinstance(command, click.Group) else ()
+    own = sum(isinstance(each, click.Option) for each in command.params)
+    return own + sum(map(options, inner))
+
+
+def bound(node: ast.stmt) -> list[str]:
+    """The names that a statement of a module gives it."""
+    match node:
+        case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+            return [node.name]
+        case ast.Assign(targets=targets):
+            return [each.id for each in targets if isinstance(each, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+    return []
+
+
+def counted() -> dict[str, int]:
+    product = sources(*PACKAGES)
+    trees = {path: ast.parse(text) for path, text in product.items()}
+    modules: defaultdict[str, set[Path]] = defaultdict(set)
+    for path, tree in trees.items():
+        for name in (name for node in tree.body for name in bound(node)):
+            if not name.startswith("_"):
+                modules[name].add(path)
+    functions = [
+        node.end_lineno - node.lineno + 1
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    text = "".join(product.values())
+    everything = [*product.values(), *sources("tests", "benchmarks", "examples").values()]
+    return {
+        "commands": len(commands()),
+        "options": sum(map(options, commands())),
+        "schemas": len(set(re.findall(r'"(gcbench\.[a-z-]+)/\d', text))),
+        "lines of the product": lines(*PACKAGES),
+        "lines of cli and report": lines("harness/cli", "harness/report"),
+        "lines of tests": lines("tests"),
+        "public names in several modules": sum(len(each) > 1 for each in modules.values()),
+        f"functions of more than {LONG} lines": sum(each > LONG for each in functions),
+        "lines that keep the formatter out": sum(
+            len(re.findall(r"# fmt: (skip|off)$", each, re.MULTILINE)) for each in everything
+        ),
+    }
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, int]:
+    return counted()
+
+
+@pytest.mark.parametrize("concept", CAPS)
+def test_there_is_no_more_of_it(found, concept):
+    assert found[concept] <= CAPS[concept], "take something out, or say in decisions.md why not"
+
+
+def test_every_cap_is_near_what_there_is(found):
+    """A cap that is never reached holds nothing."""
+    assert {name: cap for name, cap in CAPS.items() if found[name] < 0.97 * cap} == {}
