@@ -7,7 +7,7 @@ from harness.experiment.advice import Advice
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.metrics import METRICS
 from harness.report.answer import sure_pairs
-from harness.report.header import header
+from harness.report.header import facts
 from harness.report.plausible import implausible_gains
 from harness.report.report import Listing, Report
 from harness.report.summary import failure_lines, median, verdict_tables
@@ -43,7 +43,7 @@ def describe_advice(advice: Advice) -> Report:
             ),
         ],
         sure=sure_pairs(verified or advice.tried),
-        facts=header(verified or advice.tried),
+        facts=facts(verified or advice.tried),
         command=advice.command,
     )
 

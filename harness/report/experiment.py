@@ -8,7 +8,7 @@ from harness.report.answer import headline, sentences, sure_pairs, why_alone
 from harness.report.bars import bars_table
 from harness.report.conclusion import conclude
 from harness.report.experiment_image import experiment_image
-from harness.report.header import header
+from harness.report.header import facts
 from harness.report.messages import message_sizes, messages_tables
 from harness.report.pivot import pivot_tables
 from harness.report.report import Listing, Picture, Report
@@ -53,7 +53,7 @@ def describe_experiment(result: ExperimentResult, folder: Path | None = None) ->
             *verdict_tables(result),
             *apart_tables(result),
         ],
-        facts=header(result),
+        facts=facts(result),
         command=result.command,
         pictures=list(_pictures(result, folder)) if any(c.samples for c in result.cells) else [],
     )

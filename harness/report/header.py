@@ -5,6 +5,7 @@ from harness.axes import worth_mentioning
 from harness.experiment.result import ExperimentResult
 from harness.machine.describe import GIB, Machine
 from harness.report.power import settles_nothing, surroundings_words
+from harness.report.report import known
 
 INCOMPLETE = "interrupted before everything was measured: figures of the trials that had ended"
 
@@ -18,6 +19,17 @@ _DEVICES = {
 
 
 def header(result: ExperimentResult) -> list[tuple[str, str]]:
+    """How far the figures go, and what holds for all cells, as (label, words)."""
+    surroundings = result.surroundings
+    lines = [
+        ("incomplete", "" if result.is_complete else INCOMPLETE),
+        ("attention", settles_nothing(result)),
+        ("surroundings", "" if surroundings is None else surroundings_words(surroundings)),
+    ]
+    return [*known(lines), *facts(result)]
+
+
+def facts(result: ExperimentResult) -> list[tuple[str, str]]:
     """What holds for all cells, as (label, words)."""
     varying = varying_axes(result)
     first = result.cells[0].axes if result.cells else {}
@@ -26,11 +38,7 @@ def header(result: ExperimentResult) -> list[tuple[str, str]]:
     devices = dict.fromkeys(str(cell.axes.get("device", "")) for cell in result.cells)
     for said_elsewhere in ("device", "workload"):
         shared.pop(said_elsewhere, None)
-    surroundings = result.surroundings
     lines = [
-        ("incomplete", "" if result.is_complete else INCOMPLETE),
-        ("attention", settles_nothing(result)),
-        ("surroundings", "" if surroundings is None else surroundings_words(surroundings)),
         ("experiment", result.name),
         ("machine", machine_words(result.machine)),
         ("nodes", _nodes_words(result)),
@@ -43,7 +51,7 @@ def header(result: ExperimentResult) -> list[tuple[str, str]]:
         ("measured", _measured_words(result)),
         ("code", ", ".join(result.code_commits)),
     ]
-    return [(label, words) for label, words in lines if words]
+    return known(lines)
 
 
 def varying_axes(result: ExperimentResult) -> list[str]:

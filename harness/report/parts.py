@@ -14,7 +14,7 @@ from harness.metrics import METRICS
 from harness.report.answer import MOST_SENTENCES, headline
 from harness.report.conclusion import conclude, in_short
 from harness.report.experiment_image import experiment_image
-from harness.report.header import INCOMPLETE, header
+from harness.report.header import INCOMPLETE, facts
 from harness.report.parts_table import parts_table
 from harness.report.power import detects_words, too_few_rounds
 from harness.report.report import Listing, Picture, Report, known
@@ -103,7 +103,7 @@ def _said_by_all(result: PartsResult) -> list[str]:
 
 def describe_parts(result: PartsResult) -> Report:
     """The answer, the table of all parts, and of each part its picture and its cells."""
-    said = dict(header(result.parts[0].result)) if result.parts else {}
+    said = dict(facts(result.parts[0].result)) if result.parts else {}
     return Report(
         heading="gcbench compare",
         name=result.name,

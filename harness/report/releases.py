@@ -7,7 +7,7 @@ from harness.axes import Value
 from harness.collector.result import ProcessResult
 from harness.experiment.result import CellResult, ExperimentResult
 from harness.report.answer import sure_pairs
-from harness.report.header import INCOMPLETE, header, varying_axes
+from harness.report.header import INCOMPLETE, facts, varying_axes
 from harness.report.messages import messages_tables
 from harness.report.release_lines import YOUNG, changes_by_release, release_lines
 from harness.report.release_sentence import headline, sentence
@@ -48,7 +48,7 @@ def describe_releases(result: ExperimentResult) -> Report:
             Listing("Notes", result.notes),
         ],
         sure=sure_pairs(result),
-        facts=header(result),
+        facts=facts(result),
         command=result.command,
         pictures=[
             Picture(
