@@ -14,12 +14,7 @@ def report_markdown(report: Report, picture: str = "") -> str:
     What commits and their code say is shown as it stands: no markup comes of it. ``picture``: the
     path of the report's first picture from there, "" for none.
     """
-    return "\n\n".join(filter(None, [answer_markdown(report, picture), _details(report)])) + "\n"
-
-
-def answer_markdown(report: Report, picture: str = "") -> str:
-    """All but the details."""
-    return "\n\n".join(filter(None, _answer(report, picture)))
+    return "\n\n".join(filter(None, [*_answer(report, picture), _details(report)])) + "\n"
 
 
 def _answer(report: Report, picture: str) -> Iterator[str]:
@@ -29,7 +24,7 @@ def _answer(report: Report, picture: str) -> Iterator[str]:
     if picture:
         yield f"![{escaped_inside(report.pictures[0].text)}]({quote(picture)})"
     yield from map(table_markdown, report.tables)
-    yield lines_markdown(report.sentences)
+    yield _lines(report.sentences)
     if report.snippet:
         yield code_block(report.snippet.splitlines())
     for section in report.sections:
@@ -37,20 +32,20 @@ def _answer(report: Report, picture: str) -> Iterator[str]:
     yield from (_listing(each) for each in report.lists if each.is_bad)
     commands = known([*report.next, ("command", report.command)])
     spans = (f"- **{label}**: {code_span(words)}" for label, words in commands)
-    yield "\n".join(filter(None, [pairs_markdown(report.sure), *spans]))
+    yield "\n".join(filter(None, [_pairs(report.sure), *spans]))
 
 
 def _section(section: Section) -> Iterator[str]:
     yield f"#### {code_span(section.title)}"
     yield from map(table_markdown, section.tables)
-    yield lines_markdown(section.lines)
+    yield _lines(section.lines)
     if section.commands:
         yield code_block(list(section.commands))
 
 
 def _details(report: Report) -> str:
     inside = [
-        pairs_markdown(report.facts),
+        _pairs(report.facts),
         *map(table_markdown, report.more),
         *(_listing(each) for each in report.lists if not each.is_bad),
     ]
@@ -58,7 +53,7 @@ def _details(report: Report) -> str:
     return f"<details><summary>All figures</summary>\n\n{text}\n\n</details>" if text else ""
 
 
-def pairs_markdown(pairs: Pairs) -> str:
+def _pairs(pairs: Pairs) -> str:
     """Labels and what belongs to them, as a list; what goes on stands below its label."""
     return "\n".join(
         f"- **{label}**: {escaped_inside(words)}" if label else f"  - {escaped(words)}"
@@ -66,13 +61,13 @@ def pairs_markdown(pairs: Pairs) -> str:
     )
 
 
-def lines_markdown(lines: Sequence[str]) -> str:
+def _lines(lines: Sequence[str]) -> str:
     """A list."""
     return "\n".join(f"- {escaped(line)}" for line in lines)
 
 
 def _listing(each: Listing) -> str:
-    return f"**{each.title}**\n\n{lines_markdown(each.lines)}" if each.lines else ""
+    return f"**{each.title}**\n\n{_lines(each.lines)}" if each.lines else ""
 
 
 def table_markdown(table: PlainTable) -> str:

@@ -71,8 +71,3 @@ class Report(NamedTuple):
 def known(pairs: Pairs) -> list[tuple[str, str]]:
     """The pairs that say something."""
     return [(label, words) for label, words in pairs if words]
-
-
-def labelled(label: str, lines: Sequence[str]) -> Pairs:
-    """Lines of which the first stands beside the label."""
-    return [(label if number == 0 else "", line) for number, line in enumerate(lines)]
