@@ -251,7 +251,7 @@ def test_what_is_worse_before_ctrl_c_is_said_and_is_not_a_verdict_by_exit_code(
     path = tmp_path / "gate.json"
     status, out, _ = gate(read_only, "main", "--budget", "0", "--json", str(path))
     assert status == 130
-    assert out.startswith("▼ WORSE ")
+    assert out.startswith("▼ WORSE, by exact counts alone ")
     assert "Not measured" in out
     assert msgspec.json.decode(path.read_bytes(), type=GateResult).verdict == "worse"
 
@@ -467,7 +467,7 @@ def test_one_more_object_for_each_request_is_found_by_counting(gate, engines, tm
         worse = {found.metric for found in cell.exact if found.verdict == "worse"}
         assert {"tracked_allocations_per_step", "bytecodes_per_request_step"} <= worse
         assert cell.timing is None
-    assert out.startswith("▼ WORSE ")
+    assert out.startswith("▼ WORSE, by exact counts alone ")
     assert re.search(r"at its peak a step has 6\d more tracked objects", " ".join(out.split()))
 
 

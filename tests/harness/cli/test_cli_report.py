@@ -94,7 +94,7 @@ def test_files_are_written_and_nothing_is_printed(capsys, tmp_path):
 
 def test_details_show_every_table(capsys):
     out = shown(capsys, "report", str(MAIN_JOB), "--details")[1]
-    for title in ("Cells, on a modelled device", "without full passes", "Notes", "command"):
+    for title in ("Cells, on a modelled device", "without full passes", "Left out", "command"):
         assert title in out
     assert max(map(len, (line.rstrip() for line in out.splitlines()))) <= 80
 
