@@ -251,7 +251,7 @@ def test_what_is_worse_before_ctrl_c_is_said_and_is_not_a_verdict_by_exit_code(
     path = tmp_path / "gate.json"
     status, out, _ = gate(read_only, "main", "--budget", "0", "--json", str(path))
     assert status == 130
-    assert out.startswith("▼ WORSE, by exact counts alone ")
+    assert out.startswith("▼ WORSE in what was measured ")
     assert "Not measured" in out
     assert msgspec.json.decode(path.read_bytes(), type=GateResult).verdict == "worse"
 
