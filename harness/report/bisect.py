@@ -24,7 +24,7 @@ def describe_bisect(result: BisectResult) -> Report:
         sentences=_findings(result),
         lists=[
             Listing("Cannot be measured", _failure_lines(result), is_bad=True),
-            Listing("Left out", result.left_out),
+            Listing("Left out", result.left_out, is_bad=True),
             Listing("Notes", result.notes),
         ],
         next=known(

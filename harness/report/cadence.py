@@ -18,7 +18,7 @@ def describe_cadence(result: CadenceResult) -> Report:
         answer=answer,
         tables=[_table(result)] if result.cadences else [],
         sentences=more,
-        lists=[Listing("Left out", result.left_out), Listing("Notes", result.notes)],
+        lists=[Listing("Left out", result.left_out, is_bad=True), Listing("Notes", result.notes)],
         facts=_header(result),
         command=result.command,
     )

@@ -40,7 +40,7 @@ def describe_crossover(result: CrossoverResult) -> Report:
         answer=answer,
         tables=_tables(result),
         sentences=more,
-        lists=[Listing("Left out", result.left_out), Listing("Notes", result.notes)],
+        lists=[Listing("Left out", result.left_out, is_bad=True), Listing("Notes", result.notes)],
         facts=_header(result),
         command=result.command,
         pictures=[

@@ -26,7 +26,7 @@ def describe_explain(result: ExplainResult) -> Report:
         attention="" if result.is_complete else f"{fmt.capitalised(INCOMPLETE)}.",
         tables=[table for table in _tables(result) if table.groups],
         sentences=more,
-        lists=[Listing("Left out", result.left_out), Listing("Notes", result.notes)],
+        lists=[Listing("Left out", result.left_out, is_bad=True), Listing("Notes", result.notes)],
         facts=_facts(result),
         command=result.command,
         pictures=[

@@ -63,7 +63,7 @@ def describe_gate(result: GateResult) -> Report:
         lists=[
             Listing("Not measured", result.missing, is_bad=True),
             Listing("Trials without a result", gate_failure_lines(result), is_bad=True),
-            Listing("Left out", result.left_out),
+            Listing("Left out", result.left_out, is_bad=True),
             Listing("Notes", result.notes),
         ],
         next=[("again", each) for each in command_lines(result)],

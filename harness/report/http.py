@@ -25,7 +25,7 @@ def describe_http(result: HttpResult) -> Report:
         answer=answer,
         tables=_tables(result) if result.cells else [],
         sentences=more,
-        lists=[Listing("Left out", result.left_out), Listing("Notes", result.notes)],
+        lists=[Listing("Left out", result.left_out, is_bad=True), Listing("Notes", result.notes)],
         facts=_header(result),
         command=result.command,
     )

@@ -35,7 +35,7 @@ def describe_noise(result: NoiseResult) -> Report:
             *([_nodes(result.nodes)] if result.nodes else []),
         ],
         sentences=list(_left_out(result.nodes)),
-        lists=[Listing("Left out", result.left_out), Listing("Notes", result.notes)],
+        lists=[Listing("Left out", result.left_out, is_bad=True), Listing("Notes", result.notes)],
         sure=known([("surroundings", surroundings_words(surroundings) if surroundings else "")]),
         facts=known([("machine", machine_words(result.machine))]),
         command=result.command,
