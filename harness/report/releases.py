@@ -44,6 +44,7 @@ def describe_releases(result: ExperimentResult) -> Report:
                     *(f"{release}: {why}" for release, why in result.missing_releases.items()),
                     *result.left_out,
                 ],
+                is_bad=True,
             ),
             Listing("Notes", result.notes),
         ],
