@@ -124,6 +124,33 @@ class Launch(NamedTuple):
     environment: dict[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What an engine can do as it is configured; one that says nothing of itself claims nothing.
+
+    ``is_exact``: counts repeat to the digit: no clock, no thread, no second process. ``is_alone``:
+    it may hold so much of its device that no other can be prepared beside it. ``can_pause``:
+    nothing of it goes on while it is not asked for the next step. ``can_fork``: it can be built in
+    a fork of an interpreter that has its heap: all of it is in one process and thread, and it
+    leaves the collector alone; ``preload`` is the module that all such forks have in common,
+    whatever their parts, "" for none. ``needs_rehearsal``: it must have served the same requests
+    once, step for step, to be measured. ``has_messages``: something crosses to workers that the
+    trial's process can see.
+    """
+
+    is_exact: bool = False
+    is_alone: bool = True
+    can_pause: bool = False
+    can_fork: bool = False
+    preload: str = ""
+    needs_rehearsal: bool = False
+    has_messages: bool = False
+
+
+class ContradictionError(ValueError):
+    """Parts of a configuration that are each known do not go together."""
+
+
 class EngineClass(Protocol):
     """What an engine answers before there is one, in a process that may lack its packages."""
 
@@ -136,54 +163,16 @@ class EngineClass(Protocol):
 
     @staticmethod
     def complete(config: EngineConfig) -> EngineConfig:
-        """Fill in what was left open."""
-        ...
+        """Fill in what was left open.
 
-    @staticmethod
-    def validate(config: EngineConfig) -> None:
-        """Raise ValueError where a part is unknown or a number impossible."""
-        ...
-
-    @staticmethod
-    def contradiction(config: EngineConfig) -> str:
-        """Why parts that are each known do not go together, in one sentence, or ""."""
-        ...
-
-    @staticmethod
-    def is_exact(config: EngineConfig) -> bool:
-        """Whether counts repeat to the digit: no clock, no thread, no second process."""
-        ...
-
-    @staticmethod
-    def is_alone(config: EngineConfig) -> bool:
-        """Whether it holds so much of its device that no other can be prepared beside it."""
-        ...
-
-    @staticmethod
-    def can_pause(config: EngineConfig) -> bool:
-        """Whether nothing of it goes on while it is not asked for the next step."""
-        ...
-
-    @staticmethod
-    def can_fork(config: EngineConfig) -> bool:
-        """Whether it can be built in a fork of an interpreter that has its heap: all of it is in
-        one process and thread, and it leaves the collector alone.
+        Raises ValueError where a part is unknown or a number impossible, ContradictionError, in
+        one sentence, where parts do not go together: a grid leaves that combination out.
         """
         ...
 
     @staticmethod
-    def preload() -> None:
-        """Import what each engine that `can_fork` does, whatever its parts, for all forks."""
-        ...
-
-    @staticmethod
-    def needs_rehearsal(config: EngineConfig) -> bool:
-        """Whether it must have served the same requests once, step for step, to be measured."""
-        ...
-
-    @staticmethod
-    def has_messages(config: EngineConfig) -> bool:
-        """Whether anything crosses to workers that the trial's process can see."""
+    def traits(config: EngineConfig) -> Traits:
+        """What it can do; of a configuration of which lengths and tokens need not be known."""
         ...
 
     @staticmethod

@@ -69,9 +69,7 @@ class Engine(EngineRules):
         config: EngineConfig,
         processing: Callable[[EngineConfig], OutputProcessing] | None = None,
     ) -> None:
-        self.validate(config)
-        if why := self.contradiction(config):
-            raise ValueError(why)
+        config = self.complete(config)
         self.clock: Callable[[], int] = time.perf_counter_ns
         self.phase_stamps = [0] * (len(PHASES) + 1)
         self.while_device_busy: Callable[[], object] | None = None
