@@ -47,7 +47,7 @@ _NOTHING = StepOutput(())
 
 
 class Engine(EngineRules):
-    """A `WatchedEngine` in this process, its runner and its output processor here or elsewhere.
+    """A `StepEngine` in this process, its runner and its output processor here or elsewhere.
 
     ``processing`` makes the output processing in the place of what the configuration names, for
     whoever has the objects made in a process of his own. Raises ValueError for a configuration

@@ -4,7 +4,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import NamedTuple
 
-from engines.protocol import EngineClass, ReadsBack, Setting, WatchedEngine
+from engines.protocol import EngineClass, Setting, StepEngine
 from engines.registry import ENGINES
 from harness.collector import heap
 from harness.collector.callers import CollectorCall, SettingLog
@@ -18,7 +18,7 @@ class Ready(NamedTuple):
     """An engine that stands, for trials that differ in mode, collector or heap alone."""
 
     schedule: Schedule
-    engine: WatchedEngine
+    engine: StepEngine
     state: dict[str, Setting]
     settings: list[CollectorCall]
     """Who has set the collector while it was built."""
@@ -42,13 +42,11 @@ def get_ready(trial: Trial) -> Ready:
         raise
 
 
-def read_back(engine: object, name: str) -> dict[str, Setting]:
-    """The switches of an engine as they are in force; nothing of one that does not say.
+def read_back(engine: StepEngine, name: str) -> dict[str, Setting]:
+    """The switches of an engine as they are in force.
 
     Raises ValueError where it does not run as it was asked to.
     """
-    if not isinstance(engine, ReadsBack):
-        return {}
     state = engine.read_back()
     if differences := state.differences():
         raise ValueError(

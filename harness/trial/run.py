@@ -9,7 +9,7 @@ from functools import partial
 
 import msgspec
 
-from engines.protocol import HasStreams, MakesText, WatchedEngine
+from engines.protocol import HasStreams, StepEngine
 from engines.registry import ENGINES
 from harness.axes import Cell
 from harness.collector.probe import Events
@@ -175,18 +175,16 @@ def measure(
     )
 
 
-def _readers(
-    engine: WatchedEngine, cell: Cell
-) -> tuple[Streams | None, Callable[[int], str] | None]:
+def _readers(engine: StepEngine, cell: Cell) -> tuple[Streams | None, Callable[[int], str] | None]:
     """Where outputs and texts are read; an engine that has none of them refuses the axis."""
     has_streams, has_text = cell.request_streams != "none", cell.detokenizer != "none"
     return (
         engine.request_stream if has_streams and isinstance(engine, HasStreams) else None,
-        engine.output_text if has_text and isinstance(engine, MakesText) else None,
+        engine.output_text if has_text else None,
     )
 
 
-def _open_windows(engine: WatchedEngine, trial: Trial) -> None:
+def _open_windows(engine: StepEngine, trial: Trial) -> None:
     """In each of its processes. Raises ValueError where a collector is not as asked."""
     cell, mode = trial.cell, MODES[trial.mode]
     opened = (
@@ -199,7 +197,7 @@ def _open_windows(engine: WatchedEngine, trial: Trial) -> None:
         raise ValueError(refusals[0])
 
 
-def _abandon(engine: WatchedEngine, client: Client, watch: Watch) -> None:
+def _abandon(engine: StepEngine, client: Client, watch: Watch) -> None:
     """End what is left unserved; from here on no process counts."""
     # The built-in engine's worker process does not answer while a step is under way. That step is
     # the window's, and the worker is asked for no other.

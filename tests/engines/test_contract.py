@@ -4,6 +4,8 @@ import sys
 from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 
+import msgspec
+import numpy as np
 import pytest
 import small
 
@@ -11,12 +13,22 @@ from engines.builtin import registries
 from engines.builtin.engine import Engine
 from engines.builtin.representations.list_of_lists import ListOfLists
 from engines.contract import engine_breach, representation_breach
-from engines.protocol import ContradictionError, Launch, Traits, WatchedEngine
+from engines.protocol import (
+    PHASES,
+    ContradictionError,
+    Delivered,
+    FinishReason,
+    Launch,
+    StepEngine,
+    StepOutput,
+    Traits,
+)
 from engines.registry import ENGINES, Registry
 from harness.cli.main import main
 from harness.experiment.grid import cross
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.plan import counting_modes, counting_shared, heap_shared
+from harness.trial.run import run_trial
 
 
 @pytest.mark.parametrize("registry", [ENGINES, registries.REPRESENTATIONS], ids=lambda r: r.kind)
@@ -57,8 +69,8 @@ def test_an_engine_that_is_made_by_a_function_is_judged_by_what_it_answers_itsel
     assert engine_breach(build) == ""
 
 
-class Least(WatchedEngine):
-    """As little as an engine can say of itself."""
+class Bare(StepEngine):
+    """One that nobody has written yet."""
 
     has_wait_hook = False
     package = "least"
@@ -81,10 +93,61 @@ class Least(WatchedEngine):
         pass
 
 
+class Least(Bare):
+    """As little as an engine can be: a token a step for each request."""
+
+    role = "engine"
+    vocab_size = 8
+    is_scripted = False
+    phase_stamps = [0] * (len(PHASES) + 1)
+
+    def __init__(self, config):
+        self.left = {}
+        self.lengths = {}
+
+    def add_request(self, request_index, prompt_token_ids, params, priority=0):
+        self.left[request_index] = self.lengths[request_index] = params.max_tokens
+
+    def abort_request(self, request_index):
+        self.left.pop(request_index, None)
+
+    def has_unfinished_requests(self):
+        return bool(self.left)
+
+    def step(self):
+        rows = np.array(list(self.left), np.int64)
+        ended = np.array([index for index, left in self.left.items() if left == 1], np.int64)
+        self.left = {index: left - 1 for index, left in self.left.items() if left > 1}
+        reasons = np.full(len(ended), FinishReason.LENGTH, np.int8)
+        outputs = [[5]] * len(rows)
+        return StepOutput([Delivered(rows, np.ones(len(rows), np.int32), outputs, ended, reasons)])
+
+    def output_token_ids(self, request_index):
+        return np.full(self.lengths.pop(request_index), 5, np.int32)
+
+
+def test_what_an_engine_must_write_is_asked_for_and_nothing_else():
+    assert engine_breach(Bare) == (
+        "has no methods add_request, abort_request, has_unfinished_requests, step, output_token_ids"
+    )
+    assert engine_breach(Least) == ""
+
+
+def test_that_is_enough_to_be_measured(monkeypatch, tmp_path):
+    monkeypatch.setattr(ENGINES, "load", lambda name: Least)
+    cell = msgspec.structs.replace(small.CELL, engine="least", gc="as_is", heap_objects=0)
+    for mode in ("counts", "probed", "tracked"):
+        found = run_trial(
+            small.trial(small.schedule([2, 3]), tmp_path, cell, mode=mode), lambda word: None
+        )
+        assert (found.invalid, found.wall_seconds > 0) == ("", True)
+    with pytest.raises(ValueError, match="does not show what crosses"):
+        run_trial(small.trial(small.schedule([2]), tmp_path, cell, mode="wire"), lambda word: None)
+
+
 def test_an_engine_that_says_nothing_of_itself_is_measured_as_if_it_could_nothing(
     monkeypatch, tmp_path
 ):
-    assert engine_breach(Least) == ""
     monkeypatch.setattr(ENGINES, "load", lambda name: Least)
     schedule = small.schedule([2])
     axes = {"workload": ["small"], "engine": ["least"], "representation": [""]}
