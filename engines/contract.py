@@ -1,14 +1,15 @@
 """Whether what a name leads to is what its protocol says, so far as can be told without a call."""
 
 from collections.abc import Iterable
+from types import FunctionType
 from typing import Any
 
 
 def engine_breach(engine: Any) -> str:
-    """What an engine lacks of `EngineClass` and `WatchedEngine`, behind its name; "" if nothing."""
-    from engines.protocol import EngineClass, WatchedEngine  # with NumPy, which names do without
+    """What an engine lacks of `EngineClass` and `StepEngine`, behind its name; "" if nothing."""
+    from engines.protocol import EngineClass, StepEngine  # with NumPy, which names do without
 
-    made = methods(WatchedEngine) if isinstance(engine, type) else []
+    made = methods(StepEngine) if isinstance(engine, type) else []
     if lacks := lacking(engine, [*methods(EngineClass), *made]):
         return lacks
     if not isinstance(getattr(engine, "has_wait_hook", None), bool):
@@ -44,7 +45,7 @@ def methods(protocol: type) -> list[str]:
         for base in reversed(protocol.__mro__)
         if getattr(base, "_is_protocol", False)
         for name, value in vars(base).items()
-        if not name.startswith("_") and (callable(value) or isinstance(value, staticmethod))
+        if not name.startswith("_") and isinstance(value, FunctionType | staticmethod)
     ]
 
 
@@ -52,10 +53,14 @@ def lacking(part: Any, names: Iterable[str]) -> str:
     """The methods that are not there, in words."""
     if not callable(part):
         return f"is {type(part).__name__} {part!r}, and not a class"
-    missing = [name for name in names if not callable(getattr(part, name, None))]
+    missing = [name for name in names if not _is_written(getattr(part, name, None))]
     if not missing:
         return ""
     return f"has no method{'s' * (len(missing) > 1)} {', '.join(missing)}"
+
+
+def _is_written(method: Any) -> bool:
+    return callable(method) and not getattr(method, "__isabstractmethod__", False)
 
 
 def _is_pair(shape: Any) -> bool:

@@ -1,5 +1,7 @@
 """What every engine is given and what it answers: plain data, no workload and no harness."""
 
+import time
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -124,6 +126,33 @@ class Launch(NamedTuple):
     environment: dict[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What an engine can do as it is configured; one that says nothing of itself claims nothing.
+
+    ``is_exact``: counts repeat to the digit: no clock, no thread, no second process. ``is_alone``:
+    it may hold so much of its device that no other can be prepared beside it. ``can_pause``:
+    nothing of it goes on while it is not asked for the next step. ``can_fork``: it can be built in
+    a fork of an interpreter that has its heap: all of it is in one process and thread, and it
+    leaves the collector alone; ``preload`` is the module that all such forks have in common,
+    whatever their parts, "" for none. ``needs_rehearsal``: it must have served the same requests
+    once, step for step, to be measured. ``has_messages``: something crosses to workers that the
+    trial's process can see.
+    """
+
+    is_exact: bool = False
+    is_alone: bool = True
+    can_pause: bool = False
+    can_fork: bool = False
+    preload: str = ""
+    needs_rehearsal: bool = False
+    has_messages: bool = False
+
+
+class ContradictionError(ValueError):
+    """Parts of a configuration that are each known do not go together."""
+
+
 class EngineClass(Protocol):
     """What an engine answers before there is one, in a process that may lack its packages."""
 
@@ -136,54 +165,16 @@ class EngineClass(Protocol):
 
     @staticmethod
     def complete(config: EngineConfig) -> EngineConfig:
-        """Fill in what was left open."""
-        ...
+        """Fill in what was left open.
 
-    @staticmethod
-    def validate(config: EngineConfig) -> None:
-        """Raise ValueError where a part is unknown or a number impossible."""
-        ...
-
-    @staticmethod
-    def contradiction(config: EngineConfig) -> str:
-        """Why parts that are each known do not go together, in one sentence, or ""."""
-        ...
-
-    @staticmethod
-    def is_exact(config: EngineConfig) -> bool:
-        """Whether counts repeat to the digit: no clock, no thread, no second process."""
-        ...
-
-    @staticmethod
-    def is_alone(config: EngineConfig) -> bool:
-        """Whether it holds so much of its device that no other can be prepared beside it."""
-        ...
-
-    @staticmethod
-    def can_pause(config: EngineConfig) -> bool:
-        """Whether nothing of it goes on while it is not asked for the next step."""
-        ...
-
-    @staticmethod
-    def can_fork(config: EngineConfig) -> bool:
-        """Whether it can be built in a fork of an interpreter that has its heap: all of it is in
-        one process and thread, and it leaves the collector alone.
+        Raises ValueError where a part is unknown or a number impossible, ContradictionError, in
+        one sentence, where parts do not go together: a grid leaves that combination out.
         """
         ...
 
     @staticmethod
-    def preload() -> None:
-        """Import what each engine that `can_fork` does, whatever its parts, for all forks."""
-        ...
-
-    @staticmethod
-    def needs_rehearsal(config: EngineConfig) -> bool:
-        """Whether it must have served the same requests once, step for step, to be measured."""
-        ...
-
-    @staticmethod
-    def has_messages(config: EngineConfig) -> bool:
-        """Whether anything crosses to workers that the trial's process can see."""
+    def traits(config: EngineConfig) -> Traits:
+        """What it can do; of a configuration of which lengths and tokens need not be known."""
         ...
 
     @staticmethod
@@ -196,7 +187,7 @@ class EngineClass(Protocol):
         """Make on this machine, once, what `launch` needs of a release. Raises ValueError."""
         ...
 
-    def __call__(self, config: EngineConfig) -> "WatchedEngine":
+    def __call__(self, config: EngineConfig) -> "StepEngine":
         """Build it."""
         ...
 
@@ -247,18 +238,54 @@ class EngineProcess(Protocol):
     """One process of an engine, as a callable given to `StepEngine.collective_rpc` sees it."""
 
     role: str
-    while_device_busy: Callable[[], object] | None
+    while_device_busy: Callable[[], object] | None = None
     """Called once a step between the launch and the wait for the device."""
 
 
+DIRECTIONS = ("scheduler_output", "model_runner_output")
+"""What crosses between scheduler and workers, by vLLM's names: there, and back."""
+
+
+Setting = str | int | bool
+
+
+class EngineState(NamedTuple):
+    """How an engine runs, read off its parts once they are there; named as in `EngineConfig`.
+
+    ``found``: every switch as it is in force, and classes worth knowing. ``asked``: what some of
+    them were asked to be; an engine for which the two disagree must not be measured.
+    """
+
+    found: dict[str, Setting]
+    asked: dict[str, Setting]
+
+    def differences(self) -> list[str]:
+        """Each switch that is not as asked, in words."""
+        return [
+            f"{name} is {self.found.get(name)}, not {wanted}"
+            for name, wanted in self.asked.items()
+            if self.found.get(name) != wanted
+        ]
+
+
 class StepEngine(EngineProcess, Protocol):
-    """An engine that is stepped from this process, in vLLM's verbs."""
+    """An engine that is stepped from this process, in vLLM's verbs.
+
+    What has a body here is what an engine that inherits from this need not write.
+    """
 
     vocab_size: int
     """Token ids of a prompt are below it."""
     is_scripted: bool
     """Whether its tokens are a function of (seed, request, position), the same in any engine."""
+    clock: Callable[[], int] = time.perf_counter_ns
+    """Read between the phases of a step."""
+    phase_stamps: list[int]
+    """``clock()`` before the last step's first phase and after each, in the order of `PHASES`."""
+    wire_bytes: int = 0
+    """Bytes that have crossed to and from worker processes so far."""
 
+    @abstractmethod
     def add_request(
         self,
         request_index: int,
@@ -272,93 +299,81 @@ class StepEngine(EngineProcess, Protocol):
         """
         ...
 
+    @abstractmethod
     def abort_request(self, request_index: int) -> None:
         """End a request now and forget it; unknown or finished ones are left alone, as in vLLM."""
         ...
 
+    @abstractmethod
     def has_unfinished_requests(self) -> bool:
         """Whether another step has anything to do."""
         ...
 
+    @abstractmethod
     def step(self) -> StepOutput:
         """Run one step. Raises EngineDeadError where a process of the engine has died."""
         ...
 
+    @abstractmethod
     def output_token_ids(self, request_index: int) -> Int32Array:
         """A finished request's tokens, int32 ``[num_output]``; the engine then forgets it."""
         ...
 
+    def output_text(self, request_index: int) -> str:
+        """A finished request's text, until its tokens are taken.
+
+        Raises ValueError where there is none.
+        """
+        raise ValueError("no text: this engine makes none; use --detokenizer none")
+
     def collective_rpc(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """Call ``function(process, *args)`` in each process of the engine, its own first."""
-        ...
+        return [function(self, *args)]
 
     def shutdown(self) -> None:
         """End the engine's processes; safe to call twice."""
-        ...
 
-
-class WatchedEngine(StepEngine, Protocol):
-    """One that says of itself what a trial measures beside its answers."""
-
-    clock: Callable[[], int]
-    """Read between the phases of a step; `time.perf_counter_ns` unless set."""
-    phase_stamps: list[int]
-    """``clock()`` before the last step's first phase and after each, in the order of `PHASES`."""
-    wire_bytes: int
-    """Bytes that have crossed to and from worker processes so far."""
+    def read_back(self) -> EngineState:
+        """How it runs, which somebody else's code may decide otherwise than it was asked; between
+        steps. Raises EngineDeadError where a process has died.
+        """
+        return EngineState({}, {})
 
     def handoff_bytes(self, sampled: Any) -> int | None:
         """Memory of `StepOutput.sampled`, padding and Python objects included; None: unknown."""
-        ...
+        return None
 
     def scheduler_stats(self) -> dict[str, int]:
         """``num_preemptions``, ``prefix_cache_queries`` and ``prefix_cache_hits`` (tokens) so far;
         what the engine does not say is not there.
         """
-        ...
+        return {}
 
     def wire_seconds(self) -> dict[str, float]:
         """What the wire between scheduler and ranks has taken so far, in seconds: ``encode`` (of
         steps) and ``decode`` (of tokens) in the scheduler's process, ``rank_decode`` and
         ``rank_encode`` in the ranks' together, ``spin`` of CPU time; empty where none is timed.
         """
-        ...
+        return {}
 
     def device_stats(self) -> dict[str, float]:
         """What the device has done so far and could do at best: ``bytes`` and ``flops`` that its
         steps could not do without, ``copy_bytes_per_second`` and ``matmul_flops_per_second`` as
         measured on it, if its memory had room for that; empty where there is no arithmetic.
         """
-        ...
-
-
-@runtime_checkable
-class MakesText(Protocol):
-    """An engine that can be asked for a finished request's text."""
-
-    def output_text(self, request_index: int) -> str:
-        """It, until the request's tokens are taken. Raises ValueError where there is none."""
-        ...
-
-
-DIRECTIONS = ("scheduler_output", "model_runner_output")
-"""What crosses between scheduler and workers, by vLLM's names: there, and back."""
-
-
-@runtime_checkable
-class ShowsMessages(Protocol):
-    """An engine that lets others see what crosses between its scheduler and its workers."""
+        return {}
 
     def show_messages(self, to: Callable[[str, bytes], object] | None) -> None:
-        """Call ``to(direction, message)`` for each from now on; None: no more.
+        """Call ``to(direction, message)`` for each from now on that crosses between scheduler and
+        workers, a direction of `DIRECTIONS`; None: no more.
 
         Raises ValueError where nothing crosses, or not in this process.
         """
-        ...
+        raise ValueError("this engine does not show what crosses to its workers")
 
     def message_fields(self, direction: str, message: bytes) -> dict[str, int]:
         """Bytes of one by the path of the field that they are for; all of them together."""
-        ...
+        raise ValueError("this engine does not say what its messages are for")
 
 
 class StageCost(NamedTuple):
@@ -416,37 +431,6 @@ class HasStreams(Protocol):
 
     def request_stream(self, request_index: int) -> RequestStream:
         """That of a request that runs. Raises ValueError where requests have none."""
-        ...
-
-
-Setting = str | int | bool
-
-
-class EngineState(NamedTuple):
-    """How an engine runs, read off its parts once they are there; named as in `EngineConfig`.
-
-    ``found``: every switch as it is in force, and classes worth knowing. ``asked``: what some of
-    them were asked to be; an engine for which the two disagree must not be measured.
-    """
-
-    found: dict[str, Setting]
-    asked: dict[str, Setting]
-
-    def differences(self) -> list[str]:
-        """Each switch that is not as asked, in words."""
-        return [
-            f"{name} is {self.found.get(name)}, not {wanted}"
-            for name, wanted in self.asked.items()
-            if self.found.get(name) != wanted
-        ]
-
-
-@runtime_checkable
-class ReadsBack(Protocol):
-    """An engine around somebody else's code, which may decide otherwise than it was asked."""
-
-    def read_back(self) -> EngineState:
-        """How it runs; between steps. Raises EngineDeadError where a process has died."""
         ...
 
 

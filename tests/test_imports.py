@@ -55,7 +55,7 @@ def test_a_grid_is_checked_without_torch():
         "from engines.protocol import EngineConfig\n"
         "for device in ('null', 'modelled', 'cpu'):\n"
         "    config = EngineConfig(max_num_seqs=2, max_model_len=64, device=device)\n"
-        "    Engine.validate(Engine.complete(config))\n"
+        "    Engine.traits(Engine.complete(config))\n"
         "print('torch' in sys.modules)\n"
     )
     command = [sys.executable, "-c", code]

@@ -13,7 +13,7 @@ _CEILINGS = {
     "bandwidth_bytes_per_second": "copy_bytes_per_second",
     "flops_per_second": "matmul_flops_per_second",
 }
-"""What of `engines.protocol.WatchedEngine.device_stats` is the most that a figure can be."""
+"""What of `engines.protocol.StepEngine.device_stats` is the most that a figure can be."""
 
 
 class StepSamples(NamedTuple):

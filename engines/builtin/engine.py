@@ -47,7 +47,7 @@ _NOTHING = StepOutput(())
 
 
 class Engine(EngineRules):
-    """A `WatchedEngine` in this process, its runner and its output processor here or elsewhere.
+    """A `StepEngine` in this process, its runner and its output processor here or elsewhere.
 
     ``processing`` makes the output processing in the place of what the configuration names, for
     whoever has the objects made in a process of his own. Raises ValueError for a configuration
@@ -69,9 +69,7 @@ class Engine(EngineRules):
         config: EngineConfig,
         processing: Callable[[EngineConfig], OutputProcessing] | None = None,
     ) -> None:
-        self.validate(config)
-        if why := self.contradiction(config):
-            raise ValueError(why)
+        config = self.complete(config)
         self.clock: Callable[[], int] = time.perf_counter_ns
         self.phase_stamps = [0] * (len(PHASES) + 1)
         self.while_device_busy: Callable[[], object] | None = None

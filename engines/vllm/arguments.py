@@ -5,7 +5,7 @@ from typing import Any
 
 from engines.builtin.logprobs import parse_logprobs
 from engines.builtin.registries import OUTPUT_PROCESSING, SCHEDULING_POLICIES, WORKERS
-from engines.protocol import EngineConfig
+from engines.protocol import ContradictionError, EngineConfig
 from engines.vllm.model_folder import model_folder
 
 _ASYNC_SCHEDULER = "vllm.v1.core.sched.async_scheduler.AsyncScheduler"
@@ -18,7 +18,10 @@ _SETUPS = ("lean", "shipped")
 
 
 def check(config: EngineConfig) -> None:
-    """Raise ValueError where processes, model or batch are none that vLLM could have."""
+    """Raise ValueError where processes, model or batch are none that vLLM could have.
+
+    ContradictionError where they do not go together.
+    """
     OUTPUT_PROCESSING.check(config.output_processing)
     WORKERS.check(config.worker)
     SCHEDULING_POLICIES.check(config.scheduling_policy)
@@ -39,10 +42,18 @@ def check(config: EngineConfig) -> None:
     model_folder(config.model)
     if config.max_num_seqs < 1:
         raise ValueError(f"batch size {config.max_num_seqs}: must be at least 1")
+    if why := _contradiction(config):
+        raise ContradictionError(why)
 
 
-def contradiction(config: EngineConfig) -> str:
-    """What no vLLM can do, in one sentence, or ""."""
+def has_messages(config: EngineConfig) -> bool:
+    """Whether workers are processes of their own, and the engine core is not."""
+    is_here = config.engine_core == "in-process" and not _is_shipped(config)
+    return config.worker == "process" and is_here
+
+
+def _contradiction(config: EngineConfig) -> str:
+    """What no vLLM can do."""
     if _is_shipped(config) and (asked := _asked_switches(config)):
         return (
             f"--setup shipped with {asked}: the release decides that; leave one of the two out, or "

@@ -24,6 +24,7 @@ from engines.protocol import (
     StepOutput,
 )
 from engines.vllm import stages
+from engines.vllm.arguments import has_messages
 from engines.vllm.async_front_end import AsyncFrontEnd
 from engines.vllm.control import Control
 from engines.vllm.device_log import DeviceLog
@@ -115,31 +116,6 @@ class VllmEngine:
         except BaseException:
             self.shutdown()
             raise
-
-    @staticmethod
-    def is_alone(config: EngineConfig) -> bool:
-        """vLLM takes nine tenths of a GPU's memory."""
-        return config.device == "cuda"
-
-    @staticmethod
-    def can_fork(config: EngineConfig) -> bool:
-        """Never: it may freeze the heap that it finds, and takes most of its time to import."""
-        return False
-
-    @staticmethod
-    def preload() -> None:
-        """Nothing: it cannot fork."""
-
-    @staticmethod
-    def needs_rehearsal(config: EngineConfig) -> bool:
-        """Its scheduler decides for itself."""
-        return False
-
-    @staticmethod
-    def has_messages(config: EngineConfig) -> bool:
-        """Whether workers are processes of their own, and the engine core is not."""
-        is_here = config.engine_core == "in-process" and config.setup == "lean"
-        return config.worker == "process" and is_here
 
     def _start(self, config: EngineConfig) -> Any:
         from vllm.engine.arg_utils import AsyncEngineArgs, EngineArgs
@@ -324,7 +300,7 @@ class VllmEngine:
         """Scheduler outputs and model runner outputs, pickled; not what vLLM's queue puts around
         them. Raises ValueError where none pass through this process.
         """
-        if not self.has_messages(self._config):
+        if not has_messages(self._config):
             raise ValueError(
                 "what crosses to vLLM's workers can be seen with --worker process and "
                 "--engine-core in-process"

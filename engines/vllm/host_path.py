@@ -6,7 +6,7 @@ from typing import Any
 from engines.builtin.block_pool import num_gpu_blocks
 from engines.builtin.device.choice import complete_device, device_class
 from engines.builtin.registries import DEVICES, REPRESENTATIONS
-from engines.protocol import EngineConfig
+from engines.protocol import ContradictionError, EngineConfig, Traits
 from engines.vllm import arguments
 from engines.vllm.engine import VllmEngine
 from engines.vllm.launch import launch, prepare
@@ -27,45 +27,44 @@ class HostPathEngine(VllmEngine):
 
     @staticmethod
     def complete(config: EngineConfig) -> EngineConfig:
-        """Fill in what was left open."""
-        representation = config.representation or NATIVE
-        return replace(complete_device(config), representation=representation)
+        """Fill in what was left open.
 
-    @staticmethod
-    def validate(config: EngineConfig) -> None:
-        """Raise ValueError where a part is unknown or a number impossible."""
+        Raises ValueError where a part is unknown or a number impossible, ContradictionError where
+        parts do not go together.
+        """
+        representation = config.representation or NATIVE
+        config = replace(complete_device(config), representation=representation)
         if device_class(config).has_model:
             raise ValueError(
                 f"device {config.device!r}: vLLM's host path runs without a model; use null or "
                 "modelled, or --engine vllm for all of it"
             )
         device_class(config).check(config)
-        if config.representation != NATIVE:
-            REPRESENTATIONS.load(config.representation)
+        if representation != NATIVE:
+            REPRESENTATIONS.load(representation)
         arguments.check(config)
-
-    @staticmethod
-    def contradiction(config: EngineConfig) -> str:
-        """Why parts that are each known do not go together, in one sentence, or ""."""
-        if why := arguments.contradiction(config):
-            return why
         if max(config.num_accepted) > 1 and (why := _against_drafts(config)):
-            return f"several tokens per step with {why}"
-        shape = config.representation
-        if shape != NATIVE and not REPRESENTATIONS.load(shape).owns_memory:
-            return f"{shape}: it does not outlive the step, and vLLM may keep it"
-        return ""
+            raise ContradictionError(f"several tokens per step with {why}")
+        if representation != NATIVE and not REPRESENTATIONS.load(representation).owns_memory:
+            raise ContradictionError(
+                f"{representation}: it does not outlive the step, and vLLM may keep it"
+            )
+        return config
 
     @staticmethod
-    def is_exact(config: EngineConfig) -> bool:
-        """Whether counts repeat to the digit: no clock, no second process, nothing under way."""
-        alone = config.worker == config.engine_core == "in-process" and config.setup == "lean"
-        return alone and config.device == "null" and config.output_processing == "inline"
-
-    @staticmethod
-    def can_pause(config: EngineConfig) -> bool:
-        """Whether no step is under way between two steps, or none takes any time."""
-        return config.device == "null" or config.output_processing == "inline"
+    def traits(config: EngineConfig) -> Traits:
+        """It forks never: it may freeze the heap that it finds, and takes most of its time to
+        import.
+        """
+        is_null, is_inline = config.device == "null", config.output_processing == "inline"
+        is_one = config.worker == config.engine_core == "in-process" and config.setup == "lean"
+        return Traits(
+            is_exact=is_one and is_null and is_inline,
+            is_alone=False,
+            # Else a step is under way between two steps, and takes its time.
+            can_pause=is_null or is_inline,
+            has_messages=arguments.has_messages(config),
+        )
 
     def executor_class(self, config: EngineConfig) -> Any:
         """Ours where something is to be seen or turned back between scheduler and worker."""

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engines.protocol import EngineConfig
+from engines.protocol import ContradictionError, EngineConfig, Traits
 from engines.vllm import arguments
 from engines.vllm.engine import VllmEngine
 from engines.vllm.launch import launch, prepare
@@ -25,47 +25,40 @@ class InProcessEngine(VllmEngine):
 
     @staticmethod
     def complete(config: EngineConfig) -> EngineConfig:
-        """Fill in what was left open; the device is the one whose vLLM is installed."""
-        return replace(
+        """Fill in what was left open; the device is the one whose vLLM is installed.
+
+        Raises ValueError where a part is unknown or a number impossible, ContradictionError where
+        parts do not go together.
+        """
+        config = replace(
             config,
             device=config.device or _installed_for(),
             device_profile="",
             representation=config.representation or NATIVE,
         )
-
-    @staticmethod
-    def validate(config: EngineConfig) -> None:
-        """Raise ValueError where a part is unknown or a number impossible."""
         if config.device not in DEVICES:
             raise ValueError(
                 f"device {config.device!r}: real vLLM runs on {' or '.join(DEVICES)}; "
                 "--engine vllm-hostpath runs its host path without a device"
             )
         arguments.check(config)
-
-    @staticmethod
-    def contradiction(config: EngineConfig) -> str:
-        """Why parts that are each known do not go together, in one sentence, or ""."""
-        if why := arguments.contradiction(config):
-            return why
         if max(config.num_accepted) > 1:
-            return (
+            raise ContradictionError(
                 "several tokens per step: real vLLM takes them from a draft model, and here is "
                 "none; use --engine vllm-hostpath, whose drafts are scripted"
             )
         if config.representation != NATIVE:
-            return f"{config.representation}: real vLLM hands over its own representation alone"
-        return ""
+            raise ContradictionError(
+                f"{config.representation}: real vLLM hands over its own representation alone"
+            )
+        return config
 
     @staticmethod
-    def is_exact(config: EngineConfig) -> bool:
-        """Never: a model's arithmetic has threads, and its steps a clock."""
-        return False
-
-    @staticmethod
-    def can_pause(config: EngineConfig) -> bool:
-        """Never: a device goes on with what it has been given."""
-        return False
+    def traits(config: EngineConfig) -> Traits:
+        """vLLM takes nine tenths of a GPU's memory. Its model's arithmetic has threads, and a
+        device goes on with what it has been given.
+        """
+        return Traits(is_alone=config.device == "cuda", has_messages=arguments.has_messages(config))
 
     def executor_class(self, config: EngineConfig) -> Any:
         """vLLM's own, timed."""

@@ -21,7 +21,7 @@ from harness.cli.say import say
 from harness.cli.sections import SectionCommand
 from harness.cli.session import Session
 from harness.cli.tell import tell
-from harness.experiment.grid import is_exact
+from harness.experiment.grid import traits
 from harness.experiment.store import write_json
 from harness.explain.largest_changes import LargestChange
 from harness.machine.interrupts import held_interrupts
@@ -105,7 +105,7 @@ def bisect(
     functions: list[LargestChange] = []
     try:
         bisection.run()
-        if bisection.conclusion in ("found", "several") and is_exact(session.cell):
+        if bisection.conclusion in ("found", "several") and traits(session.cell).is_exact:
             ends = bisection.search.good, bisection.search.bad
             functions = counter.functions(*(bisection.candidates[end] for end in ends))
     except KeyboardInterrupt:

@@ -18,7 +18,7 @@ from harness.cli.sections import SectionCommand
 from harness.cli.session import Session, checked
 from harness.cli.tell import refuse_files, tell
 from harness.cli.vllm_versions import wanted_releases
-from harness.experiment.grid import is_exact
+from harness.experiment.grid import traits
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import counting_plan
 from harness.experiment.store import write_json
@@ -259,7 +259,7 @@ def _result(
     session: Session, found: _Found, body: ExplainBody, rows: int, *, is_complete: bool
 ) -> ExplainResult:
     cell, notes = found.versions[0].cell, list(session.notes)
-    if not is_exact(cell):
+    if not traits(cell).is_exact:
         notes.append(
             "With threads, other processes or a clock these counts need not repeat to the digit, "
             "and work in other processes is not in them."

@@ -30,7 +30,7 @@ from harness.cli.session import Session, checked, command_line
 from harness.cli.status import gate_status
 from harness.cli.tell import refuse_files, tell
 from harness.collector.policy import parse_policy
-from harness.experiment.grid import is_exact, varying
+from harness.experiment.grid import traits, varying
 from harness.experiment.result import cell_id
 from harness.experiment.store import write_json
 from harness.report.again import report_command
@@ -168,7 +168,7 @@ def gate(
     not_meant = _take_shapes(flags, engine)
     session = Session(flags | {"release": [""], "python": [""]}, is_prepared=False)
     cells = _cells(session, not_meant)
-    if exact_only and not all(map(is_exact, cells)):
+    if exact_only and not all(traits(cell).is_exact for cell in cells):
         raise ValueError(
             "--exact-only: counts need not repeat here, because there is a clock, a thread or a "
             "second process; use --device null and leave --output-processing, --worker and "

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from harness.cli.session import Session
-from harness.experiment.grid import is_exact
+from harness.experiment.grid import traits
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import COLLECTING, Plan, exact_turns, without_collector
 from harness.experiment.rounds import Compared, Outcomes, Precision
@@ -69,7 +69,7 @@ class GateRun(NamedTuple):
         """
         cells = [cell for each in pairs for cell in (each.base, each.head)]
         # Those that are exact say so when they count, all their trials at once.
-        tried = session.try_out([cell for cell in cells if not is_exact(cell)])
+        tried = session.try_out([cell for cell in cells if not traits(cell).is_exact])
         if tried.is_interrupted:
             refused = _refused(pairs, trees, tried.failures)
             return Found(Judged([], [*refused, INTERRUPTED], []), [], is_interrupted=True)

@@ -17,7 +17,7 @@ from harness.cli.sections import SectionCommand
 from harness.cli.served_engine import SERVER_DECIDES
 from harness.cli.session import Session
 from harness.cli.tell import tell
-from harness.experiment.grid import varying
+from harness.experiment.grid import traits, varying
 from harness.experiment.result import cell_id
 from harness.experiment.run import INTERRUPTED
 from harness.experiment.store import write_json
@@ -146,7 +146,11 @@ def _round(session: Session, cell: Cell) -> Round | str:
         path = folder / "schedule.npz"
         schedule.save(path)
         trial = Trial(
-            cell=cell, schedule_path=str(path), schedule_sha256=schedule.sha256, seed=runner.seed
+            cell=cell,
+            schedule_path=str(path),
+            schedule_sha256=schedule.sha256,
+            seed=runner.seed,
+            is_exact=traits(cell).is_exact,
         )
         (in_process,) = runner.executor.run([trial])
         if isinstance(in_process, TrialFailure):

@@ -21,7 +21,7 @@ from harness.cli.options import take_axes, take_workloads
 from harness.cli.progress import TrialProgress
 from harness.cli.quiet import parse_limit, wait_and_say
 from harness.experiment.executor import Executor
-from harness.experiment.grid import baselines, can_pause, cross, varying
+from harness.experiment.grid import baselines, cross, traits, varying
 from harness.experiment.known_noise import known_noise
 from harness.experiment.lease import Lease
 from harness.experiment.local_executor import LocalExecutor
@@ -140,7 +140,7 @@ class Session:
         chosen = baselines(cells, _parse_baseline(baseline))
         alone = {name for name, schedule in runner.schedules.items() if comes_by_itself(schedule)}
         rotations = beside_baseline(
-            cells, chosen, lambda cell: cell.workload not in alone and can_pause(cell)
+            cells, chosen, lambda cell: cell.workload not in alone and traits(cell).can_pause
         )
         self.look_around()
         return Plan(

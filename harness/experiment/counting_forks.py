@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from harness.experiment.conversation import MOST_SAID, SAID_TOO_MUCH, Conversation
-from harness.experiment.grid import can_fork
+from harness.experiment.grid import traits
 from harness.experiment.trial_answer import as_failure, failure, read_answer
 from harness.trial.spec import ForkNews, Trial, TrialFailure, TrialResult, Trials, fork_files
 
@@ -20,9 +20,11 @@ class CountingForks(Conversation):
 
     def __init__(self, trials: Sequence[Trial], timeout_seconds: float, at_once: int) -> None:
         super().__init__(trials[0], timeout_seconds)
+        engine = traits(trials[0].cell)
         self._asked = Trials(
             trials=list(trials),
-            shared="interpreter" if can_fork(trials[0].cell) else "engine",
+            shared="interpreter" if engine.can_fork else "engine",
+            preload=engine.preload,
             at_once=at_once,
         )
 

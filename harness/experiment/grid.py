@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from engines.nearest import nearest
-from engines.protocol import EngineClass, EngineConfig
+from engines.protocol import ContradictionError, EngineClass, Traits
 from engines.registry import ENGINES
 from harness.axes import AXES, Cell
 from harness.collector.policy import parse_policy
@@ -60,11 +60,14 @@ def cross(
             left_out.append(why)
             continue
         cell = msgspec.structs.replace(cell, model=cell.model or models[cell.workload])
-        config = engine.complete(engine_config(cell, schedule))
-        engine.validate(config)
+        try:
+            config = engine.complete(engine_config(cell, schedule))
+        except ContradictionError as error:
+            left_out.append(str(error))
+            continue
         completed = {name: getattr(config, name) for name in _COMPLETED}
         cell = msgspec.structs.replace(cell, **completed)
-        if why := engine.contradiction(config) or _contradiction(cell, engine, config, schedule):
+        if why := _contradiction(cell, engine, schedule):
             left_out.append(why)
         else:
             cells.append(_as_it_runs(cell))
@@ -102,12 +105,10 @@ def _check_numbers(cell: Cell, schedule: Schedule) -> None:
         )
 
 
-def _contradiction(
-    cell: Cell, engine: EngineClass, config: EngineConfig, schedule: Schedule
-) -> str:
+def _contradiction(cell: Cell, engine: EngineClass, schedule: Schedule) -> str:
     if schedule.stop and cell.detokenizer == "none":
         return "--stop: there is no text with --detokenizer none; use byte_table or decode_stream"
-    if engine.needs_rehearsal(config) and comes_by_itself(schedule):
+    if traits(cell).needs_rehearsal and comes_by_itself(schedule):
         return (
             f"--scheduler {cell.scheduler}: requests of {cell.workload} come by the clock, so no "
             "two runs are scheduled alike; use --arrivals all_at_once or closed_loop:N"
@@ -127,34 +128,10 @@ def _not_taken(cell: Cell) -> str:
     return ""
 
 
-def is_exact(cell: Cell) -> bool:
-    """Whether counts of a cell repeat to the digit."""
+def traits(cell: Cell) -> Traits:
+    """What the engine of a cell can do, configured as the cell says."""
     engine: EngineClass = ENGINES.load(cell.engine)
-    return engine.is_exact(unsized_config(cell))
-
-
-def has_messages(cell: Cell) -> bool:
-    """Whether anything crosses to workers of a cell that its trial can see."""
-    engine: EngineClass = ENGINES.load(cell.engine)
-    return engine.has_messages(unsized_config(cell))
-
-
-def is_alone(cell: Cell) -> bool:
-    """Whether no other trial can be prepared beside one of this cell."""
-    engine: EngineClass = ENGINES.load(cell.engine)
-    return engine.is_alone(unsized_config(cell))
-
-
-def can_pause(cell: Cell) -> bool:
-    """Whether trials of it can take turns: what goes on while one is not asked would be lost."""
-    engine: EngineClass = ENGINES.load(cell.engine)
-    return engine.can_pause(unsized_config(cell))
-
-
-def can_fork(cell: Cell) -> bool:
-    """Whether its engine can be built in a fork of an interpreter that has its heap."""
-    engine: EngineClass = ENGINES.load(cell.engine)
-    return engine.can_fork(unsized_config(cell))
+    return engine.traits(unsized_config(cell))
 
 
 def steps_alike(cells: Sequence[Cell]) -> bool:

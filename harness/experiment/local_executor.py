@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from harness.axes import Cell
 from harness.experiment.counting_forks import CountingForks
 from harness.experiment.executor import Executor, Outcome
-from harness.experiment.grid import can_fork, is_alone
+from harness.experiment.grid import traits
 from harness.experiment.plan import counting_shared, heap_shared
 from harness.experiment.timed_forks import TimedForks
 from harness.experiment.trial_process import TrialProcess
@@ -46,7 +46,11 @@ class LocalExecutor(Executor):
 
     def batch_size(self, cells: Iterable[Cell]) -> int:
         """Trials that get ready side by side: one where a cell takes all of its device."""
-        return 1 if any(map(is_alone, cells)) else min(cores_usable(), _PREPARED_AT_ONCE)
+        return (
+            1
+            if any(traits(cell).is_alone for cell in cells)
+            else min(cores_usable(), _PREPARED_AT_ONCE)
+        )
 
     def _count(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
         keys = [counting_shared(trial) for trial in trials]
@@ -59,7 +63,7 @@ class LocalExecutor(Executor):
                     asked = [trials[index] for index in group]
                     # What can fork does, though it be alone: the stack at an import stays in the
                     # heap by its files' lines, and a heap must not tell who was beside it.
-                    forks = keys[group[0]] and (len(group) > 1 or can_fork(asked[0].cell))
+                    forks = keys[group[0]] and (len(group) > 1 or traits(asked[0].cell).can_fork)
                     process: CountingForks | TrialProcess = (
                         CountingForks(asked, self.timeout_seconds, at_once)
                         if forks

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from harness.axes import Cell
-from harness.experiment.grid import can_fork, groups, has_messages, is_exact, steps_alike
+from harness.experiment.grid import groups, steps_alike, traits
 from harness.experiment.same_origin import launched
 from harness.trial.spec import Mode, Trial
 
@@ -90,7 +90,9 @@ def exact_turns(plan: Plan) -> list[Turn]:
     turns: dict[tuple[Mode, Cell, int], Turn] = {}
     first: dict[Cell, Cell] = {}
     for mode in plan.extra_modes:
-        for cell in filter(has_messages, plan.cells) if mode in CROSSING else plan.cells:
+        for cell in plan.cells:
+            if mode in CROSSING and not traits(cell).has_messages:
+                continue
             collects = mode in COLLECTING
             counted = cell if collects else without_collector(cell)
             max_steps = _FEW_STEPS if mode in BRIEF and not plan.trace_every else 0
@@ -135,7 +137,7 @@ def counting_modes(cells: Iterable[Cell], modes: Sequence[Mode]) -> list[Mode]:
     Where they do not, what a step keeps alive is still nearly exact, and so is what crosses; and
     what requests are given is the same.
     """
-    if all(map(is_exact, cells)):
+    if all(traits(cell).is_exact for cell in cells):
         return list(modes)
     return [mode for mode in modes if mode in ("tracked", "outputs", *CROSSING)]
 
@@ -176,9 +178,9 @@ def counting_shared(trial: Trial) -> Hashable:
     processes.
     """
     cell = trial.cell
-    if trial.mode == "timing" or not is_exact(cell):
+    if trial.mode == "timing" or not traits(cell).is_exact:
         return None
-    if can_fork(cell):
+    if traits(cell).can_fork:
         return launched(cell)
     return (without_collector(cell), trial.schedule_path, trial.schedule_sha256)
 
@@ -188,7 +190,7 @@ def heap_shared(trial: Trial) -> tuple[str | int, ...] | None:
 
     None where it needs one of its own, for it takes no turns or its engine comes before the heap.
     """
-    if not trial.slice_steps or not can_fork(trial.cell):
+    if not trial.slice_steps or not traits(trial.cell).can_fork:
         return None
     return (*launched(trial.cell), trial.seed)
 

@@ -14,7 +14,7 @@ import msgspec
 from harness.axes import Cell
 from harness.experiment.cluster_error import ClusterError, reason
 from harness.experiment.executor import Block, Ended, Executor, Outcome
-from harness.experiment.grid import is_alone
+from harness.experiment.grid import traits
 from harness.experiment.on_node import BEGUN, Asked, Heard, outcome_of
 from harness.experiment.plan import Turn
 from harness.experiment.ray_cluster import Cluster
@@ -177,7 +177,7 @@ class RayExecutor(Executor):
             anyway=self.anyway,
             lease_seconds=self.lease_seconds,
         )
-        wants_gpu = any(is_alone(turn.cell) for turn in block.turns)
+        wants_gpu = any(traits(turn.cell).is_alone for turn in block.turns)
         if wants_gpu and not node.gpus:
             raise ClusterError(
                 f"--cluster {self.cluster.address}: node {node.name} has no GPU for Ray, which "

@@ -11,7 +11,7 @@ import msgspec
 
 from harness.axes import Cell
 from harness.experiment.executor import GIVE_UP_AFTER, Block, Executor, Outcome
-from harness.experiment.grid import group_key
+from harness.experiment.grid import group_key, traits
 from harness.experiment.plan import EXACT_ROUND, Plan, Turn, exact_turns, timing_round
 from harness.experiment.shard import Shard
 from harness.experiment.store import RunStore, TrialKey, trial_key
@@ -173,6 +173,7 @@ class Rounds:
             rows_path=self._rows_path(turn),
             slice_steps=self.plan.slice_steps if self._takes_turns(turn) else 0,
             trace_every=self.plan.trace_every if turn.mode == "opcodes" else 0,
+            is_exact=traits(turn.cell).is_exact,
         )
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from harness.axes import Cell
 from harness.experiment.executor import Executor, Outcome
+from harness.experiment.grid import traits
 from harness.experiment.lease import Lease
 from harness.experiment.plan import Plan, Turn
 from harness.experiment.result import ExperimentResult
@@ -302,4 +303,5 @@ class Runner:
             seed=self.seed,
             max_steps=max_steps,
             rows_path=rows_path,
+            is_exact=traits(cell).is_exact,
         )

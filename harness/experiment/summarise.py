@@ -10,7 +10,7 @@ from harness.axes import Cell, values
 from harness.experiment.apart import Whole, ratio_in_parts
 from harness.experiment.by_node import ByNode, node_ratios, with_nodes
 from harness.experiment.comparisons import comparisons
-from harness.experiment.grid import groups, is_exact, varying
+from harness.experiment.grid import groups, traits, varying
 from harness.experiment.machine_speed import speed_changes
 from harness.experiment.outcomes import Samples, Trials
 from harness.experiment.plan import Plan, without_collector
@@ -107,7 +107,7 @@ def _cell(trials: Trials, cell: Cell, name: str, group: int) -> CellResult:
             samples = _gc_effect(trials, cell)
         known = [sample for sample in samples if sample is not None]
         if known:
-            exact = metric.kind == "exact" and is_exact(cell) and counted is not None
+            exact = metric.kind == "exact" and traits(cell).is_exact and counted is not None
             metrics[metric.name] = MetricSamples(
                 unit=metric.unit,
                 direction=metric.direction,
@@ -171,11 +171,11 @@ def _repeated(trials: Trials, ids: dict[Cell, str]) -> list[str]:
     """A sentence for each exact cell whose counts differ from trial to trial."""
     sentences = []
     for cell, by_count in trials.counts.items():
-        if is_exact(cell) and len(by_count) > 1:
+        if traits(cell).is_exact and len(by_count) > 1:
             found = ", ".join(f"{_triple(c)} ({n} times)" for c, n in by_count.most_common())
             sentences.append(f"{ids[cell]}: trials that should count alike did not: {found}.")
     again = {n for by_count in trials.counts.values() if (n := by_count.total()) > 1}
-    if again and not sentences and all(map(is_exact, trials.counts)):
+    if again and not sentences and all(traits(cell).is_exact for cell in trials.counts):
         sentences.append(f"Where counts were repeated they were equal in all {max(again)} trials.")
     return sentences
 

@@ -15,6 +15,7 @@ from typing import IO
 import msgspec
 
 from harness.experiment.conversation import Conversation
+from harness.experiment.grid import traits
 from harness.experiment.trial_answer import as_failure
 from harness.experiment.trial_process import TrialProcess
 from harness.experiment.where_it_stands import where_it_stands
@@ -42,6 +43,7 @@ class TimedForks(Conversation):
         asked = Trials(
             trials=list(self._asked),
             shared="interpreter",
+            preload=traits(self._asked[0].cell).preload,
             channels=[channel for channel, _ in channels],
         )
         try:

@@ -4,7 +4,7 @@ from array import array
 
 import numpy as np
 
-from engines.protocol import Int64Array, WatchedEngine
+from engines.protocol import Int64Array, StepEngine
 from gcbench.opcodes import OpcodeCounter
 from harness.collector.young_counts import packed
 from harness.trial.tracing import refuse_other_tracers
@@ -20,7 +20,7 @@ class Cadence(Watching):
     Raises ValueError where something else traces this process.
     """
 
-    def __init__(self, engine: WatchedEngine, extent: Extent) -> None:
+    def __init__(self, engine: StepEngine, extent: Extent) -> None:
         refuse_other_tracers()
         self.step = engine.step
         self._changes = array("i")

@@ -10,8 +10,8 @@ from engines.protocol import (
     Int32Array,
     RequestStream,
     SamplingParams,
+    StepEngine,
     StepOutput,
-    WatchedEngine,
 )
 from harness.trial.arrivals import Arrivals, BetweenSteps, nanoseconds
 from harness.trial.clock import Clock, VirtualClock
@@ -43,7 +43,7 @@ class Client:
 
     def __init__(
         self,
-        engine: WatchedEngine,
+        engine: StepEngine,
         step: Callable[[], StepOutput],
         schedule: Schedule,
         clock: Clock,
@@ -206,7 +206,7 @@ def sampling_params(schedule: Schedule, most: int = 2**31 - 1) -> list[SamplingP
 
 
 def warm_up(
-    engine: WatchedEngine,
+    engine: StepEngine,
     schedule: Schedule,
     batch_size: int,
     num_steps: int = 8,

@@ -1,13 +1,13 @@
 """What an engine counts by itself, from the opening of the window on."""
 
-from engines.protocol import WatchedEngine
+from engines.protocol import StepEngine
 from harness.trial.observation import device_work, since
 
 
 class EngineCounters:
     """``wire_bytes``, ``scheduler_stats``, ``wire_seconds`` and ``device_work`` of the window."""
 
-    def __init__(self, engine: WatchedEngine) -> None:
+    def __init__(self, engine: StepEngine) -> None:
         self._engine = engine
         self.wire_seconds, self.device_work = engine.wire_seconds(), engine.device_stats()
         self.wire_bytes, self.scheduler_stats = engine.wire_bytes, engine.scheduler_stats()

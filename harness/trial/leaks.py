@@ -4,7 +4,7 @@ import gc
 from collections.abc import Callable
 from typing import NamedTuple
 
-from engines.protocol import Int64Array, WatchedEngine
+from engines.protocol import Int64Array, StepEngine
 from harness.collector import window
 from harness.collector.callers import CallerLog, CollectorCall, SettingLog
 from harness.collector.state import read_state
@@ -25,7 +25,7 @@ class Leaks(Watching):
     What it has at the end it has when the window opens, or its own objects would be counted.
     """
 
-    def __init__(self, engine: WatchedEngine, extent: Extent) -> None:
+    def __init__(self, engine: StepEngine, extent: Extent) -> None:
         self.step = engine.step
         self.calls: list[CollectorCall] = list(extent.settings)
         self._role = engine.role

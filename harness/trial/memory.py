@@ -5,7 +5,7 @@ import tracemalloc
 
 import numpy as np
 
-from engines.protocol import Int64Array, StepOutput, WatchedEngine
+from engines.protocol import Int64Array, StepEngine, StepOutput
 from harness.trial.allocated_blocks import allocated_blocks
 from harness.trial.tracing import start_tracing
 from harness.trial.watch import Extent, StepLog, Watching
@@ -18,7 +18,7 @@ class Memory(Watching):
     the allocator is then what it needs. Raises ValueError where `tracemalloc` runs already.
     """
 
-    def __init__(self, engine: WatchedEngine, extent: Extent) -> None:
+    def __init__(self, engine: StepEngine, extent: Extent) -> None:
         # Before the warm-up: the death of an object that was not traced would not be seen.
         start_tracing()
         self._engine = engine

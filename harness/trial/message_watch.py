@@ -2,17 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from engines.protocol import Int64Array, WatchedEngine
+from engines.protocol import Int64Array, StepEngine
 from harness.trial.edit_distance import edit_distances
 from harness.trial.message_log import MessageLog
 from harness.trial.message_parts import PARTS, message_parts
 from harness.trial.messages import Messages
 from harness.trial.watch import Watching
-
-if TYPE_CHECKING:
-    from engines.protocol import ShowsMessages
 
 
 class MessageWatch(Watching):
@@ -21,11 +17,7 @@ class MessageWatch(Watching):
     Raises ValueError for an engine that shows none.
     """
 
-    def __init__(self, engine: WatchedEngine) -> None:
-        from engines.protocol import ShowsMessages  # another commit's engines may not have it
-
-        if not isinstance(engine, ShowsMessages):
-            raise ValueError("this engine does not show what crosses to its workers")
+    def __init__(self, engine: StepEngine) -> None:
         engine.show_messages(None)  # refused now, if it is
         self.step = engine.step
         self.messages: Sequence[Messages] = ()
@@ -54,7 +46,7 @@ class MessageWatch(Watching):
 
 
 def _looked_at(
-    direction: str, log: MessageLog, engine: "ShowsMessages"
+    direction: str, log: MessageLog, engine: StepEngine
 ) -> tuple[Messages, dict[str, float | None]]:
     sizes = log.sizes()
     middle = median_step(sizes)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engines.protocol import Int64Array, StepOutput, WatchedEngine
+from engines.protocol import Int64Array, StepEngine, StepOutput
 from gcbench.function_costs import counted_calls
 from gcbench.opcodes import OpcodeCounter
 from harness.trial.leaks import Leaks
@@ -23,7 +23,7 @@ _PLACES = 4096
 class Unwatched(Watching):
     """The engine's own step: nothing between it and the client."""
 
-    def __init__(self, engine: WatchedEngine, extent: Extent) -> None:
+    def __init__(self, engine: StepEngine, extent: Extent) -> None:
         self.step = engine.step
 
     def results(self, num_rows: Int64Array) -> dict[str, float | None]:
@@ -37,7 +37,7 @@ class Opcodes(Watching):
     Raises ValueError where something else traces this process: counts would be wrong.
     """
 
-    def __init__(self, engine: WatchedEngine, extent: Extent) -> None:
+    def __init__(self, engine: StepEngine, extent: Extent) -> None:
         refuse_other_tracers()
         self._engine = engine
         self._every = extent.every
@@ -104,38 +104,38 @@ class Opcodes(Watching):
         }
 
 
-def _sites(engine: WatchedEngine, extent: Extent) -> Watch:
+def _sites(engine: StepEngine, extent: Extent) -> Watch:
     from harness.trial.sites import Sites  # no part of other trials' heap
 
     return Sites(engine, extent)
 
 
-def _cadence(engine: WatchedEngine, extent: Extent) -> Watch:
+def _cadence(engine: StepEngine, extent: Extent) -> Watch:
     from harness.trial.cadence import Cadence  # no part of other trials' heap
 
     return Cadence(engine, extent)
 
 
-def _message_watch(engine: WatchedEngine, extent: Extent) -> Watch:
+def _message_watch(engine: StepEngine, extent: Extent) -> Watch:
     from harness.trial.message_watch import MessageWatch  # no part of other trials' heap
 
     return MessageWatch(engine)
 
 
-def _outputs(engine: WatchedEngine, extent: Extent) -> Watch:
+def _outputs(engine: StepEngine, extent: Extent) -> Watch:
     from harness.trial.outputs import OutputWatch  # no part of other trials' heap
 
     return OutputWatch(engine, extent)
 
 
-def _stage_times(engine: WatchedEngine, extent: Extent) -> Watch:
+def _stage_times(engine: StepEngine, extent: Extent) -> Watch:
     from harness.trial.stage_meters import CpuTime  # no part of other trials' heap
     from harness.trial.stages import StageWatch
 
     return StageWatch(engine, "cpu_ns", CpuTime)
 
 
-def _stage_bytecodes(engine: WatchedEngine, extent: Extent) -> Watch:
+def _stage_bytecodes(engine: StepEngine, extent: Extent) -> Watch:
     from harness.trial.stage_meters import Bytecodes  # no part of other trials' heap
     from harness.trial.stages import StageWatch
 
@@ -151,7 +151,7 @@ class Mode:
     they decide nothing, and take longer to make than the trial.
     """
 
-    watch: Callable[[WatchedEngine, Extent], Watch]
+    watch: Callable[[StepEngine, Extent], Watch]
     probe: bool = False
     vary_phase: bool = False
     virtual_time: bool = True

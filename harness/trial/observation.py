@@ -23,8 +23,8 @@ class Observation(NamedTuple):
     """Everything recorded in one trial's window; nanoseconds.
 
     ``events`` and ``processes`` in the same order, one a process of the engine;
-    ``scheduler_stats`` and ``wire_seconds`` as `WatchedEngine` names them, ``device_work`` as
-    `WatchedEngine.device_stats` does: the work of the window, and the ceilings.
+    ``scheduler_stats`` and ``wire_seconds`` as `StepEngine` names them, ``device_work`` as
+    `StepEngine.device_stats` does: the work of the window, and the ceilings.
     ``counts_lateness``: whether the time by which modelled waits overran is in the stamps.
     """
 
@@ -84,7 +84,7 @@ class Observation(NamedTuple):
 
 
 def device_work(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
-    """What a device did between two answers of `WatchedEngine.device_stats`, and its ceilings."""
+    """What a device did between two answers of `StepEngine.device_stats`, and its ceilings."""
     done = ("bytes", "flops")
     return {name: value - before[name] if name in done else value for name, value in after.items()}
 

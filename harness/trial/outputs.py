@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engines.protocol import Delivered, HasStreams, Int64Array, StepOutput, WatchedEngine
+from engines.protocol import Delivered, HasStreams, Int64Array, StepEngine, StepOutput
 from harness.files import writing
 from harness.trial.answers import Answers
 from harness.trial.client import take
@@ -31,7 +31,7 @@ class Entry(NamedTuple):
 class OutputWatch(Watching):
     """Looks at each step's outputs before the client does, and changes nothing about them."""
 
-    def __init__(self, engine: WatchedEngine, extent: Extent) -> None:
+    def __init__(self, engine: StepEngine, extent: Extent) -> None:
         self._engine = engine
         self._entries: list[Entry] = []
         self._num_of: dict[tuple[int, int], int] = {}

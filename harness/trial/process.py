@@ -42,13 +42,13 @@ def main() -> int:
         asked = msgspec.json.decode(sys.stdin.buffer.readline(), type=Trials)
         index: int | None = 0
         if asked.channels:
-            build_shared(asked.trials)
+            build_shared(asked)
             index = in_talking_forks(asked.channels, answer)
         elif asked.shared != "nothing":
             if asked.shared == "engine":
                 ready = get_ready(asked.trials[0])
             else:
-                preload(asked.trials[0].cell.engine)
+                preload(asked)
             say_and_wait(READY)
             index, say = in_forks(len(asked.trials), asked.at_once, answer), _is_heard_by_nobody
         if index is None:

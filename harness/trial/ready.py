@@ -1,16 +1,15 @@
 """An engine that stands as its trial asked for it, and what forks have before they build theirs."""
 
-from collections.abc import Sequence
-from functools import partial
+from contextlib import suppress
 from importlib import import_module
 from typing import NamedTuple
 
-from engines.protocol import EngineClass, EngineConfig, ReadsBack, Setting, WatchedEngine
+from engines.protocol import EngineClass, Setting, StepEngine
 from engines.registry import ENGINES
 from harness.collector import heap
 from harness.collector.callers import CollectorCall, SettingLog
 from harness.trial.engine_config import engine_config
-from harness.trial.spec import Trial
+from harness.trial.spec import Trial, Trials
 from harness.trial.stack_dump import dump_on_signal
 from workloads.schedule import Schedule
 
@@ -19,8 +18,7 @@ class Ready(NamedTuple):
     """An engine that stands, for trials that differ in mode, collector or heap alone."""
 
     schedule: Schedule
-    config: EngineConfig
-    engine: WatchedEngine
+    engine: StepEngine
     state: dict[str, Setting]
     settings: list[CollectorCall]
     """Who has set the collector while it was built."""
@@ -33,24 +31,22 @@ def get_ready(trial: Trial) -> Ready:
     log = SettingLog()
     log.start(are_carried_out=True)
     try:
-        engine = engine_class(config := engine_config(trial.cell, schedule))
+        engine = engine_class(engine_config(trial.cell, schedule))
     finally:
         settings = log.stop()
     try:
         engine.collective_rpc(dump_on_signal)
-        return Ready(schedule, config, engine, read_back(engine, trial.cell.engine), settings)
+        return Ready(schedule, engine, read_back(engine, trial.cell.engine), settings)
     except BaseException:
         engine.shutdown()
         raise
 
 
-def read_back(engine: object, name: str) -> dict[str, Setting]:
-    """The switches of an engine as they are in force; nothing of one that does not say.
+def read_back(engine: StepEngine, name: str) -> dict[str, Setting]:
+    """The switches of an engine as they are in force.
 
     Raises ValueError where it does not run as it was asked to.
     """
-    if not isinstance(engine, ReadsBack):
-        return {}
     state = engine.read_back()
     if differences := state.differences():
         raise ValueError(
@@ -67,23 +63,25 @@ def _schedule(trial: Trial) -> Schedule:
     return schedule
 
 
-def preload(name: str) -> None:
+def preload(trials: Trials) -> None:
     """Import what engines of a kind have in common, and no more.
 
     What a fork counts must not hang on which others there are: the full passes of a heap come
     by its size.
     """
-    # Another commit's engines may not say what it is; all import torch.
-    getattr(ENGINES.load(name), "preload", partial(import_module, "torch"))()
+    ENGINES.load(trials.trials[0].cell.engine)
+    if trials.preload:
+        with suppress(ModuleNotFoundError):  # another commit's engines may have it elsewhere
+            import_module(trials.preload)
 
 
 _SHARED = 0.98
 """Share of a heap that trials have in common; the rest each builds beside its own engine."""
 
 
-def build_shared(trials: Sequence[Trial]) -> None:
+def build_shared(asked: Trials) -> None:
     """Import what the trials' engines do, and build what they have of their heaps in common."""
-    preload(trials[0].cell.engine)
-    least = min(trial.cell.heap_objects for trial in trials)
-    heap.top_up("", int(_SHARED * least), trials[0].seed)
+    preload(asked)
+    least = min(trial.cell.heap_objects for trial in asked.trials)
+    heap.top_up("", int(_SHARED * least), asked.trials[0].seed)
     heap.spare_until_top_up()

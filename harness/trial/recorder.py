@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.protocol import PHASES, Delivered, Int64Array, StepOutput, WatchedEngine
+from engines.protocol import PHASES, Delivered, Int64Array, StepEngine, StepOutput
 
 _STAMPS = len(PHASES) + 1
 STEP_COLUMNS = (
@@ -90,7 +90,7 @@ class Recorder:
 
     def step(
         self,
-        engine: WatchedEngine,
+        engine: StepEngine,
         output: StepOutput,
         now_ns: int,
         in_flight: int,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engines.protocol import WatchedEngine
+from engines.protocol import StepEngine
 from gcbench.function_costs import counted_calls
 from gcbench.opcodes import OpcodeCounter
 from harness.collector.state import restore, snapshot
@@ -139,7 +139,7 @@ _Call = Callable[..., Any]
 class _Visitors:
     """Requests of no one's, a few at a time on an engine that has no others."""
 
-    def __init__(self, engine: WatchedEngine, schedule: Schedule, streams: Streams | None) -> None:
+    def __init__(self, engine: StepEngine, schedule: Schedule, streams: Streams | None) -> None:
         self._engine = engine
         self._schedule = schedule
         self._streams = streams
@@ -219,7 +219,7 @@ class RequestCosts(NamedTuple):
 
 
 def request_costs(
-    engine: WatchedEngine, schedule: Schedule, batch_size: int, streams: Streams | None = None
+    engine: StepEngine, schedule: Schedule, batch_size: int, streams: Streams | None = None
 ) -> RequestCosts:
     """What a request takes to ``add``, to ``finish`` (being served included) and to ``abort``.
 

@@ -9,7 +9,7 @@ from functools import partial
 
 import msgspec
 
-from engines.protocol import EngineClass, HasStreams, MakesText, WatchedEngine
+from engines.protocol import HasStreams, StepEngine
 from engines.registry import ENGINES
 from harness.axes import Cell
 from harness.collector.probe import Events
@@ -61,14 +61,13 @@ def measure(
 ) -> TrialResult:
     """As `run_trial`, on an engine that stands; a fork leaves the end of it to the others."""
     cell, mode = trial.cell, MODES[trial.mode]
-    schedule, config, engine, engine_state, settings = ready
-    engine_class: EngineClass = ENGINES.load(cell.engine)
+    schedule, engine, engine_state, settings = ready
     streams, output_text = _readers(engine, cell)
     # Between slices time stands still, and no other process would know.
     is_real_time = not mode.virtual_time and not trial.slice_steps
     sender: Sender | None = None
     # Where an engine has several threads or processes they may take one another's core.
-    run_queue = RunQueue(is_told=trial.mode == "timing" and engine_class.is_exact(config))
+    run_queue = RunQueue(is_told=trial.mode == "timing" and trial.is_exact)
     try:
         engine.collective_rpc(prepare, cell.heap_objects if mode.fills_heap else 0, trial.seed)
         if is_real_time and comes_by_itself(schedule):
@@ -155,7 +154,7 @@ def measure(
         finish_sha256=answers.let_go().finish,
         lengths_sha256=answers.let_go().lengths,
         is_scripted=engine.is_scripted,
-        **origin(engine_class.package),
+        **origin(ENGINES.load(cell.engine).package),
         wall_seconds=time.perf_counter() - began,
         waited_share=observation.waited_share if run_queue.tells else None,
         step_host_ns=observation.host_ns.tolist() if trial.slice_steps else [],
@@ -176,18 +175,16 @@ def measure(
     )
 
 
-def _readers(
-    engine: WatchedEngine, cell: Cell
-) -> tuple[Streams | None, Callable[[int], str] | None]:
+def _readers(engine: StepEngine, cell: Cell) -> tuple[Streams | None, Callable[[int], str] | None]:
     """Where outputs and texts are read; an engine that has none of them refuses the axis."""
     has_streams, has_text = cell.request_streams != "none", cell.detokenizer != "none"
     return (
         engine.request_stream if has_streams and isinstance(engine, HasStreams) else None,
-        engine.output_text if has_text and isinstance(engine, MakesText) else None,
+        engine.output_text if has_text else None,
     )
 
 
-def _open_windows(engine: WatchedEngine, trial: Trial) -> None:
+def _open_windows(engine: StepEngine, trial: Trial) -> None:
     """In each of its processes. Raises ValueError where a collector is not as asked."""
     cell, mode = trial.cell, MODES[trial.mode]
     opened = (
@@ -200,7 +197,7 @@ def _open_windows(engine: WatchedEngine, trial: Trial) -> None:
         raise ValueError(refusals[0])
 
 
-def _abandon(engine: WatchedEngine, client: Client, watch: Watch) -> None:
+def _abandon(engine: StepEngine, client: Client, watch: Watch) -> None:
     """End what is left unserved; from here on no process counts."""
     # The built-in engine's worker process does not answer while a step is under way. That step is
     # the window's, and the worker is asked for no other.

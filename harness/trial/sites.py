@@ -2,7 +2,7 @@
 
 import tracemalloc
 
-from engines.protocol import Int64Array, WatchedEngine
+from engines.protocol import Int64Array, StepEngine
 from harness.collector.site_log import SiteLog
 from harness.collector.sites import CollectionSites
 from harness.trial.tracing import start_tracing
@@ -17,7 +17,7 @@ class Sites(Watching):
     Raises ValueError where `tracemalloc` runs already.
     """
 
-    def __init__(self, engine: WatchedEngine, extent: Extent) -> None:
+    def __init__(self, engine: StepEngine, extent: Extent) -> None:
         # Before the warm-up: what it leaves would have no place.
         start_tracing(_NUM_FRAMES)
         self.step = engine.step

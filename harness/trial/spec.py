@@ -60,7 +60,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ``max_steps`` ends it early, 0 never; ``rows_path`` is where it leaves its rows, "" nowhere.
     After every ``slice_steps`` steps (0: never) it waits to be told, so that trials can take
     turns on one core; the time between is nobody's. ``trace_every``: in mode ``opcodes``, trace one
-    step in so many of all steps; 0: a few at full batch.
+    step in so many of all steps; 0: a few at full batch. ``is_exact``: the cell is one thread with
+    no clock, which no other of its own can keep waiting for a core.
     """
 
     cell: Cell
@@ -72,6 +73,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     rows_path: str = ""
     slice_steps: int = 0
     trace_every: int = 0
+    is_exact: bool = False
     schema: str = TRIAL_SCHEMA
 
 
@@ -89,10 +91,12 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     With ``channels``, one for each, a fork is talked to like an interpreter of its own. Without,
     ``at_once`` of them run side by side. ``shared`` is what forks have in common: an interpreter,
     in which each builds its engine, or an engine that is built before; nothing: there is no fork.
+    ``preload``: a module that such an interpreter imports beside the engine's class, "" for none.
     """
 
     trials: list[Trial]
     shared: Literal["nothing", "interpreter", "engine"] = "nothing"
+    preload: str = ""
     at_once: int = 1
     channels: list[Channel] = []
     schema: str = TRIALS_SCHEMA

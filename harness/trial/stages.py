@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from engines.protocol import Int64Array, WatchedEngine
+from engines.protocol import Int64Array, StepEngine
 from harness.trial.step_costs import StageCosts, StageRow
 from harness.trial.watch import Watching
 
@@ -16,7 +16,7 @@ class StageWatch(Watching):
     Raises ValueError for an engine that knows no stages.
     """
 
-    def __init__(self, engine: WatchedEngine, counted: str, meter: type) -> None:
+    def __init__(self, engine: StepEngine, counted: str, meter: type) -> None:
         from engines.protocol import HasStages  # another commit's engines may not have it
 
         if not isinstance(engine, HasStages):

@@ -2,7 +2,7 @@
 
 import gc
 
-from engines.protocol import Int64Array, StepOutput, WatchedEngine
+from engines.protocol import Int64Array, StepEngine, StepOutput
 from harness.trial.watch import Extent, StepLog, Watching
 
 _COUNT_ALL_EVERY = 4
@@ -17,7 +17,7 @@ class TrackedObjects(Watching):
     the list. What takes the place of an older object is, too.
     """
 
-    def __init__(self, engine: WatchedEngine, extent: Extent) -> None:
+    def __init__(self, engine: StepEngine, extent: Extent) -> None:
         self._engine = engine
         self._tracked = StepLog()
         self._num_steps = 0

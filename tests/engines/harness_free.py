@@ -10,7 +10,13 @@ import numpy as np
 
 from engines.builtin.engine import Engine
 from engines.builtin.registries import DELIVERIES, OUTPUT_PROCESSING, REPRESENTATIONS
-from engines.protocol import Delivered, EngineConfig, FinishReason, SamplingParams
+from engines.protocol import (
+    ContradictionError,
+    Delivered,
+    EngineConfig,
+    FinishReason,
+    SamplingParams,
+)
 
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -129,12 +135,21 @@ def wishes(random: Random, request: Request) -> Request:
     )
 
 
+def goes_together(config: EngineConfig) -> bool:
+    """Whether the built-in engine can be built of these parts, each of which it knows."""
+    try:
+        Engine.complete(config)
+    except ContradictionError:
+        return False
+    return True
+
+
 def variants(**fields: str) -> Iterator[tuple[str, str]]:
     """Every representation with every delivery it goes with."""
     for representation in REPRESENTATIONS.names():
         for delivery in DELIVERIES.names():
             config = null_config(representation=representation, delivery=delivery, **fields)
-            if not Engine.contradiction(config):
+            if goes_together(config):
                 yield representation, delivery
 
 

@@ -37,7 +37,7 @@ from engines.builtin.engine import Engine
 from engines.builtin.output_processing.late import MOST_PENDING, LateProcessor
 from engines.builtin.output_processing.messages import Begin, Remove, encode, to_process
 from engines.builtin.output_processing.thread import Threaded
-from engines.protocol import EngineDeadError, SamplingParams
+from engines.protocol import ContradictionError, EngineDeadError, SamplingParams
 
 VARIANTS = list(variants())
 LATE = ["thread", "process"]
@@ -331,7 +331,9 @@ def test_a_message_is_the_same_on_the_other_side():
 
 def test_streams_do_not_go_with_a_process():
     config = null_config(output_processing="process", request_streams="collector")
-    assert Engine.contradiction(config) == (
+    with pytest.raises(ContradictionError) as refused:
+        Engine.complete(config)
+    assert str(refused.value) == (
         "--request-streams collector with --output-processing process: streams are read where the "
         "engine is; use inline, overlapped, thread, or --request-streams none"
     )

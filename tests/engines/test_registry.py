@@ -52,7 +52,7 @@ def test_torch_stays_out_until_an_engine_is_built(fresh_interpreter):
         "from engines.builtin.engine import Engine\n"
         "from engines.protocol import EngineConfig\n"
         "config = EngineConfig(max_num_seqs=1, max_model_len=8)\n"
-        "Engine.validate(config), Engine.contradiction(config)\n"
+        "Engine.traits(Engine.complete(config))\n"
         "before = 'torch' in sys.modules\n"
         "Engine(config)\n"
         "print(json.dumps([before, 'torch' in sys.modules]))\n"
@@ -62,4 +62,9 @@ def test_torch_stays_out_until_an_engine_is_built(fresh_interpreter):
 
 def test_the_engine_is_found_by_name():
     assert ENGINES.load("builtin") is Engine
-    Engine.validate(null_config())
+
+
+def test_what_is_complete_stays_as_it_is():
+    complete = Engine.complete(null_config(representation="", device_profile="opt-125m-h200"))
+    assert (complete.representation, complete.device_profile) == ("list_of_lists", "")
+    assert Engine.complete(complete) == complete

@@ -17,6 +17,7 @@ from harness_free import (
     check_against_oracle,
     draw_config,
     draw_requests,
+    goes_together,
     null_config,
     oracle,
     run,
@@ -140,8 +141,7 @@ WAYS = [
 
 
 def way_goes_with(way: dict[str, Any], mode: str) -> bool:
-    config = null_config(output_processing=mode, **way)
-    return not Engine.contradiction(config)
+    return goes_together(null_config(output_processing=mode, **way))
 
 
 @pytest.mark.slow

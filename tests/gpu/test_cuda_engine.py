@@ -1,6 +1,7 @@
 """The engine on a GPU: graphs against eager steps, every shape, against the model on the CPU."""
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -18,7 +19,7 @@ from engines.builtin.model.parallel import ONE_RANK
 from engines.builtin.model.reference import ReferenceOps
 from engines.builtin.model.weights import Weights
 from engines.builtin.registries import DELIVERIES, OUTPUT_PROCESSING, REPRESENTATIONS
-from engines.protocol import EngineConfig, SamplingParams
+from engines.protocol import ContradictionError, EngineConfig, SamplingParams
 
 pytestmark = [
     pytest.mark.gpu,
@@ -110,7 +111,7 @@ def test_every_representation_and_delivery(config):
     for representation in REPRESENTATIONS.names():
         for delivery in DELIVERIES.names():
             cell = replace(config, representation=representation, delivery=delivery)
-            if not Engine.contradiction(cell):
+            with suppress(ContradictionError):
                 found.append(serve(cell))
     assert all(tokens == found[0] for tokens in found), "the same steps, the same arithmetic"
 

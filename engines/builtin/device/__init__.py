@@ -106,5 +106,5 @@ class Device(Protocol):
         ...
 
     def stats(self) -> dict[str, float]:
-        """See `engines.protocol.WatchedEngine.device_stats`."""
+        """See `engines.protocol.StepEngine.device_stats`."""
         ...

@@ -12,7 +12,7 @@ _TIMES = 5
 def measure_ceilings(
     device: torch.device, dtype: torch.dtype, num_bytes: int, size: int
 ) -> dict[str, float]:
-    """Both by their names in `WatchedEngine.device_stats`; empty where a GPU's memory runs out."""
+    """Both by their names in `StepEngine.device_stats`; empty where a GPU's memory runs out."""
     try:
         found = {
             "copy_bytes_per_second": copy_bytes_per_second(device, num_bytes),

@@ -74,7 +74,7 @@ class Worker(Protocol):
         ...
 
     def wire_seconds(self) -> dict[str, float]:
-        """See `engines.protocol.WatchedEngine.wire_seconds`; between steps only."""
+        """See `engines.protocol.StepEngine.wire_seconds`; between steps only."""
         ...
 
     def num_kv_tokens(self) -> int:
@@ -115,9 +115,9 @@ class SendsMessages(Protocol):
     """A worker with ranks in processes of their own, whose messages can be looked at."""
 
     def show_messages(self, to: Callable[[str, bytes], object] | None) -> None:
-        """See `engines.protocol.ShowsMessages.show_messages`."""
+        """See `engines.protocol.StepEngine.show_messages`."""
         ...
 
     def message_fields(self, direction: str, message: bytes) -> dict[str, int]:
-        """See `engines.protocol.ShowsMessages.message_fields`."""
+        """See `engines.protocol.StepEngine.message_fields`."""
         ...

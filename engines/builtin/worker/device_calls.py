@@ -16,7 +16,7 @@ def initialize_cache(process: Any, num_blocks: int) -> None:
 
 
 def device_stats(process: Any) -> dict[str, float]:
-    """See `engines.protocol.WatchedEngine.device_stats`."""
+    """See `engines.protocol.StepEngine.device_stats`."""
     stats: dict[str, float] = process.runner.device.stats()
     return stats
 

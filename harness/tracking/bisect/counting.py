@@ -2,7 +2,7 @@
 
 from engines.nearest import nearest
 from harness.axes import Cell
-from harness.experiment.grid import has_messages, is_exact
+from harness.experiment.grid import traits
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import BRIEF, CROSSING
 from harness.experiment.same_work import difference
@@ -29,12 +29,12 @@ def find_metric(name: str) -> Metric:
 def check_cell(cell: Cell, metric: Metric) -> None:
     """Raises ValueError where the metric's figure would not repeat, or there would be none."""
     if metric.mode in CROSSING:
-        if not has_messages(cell):
+        if not traits(cell).has_messages:
             raise ValueError(
                 f"--metric {metric.name}: nothing crosses with --worker {cell.worker}; use "
                 "--worker process"
             )
-    elif not is_exact(cell):
+    elif not traits(cell).is_exact:
         raise ValueError(
             f"--metric {metric.name}: its counts need not repeat here, because there is a clock, a "
             "thread or a second process; use --device null and leave --output-processing, "

@@ -9,7 +9,7 @@ from harness import format as fmt
 from harness.axes import Cell, values
 from harness.collector.callers import CollectorCall
 from harness.experiment.first_difference import outputs_difference
-from harness.experiment.grid import is_exact
+from harness.experiment.grid import traits
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import BRIEF
 from harness.experiment.same_work import difference
@@ -46,7 +46,7 @@ def exact_changes(trials: Trials, each: Pair) -> Exact:
     count below nothing, or one that windows do not agree in.
     """
     exact = Exact([], [])
-    if not is_exact(each.base):
+    if not traits(each.base).is_exact:
         return exact
     steady = not unsteady(trials, each)
     for metric in METRICS.values():
@@ -124,7 +124,8 @@ def different_work(trials: Trials, each: Pair) -> str:
 def unsteady(trials: Trials, each: Pair) -> bool:
     """Whether equal trials of an exact cell counted differently."""
     return any(
-        len(trials.counts.get(cell, ())) > 1 and is_exact(cell) for cell in (each.base, each.head)
+        len(trials.counts.get(cell, ())) > 1 and traits(cell).is_exact
+        for cell in (each.base, each.head)
     )
 
 
@@ -135,7 +136,7 @@ def _not_counted(trials: Trials, each: Pair) -> Iterator[str]:
         if (base is None) != (head is None):
             side = "BASE" if base is None else "HEAD"
             yield f"{each.id}: no result of {side} in mode {mode}."
-        elif base is None and is_exact(each.base):
+        elif base is None and traits(each.base).is_exact:
             yield f"{each.id}: no result of either commit in mode {mode}."
 
 
@@ -149,10 +150,10 @@ def _not_measured(
     yield from _not_counted(trials, each)
     if is_timed and timing is None:
         yield f"{each.id}: fewer than {FEWEST_PAIRS} timed rounds."
-    if not exact and (is_exact(each.base) or timing is None):
+    if not exact and (traits(each.base).is_exact or timing is None):
         why = (
             "nothing could be counted"
-            if is_exact(each.base)
+            if traits(each.base).is_exact
             else "its counts need not repeat, for it has a clock or a second process, and it "
             "was not timed"
         )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from harness.axes import Cell
-from harness.experiment.grid import can_pause
+from harness.experiment.grid import traits
 from harness.experiment.plan import SLICE_STEPS, Plan
 from harness.trial.spec import Mode
 
@@ -60,7 +60,7 @@ def timing_plan(
 ) -> Plan:
     """Times base beside head, or both beside their controls."""
     rotations = [list(each[1:] if with_controls else each[1:3]) for each in pairs]
-    sliced = all(can_pause(each.base) for each in pairs)
+    sliced = all(traits(each.base).can_pause for each in pairs)
     return Plan(
         name=f"{name}-{'cause' if with_controls else 'timing'}",
         cells=[cell for rotation in rotations for cell in rotation],

@@ -1,20 +1,22 @@
 """What the vLLM engines answer before there is a vLLM: cells, reasons, what is exact."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import product
 
+import msgspec
 import numpy as np
 import pytest
 from vllm_trials import cell, schedule
 
 from engines.builtin.registries import DEVICES, REPRESENTATIONS
-from engines.protocol import EngineConfig
+from engines.protocol import ContradictionError, EngineConfig
 from engines.vllm.arguments import scheduling
 from engines.vllm.host_path import HostPathEngine, num_blocks
 from engines.vllm.in_process import InProcessEngine
 from engines.vllm.settings import NATIVE
 from harness.cli.main import main
-from harness.experiment.grid import Grid, cross, has_messages, is_exact
+from harness.experiment.grid import Grid, cross, traits
 
 SCHEDULE = schedule([4, 9], [3, 5])
 CONFIG = EngineConfig(max_num_seqs=8, max_model_len=64, device="null", representation=NATIVE)
@@ -86,8 +88,10 @@ def test_a_grid_keeps_what_goes_and_says_why_the_rest_does_not():
 
 @pytest.mark.parametrize("name", [NATIVE, *REPRESENTATIONS.names()])
 def test_the_host_path_takes_each_shape_that_outlives_the_step(name):
+    config = replace(CONFIG, representation=name)
     owns = name == NATIVE or REPRESENTATIONS.load(name).owns_memory
-    assert (HostPathEngine.contradiction(replace(CONFIG, representation=name)) == "") == owns
+    with nullcontext() if owns else pytest.raises(ContradictionError, match="outlive the step"):
+        assert HostPathEngine.complete(config).representation == name
 
 
 SEVERAL = replace(SCHEDULE, num_accepted=np.array([1, 2]))
@@ -152,7 +156,7 @@ def test_messages_are_seen_where_the_engine_core_is_here_and_the_workers_are_not
     for engine, device in (("vllm-hostpath", "null"), ("vllm", "cpu")):
         for worker, core in product(("in-process", "process"), repeat=2):
             asked = cell(engine, device=device, worker=worker, engine_core=core)
-            assert has_messages(asked) == ((worker, core) == ("process", "in-process"))
+            assert traits(asked).has_messages == ((worker, core) == ("process", "in-process"))
 
 
 def test_on_wait_goes_with_the_host_path():
@@ -173,25 +177,25 @@ def test_only_one_thread_of_one_process_without_a_clock_is_exact():
             "output_processing": processing,
         }
         alone = (device, worker, core, processing) == ("null", "in-process", "in-process", "inline")
-        assert is_exact(cell("vllm-hostpath", **axes)) == alone
-        assert not is_exact(cell("vllm", **axes | {"device": "cpu"}))
+        assert traits(cell("vllm-hostpath", **axes)).is_exact == alone
+        assert not traits(cell("vllm", **axes | {"device": "cpu"})).is_exact
 
 
 def test_as_shipped_the_release_decides_and_no_flag_does():
     shipped = cell("vllm-hostpath", device="null", setup="shipped")
-    assert not is_exact(shipped)
-    assert not has_messages(cell("vllm-hostpath", device="null", setup="shipped", worker="process"))
+    assert not traits(shipped).is_exact
+    assert not traits(msgspec.structs.replace(shipped, worker="process")).has_messages
     config = replace(CONFIG, setup="shipped")
-    assert HostPathEngine.contradiction(config) == ""
+    assert HostPathEngine.complete(config).setup == "shipped"
     for changes, flag in [
         ({"engine_core": "process"}, "--engine-core process"),
         ({"output_processing": "overlapped"}, "--output-processing overlapped"),
         ({"enable_prefix_caching": True}, "--prefix-caching on"),
     ]:
-        why = HostPathEngine.contradiction(replace(config, **changes))
-        assert why.startswith(f"--setup shipped with {flag}: the release decides that")
+        with pytest.raises(ContradictionError, match=f"^--setup shipped with {flag}: the release"):
+            HostPathEngine.complete(replace(config, **changes))
     with pytest.raises(ValueError, match="--setup as_shipped: must be lean or shipped"):
-        HostPathEngine.validate(replace(CONFIG, setup="as_shipped"))
+        HostPathEngine.complete(replace(CONFIG, setup="as_shipped"))
     assert scheduling(config, NewArgs) == {}
     assert scheduling(config, MiddleArgs).keys() == {"scheduler_cls"}
 

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from engines.protocol import EngineConfig, SamplingParams, WatchedEngine
+from engines.protocol import EngineConfig, SamplingParams, StepEngine
 from gcbench.opcodes import OpcodeCounter
 
 BATCH_SIZE, NUM_TOKENS = 64, 24
@@ -33,7 +33,7 @@ class Stage:
         setattr(owner, name, counted)
 
 
-def built_in(config: EngineConfig) -> tuple[WatchedEngine, list[Stage]]:
+def built_in(config: EngineConfig) -> tuple[StepEngine, list[Stage]]:
     from engines.builtin.delivery.processor import OutputProcessor
     from engines.builtin.engine import Engine
     from engines.builtin.token_store.vllm_v1 import CoreRequests
@@ -42,7 +42,7 @@ def built_in(config: EngineConfig) -> tuple[WatchedEngine, list[Stage]]:
     return Engine(config), stages
 
 
-def vllms(config: EngineConfig) -> tuple[WatchedEngine, list[Stage]]:
+def vllms(config: EngineConfig) -> tuple[StepEngine, list[Stage]]:
     from engines.vllm.settings import set_environment
 
     set_environment(engine_core="in-process", host_path=True)
@@ -55,7 +55,7 @@ def vllms(config: EngineConfig) -> tuple[WatchedEngine, list[Stage]]:
     return HostPathEngine(config), stages
 
 
-def measure(engine: WatchedEngine, stages: list[Stage]) -> list[float]:
+def measure(engine: StepEngine, stages: list[Stage]) -> list[float]:
     for index in range(BATCH_SIZE):
         prompt = np.arange(5, 12, dtype=np.int32)
         engine.add_request(index, prompt, SamplingParams(NUM_TOKENS))

@@ -16,7 +16,7 @@ from processes import children, descriptors, has_ended, opened_since, oversteppe
 from small import CELL, TRIAL_SECONDS, answer, schedule, trial
 
 from engines import tied_process
-from harness.experiment.grid import can_fork
+from harness.experiment.grid import traits
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.plan import heap_shared
 from harness.experiment.timed_forks import TimedForks
@@ -205,7 +205,7 @@ def test_where_it_is_killed_its_forks_go_with_it(play, tmp_path):
 )
 def test_only_what_is_one_process_and_thread_can_fork(changes, can):
     cell = msgspec.structs.replace(CELL, **changes)
-    assert can_fork(cell) is can
+    assert traits(cell).can_fork is can
 
 
 def test_forks_are_of_one_interpreter_release_and_seed_and_take_turns(tmp_path):

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.experiment.grid import is_exact
+from harness.experiment.grid import traits
 from harness.metrics import METRICS
 from harness.suites import collections, output_processing, serving
 from harness.suites.grid import Tracked
@@ -69,7 +69,7 @@ def test_counts_are_exact_and_what_asv_judges_gets_smaller() -> None:
     for each in collections.TABLE:
         across = "wire" in each.parameters
         assert each.metric.kind == "exact"
-        assert all(is_exact(each.cell(point)) != across for point in each.points())
+        assert all(traits(each.cell(point)).is_exact != across for point in each.points())
     config = json.loads(
         re.sub("//.*", "", (Path(__file__).parents[3] / "asv.conf.json").read_text())
     )

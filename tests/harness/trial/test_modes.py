@@ -522,8 +522,3 @@ def test_messages_by_step_by_part_and_how_alike():
     }
     assert values["model_runner_output_bytes_per_step"] == 2
     assert values["model_runner_output_edit_distance"] == 0
-
-
-def test_an_engine_without_messages_is_refused():
-    with pytest.raises(ValueError, match="does not show what crosses"):
-        MODES["wire"].watch(Toy(1, 1, 1), Extent(1))
