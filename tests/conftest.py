@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.mark.expression import Expression
 from examples import register
 
 pytest_plugins = ["pytester"]
@@ -37,6 +39,9 @@ _HERE = Path(__file__).parent
 _INHERITED = os.environ.get("PYTHONPATH", "")
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_HERE.parent), _INHERITED]))
 
+
+TIERS = {"slow", "landing", "flaky", "gpu"}
+"""The marks by which tests are chosen."""
 
 CHROMIUM = Path("/usr/bin/chromium")
 
@@ -119,6 +124,19 @@ def pytest_collection() -> Iterator[None]:
         return (yield)
     finally:
         gc.enable()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file of which ``-m`` wants no test: all have its `pytestmark`, and none another."""
+    wanted = config.option.markexpr
+    if not wanted or not collection_path.match("test_*.py"):
+        return None
+    text = collection_path.read_text()
+    of_file = re.search(r"^pytestmark = .+?(?=\n\n)", text, re.DOTALL | re.MULTILINE)
+    marks = set(re.findall(r"pytest\.mark\.(\w+)", of_file[0])) if of_file else set()
+    if not marks or marks & TIERS != set(re.findall(r"pytest\.mark\.(\w+)", text)) & TIERS:
+        return None
+    return not Expression.compile(wanted).evaluate(lambda name, **_: name in marks) or None
 
 
 @pytest.hookimpl(wrapper=True)

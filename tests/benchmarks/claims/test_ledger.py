@@ -1,6 +1,7 @@
 """The ledger of the four threads: complete, current, and of commands that can be run."""
 
 import shlex
+from functools import cache
 from pathlib import Path
 from textwrap import dedent
 
@@ -8,6 +9,7 @@ import pytest
 from golden_text import assert_golden
 
 from benchmarks.claims import ledger
+from benchmarks.claims.conclusion import Finding
 from benchmarks.claims.ledger import Claim
 from benchmarks.claims.page import claims_markdown
 from benchmarks.claims.stored import PUBLISHED, stored_findings
@@ -18,22 +20,24 @@ ROOT = Path(__file__).parents[3]
 SHIPPED = ledger.load()
 
 
-STORED = stored_findings(SHIPPED, SHIPPED.claims)
+@cache
+def stored() -> dict[str, Finding]:
+    return stored_findings(SHIPPED, SHIPPED.claims)
 
 
 def test_the_page_is_that_of_the_ledger_and_of_the_published_results():
-    assert_golden("../../docs/claims.md", claims_markdown(SHIPPED, STORED))
+    assert_golden("../../docs/claims.md", claims_markdown(SHIPPED, stored()))
 
 
 def test_the_readme_counts_as_the_ledger_does():
-    rulings = [ruling(claim, STORED) for claim in SHIPPED.claims]
+    rulings = [ruling(claim, stored()) for claim in SHIPPED.claims]
     assert f"Of {len(rulings)}, {counted(rulings)}" in (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize("claim", SHIPPED.claims, ids=lambda claim: claim.id)
 def test_each_claim_is_ruled_on(claim: Claim):
     """By a stored result; only one that is declared to need a GPU, or not testable, has none."""
-    assert ruling(claim, STORED) != "not settled"
+    assert ruling(claim, stored()) != "not settled"
     assert claim.says.endswith(".")
     assert claim.why.endswith(".")
     assert claim.published

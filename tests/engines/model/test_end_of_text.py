@@ -10,14 +10,13 @@ from tiny_models import VOCAB_SIZE, Saved, save
 from engines.builtin.engine import Engine
 from engines.protocol import EngineConfig, FinishReason, SamplingParams
 
-pytest.importorskip("transformers")
-
 PROMPT, MOST_TOKENS = [5, 17, 3], 12
 SHAPES = [("list_of_lists", "per_request"), ("flat_arrays", "columnar")]
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory) -> Saved:
+    pytest.importorskip("transformers")
     return save("llama", tmp_path_factory.mktemp("llama"))
 
 

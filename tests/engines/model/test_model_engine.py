@@ -19,8 +19,6 @@ from tiny_models import VOCAB_SIZE, Saved, save
 from engines.builtin.engine import Engine
 from engines.protocol import EngineConfig, EngineDeadError, SamplingParams
 
-pytest.importorskip("transformers")
-
 LONGEST_PROMPT, MOST_TOKENS, MAX_MODEL_LEN = 24, 12, 40
 _TIE = 1e-3
 """Two logits nearer than that may change places with the order of additions."""
@@ -34,6 +32,7 @@ class Asked(NamedTuple):
 
 @pytest.fixture(scope="module", params=["opt", "llama-gqa"])
 def saved(request, tmp_path_factory) -> Saved:
+    pytest.importorskip("transformers")
     return save(request.param, tmp_path_factory.mktemp(request.param))
 
 

@@ -15,8 +15,6 @@ from engines.builtin.model.gumbel_reference import sample_reference
 from engines.builtin.model.sampler import Sampler
 from engines.protocol import EngineConfig, Sampling, SamplingParams
 
-pytest.importorskip("transformers")
-
 SEED, TOKENS = 7, 12
 PROMPT = np.array([3, 1, 4, 1, 5], np.int32)
 samplings = st.builds(
@@ -43,6 +41,7 @@ def test_each_row_is_drawn_as_if_all_were_drawn_like_it(rows, seed):
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory) -> Saved:
+    pytest.importorskip("transformers")
     return save("opt", tmp_path_factory.mktemp("opt-own"))
 
 
