@@ -19,7 +19,7 @@ MAY_IMPORT = {
 ROOMS = (
     {"axes", "cut_bytecode", "files", "format", "metrics", "missing_package"},
     {"collector", "machine", "statistics"},
-    {"result"},
+    {"result", "running"},
     {"probed", "trial"},
     {"experiment"},
     {"load"},

@@ -7,12 +7,12 @@ from math import isfinite
 import click
 
 from harness.cli.exit_codes import ExitCode
-from harness.experiment.lease import Lease
 from harness.experiment.ray_cluster import EVERY_NODE, Cluster, Wanted
 from harness.experiment.ray_connection import connected
 from harness.experiment.ray_executor import RayExecutor
 from harness.machine.doctor import Finding
 from harness.report.header import machine_words
+from harness.running.lease import Lease
 
 _KEY = "gcbench.cluster"
 

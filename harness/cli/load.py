@@ -24,7 +24,6 @@ from harness.cli.sections import SectionCommand
 from harness.cli.session import checked, checked_image, command_line
 from harness.cli.tell import tell
 from harness.collector.policy import parse_policy
-from harness.experiment.lease import Lease
 from harness.files import write_output
 from harness.load.attribution import SlowWaits, attribute
 from harness.load.log import load_log, save_log
@@ -38,6 +37,7 @@ from harness.load.vllm_export import vllm_document
 from harness.machine.scratch import scratch_folder
 from harness.report.image_file import image_suffix
 from harness.report.stall_image import stall_image
+from harness.running.lease import Lease
 from workloads.schedule import Schedule
 
 _ANSWER_SECONDS = 10.0

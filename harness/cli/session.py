@@ -23,7 +23,6 @@ from harness.cli.quiet import parse_limit, wait_and_say
 from harness.experiment.executor import Executor
 from harness.experiment.grid import baselines, cross, traits, varying
 from harness.experiment.known_noise import known_noise
-from harness.experiment.lease import Lease
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.plan import SLICE_STEPS, Plan, beside_baseline, default_decider, exact_turns
 from harness.experiment.ray_cluster import Wanted
@@ -38,6 +37,7 @@ from harness.machine.interrupts import held_interrupts
 from harness.machine.other_work import Surroundings
 from harness.metrics import METRICS
 from harness.report.image_file import image_suffix
+from harness.running.lease import Lease
 from harness.trial.arrivals import comes_by_itself
 from harness.trial.spec import Mode, TrialResult
 from workloads.files.whole_file import temporary_name

@@ -15,12 +15,12 @@ import msgspec
 from engines.registry import ENGINES
 from gcbench.code_root import code_root
 from harness.experiment.executor import Block
-from harness.experiment.lease import Lease
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.same_origin import machine_differences
 from harness.machine.describe import Machine, describe
 from harness.machine.interpreter import this_interpreter
 from harness.machine.scratch import scratch_folder
+from harness.running.lease import Lease
 from harness.trial.origin import dependencies
 from harness.trial.spec import TrialFailure, TrialResult
 

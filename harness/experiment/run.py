@@ -17,7 +17,6 @@ import msgspec
 from harness.axes import Cell
 from harness.experiment.executor import Executor, Outcome
 from harness.experiment.grid import traits
-from harness.experiment.lease import Lease
 from harness.experiment.plan import Plan, Turn
 from harness.experiment.result import ExperimentResult
 from harness.experiment.rounds import Compared, Outcomes, Precision, Rounds
@@ -29,6 +28,7 @@ from harness.machine.describe import Machine, describe
 from harness.machine.other_work import Surroundings
 from harness.machine.scratch import scratch_folder
 from harness.result.result import ReplayedWorkload
+from harness.running.lease import Lease
 from harness.trial.spec import Mode, Trial, TrialFailure, TrialResult
 from workloads.schedule import Schedule
 

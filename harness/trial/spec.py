@@ -3,7 +3,7 @@
 A cell is a point of the grid; a trial is a cell run once, in one mode, with one seed.
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -77,42 +77,21 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     schema: str = TRIAL_SCHEMA
 
 
-class Channel(NamedTuple):
-    """File descriptors of a fork: where it reads, where it answers, where its errors go."""
-
-    asked: int
-    said: int
-    wrong: int
-
-
 class Trials(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a trial's interpreter is asked: one trial, or several of which each is run in a fork.
 
-    With ``channels``, one for each, a fork is talked to like an interpreter of its own. Without,
-    ``at_once`` of them run side by side. ``shared`` is what forks have in common: an interpreter,
-    in which each builds its engine, or an engine that is built before; nothing: there is no fork.
+    ``shared`` is what forks have in common: an interpreter, in which each builds its engine; with
+    nearly all of the smallest heap; or an engine that is built before. Nothing: there is no fork.
     ``preload``: a module that such an interpreter imports beside the engine's class, "" for none.
+    ``at_once`` forks run side by side; ``news``: descriptor of the socket on which each is told of.
     """
 
     trials: list[Trial]
-    shared: Literal["nothing", "interpreter", "engine"] = "nothing"
+    shared: Literal["nothing", "interpreter", "heap", "engine"] = "nothing"
     preload: str = ""
     at_once: int = 1
-    channels: list[Channel] = []
+    news: int = -1
     schema: str = TRIALS_SCHEMA
-
-
-class ForkNews(msgspec.Struct, frozen=True, kw_only=True):
-    """The ``index``-th trial's fork has begun, or with ``status`` has ended."""
-
-    index: int
-    pid: int
-    status: int | None = None
-
-
-def fork_files(folder: str, index: int) -> tuple[str, str]:
-    """Where in the process's temporary folder a fork leaves its answer and its errors."""
-    return f"{folder}/fork-{index}.json", f"{folder}/fork-{index}.txt"
 
 
 class TrialResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from harness.trial.stack_dump import SIGNAL
+from harness.running.stack_dump import SIGNAL
 
 _WAIT_SECONDS = 2.0
 _LOOK_SECONDS = 0.05
@@ -18,7 +18,7 @@ _STANDARD_LIBRARY = re.compile(r"/lib/python3\.\d+/(?!site-packages/)|^<")
 def where_it_stands(group: int, folder: Path, pid: int = 0) -> str:
     """The functions that the main threads are in, as "f (file:line) and g (file:line)", or "".
 
-    Asks all of a process group that `harness.trial.stack_dump` has readied, or only ``pid``; the
+    Asks all of a process group that `harness.running.stack_dump` has readied, or only ``pid``; the
     signal ends those that are not yet.
     """
     files = sorted(folder.glob(f"stacks-{pid or '*'}"))

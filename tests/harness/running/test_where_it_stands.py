@@ -7,14 +7,14 @@ import sys
 import textwrap
 from pathlib import Path
 
-from harness.experiment.where_it_stands import where_it_stands
-from harness.trial.stack_dump import FOLDER_VARIABLE
+from harness.running.stack_dump import FOLDER_VARIABLE
+from harness.running.where_it_stands import where_it_stands
 
 ROOT = Path(__file__).parents[3]
 HANGS = textwrap.dedent("""
     import os, queue, sys
     from threading import Thread
-    from harness.trial.stack_dump import dump_on_signal
+    from harness.running.stack_dump import dump_on_signal
 
     def waits_for_tokens():
         queue.Queue().get()

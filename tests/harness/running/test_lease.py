@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from harness.experiment.lease import VARIABLE, Lease
 from harness.machine.other_work import BusyMachineError
+from harness.running.lease import VARIABLE, Lease
 
 HOLDS = """
 import sys
-from harness.experiment.lease import Lease
+from harness.running.lease import Lease
 with Lease().hold(print):
     print("held", flush=True)
     sys.stdin.readline()

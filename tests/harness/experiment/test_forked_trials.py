@@ -1,4 +1,4 @@
-"""Trials that take turns as forks of one interpreter: real ones, and ones that go wrong.
+"""Trials that are forks of one interpreter: real ones that take turns, and ones that go wrong.
 
 Those that go wrong are played by a script in the place of the interpreter, whose forks are shells.
 """
@@ -19,31 +19,33 @@ from engines import tied_process
 from harness.experiment.grid import traits
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.plan import heap_shared
-from harness.experiment.timed_forks import TimedForks
-from harness.trial.spec import TrialFailure, TrialResult
+from harness.experiment.trial_process import Interpreter
+from harness.trial.spec import TrialFailure, TrialResult, Trials
 
 SCHEDULE = schedule([40] * 8)
 GOOD = "echo ready; read go; echo paused; read go; cat {answer}"
+TAKE_TURNS, COUNT = {"slice_steps": 1}, {"mode": "counts"}
 
 PLAYED = """#!{python} -IS
-import json, os, sys
+import json, os, socket, sys
 asked = json.loads(sys.stdin.readline())
 scripts = json.load(open({scripts!r}))
 {first}
-tell = lambda **news: print(json.dumps(news), flush=True)
+told = socket.socket(fileno=asked["news"])
+tell = lambda ends=(), **news: socket.send_fds(told, [json.dumps(news).encode() + b"\\n"], ends)
 forks = {{}}
-for index, channel in enumerate(asked["channels"]):
+for index, script in enumerate(scripts):
+    (ask, asks), (hear, says), (read, wrong) = pipes = os.pipe(), os.pipe(), os.pipe()
     if not (pid := os.fork()):
-        for end, own in zip(channel, (0, 1, 2)):
+        for own, end in enumerate((ask, says, wrong)):
             os.dup2(end, own)
-        for channel in asked["channels"][index:]:
-            for end in channel:
-                os.close(end)
-        os.execv("/bin/sh", ["sh", "-c", scripts[index]])
-    for end in channel:
+        told.close()
+        os.closerange(3, 1 + max(map(max, pipes)))
+        os.execv("/bin/sh", ["sh", "-c", script])
+    tell((asks, hear, read), index=index, pid=pid)
+    for end in sum(pipes, ()):
         os.close(end)
     forks[pid] = index
-    tell(index=index, pid=pid)
 while forks:
     pid, status = os.wait()
     tell(index=forks.pop(pid), pid=pid, status=os.waitstatus_to_exitcode(status))
@@ -54,7 +56,7 @@ while forks:
 def play(tmp_path):
     """Trials of which each is a shell script in a fork of an interpreter that does ``first``."""
 
-    def write(scripts, first=""):
+    def write(scripts, first="", **changes):
         path, good = tmp_path / "python", tmp_path / "answer.json"
         played = trial(SCHEDULE, tmp_path, msgspec.structs.replace(CELL, python=str(path)))
         good.write_bytes(msgspec.json.encode(answer(played, {"num_steps": 3.0})))
@@ -62,7 +64,7 @@ def play(tmp_path):
         told.write_text(json.dumps([each.replace("{answer}", str(good)) for each in scripts]))
         path.write_text(PLAYED.format(python=sys.executable, scripts=str(told), first=first))
         path.chmod(0o755)
-        return [msgspec.structs.replace(played, slice_steps=1)] * len(scripts)
+        return [msgspec.structs.replace(played, **(changes or TAKE_TURNS))] * len(scripts)
 
     return write
 
@@ -113,8 +115,8 @@ def test_a_fork_is_measured_as_an_interpreter_of_its_own(tmp_path):
 def test_they_share_an_interpreter_and_what_cannot_be_built_is_its_own_failure(tmp_path):
     good = trial(SCHEDULE, tmp_path, slice_steps=10)
     foreign = msgspec.structs.replace(good, schedule_sha256="of another")
-    with TimedForks([foreign, good, good], TRIAL_SECONDS) as forks:
-        forks.wait_until_forked()
+    asked = Trials(trials=[foreign, good, good], shared="heap", at_once=3)
+    with Interpreter(asked, TRIAL_SECONDS) as forks:
         for fork in forks.trials:
             fork.wait_until_ready()
             fork.pin(max(os.sched_getaffinity(0)))
@@ -158,6 +160,28 @@ def test_each_has_its_own_end_and_the_others_go_on(play, tmp_path):
     assert log.read_text().split() == ["0", "1"] * 3
 
 
+@pytest.mark.slow
+def test_of_those_that_count_each_has_its_own_end(play):
+    scripts = [
+        "kill -9 $$",
+        "echo ready; read go; cat {answer}",
+        "echo no such block >&2; exit 3",
+        "echo ready; exec sleep 1000",
+        # More than a pipe holds, while another is waited for.
+        "echo ready; read go; head -c 100000 /dev/zero | tr '\\0' ' '; cat {answer}",
+    ]
+    _, found = overstepped(
+        lambda seconds: list(LocalExecutor(seconds).run(play(scripts, **COUNT))),
+        lambda found: [getattr(each, "kind", "") for each in found].count("timed_out") == 1,
+    )
+    killed, well, refused, slow, much = found
+    assert (killed.kind, killed.reason[:26]) == ("killed", "its process was killed by ")
+    assert (refused.kind, refused.reason, refused.mode) == ("refused", "no such block", "counts")
+    assert slow.kind == "timed_out"
+    assert [type(well), type(much)] == [TrialResult] * 2
+
+
+@pytest.mark.parametrize("changes", [TAKE_TURNS, COUNT], ids=["take turns", "count"])
 @pytest.mark.parametrize(
     ("first", "timeout", "kind", "reason"),
     [
@@ -168,8 +192,10 @@ def test_each_has_its_own_end_and_the_others_go_on(play, tmp_path):
         ("import time; time.sleep(1000)", 1.5, "timed_out", "no answer within 1.5 s"),
     ],
 )
-def test_where_it_fails_before_it_forks_all_its_trials_say_why(play, first, timeout, kind, reason):
-    for outcome in LocalExecutor(timeout).run(play([GOOD, GOOD], first)):
+def test_where_it_fails_before_it_forks_all_its_trials_say_why(
+    play, first, timeout, kind, reason, changes
+):
+    for outcome in LocalExecutor(timeout).run(play([GOOD, GOOD], first, **changes)):
         assert isinstance(outcome, TrialFailure)
         assert outcome.kind == kind
         assert reason in outcome.reason
@@ -189,6 +215,7 @@ def test_where_it_is_killed_its_forks_go_with_it(play, tmp_path):
     good, bad = LocalExecutor(TRIAL_SECONDS).run(play([GOOD, kills]))
     assert isinstance(good, TrialResult | TrialFailure)
     assert isinstance(bad, TrialFailure)
+    assert bad.reason == "its process was killed by SIGKILL, often for want of memory"
     assert has_ended(int(Path(tmp_path, "pid").read_text()))
 
 
@@ -221,8 +248,8 @@ def test_forks_are_of_one_interpreter_release_and_seed_and_take_turns(tmp_path):
 
 @pytest.mark.slow
 def test_one_that_is_stopped_holds_nobody_up(play):
-    with TimedForks(play([GOOD, "echo ready; exec sleep 1000"]), TRIAL_SECONDS) as forks:
-        forks.wait_until_forked()
+    trials = play([GOOD, "echo ready; exec sleep 1000"])
+    with Interpreter(Trials(trials=trials, shared="heap", at_once=2), TRIAL_SECONDS) as forks:
         for each in forks.trials:
             each.wait_until_ready()
         pids = [each.pid for each in forks.trials]
