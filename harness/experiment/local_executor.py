@@ -17,7 +17,7 @@ from harness.axes import Cell
 from harness.experiment.executor import Executor, Outcome
 from harness.experiment.grid import traits
 from harness.experiment.plan import counting_shared, heap_shared
-from harness.experiment.trial_process import Interpreter, TrialProcess
+from harness.experiment.trial_process import TrialInterpreter, TrialProcess
 from harness.machine.describe import cores_usable
 from harness.machine.interrupts import held_interrupts
 from harness.running.listener import Listener
@@ -76,7 +76,7 @@ class LocalExecutor(Executor):
         with held_interrupts():  # between its start and its registration nobody would end it
             for group in groups:
                 asked = [trials[index] for index in group]
-                interpreter = Interpreter(
+                interpreter = TrialInterpreter(
                     _asked(asked, keys[group[0]], at_once, is_timed=is_timed),
                     self.timeout_seconds,
                     listener,

@@ -21,13 +21,13 @@ from harness.running.stack_dump import FOLDER_VARIABLE
 from harness.running.where_it_stands import where_it_stands
 from harness.trial.spec import GO, PAUSED, READY, Trial, TrialFailure, TrialResult, Trials
 
-Broken = tuple[str, str]
+_Broken = tuple[str, str]
 """The kind of a failure, and its reason."""
 
-Heard = TypeVar("Heard")
+_Heard = TypeVar("_Heard")
 
 
-class Interpreter:
+class TrialInterpreter:
     """One that is asked ``asked``; its process group and temporary folder go with the block.
 
     ``trials``: a process of each. ``timeout_seconds`` holds for each wait.
@@ -38,13 +38,13 @@ class Interpreter:
     ) -> None:
         self.trials: list[TrialProcess] = []
         self.timeout_seconds = timeout_seconds
-        self.broken: Broken | None = None
+        self.broken: _Broken | None = None
         """Why none of its trials has a result, once that is so."""
         self._asked = asked
         self._listener = listener or Listener()
         self._things = ExitStack()
 
-    def __enter__(self) -> "Interpreter":
+    def __enter__(self) -> "TrialInterpreter":
         self._folder = self._things.enter_context(scratch_folder())
         talks: Sequence[Conversation | None]
         try:
@@ -67,7 +67,7 @@ class Interpreter:
         """Of the process, and of its group."""
         return self._own.pid
 
-    def break_off(self, talk: Conversation, kind: str, reason: str) -> Broken:
+    def break_off(self, talk: Conversation, kind: str, reason: str) -> _Broken:
         """End a fork, so that the next one measures alone; or all, where it has forked no such."""
         broken = kind, reason
         if not self._is_fork(talk):
@@ -117,11 +117,13 @@ class Interpreter:
 class TrialProcess:
     """A trial's process: told when to measure, heard, and ended with all it started."""
 
-    def __init__(self, trial: Trial, interpreter: Interpreter, talk: Conversation | None) -> None:
+    def __init__(
+        self, trial: Trial, interpreter: TrialInterpreter, talk: Conversation | None
+    ) -> None:
         self._trial = trial
         self._interpreter = interpreter
         self._talk = talk
-        self._broken: Broken | None = None
+        self._broken: _Broken | None = None
         self._is_ready = self._is_told = False
 
     @property
@@ -157,7 +159,7 @@ class TrialProcess:
         """Let it run to its end; what came of it. Nothing of it runs afterwards."""
         self.wait_until_ready()
         self.go()
-        answer = self._heeded(lambda talk, deadline: talk.answer(deadline))
+        answer = self._heeded(lambda talk, deadline: talk.hear_out(deadline))
         if answer is None:
             assert self._failure is not None
             return self._failure
@@ -171,7 +173,7 @@ class TrialProcess:
     def _hears(self, word: bytes) -> bool:
         return bool(self._heeded(lambda talk, deadline: talk.hears(word, deadline)))
 
-    def _heeded(self, hear: Callable[[Conversation, float], Heard]) -> Heard | None:
+    def _heeded(self, hear: Callable[[Conversation, float], _Heard]) -> _Heard | None:
         """What is heard, or None where it has failed or has to be ended."""
         if self._talk is None or self._failure is not None:
             return None

@@ -30,15 +30,15 @@ class SaidTooMuchError(RuntimeError):
         super().__init__(f"it said more than {_MOST_SAID >> 20} MiB")
 
 
-class Streams(NamedTuple):
-    """Our ends of a process's standard streams: where it reads, answers, and says what is wrong."""
+class Pipes(NamedTuple):
+    """Our ends of a process's standard streams: where it reads, answers, says what is wrong."""
 
     asked: IO[bytes]
     said: IO[bytes]
     wrong: IO[bytes]
 
 
-class Answer(NamedTuple):
+class ProcessEnd(NamedTuple):
     """How a process ended, what it had said that nobody waited for, and the end of its errors."""
 
     status: int
@@ -51,7 +51,7 @@ class Conversation(ABC):
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
-        self._streams: Streams | None = None
+        self._pipes: Pipes | None = None
         self._errors: Tail | None = None
         self._unsaid = b""
         self._heard = bytearray()
@@ -72,15 +72,15 @@ class Conversation(ABC):
     def _end(self) -> int:
         """Kill what lives of it; its exit status, negative for a signal's number."""
 
-    def _begin(self, streams: Streams) -> None:
-        self._streams, self._errors = streams, Tail(streams.wrong)
-        self._listener.add(streams.said, self._take)
+    def _begin(self, pipes: Pipes) -> None:
+        self._pipes, self._errors = pipes, Tail(pipes.wrong)
+        self._listener.add(pipes.said, self._take)
         self.say(self._unsaid)
 
     @property
     def has_begun(self) -> bool:
         """Whether there has been a process."""
-        return self._streams is not None
+        return self._pipes is not None
 
     @property
     def is_over(self) -> bool:
@@ -89,17 +89,17 @@ class Conversation(ABC):
 
     def say(self, words: bytes) -> None:
         """Tell it something; that it has ended shows elsewhere."""
-        if self._streams is None:
+        if self._pipes is None:
             self._unsaid += words
             return
         with suppress(BrokenPipeError):
             if self._is_open:
-                self._streams.asked.write(words)
+                self._pipes.asked.write(words)
 
     def hang_up(self) -> None:
         """End its standard input."""
-        if self._streams is not None:
-            self._streams.asked.close()
+        if self._pipes is not None:
+            self._pipes.asked.close()
 
     def hears(self, word: bytes, deadline: float) -> bool:
         """Wait until it says a word, whatever it says before; False where it ends without.
@@ -111,21 +111,21 @@ class Conversation(ABC):
             self._searched = 0
         return found
 
-    def answer(self, deadline: float) -> Answer:
+    def hear_out(self, deadline: float) -> ProcessEnd:
         """Hear it to its end; afterwards nothing of it is left. Raises as `hears`."""
         self._listen(lambda: False, deadline)
         while not self.has_ended():
             self._check(deadline)
             self._listener.listen(_END_SECONDS)
         status = self.end()
-        return Answer(status, bytes(self._heard), self._errors.text() if self._errors else "")
+        return ProcessEnd(status, bytes(self._heard), self._errors.text() if self._errors else "")
 
     def end(self) -> int:
         """Kill what lives of it; its exit status, negative for a signal's number."""
         if self._status is None:
             self._status = self._end()
-            if self._streams is not None and self._errors is not None:
-                self._close(self._streams)
+            if self._pipes is not None and self._errors is not None:
+                self._close(self._pipes)
                 self._errors.wait()
         return self._status
 
@@ -153,19 +153,19 @@ class Conversation(ABC):
         if len(self._heard) + (self._errors.num_bytes if self._errors else 0) > _MOST_SAID:
             raise SaidTooMuchError
 
-    def _close(self, streams: Streams) -> None:
+    def _close(self, pipes: Pipes) -> None:
         if self._is_open:
             self._is_open = False
-            self._listener.drop(streams.said)
-            streams.asked.close()
-            streams.said.close()
+            self._listener.drop(pipes.said)
+            pipes.asked.close()
+            pipes.said.close()
 
     def _take(self) -> None:
-        assert self._streams is not None
-        heard = os.read(self._streams.said.fileno(), 1 << 16)
+        assert self._pipes is not None
+        heard = os.read(self._pipes.said.fileno(), 1 << 16)
         self._heard += heard
         if not heard:
-            self._close(self._streams)  # many may have ended that nobody has asked for yet
+            self._close(self._pipes)  # many may have ended that nobody has asked for yet
 
 
 class Started(Conversation):
@@ -181,7 +181,7 @@ class Started(Conversation):
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        self._begin(Streams(process.stdin, process.stdout, process.stderr))
+        self._begin(Pipes(process.stdin, process.stdout, process.stderr))
 
     @property
     def pid(self) -> int:

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import msgspec
 
-from harness.running.conversation import Answer, Conversation, Streams
+from harness.running.conversation import Conversation, Pipes, ProcessEnd
 from harness.running.forking import ForkNews
 from harness.running.listener import Listener
 
@@ -37,10 +37,10 @@ class Fork(Conversation):
         """Whether it has, or nobody is left who would say so."""
         return self._told is not None or self._parent.has_ended()
 
-    def answer(self, deadline: float) -> Answer:
+    def hear_out(self, deadline: float) -> ProcessEnd:
         """Its own, or its parent's where that told nothing of its end."""
-        found = super().answer(deadline)
-        return found if self._told is not None else self._parent.answer(deadline)
+        found = super().hear_out(deadline)
+        return found if self._told is not None else self._parent.hear_out(deadline)
 
     def take(self, news: ForkNews, ends: Sequence[int]) -> None:
         """What the parent tells of it; ``ends``: of its pipes, once it has begun."""
@@ -50,7 +50,7 @@ class Fork(Conversation):
         asked, said, wrong = ends
         self._pid = news.pid
         hear, read = (os.fdopen(end, "rb", 0) for end in (said, wrong))
-        self._begin(Streams(os.fdopen(asked, "wb", 0), hear, read))
+        self._begin(Pipes(os.fdopen(asked, "wb", 0), hear, read))
 
     def _end(self) -> int:
         self._listener.listen(0)
@@ -75,7 +75,7 @@ def forks_of(
         with suppress(BlockingIOError):
             # One receipt has the descriptors of one fork at most, and whole lines.
             while True:
-                lines, ends, _, _ = socket.recv_fds(news, 1 << 16, len(Streams._fields))
+                lines, ends, _, _ = socket.recv_fds(news, 1 << 16, len(Pipes._fields))
                 if not lines:
                     listener.drop(news)
                     return

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-Asked = TypeVar("Asked")
+_Asked = TypeVar("_Asked")
 
 
 class Parent:
@@ -19,7 +19,7 @@ class Parent:
         self._answer = os.fdopen(os.dup(1), "wb")
         os.dup2(2, 1)
 
-    def asked(self, kind: type[Asked]) -> Asked:
+    def asked(self, kind: type[_Asked]) -> _Asked:
         """What it asks, a line of JSON."""
         return msgspec.json.decode(sys.stdin.buffer.readline(), type=kind)
 

@@ -20,7 +20,7 @@ from harness.axes import Cell
 from harness.collector.policy import DEFAULT_THRESHOLDS
 from harness.collector.result import ProcessResult
 from harness.experiment.local_executor import LocalExecutor
-from harness.experiment.trial_process import Interpreter, TrialProcess
+from harness.experiment.trial_process import TrialInterpreter, TrialProcess
 from harness.metrics import METRICS
 from harness.tracking.gate.plan import EXACT_MODES
 from harness.trial.message_parts import PARTS
@@ -302,7 +302,7 @@ def test_a_process_of_vllm_that_is_killed_ends_the_trial_in_a_sentence(
         "vllm-hostpath", device="modelled", device_profile="opt-125m-h200", **{axis: "process"}
     )
     trials = Trials(trials=[trial(endless, tmp_path, asked)])
-    with Interpreter(trials, TIMEOUT_SECONDS) as interpreter:
+    with TrialInterpreter(trials, TIMEOUT_SECONDS) as interpreter:
         (process,) = interpreter.trials
         process.wait_until_ready()
         (path,) = short_folder.glob("*/gcbench-vllm-*/device-log")

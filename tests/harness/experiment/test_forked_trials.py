@@ -19,7 +19,7 @@ from engines import tied_process
 from harness.experiment.grid import traits
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.plan import heap_shared
-from harness.experiment.trial_process import Interpreter
+from harness.experiment.trial_process import TrialInterpreter
 from harness.trial.spec import TrialFailure, TrialResult, Trials
 
 SCHEDULE = schedule([40] * 8)
@@ -116,7 +116,7 @@ def test_they_share_an_interpreter_and_what_cannot_be_built_is_its_own_failure(t
     good = trial(SCHEDULE, tmp_path, slice_steps=10)
     foreign = msgspec.structs.replace(good, schedule_sha256="of another")
     asked = Trials(trials=[foreign, good, good], shared="heap", at_once=3)
-    with Interpreter(asked, TRIAL_SECONDS) as forks:
+    with TrialInterpreter(asked, TRIAL_SECONDS) as forks:
         for fork in forks.trials:
             fork.wait_until_ready()
             fork.pin(max(os.sched_getaffinity(0)))
@@ -249,7 +249,7 @@ def test_forks_are_of_one_interpreter_release_and_seed_and_take_turns(tmp_path):
 @pytest.mark.slow
 def test_one_that_is_stopped_holds_nobody_up(play):
     trials = play([GOOD, "echo ready; exec sleep 1000"])
-    with Interpreter(Trials(trials=trials, shared="heap", at_once=2), TRIAL_SECONDS) as forks:
+    with TrialInterpreter(Trials(trials=trials, shared="heap", at_once=2), TRIAL_SECONDS) as forks:
         for each in forks.trials:
             each.wait_until_ready()
         pids = [each.pid for each in forks.trials]

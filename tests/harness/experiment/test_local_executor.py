@@ -21,7 +21,7 @@ from processes import children, has_ended, overstepped
 from small import CELL, TRIAL_SECONDS, answer, schedule, trial
 
 from harness.experiment.local_executor import LocalExecutor
-from harness.experiment.trial_process import Interpreter
+from harness.experiment.trial_process import TrialInterpreter
 from harness.trial.spec import Trial, TrialFailure, TrialResult, Trials
 
 ROOT = Path(__file__).parents[3]
@@ -457,7 +457,10 @@ def test_slices_change_nothing_but_when_it_runs(tmp_path):
 def test_a_worker_or_a_trial_that_is_killed_while_it_measures_is_told_apart(tmp_path):
     cell = msgspec.structs.replace(CELL, worker="process")
     asked = Trials(trials=[trial(ENDLESS, tmp_path, cell)])
-    with Interpreter(asked, TRIAL_SECONDS) as first, Interpreter(asked, TRIAL_SECONDS) as second:
+    with (
+        TrialInterpreter(asked, TRIAL_SECONDS) as first,
+        TrialInterpreter(asked, TRIAL_SECONDS) as second,
+    ):
         (one,), (other,) = first.trials, second.trials
         one.wait_until_ready()
         other.wait_until_ready()
@@ -484,10 +487,10 @@ def test_a_trial_and_its_worker_end_with_a_parent_that_is_killed(tmp_path, momen
     script = textwrap.dedent("""
         import sys, msgspec
         from pathlib import Path
-        from harness.experiment.trial_process import Interpreter
+        from harness.experiment.trial_process import TrialInterpreter
         from harness.trial.spec import Trial, Trials
         asked = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Trial)
-        with Interpreter(Trials(trials=[asked]), 600) as interpreter:
+        with TrialInterpreter(Trials(trials=[asked]), 600) as interpreter:
             (begun,) = interpreter.trials
             if sys.argv[2] == "ready":
                 begun.wait_until_ready()
