@@ -19,10 +19,10 @@ CAPS = {
     "commands": 20,
     "options": 756,
     "schemas": 16,
-    "lines of the product": 70_400,
+    "lines of the product": 70_200,
     "lines of cli and report": 14_900,
     "lines of tests": 61_800,
-    "public names in several modules": 170,
+    "public names in several modules": 167,
     f"functions of more than {LONG} lines": 16,
     "lines that keep the formatter out": 0,
 }

@@ -49,11 +49,8 @@ class TrialInterpreter:
         talks: Sequence[Conversation | None]
         try:
             talks = self._forked() if self._asked.shared != "nothing" else [self._begun()]
-        except ValueError as error:
-            self.broken = "refused", str(error)
-        except OSError as error:
-            self.broken = "crashed", str(error)
-        if self.broken:
+        except (ValueError, OSError) as error:
+            self.broken = "refused" if isinstance(error, ValueError) else "crashed", str(error)
             talks = [None] * len(self._asked.trials)
         pairs = zip(self._asked.trials, talks, strict=True)
         self.trials = [TrialProcess(trial, self, talk) for trial, talk in pairs]

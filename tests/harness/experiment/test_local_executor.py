@@ -224,13 +224,6 @@ def test_who_is_too_slow_is_gone_before_the_next_one_measures(play, tmp_path):
     assert isinstance(outcome, TrialResult), outcome
 
 
-def test_what_a_trial_has_started_ends_with_it(play, tmp_path):
-    script = f"sleep 1000 > {tmp_path}/out & echo $! > {tmp_path}/pid; {PREPARES}; cat {{answer}}"
-    outcome = only(LocalExecutor(TRIAL_SECONDS).run([play(script)]))
-    assert isinstance(outcome, TrialResult), outcome
-    assert has_ended(int((tmp_path / "pid").read_text()))
-
-
 def test_trials_measure_one_after_another_and_only_when_all_are_ready(play, tmp_path):
     log = tmp_path / "log"
     script = (
@@ -262,12 +255,6 @@ def test_much_noise_does_not_stop_a_trial(play):
     outcome = only(
         LocalExecutor(TRIAL_SECONDS).run([play(f"{flood}; {PREPARES}; {flood}; cat {{answer}}")])
     )
-    assert isinstance(outcome, TrialResult), outcome
-
-
-def test_words_before_it_is_ready_are_not_its_answer(play):
-    script = f"echo hello from a start-up file; {PREPARES}; cat {{answer}}"
-    outcome = only(LocalExecutor(TRIAL_SECONDS).run([play(script)]))
     assert isinstance(outcome, TrialResult), outcome
 
 
