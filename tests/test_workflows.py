@@ -128,7 +128,7 @@ def test_the_action_is_one_and_asks_for_what_there_is(tmp_path):
 
 
 def test_the_workflow_that_docs_show_is_sound_and_short(tmp_path):
-    text = (ROOT / "docs" / "vllm.md").read_text()
+    text = (ROOT / "docs" / "is-my-vllm-change-good.md").read_text()
     (shown,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     assert len(shown.splitlines()) <= 10
     path = tmp_path / "host-path.yml"
@@ -170,7 +170,7 @@ def gates() -> dict[str, tuple[str, str]]:
     action = load(ACTION.read_text())
     defaults = {name.upper(): given["default"] for name, given in action["inputs"].items()}
     (theirs,) = [step for step in action["runs"]["steps"] if step.get("name") == "gate"]
-    page = (ROOT / "docs" / "gate-your-pull-requests.md").read_text()
+    page = (ROOT / "docs" / "gate.md").read_text()
     shown = load(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[0])["jobs"]["gate"]["steps"]
     (documented,) = [step for step in shown if "gcbench gate" in step.get("run", "")]
     return {

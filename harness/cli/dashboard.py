@@ -36,7 +36,7 @@ _TRIAGE = click.option(
     "--triage",
     metavar="FILE",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="What is known of changes (docs/detection.md).  [default: triage.toml beside the results' "
+    help="What is known of changes (docs/history.md).  [default: triage.toml beside the results' "
     "asv.conf.json, where there is one]",
 )
 _TIMELINES = click.option(

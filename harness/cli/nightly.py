@@ -64,7 +64,7 @@ Examples:
     "triage_path",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="What is known of changes (docs/detection.md).  [default: triage.toml beside CONFIG]",
+    help="What is known of changes (docs/history.md).  [default: triage.toml beside CONFIG]",
 )
 @click.option(
     "--reruns",

@@ -95,7 +95,7 @@ def load(path: Path) -> Triage:
     except (ValueError, RecursionError) as error:
         said = " ".join(str(error).split())
         raise ValueError(
-            f"{path} is none: {said}; docs/detection.md shows a triage file"
+            f"{path} is none: {said}; docs/history.md shows a triage file"
         ) from error
     for kind in ("acknowledged", "expected", "ignored", "reset"):
         for number, entry in enumerate(getattr(triage, kind), start=1):
