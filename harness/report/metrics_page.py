@@ -47,8 +47,7 @@ def _floor(metric: Metric) -> str:
 
 def _definition(metric: Metric) -> str:
     exact = "exact; " if metric.kind == "exact" and metric.mode == "timing" else ""
-    source = "" if metric.source.startswith("docs/") else f" ({metric.source})"
-    return f"{exact}{metric.definition}{source}"
+    return f"{exact}{metric.definition}"
 
 
 _HEAD = f"""\
@@ -58,7 +57,7 @@ _HEAD = f"""\
 
 Every figure gcbench publishes has one definition, in `harness/metrics.py`; this page is made
 from it, a table for each [mode of trials](method.md#modes). JSON carries the units below, tables
-choose the readable one (`1.32 ms` for 0.00132 s).
+choose the readable one (`1.32 ms` for 0.00132 s). The latencies are defined as in `vllm bench serve`.
 
 - **better**: the side on which a change is an improvement; `neither` describes and never judges.
 - **exact or timing**: figures of all modes but `timing` repeat to the digit in an exact cell (`null`
