@@ -1,11 +1,10 @@
 """docs/claims.md: every claim of a ledger with its ruling."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from benchmarks.claims.conclusion import Finding
 from benchmarks.claims.ledger import Claim, Ledger
-from benchmarks.claims.words import RULINGS, counted, figure_words, ruling
+from benchmarks.claims.words import counted, figure_words, ruling
 from harness.report.table import Row
 
 
@@ -13,17 +12,16 @@ def claims_markdown(ledger: Ledger, stored: Mapping[str, Finding]) -> str:
     """docs/claims.md, from the ledger and from what stored results say."""
     rulings = {claim.id: ruling(claim, stored) for claim in ledger.claims}
     sections = [_HEAD.format(total=len(rulings), counted=counted([*rulings.values()]))]
-    summary: list[Row] = [("thread", *RULINGS[:4])]
+    answers = []
     for thread in ledger.threads:
-        number = Counter(rulings[c.id] for c in ledger.claims if c.thread == thread.id)
+        own = counted([rulings[c.id] for c in ledger.claims if c.thread == thread.id])
         link = f"[{thread.title}](#{_anchor(thread.title)})"
-        summary.append((link, *(str(number[name] or "") for name in RULINGS[:4])))
-    answers = [f"- **{each.title}**: {each.answer}" for each in ledger.threads if each.answer]
-    sections += ["\n".join(answers), _table(summary), _HOW]
+        answers.append(f"- **{link}** ({own}): {thread.answer}")
+    sections += ["\n".join(answers), _HOW]
     for thread in ledger.threads:
         claims = [claim for claim in ledger.claims if claim.thread == thread.id]
         sections.append(f"## {thread.title}\n\n{thread.url}")
-        head = ("claim", "published", "ours", "ruling", "why")
+        head = ("claim", "ours", "ruling", "why")
         rows = [_claim_row(ledger, claim, stored, rulings[claim.id]) for claim in claims]
         sections.append(_table([head, *rows]))
     return "\n\n".join(sections) + "\n"
@@ -36,7 +34,7 @@ def _claim_row(ledger: Ledger, claim: Claim, stored: Mapping[str, Finding], rule
         per = f" per `{claim.holds_if.per}`" if claim.holds_if.per else ""
         ours = f"`{claim.holds_if.metric}`{per}: [{figure}](../results/published/{file})"
     shown = f"**{ruled}**" if ruled == "held" else ruled
-    return f"{claim.says} `{claim.id}`", claim.published, ours, shown, claim.why
+    return f"{claim.says} `{claim.id}`", ours, shown, claim.why
 
 
 def _table(rows: Sequence[Row]) -> str:
