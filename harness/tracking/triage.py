@@ -94,9 +94,7 @@ def load(path: Path) -> Triage:
         raise ValueError(f"{path} cannot be read: {why}") from error
     except (ValueError, RecursionError) as error:
         said = " ".join(str(error).split())
-        raise ValueError(
-            f"{path} is none: {said}; docs/history.md shows a triage file"
-        ) from error
+        raise ValueError(f"{path} is none: {said}; docs/history.md shows a triage file") from error
     for kind in ("acknowledged", "expected", "ignored", "reset"):
         for number, entry in enumerate(getattr(triage, kind), start=1):
             if wrong := _wrong(entry):
