@@ -6,7 +6,7 @@ from harness.report.markdown import table_row
 
 _MODES = {
     "timing": "Times. The probe is on, and the phase of the collector's counters varies by seed.",
-    "counts": "Collections and the like, by `gc.get_stats()`, without a probe and in a fixed phase.",
+    "counts": "Collections and the like, by `gc.get_stats()`, without a probe, in a fixed phase.",
     "tracked": "Tracked objects after each phase, with the collector off.",
     "opcodes": "Every bytecode is traced, with the collector off.",
     "memory": "Every allocation is traced, with the collector off.",
@@ -57,13 +57,14 @@ _HEAD = f"""\
 
 Every figure gcbench publishes has one definition, in `harness/metrics.py`; this page is made
 from it, a table for each [mode of trials](method.md#modes). JSON carries the units below, tables
-choose the readable one (`1.32 ms` for 0.00132 s). The latencies are defined as in `vllm bench serve`.
+choose the readable one (`1.32 ms` for 0.00132 s). Latencies are those of `vllm bench serve`.
 
 - **better**: the side on which a change is an improvement; `neither` describes and never judges.
-- **exact or timing**: figures of all modes but `timing` repeat to the digit in an exact cell (`null`
-  device, one process, no clock) and are compared as they stand. Times get intervals, and so do
+- **exact or timing**: figures of all modes but `timing` repeat to the digit in an exact cell
+  (`null` device, one process, no clock) and are compared as they stand. Times get intervals, and
+  so do
   exact figures wherever the cell is not exact.
-- **floor**: a change up to it, relative ({_USUAL_FLOOR} where none stands) and where a second number
-  stands also in the unit, is one that no one would act upon; `gcbench gate` calls it `same`.
+- **floor**: a change up to it, relative ({_USUAL_FLOOR} where none stands) and where a second
+  number stands also in the unit, is one that no one would act upon; `gcbench gate` calls it `same`.
 - A metric that a trial cannot give is `null`, never zero. A 99th percentile is given from 662
   samples, a 99.9th from 6,636."""
