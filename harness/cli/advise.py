@@ -1,30 +1,29 @@
-"""``gcbench advise``: the collector settings and shape that are best for one's own workload."""
+"""``gcbench advise``: which settings are best, whether their rules hold, and where they matter."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 
-from harness.axes import Cell, Value
+from harness.axes import AXES
+from harness.cli.advise_best import POLICIES, advise_best
+from harness.cli.advise_models import FIXED, MODELS, advise_models
+from harness.cli.advise_predict import advise_predict
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import (
     PERCENT_OR_0,
+    CommaList,
+    Number,
     axis_options,
+    option,
+    refuse_given,
     run_options,
     wait_quiet_option,
     workload_options,
 )
 from harness.cli.sections import SectionCommand
-from harness.cli.session import Session
-from harness.cli.tell import tell
-from harness.experiment.advice import Advice, best, bound, snippet
-from harness.experiment.grid import groups, varying
-from harness.experiment.plan import counting_modes
-from harness.experiment.result import ExperimentResult, cell_id
-from harness.experiment.store import write_json
-from harness.report.again import report_command
-from harness.result.result import RESULT_FILE
 from harness.statistics.paired_ratio import FEWEST_PAIRS
-from harness.trial.spec import Mode
 
 EXAMPLES = """
 \b
@@ -35,102 +34,159 @@ Examples:
       the same for vLLM's host path, with no GPU
   gcbench advise --workload churn --representation list_of_lists,flat_arrays
       of two shapes, too, on requests that come and go
+  gcbench advise --predict --python 3.11,3.12,3.13 --gc default
+      how often each interpreter's collector runs, predicted and observed
+  gcbench advise --models
+      for which models and batches it matters how sampled tokens are kept
+  gcbench advise --models --step-ms 18 --gc default,freeze --image map.png
+      whether the collector does, for a model whose step takes 18 ms too
 """
 
-POLICIES: list[Value] = [
-    "as_is",
-    "freeze",
-    "threshold:10000/10/10",
-    "freeze+threshold:10000/20/20",
-    "freeze+threshold:50000/20/20",
-    "disabled",
-]
-"""What is tried: the baseline first, then what engines in the field do, then a bound."""
 
-_COUNTING: tuple[Mode, ...] = ("counts", "leaks")
+class _Question(NamedTuple):
+    """One of three that the command can be asked.
+
+    ``flag``: what asks it; ``own``: the flags that say something in it and not in all of them;
+    ``defaults``: of what is not given; ``fixed``: axes that it takes no value for.
+    """
+
+    flag: str
+    ask: Callable[[dict[str, Any]], ExitCode]
+    own: frozenset[str]
+    defaults: dict[str, Any]
+    fixed: frozenset[str] = frozenset()
+
+
+_TIMES = frozenset({"rounds", "tolerance", "wait_quiet", "anyway"})
+_BEST = _Question(
+    "",
+    advise_best,
+    _TIMES | {"first_rounds"},
+    {"gc": POLICIES, "heap_objects": [700_000], "rounds": 7},
+)
+_PREDICT = _Question(
+    "--predict",
+    advise_predict,
+    frozenset(),
+    {
+        "workload": ["opt125m-48-300"],
+        "device": ["null"],
+        "gc": ["default", "threshold:10000/10/10", "freeze"],
+    },
+)
+_MODELS = _Question(
+    "--models",
+    advise_models,
+    _TIMES | {"models", "step_ms", "num_checks", "image_path"},
+    {
+        "workload": ["churn"],
+        "representation": ["list_of_lists", "flat_arrays"],
+        "delivery": ["per_request", "columnar"],
+        "batch_size": [1, 8, 32, 256, 1024],
+        "heap_objects": [0, 700_000],
+        "rounds": 5,
+    },
+    frozenset(FIXED),
+)
+_NOT_OF_ALL = _BEST.own | _PREDICT.own | _MODELS.own
 
 
 @click.command(cls=SectionCommand, epilog=EXAMPLES)
-@axis_options(gc=POLICIES, heap_objects=[700_000])
+@axis_options(**{axis: _BEST.defaults[axis] for axis in ("gc", "heap_objects")})
 @workload_options
-@click.option(
+@option(
+    "--predict",
+    is_flag=True,
+    is_main=True,
+    help="Instead, predict how often the collector runs under each policy and hold that against "
+    "what it does; counts only. (docs/cadence.md)",
+)
+@option(
+    "--models",
+    type=CommaList(),
+    is_flag=False,
+    flag_value=",".join(MODELS),
+    metavar="[LIST]",
+    is_main=True,
+    help="Instead, say for which of these models, batches and heaps it matters what the host does: "
+    f"names or .toml files of modelled devices. [alone: {','.join(MODELS)}] (docs/crossover.md)",
+)
+@option(
+    "--step-ms",
+    type=Number(0, 10**6),
+    multiple=True,
+    metavar="MS",
+    is_main=True,
+    help="With --models: one more, whose step takes so long; may be repeated.",
+)
+@option(
+    "--check",
+    "num_checks",
+    type=click.IntRange(0, 100),
+    default=2,
+    show_default=True,
+    help="With --models: predictions to try on a modelled device, at a batch between two others.",
+    section="Precision",
+)
+@option(
     "--rounds",
     type=click.IntRange(FEWEST_PAIRS, 10_000),
-    default=7,
-    show_default=True,
-    help="Of the measurement that decides.",
+    help="Of the measurement that decides. [default: 7; with --models 5, at each point]",
+    section="Precision",
+    is_main=True,
 )
-@click.option(
+@option(
     "--first-rounds",
     type=click.IntRange(FEWEST_PAIRS, 10_000),
     default=3,
     show_default=True,
     help="Of the one that looks for the best candidate.",
+    section="Precision",
 )
-@click.option(
+@option(
     "--tolerance",
     type=PERCENT_OR_0,
     default=2.0,
     show_default=True,
     metavar="PCT",
-    help="An interval within it reads `same`.",
+    help="An interval within it reads `same`; with --models a change of as much matters.",
+    section="Precision",
+)
+@option(
+    "--image",
+    "image_path",
+    metavar="FILE",
+    help="With --models: draw the map, .png or .svg.",
+    section="Output",
 )
 @wait_quiet_option
 @run_options
 @click.pass_context
-def advise(ctx: click.Context, /, *, rounds: int, first_rounds: int, **flags: Any) -> None:
+def advise(ctx: click.Context, /, *, predict: bool, **flags: Any) -> None:
     """Find the best collector settings for a workload, and check them in a second measurement.
 
     The first cell is the baseline. The best of the others is measured again beside it, with other
     seeds, since the best of several is partly luck. One that never collects is not recommended.
+
+    --predict and --models ask another question each, with defaults of their own for the axes.
     """
-    tolerance = flags.pop("tolerance") / 100
-    first = Session(dict(flags))
-    cells = first.grid.cells
-    if len(cells) < 2:
-        raise ValueError("there is nothing to choose from; give an axis several values")
-    if len(set(groups(cells))) > 1:
-        raise ValueError("advice is for one workload, device and interpreter; give one of each")
-    tried = _measured(first, cells, first_rounds, tolerance, ())
-    verified, chosen = None, best(tried)
-    if chosen and tried.is_complete:
-        again = Session(flags | {"seed": flags["seed"] + 1, "json_path": None})
-        by_id = {cell_id(cell, varying(cells)): cell for cell in cells}
-        both = [cells[0], by_id[chosen]]
-        verified = _measured(again, both, rounds, tolerance, _COUNTING)
-    recommends = _recommended(verified)
-    policy = next((str(each.axes["gc"]) for each in tried.cells if each.id == chosen), "")
-    advice = Advice(
-        **first.about(tried.name),
-        tried=tried,
-        verified=verified,
-        recommends=recommends,
-        bound=bound(tried),
-        snippet=snippet(policy, cells[0].batch_size) if recommends else "",
-        is_complete=tried.is_complete and (verified is None or verified.is_complete),
+    if predict and flags["models"]:
+        raise ValueError("--predict and --models ask two questions; ask one at a time")
+    question = _PREDICT if predict else _MODELS if flags["models"] else _BEST
+    every = {"predict", *flags}
+    without = _NOT_OF_ALL - question.own
+    instead = f"with {question.flag}; leave one of them out"
+    refuse_given(ctx, every - question.fixed, f"takes no value {instead}")
+    is_best = question is _BEST
+    refuse_given(
+        ctx,
+        every - without,
+        "is of --models; give that, too" if is_best else f"says nothing {instead}",
     )
-    write_json(first.runner.output / tried.name / RESULT_FILE, advice)
-    tell(advice, more=report_command(first.runner.output, tried.name), **first.told)
-    ctx.exit(_exit_code(advice))
-
-
-def _measured(
-    session: Session, cells: list[Cell], rounds: int, tolerance: float, modes: tuple[Mode, ...]
-) -> ExperimentResult:
-    counting = counting_modes(cells, modes)
-    plan = session.plan(cells, rounds=rounds, tolerance=tolerance, counting=counting)
-    return session.summarise(session.run(plan))
-
-
-def _recommended(verified: ExperimentResult | None) -> str:
-    """The candidate, where a fresh measurement calls it better."""
-    verdicts = verified.comparisons if verified is not None and verified.is_complete else []
-    return next((each.candidate for each in verdicts if each.verdict == "better"), "")
-
-
-def _exit_code(advice: Advice) -> ExitCode:
-    if not advice.is_complete:
-        return ExitCode.INTERRUPTED
-    if not advice.tried.comparisons or (advice.verified and not advice.verified.comparisons):
-        return ExitCode.NOT_MEASURED
-    return ExitCode.MEASURED
+    defaults: dict[str, Any] = {axis: [each.default] for axis, each in AXES.items()}
+    for name, value in (defaults | question.defaults).items():
+        if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            flags[name] = value
+    for name in without:
+        flags.pop(name)
+    ctx.exit(question.ask(flags))

@@ -77,7 +77,7 @@ def build(
 ) -> None:
     """Make the site of RESULTS in a folder, whole or not at all.
 
-    RESULTS is what `gcbench history` reads; results in a folder `published` there are shown too.
+    RESULTS is what `gcbench report` reads; results in a folder `published` there are shown too.
     """
     pages, sentence = _build(results, output, repository, commit_url, triage, most_timelines)
     print(sentence)

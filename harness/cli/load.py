@@ -15,10 +15,16 @@ from engines.openai.request_body import check_key
 from engines.openai.target import Target, parse_target
 from engines.protocol import EngineDeadError
 from harness.cli.exit_codes import ExitCode
-from harness.cli.load_options import client_options, output_options, question_options
+from harness.cli.load_http_cost import load_http_cost
+from harness.cli.load_options import (
+    client_options,
+    http_cost_options,
+    output_options,
+    question_options,
+)
 from harness.cli.load_progress import LoadProgress
 from harness.cli.load_store import store_run
-from harness.cli.options import anyway_option, take_workloads, workload_options
+from harness.cli.options import anyway_option, refuse_given, take_workloads, workload_options
 from harness.cli.progress import said_once
 from harness.cli.sections import SectionCommand
 from harness.cli.session import checked, checked_image, command_line
@@ -41,6 +47,31 @@ from harness.report.stall_image import stall_image
 from workloads.schedule import Schedule
 
 _ANSWER_SECONDS = 10.0
+_OF_HTTP_COST = {"http_cost", "axis", "rounds"}
+_OF_BOTH = {
+    "workload",
+    "request_rate",
+    "burstiness",
+    "num_requests",
+    "prompt_lens",
+    "output_lens",
+    "arrivals",
+    "tokens_per_step",
+    "priorities",
+    "stop",
+    "min_tokens",
+    "respect_eos",
+    "retain",
+    "window",
+    "time_scale",
+    "skip_bad_rows",
+    "seed",
+    "json_path",
+    "output",
+    "quiet",
+    "anyway",
+}
+"""Of a server's load and of what HTTP adds."""
 EXAMPLES = """
 \b
 Examples:
@@ -54,6 +85,8 @@ Examples:
       which gap was whose pause; the server runs under gcbench probe --log
   gcbench load --replay run.log.npz --json -
       a run that --log has kept, computed again
+  gcbench load --http-cost --axis representation=list_of_lists,flat_arrays
+      what HTTP adds to the built-in engine, for two shapes of sampled tokens
 """
 
 
@@ -61,16 +94,26 @@ Examples:
 @click.argument("url", required=False)
 @question_options
 @workload_options
+@http_cost_options
 @client_options
 @output_options
 @anyway_option
 @click.pass_context
-def load(ctx: click.Context, /, url: str | None, **flags: Any) -> None:
+def load(ctx: click.Context, /, url: str | None, *, http_cost: bool, **flags: Any) -> None:
     """Send a workload to an OpenAI-compatible server and measure what comes back.
 
     Invalid (exit status 3) where the client was the bottleneck: docs/load.md says when.
+
+    --http-cost needs no server: it starts `gcbench serve` for each cell and asks it the same way.
     """
     _hide(flags["api_key"])
+    if http_cost:
+        if url is not None:
+            raise ValueError(f"{url}: --http-cost serves the engine itself; leave the server out")
+        refuse_given(ctx, _OF_HTTP_COST | _OF_BOTH, "says nothing with --http-cost; leave it out")
+        asked = {name: flags[name] for name in ("axis", "rounds", *_OF_BOTH)}
+        ctx.exit(load_http_cost(_with_arrivals(asked)))
+    refuse_given(ctx, {"url", *flags} - _OF_HTTP_COST, "is of --http-cost; give that, too")
     json_path = checked(flags["json_path"], "--json")
     _check_files(flags)
     quiet = flags["quiet"]
@@ -217,6 +260,18 @@ def _model(target: Target, flags: dict[str, Any], api_key: str) -> str:
 
 def _schedule(flags: dict[str, Any]) -> tuple[str, Schedule]:
     """The workload's name and what it is with the flags that stand in its place."""
+    flags = _with_arrivals(flags)
+    (workload,) = take_workloads({"workload": [flags.pop("workload")]}, flags)
+    schedule = workload.realise(flags["seed"])
+    cap = flags.pop("max_concurrency")
+    if cap is not None:
+        schedule = replace(schedule, max_concurrency=cap)
+    return workload.name, schedule
+
+
+def _with_arrivals(flags: dict[str, Any]) -> dict[str, Any]:
+    """The flags with the rate as arrivals."""
+    flags = dict(flags)
     rate, burstiness = flags.pop("request_rate"), flags.pop("burstiness")
     if burstiness is not None and rate is None:
         raise ValueError("--burstiness: is of --request-rate; give that too")
@@ -226,12 +281,7 @@ def _schedule(flags: dict[str, Any]) -> tuple[str, Schedule]:
         flags["arrivals"] = (
             f"poisson:{rate}" if burstiness is None else f"gamma:{rate}:{burstiness}"
         )
-    (workload,) = take_workloads({"workload": [flags.pop("workload")]}, flags)
-    schedule = workload.realise(flags["seed"])
-    cap = flags.pop("max_concurrency")
-    if cap is not None:
-        schedule = replace(schedule, max_concurrency=cap)
-    return workload.name, schedule
+    return flags
 
 
 def _extra_body(text: str) -> dict[str, Any]:

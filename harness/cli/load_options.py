@@ -8,6 +8,7 @@ import click
 
 from engines.openai.request_body import PROMPT_FORMS
 from harness.axes import AXES
+from harness.cli.axis_option import axis_option
 from harness.cli.options import SECONDS_OR_0, Number, output_option
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -86,6 +87,29 @@ def question_options(command: Command) -> Command:
                 "--ca-file", default="", metavar="FILE", help="Certificates to trust (PEM)."
             ),
             click.option("--insecure", is_flag=True, help="Trust any certificate."),
+        ],
+    )
+
+
+def http_cost_options(command: Command) -> Command:
+    """Adds the other question: what HTTP adds to the built-in engine."""
+    return _add(
+        command,
+        [
+            click.option(
+                "--http-cost",
+                is_flag=True,
+                help="Instead, serve the built-in engine, replay one schedule in process and over "
+                "HTTP, and say what HTTP adds.",
+            ),
+            axis_option,
+            click.option(
+                "--rounds",
+                type=click.IntRange(1, 1000),
+                default=7,
+                show_default=True,
+                help="With --http-cost: times that each cell is measured both ways.",
+            ),
         ],
     )
 

@@ -247,7 +247,7 @@ def cluster_options(command: Command) -> Command:
 
 def shard_option(command: Command) -> Command:
     """Adds the flag of the commands whose blocks can be dealt out by hand."""
-    words = "Measure only the I-th of N parts; gcbench merge puts them together (docs/cluster.md)."
+    words = "Measure only the I-th of N parts; gcbench report --merge joins them (docs/cluster.md)."
     return option("--shard", default="", metavar="I/N", help=words, section="Many machines")(
         command
     )

@@ -1,22 +1,29 @@
-"""``gcbench report``: any stored run again, on the terminal, as a page, a picture or Markdown."""
+"""``gcbench report``: any stored result again, on the terminal, as a page, a picture, Markdown."""
 
 import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
 
 from harness.cli.exit_codes import ExitCode
-from harness.cli.options import PERCENT_OR_0, output_option
-from harness.cli.session import checked
+from harness.cli.options import PERCENT_OR_0, CommaList, output_option
+from harness.cli.report_results import Asked, is_results, read_results
+from harness.cli.say import say
+from harness.cli.session import checked, command_line
 from harness.cli.side import side
 from harness.cli.status import status_of
-from harness.cli.stored import find_run
-from harness.experiment.diff import DiffResult, diff
+from harness.cli.stored import find_run, find_shard
+from harness.experiment.diff import diff
+from harness.experiment.merged_runs import merge_runs
 from harness.files import write_json, write_output
+from harness.report.history import nothing_compared
 from harness.report.image_file import image_suffix
 from harness.report.kinds import describe, read_result
 from harness.report.markdown import report_markdown
 from harness.report.page import report_page
+from harness.report.report import Report
 from harness.report.terminal import make_console, print_report
 from harness.result.result import Result
 
@@ -35,11 +42,48 @@ Examples:
       the newest run against an earlier one, cell by cell
   gcbench report new-1,new-2,new-3 --against old-1,old-2,old-3
       repeated loads of one schedule; from 7 of each on they get verdicts
+  gcbench report --merge 2026-11-24T0900-decode 2026-11-24T0905-decode
+      what `compare --shard 1/2` and `--shard 2/2` have left on two machines
+  gcbench report results
+      results below ./results: the last two commits of each series
+  gcbench report asv.conf.json --between 078ebfa8 1c323ccd --csv figures.csv
+      two commits of any project that asv measures; every value as a table
 """
 
 
+class _Files(NamedTuple):
+    """Where the result and its report are to be written, None for what was not asked for."""
+
+    html: str | None
+    image: str | None
+    markdown: str | None
+    json: str | None
+
+    def check(self) -> None:
+        """Raise ValueError for what could not be written."""
+        checked(self.html, "--html")
+        checked(self.markdown, "--markdown")
+        checked(self.json, "--json")
+        if self.image:
+            image_suffix(Path(self.image))
+
+    def write(self, result: Result, report: Report) -> None:
+        """Raises ValueError where there is nothing to draw, StoreError."""
+        if self.image and not report.pictures:
+            raise ValueError(f"--image {self.image}: there is nothing to draw in {report.name}")
+        if self.json:
+            write_json(self.json, result)
+        if self.html:
+            write_output(self.html, report_page(report), "--html FILE")
+        if self.image:
+            picture = report.pictures[0].draw(image_suffix(Path(self.image)))
+            write_output(self.image, picture, "--image FILE")
+        if self.markdown:
+            write_output(self.markdown, report_markdown(report).encode(), "--markdown FILE")
+
+
 @click.command(epilog=EXAMPLES)
-@click.argument("run", metavar="NAME|latest|FILE")
+@click.argument("runs", metavar="RUN...|latest|FILE|RESULTS", nargs=-1, required=True)
 @click.option("--html", "html_path", metavar="FILE", help="Write one page that needs no network.")
 @click.option("--image", "image_path", metavar="FILE", help="Write the picture: .png or .svg.")
 @click.option("--markdown", "markdown_path", metavar="FILE", help="Write it for a pull request.")
@@ -57,22 +101,22 @@ Examples:
 @click.option(
     "--fail-on", type=click.Choice(["worse"]), help="With --against: exit 1 if any cell is worse."
 )
+@click.option("--merge", is_flag=True, help="Put the RUNs, shards of one experiment, together.")
+@click.option(
+    "--between",
+    nargs=2,
+    metavar="BASE HEAD",
+    help="Of RESULTS: beginnings of two commits' hashes. [default: each series' last two]",
+)
+@click.option("--metric", "metrics", type=CommaList(), help="Of RESULTS: these metrics only.")
+@click.option("--csv", "csv_path", metavar="FILE|-", help="Write RESULTS' figures, one a row.")
+@click.option("--otava", metavar="FOLDER", help="Write RESULTS' figures for Apache Otava.")
 @output_option("Where runs are kept.")
 @click.pass_context
 def report(
-    ctx: click.Context,
-    run: str,
-    html_path: str | None,
-    image_path: str | None,
-    markdown_path: str | None,
-    json_path: str | None,
-    details: bool,
-    against: str,
-    tolerance: float,
-    fail_on: str | None,
-    output: Path,
+    ctx: click.Context, /, runs: tuple[str, ...], details: bool, output: Path, **flags: Any
 ) -> None:
-    """Show a stored run again, whichever command made it; or against an earlier one.
+    """Show a stored run again, whichever command made it; against an earlier one; or what changed.
 
     RUN is a name below results/runs, the path of such a folder, `latest`, or a file that --json
     wrote. Where a file is asked for it is written, and nothing is printed.
@@ -80,31 +124,82 @@ def report(
     --against compares two experiments cell by cell, by the rules of `gcbench compare`. Runs of
     different machines or interpreters are refused; cells whose workload differs are left out.
     Runs of `gcbench load` are one round each, so name several of each side, commas between them.
+
+    --merge copies the trials of shards (`gcbench compare --shard`) into a new run and judges that.
+    Shards of another plan, code, interpreter or machine, or with a block in common, are refused.
+
+    RESULTS is an asv results folder, an asv.conf.json, or a folder with these or raw trials below.
+    Each series is judged by its whole history. Exit status 3 where nothing compares.
     """
-    files = {"--html": html_path, "--markdown": markdown_path, "--json": json_path}
-    for option, path in files.items():
-        checked(path, option)
-    suffix = image_suffix(Path(image_path)) if image_path else ""
-    result: Result
-    if against:
-        result, folder = diff(side(against, output), side(run, output), tolerance / 100), None
+    asked = Asked(*(flags[name] for name in ("between", "metrics", "csv_path", "otava")))
+    against, is_merge = flags["against"], flags["merge"]
+    _refuse(runs, asked, against, flags["json_path"], is_merge=is_merge)
+    files = _Files(*(flags[f"{name}_path"] for name in _Files._fields))
+    files.check()
+    is_shown = not any((*files, asked.csv, asked.otava))
+    if is_merge:
+        shown = _merged(runs, output)
+    elif against:
+        shown = _compared(runs[0], output, flags)
+    elif any(asked) or is_results(runs[0]):
+        shown = _changed(runs[0], asked, is_shown=is_shown)
     else:
-        file = find_run(run, output)
-        result, folder = read_result(file), file.parent
-    found = describe(result, folder if html_path else None)
-    if image_path and not found.pictures:
-        raise ValueError(f"--image {image_path}: there is nothing to draw in {found.name}")
-    if json_path:
-        write_json(json_path, result)
-    if html_path:
-        write_output(html_path, report_page(found), "--html FILE")
-    if image_path:
-        write_output(image_path, found.pictures[0].draw(suffix), "--image FILE")
-    if markdown_path:
-        write_output(markdown_path, report_markdown(found).encode(), "--markdown FILE")
-    if not (html_path or image_path or markdown_path or json_path):
-        words = ["gcbench", "report", run, *(["--against", against] if against else [])]
-        more = shlex.join([*words, "--details"])
-        print_report(found, make_console(), more, status=status_of(result), details=details)
-    is_worse = isinstance(result, DiffResult) and result.is_worse
-    ctx.exit(ExitCode.WORSE if fail_on and is_worse else ExitCode.MEASURED)
+        file = find_run(runs[0], output)
+        shown = _Shown(read_result(file), ["gcbench", "report", runs[0]], folder=file.parent)
+    found = describe(shown.result, shown.folder if files.html else None)
+    files.write(shown.result, found)
+    if is_shown:
+        more = shlex.join([*shown.again, "--details"])
+        status = status_of(shown.result)
+        print_report(found, make_console(), more, status=status, details=details)
+    ctx.exit(shown.status)
+
+
+class _Shown(NamedTuple):
+    """``again``: the command that shows it; ``folder``: where its trials' rows are."""
+
+    result: Result
+    again: list[str]
+    status: ExitCode = ExitCode.MEASURED
+    folder: Path | None = None
+
+
+def _merged(runs: Sequence[str], output: Path) -> _Shown:
+    shards = [find_shard(each, output) for each in runs]
+    result, folder, missing = merge_runs(shards, output, command_line())
+    status = ExitCode.NOT_MEASURED if missing else ExitCode.MEASURED
+    return _Shown(result, ["gcbench", "report", str(folder)], status, folder)
+
+
+def _compared(run: str, output: Path, flags: Mapping[str, Any]) -> _Shown:
+    against = flags["against"]
+    result = diff(side(against, output), side(run, output), flags["tolerance"] / 100)
+    is_failure = bool(flags["fail_on"]) and result.is_worse
+    again = ["gcbench", "report", run, "--against", against]
+    return _Shown(result, again, ExitCode.WORSE if is_failure else ExitCode.MEASURED)
+
+
+def _changed(results: str, asked: Asked, *, is_shown: bool) -> _Shown:
+    result = read_results(results, asked, is_shown=is_shown)
+    if not (result.is_compared or is_shown):
+        say(f"nothing to compare: {nothing_compared(result)}")
+    status = ExitCode.MEASURED if result.is_compared else ExitCode.NOT_MEASURED
+    return _Shown(result, ["gcbench", "report", results, *asked.words], status)
+
+
+def _refuse(
+    runs: Sequence[str], asked: Asked, against: str, json_path: str | None, *, is_merge: bool
+) -> None:
+    """Raise ValueError for what does not go together."""
+    if is_merge and against:
+        raise ValueError("--merge and --against ask two questions; ask one at a time")
+    if any(asked) and (is_merge or against):
+        which = "--merge" if is_merge else "--against"
+        raise ValueError(
+            f"{which}: is of runs, --between, --metric, --csv and --otava of RESULTS; ask one at a "
+            "time"
+        )
+    if len(runs) > 1 and not is_merge:
+        raise ValueError(f"{runs[1]}: one run is shown at a time; --merge puts shards together")
+    if json_path == asked.csv == "-":
+        raise ValueError("--json - and --csv - both go to standard output; name a file for one")

@@ -9,9 +9,10 @@ from engines.server.settings import API_KEY_VARIABLE
 from harness.axes import AXES, Cell
 from harness.cli.options import SECONDS_OR_0, Number, axis_options
 from harness.cli.sections import SectionCommand
-from harness.cli.served_engine import SERVER_DECIDES, served_engine
+from harness.cli.served_engine import served_engine
 from harness.cli.session import checked
 from harness.files import indented, write_output
+from harness.load.served import SERVER_DECIDES
 from harness.machine.scratch import temporary_files_in_scratch
 
 EXAMPLES = f"""

@@ -13,19 +13,6 @@ from workloads.recipe.acceptance import parse_acceptance
 from workloads.recipe.lengths import parse_lengths
 from workloads.workload import Workload
 
-SERVER_DECIDES = (
-    "workload",
-    "engine",
-    "release",
-    "python",
-    "engine_core",
-    "logprobs",
-    "request_streams",
-    "output_processing",
-    "scheduler",
-)
-"""Axes that a server decides itself, or that say what is measured."""
-
 
 def served_engine(
     axes: dict[str, Any], tokens_per_step: str, seed: int

@@ -125,7 +125,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CrossoverResult(Result, frozen=True, kw_only=True, tag="crossover"):
-    """Everything `crossover` knows at its end. ``axes``: those that all cells share."""
+    """Everything `advise --models` knows at its end. ``axes``: those that all cells share."""
 
     axes: dict[str, str | int]
     baseline: str

@@ -196,7 +196,9 @@ class Runner:
             notes.append(f"{rounds.repeated} trials were repeated: the machine was too busy.")
         notes += self.lease.notes
         if self.shard:
-            notes.append(f"Only the blocks of {self.shard}; `gcbench merge` puts shards together.")
+            notes.append(
+                f"Only the blocks of {self.shard}; `gcbench report --merge` puts shards together."
+            )
         seconds = monotonic() - began
         return PlanRun(plan, rounds.outcomes, notes, store, is_interrupted, seconds)
 

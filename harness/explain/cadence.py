@@ -49,7 +49,7 @@ class Cadence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CadenceResult(Result, frozen=True, kw_only=True, tag="cadence"):
-    """Everything `cadence` knows at its end."""
+    """Everything `advise --predict` knows at its end."""
 
     axes: dict[str, str | int]
     cadences: list[Cadence]

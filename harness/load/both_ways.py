@@ -37,7 +37,7 @@ class CellBothWays(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpResult(Result, frozen=True, kw_only=True, tag="http"):
-    """Everything `gcbench http` knows at its end. ``notes`` name the rounds that are left out."""
+    """Everything `load --http-cost` knows at its end. ``notes`` name the rounds left out."""
 
     rounds: int
     cells: list[CellBothWays]

@@ -17,6 +17,19 @@ from engines.server.settings import API_KEY_VARIABLE
 from harness.axes import AXES, Cell
 from harness.machine.clean_environment import clean_environment
 
+SERVER_DECIDES = (
+    "workload",
+    "engine",
+    "release",
+    "python",
+    "engine_core",
+    "logprobs",
+    "request_streams",
+    "output_processing",
+    "scheduler",
+)
+"""Axes that a server decides itself, or that say what is measured."""
+
 _READY_SECONDS = 120.0
 _LOOK_SECONDS = 0.05
 _END_SECONDS = 10.0
@@ -42,12 +55,12 @@ class Served(NamedTuple):
         return {role: each.user + each.system for role, each in times.items()}
 
 
-def flags_of(cell: Cell, left_out: Sequence[str]) -> list[str]:
-    """The flags that build a cell's engine, without those of some axes."""
+def flags_of(cell: Cell) -> list[str]:
+    """The flags with which a server builds a cell's engine."""
     said = []
     for axis in AXES.values():
         value = getattr(cell, axis.name)
-        if axis.name not in left_out and value != axis.default:
+        if axis.name not in SERVER_DECIDES and value != axis.default:
             said += [axis.flag, str(value)]
     return said
 

@@ -1,4 +1,4 @@
-"""What `gcbench cadence` shows: whether the collector runs as its rules say, then both counts."""
+"""What `advise --predict` shows: whether the collector runs as its rules say, then both counts."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ def describe_cadence(result: CadenceResult) -> Report:
     """All that is known of it."""
     answer, *more = _answer(result) if result.cadences else ["✗ Nothing was counted."]
     return Report(
-        heading="gcbench cadence",
+        heading="gcbench advise --predict",
         name=result.name,
         answer=answer,
         tables=[_table(result)] if result.cadences else [],

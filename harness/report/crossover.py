@@ -1,4 +1,4 @@
-"""What `gcbench crossover` shows: where a change of the host path matters, in words and tables."""
+"""What `advise --models` shows: where a change of the host path matters, in words and tables."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -35,7 +35,7 @@ def describe_crossover(result: CrossoverResult) -> Report:
     """All that is known of it."""
     answer, *more = _answer(result) if result.points else ["✗ Nothing was measured."]
     return Report(
-        heading="gcbench crossover",
+        heading="gcbench advise --models",
         name=result.name,
         answer=answer,
         tables=_tables(result),

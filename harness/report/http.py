@@ -1,4 +1,4 @@
-"""What `gcbench http` shows: what HTTP adds per request and per token, in words and tables."""
+"""What `load --http-cost` shows: what HTTP adds per request and per token, in words and tables."""
 
 import statistics
 from collections.abc import Callable
@@ -20,7 +20,7 @@ def describe_http(result: HttpResult) -> Report:
     """All that is known of it."""
     answer, *more = _answer(result) or ["✗ Nothing was measured."]
     return Report(
-        heading="gcbench http",
+        heading="gcbench load --http-cost",
         name=result.name,
         answer=answer,
         tables=_tables(result) if result.cells else [],

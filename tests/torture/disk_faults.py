@@ -98,8 +98,8 @@ WRITERS = (
         ]
     ),
     Writer(["dashboard", "build", "results", "--output", "DISK/site"]),
-    Writer(["history", "results/nights/results", "--csv", "DISK/all.csv", "--json", "DISK/h.json"]),
-    Writer(["history", "results/nights/results", "--otava", "DISK/otava"]),
+    Writer(["report", "results/nights/results", "--csv", "DISK/all.csv", "--json", "DISK/h.json"]),
+    Writer(["report", "results/nights/results", "--otava", "DISK/otava"]),
     Writer(
         [
             "list",

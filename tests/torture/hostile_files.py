@@ -49,15 +49,15 @@ READS = (
         )
     ),
     *(
-        Read(pattern, ["history", "DIR/nights/asv.conf.json"])
+        Read(pattern, ["report", "DIR/nights/asv.conf.json"])
         for pattern in (
             "nights/results/benchmarks.json",
             "nights/results/box/*",
             "nights/asv.conf.json",
         )
     ),
-    Read("runs/*/trials/*", ["history", "DIR/runs"]),
-    Read("runs/*/result.json", ["history", "DIR/runs"]),
+    Read("runs/*/trials/*", ["report", "DIR/runs"]),
+    Read("runs/*/result.json", ["report", "DIR/runs"]),
     *(
         Read(pattern, RESUME)
         for pattern in ("runs/*/plan.json", "runs/*/trials/*", "runs/*/*.npz", "runs/*/result.json")

@@ -413,7 +413,15 @@ def test_the_doctor_refuses_what_only_noise_or_a_cluster_takes(gcbench, words, s
 
 @pytest.mark.parametrize(
     ("command", "where"),
-    [("noise", "gcbench doctor --noise"), ("workload", "gcbench list workloads NAME")],
+    [
+        ("noise", "gcbench doctor --noise"),
+        ("workload", "gcbench list workloads NAME"),
+        ("cadence", "gcbench advise --predict"),
+        ("crossover", "gcbench advise --models"),
+        ("http", "gcbench load --http-cost"),
+        ("merge", "gcbench report --merge RUN RUN"),
+        ("history", "gcbench report RESULTS"),
+    ],
 )
 def test_a_command_that_is_gone_says_where_it_went(gcbench, command, where):
     status, out, err = gcbench(command, "--json", "-")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from small import answer
 
-from harness.cli.advise import POLICIES
+from harness.cli.advise_best import POLICIES
 from harness.cli.main import main
 from harness.experiment.advice import snippet
 from harness.experiment.executor import Executor

@@ -139,7 +139,7 @@ def test_a_file_that_the_system_refuses_is_named(planted):
         ["run", "--workload", LONG + ".toml"],
         ["run", "--device-profile", LONG + ".toml"],
         ["run", "--tokenizer", LONG],
-        ["history", LONG],
+        ["report", LONG],
         ["gate", "HEAD", "--markdown", LONG],
         ["gate", "HEAD", "--repo", LONG],
         ["dashboard", "build", LONG, "--output", "site"],
@@ -159,7 +159,9 @@ def test_a_name_that_is_too_long_is_one_sentence(monkeypatch, tmp_path, capsys, 
     assert "n" * 250 in line
 
 
-@pytest.mark.parametrize("arguments", [["history"], ["dashboard", "build", "--output", "site"]])
+@pytest.mark.parametrize(
+    "arguments", [["report", "results"], ["dashboard", "build", "--output", "site"]]
+)
 def test_json_nested_too_deep_is_a_file_that_cannot_be_read(
     monkeypatch, tmp_path, capsys, arguments
 ):

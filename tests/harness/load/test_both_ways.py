@@ -6,10 +6,10 @@ import pytest
 from small import CELL, answer, schedule, trial
 
 from harness.axes import AXES
-from harness.cli.served_engine import SERVER_DECIDES, served_engine
+from harness.cli.served_engine import served_engine
 from harness.load.both_ways import Round, both_ways
 from harness.load.result import LoadResult
-from harness.load.served import flags_of
+from harness.load.served import SERVER_DECIDES, flags_of
 from harness.load.task import Asked
 from harness.trial.engine_config import engine_config
 
@@ -98,7 +98,7 @@ def test_the_server_builds_the_engine_that_the_trial_builds(changes):
     cell = msgspec.structs.replace(CELL, model="opt-125m", detokenizer="decode_stream", **changes)
     of = schedule([9, 5])
     here = engine_config(cell, of)
-    flags = flags_of(cell, SERVER_DECIDES)
+    flags = flags_of(cell)
     given = dict(zip(flags[::2], flags[1::2], strict=True))
     given["--max-model-len"] = str(here.max_model_len)
     axes = {

@@ -29,6 +29,7 @@ from harness.report.markdown import report_markdown
 from harness.report.terminal import make_console, print_report
 from harness.result.result import RESULT_FILE, ReplayedWorkload, Result
 from harness.tracking.bisect.result import BisectResult, Candidate, Measured
+from harness.tracking.history_result import HistoryResult, Read, SeriesChange
 
 JOB = load_experiment(MAIN_JOB)
 ABOUT = {
@@ -38,6 +39,7 @@ ABOUT = {
     "workloads": [ReplayedWorkload(name="chat")],
     "notes": ["a note of it"],
 }
+ODD = "`a` <b> | $x$ @c"
 OLD, NEW = (Candidate(id=each * 40, subject=f"Change {each}") for each in "ab")
 RESULTS: list[Result] = [
     JOB,
@@ -120,6 +122,37 @@ RESULTS: list[Result] = [
         **ABOUT,
     ),
     HttpResult(rounds=2, cells=[], **ABOUT),
+    HistoryResult(
+        between=None,
+        read=Read(commits=2, first="2026-01-01", last="2026-01-02", machines=["box"], figures=4),
+        changes=[
+            SeriesChange(
+                machine="box",
+                environment="py3.11",
+                series=f"suite.track_{metric}({ODD!r})",
+                suite="suite",
+                metric=metric,
+                unit="collections",
+                direction="lower",
+                kind="exact",
+                parameters={"shape": ODD},
+                base="a" * 40,
+                head="b" * 40,
+                before=100.0,
+                after=after,
+                verdict=verdict,
+                suspects=[],
+            )
+            for metric, after, verdict in (
+                ("worse", 130.0, "worse"),
+                ("more", 2000.0, "changed"),
+                ("same", 100.0, "no_change_shown"),
+                ("gone", None, "missing"),
+            )
+        ],
+        problems=["one file cannot be read"],
+        **ABOUT,
+    ),
     ProbeResult(
         status=0,
         began_ns=0,

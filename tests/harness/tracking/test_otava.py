@@ -104,7 +104,7 @@ def test_figures_of_benchmarks_as_they_were_before_are_left_out(results):
 def test_the_command_writes_what_stands_in_the_golden_files(tmp_path, capfd):
     table, folder = tmp_path / "figures.csv", tmp_path / "otava"
     asv = str(GOLDEN / "asv")
-    assert main(["history", asv, "--csv", str(table), "--otava", str(folder)]) == 0
+    assert main(["report", asv, "--csv", str(table), "--otava", str(folder)]) == 0
     capfd.readouterr()
     kept = GOLDEN / "otava"
     made = {path.name: path.read_text() for path in (table, *sorted(folder.iterdir()))}
@@ -116,7 +116,7 @@ def test_the_command_writes_what_stands_in_the_golden_files(tmp_path, capfd):
 
 
 def test_the_table_goes_to_standard_output_alone(capfd):
-    assert main(["history", str(GOLDEN / "asv"), "--metric", "gen0", "--csv", "-"]) == 0
+    assert main(["report", str(GOLDEN / "asv"), "--metric", "gen0", "--csv", "-"]) == 0
     rows = list(csv.DictReader(capfd.readouterr().out.splitlines()))
     assert {row["metric"] for row in rows} == {"gen0"}
     figures = history.load(GOLDEN / "asv").figures
@@ -132,5 +132,5 @@ def test_the_table_goes_to_standard_output_alone(capfd):
     ],
 )
 def test_what_cannot_be_written_is_refused_in_a_sentence(capfd, arguments, says):
-    assert main(["history", str(GOLDEN / "asv"), *arguments]) == 2
+    assert main(["report", str(GOLDEN / "asv"), *arguments]) == 2
     assert says in capfd.readouterr().err

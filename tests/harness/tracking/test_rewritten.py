@@ -42,7 +42,7 @@ def test_rewritten_commits_are_left_out_wherever_results_are_read(nights, tmp_pa
     assert "2 with no change shown" in built.sentence
     page = (tmp_path / "site" / "index.html").read_text()
     assert "1 measured commit is no longer in the history of a branch" in page
-    assert main(["history", str(nights.results), "--between", nights.hashes[0], gone]) == 2
+    assert main(["report", str(nights.results), "--between", nights.hashes[0], gone]) == 2
     assert "no longer in the history of a branch" in capsys.readouterr().err
 
 

@@ -1,4 +1,4 @@
-"""`gcbench cadence` from the outside: where rules decide it agrees, elsewhere it says why not."""
+"""`gcbench advise --predict` from the outside: where rules decide it agrees, else it says why."""
 
 import json
 import shutil
@@ -21,11 +21,13 @@ def _alone(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def cadence(tmp_path, capsys):
+def predict(tmp_path, capsys):
     """Call the command; status, what it printed, what it said of errors."""
 
     def call(*arguments: str) -> tuple[int, str, str]:
-        status = main(["cadence", *TINY, "--output", str(tmp_path / "runs"), *arguments])
+        status = main(
+            ["advise", "--predict", *TINY, "--output", str(tmp_path / "runs"), *arguments]
+        )
         said = capsys.readouterr()
         return status, said.out, said.err
 
@@ -34,9 +36,9 @@ def cadence(tmp_path, capsys):
 
 @pytest.mark.slow
 @pytest.mark.landing
-def test_predictions_of_several_policies_come_true(cadence, tmp_path):
+def test_predictions_of_several_policies_come_true(predict, tmp_path):
     policies = "threshold:150/3/10,freeze+threshold:60/10/10"
-    status, out, err = cadence("--gc", policies, "--quiet", "--json", "-")
+    status, out, err = predict("--gc", policies, "--quiet", "--json", "-")
     assert (status, err) == (0, "")
     result = json.loads(out)
     assert result["schema"] == "gcbench.result/1"
@@ -50,20 +52,20 @@ def test_predictions_of_several_policies_come_true(cadence, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_collector_that_is_called_by_hand_is_said(cadence, tmp_path):
+def test_a_collector_that_is_called_by_hand_is_said(predict, tmp_path):
     engines = tmp_path / "repo" / "engines"
     shutil.copytree(ROOT / "engines", engines, ignore=shutil.ignore_patterns("__pycache__"))
     file = engines / "builtin" / "engine.py"
     assert STEP in file.read_text()
     file.write_text(file.read_text().replace(STEP, BY_HAND))
-    status, out, _ = cadence("--release", str(tmp_path / "repo"), "--gc", "default")
+    status, out, _ = predict("--release", str(tmp_path / "repo"), "--gc", "default")
     assert status == 3
     assert "something calls the collector by hand" in " ".join(out.split())
 
 
 @pytest.mark.slow
-def test_where_nothing_can_be_predicted_nothing_is_measured(cadence):
-    status, out, _ = cadence("--gc", "disabled", "--quiet", "--json", "-")
+def test_where_nothing_can_be_predicted_nothing_is_measured(predict):
+    status, out, _ = predict("--gc", "disabled", "--quiet", "--json", "-")
     result = json.loads(out)
     assert (status, result["cadences"]) == (3, [])
     assert result["left_out"] == [
@@ -76,10 +78,12 @@ def test_where_nothing_can_be_predicted_nothing_is_measured(cadence):
     [
         (["--release", "nowhere"], "no engines/builtin there"),
         (["--gc", "defualt"], "did you mean default"),
+        (["--rounds", "7"], "--rounds: says nothing with --predict"),
+        (["--step-ms", "18"], "--step-ms: says nothing with --predict"),
     ],
 )
-def test_a_mistake_is_a_sentence_and_leaves_nothing(cadence, tmp_path, arguments, says):
-    status, out, err = cadence(*arguments)
+def test_a_mistake_is_a_sentence_and_leaves_nothing(predict, tmp_path, arguments, says):
+    status, out, err = predict(*arguments)
     assert (status, out) == (2, "")
     assert says in err
     runs = tmp_path / "runs"

@@ -1,14 +1,11 @@
-"""What `gcbench crossover` measures: each batch and heap, then some predictions afresh."""
+"""Where the host path matters, measured: each batch and heap, then some predictions afresh."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
-
-from rich.console import Console
+from typing import NamedTuple
 
 from engines.builtin.device.profile import DeviceProfile
 from harness.axes import AXES, Cell
-from harness.cli.session import Session
 from harness.experiment.crossover import (
     LATENCIES,
     Check,
@@ -26,53 +23,50 @@ from harness.experiment.run import INTERRUPTED
 from workloads.schedule import Schedule
 
 _PLACES = ("batch_size", "heap_objects")
-_REQUESTS = 4
-"""Requests for each place in the batch, so that most of them begin while it is full."""
+
+
+class Bench(NamedTuple):
+    """What is compared at one batch; ``compare`` measures some cells, the first the baseline, as an
+    experiment whose name ends in a part of its own.
+    """
+
+    cells: Sequence[Cell]
+    schedule: Schedule
+    compare: Callable[[list[Cell], str], ExperimentResult]
 
 
 class CrossoverRun:
     """The points, then the checks, as far as nobody interrupts.
 
-    ``sessions``: by batch, the smallest first. Raises ValueError where one of them cannot be run,
-    or where its cells do not compare.
+    ``benches``: by batch, the smallest first, with all heaps. ``say`` is told which of how many
+    measurements begins. Raises ValueError where the cells do not compare.
     """
 
-    def __init__(self, flags: Mapping[str, Any], rounds: int, num_checks: int) -> None:
-        self._flags, self._rounds = dict(flags), rounds
-        batches, heaps = sorted(flags["batch_size"]), flags["heap_objects"]
-        self.first = Session(_at(flags, batches[0]))
-        others = {
-            batch: Session(_at(flags, batch) | {"json_path": None}, beside=self.first)
-            for batch in batches[1:]
-        }
-        self.sessions = {batches[0]: self.first} | others
+    def __init__(
+        self, benches: Mapping[int, Bench], num_checks: int, say: Callable[[str], None]
+    ) -> None:
+        self._benches, self._tell = benches, say
         _refuse_unequal(self.cells)
-        self.name = self.first.runner.new_name("crossover")
         self.points: list[Point] = []
         self.checks: list[Check] = []
         self.is_complete = True
         self._results: list[ExperimentResult] = []
-        self._console = Console(stderr=True, quiet=flags["quiet"], highlight=False, soft_wrap=True)
-        self._begun, self._total = 0, len(batches) * len(heaps) + num_checks
+        self._begun, self._total = 0, len({_place(cell) for cell in self.cells}) + num_checks
 
     @property
     def cells(self) -> list[Cell]:
         """Of all batches and heaps; the first is the baseline."""
-        return [cell for session in self.sessions.values() for cell in session.grid.cells]
+        return [cell for bench in self._benches.values() for cell in bench.cells]
 
     @property
     def schedules(self) -> dict[int, Schedule]:
         """What is replayed at each batch."""
-        return {
-            batch: next(iter(session.runner.schedules.values()))
-            for batch, session in self.sessions.items()
-        }
+        return {batch: bench.schedule for batch, bench in self._benches.items()}
 
     @property
     def notes(self) -> list[str]:
-        """What was left out and what failed, each once."""
-        said = list(self.first.notes)
-        said += [f"No result: {each.reason}." for one in self._results for each in one.failures]
+        """What failed and what the measurements have to say, each once."""
+        said = [f"No result: {each.reason}." for one in self._results for each in one.failures]
         said += [note for result in self._results for note in result.notes]
         said += [] if self.is_complete else [INTERRUPTED]
         return list(dict.fromkeys(said))
@@ -82,29 +76,32 @@ class CrossoverRun:
 
         A point is kept as an experiment of its own, in the order in which they are measured.
         """
-        self.first.look_around()
-        for batch, session in self.sessions.items():
-            for heap in self._flags["heap_objects"]:
-                self._say(f"batch {batch:,}, {heap:,} heap objects")
-                cells = [cell for cell in session.grid.cells if cell.heap_objects == heap]
-                result = self._compare(session, cells, f"{len(self._results) + 1}")
+        for batch, bench in self._benches.items():
+            for heap in dict.fromkeys(cell.heap_objects for cell in bench.cells):
+                self._begin(f"batch {batch:,}, {heap:,} heap objects")
+                cells = [cell for cell in bench.cells if cell.heap_objects == heap]
+                result = self._compare(bench, cells, f"{len(self._results) + 1}")
                 self.points += _points(result, cells)
                 if not self.is_complete:
                     return
 
-    def check(self, places: Iterable[Place], profiles: Mapping[str, DeviceProfile]) -> None:
-        """Predictions beside a fresh measurement, one a place, candidate and latency."""
+    def check(
+        self,
+        places: Iterable[Place],
+        profiles: Mapping[str, DeviceProfile],
+        bench_at: Callable[[Place], Bench],
+    ) -> None:
+        """Predictions beside a fresh measurement, one a place, candidate and latency.
+
+        ``bench_at``: the same cells on the place's modelled device.
+        """
         for place in places if self.is_complete else ():
-            batch, heap, profile = place
-            self._say(f"checking batch {batch:,} on {profile}")
-            modelled = {"device": ["modelled"], "device_profile": [profile], "heap_objects": [heap]}
-            session = Session(
-                _at(self._flags, batch) | modelled | {"json_path": None}, beside=self.first
-            )
-            cells = session.grid.cells
-            schedule = session.runner.schedules[cells[0].workload]
-            model = model_steps(profiles[profile], {batch: schedule})
-            result = self._compare(session, cells, f"check-{batch}-{model.name}")
+            batch, _, profile = place
+            self._begin(f"checking batch {batch:,} on {profile}")
+            bench = bench_at(place)
+            cells = list(bench.cells)
+            model = model_steps(profiles[profile], {batch: bench.schedule})
+            result = self._compare(bench, cells, f"check-{batch}-{model.name}")
             self.checks += self._checked(place, model, result, cells)
             if not self.is_complete:
                 return
@@ -130,19 +127,15 @@ class CrossoverRun:
                 measured=found.change if found else None,
             )
 
-    def _compare(self, session: Session, cells: list[Cell], part: str) -> ExperimentResult:
-        plan = session.plan(
-            cells, rounds=self._rounds, decide=LATENCIES["token"], name=f"{self.name}.{part}"
-        )
-        result = session.summarise(session.run(plan))
+    def _compare(self, bench: Bench, cells: list[Cell], part: str) -> ExperimentResult:
+        result = bench.compare(cells, part)
         self._results.append(result)
         self.is_complete = result.is_complete
         return result
 
-    def _say(self, words: str) -> None:
-        """Which of how many measurements begins; each has a bar of its own."""
+    def _begin(self, words: str) -> None:
         self._begun += 1
-        self._console.print(f"{self._begun} of {self._total}: {words}")
+        self._tell(f"{self._begun} of {self._total}: {words}")
 
 
 def label(cell: Cell, cells: Sequence[Cell]) -> str:
@@ -150,14 +143,8 @@ def label(cell: Cell, cells: Sequence[Cell]) -> str:
     return cell_id(cell, _differing(cells))
 
 
-def _at(flags: Mapping[str, Any], batch_size: int) -> dict[str, Any]:
-    """The flags of one batch, which requests keep full unless they say otherwise."""
-    concurrency = max(1, batch_size)  # a batch of none is refused for what it is
-    return dict(flags) | {
-        "batch_size": [batch_size],
-        "num_requests": flags["num_requests"] or _REQUESTS * concurrency,
-        "arrivals": flags["arrivals"] or f"closed_loop:{concurrency}",
-    }
+def _place(cell: Cell) -> tuple[int, int]:
+    return cell.batch_size, cell.heap_objects
 
 
 def _differing(cells: Sequence[Cell]) -> list[str]:

@@ -1,4 +1,4 @@
-"""`gcbench crossover` on a machine whose times are known, and once for real."""
+"""`gcbench advise --models` on a machine whose times are known, and once for real."""
 
 import json
 from collections.abc import Iterator
@@ -54,13 +54,14 @@ class Machine(Executor):
 
 
 @pytest.fixture
-def crossover(tmp_path, capsys):
+def models(tmp_path, capsys):
     """Call the command; status, what it printed, what it said of errors, its JSON."""
 
     def call(machine: Machine | None, *arguments: str) -> tuple[int, str, str, dict]:
         path = tmp_path / "map.json"
-        words = ["crossover", *TINY, "--output", str(tmp_path / "runs"), "--json", str(path)]
-        status = main([*words, *arguments], machine and (lambda _timeout: machine))
+        words = ["advise", *TINY, "--output", str(tmp_path / "runs"), "--json", str(path)]
+        asked = [] if "--models" in arguments else ["--models"]
+        status = main([*words, *arguments, *asked], machine and (lambda _timeout: machine))
         said = capsys.readouterr()
         found = json.loads(path.read_text()) if path.exists() else {}
         return status, said.out, said.err, found
@@ -72,10 +73,10 @@ GC = ["--representation", "flat_arrays", "--delivery", "per_request", "--gc", "d
 
 
 @pytest.mark.slow
-def test_where_it_matters_is_worked_out_and_checked(crossover, tmp_path):
+def test_where_it_matters_is_worked_out_and_checked(models, tmp_path):
     machine = Machine(default=2.0, freeze=1.5)
     image = tmp_path / "map.svg"
-    status, out, err, found = crossover(
+    status, out, err, found = models(
         machine, *GC, "--step-ms", "1", "--image", str(image), "--tolerance", "5"
     )
     words = " ".join(out.split())
@@ -100,9 +101,9 @@ def test_where_it_matters_is_worked_out_and_checked(crossover, tmp_path):
         assert line in err
 
 
-def test_every_candidate_is_predicted_and_checked(crossover):
+def test_every_candidate_is_predicted_and_checked(models):
     machine = Machine(default=2.0, freeze=1.5, disabled=1.9)
-    status, _, _, found = crossover(
+    status, _, _, found = models(
         machine,
         "--representation",
         "flat_arrays",
@@ -117,23 +118,21 @@ def test_every_candidate_is_predicted_and_checked(crossover):
         for check in found["checks"]
         if check["latency"] == "token"
     ]
-    models = ("opt-125m-h200", "llama-3-8b-h200")
-    assert checked == [(gc, model) for model in models for gc in ("freeze", "disabled")]
+    quickest = ("opt-125m-h200", "llama-3-8b-h200")
+    assert checked == [(gc, model) for model in quickest for gc in ("freeze", "disabled")]
     assert len(found["points"]) == 2 * 3 * 2
 
 
-def test_a_prediction_that_does_not_come_true_is_said(crossover):
+def test_a_prediction_that_does_not_come_true_is_said(models):
     machine = Machine(default=2000.0, freeze=100.0, hides=True)
-    status, out, _, found = crossover(
-        machine, *GC, "--device-profile", "llama-3-8b-h200", "--check", "1"
-    )
+    status, out, _, found = models(machine, *GC, "--models", "llama-3-8b-h200", "--check", "1")
     assert status == 0
     assert "▲ 0 of 1 prediction of the time per output token for a batch" in " ".join(out.split())
     assert [check["latency"] for check in found["checks"]] == ["token", "gap"]
 
 
-def test_no_difference_is_called_over_optimisation(crossover):
-    status, out, _, _ = crossover(Machine(default=2.0, freeze=2.0), *GC, "--check", "0")
+def test_no_difference_is_called_over_optimisation(models):
+    status, out, _, _ = models(Machine(default=2.0, freeze=2.0), *GC, "--check", "0")
     words = " ".join(out.split())
     assert status == 0
     assert "freeze changes a token's time by less than 2 % at every batch, however quick" in words
@@ -143,8 +142,8 @@ def test_no_difference_is_called_over_optimisation(crossover):
 # On a machine that is busy throughout modelled waits end late, and a trial counts for nothing.
 @pytest.mark.flaky(reruns=2)
 @pytest.mark.slow
-def test_a_real_run_has_every_point(crossover):
-    status, _, err, found = crossover(
+def test_a_real_run_has_every_point(models):
+    status, _, err, found = models(
         None,
         "--batch-size",
         "2,4",
@@ -154,7 +153,7 @@ def test_a_real_run_has_every_point(crossover):
         "3",
         "--check",
         "0",
-        "--device-profile",
+        "--models",
         "opt-125m-h200",
         "--quiet",
     )
@@ -176,16 +175,19 @@ def test_a_real_run_has_every_point(crossover):
     [
         (["--representation", "list_of_lists"], "nothing to compare"),
         (["--workload", "churn,chat"], "--workload: takes one value here"),
-        (["--device-profile", "opt-125"], "did you mean opt-125m"),
+        (["--models", "opt-125"], "did you mean opt-125m"),
         (["--rounds", "2"], "--rounds"),
         (["--step-ms", "0"], "--step-ms"),
         (["--image", "map.jpg"], "must end in .png or .svg"),
-        (["--device", "null"], "--device"),
+        (["--device", "null"], "--device: takes no value with --models"),
         (["--batch-size", "0"], "--batch-size 0"),
+        (["--tolerance", "0"], "--tolerance 0: with --models"),
+        (["--first-rounds", "3"], "--first-rounds: says nothing with --models"),
+        (["--predict"], "--predict and --models ask two questions"),
     ],
 )
-def test_a_mistake_is_a_sentence_and_leaves_nothing(crossover, tmp_path, arguments, says):
-    status, out, err, found = crossover(None, *arguments)
+def test_a_mistake_is_a_sentence_and_leaves_nothing(models, tmp_path, arguments, says):
+    status, out, err, found = models(None, *arguments)
     assert (status, out, found) == (2, "", {})
     assert says in err
     assert not (tmp_path / "runs").exists()

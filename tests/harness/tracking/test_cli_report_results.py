@@ -1,8 +1,9 @@
-"""``gcbench history``: tables and JSON from real results, a status and a sentence otherwise."""
+"""``gcbench report RESULTS``: tables and JSON of real results; else a status and a sentence."""
 
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ ASV = str(GOLDEN / "asv")
 @pytest.fixture
 def gcbench(capfd):
     def call(*arguments: str) -> tuple[int, str, str]:
-        status = main(["history", *arguments])
+        status = main(["report", *arguments])
         said = capfd.readouterr()
         return status, said.out, said.err
 
@@ -29,12 +30,14 @@ def gcbench(capfd):
 
 
 @pytest.mark.parametrize(
-    ("flags", "name"), [((), "history.txt"), (("--details",), "history-details.txt")]
+    ("flags", "name"), [((), "report-results.txt"), (("--details",), "report-results-details.txt")]
 )
 def test_what_changed_on_a_screen(gcbench, monkeypatch, flags, name):
     monkeypatch.setattr(terminal, "WIDTH", 80)
+    monkeypatch.setattr(sys, "argv", ["gcbench", "report", "asv"])
+    monkeypatch.chdir(GOLDEN)
     status, out, err = gcbench(
-        ASV,
+        "asv",
         "--between",
         "1c32",
         "078e",
@@ -46,8 +49,9 @@ def test_what_changed_on_a_screen(gcbench, monkeypatch, flags, name):
     text = "\n".join(line.rstrip() for line in out.splitlines()) + "\n"
     assert max(map(len, text.splitlines())) <= 80
     assert_golden(name, text)
-    assert all(line.startswith("gcbench: ") for line in err.splitlines())
-    assert err.count("is inf, which is no figure") == 8
+    assert err == ""
+    shown = text.count("track_endless is")
+    assert (shown, "and 3 more" in text) == ((8, False) if flags else (5, True))
 
 
 def test_json_holds_every_digit_and_no_nan(gcbench, tmp_path):
@@ -58,8 +62,9 @@ def test_json_holds_every_digit_and_no_nan(gcbench, tmp_path):
         raise AssertionError(f"{token} is not JSON")
 
     found = json.loads(out, parse_constant=refuse)
-    assert found["schema"] == "gcbench.history/2"
-    assert found["read"] == {"figures": 112, "trials": 0, "failures": 0}
+    assert found["schema"] == "gcbench.result/1"
+    read = found["read"]
+    assert (read["commits"], read["figures"], read["trials"], read["failures"]) == (3, 112, 0, 0)
     assert len(found["problems"]) == 8
     rows = {
         (row["machine"], row["environment"][-4:], row["series"]): row for row in found["changes"]
@@ -68,11 +73,15 @@ def test_json_holds_every_digit_and_no_nan(gcbench, tmp_path):
     row = rows["box-a", "TOY0", "suite.track_throughput('flat', 1024)"]
     stored = json.loads((GOLDEN / "asv/box-a/078ebfa8-virtualenv-py3.11-TOY0.json").read_text())
     assert row["after"] == stored["results"]["suite.track_throughput"][0][3]
-    assert (row["shape"], row["param_value"], row["gc"]) == ("flat", 1024, None)
+    assert row["parameters"] == {"shape": "flat", "param_value": 1024}
     assert rows["box-b", "TOY0", "suite.track_bare"]["before"] is None
-    status, out, _ = gcbench(ASV, "--between", "1c32", "078e", "--json", str(tmp_path / "a.json"))
-    assert "gen0" in out
-    assert json.loads((tmp_path / "a.json").read_text()) == found
+    status, out, err = gcbench(ASV, "--between", "1c32", "078e", "--json", str(tmp_path / "a.json"))
+    assert (status, out) == (0, "")
+    assert err.count("is inf, which is no figure") == 8
+    stored = json.loads((tmp_path / "a.json").read_text())
+    assert stored | {"command": ""} == found | {"command": ""}
+    _, again, _ = gcbench(str(tmp_path / "a.json"))
+    assert "gen0" in again
 
 
 def test_without_between_each_series_last_two_commits(gcbench):
@@ -91,9 +100,20 @@ def test_without_between_each_series_last_two_commits(gcbench):
         ("--between 1c32 1c32", 2, ["the same commit"]),
         ("--between 1c32", 2, ["--between", "2 arguments"]),
         ("--metric thruput", 2, ["'thruput'", "throughput"]),
-        ("--metric gen0 --between 1c32 078e --json /no/such/folder/a.json", 2, ["--json FILE"]),
-        ("--metric endless", 3, ["nothing to compare", "asv run"]),
-        ("--metric always_fails --between 2d0f 1c32", 3, ["nothing to compare", "both commits"]),
+        (
+            "--metric gen0 --between 1c32 078e --json /no/such/folder/a.json",
+            2,
+            ["--json", "cannot be written"],
+        ),
+        ("--metric endless --csv -", 3, ["nothing to compare", "asv run"]),
+        (
+            "--metric always_fails --between 2d0f 1c32 --json -",
+            3,
+            ["nothing to compare", "both commits"],
+        ),
+        ("--between 1c32 078e --against latest", 2, ["--against: is of runs"]),
+        ("--metric gen0 --merge", 2, ["--merge: is of runs"]),
+        ("latest", 2, ["--merge puts shards together"]),
     ],
 )
 def test_a_sentence_and_a_status_for_what_cannot_be(gcbench, arguments, status, words):
@@ -121,7 +141,8 @@ def test_raw_trials_are_counted_and_not_compared(gcbench, tmp_path):
     status, out, err = gcbench(str(tmp_path))
     assert status == 3
     assert "0 with a result and 1 without, in 1 experiment" in out
-    assert "raw trials" in err
+    assert "Nothing to compare: these are raw trials" in out
+    assert err == ""
     shutil.copytree(ASV, tmp_path / "asv")
     status, out, _ = gcbench(str(tmp_path))
     assert status == 0
