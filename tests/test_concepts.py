@@ -16,12 +16,12 @@ ROOT = Path(__file__).parents[1]
 LONG = 60
 
 CAPS = {
-    "commands": 20,
-    "options": 756,
-    "schemas": 16,
-    "lines of the product": 70_400,
-    "lines of cli and report": 14_900,
-    "lines of tests": 61_800,
+    "commands": 15,
+    "options": 603,
+    "schemas": 15,
+    "lines of the product": 70_800,
+    "lines of cli and report": 14_600,
+    "lines of tests": 61_900,
     "public names in several modules": 170,
     f"functions of more than {LONG} lines": 16,
     "lines that keep the formatter out": 0,

@@ -8,7 +8,7 @@ from click.core import ParameterSource
 
 from harness.axes import AXES
 from harness.cli.advise_best import POLICIES, advise_best
-from harness.cli.advise_models import FIXED, MODELS, advise_models
+from harness.cli.advise_models import MODELS, advise_models
 from harness.cli.advise_predict import advise_predict
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import (
@@ -23,6 +23,7 @@ from harness.cli.options import (
     workload_options,
 )
 from harness.cli.sections import SectionCommand
+from harness.experiment.crossover_run import FIXED
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 
 EXAMPLES = """

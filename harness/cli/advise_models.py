@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 
 from engines.builtin.device.profile import load_profile
-from harness.axes import AXES, Cell, values, worth_mentioning
+from harness.axes import Cell
 from harness.cli.exit_codes import ExitCode
 from harness.cli.say import say
 from harness.cli.session import Session
@@ -19,8 +19,7 @@ from harness.experiment.crossover import (
     model_steps,
     worth_checking,
 )
-from harness.experiment.crossover_run import Bench, CrossoverRun, label
-from harness.experiment.grid import varying
+from harness.experiment.crossover_run import FIXED, Bench, CrossoverRun, label, refuse_unequal
 from harness.experiment.result import ExperimentResult
 from harness.experiment.store import write_json
 from harness.machine.interrupts import held_interrupts
@@ -33,18 +32,6 @@ MODELS = [
     "qwen3-235b-fp8-4xh100",
     "deepseek-v3-8xh200",
 ]
-
-FIXED = {
-    "device": "null",
-    "device_profile": "",
-    "output_processing": "inline",
-    "num_scheduler_steps": 1,
-    "worker": "in-process",
-    "wire": AXES["wire"].default,
-    "wire_spin": AXES["wire_spin"].default,
-    "engine_core": "in-process",
-}
-"""Host and device take turns in one process: only then does a step's time add to the host's."""
 
 _REQUESTS = 4
 """Requests for each place in the batch, so that most of them begin while it is full."""
@@ -66,44 +53,25 @@ def advise_models(flags: dict[str, Any]) -> ExitCode:
     sessions = _sessions(flags)
     first = next(iter(sessions.values()))
 
-    def bench(session: Session) -> Bench:
-        schedule = next(iter(session.runner.schedules.values()))
-
-        def compare(cells: list[Cell], part: str) -> ExperimentResult:
-            plan = session.plan(
-                cells, rounds=rounds, decide=LATENCIES["token"], name=f"{name}.{part}"
-            )
-            return session.summarise(session.run(plan))
-
-        return Bench(session.grid.cells, schedule, compare)
-
-    def modelled(place: Place) -> Bench:
-        of_place: dict[str, Any] = {
-            "device": ["modelled"],
-            "device_profile": [place.profile],
-            "heap_objects": [place.heap_objects],
-            "json_path": None,
-        }
-        return bench(Session(_at(flags, place.batch_size) | of_place, beside=first))
-
     console = Console(stderr=True, quiet=flags["quiet"], highlight=False, soft_wrap=True)
-    benches = {batch: bench(session) for batch, session in sessions.items()}
-    run = CrossoverRun(benches, num_checks, console.print)
+    refuse_unequal([cell for session in sessions.values() for cell in session.grid.cells])
     name = first.runner.new_name("crossover")
+    benches = {batch: _bench(session, name, rounds) for batch, session in sessions.items()}
+    run = CrossoverRun(benches, num_checks, console.print)
     first.look_around()
     run.measure()
     steps = {given: model_steps(each, run.schedules) for given, each in profiles.items()}
-    run.check(worth_checking(run.points, steps, num_checks), profiles, modelled)
+    run.check(
+        worth_checking(run.points, steps, num_checks),
+        profiles,
+        lambda place: _bench(_modelled(flags, place, first), name, rounds),
+    )
     cells = run.cells
     with held_interrupts():
         result = CrossoverResult(
             **first.about(name)
             | {"workloads": [each.runner.workloads[0] for each in sessions.values()]},
-            axes={
-                axis: value
-                for axis, value in worth_mentioning(values(cells[0])).items()
-                if axis not in {*varying(cells), *FIXED, "workload"}
-            },
+            axes=run.axes,
             baseline=label(cells[0], cells),
             tolerance=tolerance,
             rounds=rounds,
@@ -126,6 +94,16 @@ def advise_models(flags: dict[str, Any]) -> ExitCode:
     return ExitCode.MEASURED if run.points else ExitCode.NOT_MEASURED
 
 
+def _bench(session: Session, name: str, rounds: int) -> Bench:
+    """A session's cells, compared as parts of the experiment of this name."""
+
+    def compare(cells: list[Cell], part: str) -> ExperimentResult:
+        plan = session.plan(cells, rounds=rounds, decide=LATENCIES["token"], name=f"{name}.{part}")
+        return session.summarise(session.run(plan))
+
+    return Bench(session.grid.cells, next(iter(session.runner.schedules.values())), compare)
+
+
 def _sessions(flags: Mapping[str, Any]) -> dict[int, Session]:
     """By batch, the smallest first; they watch the machine together."""
     smallest, *others = sorted(flags["batch_size"])
@@ -133,6 +111,17 @@ def _sessions(flags: Mapping[str, Any]) -> dict[int, Session]:
     return {smallest: first} | {
         batch: Session(_at(flags, batch) | {"json_path": None}, beside=first) for batch in others
     }
+
+
+def _modelled(flags: Mapping[str, Any], place: Place, beside: Session) -> Session:
+    """The same cells on the place's device."""
+    of_place: dict[str, Any] = {
+        "device": ["modelled"],
+        "device_profile": [place.profile],
+        "heap_objects": [place.heap_objects],
+        "json_path": None,
+    }
+    return Session(_at(flags, place.batch_size) | of_place, beside=beside)
 
 
 def _at(flags: Mapping[str, Any], batch_size: int) -> dict[str, Any]:

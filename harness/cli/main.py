@@ -23,7 +23,7 @@ class _Command(NamedTuple):
     summary: str
 
 
-SECTIONS = {
+HEADINGS = {
     "Compare": {
         "compare": _Command(
             "harness.cli.compare:compare", "Compare the cells of a grid of choices."
@@ -80,7 +80,7 @@ SECTIONS = {
 }
 """The commands as ``gcbench --help`` groups them."""
 
-COMMANDS = {name: each for section in SECTIONS.values() for name, each in section.items()}
+COMMANDS = {name: each for group in HEADINGS.values() for name, each in group.items()}
 
 _GONE = {
     "attach": "a process is watched from its start: gcbench probe -- COMMAND",
@@ -126,8 +126,8 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, COMMANDS))
-        for section, commands in SECTIONS.items():
-            with formatter.section(section):
+        for heading, commands in HEADINGS.items():
+            with formatter.section(heading):
                 formatter.write_dl(
                     [(f"{name:{width}}", each.summary) for name, each in commands.items()]
                 )

@@ -9,7 +9,7 @@ import click
 
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import PERCENT_OR_0, CommaList, output_option
-from harness.cli.report_results import Asked, is_results, read_results
+from harness.cli.report_results import ResultsQuestion, is_results, read_results
 from harness.cli.say import say
 from harness.cli.session import checked, command_line
 from harness.cli.side import side
@@ -131,7 +131,7 @@ def report(
     RESULTS is an asv results folder, an asv.conf.json, or a folder with these or raw trials below.
     Each series is judged by its whole history. Exit status 3 where nothing compares.
     """
-    asked = Asked(*(flags[name] for name in ("between", "metrics", "csv_path", "otava")))
+    asked = ResultsQuestion(*(flags[name] for name in ("between", "metrics", "csv_path", "otava")))
     against, is_merge = flags["against"], flags["merge"]
     _refuse(runs, asked, against, flags["json_path"], is_merge=is_merge)
     files = _Files(*(flags[f"{name}_path"] for name in _Files._fields))
@@ -179,7 +179,7 @@ def _compared(run: str, output: Path, flags: Mapping[str, Any]) -> _Shown:
     return _Shown(result, again, ExitCode.WORSE if is_failure else ExitCode.MEASURED)
 
 
-def _changed(results: str, asked: Asked, *, is_shown: bool) -> _Shown:
+def _changed(results: str, asked: ResultsQuestion, *, is_shown: bool) -> _Shown:
     result = read_results(results, asked, is_shown=is_shown)
     if not (result.is_compared or is_shown):
         say(f"nothing to compare: {nothing_compared(result)}")
@@ -188,7 +188,12 @@ def _changed(results: str, asked: Asked, *, is_shown: bool) -> _Shown:
 
 
 def _refuse(
-    runs: Sequence[str], asked: Asked, against: str, json_path: str | None, *, is_merge: bool
+    runs: Sequence[str],
+    asked: ResultsQuestion,
+    against: str,
+    json_path: str | None,
+    *,
+    is_merge: bool,
 ) -> None:
     """Raise ValueError for what does not go together."""
     if is_merge and against:

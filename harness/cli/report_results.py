@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Asked(NamedTuple):
+class ResultsQuestion(NamedTuple):
     """What is asked of stored results alone."""
 
     between: tuple[str, str] | None
@@ -39,7 +39,7 @@ def is_results(name: str) -> bool:
     return path.is_dir() and not any((path / each).exists() for each in of_a_run)
 
 
-def read_results(name: str, asked: Asked, *, is_shown: bool) -> HistoryResult:
+def read_results(name: str, asked: ResultsQuestion, *, is_shown: bool) -> HistoryResult:
     """What changed there; figures are written where that was asked for.
 
     What could not be read is said at once unless it ``is_shown`` with the rest. Imports pandas when

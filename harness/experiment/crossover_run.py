@@ -5,7 +5,7 @@ from itertools import product
 from typing import NamedTuple
 
 from engines.builtin.device.profile import DeviceProfile
-from harness.axes import AXES, Cell
+from harness.axes import AXES, Cell, Value, values, worth_mentioning
 from harness.experiment.crossover import (
     LATENCIES,
     Check,
@@ -25,6 +25,19 @@ from workloads.schedule import Schedule
 _PLACES = ("batch_size", "heap_objects")
 
 
+FIXED = {
+    "device": "null",
+    "device_profile": "",
+    "output_processing": "inline",
+    "num_scheduler_steps": 1,
+    "worker": "in-process",
+    "wire": AXES["wire"].default,
+    "wire_spin": AXES["wire_spin"].default,
+    "engine_core": "in-process",
+}
+"""Host and device take turns in one process: only then does a step's time add to the host's."""
+
+
 class Bench(NamedTuple):
     """What is compared at one batch; ``compare`` measures some cells, the first the baseline, as an
     experiment whose name ends in a part of its own.
@@ -39,14 +52,13 @@ class CrossoverRun:
     """The points, then the checks, as far as nobody interrupts.
 
     ``benches``: by batch, the smallest first, with all heaps. ``say`` is told which of how many
-    measurements begins. Raises ValueError where the cells do not compare.
+    measurements begins.
     """
 
     def __init__(
         self, benches: Mapping[int, Bench], num_checks: int, say: Callable[[str], None]
     ) -> None:
         self._benches, self._tell = benches, say
-        _refuse_unequal(self.cells)
         self.points: list[Point] = []
         self.checks: list[Check] = []
         self.is_complete = True
@@ -57,6 +69,14 @@ class CrossoverRun:
     def cells(self) -> list[Cell]:
         """Of all batches and heaps; the first is the baseline."""
         return [cell for bench in self._benches.values() for cell in bench.cells]
+
+    @property
+    def axes(self) -> dict[str, Value]:
+        """What all cells share and is worth mentioning."""
+        cells = self.cells
+        apart = {*varying(cells), *FIXED, "workload"}
+        shared = worth_mentioning(values(cells[0]))
+        return {axis: value for axis, value in shared.items() if axis not in apart}
 
     @property
     def schedules(self) -> dict[int, Schedule]:
@@ -152,7 +172,7 @@ def _differing(cells: Sequence[Cell]) -> list[str]:
     return [axis for axis in varying(cells) if axis not in _PLACES]
 
 
-def _refuse_unequal(cells: Sequence[Cell]) -> None:
+def refuse_unequal(cells: Sequence[Cell]) -> None:
     """Raises ValueError where there is nothing to compare, or what does not compare."""
     axes = _differing(cells)
     if not axes:

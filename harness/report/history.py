@@ -6,7 +6,7 @@ from functools import partial
 from harness import format as fmt
 from harness.report.history_image import history_image
 from harness.report.report import Listing, Picture, Report, known
-from harness.report.series_words import LABELS, change_label, counts_sentence, series_label
+from harness.report.series_words import LABELS, change_label, counts_sentence, named_series
 from harness.report.table import PlainTable, Row
 from harness.tracking.history_result import HistoryResult, Read, SeriesChange
 from harness.tracking.verdict import Word
@@ -124,7 +124,7 @@ def _parts(changes: Sequence[SeriesChange]) -> Iterator[tuple[str, list[SeriesCh
 def _row(change: SeriesChange) -> Row:
     unit = fmt.short_unit(change.unit)
     return (
-        series_label(change),
+        named_series(change),
         fmt.with_unit(change.before, unit).strip(),
         fmt.with_unit(change.after, unit).strip(),
         change_label(change.ratio),

@@ -7,7 +7,7 @@ from harness import format as fmt
 from harness.report.drawn_changes import DrawnChange, draw_changes
 from harness.report.experiment_image import GREY
 from harness.report.image_file import image_bytes
-from harness.report.series_words import change_label, series_label
+from harness.report.series_words import change_label, named_series
 from harness.tracking.history_result import SeriesChange
 
 _MOST_SERIES = 40
@@ -38,7 +38,7 @@ def history_image(name: str, moved: Sequence[SeriesChange], suffix: str) -> byte
 
 def _line(change: SeriesChange) -> DrawnChange:
     assert change.ratio is not None
-    where = f"{series_label(change)} ({change.machine}, {change.base[:8]} → {change.head[:8]})"
+    where = f"{named_series(change)} ({change.machine}, {change.base[:8]} → {change.head[:8]})"
     return DrawnChange(
         textwrap.shorten(fmt.printable(where), _LABEL_CHARACTERS, placeholder=" …"),
         100 * (change.ratio - 1),

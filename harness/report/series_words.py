@@ -54,7 +54,7 @@ def counts_sentence(number: Mapping[Word, int], triaged: int) -> str:
     return ", ".join(parts)
 
 
-def series_label(change: SeriesChange) -> str:
+def named_series(change: SeriesChange) -> str:
     """A series by its metric and parameters."""
     name = f"{change.suite}.{change.metric}".lstrip(".")
     return " · ".join((name, *map(str, change.parameters.values())))
