@@ -21,7 +21,7 @@ CAPS = {
     "schemas": 15,
     "lines of the product": 70_800,
     "lines of cli and report": 14_600,
-    "lines of tests": 61_900,
+    "lines of tests": 61_950,
     "public names in several modules": 170,
     f"functions of more than {LONG} lines": 16,
     "lines that keep the formatter out": 0,

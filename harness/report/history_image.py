@@ -25,7 +25,7 @@ def history_image(name: str, moved: Sequence[SeriesChange], suffix: str) -> byte
     drawn = [each for each in moved if each.ratio is not None]
     lines = [_line(each) for each in drawn[:_MOST_SERIES]]
     figure = Figure(
-        figsize=(_WIDTH_INCHES, 1.6 + 0.29 * len(lines)), layout="constrained", facecolor="white"
+        figsize=(_WIDTH_INCHES, 1.3 + 0.45 * len(lines)), layout="constrained", facecolor="white"
     )
     draw_changes(figure.subplots(), lines, "change in %")
     more = len(drawn) - len(lines)
@@ -38,11 +38,11 @@ def history_image(name: str, moved: Sequence[SeriesChange], suffix: str) -> byte
 
 def _line(change: SeriesChange) -> DrawnChange:
     assert change.ratio is not None
-    where = f"{named_series(change)} ({change.machine}, {change.base[:8]} → {change.head[:8]})"
+    where = f"{change.base[:8]} → {change.head[:8]} on {change.machine}, {change.environment}"
+    label = "\n".join(
+        textwrap.shorten(fmt.printable(words), _LABEL_CHARACTERS, placeholder=" …")
+        for words in (named_series(change), where)
+    )
     return DrawnChange(
-        textwrap.shorten(fmt.printable(where), _LABEL_CHARACTERS, placeholder=" …"),
-        100 * (change.ratio - 1),
-        None,
-        change.verdict,
-        change_label(change.ratio),
+        label, 100 * (change.ratio - 1), None, change.verdict, change_label(change.ratio)
     )
