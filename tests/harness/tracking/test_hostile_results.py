@@ -175,7 +175,7 @@ def test_json_that_is_deeper_than_a_stack_is_a_line(tmp_path, capsys):
     content["suite.track_a"]["direction"] = "DEEP"
     for depth in (500, 900, 10_000):
         path.write_text(json.dumps(content).replace('"DEEP"', "[" * depth + "]" * depth))
-        assert main(["report", str(results)]) == 0
+        assert main(["report", str(results), "--json", str(tmp_path / "h.json")]) == 0
         assert str(path) in said(capsys)[0]
 
 
@@ -183,7 +183,7 @@ def test_no_terminal_obeys_a_name(tmp_path, capsys):
     machine = f"box{ESCAPE}"
     results = project(tmp_path, machine=machine)
     (results / machine / f"cafecafe-{ESCAPE}.json").write_text("{")
-    assert main(["report", str(results)]) == 0
+    assert main(["report", str(results), "--json", str(tmp_path / "h.json")]) == 0
     (line,) = (line for line in said(capsys) if "cafecafe" in line)
     assert r"\x1b]0;mine\x07\x1b[2J\x9b31m\u202e" in line
     assert main(["dashboard", "build", str(results), "--output", str(tmp_path / "site")]) == 0
@@ -195,7 +195,7 @@ def test_many_keys_that_nobody_knows_are_a_few_sentences(tmp_path, capsys):
     path = tmp_path / "asv.conf.json"
     content = json.loads(path.read_text()) | {f"key{number}": 1 for number in range(10_000)}
     path.write_text(json.dumps(content))
-    assert main(["report", str(path)]) == 0
+    assert main(["report", str(path), "--json", str(tmp_path / "h.json")]) == 0
     assert sum("asv 0.6.6" in line for line in said(capsys)) == 21
 
 
