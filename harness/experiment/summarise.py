@@ -29,6 +29,7 @@ from harness.machine.describe import Machine
 from harness.metrics import METRICS, Metric
 from harness.result.result import ReplayedWorkload
 from harness.statistics.paired_ratio import FEWEST_PAIRS, paired_ratio
+from harness.trial.arrival_fidelity import arrival_words
 from harness.trial.spec import TrialFailure, TrialResult
 
 
@@ -204,10 +205,11 @@ def _not_as_scheduled(trials: Trials, ids: dict[Cell, str]) -> list[str]:
     """A sentence for each cell to which requests came otherwise than the workload says."""
     sentences = []
     for cell, rounds in trials.timings.items():
-        wrong = [r.delivered for r in rounds.values() if r.delivered.startswith("not ")]
-        if wrong:
+        told = [r.delivered for r in rounds.values() if r.delivered and r.delivered.wrong]
+        if told:
             sentences.append(
-                f"{ids[cell]}: requests came {wrong[0]} ({len(wrong)} of {len(rounds)} trials)."
+                f"{ids[cell]}: requests came {arrival_words(told[0])} "
+                f"({len(told)} of {len(rounds)} trials)."
             )
     return sentences
 

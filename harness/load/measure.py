@@ -86,7 +86,7 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
             requests,
             *_lateness(observed, requests),
             values["itl_median"] or 0.0,
-            arrivals.words,
+            arrivals.sent,
             seconds,
             wanted.percentile,
             wanted.min_duration,
@@ -104,7 +104,7 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
         is_scripted=False,
         **origin("engines"),
         wall_seconds=seconds,
-        delivered=arrivals.words,
+        delivered=arrivals.sent,
         engine_state={
             "prompt_as": observed.asked.prompt_as,
             "client_processes": observed.asked.client_processes,

@@ -7,10 +7,10 @@ import numpy as np
 from engines.protocol import PHASES, Int64Array
 from harness.metrics import METRICS
 from harness.statistics.percentile import percentile_or_none
-from harness.trial.arrival_fidelity import check_delivered
+from harness.trial.arrival_fidelity import SentArrivals, check_delivered
 from harness.trial.observation import OLDEST, Observation, Values
 from harness.trial.request_metrics import gap_metrics, median, request_metrics
-from harness.trial.steady_state import find_steady_state, steady_metrics
+from harness.trial.steady_state import SteadyState, find_steady_state, steady_metrics
 from harness.trial.watch import full_steps
 
 MAX_DEVICE_LATE = 0.01
@@ -18,17 +18,16 @@ MAX_DEVICE_LATE = 0.01
 
 
 class TrialMetrics(NamedTuple):
-    """``metrics`` in the table's order; the rest are sentences, "" where there is none to say.
+    """``metrics`` in the table's order.
 
-    ``invalid``: why the trial must not be used; ``recurs``: nor would another try be of use.
-    ``steady_state`` and ``delivered``: see
-    `SteadyState.words` and `DeliveredArrivals.words`.
+    ``invalid``: why the trial must not be used, "" where it may; ``recurs``: nor would another try
+    be of use. ``steady_state`` and ``delivered``: of a trial that is timed.
     """
 
     metrics: Values
     invalid: str
-    steady_state: str
-    delivered: str
+    steady_state: SteadyState | None
+    delivered: SentArrivals | None
     recurs: bool
 
 
@@ -36,7 +35,7 @@ def compute_metrics(seen: Observation, mode: str) -> TrialMetrics:
     """What a trial in ``mode`` says."""
     values = _collector(seen) | seen.watched
     values["num_steps"] = len(seen.steps)
-    steady_state = delivered = ""
+    steady_state = delivered = None
     stats = seen.scheduler_stats
     if "num_preemptions" in stats:
         values["num_preemptions"] = stats["num_preemptions"]
@@ -47,13 +46,13 @@ def compute_metrics(seen: Observation, mode: str) -> TrialMetrics:
     if seen.wire_bytes:
         values["wire_bytes_per_step"] = seen.wire_bytes / max(1, len(seen.steps))
     if mode == "timing":
-        steady = find_steady_state(seen.column("in_flight"), seen.length_ns)
+        steady_state = find_steady_state(seen.column("in_flight"), seen.length_ns)
         arrivals = check_delivered(seen.schedule, seen.requests)
-        steady_state, delivered = steady.words, arrivals.words
+        delivered = arrivals.sent
         values |= _wire_times(seen)
         values |= request_metrics(seen.schedule, seen.requests) | gap_metrics(seen.gaps)
         values |= _steps(seen) | _pauses(seen) | _device(seen)
-        values |= steady_metrics(seen, steady) | arrivals.metrics
+        values |= steady_metrics(seen, steady_state) | arrivals.metrics
         values["peak_rss"] = seen.peak_rss
     if mode == "tracked":
         values |= _tracked(seen)

@@ -13,8 +13,10 @@ from harness.collector.callers import CollectorCall
 from harness.collector.result import PhasePauses, ProcessResult
 from harness.collector.sites import CollectionSites
 from harness.machine.describe import Machine
+from harness.trial.arrival_fidelity import SentArrivals
 from harness.trial.messages import Messages
 from harness.trial.output_hashes import OutputHashes, RanFunction
+from harness.trial.steady_state import SteadyState
 from harness.trial.step_costs import StageCosts, StepCosts
 
 TRIAL_SCHEMA = "gcbench.trial/1"
@@ -126,9 +128,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     with ``machine``, ``interpreter`` and ``code_commit`` they say what a figure is of.
     ``waited_share``: of the window, while the trial was ready and another had its core; None where
     nobody tells. ``step_host_ns``: host time of each step, where the window had slices.
-    ``steady_state``: its steps, or why there is none; ``delivered``: whether requests arrived as
-    scheduled, "" where none came by themselves. ``engine_state``: the engine's switches as read
-    back from it, where it can be asked. ``collector_calls``: in mode ``leaks``, the lines that
+    ``delivered``: how requests arrived, None where none came by themselves. ``engine_state``: the
+    engine's switches as read back from it, where it can be asked. ``collector_calls``: in mode ``leaks``, the lines that
     called the collector; ``messages``: in mode ``wire``, what crossed, a record a direction.
     ``stages``: in modes ``stages`` and ``stage_bytecodes``, what each stage took. ``pauses``: in
     which phase collections began, where the probe was on.
@@ -160,8 +161,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     wall_seconds: float
     waited_share: float | None = None
     step_host_ns: list[int] = []
-    steady_state: str = ""
-    delivered: str = ""
+    steady_state: SteadyState | None = None
+    delivered: SentArrivals | None = None
     engine_state: dict[str, Setting] = {}
     collector_calls: list[CollectorCall] = []
     messages: list[Messages] = []
