@@ -153,6 +153,14 @@ class ContradictionError(ValueError):
     """Parts of a configuration that are each known do not go together."""
 
 
+class TreeError(ValueError):
+    """A tree that was given as a release and holds none; ``why`` says what is wrong with it."""
+
+    def __init__(self, tree: str, why: str) -> None:
+        super().__init__(f"--release {tree}: {why}")
+        self.why = why
+
+
 class EngineClass(Protocol):
     """What an engine answers before there is one, in a process that may lack its packages."""
 

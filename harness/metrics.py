@@ -21,6 +21,10 @@ def differs(before: Any, after: Any, noise_floor: Any, least_change: Any) -> Any
     return (change > least_change) & (change > noise_floor * abs(before))
 
 
+When = Literal["step", "add", "finish", "abort"]
+"""``step``: per request and step; else per request, as it is added, served or aborted."""
+
+
 class Metric(NamedTuple):
     """A metric's definition. ``kind`` is how it behaves on a cell that can be exact.
 
@@ -28,6 +32,8 @@ class Metric(NamedTuple):
     metric's unit) on: below both lies what no one would act upon, exact though it may be.
     ``full_passes``: the metric that says what share of its time full passes take; ``host_share``:
     the one that says what share of it is host time, where the rest does not depend on the machine.
+    ``when``: the part of an engine's work that it is of, where it is of one call of a request;
+    ``counted``: what is counted of that call, in several windows.
     """
 
     name: str
@@ -41,6 +47,8 @@ class Metric(NamedTuple):
     least_change: float = 0.0
     full_passes: str = ""
     host_share: str = ""
+    when: When = "step"
+    counted: Literal["", "bytecodes", "allocations"] = ""
 
     def differs(self, before: float, after: float) -> bool:
         """Whether a change is large enough to speak of."""
@@ -692,6 +700,8 @@ _TABLE = (
         "sys.settrace, sys.monitoring",
         0.002,
         2,
+        when="add",
+        counted="bytecodes",
     ),
     Metric(
         "bytecodes_per_finish",
@@ -704,6 +714,8 @@ _TABLE = (
         "docs/method.md",
         0.002,
         2,
+        when="finish",
+        counted="bytecodes",
     ),
     Metric(
         "bytecodes_per_abort",
@@ -716,6 +728,8 @@ _TABLE = (
         "docs/method.md",
         0.002,
         2,
+        when="abort",
+        counted="bytecodes",
     ),
     Metric(
         "allocations_per_add",
@@ -728,6 +742,8 @@ _TABLE = (
         "sys.settrace, sys.monitoring",
         0.002,
         0.5,
+        when="add",
+        counted="allocations",
     ),
     Metric(
         "allocations_per_finish",
@@ -739,6 +755,8 @@ _TABLE = (
         "docs/method.md",
         0.002,
         0.5,
+        when="finish",
+        counted="allocations",
     ),
     Metric(
         "allocations_per_abort",
@@ -750,6 +768,8 @@ _TABLE = (
         "docs/method.md",
         0.002,
         0.5,
+        when="abort",
+        counted="allocations",
     ),
     Metric(
         "tracked_heap",

@@ -17,7 +17,7 @@ MAY_IMPORT = {
 }
 
 ROOMS = (
-    {"axes", "cut_bytecode", "files", "format", "metrics", "missing_package"},
+    {"axes", "cut_bytecode", "files", "format", "metrics", "missing_package", "other_engines"},
     {"collector", "machine", "statistics"},
     {"result"},
     {"probed", "trial"},

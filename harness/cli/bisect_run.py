@@ -7,14 +7,14 @@ from typing import Literal, NamedTuple, Protocol, cast
 import msgspec
 from packaging.version import Version
 
-from engines.protocol import EngineClass
+from engines.protocol import EngineClass, TreeError
 from engines.registry import ENGINES
 from engines.vllm.releases import check_version, known_versions, prepare, within
 from harness.axes import Cell
 from harness.cli.session import Session
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import counting_plan
-from harness.explain.largest_changes import LargestChange, largest_changes, part_of_life
+from harness.explain.largest_changes import LargestChange, largest_changes
 from harness.explain.result import Side
 from harness.explain.sides import BY_FUNCTION, read_side
 from harness.metrics import Metric
@@ -156,19 +156,19 @@ class Counter:
         self._say(
             f"measuring {' '.join((candidate.label, candidate.subject[:40])).strip()}; {more}"
         )
-        release = ""
         try:
             laid_out = self._source.lay_out(candidate, self._code, self._say)
-            release = laid_out.release
-            self._engine.launch("", release)
+            self._engine.launch("", laid_out.release)
+        except TreeError as error:
+            return Figure(None, error.why)
         except ValueError as error:
-            return Figure(None, str(error).removeprefix(f"--release {release}: "))
+            return Figure(None, str(error))
         self._laid_out[self._source.tree_of(candidate)] = laid_out
         trials, cell = self._run(candidate, laid_out, cast(Mode, self._metric.mode))
         self._expected = self._expected or trials.counted_in(self._metric.mode, cell)
         figure = read_figure(trials, cell, self._metric, self._expected)
         if figure.value is None:
-            return Figure(None, figure.reason.replace(f"{release}/", ""))
+            return Figure(None, figure.reason.replace(f"{laid_out.release}/", ""))
         self._say(f"  {self._metric.name}: {figure.value:,.6g}")
         return figure
 
@@ -180,8 +180,8 @@ class Counter:
         """
         older, newer = self._side(before), self._side(after)
         if isinstance(older, Side) and isinstance(newer, Side):
-            when = part_of_life(self._metric.name)
-            return [each for each in largest_changes(older, newer) if each.when == when]
+            changes = largest_changes(older, newer)
+            return [each for each in changes if each.when == self._metric.when]
         return []
 
     def _side(self, candidate: Candidate) -> Side | str:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from engines.protocol import EngineClass
+from engines.protocol import EngineClass, TreeError
 from engines.registry import ENGINES
 from harness.axes import AXES, Cell
 from harness.cli.exit_codes import ExitCode
@@ -262,9 +262,10 @@ def _refuse_file(path: str | None, option: str) -> None:
 def _refuse_tree(tree: Tree, engine: EngineClass) -> None:
     try:
         engine.launch("", tree.folder)
+    except TreeError as error:
+        raise ValueError(f"{tree.label} cannot be measured: {error.why}") from None
     except ValueError as error:
-        why = str(error).removeprefix(f"--release {tree.folder}: ")
-        raise ValueError(f"{tree.label} cannot be measured: {why}") from None
+        raise ValueError(f"{tree.label} cannot be measured: {error}") from None
 
 
 def _engine(names: list[str]) -> EngineClass:

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from harness.explain.largest_changes import LargestChange, When
+from harness.explain.largest_changes import LargestChange
+from harness.metrics import When
 from harness.report.table import PlainTable, Row
 
 _MOST_ARGUMENTS = 3

@@ -53,8 +53,8 @@ _STEP = [
 # What an engine does once for a request hardly depends on the hand-off: the two ends are enough.
 _REQUEST = [
     tracked(metric, _ALONE, handoff=(HANDOFFS[0], HANDOFFS[-1]), workload=(DECODE,))
-    for metric in METRICS
-    if metric.endswith(("_per_add", "_per_finish", "_per_abort"))
+    for metric, definition in METRICS.items()
+    if definition.when != "step"
 ]
 _WIRE = tracked(
     "wire_bytes_per_step", _ACROSS, handoff=_ACROSS_HANDOFFS, wire=("pickle",), workload=(DECODE,)

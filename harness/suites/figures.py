@@ -1,7 +1,6 @@
 """From the trials of a grid to what asv stores: a number, samples, or why there is neither."""
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypedDict
 
@@ -18,8 +17,6 @@ from harness.statistics.percentile import percentile_or_none
 from harness.suites.grid import Point, Tracked
 from harness.suites.measure import SuiteRun
 from harness.trial.spec import TrialFailure, TrialResult
-
-_FROM_ANOTHER_TIME = re.compile(r"\b(Import|ModuleNotFound|Attribute|Type|Name)Error\b")
 
 
 class Sampled(TypedDict):
@@ -42,7 +39,7 @@ def figures(table: Iterable[Tracked], measured: Sequence[SuiteRun]) -> Figures:
     cells = {_of_no_commit(cell): cell for each in measured for cell in each.result.cells}
     reasons = dict(reason for each in measured for reason in _reasons(each))
     if not cells:
-        raise ValueError(_nothing_measured(reasons, measured))
+        raise ValueError(_nothing_measured(reasons))
     reasons |= (other_work := _other_work(cells))
     found: Figures = {}
     for tracked in table:
@@ -106,10 +103,7 @@ def _reasons(measured: SuiteRun) -> Iterator[tuple[Cell, str]]:
             yield _of_no_commit(outcome.cell), outcome.invalid
 
 
-def _nothing_measured(reasons: dict[Cell, str], measured: Sequence[SuiteRun]) -> str:
-    failures = [failure for each in measured for failure in each.result.failures]
-    if failures and failures[0].kind == "crashed" and _FROM_ANOTHER_TIME.search(failures[0].reason):
-        return f"this commit's engines do not fit this harness: {failures[0].reason}"
+def _nothing_measured(reasons: dict[Cell, str]) -> str:
     return f"no cell could be measured: {next(iter(reasons.values()), 'there was none')}"
 
 

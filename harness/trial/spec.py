@@ -129,10 +129,10 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     ``waited_share``: of the window, while the trial was ready and another had its core; None where
     nobody tells. ``step_host_ns``: host time of each step, where the window had slices.
     ``delivered``: how requests arrived, None where none came by themselves. ``engine_state``: the
-    engine's switches as read back from it, where it can be asked. ``collector_calls``: in mode ``leaks``, the lines that
-    called the collector; ``messages``: in mode ``wire``, what crossed, a record a direction.
-    ``stages``: in modes ``stages`` and ``stage_bytecodes``, what each stage took. ``pauses``: in
-    which phase collections began, where the probe was on.
+    engine's switches as read back from it, where it can be asked. ``collector_calls``: in mode
+    ``leaks``, the lines that called the collector; ``messages``: in mode ``wire``, what crossed, a
+    record a direction. ``stages``: in modes ``stages`` and ``stage_bytecodes``, what each stage
+    took. ``pauses``: in which phase collections began, where the probe was on.
     ``node``: on which of several machines it ran, "" on this one; ``block``: with which trials, of
     its group and round, it ran there. Only trials of one block are paired.
     ``costs``: in mode ``opcodes``, what each function took; ``sites``: in mode ``sites``, which

@@ -13,13 +13,13 @@ from harness.experiment.grid import traits
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import BRIEF
 from harness.experiment.same_work import difference
-from harness.explain.largest_changes import LargestChange, largest_changes, part_of_life
+from harness.explain.largest_changes import LargestChange, largest_changes
 from harness.explain.sides import read_side
 from harness.metrics import METRICS, Metric
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 from harness.tracking.gate.plan import DECIDES, EXACT_MODES, Pair
 from harness.tracking.gate.result import ExactChange, GateCell, GateVerdict, TimingChange
-from harness.trial.step_costs import Counted, change_of, usual_count
+from harness.trial.step_costs import change_of, usual_count
 
 FIGURES = ("request_throughput", "output_throughput", "seconds_per_request", "tpot_median", DECIDES)
 
@@ -100,10 +100,9 @@ def _counts(trials: Trials, each: Pair, metric: Metric) -> _Counts | str | None:
 def _windows(trials: Trials, cell: Cell, metric: Metric) -> list[float]:
     """What several windows have counted of a metric; none where it is not counted in such."""
     result = trials.counted_in(metric.mode, cell)
-    figure, _, call = metric.name.partition("_per_")
-    if result is None or result.costs is None or figure not in Counted._fields:
+    if result is None or result.costs is None or not metric.counted:
         return []
-    return [getattr(window, figure) for window in result.costs.windows.get(call, [])]
+    return [getattr(each, metric.counted) for each in result.costs.windows.get(metric.when, [])]
 
 
 def _both(before: float, after: float) -> str:
@@ -221,7 +220,7 @@ def _collector_calls(counted: Trials, cell: Cell) -> list[CollectorCall]:
 
 def _functions(counted: Trials, each: Pair, exact: Sequence[ExactChange]) -> list[LargestChange]:
     """Functions behind the counts that are worse or better, as the trials that count saw them."""
-    changed = {part_of_life(change.metric) for change in exact if change.verdict != "same"}
+    changed = {METRICS[change.metric].when for change in exact if change.verdict != "same"}
     before, after = (
         read_side(counted, cell, cell.release, cell.release) for cell in (each.base, each.head)
     )

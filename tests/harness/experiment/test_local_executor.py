@@ -61,14 +61,6 @@ def only(outcomes) -> TrialResult | TrialFailure:
     return outcome
 
 
-OLD_ENGINES = (
-    "echo \"ImportError: cannot import name 'New' from 'engines.protocol' (it.py) "
-    '(/x/harness/trial/process.py:16)" >&2'
-)
-OLDER_ENGINES = (
-    "echo \"AttributeError: 'Engine' object has no attribute 'wire_seconds' "
-    '(/x/harness/trial/engine_counters.py:12)" >&2'
-)
 SAYS_WHERE = (
     "printf 'Thread 1 (most recent call first):\\n  File \"/x/a/b.py\", line 3 in step\\n' "
     ">$GCBENCH_STACKS/stacks-1"
@@ -118,8 +110,6 @@ def test_where_the_interpreter_of_forks_ends_so_do_those_that_are_left(
         ("echo noise >&2; echo 'ImportError: no torch' >&2; exit 1", "crashed", "no torch"),
         (f"{PREPARES}; echo 'MemoryError' >&2; exit 1", "crashed", "status 1: MemoryError"),
         ("printf 'pyenv: not found\\nmore' >&2; exit 127", "refused", "does not run: pyenv: not f"),
-        (f"{OLD_ENGINES}; exit 1", "refused", "its engines lack engines.protocol.New, which"),
-        (f"{OLDER_ENGINES}; exit 1", "refused", "its engines lack Engine.wire_seconds, which"),
         ("read trial; echo 'this is not the schedule' >&2; exit 3", "refused", "this is not the s"),
         (f"{PREPARES}; echo 'the collector is on' >&2; exit 3", "refused", "the collector is on"),
         (f"{PREPARES}; exit 0", "crashed", "its answer cannot be read"),

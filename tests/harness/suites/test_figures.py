@@ -160,7 +160,7 @@ def test_a_cell_without_a_figure_is_not_a_number_and_says_why(
     [
         (
             crash("its process ended with status 1: ImportError: cannot import name 'Launch'"),
-            "this commit's engines do not fit this harness: its process ended with status 1: Imp",
+            "no cell could be measured: its process ended with status 1: ImportError: cannot imp",
         ),
         (
             crash("--release /commit: no engines/builtin there", "refused"),
