@@ -191,8 +191,8 @@ class Engine(EngineRules):
             self._worker.launch(scheduled.output)
             self._under_way.append(scheduled)
         stamps[2] = clock()
-        enough = self._processing.num_under_way if scheduled is not None else 0
-        if len(self._under_way) <= enough:
+        lag = self._processing.num_under_way if scheduled is not None else 0
+        if len(self._under_way) <= lag:
             stamps[3:] = [stamps[2]] * 3
             if scheduled is None and (late := self._processing.wait()):
                 return StepOutput([self._deliver(processed) for processed in late])

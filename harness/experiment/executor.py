@@ -1,13 +1,14 @@
 """Where trials run: what every executor can do, and how one machine takes a block of them."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
 import msgspec
 
 from harness.axes import Cell
 from harness.experiment.plan import Turn, counting_shared
+from harness.experiment.store import TrialKey
 from harness.trial.spec import Trial, TrialFailure, TrialResult
 
 Outcome = TrialResult | TrialFailure
@@ -31,6 +32,17 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     turns: list[Turn]
     trials: list[Trial]
     warm_up: bool = False
+
+    def missing(self, outcomes: Mapping[TrialKey, Outcome]) -> set[Turn]:
+        """The turns of which there is no result."""
+        return {turn for turn in self.turns if not isinstance(outcomes.get(turn.key), TrialResult)}
+
+    def only(self, chosen: Collection[Turn]) -> "Block":
+        """The same with these turns alone."""
+        places = [n for n, turn in enumerate(self.turns) if turn in chosen]
+        return msgspec.structs.replace(
+            self, turns=[self.turns[n] for n in places], trials=[self.trials[n] for n in places]
+        )
 
 
 class Ended(NamedTuple):

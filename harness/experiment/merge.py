@@ -13,7 +13,7 @@ from harness.experiment.grid import group_key
 from harness.experiment.plan import Plan, exact_turns, timing_round
 from harness.experiment.rounds import Outcomes
 from harness.experiment.same_origin import Launched, differences, launched
-from harness.experiment.store import RunStore, TrialKey, load_experiment, trial_key
+from harness.experiment.store import RunStore, TrialKey, load_experiment
 from harness.files import StoreError, write_whole
 from harness.machine.other_work import Surroundings
 from harness.trial.spec import TrialResult
@@ -139,7 +139,7 @@ def _results(outcomes: Iterable[Outcome]) -> Iterable[TrialResult]:
 def _keys(plan: Plan) -> Iterable[TrialKey]:
     rounds = (timing_round(plan, number) for number in range(1, plan.rounds + 1))
     for turn in chain(exact_turns(plan), *rounds):
-        yield trial_key(turn.round, turn.place, turn.cell, turn.mode)
+        yield turn.key
 
 
 def _copy(source: Path, into: Path) -> None:

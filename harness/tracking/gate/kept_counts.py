@@ -14,7 +14,7 @@ from engines.cache import cache_root
 from engines.registry import ENGINES
 from harness.experiment.executor import Outcome
 from harness.experiment.plan import Plan, Turn, exact_turns
-from harness.experiment.store import TrialKey, trial_key
+from harness.experiment.store import TrialKey
 from harness.machine.installed import installed
 from harness.tracking.gate.trees import Tree
 from harness.trial.origin import sources_sha256
@@ -72,7 +72,7 @@ class KeptCounts(NamedTuple):
             decides = _hash([_SCHEMA, tree.package_sha, code, _asked(plan, turn)])
             name = f"{decides[:32]}-{alike[decides]}.json"  # equal trials are kept apart
             alike[decides] += 1
-            yield trial_key(turn.round, turn.place, turn.cell, turn.mode), self.folder / name
+            yield turn.key, self.folder / name
 
     def _forget_the_oldest(self) -> None:
         files = sorted(self.folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
