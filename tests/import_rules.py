@@ -17,7 +17,16 @@ MAY_IMPORT = {
 }
 
 ROOMS = (
-    {"axes", "cut_bytecode", "files", "format", "metrics", "missing_package", "other_engines"},
+    {
+        "axes",
+        "cut_bytecode",
+        "files",
+        "format",
+        "metrics",
+        "missing_package",
+        "not_measured",
+        "other_engines",
+    },
     {"collector", "machine", "statistics"},
     {"result"},
     {"probed", "trial"},

@@ -18,6 +18,7 @@ from harness.explain.largest_changes import LargestChange, largest_changes
 from harness.explain.result import Side
 from harness.explain.sides import BY_FUNCTION, read_side
 from harness.metrics import Metric
+from harness.not_measured import NotMeasured
 from harness.tracking.bisect.bisection import Figure
 from harness.tracking.bisect.commits import History, history, tree_of
 from harness.tracking.bisect.counting import read_figure
@@ -147,7 +148,7 @@ class Counter:
         self._code = (session.runner.output / name / "code").resolve()
         self._expected: TrialResult | None = None
         self._laid_out: dict[str, LaidOut] = {}
-        self._sides: dict[str, Side | str] = {}
+        self._sides: dict[str, Side | NotMeasured] = {}
         self.notes: list[str] = []
 
     def count(self, candidate: Candidate, left: int) -> Figure:
@@ -184,7 +185,7 @@ class Counter:
             return [each for each in changes if each.when == self._metric.when]
         return []
 
-    def _side(self, candidate: Candidate) -> Side | str:
+    def _side(self, candidate: Candidate) -> Side | NotMeasured:
         tree = self._source.tree_of(candidate)
         if tree not in self._sides:
             self._say(f"counting {candidate.label} by function")

@@ -17,6 +17,7 @@ from harness.experiment.plan import counting_plan
 from harness.experiment.result import cell_id
 from harness.experiment.store import write_json
 from harness.explain.cadence import MODES, Cadence, CadenceResult, read_cadence
+from harness.not_measured import NotMeasured
 from harness.result.result import RESULT_FILE
 
 EXAMPLES = """
@@ -52,7 +53,8 @@ def cadence(ctx: click.Context, /, **flags: Any) -> None:
     found = [read_cadence(trials, cell, cell_id(cell, differing)) for cell in cells]
     cadences = [each for each in found if isinstance(each, Cadence)]
     about = session.about(name)
-    about["left_out"] = [*(each for each in found if isinstance(each, str)), *about["left_out"]]
+    missing = [each.reason for each in found if isinstance(each, NotMeasured)]
+    about["left_out"] = [*missing, *about["left_out"]]
     result = CadenceResult(
         **about,
         axes={

@@ -31,6 +31,7 @@ from harness.explain.result import By, ExplainBody, ExplainResult, FunctionsBody
 from harness.explain.sides import BY_FUNCTION
 from harness.files import write_output
 from harness.machine.interrupts import held_interrupts
+from harness.not_measured import NotMeasured
 from harness.result.result import RESULT_FILE
 from harness.tracking.gate.trees import WORK_TREE, find_commit
 
@@ -171,11 +172,11 @@ def explain(
         )
     )
     body = _body(asked, engine, Trials(ran.plan, ran.outcomes), found)
-    if isinstance(body, str):
+    if isinstance(body, NotMeasured):
         if ran.is_interrupted:
             say("interrupted before everything was counted")
             ctx.exit(ExitCode.INTERRUPTED)
-        say(f"nothing to explain: {body}")
+        say(f"nothing to explain: {body.reason}")
         ctx.exit(ExitCode.NOT_MEASURED)
     with held_interrupts():
         result = _result(session, found, body, rows, is_complete=not ran.is_interrupted)
@@ -246,7 +247,9 @@ def _find_versions(
     return _Found(runner.new_name("explain"), versions, left_out)
 
 
-def _body(asked: _Asked, engine: EngineClass, trials: Trials, found: _Found) -> ExplainBody | str:
+def _body(
+    asked: _Asked, engine: EngineClass, trials: Trials, found: _Found
+) -> ExplainBody | NotMeasured:
     if asked.by == "collections":
         adapter = "/".join(engine.__module__.split(".")[:-1])  # hands vLLM's tokens to vLLM
         return sites_body(trials, found.versions[0], [engine.package, adapter])

@@ -28,6 +28,7 @@ from harness.load.served import flags_of, served
 from harness.load.task import Asked
 from harness.machine.interrupts import held_interrupts
 from harness.machine.scratch import scratch_folder
+from harness.not_measured import NotMeasured
 from harness.result.result import RESULT_FILE
 from harness.trial.engine_config import engine_config
 from harness.trial.spec import Trial, TrialFailure
@@ -100,7 +101,7 @@ def http(ctx: click.Context, /, *, rounds: int, **flags: Any) -> None:
                 order = np.random.default_rng([runner.seed, number]).permutation(len(cells))
                 for cell in (cells[i] for i in order):
                     found = _round(session, cell)
-                    why = found if isinstance(found, str) else found.refusal
+                    why = found.reason if isinstance(found, NotMeasured) else found.refusal
                     if why:
                         notes.append(f"Round {number + 1} of {labels[cell]} is left out: {why}.")
                     elif isinstance(found, Round):
@@ -131,7 +132,7 @@ def http(ctx: click.Context, /, *, rounds: int, **flags: Any) -> None:
         ctx.exit(ExitCode.NOT_MEASURED)
 
 
-def _round(session: Session, cell: Cell) -> Round | str:
+def _round(session: Session, cell: Cell) -> Round | NotMeasured:
     """A cell measured both ways, or why one of them gave nothing.
 
     Raises EngineDeadError where its server does not become ready.
@@ -154,13 +155,13 @@ def _round(session: Session, cell: Cell) -> Round | str:
         )
         (in_process,) = runner.executor.run([trial])
         if isinstance(in_process, TrialFailure):
-            return in_process.reason
+            return NotMeasured(in_process.reason)
         with served(flags, folder) as server:
             asked = Asked(url=server.url, model=server.model, vocab_size=config.vocab_size)
             before = server.cpu_seconds()
             observed = observe(schedule, asked, parse_target(server.url), folder)
             if why := server.ended():
-                return why
+                return NotMeasured(why)
             after = server.cpu_seconds()
     if observed.is_interrupted:
         raise KeyboardInterrupt

@@ -8,7 +8,7 @@ import msgspec
 
 from harness.axes import Cell
 from harness.experiment.plan import Turn, counting_shared
-from harness.experiment.store import TrialKey
+from harness.experiment.trial_key import TrialKey
 from harness.trial.spec import Trial, TrialFailure, TrialResult
 
 Outcome = TrialResult | TrialFailure

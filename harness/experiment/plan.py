@@ -9,7 +9,7 @@ import numpy as np
 from harness.axes import Cell
 from harness.experiment.grid import groups, steps_alike, traits
 from harness.experiment.same_origin import launched
-from harness.experiment.store import TrialKey, trial_key
+from harness.experiment.trial_key import TrialKey, trial_key
 from harness.trial.spec import Mode, Trial
 
 EXACT_ROUND = 0

@@ -16,6 +16,7 @@ from harness.experiment.ray_identity import identified
 from harness.experiment.ray_tasks import Node
 from harness.experiment.same_origin import machine_differences
 from harness.machine.describe import Machine
+from harness.not_measured import NotMeasured
 
 
 class Wanted(NamedTuple):
@@ -69,8 +70,8 @@ class Cluster:
         self._known |= {node.id for node in new}
         mine, equal = identity(), dict[Node, Identity]()
         for node, told in identified(list(filter(self._is_wanted, new)), mine).items():
-            if isinstance(told, str):
-                self.left_out[node.name] = told
+            if isinstance(told, NotMeasured):
+                self.left_out[node.name] = told.reason
             elif differing := mine.differences(told):
                 self.left_out[node.name] = f"it differs from here in {'; '.join(differing)}"
             else:

@@ -9,11 +9,12 @@ from harness.experiment.carried_code import packed, unpack_there
 from harness.experiment.cluster_error import reason
 from harness.experiment.on_node import Identity
 from harness.experiment.ray_tasks import Node, on_node
+from harness.not_measured import NotMeasured
 
 _ANSWER_SECONDS = 60.0
 
 
-def identified(nodes: Collection[Node], mine: Identity) -> dict[Node, Identity | str]:
+def identified(nodes: Collection[Node], mine: Identity) -> dict[Node, Identity | NotMeasured]:
     """Who each node is, or why it does not say.
 
     One that has another code than ``mine``, or none, gets it first, and then has a `path`.
@@ -30,7 +31,7 @@ def identified(nodes: Collection[Node], mine: Identity) -> dict[Node, Identity |
             [node._replace(path=path) for node, path in paths.items() if isinstance(path, str)]
         )
     return {
-        node: _words(told) if isinstance(told, Exception) else told
+        node: NotMeasured(_words(told)) if isinstance(told, Exception) else told
         for node, told in answers.items()
     }
 

@@ -14,9 +14,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import datetime
-from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple, TypeVar
@@ -26,8 +24,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.axes import Cell
 from harness.experiment.result import ExperimentResult
+from harness.experiment.trial_key import TrialKey, canonical_sha256, trial_key
 from harness.files import (
     StoreError,
     decode_versioned,
@@ -41,7 +39,7 @@ from harness.files import (
 )
 from harness.machine.held import HeldError, held
 from harness.result.result import RESULT_FILE, RESULT_SCHEMA
-from harness.trial.spec import TRIAL_RESULT_SCHEMA, Mode, TrialFailure, TrialResult
+from harness.trial.spec import TRIAL_RESULT_SCHEMA, TrialFailure, TrialResult
 from workloads.files.whole_file import TEMPORARY
 
 __all__ = [
@@ -87,19 +85,6 @@ class TrialRows(NamedTuple):
     collections: Columns
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TrialKey:
-    """A trial's place in its experiment; as text, the name of its file."""
-
-    round: int
-    index: int
-    cell_hash: str
-    mode: Mode
-
-    def __str__(self) -> str:
-        return f"{self.round:03}-{self.index:03}-{self.cell_hash}-{self.mode}"
-
-
 class _Stored(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     key: TrialKey
     result: TrialResult | None = None
@@ -113,31 +98,11 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     schema: str = PLAN_SCHEMA
 
 
-def _hash(value: Any) -> str:
-    return sha256(msgspec.json.encode(value, order="sorted")).hexdigest()
-
-
 def _has_grown(begun: _Plan, now: _Plan) -> bool:
     """Whether ``now`` is the plan begun with more rounds, and nothing else."""
     rounds = msgspec.to_builtins(now.plan).get("rounds", 0)
     has_more = begun.plan.get("rounds", 0) < rounds
-    return has_more and _hash({**begun.plan, "rounds": rounds}) == now.sha256
-
-
-_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Cell)}
-
-
-def trial_key(round_: int, index: int, cell: Cell, mode: Mode) -> TrialKey:
-    """The key of ``cell`` in ``mode`` as the ``index``-th trial of a round.
-
-    An axis at its default is not hashed: a later version's new axis leaves the keys as they are.
-    """
-    said = {
-        name: value
-        for name, default in _DEFAULTS.items()
-        if (value := getattr(cell, name)) != default
-    }
-    return TrialKey(round_, index, _hash(said)[:8], mode)
+    return has_more and canonical_sha256({**begun.plan, "rounds": rounds}) == now.sha256
 
 
 class RunStore:
@@ -191,7 +156,7 @@ class RunStore:
         cannot be read.
         """
         path = self.folder / "plan.json"
-        record = _Plan(sha256=_hash(plan), plan=plan)
+        record = _Plan(sha256=canonical_sha256(plan), plan=plan)
         if not path.exists():
             write_whole(path, indented(record))
             return False

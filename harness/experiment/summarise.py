@@ -27,6 +27,7 @@ from harness.experiment.store import TrialKey
 from harness.format import percent, percent_range
 from harness.machine.describe import Machine
 from harness.metrics import METRICS, Metric
+from harness.not_measured import NotMeasured
 from harness.result.result import ReplayedWorkload
 from harness.statistics.paired_ratio import FEWEST_PAIRS, paired_ratio
 from harness.trial.arrival_fidelity import arrival_words
@@ -269,8 +270,9 @@ def _comparisons(
         ]
         for baseline, cell in pairs:
             found_ratio = _ratio(plan, trials, baseline, cell, METRICS[metric], len(pairs))
-            if isinstance(found_ratio, str):
-                missing.append(f"No ratio of {ids[cell]} to {ids[baseline]}: {found_ratio}.")
+            if isinstance(found_ratio, NotMeasured):
+                why = found_ratio.reason
+                missing.append(f"No ratio of {ids[cell]} to {ids[baseline]}: {why}.")
             else:
                 family.append((baseline, cell, found_ratio[0]))
                 of_nodes.append(found_ratio[1])
@@ -289,7 +291,7 @@ def _comparisons(
 
 def _ratio(
     plan: Plan, trials: Trials, baseline: Cell, cell: Cell, metric: Metric, family: int
-) -> tuple[Whole, ByNode] | str:
+) -> tuple[Whole, ByNode] | NotMeasured:
     """The paired ratio and what each node says of it, or why there is none.
 
     Paired with the copy of the baseline that has taken turns with the cell, if one has.
@@ -303,10 +305,10 @@ def _ratio(
     beside = next((each for each in copies if each in rotation), baseline)
     rounds = trials.pairs(beside, cell, metric.name)
     if len(rounds) < FEWEST_PAIRS:
-        return f"{len(rounds)} rounds have both, an interval needs {FEWEST_PAIRS}"
+        return NotMeasured(f"{len(rounds)} rounds have both, an interval needs {FEWEST_PAIRS}")
     values = [result.metrics[metric.name] or 0.0 for both in rounds for result in both]
     if min(values) <= 0:
-        return f"{metric.name} is zero in some trials"
+        return NotMeasured(f"{metric.name} is zero in some trials")
     nodes = node_ratios(metric.name, rounds)
     if not metric.full_passes:
         return Whole(paired_ratio(values[::2], values[1::2], family), None), nodes

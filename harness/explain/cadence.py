@@ -9,6 +9,7 @@ from harness.collector.policy import parse_policy
 from harness.collector.young_counts import unpacked
 from harness.experiment.outcomes import Trials
 from harness.machine.describe import Machine
+from harness.not_measured import NotMeasured
 from harness.result.result import Result
 from harness.trial.spec import Mode, TrialResult
 
@@ -55,15 +56,15 @@ class CadenceResult(Result, frozen=True, kw_only=True, tag="cadence"):
     cadences: list[Cadence]
 
 
-def read_cadence(trials: Trials, cell: Cell, label: str) -> Cadence | str:
+def read_cadence(trials: Trials, cell: Cell, label: str) -> Cadence | NotMeasured:
     """Predicted and observed collections of a cell, or in one sentence why there are none."""
     counted, traced = (trials.counted_in(mode, cell) for mode in MODES)
     if counted is None or traced is None or not traced.young:
         failures = dict.fromkeys(each.reason for each in trials.failures)
-        return f"{label}: {'; '.join(failures) or 'its trials gave no result'}"
+        return NotMeasured(f"{label}: {'; '.join(failures) or 'its trials gave no result'}")
     state = counted.processes[0].state
     if why := _unpredictable(counted):
-        return f"{label}: {why}"
+        return NotMeasured(f"{label}: {why}")
     changes = unpacked(traced.young)
     # What is frozen by the engine itself no collection has counted; a policy freezes after one.
     frozen = 0 if "freeze" in parse_policy(cell.gc) else state.freeze_count

@@ -13,6 +13,7 @@ from harness.experiment.plan import without_collector
 from harness.experiment.result import CellResult
 from harness.experiment.same_work import text_rules
 from harness.experiment.store import read_rows
+from harness.not_measured import NotMeasured
 from harness.statistics.percentile import percentile_or_none
 from harness.suites.grid import Point, Tracked
 from harness.suites.measure import SuiteRun
@@ -27,8 +28,8 @@ class Sampled(TypedDict):
 
 
 Figure = float | Sampled
-Figures = dict[tuple[str, Point], Figure | str]
-"""By metric and parameters; a sentence stands where there is no figure."""
+Figures = dict[tuple[str, Point], Figure | NotMeasured]
+"""By metric and parameters."""
 
 
 def figures(table: Iterable[Tracked], measured: Sequence[SuiteRun]) -> Figures:
@@ -51,15 +52,15 @@ def figures(table: Iterable[Tracked], measured: Sequence[SuiteRun]) -> Figures:
             value = figure(metric.samples) if metric else None
             reason = reasons.get(cell) or reasons.get(without_collector(cell))
             without = reason or f"no trial of this cell gave {name}"
-            found[name, point] = without if value is None else value
+            found[name, point] = NotMeasured(without) if value is None else value
     return found
 
 
 def figure_at(figures: Figures, metric: str, point: Point) -> Figure:
     """What asv stores; where there is no figure NaN, with the sentence on standard output."""
     found = figures[metric, point]
-    if isinstance(found, str):
-        print(found)
+    if isinstance(found, NotMeasured):
+        print(found.reason)
         return math.nan
     return found
 

@@ -16,6 +16,7 @@ from harness.experiment.same_work import difference
 from harness.explain.largest_changes import LargestChange, largest_changes
 from harness.explain.sides import read_side
 from harness.metrics import METRICS, Metric
+from harness.not_measured import NotMeasured
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 from harness.tracking.gate.plan import DECIDES, EXACT_MODES, Pair
 from harness.tracking.gate.result import ExactChange, GateCell, GateVerdict, TimingChange
@@ -55,8 +56,8 @@ def exact_changes(trials: Trials, each: Pair) -> Exact:
         counts = _counts(trials, each, metric)
         if counts is None or (metric.mode == "counts" and not steady):
             continue
-        if isinstance(counts, str):
-            exact.untold.append(counts)
+        if isinstance(counts, NotMeasured):
+            exact.untold.append(counts.reason)
             continue
         verdict: Literal["better", "worse", "same"] = "same"
         before, after = counts
@@ -75,7 +76,7 @@ def exact_changes(trials: Trials, each: Pair) -> Exact:
     return exact
 
 
-def _counts(trials: Trials, each: Pair, metric: Metric) -> _Counts | str | None:
+def _counts(trials: Trials, each: Pair, metric: Metric) -> _Counts | NotMeasured | None:
     """Of both commits, why they are not told, or None where one did not count it."""
     windows = [_windows(trials, cell, metric) for cell in (each.base, each.head)]
     if all(windows):
@@ -85,7 +86,9 @@ def _counts(trials: Trials, each: Pair, metric: Metric) -> _Counts | str | None:
             counted = ", ".join(
                 f"{words} under {side}" for words, side in zip(shown, _SIDES, strict=True)
             )
-            return f"{metric.name} is not told: windows of it do not agree ({counted})."
+            return NotMeasured(
+                f"{metric.name} is not told: windows of it do not agree ({counted})."
+            )
         before = usual_count(windows[0])
         before = windows[0][0] if before is None else before
         return _Counts(before, before + change)
@@ -93,7 +96,8 @@ def _counts(trials: Trials, each: Pair, metric: Metric) -> _Counts | str | None:
     if before is None or after is None:
         return None
     if min(before, after) < -metric.least_change:
-        return f"{metric.name} is not told: it comes out below nothing ({_both(before, after)})."
+        both = _both(before, after)
+        return NotMeasured(f"{metric.name} is not told: it comes out below nothing ({both}).")
     return _Counts(before, after)
 
 
@@ -224,7 +228,7 @@ def _functions(counted: Trials, each: Pair, exact: Sequence[ExactChange]) -> lis
     before, after = (
         read_side(counted, cell, cell.release, cell.release) for cell in (each.base, each.head)
     )
-    if not changed or isinstance(before, str) or isinstance(after, str):
+    if not changed or isinstance(before, NotMeasured) or isinstance(after, NotMeasured):
         return []
     return [found for found in largest_changes(before, after) if found.when in changed]
 

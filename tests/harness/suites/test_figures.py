@@ -95,7 +95,8 @@ def test_an_exact_metric_is_one_number_and_0_is_one_too(tmp_path: Path) -> None:
     assert gave["gc_collections_gen0", AT_FLAT] == 0.0
     assert gave["tracked_peak_per_step", AT_LISTS] == 4032.0
     assert (
-        gave["tracked_peak_per_step", AT_FLAT] == "no trial of this cell gave tracked_peak_per_step"
+        gave["tracked_peak_per_step", AT_FLAT].reason
+        == "no trial of this cell gave tracked_peak_per_step"
     )
 
 
