@@ -15,6 +15,9 @@ _PARTS = {
 }
 
 
+_ABBREVIATIONS = ("ttft", "tpot", "itl", "e2el", "gc")
+
+
 def differs(before: Any, after: Any, noise_floor: Any, least_change: Any) -> Any:
     """Whether changes are large enough to speak of: above both floors. Floats, or equal arrays."""
     change = abs(after - before)
@@ -33,7 +36,8 @@ class Metric(NamedTuple):
     ``full_passes``: the metric that says what share of its time full passes take; ``host_share``:
     the one that says what share of it is host time, where the rest does not depend on the machine.
     ``when``: the part of an engine's work that it is of, where it is of one call of a request;
-    ``counted``: what is counted of that call, in several windows.
+    ``counted``: what is counted of that call, in several windows. ``noun``: what it is called in a
+    sentence, where that is not its name; ``counted_as``: what so and so many of it are called.
     """
 
     name: str
@@ -49,6 +53,16 @@ class Metric(NamedTuple):
     host_share: str = ""
     when: When = "step"
     counted: Literal["", "bytecodes", "allocations"] = ""
+    noun: str = ""
+    counted_as: str = ""
+
+    @property
+    def words(self) -> str:
+        """What it is called in a sentence: "TPOT median"."""
+        words = self.name.split("_")
+        return self.noun or " ".join(
+            word.upper() if word in _ABBREVIATIONS else word for word in words
+        )
 
     def differs(self, before: float, after: float) -> bool:
         """Whether a change is large enough to speak of."""
@@ -113,6 +127,7 @@ _TABLE = (
         "timing",
         "first token - send, median over requests",
         "vLLM bench serve",
+        noun="time to first token",
     ),
     Metric(
         "ttft_p99",
@@ -327,6 +342,7 @@ _TABLE = (
         "the same per scheduled request and step: sum of host time / sum of rows",
         "docs/method.md",
         full_passes="gc_full_pass_host_share",
+        noun="host time per request and step",
     ),
     Metric(
         "num_steps",
@@ -432,6 +448,7 @@ _TABLE = (
         "gc.get_stats",
         0.02,
         2,
+        noun="young collections",
     ),
     Metric(
         "gc_collections_gen1",
@@ -443,6 +460,7 @@ _TABLE = (
         "gc.get_stats",
         0.02,
         2,
+        noun="collections of generation 1",
     ),
     Metric(
         "gc_collections_gen2",
@@ -454,6 +472,7 @@ _TABLE = (
         "gc.get_stats",
         0.02,
         2,
+        noun="full collections",
     ),
     Metric(
         "gc_collections_per_1000_steps",
@@ -465,6 +484,7 @@ _TABLE = (
         "gc.get_stats",
         0.01,
         10,
+        counted_as="collections per 1,000 steps",
     ),
     Metric(
         "gc_pause_total",
@@ -483,6 +503,7 @@ _TABLE = (
         "timing",
         "the longest collection there",
         "gc.callbacks",
+        noun="longest pause",
     ),
     Metric(
         "gc_pause_p99",
@@ -501,6 +522,7 @@ _TABLE = (
         "timing",
         "time inside collections there / wall time of the window",
         "gc.callbacks",
+        noun="time in collections",
     ),
     Metric(
         "gc_full_pass_share",
@@ -560,6 +582,8 @@ _TABLE = (
         "gc.get_objects",
         0.002,
         8,
+        noun="peak of tracked objects in a step",
+        counted_as="live objects/step",
     ),
     Metric(
         "tracked_survivors_per_step",
@@ -572,6 +596,8 @@ _TABLE = (
         "gc.get_objects, gc.get_freeze_count",
         0.0,
         0.05,
+        noun="tracked objects that a step leaves",
+        counted_as="objects left behind/step",
     ),
     Metric(
         "tracked_allocations_per_step",
@@ -584,6 +610,7 @@ _TABLE = (
         "sys.settrace, sys.monitoring",
         0.002,
         8,
+        counted_as="tracked objects made/step",
     ),
     Metric(
         "memory_peak_per_step",
@@ -596,6 +623,7 @@ _TABLE = (
         "tracemalloc",
         0.005,
         512,
+        counted_as="at a step's peak",
     ),
     Metric(
         "memory_kept_per_step",
@@ -607,6 +635,7 @@ _TABLE = (
         "tracemalloc",
         0.002,
         16,
+        counted_as="kept/step",
     ),
     Metric(
         "allocated_blocks_kept_per_step",
@@ -619,6 +648,7 @@ _TABLE = (
         "sys.getallocatedblocks",
         0.0,
         0.5,
+        counted_as="blocks kept/step",
     ),
     Metric(
         "leaked_objects_per_step",
@@ -631,6 +661,7 @@ _TABLE = (
         "gc.get_objects",
         0.0,
         0.05,
+        counted_as="leaked objects/step",
     ),
     Metric(
         "leaked_blocks_per_step",
@@ -643,6 +674,7 @@ _TABLE = (
         "sys.getallocatedblocks",
         0.0,
         0.5,
+        counted_as="leaked blocks/step",
     ),
     Metric(
         "cyclic_garbage_per_step",
@@ -654,6 +686,7 @@ _TABLE = (
         "gc.get_stats",
         0.0,
         0.05,
+        counted_as="objects of cyclic garbage/step",
     ),
     Metric(
         "explicit_collections",
@@ -666,6 +699,7 @@ _TABLE = (
         "gc.callbacks",
         0.0,
         0.0,
+        counted_as="collections by hand",
     ),
     Metric(
         "collector_setting_calls",
@@ -678,6 +712,7 @@ _TABLE = (
         "gc",
         0.0,
         0.0,
+        counted_as="calls that set the collector",
     ),
     Metric(
         "bytecodes_per_request_step",
@@ -689,6 +724,7 @@ _TABLE = (
         "sys.settrace, sys.monitoring",
         0.005,
         0.02,
+        counted_as="bytecodes per request and step",
     ),
     Metric(
         "bytecodes_per_add",
@@ -702,6 +738,7 @@ _TABLE = (
         2,
         when="add",
         counted="bytecodes",
+        counted_as="bytecodes to add a request",
     ),
     Metric(
         "bytecodes_per_finish",
@@ -716,6 +753,7 @@ _TABLE = (
         2,
         when="finish",
         counted="bytecodes",
+        counted_as="bytecodes to admit and finish a request",
     ),
     Metric(
         "bytecodes_per_abort",
@@ -730,6 +768,7 @@ _TABLE = (
         2,
         when="abort",
         counted="bytecodes",
+        counted_as="bytecodes to abort a request",
     ),
     Metric(
         "allocations_per_add",
@@ -744,6 +783,7 @@ _TABLE = (
         0.5,
         when="add",
         counted="allocations",
+        counted_as="tracked objects to add a request",
     ),
     Metric(
         "allocations_per_finish",
@@ -757,6 +797,7 @@ _TABLE = (
         0.5,
         when="finish",
         counted="allocations",
+        counted_as="tracked objects to admit and finish a request",
     ),
     Metric(
         "allocations_per_abort",
@@ -770,6 +811,7 @@ _TABLE = (
         0.5,
         when="abort",
         counted="allocations",
+        counted_as="tracked objects to abort a request",
     ),
     Metric(
         "tracked_heap",
@@ -779,6 +821,7 @@ _TABLE = (
         "counts",
         "objects the collector tracks when the window opens, frozen ones included",
         "gc.get_objects",
+        noun="objects on the heap",
     ),
     Metric(
         "full_pass_per_object",
@@ -799,6 +842,7 @@ _TABLE = (
         "sys.getsizeof, ndarray.nbytes",
         0.005,
         64,
+        counted_as="per hand-off",
     ),
     Metric(
         "wire_bytes_per_step",
@@ -810,6 +854,7 @@ _TABLE = (
         "docs/engines.md",
         0.005,
         64,
+        counted_as="over the wire/step",
     ),
     Metric(
         "wire_codec_per_step",

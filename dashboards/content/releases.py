@@ -20,33 +20,24 @@ from harness.report.release_sentence import headline, sentence
 from harness.report.summary import collections_words, median, on_device
 from harness.report.vllm_releases import KnownChange, load_vllm_releases
 
-TITLES = {
-    YOUNG: ("Collections of generation 0", "In the whole run, over all processes."),
-    "gc_collections_gen1": ("Collections of generation 1", "In the whole run."),
+CAPTIONS = {
+    YOUNG: "In the whole run, over all processes.",
+    "gc_collections_gen1": "In the whole run.",
     "gc_collections_gen2": (
-        "Full collections",
-        "In the whole run. Over a frozen heap they are more, and each of them short.",
+        "In the whole run. Over a frozen heap they are more, and each of them short."
     ),
     "tracked_peak_per_step": (
-        "Peak of tracked objects in a step",
-        "Objects more that the collector tracks, at most within a step: what makes it run.",
+        "Objects more that the collector tracks, at most within a step: what makes it run."
     ),
-    "tracked_survivors_per_step": (
-        "Tracked objects that a step leaves",
-        "Objects more after a step than before it, mean over steps.",
-    ),
-    "tracked_heap": (
-        "Objects on the heap",
-        "Tracked by the collector when the run begins, most of them from imports.",
-    ),
-    "gc_pause_share": ("Time in collections", "Share of the run in the process that serves it."),
-    "gc_pause_max": ("Longest pause", "The longest collection of a run."),
+    "tracked_survivors_per_step": "Objects more after a step than before it, mean over steps.",
+    "tracked_heap": "Tracked by the collector when the run begins, most of them from imports.",
+    "gc_pause_share": "Share of the run in the process that serves it.",
+    "gc_pause_max": "The longest collection of a run.",
     "host_time_per_request_step": (
-        "Host time per request and step",
-        "Time of a step less the time blocked on the device, per request in it.",
+        "Time of a step less the time blocked on the device, per request in it."
     ),
 }
-"""Each chart's metric, title and a sentence on it."""
+"""Each chart's metric, and a sentence on it."""
 
 
 class Chart(NamedTuple):
@@ -113,7 +104,7 @@ def release_study(result: ExperimentResult) -> ReleaseStudy | None:
         return None
     metrics = [
         metric
-        for metric in TITLES
+        for metric in CAPTIONS
         if any(value is not None for line in along.lines for value in line.medians(metric))
     ]
     known = load_vllm_releases()
@@ -157,7 +148,7 @@ def _chart(metric: str, lines: list[ReleaseLine]) -> Chart:
             if rounds == {1}
             else f"Medians of {most} timed trials, without a verdict; bars from least to most."
         )
-    return Chart(metric, *TITLES[metric], trust)
+    return Chart(metric, fmt.capitalised(METRICS[metric].words), CAPTIONS[metric], trust)
 
 
 def _values(metric: str, lines: list[ReleaseLine]) -> dict[str, Any]:

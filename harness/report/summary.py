@@ -23,8 +23,6 @@ from harness.report.verdict_words import MEANINGS, REFERENCE, VERDICTS
 from harness.trial.spec import TrialFailure
 from harness.trial.steady_state import DriftingSteps, UnsteadyLoad
 
-_ABBREVIATIONS = ("ttft", "tpot", "itl", "e2el", "gc")
-
 
 def cells_table(result: ExperimentResult) -> PlainTable:
     """The figures of each cell: medians over its rounds."""
@@ -101,8 +99,7 @@ def _steady_words(cells: list[CellResult]) -> str:
 
 def metric_words(name: str) -> str:
     """A metric's name in a sentence: "TPOT median"."""
-    words = name.split("_")
-    return " ".join(word.upper() if word in _ABBREVIATIONS else word for word in words)
+    return METRICS[name].words
 
 
 def phases_table(result: ExperimentResult) -> PlainTable:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from release_results import along, cell, exact, result, timed
 from test_site import Page, value_of
 
-from dashboards.content.releases import COLUMNS, TITLES, release_study
+from dashboards.content.releases import CAPTIONS, COLUMNS, release_study
 from dashboards.site import build
 from harness.report.release_lines import YOUNG
 from harness.report.vllm_releases import load_vllm_releases
@@ -128,7 +128,7 @@ def test_charts_say_what_their_figures_are_worth(tmp_path):
     assert said.index("#24964") < said.index("0.12.0 2025"), "the study with most releases is first"
     assert [len(study["releases"]) for study in data] == [5, 2]
     charts = [attributes for tag, attributes in page.elements if "data-chart" in attributes]
-    assert len(charts) == 2 * len(TITLES)
+    assert len(charts) == 2 * len(CAPTIONS)
     assert all(chart["tabindex"] == "0" and chart["aria-label"] for chart in charts)
     assert {chart["aria-describedby"] for chart in charts} <= page.ids
 
@@ -138,7 +138,7 @@ def test_the_data_of_charts_has_values_spreads_and_marks(tmp_path):
     cells[0].metrics["gc_pause_max"] = timed([2.0, None, 2.0])
     cells[0].metrics["tracked_heap"] = exact(7)
     _, (study,) = page_of(tmp_path, result(cells))
-    charts = dict(zip(TITLES, study["charts"], strict=True))
+    charts = dict(zip(CAPTIONS, study["charts"], strict=True))
     assert study["lines"] == ["as_is", "freeze"]
     assert charts[YOUNG] == {
         "unit": "collections",

@@ -11,6 +11,7 @@ from harness.experiment.outcomes import Trials
 from harness.experiment.plan import SLICE_STEPS, Plan
 from harness.experiment.result import Comparison
 from harness.experiment.store import TrialKey
+from harness.metrics import METRICS
 from harness.statistics.mixture import FloatArray
 from harness.statistics.paired_ratio import FEWEST_PAIRS, Estimate, Ratio, holm, paired_ratio
 from harness.statistics.stalls import Stalls, compare_stalls
@@ -38,11 +39,8 @@ class _Undecided(NamedTuple):
 
 _UNDECIDED = _Undecided()
 
-FELT: dict[str, Literal["higher", "lower"]] = {
-    "request_throughput": "higher",
-    "ttft_median": "lower",
-}
-"""What requests feel, whichever call takes the time, and which way is better."""
+FELT = ("request_throughput", "ttft_median")
+"""What requests feel, whichever call takes the time."""
 
 LogRatio = Callable[[TrialResult, TrialResult], float]
 """Of one round: log of the second trial's host time over the first's."""
@@ -130,11 +128,13 @@ def _requests(
 ) -> dict[Pair, list[RequestChange]]:
     """By pair; ``others``: p-values of the family's other members."""
     found: dict[Pair, list[RequestChange]] = {}
-    for metric, direction in FELT.items():
+    for metric in FELT:
         mine = [(each, one) for name, each, one in felt if name == metric]
         also = [*others, *(one.ratio.p for name, _, one in felt if name != metric)]
         names = [("base", "head")] * len(mine)
         ratios = [one.ratio for _, one in mine]
+        direction = METRICS[metric].direction
+        assert direction != "neither"
         compared = comparisons(metric, names, ratios, direction, tolerance, also) if mine else []
         for (each, one), change in zip(mine, compared, strict=True):
             found.setdefault(each, []).append(

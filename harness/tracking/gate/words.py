@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from harness import format as fmt
 from harness.experiment.result import Comparison
+from harness.metrics import METRICS
 from harness.statistics.power import MOST_DETECTED
 from harness.tracking.gate.exact_words import BYTECODES, exact_sentences
 from harness.tracking.gate.result import (
@@ -14,7 +15,6 @@ from harness.tracking.gate.result import (
     TimingChange,
 )
 
-_FELT = {"request_throughput": "request throughput", "ttft_median": "time to first token"}
 _UNTOLD = "too noisy to say whether the code's or the collector's"
 
 
@@ -98,7 +98,7 @@ def _requests(timing: TimingChange) -> Iterator[str]:
 
 def _felt(found: RequestChange, *, between_steps: bool) -> str:
     """``between_steps``: no step takes longer or less, so that it is what happens around them."""
-    what = _FELT.get(found.change.metric, found.change.metric)
+    what = METRICS[found.change.metric].words
     where = "; steps take what they did, so it is outside them, as in add_request"
     return f"{what} {_change(found.change)}{where if between_steps else ''}."
 
