@@ -11,7 +11,7 @@ from engines.regular_file import read_regular
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-SHIPPED = Path(__file__).parent / "builtin" / "text" / "tokenizer.json"
+SHIPPED_TOKENIZER = Path(__file__).parent / "builtin" / "text" / "tokenizer.json"
 """A byte-level BPE; `benchmarks/train_tokenizer.py` made it."""
 
 _MOST_TOKENS = 2**24
@@ -49,7 +49,7 @@ class AddedToken(msgspec.Struct):
     special: bool = False
 
 
-class Model(msgspec.Struct):
+class TokenizerModel(msgspec.Struct):
     """``vocab``: ids by token, or tokens with their scores in the order of their ids."""
 
     vocab: dict[str, int] | list[tuple[str, float]]
@@ -58,7 +58,7 @@ class Model(msgspec.Struct):
 class TokenizerFile(msgspec.Struct):
     """What is read of a ``tokenizer.json``, the file of the tokenizers library."""
 
-    model: Model
+    model: TokenizerModel
     added_tokens: list[AddedToken] = []
     decoder: dict[str, Any] | None = None
 
@@ -97,7 +97,7 @@ def read_vocabulary(tokenizer: str) -> Vocabulary:
 
 def tokenizer_path(tokenizer: str) -> Path:
     """The file that ``--tokenizer`` means; "": the shipped one."""
-    path = Path(tokenizer).expanduser().absolute() if tokenizer else SHIPPED
+    path = Path(tokenizer).expanduser().absolute() if tokenizer else SHIPPED_TOKENIZER
     return path / "tokenizer.json" if path.is_dir() else path
 
 

@@ -24,6 +24,8 @@ def differs(before: Any, after: Any, noise_floor: Any, least_change: Any) -> Any
     return (change > least_change) & (change > noise_floor * abs(before))
 
 
+Direction = Literal["higher", "lower", "neither"]
+MetricKind = Literal["exact", "timing"]
 When = Literal["step", "add", "finish", "abort"]
 """``step``: per request and step; else per request, as it is added, served or aborted."""
 
@@ -42,8 +44,8 @@ class Metric(NamedTuple):
 
     name: str
     unit: str
-    direction: Literal["higher", "lower", "neither"]
-    kind: Literal["exact", "timing"]
+    direction: Direction
+    kind: MetricKind
     mode: str
     definition: str
     source: str

@@ -19,13 +19,42 @@ CAPS = {
     "commands": 20,
     "options": 756,
     "schemas": 16,
-    "lines of the product": 70_400,
+    "lines of the product": 70_800,
     "lines of cli and report": 14_900,
-    "lines of tests": 61_800,
-    "public names in several modules": 170,
-    f"functions of more than {LONG} lines": 16,
+    "lines of tests": 62_000,
+    "public names in several modules": 0,
+    f"functions of more than {LONG} lines": 15,
     "lines that keep the formatter out": 0,
 }
+
+_DOORS = "a module each that is called alike, so that whoever calls need not know which it is"
+_LEAVES = "workloads and engines are leaves, which know neither each other nor a third"
+_VLLM = "named as in vLLM, and its name is among the bytes that are measured on the wire"
+_ROOMS_OF_OTHERS = "to be renamed with what is around it"
+
+SHARED = {
+    "EXAMPLES": "each command's, which its help shows",
+    "main": "where a program begins",
+    "setup_cache": "asv calls each suite's by this name",
+    "TABLE": "each suite's, beside what asv calls",
+    "OpcodeCounter": _DOORS,
+    "tracers": _DOORS,
+    "Int32Array": _LEAVES,
+    "Int64Array": _LEAVES,
+    "MOST_BYTES": _LEAVES,
+    "open_regular": _LEAVES,
+    "read_regular": _LEAVES,
+    "Logprob": _VLLM,
+    "SamplingParams": _VLLM,
+    "Command": _ROOMS_OF_OTHERS,
+    "METRICS": _ROOMS_OF_OTHERS,
+    "Part": _ROOMS_OF_OTHERS,
+    "REFUSED": _ROOMS_OF_OTHERS,
+    "SCHEMA": _ROOMS_OF_OTHERS,
+    "merge": _ROOMS_OF_OTHERS,
+    "serve": _ROOMS_OF_OTHERS,
+}
+"""Public names that several modules have, 20 at most, with the reason."""
 
 
 def sources(*folders: str) -> dict[Path, str]:
@@ -86,7 +115,9 @@ def counted() -> dict[str, int]:
         "lines of the product": lines(*PACKAGES),
         "lines of cli and report": lines("harness/cli", "harness/report"),
         "lines of tests": lines("tests"),
-        "public names in several modules": sum(len(each) > 1 for each in modules.values()),
+        "public names in several modules": sum(
+            len(each) > 1 for name, each in modules.items() if name not in SHARED
+        ),
         f"functions of more than {LONG} lines": sum(each > LONG for each in functions),
         "lines that keep the formatter out": sum(
             len(re.findall(r"# fmt: (skip|off)$", each, re.MULTILINE)) for each in everything
@@ -102,6 +133,10 @@ def found() -> dict[str, int]:
 @pytest.mark.parametrize("concept", CAPS)
 def test_there_is_no_more_of_it(found, concept):
     assert found[concept] <= CAPS[concept], "take something out, or say in decisions.md why not"
+
+
+def test_names_that_several_modules_have_are_few():
+    assert len(SHARED) <= 20
 
 
 def test_every_cap_is_near_what_there_is(found):

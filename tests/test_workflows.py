@@ -17,7 +17,7 @@ from scratch_repository import Repository
 
 from harness.cli.main import cli
 from harness.machine.interpreter import VERSIONS
-from harness.tracking.asv.config import results_folder
+from harness.tracking.asv.config import asv_results_folder
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.y*ml"))
@@ -232,7 +232,7 @@ def test_every_night_is_measured_kept_and_shown():
     steps = job["steps"]
     (place,) = [n for n, step in enumerate(steps) if "gcbench nightly" in step.get("run", "")]
     words = shlex.split(steps[place]["run"])
-    kept = str(results_folder(ROOT / "asv.conf.json").relative_to(ROOT))
+    kept = str(asv_results_folder(ROOT / "asv.conf.json").relative_to(ROOT))
     caches = [step for step in steps if step.get("uses", "").startswith("actions/cache")]
     assert [step["with"]["path"] for step in caches] == [kept] * 2, "as restored, so saved"
     assert steps[place + 1] is caches[1], "saved before anything else can go wrong"

@@ -16,7 +16,7 @@ from harness.report.release_lines import (
     release_lines,
     release_name,
 )
-from harness.report.release_sentence import headline, sentence
+from harness.report.release_sentence import release_headline, sentence
 from harness.report.summary import collections_words, median, on_device
 from harness.report.vllm_releases import KnownChange, load_vllm_releases
 
@@ -49,14 +49,14 @@ class Chart(NamedTuple):
     trust: str
 
 
-class Figures(NamedTuple):
+class RowFigures(NamedTuple):
     """A row of the table: one line's figures at one release, as words."""
 
     line: str
     values: list[str]
 
 
-class Row(NamedTuple):
+class ReleaseRow(NamedTuple):
     """A release of the table; ``reason`` where it was asked for and left out.
 
     ``place``: which of the charts' releases it is, None for one that they leave out.
@@ -66,7 +66,7 @@ class Row(NamedTuple):
     release: str
     day: str
     changes: list[KnownChange]
-    figures: list[Figures]
+    figures: list[RowFigures]
     reason: str = ""
 
 
@@ -81,11 +81,11 @@ class ReleaseStudy(NamedTuple):
     sentence: str
     legend: list[tuple[str, str]]
     charts: list[Chart]
-    rows: list[Row]
+    rows: list[ReleaseRow]
     data: dict[str, Any]
 
 
-COLUMNS = (
+TABLE_COLUMNS = (
     "Collected g0/g1/g2",
     "Peak per step",
     "Left per step",
@@ -111,7 +111,7 @@ def release_study(result: ExperimentResult) -> ReleaseStudy | None:
     changes = changes_by_release(along.releases, known.change)
     return ReleaseStudy(
         where=on_device(result.cells).removeprefix(", "),
-        headline=headline(along),
+        headline=release_headline(along),
         sentence=sentence(along, changes),
         legend=[(line.name, DESCRIPTIONS.get(line.policy, "")) for line in along.lines],
         charts=[_chart(metric, along.lines) for metric in metrics],
@@ -163,19 +163,19 @@ def _values(metric: str, lines: list[ReleaseLine]) -> dict[str, Any]:
     }
 
 
-def _rows(result: ExperimentResult, along: ReleaseLines) -> list[Row]:
+def _rows(result: ExperimentResult, along: ReleaseLines) -> list[ReleaseRow]:
     known, missing = load_vllm_releases(), left_out(result)
     releases = in_order([*along.releases, *missing])
     changes = changes_by_release(releases, known.change)
     places = {release: place for place, release in enumerate(along.releases)}
     return [
-        Row(
+        ReleaseRow(
             places.get(release),
             release_name(release),
             known.day(release),
             changes.get(release, []),
             [
-                Figures(line.name, _figures(cell))
+                RowFigures(line.name, _figures(cell))
                 for line in along.lines
                 if release in places and (cell := line.cells[places[release]])
             ],
@@ -186,7 +186,7 @@ def _rows(result: ExperimentResult, along: ReleaseLines) -> list[Row]:
 
 
 def _figures(cell: CellResult) -> list[str]:
-    """In the order of `COLUMNS`."""
+    """In the order of `TABLE_COLUMNS`."""
     process = next((process for process in cell.processes if process.role == "engine"), None)
     state = process.state if process else None
     return [

@@ -10,7 +10,7 @@ import numpy as np
 
 from engines.builtin.block_pool import check_room, num_gpu_blocks
 from engines.builtin.delivery.choice import check_params, load_delivery
-from engines.builtin.delivery.stage import Ended, Processed, StepTokens
+from engines.builtin.delivery.stage import EndedOutput, Processed, StepTokens
 from engines.builtin.device.choice import device_class, prompt_vocab_size
 from engines.builtin.engine_rules import EngineRules
 from engines.builtin.logprobs import RequestLogprobs, parse_logprobs
@@ -87,7 +87,7 @@ class Engine(EngineRules):
         self._under_way: deque[ScheduledStep] = deque()
         self._retired: dict[int, Int32Array | list[int]] = {}
         self._finished: dict[int, Int32Array | list[int]] = {}
-        self._ended: dict[int, Ended] = {}
+        self._ended: dict[int, EndedOutput] = {}
         self._num_surplus = 0
         with ExitStack() as undo:
             mode = processing or OUTPUT_PROCESSING.load(config.output_processing)
@@ -284,7 +284,7 @@ class Engine(EngineRules):
             processed.ready_ns,
         )
 
-    def _finish(self, slots: list[int], indices: list[int], left: Sequence[Ended]) -> None:
+    def _finish(self, slots: list[int], indices: list[int], left: Sequence[EndedOutput]) -> None:
         if left:
             self._stop(slots, indices)
         for nth, (slot, index) in enumerate(zip(slots, indices, strict=True)):

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from engines.builtin.delivery.choice import check_delivery, load_delivery
-from engines.builtin.delivery.choice import contradiction as delivery_contradiction
+from engines.builtin.delivery.choice import check_delivery, delivery_contradiction, load_delivery
 from engines.builtin.device.choice import complete_device, device_class
 from engines.builtin.output_processing import OutputProcessing
 from engines.builtin.registries import (
@@ -13,7 +12,7 @@ from engines.builtin.registries import (
     SCHEDULING_POLICIES,
     WORKERS,
 )
-from engines.builtin.release import launch
+from engines.builtin.release import launch_builtin
 from engines.builtin.scheduler import Scheduler
 from engines.builtin.wire.names import asked_seconds, parse_wire
 from engines.builtin.worker import Worker
@@ -64,7 +63,7 @@ class EngineRules:
     @staticmethod
     def launch(python: str, release: str) -> Launch:
         """In this interpreter or the one asked for; ``release`` is a tree of gcbench's."""
-        return launch(python, release)
+        return launch_builtin(python, release)
 
     @staticmethod
     def prepare(release: str) -> None:

@@ -11,7 +11,7 @@ from engines.protocol import Launch, TreeError
 _CODE_ROOT = Path(__file__).parents[2]
 
 
-def launch(python: str, release: str) -> Launch:
+def launch_builtin(python: str, release: str) -> Launch:
     """This interpreter or the one asked for; a ``release`` is a tree whose ``engines`` run in it.
 
     Workloads and harness are this tree's in either case. Raises ValueError where the path holds

@@ -17,7 +17,7 @@ _SCHEDULER = "vllm.v1.core.sched.scheduler.Scheduler"
 _SETUPS = ("lean", "shipped")
 
 
-def check(config: EngineConfig) -> None:
+def check_arguments(config: EngineConfig) -> None:
     """Raise ValueError where processes, model or batch are none that vLLM could have.
 
     ContradictionError where they do not go together.

@@ -9,7 +9,7 @@ from engines.builtin.registries import DEVICES, REPRESENTATIONS
 from engines.protocol import ContradictionError, EngineConfig, Traits
 from engines.vllm import arguments
 from engines.vllm.engine import VllmEngine
-from engines.vllm.launch import launch, prepare
+from engines.vllm.launch import launch_vllm, prepare
 from engines.vllm.settings import NATIVE
 
 
@@ -22,7 +22,7 @@ class HostPathEngine(VllmEngine):
     host_path = True
     is_scripted = True
     has_wait_hook = True
-    launch = staticmethod(launch)
+    launch = staticmethod(launch_vllm)
     prepare = staticmethod(prepare)
 
     @staticmethod
@@ -42,7 +42,7 @@ class HostPathEngine(VllmEngine):
         device_class(config).check(config)
         if representation != NATIVE:
             REPRESENTATIONS.load(representation)
-        arguments.check(config)
+        arguments.check_arguments(config)
         if max(config.num_accepted) > 1 and (why := _against_drafts(config)):
             raise ContradictionError(f"several tokens per step with {why}")
         if representation != NATIVE and not REPRESENTATIONS.load(representation).owns_memory:

@@ -26,7 +26,7 @@ from harness.experiment.store import write_json
 from harness.explain.largest_changes import LargestChange
 from harness.machine.interrupts import held_interrupts
 from harness.metrics import Metric
-from harness.report.bisect import headline
+from harness.report.bisect import bisect_headline
 from harness.report.safe_text import safe_text
 from harness.result.result import RESULT_FILE
 from harness.tracking.bisect.bisection import Bisection
@@ -118,7 +118,7 @@ def bisect(
         write_json(output / name / RESULT_FILE, result)
         tell(result, details=True, **session.told)
     if not session.shows_tables and result.conclusion not in ("found", "interrupted"):
-        say(headline(result))
+        say(bisect_headline(result))
     ctx.exit(_status(result))
 
 

@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from engines.protocol import EngineClass, TreeError
 from engines.registry import ENGINES
-from engines.vllm.releases import check_version, known_versions, prepare, within
+from engines.vllm.releases import check_version, known_versions, prepare_release, within
 from harness.axes import Cell
 from harness.cli.session import Session
 from harness.experiment.outcomes import Trials
@@ -19,8 +19,8 @@ from harness.explain.result import Side
 from harness.explain.sides import BY_FUNCTION, read_side
 from harness.metrics import Metric
 from harness.not_measured import NotMeasured
-from harness.tracking.bisect.bisection import Figure
-from harness.tracking.bisect.commits import History, history, tree_of
+from harness.tracking.bisect.bisection import CountedFigure
+from harness.tracking.bisect.commits import CommitHistory, commits_between, tree_of
 from harness.tracking.bisect.counting import read_figure
 from harness.tracking.bisect.result import Candidate
 from harness.tracking.gate.trees import take_tree
@@ -71,12 +71,12 @@ class Commits(NamedTuple):
 
     repo: Path
     package: str
-    found: History
+    found: CommitHistory
 
     @classmethod
     def between(cls, repo: Path, good: str, bad: str, package: str) -> "Commits":
-        """Raises ValueError as `history`."""
-        return cls(repo, package, history(repo, good, bad, package))
+        """Raises ValueError as `commits_between`."""
+        return cls(repo, package, commits_between(repo, good, bad, package))
 
     @property
     def candidates(self) -> list[Candidate]:
@@ -133,7 +133,7 @@ class Releases(NamedTuple):
 
     def lay_out(self, candidate: Candidate, code: Path, say: Say) -> LaidOut:
         """The version, whose environment is there from now on."""
-        return LaidOut(candidate.id, str(prepare(candidate.id, say)))
+        return LaidOut(candidate.id, str(prepare_release(candidate.id, say)))
 
 
 class Counter:
@@ -151,7 +151,7 @@ class Counter:
         self._sides: dict[str, Side | NotMeasured] = {}
         self.notes: list[str] = []
 
-    def count(self, candidate: Candidate, left: int) -> Figure:
+    def count(self, candidate: Candidate, left: int) -> CountedFigure:
         """Its figure, or why there is none. Raises KeyboardInterrupt."""
         more = f"about {left} more after it" if left > 0 else "the last one, if it runs"
         self._say(
@@ -161,15 +161,15 @@ class Counter:
             laid_out = self._source.lay_out(candidate, self._code, self._say)
             self._engine.launch("", laid_out.release)
         except TreeError as error:
-            return Figure(None, error.why)
+            return CountedFigure(None, error.why)
         except ValueError as error:
-            return Figure(None, str(error))
+            return CountedFigure(None, str(error))
         self._laid_out[self._source.tree_of(candidate)] = laid_out
         trials, cell = self._run(candidate, laid_out, cast(Mode, self._metric.mode))
         self._expected = self._expected or trials.counted_in(self._metric.mode, cell)
         figure = read_figure(trials, cell, self._metric, self._expected)
         if figure.value is None:
-            return Figure(None, figure.reason.replace(f"{laid_out.release}/", ""))
+            return CountedFigure(None, figure.reason.replace(f"{laid_out.release}/", ""))
         self._say(f"  {self._metric.name}: {figure.value:,.6g}")
         return figure
 

@@ -16,7 +16,7 @@ from harness.experiment.outcomes import Trials
 from harness.experiment.plan import counting_plan
 from harness.experiment.result import cell_id
 from harness.experiment.store import write_json
-from harness.explain.cadence import MODES, Cadence, CadenceResult, read_cadence
+from harness.explain.cadence import CADENCE_MODES, Cadence, CadenceResult, read_cadence
 from harness.not_measured import NotMeasured
 from harness.result.result import RESULT_FILE
 
@@ -48,7 +48,9 @@ def cadence(ctx: click.Context, /, **flags: Any) -> None:
     session = Session(flags | {"anyway": True})
     cells, runner = session.grid.cells, session.runner
     name = runner.new_name("cadence")
-    ran = session.run(counting_plan(name, cells, MODES, runner.schedule_hashes, runner.seed))
+    ran = session.run(
+        counting_plan(name, cells, CADENCE_MODES, runner.schedule_hashes, runner.seed)
+    )
     trials, differing = Trials(ran.plan, ran.outcomes), varying(cells) or ["gc"]
     found = [read_cadence(trials, cell, cell_id(cell, differing)) for cell in cells]
     cadences = [each for each in found if isinstance(each, Cadence)]

@@ -21,7 +21,7 @@ from harness.cli.parts import Compared, compare_parts, exit_code, say_how_to_go_
 from harness.cli.sections import SectionCommand
 from harness.cli.session import Session
 from harness.cli.tell import refuse_files, tell
-from harness.experiment.experiment_file import load
+from harness.experiment.experiment_file import load_experiment_file
 from harness.experiment.plan import Plan, counting_modes
 from harness.experiment.rounds import Precision
 from harness.report.again import report_command
@@ -169,7 +169,7 @@ def compare(ctx: click.Context, /, *, experiment: str, **flags: Any) -> None:
     """
     image_path = flags.pop("image_path")
     if experiment:
-        wanted = load(experiment)
+        wanted = load_experiment_file(experiment)
         of_one_grid = {
             "--dry-run": flags["dry_run"],
             "--image": image_path,

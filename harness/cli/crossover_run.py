@@ -12,9 +12,9 @@ from harness.cli.session import Session
 from harness.experiment.crossover import (
     LATENCIES,
     Check,
+    CheckPlace,
+    CrossoverPoint,
     ModelSteps,
-    Place,
-    Point,
     between,
     by_batch,
     host_changes,
@@ -22,7 +22,7 @@ from harness.experiment.crossover import (
 )
 from harness.experiment.grid import GROUPED_BY, varying
 from harness.experiment.result import ExperimentResult, cell_id
-from harness.experiment.run import INTERRUPTED
+from harness.experiment.run import INTERRUPTED_NOTE
 from workloads.schedule import Schedule
 
 _PLACES = ("batch_size", "heap_objects")
@@ -48,7 +48,7 @@ class CrossoverRun:
         self.sessions = {batches[0]: self.first} | others
         _refuse_unequal(self.cells)
         self.name = self.first.runner.new_name("crossover")
-        self.points: list[Point] = []
+        self.points: list[CrossoverPoint] = []
         self.checks: list[Check] = []
         self.is_complete = True
         self._results: list[ExperimentResult] = []
@@ -74,7 +74,7 @@ class CrossoverRun:
         said = list(self.first.notes)
         said += [f"No result: {each.reason}." for one in self._results for each in one.failures]
         said += [note for result in self._results for note in result.notes]
-        said += [] if self.is_complete else [INTERRUPTED]
+        said += [] if self.is_complete else [INTERRUPTED_NOTE]
         return list(dict.fromkeys(said))
 
     def measure(self) -> None:
@@ -92,7 +92,7 @@ class CrossoverRun:
                 if not self.is_complete:
                     return
 
-    def check(self, places: Iterable[Place], profiles: Mapping[str, DeviceProfile]) -> None:
+    def check(self, places: Iterable[CheckPlace], profiles: Mapping[str, DeviceProfile]) -> None:
         """Predictions beside a fresh measurement, one a place, candidate and latency."""
         for place in places if self.is_complete else ():
             batch, heap, profile = place
@@ -110,7 +110,7 @@ class CrossoverRun:
                 return
 
     def _checked(
-        self, place: Place, model: ModelSteps, result: ExperimentResult, cells: list[Cell]
+        self, place: CheckPlace, model: ModelSteps, result: ExperimentResult, cells: list[Cell]
     ) -> Iterator[Check]:
         """What was predicted for a place beside what was measured there, a latency at a time."""
         batch, heap, _ = place
@@ -175,13 +175,13 @@ def _refuse_unequal(cells: Sequence[Cell]) -> None:
         raise ValueError(f"{flag}: takes one value here; cells of several do not compare")
 
 
-def _points(result: ExperimentResult, cells: Sequence[Cell]) -> Iterator[Point]:
+def _points(result: ExperimentResult, cells: Sequence[Cell]) -> Iterator[CrossoverPoint]:
     """A point for each candidate that has enough rounds."""
     by_id = {cell.id: cell for cell in result.cells}
     baseline, *others = (by_id.get(cell_id(cell, varying(cells))) for cell in cells)
     for cell, other in zip(cells[1:], others, strict=True):
         if baseline is not None and other is not None and (found := host_changes(baseline, other)):
-            yield Point(
+            yield CrossoverPoint(
                 candidate=label(cell, cells),
                 batch_size=cell.batch_size,
                 heap_objects=cell.heap_objects,

@@ -127,8 +127,8 @@ def _build(
     most_timelines: int,
 ) -> tuple[int, str]:
     from dashboards.content.commits import checked_address
-    from dashboards.site import build as build_site
-    from harness.tracking.triage import load
+    from dashboards.site import build_site
+    from harness.tracking.triage import load_triage
 
     if commit_url:
         commit_url = checked_address(commit_url)
@@ -137,7 +137,7 @@ def _build(
         output,
         repository=repository,
         commit_url=commit_url,
-        triage=load(triage) if triage else None,
+        triage=load_triage(triage) if triage else None,
         most_timelines=most_timelines,
     )
     for problem in built.problems:

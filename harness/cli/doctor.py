@@ -15,9 +15,9 @@ from harness.cli.session import Session, checked
 from harness.cli.tell import tell
 from harness.experiment.known_noise import keep_noise, known_noise
 from harness.experiment.noise_result import noise_result
-from harness.experiment.ray_cluster import Wanted
+from harness.experiment.ray_cluster import WantedNodes
 from harness.experiment.store import write_json
-from harness.machine.doctor import check
+from harness.machine.doctor import check_machine
 from harness.report.again import report_command
 from harness.report.doctor import doctor_table
 from harness.report.terminal import make_console
@@ -87,10 +87,10 @@ def doctor(
     refuse_given(ctx, _OF_BOTH, "says how noise is measured; give --noise, too")
     checked(json_path, "--json")
     if cluster:
-        wanted = Wanted(like=like, noise=known_noise(output))
+        wanted = WantedNodes(like=like, noise=known_noise(output))
         findings = node_findings(cluster_at(cluster, wanted))
     else:
-        findings = check(output)
+        findings = check_machine(output)
     if json_path:
         write_json(json_path, [finding._asdict() for finding in findings])
     if json_path != "-" and not quiet:

@@ -22,7 +22,13 @@ from harness.experiment.grid import traits
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import counting_plan
 from harness.experiment.store import write_json
-from harness.explain.bodies import BY_SITE, Version, functions_body, growth_body, sites_body
+from harness.explain.bodies import (
+    BY_SITE,
+    ExplainedVersion,
+    functions_body,
+    growth_body,
+    sites_body,
+)
 from harness.explain.exports.collapsed import collapsed_stacks
 from harness.explain.exports.sarif import sarif_log
 from harness.explain.exports.speedscope import speedscope_file
@@ -202,7 +208,7 @@ class _Found(NamedTuple):
     """The run in which ``versions`` are counted, and why others cannot be, a sentence each."""
 
     run: str
-    versions: list[Version]
+    versions: list[ExplainedVersion]
     left_out: list[str]
 
 

@@ -9,7 +9,7 @@ from engines.protocol import EngineClass
 from engines.vllm.releases import layer
 from harness.axes import Cell
 from harness.cli.vllm_versions import prepare_releases
-from harness.explain.bodies import Version
+from harness.explain.bodies import ExplainedVersion
 from harness.report.release_label import release_label
 from harness.report.release_lines import release_name
 from harness.tracking.gate.trees import take_tree
@@ -17,18 +17,21 @@ from harness.tracking.gate.trees import take_tree
 
 def commit_versions(
     repo: Path, commits: Sequence[str], package: str, cell: Cell, folder: Path
-) -> list[Version]:
+) -> list[ExplainedVersion]:
     """The package of each commit, laid out in a folder of its own. Raises as `take_tree`."""
     trees = [
         take_tree(repo, commit, package, folder / f"{number}")
         for number, commit in enumerate(commits)
     ]
-    return [Version(tree.label, replace(cell, release=tree.folder), tree.folder) for tree in trees]
+    return [
+        ExplainedVersion(tree.label, replace(cell, release=tree.folder), tree.folder)
+        for tree in trees
+    ]
 
 
 def release_versions(
     cells: Sequence[Cell], engine: EngineClass, *, quiet: bool
-) -> tuple[list[Version], list[str]]:
+) -> tuple[list[ExplainedVersion], list[str]]:
     """The releases or trees that can be run, and a sentence for each that cannot.
 
     A release of vLLM is made ready where it is not. Raises ValueError for a tree of another engine
@@ -40,7 +43,7 @@ def release_versions(
         prepared, failures = prepare_releases(named, quiet=quiet)
         left_out = [f"{release}: {why}" for release, why in failures.items()]
         cells = [cell for cell in cells if cell.release in ("", *prepared)]
-    versions: list[Version] = []
+    versions: list[ExplainedVersion] = []
     for cell in cells:
         engine.launch("", cell.release)  # refused now, if it is
         label, root = cell.release or "this code", cell.release
@@ -48,5 +51,5 @@ def release_versions(
             label, root = release_label(cell.release), str(layer(cell.release))
             if label in (each.label for each in versions):
                 label = release_name(cell.release)  # a path whose version is there already
-        versions.append(Version(label, cell, root))
+        versions.append(ExplainedVersion(label, cell, root))
     return versions, left_out

@@ -41,9 +41,9 @@ from harness.tracking.gate.exact_counts import overall
 from harness.tracking.gate.export import write_github_action_benchmark
 from harness.tracking.gate.kept_counts import KeptCounts
 from harness.tracking.gate.not_run import not_run
-from harness.tracking.gate.plan import Pair, pair
+from harness.tracking.gate.plan import GatePair, pair
 from harness.tracking.gate.result import GateResult
-from harness.tracking.gate.trees import WORK_TREE, Tree, differences, find_commit, take_tree
+from harness.tracking.gate.trees import WORK_TREE, Tree, find_commit, take_tree, tree_differences
 from harness.tracking.gate.words import conclude_gate
 
 EXAMPLES = """
@@ -191,7 +191,9 @@ def gate(
         for number, cell in enumerate(cells)
     ]
     touched = changed_functions(Path(trees[0].folder), Path(trees[1].folder), engine.package)
-    notes = differences(repo, trees[0], trees[1], engine.package)  # now: a work tree may move on
+    notes = tree_differences(
+        repo, trees[0], trees[1], engine.package
+    )  # now: a work tree may move on
     if not_heads := others_changes(repo, trees[0], trees[1], engine.package):
         notes.insert(0, not_heads)
         if not flags["quiet"]:
@@ -289,7 +291,7 @@ def _take_shapes(flags: dict[str, Any], engine: EngineClass) -> set[tuple[str, s
     return set(product(flags["representation"], flags["delivery"])) - set(engine.shapes)
 
 
-def _command(axes: Sequence[str], each: Pair) -> str:
+def _command(axes: Sequence[str], each: GatePair) -> str:
     """The command of this run, narrowed to one cell."""
     cell = each.base
     flags = [part for axis in axes for part in (AXES[axis].flag, str(getattr(cell, axis)))]

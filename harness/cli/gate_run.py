@@ -10,14 +10,14 @@ from harness.cli.session import Session
 from harness.experiment.grid import traits
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import COLLECTING, Plan, exact_turns, without_collector
-from harness.experiment.rounds import Compared, Outcomes, Precision
-from harness.experiment.run import INTERRUPTED, PlanRun
+from harness.experiment.rounds import HasComparisons, Outcomes, Precision
+from harness.experiment.run import INTERRUPTED_NOTE, PlanRun
 from harness.experiment.store import TrialKey
-from harness.tracking.gate.exact_counts import Judged, judge_pairs
+from harness.tracking.gate.exact_counts import JudgedCounts, judge_pairs
 from harness.tracking.gate.kept_counts import KeptCounts
 from harness.tracking.gate.not_run import functions_run
-from harness.tracking.gate.plan import EXACT_MODES, Pair, exact_plan, timing_plan
-from harness.tracking.gate.timing import Timings, attribute, changed, compare_timings
+from harness.tracking.gate.plan import EXACT_MODES, GatePair, exact_plan, timing_plan
+from harness.tracking.gate.timing import Timings, attribute_changes, changed, compare_timings
 from harness.tracking.gate.trees import Tree
 from harness.trial.output_hashes import RanFunction
 from harness.trial.spec import TrialFailure, TrialResult
@@ -33,7 +33,7 @@ class Found(NamedTuple):
     HEAD's cells have executed.
     """
 
-    judged: Judged
+    judged: JudgedCounts
     failures: list[TrialFailure]
     is_interrupted: bool
     timed_seconds: float = 0.0
@@ -60,8 +60,8 @@ class GateRun(NamedTuple):
         session: Session,
         name: str,
         trees: Sequence[Tree],
-        pairs: Sequence[Pair],
-        command: Callable[[Pair], str],
+        pairs: Sequence[GatePair],
+        command: Callable[[GatePair], str],
     ) -> Found:
         """Measure the pairs; what there is to say of them. Ctrl-C leaves out what comes after.
 
@@ -72,7 +72,9 @@ class GateRun(NamedTuple):
         tried = session.try_out([cell for cell in cells if not traits(cell).is_exact])
         if tried.is_interrupted:
             refused = _refused(pairs, trees, tried.failures)
-            return Found(Judged([], [*refused, INTERRUPTED], []), [], is_interrupted=True)
+            return Found(
+                JudgedCounts([], [*refused, INTERRUPTED_NOTE], []), [], is_interrupted=True
+            )
         able = _without(pairs, tried.failures)
         counting = exact_plan(name, able, session.runner.schedule_hashes, self.seed)
         known = {} if self.is_anew else self._known(counting, trees)
@@ -83,7 +85,7 @@ class GateRun(NamedTuple):
         refusals = [*tried.failures, *_never_ran(Trials(counting, measured[0].outcomes))]
         refused, pairs = _refused(pairs, trees, refusals), _without(able, refusals)
         if not pairs:
-            return Found(Judged([], refused, []), [], measured[0].is_interrupted)
+            return Found(JudgedCounts([], refused, []), [], measured[0].is_interrupted)
         timings = Timings([], {})
         timing = self._plan(session, name, pairs)
         if not (self.exact_only or measured[-1].is_interrupted):
@@ -95,7 +97,7 @@ class GateRun(NamedTuple):
         kinds = {each: kind for each, time in timings.by_pair.items() if (kind := changed(time))}
         if kinds and not is_cut_short:
             plans.append(self._plan(session, name, list(kinds), with_controls=True))
-            compare_controls = partial(attribute, kinds, plans[-1])
+            compare_controls = partial(attribute_changes, kinds, plans[-1])
             # Twice as wide is enough to tell the code from the collector.
             width = 2 * self.half_width
             measured.append(self._time(session, plans[-1], compare_controls, width))
@@ -110,7 +112,7 @@ class GateRun(NamedTuple):
         notes = [note for each in measured for note in each.notes]
         judged.notes.extend(dict.fromkeys([*notes, *session.notes]))
         if measured[-1].is_interrupted:
-            judged.missing.append(INTERRUPTED)
+            judged.missing.append(INTERRUPTED_NOTE)
         if known:
             judged.notes.append(_FROM_BEFORE.format(len(known), len(exact_turns(counting))))
         never = {without_collector(failure.cell) for failure in refusals}
@@ -128,7 +130,7 @@ class GateRun(NamedTuple):
         return {key: result for tree in trees for key, result in self.kept.load(plan, tree).items()}
 
     def _plan(
-        self, session: Session, name: str, pairs: Sequence[Pair], with_controls: bool = False
+        self, session: Session, name: str, pairs: Sequence[GatePair], with_controls: bool = False
     ) -> Plan:
         return timing_plan(
             name,
@@ -144,13 +146,13 @@ class GateRun(NamedTuple):
         self,
         session: Session,
         plan: Plan,
-        compare: Callable[[Outcomes], Compared],
+        compare: Callable[[Outcomes], HasComparisons],
         half_width: float,
     ) -> PlanRun:
         return session.run(plan, Precision(half_width, self.budget_seconds), compare)
 
 
-def _without(pairs: Sequence[Pair], failures: Sequence[TrialFailure]) -> list[Pair]:
+def _without(pairs: Sequence[GatePair], failures: Sequence[TrialFailure]) -> list[GatePair]:
     broken = {failure.cell for failure in failures}
     return [each for each in pairs if not broken & {each.base, each.head}]
 
@@ -167,7 +169,7 @@ def _never_ran(counted: Trials) -> list[TrialFailure]:
 
 
 def _refused(
-    pairs: Sequence[Pair], trees: Sequence[Tree], failures: Sequence[TrialFailure]
+    pairs: Sequence[GatePair], trees: Sequence[Tree], failures: Sequence[TrialFailure]
 ) -> list[str]:
     """A sentence for each reason why a commit cannot run cells, with the cells."""
     cells: dict[tuple[str, str], list[str]] = {}

@@ -18,12 +18,11 @@ from harness.format import printable
 from harness.report.history import changes_tables, history_headline, history_pairs, not_compared
 from harness.report.terminal import make_console, print_lines, print_pairs, print_table, print_title
 from harness.tracking.changes import changes, latest_changes
-from harness.tracking.history import History, load
+from harness.tracking.history import History, load_history
 from harness.tracking.judge_figures import judge_all
 from harness.tracking.otava import otava_files
 from harness.tracking.reruns import by_series
-from harness.tracking.triage import NOTHING_SAID
-from harness.tracking.triage import load as load_triage
+from harness.tracking.triage import NOTHING_SAID, load_triage
 
 SCHEMA = "gcbench.history/2"
 
@@ -70,7 +69,7 @@ def history(
     if json_path == csv_path == "-":
         raise ValueError("--json - and --csv - both go to standard output; name a file for one")
     checked(csv_path, "--csv")
-    found = load(results)
+    found = load_history(results)
     for problem in found.problems:
         say(problem)
     figures = found.figures

@@ -19,7 +19,7 @@ from harness.cli.session import Session
 from harness.cli.tell import tell
 from harness.experiment.grid import traits, varying
 from harness.experiment.result import cell_id
-from harness.experiment.run import INTERRUPTED
+from harness.experiment.run import INTERRUPTED_NOTE
 from harness.experiment.store import write_json
 from harness.load.both_ways import HttpResult, Round, both_ways
 from harness.load.measure import Wanted, measure
@@ -118,7 +118,7 @@ def http(ctx: click.Context, /, *, rounds: int, **flags: Any) -> None:
                 for cell, found in measured.items()
                 if found
             ],
-            notes=[*notes, *[INTERRUPTED] * is_interrupted, *runner.lease.notes],
+            notes=[*notes, *[INTERRUPTED_NOTE] * is_interrupted, *runner.lease.notes],
             is_complete=not is_interrupted,
         )
         path = runner.output / name / RESULT_FILE

@@ -18,12 +18,12 @@ from harness.cli.options import (
 from harness.cli.sections import SectionCommand
 from harness.cli.session import checked, checked_image
 from harness.files import write_json, write_output, writing
-from harness.report.choices import KINDS, choices
+from harness.report.choices import CHOICES, choices
 from harness.report.lists import list_table
 from harness.report.terminal import make_console
 from harness.report.workload import print_workload
 from harness.report.workload_image import workload_image
-from workloads.summary import summarise
+from workloads.summary import summarise_workload
 from workloads.traces.mooncake import write_mooncake
 
 EXAMPLES = """
@@ -52,13 +52,13 @@ class _Kind(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         for each in (value, f"{value}s", f"{value[:-1]}ies"):
-            if each in KINDS:
+            if each in CHOICES:
                 return each
-        near = ", ".join(nearest(value, KINDS))
+        near = ", ".join(nearest(value, CHOICES))
         raise click.BadParameter(f"no kind {value!r}; did you mean {near}?", ctx, param)
 
 
-@click.command(name="list", cls=SectionCommand, epilog=EXAMPLES.format(", ".join(KINDS)))
+@click.command(name="list", cls=SectionCommand, epilog=EXAMPLES.format(", ".join(CHOICES)))
 @click.argument("kind", type=_Kind(), required=False, metavar="[KIND]")
 @click.argument("name", required=False, metavar="[NAME|FILE]")
 @workload_options
@@ -108,7 +108,7 @@ def _show(
         raise ValueError(f"--mooncake {mooncake}: is no file; name one in a folder")
     (workload,) = take_workloads({"workload": [name]}, flags)
     schedule = workload.realise(seed)
-    summary = summarise(workload, schedule, seed)
+    summary = summarise_workload(workload, schedule, seed)
     if image_path:
         write_output(image_path, workload_image(summary, suffix), "--image FILE")
     if mooncake:

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from harness.experiment.plan import Plan
-from harness.experiment.run import INTERRUPTED
+from harness.experiment.run import INTERRUPTED_NOTE
 from harness.experiment.store import RunStore, new_name, trial_key
 from harness.experiment.summarise import summarise
 from harness.files import indented, write_whole
@@ -55,7 +55,7 @@ def store_run(
         _leave_rows(store.rows_path(key), observed, slow)
         store.keep_rows(key)
         store.save_trial(key, trial)
-        notes = [INTERRUPTED] * observed.is_interrupted + result.notes
+        notes = [INTERRUPTED_NOTE] * observed.is_interrupted + result.notes
         summary = summarise(
             plan,
             {key: trial},

@@ -10,7 +10,7 @@ from harness.cli.exit_codes import ExitCode
 from harness.cli.options import output_option
 from harness.cli.session import checked, command_line
 from harness.cli.tell import tell
-from harness.experiment.merge import merge as put_together
+from harness.experiment.merge import merge_runs as put_together
 from harness.experiment.run import replayed
 from harness.experiment.store import RunStore, new_name
 from harness.experiment.summarise import summarise

@@ -11,7 +11,7 @@ from rich.progress import MofNCompleteColumn
 
 from harness.cli.progress import ProgressBar
 from harness.cli.session import command_line
-from harness.experiment.store import INCOMPLETE
+from harness.experiment.store import INCOMPLETE_FILE
 from harness.files import StoreError, write_json, write_whole
 from harness.report.markdown import report_markdown
 from harness.report.nightly import describe_nightly
@@ -19,24 +19,24 @@ from harness.report.safe_text import safe_text
 from harness.report.series_words import counts, triaged
 from harness.result.result import RESULT_FILE
 from harness.tracking.asv.checkout import branches, repository
-from harness.tracking.asv.config import results_folder, unknown_keys
+from harness.tracking.asv.config import asv_results_folder, unknown_keys
 from harness.tracking.nightly.alerts import Alerts, Where, alerts_of
-from harness.tracking.nightly.commits import wanted
-from harness.tracking.nightly.hardware import Machine, tell_asv, this_machine
+from harness.tracking.nightly.commits import wanted_commits
+from harness.tracking.nightly.hardware import KnownMachine, tell_asv, this_machine
 from harness.tracking.nightly.lock import only_run
 from harness.tracking.nightly.measured_commits import measured_commits
 from harness.tracking.nightly.night import (
     Looked,
     MeasuredAgain,
-    Place,
-    look,
+    NightPlace,
+    look_over,
     measure_commit,
     measure_suspicions,
     take_up,
 )
 from harness.tracking.nightly.result import MeasuredCommit, NightlyResult
 from harness.tracking.nightly.run_asv import Asv
-from harness.tracking.triage import load
+from harness.tracking.triage import load_triage
 
 _UNFINISHED = b"This night has not come to its end; the next run goes on with it\n"
 INTERRUPTED = "The night was interrupted; what is left to measure waits for the next run."
@@ -86,7 +86,7 @@ class Night:
     ) -> None:
         """Raises ValueError for what cannot be run."""
         self._config, self._output = config.absolute(), output.absolute()
-        self._triage = load(triage or self._config.parent / "triage.toml")
+        self._triage = load_triage(triage or self._config.parent / "triage.toml")
         try:
             re.compile(bench)
         except re.error as error:
@@ -95,9 +95,9 @@ class Night:
         self._reruns, self._rounds = reruns, rounds
         self._shown, self._quiet = shown, quiet
         staging = self._output / "staging"
-        self.place = Place(
+        self.place = NightPlace(
             config=self._config,
-            results=results_folder(self._config),
+            results=asv_results_folder(self._config),
             root=repository(self._config),
             branches=branches(self._config),
             staging=staging / "commits",
@@ -111,13 +111,13 @@ class Night:
     def look(self) -> Looked:
         """Judge what is there. Raises ValueError where there is nothing."""
         self._looked_at = datetime.now(UTC)
-        return look(self.place, self._triage, self._looked_at.date())
+        return look_over(self.place, self._triage, self._looked_at.date())
 
     def run(self) -> NightlyResult:
         """Measure, judge and write it down. Raises BusyError where another run is at work."""
         started = datetime.now(UTC).isoformat(timespec="seconds")
         with only_run(self._output):
-            mark = self._output / INCOMPLETE
+            mark = self._output / INCOMPLETE_FILE
             with suppress(StoreError):  # a full disk leaves the judgement, which says so
                 write_whole(mark, _UNFINISHED)
             machine = this_machine(self.place.results, self._machine)
@@ -141,7 +141,7 @@ class Night:
         return result
 
     def _result(
-        self, machine: Machine, started: str, looked: Looked | None, page: str
+        self, machine: KnownMachine, started: str, looked: Looked | None, page: str
     ) -> NightlyResult:
         verdicts = looked.verdicts.values() if looked else []
         told = self._tell(looked)
@@ -165,7 +165,7 @@ class Night:
             is_complete=not self._is_interrupted,
         )
 
-    def _measure(self, asv: Asv, machine: Machine) -> None:
+    def _measure(self, asv: Asv, machine: KnownMachine) -> None:
         try:
             take_up(self.place)
             known = measured_commits(self.place.results, machine.name)
@@ -173,7 +173,7 @@ class Night:
             self._missing.append(f"{error}. Nothing is measured before that is mended.")
             return
         self._notes += [note for note in (machine.note, *known.notes) if note]
-        commits = wanted(
+        commits = wanted_commits(
             self.place.root, self.place.branches, self._commits, known.commits, known.lost
         )
         try:
@@ -247,13 +247,13 @@ class Night:
 
     def _dashboard(self, looked: Looked | None) -> str:
         """Where the page is, "" where it could not be made."""
-        from dashboards.site import build
+        from dashboards.site import build_site
 
         for left in self._output.glob(".site.*"):  # of a build that was killed
             shutil.rmtree(left, ignore_errors=True)
         try:
             with self._doing("writing the page"):
-                build(
+                build_site(
                     self._shown or self._config,
                     self._output / "site",
                     repository=self.place.root,

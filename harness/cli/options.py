@@ -318,7 +318,7 @@ def take_workloads(axes: dict[str, list[Value]], flags: dict[str, Any]) -> list[
     trace = _trace_changes(flags)
     workloads = []
     for name in axes["workload"]:
-        workload = catalog.load(str(name))
+        workload = catalog.load_workload(str(name))
         if trace:
             if workload.trace is None:
                 raise ValueError(

@@ -23,8 +23,8 @@ from harness.probed.exposition import ProbedMetrics
 from harness.probed.forwarded import held_back
 from harness.probed.log import CollectionLog
 from harness.probed.result import ProbeResult
-from harness.probed.run import run, shared_memory
-from harness.probed.watch import Watch
+from harness.probed.run import run_probed, shared_memory
+from harness.probed.watch import RingWatch
 from harness.report.probe import progress_line
 
 _HERE = "127.0.0.1"
@@ -88,18 +88,18 @@ def probe(
         scratch_folder(shared_memory()) as folder,
     ):
 
-        def watching(root: psutil.Process) -> Watch:
-            watch = Watch(folder, root, command, *([log.record] if log else []))
+        def watching(root: psutil.Process) -> RingWatch:
+            watch = RingWatch(folder, root, command, *([log.record] if log else []))
             if metrics:
                 metrics.watch = watch
             return watch
 
-        def look(watch: Watch) -> None:
+        def look(watch: RingWatch) -> None:
             if log:
                 log.has_read(watch.processes)
             line.look(watch)
 
-        status, watch = run(command, folder, watching, look)
+        status, watch = run_probed(command, folder, watching, look)
         wall_seconds = (time.monotonic_ns() - began_ns) / 1e9
         code = status if status >= 0 else 128 - status
         try:
@@ -140,7 +140,7 @@ class _Line:
         self._began_ns, self._every = began_ns, every_seconds
         self._next = time.monotonic() + every_seconds
 
-    def look(self, watch: Watch) -> None:
+    def look(self, watch: RingWatch) -> None:
         """Say it, if it is time."""
         now = time.monotonic()
         if self._every and now >= self._next:

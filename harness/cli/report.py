@@ -14,7 +14,7 @@ from harness.cli.stored import find_run
 from harness.experiment.diff import DiffResult, diff
 from harness.files import write_json, write_output
 from harness.report.image_file import image_suffix
-from harness.report.kinds import describe, read_result
+from harness.report.kinds import describe_result, read_result
 from harness.report.markdown import report_markdown
 from harness.report.page import report_page
 from harness.report.terminal import make_console, print_report
@@ -91,7 +91,7 @@ def report(
     else:
         file = find_run(run, output)
         result, folder = read_result(file), file.parent
-    found = describe(result, folder if html_path else None)
+    found = describe_result(result, folder if html_path else None)
     if image_path and not found.pictures:
         raise ValueError(f"--image {image_path}: there is nothing to draw in {found.name}")
     if json_path:

@@ -131,8 +131,7 @@ def serve(**flags: Any) -> None:
 
     The front end and the engine core are processes of their own, each with its collector.
     """
-    from engines.server.serve import Hooks
-    from engines.server.serve import serve as serve_engine
+    from engines.server.serve import Hooks, serve_engine
     from engines.server.settings import ServerSettings
     from harness.collector import serving
 

@@ -26,13 +26,13 @@ from harness.experiment.known_noise import known_noise
 from harness.experiment.lease import Lease
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.plan import SLICE_STEPS, Plan, beside_baseline, default_decider, exact_turns
-from harness.experiment.ray_cluster import Wanted
+from harness.experiment.ray_cluster import WantedNodes
 from harness.experiment.result import ExperimentResult
-from harness.experiment.rounds import Compared, Outcomes, Precision
+from harness.experiment.rounds import HasComparisons, Outcomes, Precision
 from harness.experiment.run import PlanRun, Runner, TriedOut
 from harness.experiment.shard import parse_shard
-from harness.experiment.store import INCOMPLETE, TrialKey, write_json
-from harness.experiment.watch import Watch
+from harness.experiment.store import INCOMPLETE_FILE, TrialKey, write_json
+from harness.experiment.watch import SurroundingsWatch
 from harness.machine.describe import describe
 from harness.machine.interrupts import held_interrupts
 from harness.machine.other_work import Surroundings
@@ -66,7 +66,7 @@ class Session:
         lease = Lease(flags.pop("anyway"), self._wait_seconds or inf)
         seed, output = flags.pop("seed"), flags.pop("output")
         executor = _executor(flags, lease, None if is_of_noise else output)
-        self._watch = Watch() if isinstance(executor, LocalExecutor) else None
+        self._watch = SurroundingsWatch() if isinstance(executor, LocalExecutor) else None
         if beside is not None:
             self._watch = beside._watch
         shard = parse_shard(flags.pop("shard", ""))
@@ -134,7 +134,7 @@ class Session:
             near = ", ".join(nearest(decide, known))
             raise ValueError(f"--decide {decide}: no metric that can decide; did you mean {near}?")
         runner = self.runner
-        begun = (runner.output / resume / name for name in ("plan.json", INCOMPLETE))
+        begun = (runner.output / resume / name for name in ("plan.json", INCOMPLETE_FILE))
         if resume and not any(path.exists() for path in begun):
             raise ValueError(f"--resume {resume}: no experiment of this name in {runner.output}")
         chosen = baselines(cells, _parse_baseline(baseline))
@@ -186,7 +186,7 @@ class Session:
         self,
         plan: Plan,
         precise: Precision | None = None,
-        compare: Callable[[Outcomes], Compared] | None = None,
+        compare: Callable[[Outcomes], HasComparisons] | None = None,
         known: Mapping[TrialKey, TrialResult] = {},
     ) -> PlanRun:
         """Run what is neither stored nor ``known`` yet, while somebody looks on."""
@@ -233,7 +233,7 @@ def _executor(flags: dict[str, Any], lease: Lease, results: Path | None) -> Exec
     if address:
         names = {name.strip() for name in without.split(",") if name.strip()}
         noise = known_noise(results) if results else None
-        return on_cluster(address, Wanted(names, like, noise), timeout_seconds, lease)
+        return on_cluster(address, WantedNodes(names, like, noise), timeout_seconds, lease)
     for flag, given in (("--leave-out", without), ("--like", like)):
         if given:
             raise ValueError(f"{flag} {given}: names a node of a cluster; give --cluster, too")

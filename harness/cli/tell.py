@@ -9,7 +9,7 @@ from harness.cli.session import checked
 from harness.experiment.store import write_json
 from harness.files import write_output
 from harness.report.image_file import image_suffix
-from harness.report.kinds import describe
+from harness.report.kinds import describe_result
 from harness.report.markdown import report_markdown
 from harness.report.report import Report
 from harness.report.terminal import make_console, print_report
@@ -43,7 +43,7 @@ def tell(
     that is a part of the answer. Nothing is printed where JSON goes to standard output and the
     report would, too (``file``: another one).
     """
-    report = describe(result)
+    report = describe_result(result)
     try:
         if json:
             write_json(json, result)

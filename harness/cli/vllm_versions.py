@@ -5,7 +5,7 @@ from itertools import chain
 
 from rich.console import Console
 
-from engines.vllm.releases import ReleaseError, is_range, known_versions, prepare, within
+from engines.vllm.releases import ReleaseError, is_range, known_versions, prepare_release, within
 from harness.report.release_lines import in_order
 
 
@@ -40,7 +40,7 @@ def prepare_releases(wanted: Sequence[str], *, quiet: bool) -> tuple[list[str], 
 
         for release in wanted:
             try:
-                prepare(release, say)
+                prepare_release(release, say)
                 prepared.append(release)
             except ReleaseError as error:
                 failures[release] = str(error)

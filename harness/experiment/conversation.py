@@ -8,11 +8,11 @@ from contextlib import ExitStack, suppress
 
 import msgspec
 
-from harness.experiment.interpreter import Interpreter, OwnInterpreter
+from harness.experiment.interpreter import OwnInterpreter, TrialInterpreter
 from harness.experiment.tail import Tail
 from harness.experiment.trial_answer import failure, read_answer
 from harness.machine.scratch import scratch_folder
-from harness.trial.spec import GO, READY, Trial, TrialFailure, Trials
+from harness.trial.spec import GO, READY, Trial, TrialBatch, TrialFailure
 
 MOST_SAID = 256 << 20
 """Bytes that a trial may say, its answer and its errors together; an answer is much smaller."""
@@ -31,7 +31,7 @@ class Conversation:
         self.failure: TrialFailure | None = None
         self._trial = trial
         self._timeout_seconds = timeout_seconds
-        self._interpreter: Interpreter | None = None
+        self._interpreter: TrialInterpreter | None = None
         self._status: int | None = None
         self._is_told = False
         self._heard = bytearray()
@@ -40,12 +40,14 @@ class Conversation:
     def __exit__(self, *_: object) -> None:
         self._things.close()
 
-    def _begin_own(self, asked: Trials, pass_fds: Sequence[int] = ()) -> None:
+    def _begin_own(self, asked: TrialBatch, pass_fds: Sequence[int] = ()) -> None:
         """Start an interpreter and ask it. What it leaves in its temporary folder goes with it."""
         self._folder = folder = self._things.enter_context(scratch_folder())
         self._begin(lambda: OwnInterpreter(self._trial, folder, pass_fds), asked)
 
-    def _begin(self, start: Callable[[], Interpreter], asked: Trials | None = None) -> None:
+    def _begin(
+        self, start: Callable[[], TrialInterpreter], asked: TrialBatch | None = None
+    ) -> None:
         """Start the process, which ends with this, and say what is asked, if it does not know."""
         self._things.callback(self.end)
         try:

@@ -9,7 +9,7 @@ import msgspec
 from harness.experiment.conversation import MOST_SAID, SAID_TOO_MUCH, Conversation
 from harness.experiment.grid import traits
 from harness.experiment.trial_answer import as_failure, failure, read_answer
-from harness.trial.spec import ForkNews, Trial, TrialFailure, TrialResult, Trials, fork_files
+from harness.trial.spec import ForkNews, Trial, TrialBatch, TrialFailure, TrialResult, fork_files
 
 
 class CountingForks(Conversation):
@@ -21,7 +21,7 @@ class CountingForks(Conversation):
     def __init__(self, trials: Sequence[Trial], timeout_seconds: float, at_once: int) -> None:
         super().__init__(trials[0], timeout_seconds)
         engine = traits(trials[0].cell)
-        self._asked = Trials(
+        self._asked = TrialBatch(
             trials=list(trials),
             shared="interpreter" if engine.can_fork else "engine",
             preload=engine.preload,

@@ -17,7 +17,7 @@ from harness.trial.spec import Trial
 from harness.trial.stack_dump import FOLDER_VARIABLE
 
 
-class Interpreter(Protocol):
+class TrialInterpreter(Protocol):
     """A process that is talked to over its three standard streams."""
 
     @property
@@ -54,7 +54,7 @@ class OwnInterpreter:
         program, environment = ENGINES.load(cell.engine).launch(cell.python, cell.release)
         self._folder = folder
         try:
-            self._process = tied_process.start(
+            self._process = tied_process.start_tied(
                 [program, "-P", "-m", "harness", "trial"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -74,7 +74,7 @@ class OwnInterpreter:
 
     @property
     def streams(self) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
-        """See `Interpreter`."""
+        """See `TrialInterpreter`."""
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None

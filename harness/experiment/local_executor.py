@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from harness.axes import Cell
 from harness.experiment.counting_forks import CountingForks
-from harness.experiment.executor import Executor, Outcome
+from harness.experiment.executor import Executor, TrialOutcome
 from harness.experiment.grid import traits
 from harness.experiment.plan import counting_shared, heap_shared
 from harness.experiment.timed_forks import TimedForks
@@ -32,7 +32,7 @@ class LocalExecutor(Executor):
 
     timeout_seconds: float
 
-    def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
+    def run(self, trials: Sequence[Trial]) -> Iterator[TrialOutcome]:
         """Each trial's result, or why there is none, in order; afterwards no process is left.
 
         A time-out, a crash and a kill are answers like any other; Ctrl-C ends all trials and goes
@@ -52,7 +52,7 @@ class LocalExecutor(Executor):
             else min(cores_usable(), _PREPARED_AT_ONCE)
         )
 
-    def _count(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
+    def _count(self, trials: Sequence[Trial]) -> Iterator[TrialOutcome]:
         keys = [counting_shared(trial) for trial in trials]
         groups = _together(keys)
         at_once = max(1, cores_usable() // max(1, len(groups)))
@@ -75,13 +75,13 @@ class LocalExecutor(Executor):
                 process.wait_until_ready()
             for process in begun:
                 process.go()
-            answers: dict[int, Iterator[Outcome]] = {}
+            answers: dict[int, Iterator[TrialOutcome]] = {}
             for process, group in zip(begun, groups, strict=True):
                 answers |= dict.fromkeys(group, process.measure_each())
             for index in range(len(trials)):
                 yield next(answers[index])
 
-    def _time(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
+    def _time(self, trials: Sequence[Trial]) -> Iterator[TrialOutcome]:
         groups = _together([heap_shared(trial) for trial in trials])
         with ExitStack() as stack:
             together = []

@@ -19,7 +19,7 @@ from harness.machine.describe import Machine
 from harness.not_measured import NotMeasured
 
 
-class Wanted(NamedTuple):
+class WantedNodes(NamedTuple):
     """Which nodes are to measure: ``without`` some, of the machine class of the node ``like``, ""
     for that of most, and none of which ``noise`` says that it is too noisy; None: however noisy.
     """
@@ -29,7 +29,7 @@ class Wanted(NamedTuple):
     noise: KnownNoise | None = None
 
 
-EVERY_NODE = Wanted()
+EVERY_NODE = WantedNodes()
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class Cluster:
 
     address: str
     control: str
-    wanted: Wanted = EVERY_NODE
+    wanted: WantedNodes = EVERY_NODE
     nodes: dict[str, Node] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     identity: Identity | None = None

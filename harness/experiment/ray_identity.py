@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from harness.experiment.carried_code import packed, unpack_there
-from harness.experiment.cluster_error import reason
+from harness.experiment.carried_code import packed_code, unpack_there
+from harness.experiment.cluster_error import cluster_reason
 from harness.experiment.on_node import Identity
 from harness.experiment.ray_tasks import Node, on_node
 from harness.not_measured import NotMeasured
@@ -23,7 +23,7 @@ def identified(nodes: Collection[Node], mine: Identity) -> dict[Node, Identity |
 
     answers = _identities(nodes)
     if lacking := [node for node, told in answers.items() if _lacks_code(told, mine)]:
-        code = packed()
+        code = packed_code()
         paths = _asked(lacking, unpack_there, code.name, ray.put(code.content))
         answers = {node: told for node, told in answers.items() if node not in paths}
         answers |= {node: why for node, why in paths.items() if isinstance(why, Exception)}
@@ -85,7 +85,7 @@ def _words(error: Exception) -> str:
     cause = getattr(error, "cause", None)
     if isinstance(cause, ModuleNotFoundError):
         return f"its Python has no {cause.name}; install there what gcbench needs"
-    return f"it cannot be asked: {reason(error)}"
+    return f"it cannot be asked: {cluster_reason(error)}"
 
 
 def identify_there() -> Callable[[], bytes]:

@@ -44,7 +44,7 @@ def of_our_own() -> Iterator[str]:
         flags = [str(word) for pair in options.items() for word in pair]
         command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block"]
         with held_interrupts():
-            process = tied_process.start(
+            process = tied_process.start_tied(
                 [*command, *flags],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

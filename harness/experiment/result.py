@@ -53,7 +53,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     interpreter: str = ""
 
 
-class Part(msgspec.Struct, frozen=True):
+class ChangePart(msgspec.Struct, frozen=True):
     """A part of a change: candidate / baseline, its interval, the least change it would find."""
 
     ratio: float
@@ -76,7 +76,7 @@ class FullPasses(msgspec.Struct, frozen=True, kw_only=True):
 class Apart(msgspec.Struct, frozen=True, kw_only=True):
     """A change without full passes, and the full passes of baseline and candidate."""
 
-    code: Part
+    code: ChangePart
     full_passes: tuple[FullPasses, FullPasses]
 
 

@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from harness.axes import Cell
-from harness.experiment.executor import GIVE_UP_AFTER, Block, Executor, Outcome
+from harness.experiment.executor import GIVE_UP_AFTER, Block, Executor, TrialOutcome
 from harness.experiment.grid import group_key, traits
 from harness.experiment.plan import EXACT_ROUND, Plan, Turn, exact_turns, timing_round
 from harness.experiment.shard import Shard
@@ -18,10 +18,10 @@ from harness.experiment.store import RunStore, TrialKey
 from harness.statistics.paired_ratio import Estimate, is_precise
 from harness.trial.spec import Trial, TrialFailure, TrialResult
 
-Outcomes = dict[TrialKey, Outcome]
+Outcomes = dict[TrialKey, TrialOutcome]
 
 
-class Compared(Protocol):
+class HasComparisons(Protocol):
     """A result that has comparisons; what else it says does not matter here."""
 
     @property
@@ -45,14 +45,14 @@ class Rounds:
     plan: Plan
     store: RunStore
     executor: Executor
-    on_trial: Callable[[Turn, Outcome], None]
+    on_trial: Callable[[Turn, TrialOutcome], None]
     alone: Callable[[], AbstractContextManager[None]] = nullcontext
     shard: Shard | None = None
     outcomes: Outcomes = field(default_factory=dict)
     repeated: int = 0
     _failures: Counter[Cell] = field(default_factory=Counter)
 
-    def run(self, summarise: Callable[[Outcomes], Compared], precise: "Precision") -> None:
+    def run(self, summarise: Callable[[Outcomes], HasComparisons], precise: "Precision") -> None:
         """Run what is not stored yet. KeyboardInterrupt leaves all finished trials stored."""
         counting = list(self._blocks(exact_turns(self.plan)))
         self._take(counting)
@@ -62,7 +62,7 @@ class Rounds:
             self._take(self._timed(summarise, precise, warm_up=not counting))
 
     def _timed(
-        self, summarise: Callable[[Outcomes], Compared], precise: "Precision", warm_up: bool
+        self, summarise: Callable[[Outcomes], HasComparisons], precise: "Precision", warm_up: bool
     ) -> Iterator[Block]:
         """Blocks that are timed, made as they are asked for.
 
@@ -137,7 +137,7 @@ class Rounds:
         """Whether its cell, or one that it is only of use beside, gives no results."""
         return any(self._failures[each] >= GIVE_UP_AFTER for each in self._rotation(turn))
 
-    def _keep(self, turn: Turn, outcome: Outcome) -> None:
+    def _keep(self, turn: Turn, outcome: TrialOutcome) -> None:
         if isinstance(outcome, TrialFailure):
             self._failures[turn.cell] += 1
         else:
@@ -184,7 +184,7 @@ class Precision:
     _began: float = field(default_factory=time.monotonic)
     _rounds_since: int = -1
 
-    def wants_more(self, summarise: Callable[[], Compared]) -> bool:
+    def wants_more(self, summarise: Callable[[], HasComparisons]) -> bool:
         """Whether another round is due."""
         if not self.half_width:
             return False

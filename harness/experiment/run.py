@@ -1,7 +1,7 @@
 """The road of every experiment: what is asked for, replayed, executed, kept and summed up.
 
 The command line, asv's suites and whoever comes next go along it. It says nothing to anybody: who
-wants to see how far it is hands in a `Progress`.
+wants to see how far it is hands in a `PlanProgress`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,13 +15,13 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from harness.axes import Cell
-from harness.experiment.executor import Executor, Outcome
+from harness.experiment.executor import Executor, TrialOutcome
 from harness.experiment.grid import traits
 from harness.experiment.lease import Lease
 from harness.experiment.plan import Plan, Turn
 from harness.experiment.result import ExperimentResult
-from harness.experiment.rounds import Compared, Outcomes, Precision, Rounds
-from harness.experiment.same_origin import Launched, differences, launched
+from harness.experiment.rounds import HasComparisons, Outcomes, Precision, Rounds
+from harness.experiment.same_origin import Launched, launched, origin_differences
 from harness.experiment.shard import Shard
 from harness.experiment.store import RunStore, StoreError, TrialKey, new_name, trial_key
 from harness.experiment.summarise import summarise
@@ -32,11 +32,11 @@ from harness.result.result import ReplayedWorkload
 from harness.trial.spec import Mode, Trial, TrialFailure, TrialResult
 from workloads.schedule import Schedule
 
-INTERRUPTED = "Interrupted before everything was measured."
+INTERRUPTED_NOTE = "Interrupted before everything was measured."
 _TRY_OUT_STEPS = 2
 
 
-class Progress(Protocol):
+class PlanProgress(Protocol):
     """Is told how far a plan has come."""
 
     def check(self, count: int) -> None:
@@ -47,7 +47,7 @@ class Progress(Protocol):
         """So many trials were there already."""
         ...
 
-    def on_trial(self, turn: Turn, outcome: Outcome) -> None:
+    def on_trial(self, turn: Turn, outcome: TrialOutcome) -> None:
         """A trial has ended."""
         ...
 
@@ -73,7 +73,7 @@ class PlanRun(NamedTuple):
 class OneRun(NamedTuple):
     """What one trial gave, and where it is kept."""
 
-    outcome: Outcome
+    outcome: TrialOutcome
     store: RunStore
     key: TrialKey
 
@@ -92,7 +92,7 @@ class _Unwatched:
     def skip(self, count: int) -> None:
         pass
 
-    def on_trial(self, turn: Turn, outcome: Outcome) -> None:
+    def on_trial(self, turn: Turn, outcome: TrialOutcome) -> None:
         pass
 
     def wait_for(self, owner: str) -> None:
@@ -149,9 +149,9 @@ class Runner:
     def run(
         self,
         plan: Plan,
-        compare: Callable[[Outcomes], Compared] | None = None,
+        compare: Callable[[Outcomes], HasComparisons] | None = None,
         precise: Precision | None = None,
-        progress: Progress | None = None,
+        progress: PlanProgress | None = None,
         known: Mapping[TrialKey, TrialResult] = {},
     ) -> PlanRun:
         """Run what is not stored yet; Ctrl-C leaves all that has ended, and a mark beside it.
@@ -210,7 +210,7 @@ class Runner:
         surroundings: Surroundings | None = None,
     ) -> ExperimentResult:
         """What a run says, kept beside its trials; ``notes`` are said besides its own."""
-        said = [INTERRUPTED] * ran.is_interrupted + [*ran.notes, *notes]
+        said = [INTERRUPTED_NOTE] * ran.is_interrupted + [*ran.notes, *notes]
         result = summarise(
             ran.plan,
             ran.outcomes,
@@ -285,7 +285,9 @@ class Runner:
             (now,) = self.executor.run([self._trial(cell, path, "counts", _TRY_OUT_STEPS)])
             if isinstance(now, TrialFailure):
                 continue  # it will fail again, and be said then
-            if found := next(filter(None, (differences(each, now) for each in results)), None):
+            if found := next(
+                filter(None, (origin_differences(each, now) for each in results)), None
+            ):
                 raise StoreError(
                     f"--resume {store.name}: its trials differ from what would be measured now in "
                     f"{'; '.join(found)}; go back to what they were measured with, or begin a new "

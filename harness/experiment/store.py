@@ -43,7 +43,7 @@ from harness.trial.spec import TRIAL_RESULT_SCHEMA, TrialFailure, TrialResult
 from workloads.files.whole_file import TEMPORARY
 
 __all__ = [
-    "INCOMPLETE",
+    "INCOMPLETE_FILE",
     "RUNS",
     "RunStore",
     "StoreError",
@@ -57,32 +57,32 @@ __all__ = [
     "write_rows",
 ]
 
-T = TypeVar("T")
+AnyPlan = TypeVar("AnyPlan")
 
 RUNS = Path("results/runs")
 """The folder of experiments where no other is given."""
 
-INCOMPLETE = "incomplete.txt"
+INCOMPLETE_FILE = "incomplete.txt"
 """A file of this name stands in the folder of an experiment whose trials are not all there."""
 
 STORED_SCHEMA = f"gcbench.stored-trial/2 of {TRIAL_RESULT_SCHEMA}"
 PLAN_SCHEMA = "gcbench.plan/3"
 
-Columns = Mapping[str, NDArray[Any]]
+RowColumns = Mapping[str, NDArray[Any]]
 """A table: equally long arrays ``[num_rows]`` by name."""
 
 
 class TrialRows(NamedTuple):
     """What a timing trial stamped, a table a field; moments are nanoseconds.
 
-    ``requests``: the columns of `harness.trial.recorder.Requests`; ``steps``: those of
+    ``requests``: the columns of `harness.trial.recorder.RequestStamps`; ``steps``: those of
     `harness.trial.recorder.STEP_COLUMNS`; ``collections``: those of
     `harness.collector.probe.Events`, and ``process``, a place in `TrialResult.processes`.
     """
 
-    requests: Columns
-    steps: Columns
-    collections: Columns
+    requests: RowColumns
+    steps: RowColumns
+    collections: RowColumns
 
 
 class _Stored(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -176,7 +176,7 @@ class RunStore:
         write_whole(path, indented(record))
         return True
 
-    def load_plan(self, type_: type[T]) -> T:
+    def load_plan(self, type_: type[AnyPlan]) -> AnyPlan:
         """What the experiment is to do, as a ``type_``. Raises StoreError."""
         path = self.folder / "plan.json"
         try:
@@ -187,12 +187,12 @@ class RunStore:
     def mark_incomplete(self) -> None:
         """Say in the folder that trials are missing, however the run may end. Raises StoreError."""
         words = f"Trials are missing here; go on with the same command and --resume {self.name}\n"
-        write_whole(self.folder / INCOMPLETE, words.encode())
+        write_whole(self.folder / INCOMPLETE_FILE, words.encode())
 
     def mark_complete(self) -> None:
         """Take that back: all trials have ended. Raises StoreError."""
         with writing(self.folder):
-            (self.folder / INCOMPLETE).unlink(missing_ok=True)
+            (self.folder / INCOMPLETE_FILE).unlink(missing_ok=True)
 
     def schedule_path(self, schedule_sha256: str) -> Path:
         """Where the schedule with this hash is kept."""

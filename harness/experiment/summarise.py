@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from harness.axes import Cell, values
-from harness.experiment.apart import Whole, ratio_in_parts
+from harness.experiment.apart import WholeRatio, ratio_in_parts
 from harness.experiment.by_node import ByNode, node_ratios, with_nodes
 from harness.experiment.comparisons import comparisons
 from harness.experiment.grid import groups, traits, varying
@@ -22,7 +22,7 @@ from harness.experiment.result import (
     cell_id,
 )
 from harness.experiment.same_origin import mixed
-from harness.experiment.same_work import other_work
+from harness.experiment.same_work import cells_of_other_work
 from harness.experiment.store import TrialKey
 from harness.format import percent, percent_range
 from harness.machine.describe import Machine
@@ -60,7 +60,7 @@ def summarise(
     more += _moved_by_the_probe(trials, ids)
     more += _not_as_scheduled(trials, ids)
     more += _preempted(trials, ids)
-    differing = other_work(plan, trials, ids)
+    differing = cells_of_other_work(plan, trials, ids)
     blended = mixed(trials.results)
     more += [*differing.apart, *_left_out(trials.invalid)]
     compared, missing = list[Comparison](), list[str]()
@@ -259,7 +259,7 @@ def _comparisons(
     found: dict[Cell, Comparison] = {}
     missing: list[str] = []
     for metric in dict.fromkeys(plan.decide):
-        family: list[tuple[Cell, Cell, Whole]] = []
+        family: list[tuple[Cell, Cell, WholeRatio]] = []
         of_nodes: list[ByNode] = []
         pairs = [
             (baseline, cell)
@@ -291,7 +291,7 @@ def _comparisons(
 
 def _ratio(
     plan: Plan, trials: Trials, baseline: Cell, cell: Cell, metric: Metric, family: int
-) -> tuple[Whole, ByNode] | NotMeasured:
+) -> tuple[WholeRatio, ByNode] | NotMeasured:
     """The paired ratio and what each node says of it, or why there is none.
 
     Paired with the copy of the baseline that has taken turns with the cell, if one has.
@@ -311,7 +311,7 @@ def _ratio(
         return NotMeasured(f"{metric.name} is zero in some trials")
     nodes = node_ratios(metric.name, rounds)
     if not metric.full_passes:
-        return Whole(paired_ratio(values[::2], values[1::2], family), None), nodes
+        return WholeRatio(paired_ratio(values[::2], values[1::2], family), None), nodes
     all_before = [result for each in copies for result in trials.timings[each].values()]
     all_after = list(trials.timings[cell].values())
     return ratio_in_parts(metric, rounds, all_before, all_after, family), nodes

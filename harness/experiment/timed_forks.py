@@ -19,7 +19,7 @@ from harness.experiment.grid import traits
 from harness.experiment.trial_answer import as_failure
 from harness.experiment.trial_process import TrialProcess
 from harness.experiment.where_it_stands import where_it_stands
-from harness.trial.spec import Channel, ForkNews, Trial, Trials
+from harness.trial.spec import Channel, ForkNews, Trial, TrialBatch
 
 _KILLED = -int(signal.SIGKILL)
 _GRACE_SECONDS = 1.0
@@ -40,7 +40,7 @@ class TimedForks(Conversation):
     def __enter__(self) -> "TimedForks":
         channels = [_open_channel() for _ in self._asked]
         theirs = [end for channel, _ in channels for end in channel]
-        asked = Trials(
+        asked = TrialBatch(
             trials=list(self._asked),
             shared="interpreter",
             preload=traits(self._asked[0].cell).preload,

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from harness.experiment.conversation import Conversation
-from harness.experiment.interpreter import Interpreter
+from harness.experiment.interpreter import TrialInterpreter
 from harness.experiment.trial_answer import read_answer
-from harness.trial.spec import PAUSED, Trial, TrialFailure, TrialResult, Trials
+from harness.trial.spec import PAUSED, Trial, TrialBatch, TrialFailure, TrialResult
 
 
 class TrialProcess(Conversation):
@@ -17,7 +17,7 @@ class TrialProcess(Conversation):
     """
 
     def __init__(
-        self, trial: Trial, timeout_seconds: float, begun: Interpreter | None = None
+        self, trial: Trial, timeout_seconds: float, begun: TrialInterpreter | None = None
     ) -> None:
         super().__init__(trial, timeout_seconds)
         self._begun = begun
@@ -26,7 +26,7 @@ class TrialProcess(Conversation):
         if begun := self._begun:
             self._begin(lambda: begun)
         else:
-            self._begin_own(Trials(trials=[self._trial]))
+            self._begin_own(TrialBatch(trials=[self._trial]))
         return self
 
     def pin(self, core: int | None) -> None:

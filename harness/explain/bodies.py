@@ -21,7 +21,7 @@ BY_SITE: Mode = "sites"
 """The mode in which a trial looks at what collections find."""
 
 
-class Version(NamedTuple):
+class ExplainedVersion(NamedTuple):
     """``cell`` runs it; below ``root`` lie its files."""
 
     label: str
@@ -30,7 +30,7 @@ class Version(NamedTuple):
 
 
 def functions_body(
-    trials: Trials, versions: Sequence[Version], by: By
+    trials: Trials, versions: Sequence[ExplainedVersion], by: By
 ) -> FunctionsBody | NotMeasured:
     """What the functions of one version take, or of the first of two, beside the second."""
     sides, failures = _read(trials, versions)
@@ -43,7 +43,7 @@ def functions_body(
 
 
 def growth_body(
-    trials: Trials, versions: Sequence[Version], by: By, left_out: Sequence[str]
+    trials: Trials, versions: Sequence[ExplainedVersion], by: By, left_out: Sequence[str]
 ) -> GrowthBody | NotMeasured:
     """With which of the versions that could be counted each function became dearer.
 
@@ -57,7 +57,9 @@ def growth_body(
     return GrowthBody(by=by, versions=costs, arrivals=arrivals(sides), left_out=failures)
 
 
-def sites_body(trials: Trials, version: Version, folders: Sequence[str]) -> SitesBody | NotMeasured:
+def sites_body(
+    trials: Trials, version: ExplainedVersion, folders: Sequence[str]
+) -> SitesBody | NotMeasured:
     """Whose objects the collections of a version found young.
 
     ``folders``: whose code is searched for what a change of type would touch.
@@ -82,7 +84,7 @@ def sites_body(trials: Trials, version: Version, folders: Sequence[str]) -> Site
     )
 
 
-def _read(trials: Trials, versions: Sequence[Version]) -> tuple[list[Side], list[str]]:
+def _read(trials: Trials, versions: Sequence[ExplainedVersion]) -> tuple[list[Side], list[str]]:
     """The versions that were counted, and a sentence for each that was not."""
     found = [read_side(trials, each.cell, each.label, each.root) for each in versions]
     sides = [side for side in found if isinstance(side, Side)]

@@ -7,9 +7,9 @@ import msgspec
 
 from harness.explain.changes import function_changes
 from harness.explain.line_changes import line_changes
-from harness.explain.pairing import Kind
+from harness.explain.pairing import PairKind
 from harness.explain.ranking import part_of_step
-from harness.explain.result import Costs, FunctionChange, Side, Where
+from harness.explain.result import Costs, FunctionChange, FunctionPlace, Side
 from harness.metrics import When
 from harness.trial.step_costs import RequestFunctionCost
 
@@ -27,7 +27,7 @@ class LargestChange(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     when: When
-    kind: Kind
+    kind: PairKind
     function: str
     before: str
     file: str
@@ -137,5 +137,5 @@ def _difference(now: Iterable[float], then: Iterable[float]) -> float:
     return round(sum(now) - sum(then), 6)
 
 
-def _names(functions: Sequence[Where]) -> str:
+def _names(functions: Sequence[FunctionPlace]) -> str:
     return " + ".join(each.name for each in functions)

@@ -160,7 +160,7 @@ class _Member:
         self._errors = folder / f"client-{task.process}.err"
         self._heard = bytearray()
         with self._errors.open("wb") as errors:
-            self._process = tied_process.start(
+            self._process = tied_process.start_tied(
                 [sys.executable, "-P", "-m", client_process.__name__],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

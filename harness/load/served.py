@@ -75,7 +75,7 @@ def served(flags: Sequence[str], folder: Path) -> Iterator[Served]:
         "0",
     ]
     with errors.open("wb") as said:
-        process = tied_process.start(
+        process = tied_process.start_tied(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -17,7 +17,7 @@ from harness.load.observed import Observed
 from harness.load.task import ClientHealth
 from harness.statistics.percentile import fewest_samples
 from harness.trial.arrival_fidelity import SentArrivals, arrival_words
-from harness.trial.recorder import Requests
+from harness.trial.recorder import RequestStamps
 
 
 class Evidence(NamedTuple):
@@ -27,7 +27,7 @@ class Evidence(NamedTuple):
     """
 
     observed: Observed
-    requests: Requests
+    requests: RequestStamps
     late: NDArray[np.float64]
     mean_gap: float
     median_gap: float

@@ -16,7 +16,7 @@ def describe_bisect(result: BisectResult) -> Report:
     return Report(
         heading="gcbench bisect",
         name=result.name,
-        answer=headline(result),
+        answer=bisect_headline(result),
         tables=[
             *_functions_tables(result),
             *([_measured_table(result)] if result.measured else []),
@@ -35,7 +35,7 @@ def describe_bisect(result: BisectResult) -> Report:
     )
 
 
-def headline(result: BisectResult) -> str:
+def bisect_headline(result: BisectResult) -> str:
     """The answer in one sentence."""
     match result.conclusion:
         case "found":

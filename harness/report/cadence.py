@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from harness import format as fmt
-from harness.explain.cadence import Cadence, CadenceResult, Collections
+from harness.explain.cadence import ByGeneration, Cadence, CadenceResult
 from harness.report.header import machine_words
 from harness.report.report import Listing, Report
 from harness.report.table import PlainTable, Row
@@ -78,5 +78,5 @@ def _row(each: Cadence) -> Row:
     )
 
 
-def _counts(numbers: Collections) -> str:
+def _counts(numbers: ByGeneration) -> str:
     return "/".join(fmt.count(each) for each in numbers)

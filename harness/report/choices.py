@@ -15,16 +15,16 @@ from harness.experiment import experiment_file
 from harness.metrics import METRICS
 from workloads import catalog
 
-Rows = list[tuple[str, str, str]]
+ChoiceRows = list[tuple[str, str, str]]
 """(kind, name, what it is), for `list_table`."""
 
 
-def choices(kind: str | None = None, name: str | None = None) -> Rows:
-    """Of a kind (a key of `KINDS`), or of all; only the one of a name where one is given.
+def choices(kind: str | None = None, name: str | None = None) -> ChoiceRows:
+    """Of a kind (a key of `CHOICES`), or of all; only the one of a name where one is given.
 
     Raises ValueError where there is none of that name.
     """
-    rows = [row for each in ([kind] if kind else KINDS) for row in KINDS[each]()]
+    rows = [row for each in ([kind] if kind else CHOICES) for row in CHOICES[each]()]
     found = [row for row in rows if name in (None, row[1])]
     if name is not None and not found:
         near = ", ".join(nearest(name, [row[1] for row in rows]))
@@ -32,8 +32,8 @@ def choices(kind: str | None = None, name: str | None = None) -> Rows:
     return found
 
 
-def _registered(registry: Registry) -> Callable[[], Rows]:
-    def rows() -> Rows:
+def _registered(registry: Registry) -> Callable[[], ChoiceRows]:
+    def rows() -> ChoiceRows:
         return [(registry.kind, name, _first_line(registry, name)) for name in registry.names()]
 
     return rows
@@ -52,32 +52,36 @@ def _first_line(registry: Registry, name: str) -> str:
     return words.partition("\n")[0]
 
 
-def _workloads() -> Rows:
-    return [("workload", name, catalog.load(name).reason) for name in catalog.names()]
+def _workloads() -> ChoiceRows:
+    return [
+        ("workload", name, catalog.load_workload(name).reason) for name in catalog.workload_names()
+    ]
 
 
-def _experiments() -> Rows:
-    names = experiment_file.names()
-    return [("experiment", name, experiment_file.load(name).question) for name in names]
+def _experiments() -> ChoiceRows:
+    names = experiment_file.experiment_names()
+    return [
+        ("experiment", name, experiment_file.load_experiment_file(name).question) for name in names
+    ]
 
 
-def _profiles() -> Rows:
+def _profiles() -> ChoiceRows:
     return [("device profile", name, load_profile(name).source) for name in shipped_profiles()]
 
 
-def _models() -> Rows:
+def _models() -> ChoiceRows:
     return [("model", name, "A shipped config, without weights.") for name in shipped_models()]
 
 
-def _policies() -> Rows:
+def _policies() -> ChoiceRows:
     return [("collector policy", name, words) for name, words in DESCRIPTIONS.items()]
 
 
-def _metrics() -> Rows:
+def _metrics() -> ChoiceRows:
     return [("metric", m.name, f"{m.definition} [{m.unit}]") for m in METRICS.values()]
 
 
-KINDS: dict[str, Callable[[], Rows]] = {
+CHOICES: dict[str, Callable[[], ChoiceRows]] = {
     "workloads": _workloads,
     "experiments": _experiments,
     "engines": _registered(ENGINES),

@@ -10,9 +10,9 @@ from harness.report.gate_image import gate_image, has_picture
 from harness.report.gate_power import power_words, settles_no_times
 from harness.report.gate_tables import (
     command_lines,
-    findings,
     gate_facts,
     gate_failure_lines,
+    gate_findings,
     gate_tables,
     not_run_words,
 )
@@ -60,7 +60,7 @@ def describe_gate(result: GateResult) -> Report:
         answer=title(result),
         attention=fmt.capitalised(settles_no_times(result)),
         short=known(_short(result)),
-        sentences=findings(result),
+        sentences=gate_findings(result),
         lists=[
             Listing("Not measured", result.missing, is_bad=True),
             Listing("Trials without a result", gate_failure_lines(result), is_bad=True),

@@ -65,7 +65,7 @@ def read_result(path: Path) -> Result:
     return found
 
 
-def describe(result: Result, folder: Path | None = None) -> Report:
+def describe_result(result: Result, folder: Path | None = None) -> Report:
     """What is said of a result; ``folder``: where its trials' rows are, for pictures of them."""
     if isinstance(result, ExperimentResult):
         is_along = bool(result.release_labels)

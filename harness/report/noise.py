@@ -14,7 +14,7 @@ from harness.report.report import Listing, Picture, Report, known
 from harness.report.steps_image import samples_image
 from harness.report.summary import metric_words
 from harness.report.table import PlainTable, Row
-from harness.report.verdict_words import MEANINGS
+from harness.report.verdict_words import VERDICT_MEANINGS
 
 _BUSY = (
     "This is the noise of a busy machine and says nothing about a quiet one; --wait-quiet 10m "
@@ -77,7 +77,7 @@ def _table(result: NoiseResult) -> PlainTable:
 
     found = [(f"detected in {rounds(n)}", detects(mde)) for n, mde in sorted(result.mde.items())]
     title = f"Noise of {result.metric} over {result.rounds} rounds of {result.cells} equal cells"
-    return PlainTable(title, ("", ""), [rows, found], f"detected: {MEANINGS['detects']}")
+    return PlainTable(title, ("", ""), [rows, found], f"detected: {VERDICT_MEANINGS['detects']}")
 
 
 def _nodes(nodes: Sequence[NodeNoise]) -> PlainTable:

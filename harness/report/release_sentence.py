@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from harness import format as fmt
 from harness.metrics import METRICS
-from harness.report.release_lines import YOUNG, ReleaseLines, Step, steps, version_of
+from harness.report.release_lines import YOUNG, ReleaseLines, ReleaseStep, release_steps, version_of
 from harness.report.vllm_releases import KnownChange
 
 _TOLD = (
@@ -17,7 +17,7 @@ _TOLD = (
 """What is told of a new release, where it is exact."""
 
 
-def headline(along: ReleaseLines) -> str:
+def release_headline(along: ReleaseLines) -> str:
     """The news: which exact counts differ between the newest version and the one before.
 
     Of the first line that counts young collections exactly in both.
@@ -60,11 +60,11 @@ def sentence(along: ReleaseLines, changes: Mapping[str, Sequence[KnownChange]]) 
         for release, value in zip(along.releases, values, strict=True)
         if value is not None and version_of(release)
     ]
-    found = steps(along.releases, values, YOUNG)
+    found = release_steps(along.releases, values, YOUNG)
     if not found:
         return f"The exact count of young collections ({line.name}) is the same in all releases."
 
-    def words(step: Step) -> str:
+    def words(step: ReleaseStep) -> str:
         change = step.value_after / step.value_before - 1 if step.value_before else None
         ratio = "" if change is None else fmt.percent(change, signed=True)
         tried = [f"#{change.pull}" for change in changes.get(step.after, ()) if change.tried]

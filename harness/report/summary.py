@@ -19,7 +19,7 @@ from harness.report.header import varying_axes
 from harness.report.power import detects
 from harness.report.steady_words import unsteady_words
 from harness.report.table import PlainTable, Row
-from harness.report.verdict_words import MEANINGS, REFERENCE, VERDICTS
+from harness.report.verdict_words import REFERENCE, VERDICT_MEANINGS, VERDICTS
 from harness.trial.spec import TrialFailure
 from harness.trial.steady_state import DriftingSteps, UnsteadyLoad
 
@@ -169,8 +169,8 @@ def verdict_tables(result: ExperimentResult) -> list[PlainTable]:
             [[_verdict_row(each, is_reference=each.candidate in off) for each in group]],
             f"{direction_words(metric).capitalize()}. change: measured round by round, so it "
             "may differ a little from the ratio of two medians. same: "
-            f"{MEANINGS['same']} of ±{tolerance}. detects: {MEANINGS['detects']} in "
-            f"{fmt.rounds(each.rounds for each in group)}.",
+            f"{VERDICT_MEANINGS['same']} of ±{tolerance}. detects: "
+            f"{VERDICT_MEANINGS['detects']} in {fmt.rounds(each.rounds for each in group)}.",
         )
         for (metric, baseline), group in comparisons.items()
     ]

@@ -15,20 +15,20 @@ from harness.experiment.same_work import text_rules
 from harness.experiment.store import read_rows
 from harness.not_measured import NotMeasured
 from harness.statistics.percentile import percentile_or_none
-from harness.suites.grid import Point, Tracked
+from harness.suites.grid import GridPoint, Tracked
 from harness.suites.measure import SuiteRun
 from harness.trial.spec import TrialFailure, TrialResult
 
 
-class Sampled(TypedDict):
+class AsvSamples(TypedDict):
     """A sample for each round. That a ``track_*`` may return it is not in asv's documentation."""
 
     samples: list[float]
     number: int
 
 
-Figure = float | Sampled
-Figures = dict[tuple[str, Point], Figure | NotMeasured]
+AsvFigure = float | AsvSamples
+Figures = dict[tuple[str, GridPoint], AsvFigure | NotMeasured]
 """By metric and parameters."""
 
 
@@ -49,14 +49,14 @@ def figures(table: Iterable[Tracked], measured: Sequence[SuiteRun]) -> Figures:
             cell = tracked.cell(point)
             is_known = cell in cells and cell not in other_work
             metric = cells[cell].metrics.get(name) if is_known else None
-            value = figure(metric.samples) if metric else None
+            value = asv_figure(metric.samples) if metric else None
             reason = reasons.get(cell) or reasons.get(without_collector(cell))
             without = reason or f"no trial of this cell gave {name}"
             found[name, point] = NotMeasured(without) if value is None else value
     return found
 
 
-def figure_at(figures: Figures, metric: str, point: Point) -> Figure:
+def figure_at(figures: Figures, metric: str, point: GridPoint) -> AsvFigure:
     """What asv stores; where there is no figure NaN, with the sentence on standard output."""
     found = figures[metric, point]
     if isinstance(found, NotMeasured):
@@ -65,7 +65,7 @@ def figure_at(figures: Figures, metric: str, point: Point) -> Figure:
     return found
 
 
-def figure(samples: Samples) -> Figure | None:
+def asv_figure(samples: Samples) -> AsvFigure | None:
     """All samples there are; a single one, as an exact metric has, as a number."""
     known = [sample for sample in samples if sample is not None]
     if len(known) < 2:

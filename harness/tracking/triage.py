@@ -80,7 +80,7 @@ class Judged(NamedTuple):
     note: str = ""
 
 
-def load(path: Path) -> Triage:
+def load_triage(path: Path) -> Triage:
     """Read the file; no file says nothing. Raises ValueError with a sentence for one that is wrong.
 
     Each entry needs a reason and a series or a metric, and a commit at least seven digits.

@@ -10,7 +10,7 @@ from harness import format as fmt
 from harness.statistics.percentile import percentile_or_none
 from harness.trial.arrivals import comes_by_itself
 from harness.trial.observation import Values
-from harness.trial.recorder import Requests
+from harness.trial.recorder import RequestStamps
 from workloads.arrival_check import MIN_WINDOWS, check_arrivals
 from workloads.schedule import Schedule
 
@@ -50,7 +50,7 @@ class DeliveredArrivals(NamedTuple):
     metrics: Values
 
 
-def check_delivered(schedule: Schedule, requests: Requests) -> DeliveredArrivals:
+def check_delivered(schedule: Schedule, requests: RequestStamps) -> DeliveredArrivals:
     """Hold the requests' arrivals at the engine's door against the schedule's.
 
     Requests that wait for others, under a cap or for the turn before, come when these have

@@ -9,7 +9,7 @@ from harness.metrics import METRICS
 from harness.statistics.percentile import percentile_or_none
 from harness.trial.arrival_fidelity import SentArrivals, check_delivered
 from harness.trial.observation import OLDEST, Observation, Values
-from harness.trial.request_metrics import gap_metrics, median, request_metrics
+from harness.trial.request_metrics import gap_metrics, median_or_none, request_metrics
 from harness.trial.steady_state import SteadyState, find_steady_state, steady_metrics
 from harness.trial.watch import full_steps
 
@@ -106,7 +106,7 @@ def _steps(seen: Observation) -> Values:
     phases = {f"phase_{name}": float(seen.phase(name).mean()) / 1e9 for name in PHASES}
     return phases | {
         "itl_p99": percentile_or_none(worst[worst > 0] / 1e9, 99),
-        "step_time_median": median(length[rows > 0] / 1e9),
+        "step_time_median": median_or_none(length[rows > 0] / 1e9),
         "host_time_per_step": host / len(length),
         "host_time_per_request_step": host / max(1, int(rows.sum())),
         "gc_attributed_gaps": _attributed(seen, length),
@@ -185,4 +185,4 @@ def _tracked(seen: Observation) -> Values:
     """The engine has stamped counts of objects in place of times."""
     counts = seen.steps[:, : len(PHASES) + 1]
     peaks = counts.max(axis=1) - counts[:, 0]
-    return {"tracked_peak_per_step": median(peaks[full_steps(seen.column("num_rows"))])}
+    return {"tracked_peak_per_step": median_or_none(peaks[full_steps(seen.column("num_rows"))])}

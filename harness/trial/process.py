@@ -10,9 +10,9 @@ import msgspec
 from engines.protocol import EngineDeadError
 from harness.files import StoreError
 from harness.trial.forks import in_forks, in_talking_forks
-from harness.trial.ready import Ready, build_shared, get_ready, preload
-from harness.trial.run import measure, run_trial
-from harness.trial.spec import READY, REFUSED, Trials
+from harness.trial.ready import ReadyEngine, build_shared, get_ready, preload
+from harness.trial.run import measure_trial, run_trial
+from harness.trial.spec import READY, REFUSED, TrialBatch
 from harness.trial.stack_dump import dump_on_signal
 
 
@@ -21,7 +21,7 @@ def _is_heard_by_nobody(word: bytes) -> None:
 
 
 def main() -> int:
-    """Read `Trials` from standard input, get ready, wait to be told, answer a `TrialResult`.
+    """Read `TrialBatch` from standard input, get ready, wait to be told, answer a `TrialResult`.
 
     Where anything is shared each trial is run in a fork. A `ForkNews`, a line of JSON, says when
     one has begun and when it has ended.
@@ -36,10 +36,10 @@ def main() -> int:
         if not sys.stdin.buffer.readline():  # nobody is there any more to whom it could matter
             sys.exit(REFUSED)
 
-    ready: Ready | None = None
+    ready: ReadyEngine | None = None
     say: Callable[[bytes], None] = say_and_wait
     try:
-        asked = msgspec.json.decode(sys.stdin.buffer.readline(), type=Trials)
+        asked = msgspec.json.decode(sys.stdin.buffer.readline(), type=TrialBatch)
         index: int | None = 0
         if asked.channels:
             build_shared(asked)
@@ -58,7 +58,7 @@ def main() -> int:
         trial = asked.trials[index]
         del asked  # a fork has the heap of an interpreter of its own
         if ready:
-            result = measure(ready, trial, say, time.perf_counter(), is_fork=True)
+            result = measure_trial(ready, trial, say, time.perf_counter(), is_fork=True)
         else:
             result = run_trial(trial, say)
     except EngineDeadError as error:

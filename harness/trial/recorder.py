@@ -40,7 +40,7 @@ _WIDTH = len(STEP_COLUMNS)
 ) = range(_STAMPS, _WIDTH)
 
 
-class Requests(NamedTuple):
+class RequestStamps(NamedTuple):
     """A column a request: nanoseconds of `perf_counter_ns`, 0 where it has not happened.
 
     ``scheduled_ns``: when it was due. ``sent_ns``: when it reached the engine's door.
@@ -70,7 +70,7 @@ class Recorder:
         def zeros() -> Int64Array:
             return np.zeros(num_requests, np.int64)
 
-        self.requests = Requests(
+        self.requests = RequestStamps(
             scheduled_ns=zeros(),
             sent_ns=zeros(),
             queued_ns=zeros(),

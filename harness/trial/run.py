@@ -17,28 +17,28 @@ from harness.collector.probe import Events
 from harness.collector.result import ProcessResult
 from harness.trial.answers import Answers
 from harness.trial.arrivals import comes_by_itself
-from harness.trial.client import Client, Streams, warm_up
+from harness.trial.client import Streams, TrialClient, warm_up
 from harness.trial.clock import PausedClock, RealClock, VirtualClock
 from harness.trial.compute_metrics import compute_metrics
 from harness.trial.engine_counters import EngineCounters
 from harness.trial.in_each_process import (
-    close_window,
-    open_window,
-    prepare,
-    stop_counting,
-    window_events,
+    close_process_window,
+    open_process_window,
+    prepare_process,
+    process_window_events,
+    stop_process_counting,
 )
 from harness.trial.modes import MODES
 from harness.trial.observation import Observation
 from harness.trial.phase_pauses import phase_pauses
-from harness.trial.ready import Ready, get_ready
+from harness.trial.ready import ReadyEngine, get_ready
 from harness.trial.request_costs import RequestCosts, cost_metrics, request_costs
-from harness.trial.rows import write_rows
+from harness.trial.rows import write_trial_rows
 from harness.trial.run_queue import RunQueue
 from harness.trial.sender import Sender
 from harness.trial.spec import PAUSED, READY, Trial, TrialResult
 from harness.trial.step_costs import StepCosts
-from harness.trial.watch import Extent, Watch
+from harness.trial.watch import Extent, StepWatch
 from workloads.schedule import Schedule
 
 
@@ -50,15 +50,15 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
     """
     began = time.perf_counter()
     ready = get_ready(trial)
-    return measure(ready, trial, say_and_wait, began)
+    return measure_trial(ready, trial, say_and_wait, began)
 
 
 class _Window(NamedTuple):
     """What is left of a window that is over, its engine gone."""
 
-    client: Client
+    client: TrialClient
     answers: Answers
-    watch: Watch
+    watch: StepWatch
     counters: EngineCounters
     run_queue: RunQueue
     length_ns: int
@@ -67,8 +67,8 @@ class _Window(NamedTuple):
     per_request: RequestCosts
 
 
-def measure(
-    ready: Ready,
+def measure_trial(
+    ready: ReadyEngine,
     trial: Trial,
     say_and_wait: Callable[[bytes], None],
     began: float,
@@ -80,7 +80,9 @@ def measure(
     sender: Sender | None = None
     try:
         engine.collective_rpc(
-            prepare, trial.cell.heap_objects if MODES[trial.mode].fills_heap else 0, trial.seed
+            prepare_process,
+            trial.cell.heap_objects if MODES[trial.mode].fills_heap else 0,
+            trial.seed,
         )
         if _is_real_time(trial) and comes_by_itself(ready.schedule):
             sender = Sender(ready.schedule.arrival_seconds)
@@ -91,7 +93,7 @@ def measure(
         if not is_fork:
             engine.shutdown()
     observation = _observation(ready.schedule, trial, window)
-    write_rows(trial.rows_path if trial.mode == "timing" else "", observation)
+    write_trial_rows(trial.rows_path if trial.mode == "timing" else "", observation)
     _leave_the_core()
     return _result(ready, trial, window, observation, began)
 
@@ -102,7 +104,7 @@ def _is_real_time(trial: Trial) -> bool:
 
 
 def _window(
-    ready: Ready, trial: Trial, say_and_wait: Callable[[bytes], None], sender: Sender | None
+    ready: ReadyEngine, trial: Trial, say_and_wait: Callable[[bytes], None], sender: Sender | None
 ) -> _Window:
     """Warm up, open the window, serve the schedule, close it."""
     cell, mode = trial.cell, MODES[trial.mode]
@@ -118,7 +120,7 @@ def _window(
     warm_up(engine, schedule, cell.batch_size, streams=streams, rehearse=mode.rehearse)
     paused = PausedClock()
     real = paused if trial.slice_steps else RealClock()
-    client = Client(
+    client = TrialClient(
         engine,
         watch.step,
         schedule,
@@ -153,8 +155,8 @@ def _window(
         counters=counters,
         run_queue=run_queue,
         length_ns=length_ns,
-        processes=engine.collective_rpc(close_window),
-        events=engine.collective_rpc(window_events),
+        processes=engine.collective_rpc(close_process_window),
+        events=engine.collective_rpc(process_window_events),
         per_request=(
             request_costs(engine, schedule, cell.batch_size, streams)
             if mode.request_costs
@@ -184,7 +186,7 @@ def _observation(schedule: Schedule, trial: Trial, window: _Window) -> Observati
 
 
 def _result(
-    ready: Ready, trial: Trial, window: _Window, observation: Observation, began: float
+    ready: ReadyEngine, trial: Trial, window: _Window, observation: Observation, began: float
 ) -> TrialResult:
     # Only now: what is imported before the window is part of the heap that is measured.
     from harness.trial.origin import origin
@@ -241,21 +243,21 @@ def _open_windows(engine: StepEngine, trial: Trial) -> None:
         mode.probe,
         trial.seed if mode.vary_phase else None,
     )
-    if refusals := [text for text in engine.collective_rpc(open_window, *opened) if text]:
+    if refusals := [text for text in engine.collective_rpc(open_process_window, *opened) if text]:
         raise ValueError(refusals[0])
 
 
-def _abandon(engine: StepEngine, client: Client, watch: Watch) -> None:
+def _abandon(engine: StepEngine, client: TrialClient, watch: StepWatch) -> None:
     """End what is left unserved; from here on no process counts."""
     # The built-in engine's worker process does not answer while a step is under way. That step is
     # the window's, and the worker is asked for no other.
     with suppress(RuntimeError):
-        engine.collective_rpc(stop_counting)
+        engine.collective_rpc(stop_process_counting)
     watch.steps_end()
     client.abandon()
 
 
-def _costs(watch: Watch, per_request: RequestCosts) -> StepCosts | None:
+def _costs(watch: StepWatch, per_request: RequestCosts) -> StepCosts | None:
     if watch.costs is None:
         return None
     functions = {call: cost.by_function() for call, cost in per_request.costs.items()}

@@ -87,7 +87,7 @@ class Channel(NamedTuple):
     wrong: int
 
 
-class Trials(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TrialBatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a trial's interpreter is asked: one trial, or several of which each is run in a fork.
 
     With ``channels``, one for each, a fork is talked to like an interpreter of its own. Without,

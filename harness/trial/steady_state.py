@@ -22,7 +22,7 @@ _MAX_DRIFT = 0.02
 _ALPHA = 0.01
 _MOST_BLOCKS, _FEWEST_STEPS_IN_A_BLOCK = 50, 5
 
-FloatArray = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 
 
 class SteadySteps(msgspec.Struct, frozen=True, kw_only=True, tag="steady"):
@@ -90,7 +90,7 @@ def _longest_run(mask: NDArray[np.bool_]) -> tuple[int, int]:
     return int(starts[longest]), int(ends[longest])
 
 
-def transient(values: FloatArray, most: int) -> int:
+def transient(values: _Floats, most: int) -> int:
     """How many values at the beginning, ``most`` at most, MSER leaves out.
 
     What is left has the least sum of squared deviations / number² (White, Simulation 69, 1997).
@@ -102,7 +102,7 @@ def transient(values: FloatArray, most: int) -> int:
     return int(np.argmin((squares - sums**2 / kept) / kept**2))
 
 
-def trend(values: FloatArray) -> tuple[float, float]:
+def trend(values: _Floats) -> tuple[float, float]:
     """Drift from the first value to past the last, relative to their median, and its p-value.
 
     Theil and Sen's slope; Mann and Kendall's test with ties, by the normal approximation.

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from engines.builtin.delivery.choice import check_delivery, check_params, load_delivery
-from engines.builtin.delivery.choice import contradiction as contradiction_of
+from engines.builtin.delivery.choice import delivery_contradiction as contradiction_of
 from engines.builtin.delivery.per_request import EachOutput
 from engines.builtin.engine import Engine
 from engines.builtin.text.byte_table import ByteTable
 from engines.protocol import FinishReason, SamplingParams
-from engines.vocabulary import SHIPPED
+from engines.vocabulary import SHIPPED_TOKENIZER
 
 randoms = st.integers(0, 2**32).map(Random)
-LIBRARY = Tokenizer.from_file(str(SHIPPED))
+LIBRARY = Tokenizer.from_file(str(SHIPPED_TOKENIZER))
 TABLE = ByteTable("", 8192)
 INCOMPLETE = [i for i, string in enumerate(TABLE.strings) if string is None]
 TEXTS = ["stop here", "日本語 stop", "a🙂b", "endend", "é\n\nè", "STOP", "x y z"]

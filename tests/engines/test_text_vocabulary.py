@@ -6,7 +6,7 @@ import pytest
 from tokenizer_files import BYTEWISE, OTHERS
 from tokenizers import Tokenizer
 
-from engines.vocabulary import SHIPPED, read_vocabulary
+from engines.vocabulary import SHIPPED_TOKENIZER, read_vocabulary
 
 END = {"id": 1, "content": "</s>", "special": True}
 
@@ -20,12 +20,12 @@ def write(folder, tokens=("a", "b"), added=(), **beside) -> str:
 
 
 def test_the_shipped_file_is_what_the_constants_say():
-    tokenizer = Tokenizer.from_file(str(SHIPPED))
+    tokenizer = Tokenizer.from_file(str(SHIPPED_TOKENIZER))
     vocabulary = read_vocabulary("")
-    assert vocabulary == read_vocabulary(str(SHIPPED))
+    assert vocabulary == read_vocabulary(str(SHIPPED_TOKENIZER))
     assert vocabulary.size == tokenizer.get_vocab_size() == 8192
     assert tokenizer.id_to_token(vocabulary.eos_token_id) == "<|endoftext|>"
-    assert SHIPPED.stat().st_size < 500_000
+    assert SHIPPED_TOKENIZER.stat().st_size < 500_000
     text = "def f(x): return 'héllo 日本語 🙂'"
     assert tokenizer.decode(tokenizer.encode(text).ids) == text
     assert len(tokenizer.encode("日").ids) > 1, "characters must be cut between tokens"

@@ -23,7 +23,7 @@ from processes import HANG_SECONDS, children, descriptors, opened_since
 from engines.builtin.engine import Engine
 from engines.builtin.registries import TRANSPORTS
 from engines.builtin.transport.ring import RingReader, RingWriter, open_memory
-from engines.builtin.worker.channel import Channel
+from engines.builtin.worker.channel import ByteChannel
 from engines.protocol import EngineDeadError
 
 NUMBERS = count()
@@ -52,7 +52,7 @@ def every_way(quick: tuple[str, str, int], transports: Sequence[str] = TRANSPORT
 def rings(num_readers: int, spin_seconds: float = 0.0) -> Iterator:
     """A writer and its readers, each with its end of a channel."""
     descriptor = open_memory(num_readers)
-    pairs = [Channel.pair() for _ in range(num_readers)]
+    pairs = [ByteChannel.pair() for _ in range(num_readers)]
 
     def listen(seconds: float) -> None:
         select.select([], [], [], seconds)
@@ -69,7 +69,7 @@ def rings(num_readers: int, spin_seconds: float = 0.0) -> Iterator:
             end.close()
 
 
-def read_all(reader: RingReader, channel: Channel, num_messages: int) -> list[bytes]:
+def read_all(reader: RingReader, channel: ByteChannel, num_messages: int) -> list[bytes]:
     got = []
     while len(got) < num_messages:
         if (message := reader.take()) is not None:

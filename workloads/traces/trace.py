@@ -93,7 +93,7 @@ def _segments(rows: Sequence[TraceRow]) -> Segments:
 def _read_rows(path: Path, skip_bad_rows: bool) -> tuple[list[TraceRow], int]:
     """All good rows in the file's order, never none, and the number of bad ones."""
     lines = _read_lines(path)
-    parse: Callable[[str], TraceRow] = mooncake.parse_row
+    parse: Callable[[str], TraceRow] = mooncake.parse_mooncake_row
     if path.suffix.lower() != ".jsonl":
         parse = _row_parser(path, next(lines)[1])
     rows, bad_rows = [], 0
@@ -141,7 +141,7 @@ def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
 def _row_parser(path: Path, header: str) -> Callable[[str], TraceRow]:
     columns = tuple(name.strip() for name in header.split(","))
     if columns == azure.COLUMNS:
-        return azure.parse_row
+        return azure.parse_azure_row
     if set(burstgpt.NEEDED) <= set(columns):
         return burstgpt.row_parser(columns)
     raise TraceError(

@@ -40,7 +40,7 @@ def check_params(request_index: int, params: SamplingParams, config: EngineConfi
     check_stop(request_index, params, DETOKENIZERS.load(config.detokenizer) is not None)
 
 
-def contradiction(config: EngineConfig) -> str:
+def delivery_contradiction(config: EngineConfig) -> str:
     """Why what is asked for beside tokens does not go with the rest, or ""."""
     mode: type[OutputProcessing] = OUTPUT_PROCESSING.load(config.output_processing)
     streams = REQUEST_STREAMS.load(config.request_streams)

@@ -17,7 +17,7 @@ from engines.builtin.model.ceilings import measure_ceilings
 from engines.builtin.model.forward import ForwardPass
 from engines.builtin.model.graphed_decode import GraphedDecode
 from engines.builtin.model.host_logprobs import host_logprobs
-from engines.builtin.model.joined_steps import PartOfStep, joined
+from engines.builtin.model.joined_steps import PartOfStep, joined_step
 from engines.builtin.model.kernels import TritonOps
 from engines.builtin.model.kernels.gumbel import sample
 from engines.builtin.model.largest_pass import largest_pass
@@ -238,7 +238,7 @@ class CudaModel:
             parts.append(PartOfStep(*step, inputs.sampled.outputs))
         if len(parts) == 1:
             return parts[0]
-        return joined(parts, [replayed, eager], others[1:])
+        return joined_step(parts, [replayed, eager], others[1:])
 
     def _bring(
         self, inputs: PassInputs[Array] | None, others: Sequence[Array]

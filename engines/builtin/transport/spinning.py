@@ -18,7 +18,7 @@ def spin_seconds(config: EngineConfig) -> float:
     return asked
 
 
-def contradiction(config: EngineConfig) -> str:
+def spinning_contradiction(config: EngineConfig) -> str:
     """Why an end may not spin as long as was asked for, in one sentence, or ""."""
     if asked_seconds(config) and _outnumber(config):
         return (

@@ -28,10 +28,10 @@ class InProcessWorker:
 
     def __init__(self, config: EngineConfig, parallel: "Parallel | None" = None) -> None:
         """``parallel``: the ranks that this is one of; None: it is alone."""
-        from engines.builtin.worker.runner import Runner  # torch, which a check does without
+        from engines.builtin.worker.runner import ModelRunner  # torch, which a check does without
 
         self._config = config
-        self._runner = Runner(config) if parallel is None else Runner(config, parallel)
+        self._runner = ModelRunner(config) if parallel is None else ModelRunner(config, parallel)
         self._launched: deque[Any] = deque()
         self._waited = (0, 0)
 

@@ -12,7 +12,7 @@ import msgspec
 
 from engines.cache import cache_root
 from engines.registry import ENGINES
-from harness.experiment.executor import Outcome
+from harness.experiment.executor import TrialOutcome
 from harness.experiment.plan import Plan, Turn, exact_turns
 from harness.experiment.store import TrialKey
 from harness.machine.installed import installed
@@ -50,7 +50,7 @@ class KeptCounts(NamedTuple):
                 os.utime(path)
         return found
 
-    def save(self, plan: Plan, tree: Tree, outcomes: Mapping[TrialKey, Outcome]) -> None:
+    def save(self, plan: Plan, tree: Tree, outcomes: Mapping[TrialKey, TrialOutcome]) -> None:
         """Keep the results of a commit, where anything can be written."""
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from harness.metrics import METRICS
 from harness.statistics.power import MOST_DETECTED
 from harness.tracking.gate.exact_words import BYTECODES, exact_sentences
 from harness.tracking.gate.result import (
-    Attribution,
+    CauseOfChange,
     GateCell,
     RequestChange,
     StallChange,
@@ -103,7 +103,7 @@ def _felt(found: RequestChange, *, between_steps: bool) -> str:
     return f"{what} {_change(found.change)}{where if between_steps else ''}."
 
 
-def _host_time(cell: GateCell, what: str, found: Comparison, by: Attribution | None) -> str:
+def _host_time(cell: GateCell, what: str, found: Comparison, by: CauseOfChange | None) -> str:
     if found.verdict == "inconclusive":
         return _undecided(what, found)
     cause = "" if by is None else f": {_cause(found, by, is_c_code=_is_c_code(cell))}"
@@ -116,7 +116,7 @@ def _is_c_code(cell: GateCell) -> bool:
     return is_counted and all(change.before == change.after for change in cell.exact)
 
 
-def _cause(found: Comparison, by: Attribution, *, is_c_code: bool) -> str:
+def _cause(found: Comparison, by: CauseOfChange, *, is_c_code: bool) -> str:
     """Whose doing it is, with both parts; these are of rounds of their own."""
     parts = {"code": by.code, "collector": by.collector}
     shown = ", ".join(
@@ -135,7 +135,7 @@ def _cause(found: Comparison, by: Attribution, *, is_c_code: bool) -> str:
     return f"the {by.cause}'s{not_other} ({shown}){where}"
 
 
-def adds_up(found: Comparison, by: Attribution) -> bool:
+def adds_up(found: Comparison, by: CauseOfChange) -> bool:
     """Whether the parts come to the change: the same way, and as far as intervals can tell."""
     code, collector = by.code, by.collector
     low, high = (a + b - 1 for a, b in zip(code.ci95, collector.ci95, strict=True))

@@ -63,7 +63,7 @@ class Asv(NamedTuple):
         with (
             writing(target),
             (target / "log").open("wb") as log,
-            tied_process.start(
+            tied_process.start_tied(
                 [*command, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,

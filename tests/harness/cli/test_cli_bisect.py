@@ -463,7 +463,7 @@ def releases(monkeypatch, bisect):
         return "100" if release in ("0.10.2", "0.11.0", "0.11.1") else "80"
 
     monkeypatch.setattr("harness.cli.bisect_run.known_versions", lambda: known[::-1])
-    monkeypatch.setattr("harness.cli.bisect_run.prepare", prepare)
+    monkeypatch.setattr("harness.cli.bisect_run.prepare_release", prepare)
     monkeypatch.setattr(HostPathEngine, "launch", staticmethod(lambda _python, _release: None))
     bisect.machine = Machine(figure)
     return prepared

@@ -281,7 +281,7 @@ def test_an_unknown_experiment_is_named_with_its_nearest(capsys):
     assert "did you mean output-processing" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", experiment_file.names())
+@pytest.mark.parametrize("name", experiment_file.experiment_names())
 def test_what_comes_with_the_package_can_be_run(name, tmp_path, capsys):
     """By the parts' grids; a machine that answers nothing is enough."""
     machine = Machine(interrupt_at=1)

@@ -15,7 +15,7 @@ from harness.report.plots import beside, columns, panel
 from harness.report.workload import check_words
 from workloads import catalog
 from workloads.recipe.arrivals import parse_arrivals
-from workloads.summary import Summary, summarise
+from workloads.summary import Summary, summarise_workload
 from workloads.traces.trace import Trace
 from workloads.workload import Workload
 
@@ -44,13 +44,13 @@ def test_what_is_shown(gcbench, name):
     assert text == path.read_text(), f"{path.name} changed; if meant, run with UPDATE_GOLDEN=1"
 
 
-@pytest.mark.parametrize("name", catalog.names())
+@pytest.mark.parametrize("name", catalog.workload_names())
 def test_every_workload_can_be_shown(gcbench, name):
     status, out, _ = gcbench(name)
     assert status == 0
     assert max(map(len, out.splitlines())) <= 80
     assert name in out
-    assert catalog.load(name).realise(0).sha256[:12] in out
+    assert catalog.load_workload(name).realise(0).sha256[:12] in out
 
 
 def test_flags_stand_in_the_place_of_what_the_workload_says(gcbench):
@@ -204,9 +204,9 @@ def test_a_panel_names_its_ends_and_stands_beside_another():
 
 
 def test_arrivals_that_are_not_as_asked_are_named_with_what_is_wrong():
-    workload = catalog.load("chat")
+    workload = catalog.load_workload("chat")
     schedule = msgspec.structs.replace(workload, arrivals=parse_arrivals("constant:20")).realise(0)
-    words = check_words(summarise(workload, schedule, 0).arrivals)
+    words = check_words(summarise_workload(workload, schedule, 0).arrivals)
     assert words.startswith("not as asked; gaps' CV ")
     assert "where 1 was asked for" in words
 

@@ -69,7 +69,7 @@ def play(tmp_path):
 
 @pytest.fixture(autouse=True)
 def nothing_left():
-    tied_process.start(["true"]).wait()  # makes the pipe that ties processes to this one
+    tied_process.start_tied(["true"]).wait()  # makes the pipe that ties processes to this one
     before, opened = children(), descriptors()
     yield
     assert children() <= before

@@ -46,7 +46,7 @@ def test_shares_add_up_and_differ_by_one_at_most(total, num_processes):
 @pytest.mark.parametrize("num_processes", [1, 4])
 @pytest.mark.parametrize("arrivals", ["constant:50", "poisson:50", "gamma:50:0.25"])
 def test_what_processes_send_together_passes_the_self_check(arrivals, num_processes):
-    workload = catalog.load("chat")
+    workload = catalog.load_workload("chat")
     made = type(workload)(
         **{name: getattr(workload, name) for name in workload.__struct_fields__}
         | {"arrivals": parse_arrivals(arrivals), "num_requests": 1000}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from harness.machine.describe import cores_usable
-from harness.machine.doctor import check, interpreter, surroundings
+from harness.machine.doctor import check_machine, interpreter, surroundings
 from harness.machine.interpreter import VERSIONS
 from harness.machine.other_work import BUSY_SHARE
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="module")
 def findings(tmp_path_factory):
-    return {finding.what: finding for finding in check(tmp_path_factory.mktemp("results"))}
+    return {finding.what: finding for finding in check_machine(tmp_path_factory.mktemp("results"))}
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from harness.experiment.noise_result import NoiseResult
 from harness.experiment.result import CellResult, Comparison, ExperimentResult, MetricSamples
 from harness.experiment.store import load_experiment
 from harness.machine.describe import Machine
-from harness.machine.doctor import Finding
+from harness.machine.doctor import DoctorFinding
 from harness.machine.other_work import OtherWork, Surroundings
 from harness.metrics import METRICS
 from harness.report.bars import BAR_WIDTH, bar
@@ -395,9 +395,9 @@ def test_releases_with_a_process_or_two(experiment):
 
 def test_smaller_tables():
     findings = [
-        Finding("ok", "Python", "3.11.7"),
-        Finding("warn", "load", "1.90 over the last minute, on 2 cores", "wait"),
-        Finding("bad", "memory", "[bold]0.1[/bold] GiB available " * 5, "free memory"),
+        DoctorFinding("ok", "Python", "3.11.7"),
+        DoctorFinding("warn", "load", "1.90 over the last minute, on 2 cores", "wait"),
+        DoctorFinding("bad", "memory", "[bold]0.1[/bold] GiB available " * 5, "free memory"),
     ]
     assert_golden("doctor.txt", printed(doctor_table, findings))
     rows = [

@@ -19,7 +19,7 @@ from harness.experiment.plan import without_collector
 from harness.experiment.rounds import Outcomes
 from harness.experiment.run import PlanRun
 from harness.experiment.store import RunStore, trial_key, write_rows
-from harness.suites.figures import figure, figures, pooled_itl_p99
+from harness.suites.figures import asv_figure, figures, pooled_itl_p99
 from harness.suites.grid import CHURN, DECODE, tracked
 from harness.suites.measure import SuiteRun
 from harness.suites.track import look_ups, one_sentence
@@ -121,7 +121,7 @@ def test_rounds_are_samples_and_those_that_gave_none_are_not_there(tmp_path: Pat
 @given(st.lists(st.none() | st.floats(allow_nan=False)))
 def test_a_figure_is_made_of_the_samples_that_there_are(samples: list[float | None]) -> None:
     known = [sample for sample in samples if sample is not None]
-    match figure(samples):
+    match asv_figure(samples):
         case None:
             assert not known
         case float(value):

@@ -24,7 +24,7 @@ def test_the_triage_file_of_the_page_is_one(tmp_path):
     (text,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     path = tmp_path / "triage.toml"
     path.write_text(text)
-    read = triage.load(path)
+    read = triage.load_triage(path)
     assert [len(kind) for kind in (read.acknowledged, read.expected, read.ignored, read.reset)] == [
         1,
         1,
@@ -41,7 +41,7 @@ def test_the_page_says_what_the_code_does():
         f"lasted {weigh.LASTING} nights",
         f"less likely by {search.DRIFT_MARGIN:g}",
         f"fewer than {weigh.LEAST_NIGHTS} points",
-        f"the last {evidence.LATEST} nights",
+        f"the last {evidence.LATEST_NIGHTS} nights",
         f"with {evidence.LEAST_BEFORE} nights",
         f"over {evidence.WINDOW} nights",
     ):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from harness.tracking import history
-from harness.tracking.frames import COLUMNS
+from harness.tracking.frames import FRAME_COLUMNS
 from harness.tracking.raw_trials import FAILURE_COLUMNS, TRIAL_COLUMNS
 from harness.tracking.verdict import Word
 
@@ -36,7 +36,7 @@ def test_the_page_names_every_column_and_verdict():
         for cell in re.findall(r"^\| (`.*?) \|", figures, re.MULTILINE)
         for name in re.findall(r"`(\w+)`", cell)
     }
-    assert names == set(COLUMNS)
+    assert names == set(FRAME_COLUMNS)
     own = {
         "metric",
         "value",

@@ -16,7 +16,7 @@ from harness.cli.main import main
 from harness.files import ROWS_SCHEMA, StoreError, read_rows
 from harness.format import printable
 from harness.tracking.asv.json_files import read_json
-from harness.tracking.history import load
+from harness.tracking.history import load_history
 
 SPOILT = (
     "results/benchmarks.json",
@@ -129,7 +129,7 @@ def test_more_points_than_anybody_has_measured_are_a_sentence(tmp_path, params):
         content = json.loads(path.read_text())
         content.get("results", content)[place[0]][place[1]] = params
         path.write_text(json.dumps(content))
-    found = load(results)
+    found = load_history(results)
     assert [problem for problem in found.problems if "more points" in problem] == [
         f"{stored}: suite.track_a has more points of its parameters than are read, 100,000 in a "
         "file and 32 parameters; left out"
@@ -145,7 +145,7 @@ def test_a_benchmark_without_values_has_failed_at_each_point_up_to_a_bound(tmp_p
     values = [str(number) for number in range(300)]
     content["results"] |= {f"suite.track_{name}": [None, [values, values]] for name in "cd"}
     path.write_text(json.dumps(content))
-    found = load(results)
+    found = load_history(results)
     assert (found.figures["benchmark"] == "suite.track_c").sum() == 90_000
     assert (found.figures["benchmark"] == "suite.track_d").sum() == 0
     assert "suite.track_d has more points" in found.problems[0]

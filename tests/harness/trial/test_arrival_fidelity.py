@@ -17,7 +17,7 @@ from harness.trial.arrival_fidelity import (
     arrival_words,
     check_delivered,
 )
-from harness.trial.recorder import Requests
+from harness.trial.recorder import RequestStamps
 from harness.trial.spec import Trial, TrialResult
 from workloads.recipe.arrivals import parse_arrivals
 
@@ -36,12 +36,14 @@ def asked(seconds, **changes):
     return schedule([1] * len(seconds), arrival_seconds=seconds, **changes)
 
 
-def requests(of, late_ns, queued_ns=0) -> Requests:
+def requests(of, late_ns, queued_ns=0) -> RequestStamps:
     """As they would be recorded if each was sent so late, and then waited for a step's end."""
     due = OPENED + np.rint(of.arrival_seconds * 1e9).astype(np.int64)
     zeros = np.zeros(len(due), np.int64)
     sent = due + late_ns
-    return Requests(due, sent, sent + queued_ns, zeros, zeros, zeros, np.full(len(due), 1, np.int8))
+    return RequestStamps(
+        due, sent, sent + queued_ns, zeros, zeros, zeros, np.full(len(due), 1, np.int8)
+    )
 
 
 @pytest.mark.parametrize("kind", PROCESSES)

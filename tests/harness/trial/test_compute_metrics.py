@@ -14,12 +14,12 @@ from small import CELL, engine, process, schedule
 from engines.protocol import PHASES
 from harness.collector.probe import Events
 from harness.metrics import METRICS
-from harness.trial.client import Client
+from harness.trial.client import TrialClient
 from harness.trial.clock import VirtualClock
 from harness.trial.compute_metrics import compute_metrics
 from harness.trial.observation import Observation
 from harness.trial.phase_pauses import BETWEEN, phase_pauses
-from harness.trial.recorder import STEP_COLUMNS, Requests
+from harness.trial.recorder import STEP_COLUMNS, RequestStamps
 from harness.trial.steady_state import UnsteadyLoad, find_steady_state, steady_metrics
 
 S = 1e9
@@ -59,7 +59,7 @@ def observations(draw) -> Observation:
         rows.append([*stamps, *row, took, waited, processing])
     sent = [draw(st.integers(1, d[0])) if d else 1 for d in deliveries]
     finished = [1 if d and draw(st.booleans()) else -1 for d in deliveries]
-    requests = Requests(
+    requests = RequestStamps(
         scheduled_ns=np.array([draw(st.integers(0, at)) for at in sent]),
         sent_ns=np.array(sent),
         queued_ns=np.array(sent),
@@ -294,7 +294,7 @@ def test_waits_that_overrun_by_more_than_a_hundredth_make_a_trial_invalid(late, 
 
 def made_up(**changes) -> Observation:
     zeros = np.zeros(1, np.int64)
-    requests = Requests(zeros, zeros, zeros, zeros, zeros, zeros, np.full(1, -1, np.int8))
+    requests = RequestStamps(zeros, zeros, zeros, zeros, zeros, zeros, np.full(1, -1, np.int8))
     steps = np.zeros((1, len(STEP_COLUMNS)), np.int64)
     gaps = np.zeros(0, np.int64)
     seen = Observation(
@@ -312,7 +312,7 @@ def test_percentiles_need_enough_samples(number, told):
     sent = np.full(number, 1)
     first = rng.integers(2, 10**6, number)
     count, reason = np.full(number, 3), np.ones(number, np.int8)
-    requests = Requests(sent, sent, sent, first, 2 * first, count, reason)
+    requests = RequestStamps(sent, sent, sent, first, 2 * first, count, reason)
     pauses = [(i * 10**6, int(duration)) for i, duration in enumerate(worst)]
     seen = made_up(
         steps=steps, requests=requests, gaps=worst, events=[events(pauses)], window_ns=10**9
@@ -385,7 +385,7 @@ def test_a_run_of_the_real_engine_agrees_with_its_stamps():
     served = engine(of, msgspec.structs.replace(CELL, output_processing="overlapped"))
     ticks = iter(range(1, 10**6, 7))
     served.clock = lambda: next(ticks)
-    client = Client(served, served.step, of, VirtualClock())
+    client = TrialClient(served, served.step, of, VirtualClock())
     client.run()
     recorder = client.recorder
     seen = made_up(

@@ -10,7 +10,7 @@ from harness.statistics.percentile import fewest_samples
 from harness.trial.arrival_fidelity import arrival_words, check_delivered
 from harness.trial.compute_metrics import compute_metrics
 from harness.trial.observation import Observation
-from harness.trial.recorder import STEP_COLUMNS, Requests
+from harness.trial.recorder import STEP_COLUMNS, RequestStamps
 from harness.trial.steady_state import SteadySteps, find_steady_state
 from harness.trial.watch import full_steps
 from workloads.arrival_check import check_arrivals
@@ -88,7 +88,7 @@ def delivered(asked_seconds, late_seconds) -> str:
     due = S + np.rint(of.arrival_seconds * S).astype(np.int64)
     sent = due + np.rint(np.asarray(late_seconds) * S).astype(np.int64)
     zeros = np.zeros(len(due), np.int64)
-    requests = Requests(due, sent, sent + 1, zeros, zeros, zeros, np.ones(len(due), np.int8))
+    requests = RequestStamps(due, sent, sent + 1, zeros, zeros, zeros, np.ones(len(due), np.int8))
     return arrival_words(check_delivered(of, requests).sent)
 
 
