@@ -18,7 +18,7 @@ import msgspec
 from engines.builtin.engine import Engine
 from harness.axes import Cell
 from harness.trial.arrival_fidelity import check_delivered
-from harness.trial.client import Client, warm_up
+from harness.trial.client import TrialClient, warm_up
 from harness.trial.clock import RealClock
 from harness.trial.engine_config import engine_config
 from harness.trial.observation import Observation
@@ -55,7 +55,7 @@ def serve(of: Schedule, cell: Cell, has_sender: bool) -> Observation:
     try:
         warm_up(engine, of, 64)
         gc.collect()
-        client = Client(engine, engine.step, of, RealClock(), arrivals=sender)
+        client = TrialClient(engine, engine.step, of, RealClock(), arrivals=sender)
         client.run()
     finally:
         if sender is not None:

@@ -20,7 +20,7 @@ from harness.statistics.paired_ratio import paired_ratio
 from harness.tracking.detect.change import Change, Rerun
 from harness.tracking.detect.examine import examine
 from harness.tracking.detect.series import Series
-from harness.tracking.detect.simulate import History, Noise, history
+from harness.tracking.detect.simulate import Noise, SimulatedHistory, simulated_history
 
 NIGHTS, WITHIN, ROUNDS = 60, 14, 5
 WIDTHS = (2, 3, 5, 10)
@@ -29,20 +29,22 @@ WIDTHS = (2, 3, 5, 10)
 class Reruns:
     """Answers as five pairs of processes would, and counts."""
 
-    def __init__(self, made: History, noise: Noise, rng: np.random.Generator) -> None:
+    def __init__(self, made: SimulatedHistory, noise: Noise, rng: np.random.Generator) -> None:
         self.made, self.noise, self.rng, self.count = made, noise, rng, 0
 
     def __call__(self, before: str, after: str) -> Rerun:
         """As `harness.tracking.detect.timing.AskRerun`."""
         self.count += 1
         each = Noise(self.noise.sd / 2**0.5, self.noise.slow_share)
-        one, other = (history(self.rng, each, ROUNDS, ROUNDS, 0.0).values for _ in range(2))
+        one, other = (
+            simulated_history(self.rng, each, ROUNDS, ROUNDS, 0.0).values for _ in range(2)
+        )
         crossed = int(before) < self.made.place <= int(after)
         ratio = paired_ratio(one, other * (1 + crossed * self.made.step))
         return Rerun(before, after, ratio.ratio, ratio.ci95)
 
 
-def alerts(made: History, ask: Reruns | None) -> list[Change]:
+def alerts(made: SimulatedHistory, ask: Reruns | None) -> list[Change]:
     """All of a history."""
     found = examine(Series.of(made.values.tolist()), ask=ask).changes
     return [change for change in found if change.is_alert]
@@ -55,7 +57,7 @@ def measure(noise: Noise, width: int, count: int, with_reruns: bool) -> dict[str
     for seed in range(count):
         rng = np.random.default_rng([seed, width, with_reruns])
         place = int(rng.integers(20, 46)) if width else NIGHTS
-        made = history(rng, noise, NIGHTS, place, step)
+        made = simulated_history(rng, noise, NIGHTS, place, step)
         ask = Reruns(made, noise, rng) if with_reruns else None
         found = alerts(made, ask)
         asked += ask.count if ask else 0

@@ -24,7 +24,7 @@ import numpy as np
 
 from harness.tracking.detect.examine import examine
 from harness.tracking.detect.series import Series
-from harness.tracking.detect.simulate import History, Noise, history, rerun_of
+from harness.tracking.detect.simulate import Noise, SimulatedHistory, rerun_of, simulated_history
 
 NIGHTS, FIRST = 60, 8
 WITHIN = (1, 2, 3, 4, 5, 7, 10)
@@ -33,10 +33,10 @@ RERUN_SD = 0.015
 
 Alerts = list[tuple[int, int]]
 """(night, place) of each."""
-Detector = Callable[[History, np.random.Generator], Alerts]
+Detector = Callable[[SimulatedHistory, np.random.Generator], Alerts]
 
 
-def alone(made: History, rng: np.random.Generator) -> Alerts:
+def alone(made: SimulatedHistory, rng: np.random.Generator) -> Alerts:
     """gcbench, by the nights alone."""
     found = examine(Series.of(made.values.tolist())).changes
     return [(change.found, change.place) for change in found if change.is_alert]
@@ -47,7 +47,7 @@ class Confirmed:
 
     reruns = 0
 
-    def __call__(self, made: History, rng: np.random.Generator) -> Alerts:
+    def __call__(self, made: SimulatedHistory, rng: np.random.Generator) -> Alerts:
         """As `alone`."""
         answer = rerun_of(made, rng, RERUN_SD)
 
@@ -62,7 +62,7 @@ class Confirmed:
 def by_prefix(places: Callable[[list[float]], Sequence[int]]) -> Detector:
     """A detector of whole series, asked again each night."""
 
-    def alerts(made: History, rng: np.random.Generator) -> Alerts:
+    def alerts(made: SimulatedHistory, rng: np.random.Generator) -> Alerts:
         # Before the step, a history with one is as any other; those are counted elsewhere.
         first = FIRST if made.step == 0 else made.place + 1
         last = NIGHTS if made.step == 0 else min(NIGHTS, made.place + max(WITHIN))
@@ -88,7 +88,7 @@ def otava_places(values: list[float]) -> Sequence[int]:
     return [change.index for change in found]
 
 
-def cusum(made: History, noise: Noise, step: float) -> np.ndarray:
+def cusum(made: SimulatedHistory, noise: Noise, step: float) -> np.ndarray:
     """The oracle's statistic, the larger of both directions, on each night."""
     size = np.log1p(step)
     logs = np.log(made.values)
@@ -109,13 +109,13 @@ def cusum(made: History, noise: Noise, step: float) -> np.ndarray:
     return best
 
 
-def histories(noise: Noise, step: float, count: int, seed: int) -> list[History]:
+def histories(noise: Noise, step: float, count: int, seed: int) -> list[SimulatedHistory]:
     """Seeded ones; the place of the step is drawn too."""
     rng = np.random.default_rng([seed, round(1e4 * noise.sd), round(1e4 * noise.slow_share)])
     made = []
     for _ in range(count):
         place = int(rng.integers(20, 46))
-        made.append(history(rng, noise, NIGHTS, place if step else NIGHTS, step))
+        made.append(simulated_history(rng, noise, NIGHTS, place if step else NIGHTS, step))
     return made
 
 

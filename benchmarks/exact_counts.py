@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=1024)
     parser.add_argument("--python", default="")
     options = parser.parse_args()
-    workload = catalog.load(WORKLOAD)
+    workload = catalog.load_workload(WORKLOAD)
     schedule = workload.realise(0)
     axes = {
         "workload": [workload.name],

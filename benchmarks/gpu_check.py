@@ -50,7 +50,7 @@ FASTEST = [
     "--output-processing",
     "overlapped",
 ]
-PROMPTS_AT_ONCE = ["--max-num-batched-tokens", "49152"]
+PROMPTS_AT_ONCE = ["--axis", "max-num-batched-tokens=49152"]
 COMPARED = ["--workload", "opt125m-48-200", "--heap-objects", "700000", "--no-counting"]
 VERDICT = [
     *COMPARED,
@@ -83,8 +83,8 @@ CHURN = [
     "700000",
     "--no-counting",
     *FASTEST,
-    "--enforce-eager",
-    "off,on",
+    "--axis",
+    "enforce-eager=off,on",
     "--rounds",
     "3",
 ]
@@ -107,12 +107,12 @@ SMALL = [
     "6",
     "--batch-size",
     "4",
-    "--model",
-    "opt-tiny",
+    "--axis",
+    "model=opt-tiny",
 ]
 SMALL_POINTS = [
-    "--model",
-    "opt-tiny",
+    "--axis",
+    "model=opt-tiny",
     "--batch-size",
     "1,2,4",
     "--context",
@@ -285,8 +285,8 @@ def calibrate(check: Check) -> None:
             "modelled",
             "compare",
             *COMPARED,
-            "--device-profile",
-            profile,
+            "--axis",
+            f"device-profile={profile}",
             "--gc",
             "freeze",
             "--representation",

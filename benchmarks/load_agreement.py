@@ -20,7 +20,14 @@ import numpy as np
 from benchmarks.load_generators import Asked, Said, found
 from harness.load.served import served
 
-SERVER = ["--model", "llama-3-8b", "--device-profile", "llama-3-8b-h200", "--batch-size", "64"]
+SERVER = [
+    "--axis",
+    "model=llama-3-8b",
+    "--axis",
+    "device-profile=llama-3-8b-h200",
+    "--batch-size",
+    "64",
+]
 FIGURES = ("ttft_mean", "tpot_mean", "request_throughput", "output_throughput")
 WITHIN = 0.03
 TTFT_WITHIN_MS = 1.0

@@ -89,7 +89,7 @@ class Served:
     """Such a server as a process of its own."""
 
     def __init__(self, count: int, gap: float) -> None:
-        self._process = tied_process.start(
+        self._process = tied_process.start_tied(
             [sys.executable, "-m", "benchmarks.load_client", "--serve", str(count), str(gap)],
             stdout=subprocess.PIPE,
         )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from engines.vllm.environment import base_interpreter
-from engines.vocabulary import SHIPPED
+from engines.vocabulary import SHIPPED_TOKENIZER
 
 VLLM_BENCH = """
 from vllm.benchmarks import serve
@@ -60,7 +60,7 @@ def tokenizer_folder(folder: Path) -> Path:
     """The shipped tokenizer as transformers reads one from a folder."""
     made = folder / "tokenizer"
     made.mkdir(exist_ok=True)
-    shutil.copy(SHIPPED, made / "tokenizer.json")
+    shutil.copy(SHIPPED_TOKENIZER, made / "tokenizer.json")
     (made / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
     return made
 

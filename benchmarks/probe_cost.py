@@ -48,7 +48,7 @@ def probe_seconds() -> float:
 
 def one_trial() -> TrialResult:
     """A timing trial of the baseline on the null device, where a step is shortest."""
-    workload = catalog.load("opt125m-48-200")
+    workload = catalog.load_workload("opt125m-48-200")
     schedule = workload.realise(0)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "schedule.npz"

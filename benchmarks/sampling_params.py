@@ -25,8 +25,8 @@ from typing import Any
 
 from packaging.version import Version
 
-from engines.vllm.launch import launch
-from engines.vllm.releases import OLDEST
+from engines.vllm.launch import launch_vllm
+from engines.vllm.releases import OLDEST_RELEASE
 
 _ROOT = Path(__file__).parents[1]
 _MODULE = "vllm/sampling_params.py"
@@ -42,8 +42,8 @@ print(json.dumps({"bytes": len(data), "fields": pickle_fields(data)}))
 
 def of_release(release: str) -> dict[str, int]:
     """Bytes in all, of names, of framing, and of the values."""
-    if Version(release) >= Version(OLDEST):
-        where = launch("", release)
+    if Version(release) >= Version(OLDEST_RELEASE):
+        where = launch_vllm("", release)
         said = _ask(where.interpreter, {**where.environment, "VLLM_LOGGING_LEVEL": "ERROR"})
     else:
         with tempfile.TemporaryDirectory() as folder:

@@ -20,7 +20,7 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
-from engines.vocabulary import SHIPPED
+from engines.vocabulary import SHIPPED_TOKENIZER
 
 VOCAB_SIZE = 8192
 END_OF_TEXT = "<|endoftext|>"
@@ -95,7 +95,7 @@ def train(texts: Iterator[str], vocab_size: int) -> str:
 def main() -> None:
     """Train and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=SHIPPED)
+    parser.add_argument("--output", type=Path, default=SHIPPED_TOKENIZER)
     parser.add_argument("--vocab-size", type=int, default=VOCAB_SIZE)
     options = parser.parse_args()
     texts = [*own_text(), *library_docstrings(), OWN_PARAGRAPHS]

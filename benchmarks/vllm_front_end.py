@@ -40,7 +40,7 @@ from engines.vllm.host_path import HostPathEngine
 from engines.vocabulary import read_vocabulary
 from harness.axes import Cell
 from harness.experiment.local_executor import LocalExecutor
-from harness.trial.in_each_process import close_window, open_window
+from harness.trial.in_each_process import close_process_window, open_process_window
 from harness.trial.spec import Mode, Trial, TrialResult
 from harness.trial.stage_meters import ALL, Bytecodes, CpuTime
 from harness.trial.step_costs import StageCosts, StageRow
@@ -177,12 +177,12 @@ def behind_api(
     server: ApiServer, meter: type, count: int, tokens: int, folder: Path
 ) -> tuple[StageCosts, dict[str, list[int]], dict[str, Any]]:
     """Stages and collections of a run under load, and what the load generator says."""
-    refused = server.collective_rpc(open_window, "as_is", BATCH, False, None)
+    refused = server.collective_rpc(open_process_window, "as_is", BATCH, False, None)
     assert not any(refused), refused
     server.collective_rpc(stages.begin, meter)
     found = load(server, count, tokens, folder)
     costs = [StageRow(*cost) for each in server.collective_rpc(stages.end) for cost in each]
-    windows = server.collective_rpc(close_window)
+    windows = server.collective_rpc(close_process_window)
     counted = "cpu_ns" if meter is CpuTime else "bytecodes"
     return (
         StageCosts(counted=counted, num_rows=count * tokens, costs=costs),

@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engines.vllm.launch import launch
+from engines.vllm.launch import launch_vllm
 
 _INSIDE = Path(__file__).with_name("vllm_ipc_inside.py")
 _HOPS = {"core": "front end and engine core", "worker": "executor and worker"}
@@ -35,7 +35,7 @@ _HEAD = (
 
 def of_release(release: str) -> list[dict[str, Any]]:
     """A record for each hop and batch size, see `vllm_ipc_inside`."""
-    where = launch("", release)
+    where = launch_vllm("", release)
     environment = {**os.environ, **where.environment, "VLLM_LOGGING_LEVEL": "ERROR"}
     command = [where.interpreter, "-P", str(_INSIDE)]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)

@@ -1,1 +1,1 @@
-"""One static site of all that was measured: `dashboards.site.build`."""
+"""One static site of all that was measured: `dashboards.site.build_site`."""

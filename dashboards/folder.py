@@ -31,7 +31,7 @@ def replacing_folder(target: Path) -> Iterator[Path]:
     try:
         yield new
         with writing(target):
-            (new / MARK).write_text("Made by `gcbench dashboard build`, which may replace it.\n")
+            (new / MARK).write_text("Made by `gcbench dashboard`, which may replace it.\n")
             if not target.exists():
                 new.rename(target)
                 return

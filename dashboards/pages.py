@@ -9,15 +9,15 @@ from harness import format as fmt
 from harness.report.series_words import LABELS
 from harness.report.verdict_words import REFERENCE
 
-HERE = Path(__file__).parent
-ASSETS = HERE / "assets"
+PAGES_FOLDER = Path(__file__).parent
+ASSETS = PAGES_FOLDER / "assets"
 
 
 @cache
 def templates() -> Environment:
     """Where they are; each is compiled once, however many sites are made of it."""
     made = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
+        loader=FileSystemLoader(PAGES_FOLDER / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

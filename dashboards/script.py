@@ -7,8 +7,8 @@ from sys import float_info
 from typing import Any
 
 from dashboards.content.commits import Commit
-from dashboards.content.recent_changes import Change
-from dashboards.content.series import Point, Series
+from dashboards.content.recent_changes import RecentChange
+from dashboards.content.series import ChartPoint, ChartSeries
 from harness.format import one_of, short_unit
 from harness.report.series_words import LABELS
 from harness.tracking.verdict import Between, Key, SeriesVerdict
@@ -29,7 +29,7 @@ def commits_value(commits: Iterable[Commit]) -> list[list[str]]:
     ]
 
 
-def series_value(series: Iterable[Series]) -> list[list[Any]]:
+def series_value(series: Iterable[ChartSeries]) -> list[list[Any]]:
     """What the pages need of each series to name it."""
     return [
         [each.page, each.title, each.suite, *each.key[:2], short_unit(each.unit)] for each in series
@@ -37,9 +37,9 @@ def series_value(series: Iterable[Series]) -> list[list[Any]]:
 
 
 def benchmark_value(
-    series: Sequence[Series],
+    series: Sequence[ChartSeries],
     verdicts: Mapping[Key, SeriesVerdict],
-    marks: Mapping[Key, list[Change]],
+    marks: Mapping[Key, list[RecentChange]],
     places: dict[str, int],
 ) -> dict[str, Any]:
     """A benchmark's page: the commits that it knows, and each series along them.
@@ -49,14 +49,14 @@ def benchmark_value(
     known = sorted({point.commit for each in series for point in each.points})
     position = {commit: place for place, commit in enumerate(known)}
 
-    def along(each: Series, field: str) -> list[float | None]:
+    def along(each: ChartSeries, field: str) -> list[float | None]:
         row: list[float | None] = [None] * len(known)
         for point in each.points:
             value = getattr(point, field)
             row[position[point.commit]] = value if value is not None and isfinite(value) else None
         return row
 
-    def marked(each: Series) -> list[list[Any]]:
+    def marked(each: ChartSeries) -> list[list[Any]]:
         return [
             [
                 position[places[change.first_after]],
@@ -88,7 +88,7 @@ def benchmark_value(
 
 
 def commit_values(
-    series: Iterable[Series], verdicts: Mapping[Key, SeriesVerdict], commits: Sequence[Commit]
+    series: Iterable[ChartSeries], verdicts: Mapping[Key, SeriesVerdict], commits: Sequence[Commit]
 ) -> list[list[list[Any]]]:
     """For each commit its figures: series, figure, then of the commit before in its series place
     and figure, the verdict on this one against that, and who may have made a change.
@@ -124,7 +124,7 @@ def commit_values(
 
 
 def verdicts_value(
-    series: Iterable[Series], verdicts: Mapping[Key, SeriesVerdict]
+    series: Iterable[ChartSeries], verdicts: Mapping[Key, SeriesVerdict]
 ) -> dict[str, Any]:
     """What is said of each series: today, and between two of its levels, as numbers of words.
 
@@ -146,7 +146,7 @@ def verdicts_value(
     }
 
 
-def _figure(point: Point, level: int | None) -> list[float | None]:
+def _figure(point: ChartPoint, level: int | None) -> list[float | None]:
     ends = [_json(point.low), _json(point.high)]
     return [_json(point.value), level, *(ends if ends != [None, None] else [])]
 

@@ -5,7 +5,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from dashboards.content.commits import Commit, Message, commits, known_messages, remote_address
+from dashboards.content.commits import (
+    Commit,
+    CommitMessage,
+    commits,
+    known_messages,
+    remote_address,
+)
 from dashboards.content.experiments import (
     Experiment,
     newest_first,
@@ -22,15 +28,14 @@ from dashboards.names import Names
 from dashboards.writer import Content, Writer
 from harness.files import writing
 from harness.machine.git import GitError
-from harness.tracking.asv.config import results_folder
+from harness.tracking.asv.config import asv_results_folder
 from harness.tracking.by_commit import reproduce_commands
 from harness.tracking.frames import figures_frame
-from harness.tracking.history import History, load
+from harness.tracking.history import History, load_history
 from harness.tracking.judge_figures import judge_all
 from harness.tracking.raw_trials import failures_frame, trials_frame
 from harness.tracking.reruns import by_series
-from harness.tracking.triage import NOTHING_SAID, Triage
-from harness.tracking.triage import load as load_triage
+from harness.tracking.triage import NOTHING_SAID, Triage, load_triage
 
 TIMELINES = 60
 _MOST_COMMANDS = 20
@@ -44,7 +49,7 @@ class Built(NamedTuple):
     problems: list[str]
 
 
-def build(
+def build_site(
     results: Path,
     output: Path,
     *,
@@ -95,16 +100,16 @@ def build(
 
 
 def _read(results: Path) -> tuple[History, list[Experiment], Path]:
-    """What `load` reads and the summaries beside it.
+    """What `load_history` reads and the summaries beside it.
 
     Its refusal only where these are none too, and a folder of results has not just been made.
     """
     try:
-        found, refused = load(results), None
+        found, refused = load_history(results), None
     except ValueError as error:
         found = History(figures_frame([]), trials_frame([]), failures_frame([]), [])
         refused = error
-    root = results_folder(results) if results.is_file() else results
+    root = asv_results_folder(results) if results.is_file() else results
     experiments = []
     if root.is_dir():
         names = Names()
@@ -145,7 +150,7 @@ def _commits(
     found: History, root: Path, repository: Path | None, commit_url: str, problems: list[str]
 ) -> list[Commit]:
     hashes = [str(commit) for commit in found.figures["commit"].unique()]
-    messages: dict[str, Message] = {}
+    messages: dict[str, CommitMessage] = {}
     try:
         messages = known_messages(repository or root, hashes)
     except GitError as error:

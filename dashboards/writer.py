@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from dashboards import script
 from dashboards.content.commits import Commit
 from dashboards.content.experiments import Experiment, latest_figures
-from dashboards.content.grid import BETTER, Grid, GridCell, layout
+from dashboards.content.grid import BETTER, GridCell, GridTable, layout
 from dashboards.content.machines import machines, of_experiments
 from dashboards.content.news import Item
-from dashboards.content.recent_changes import RecentChanges, marks_by_commit, steps
-from dashboards.content.releases import COLUMNS
-from dashboards.content.series import Series
+from dashboards.content.recent_changes import RecentChanges, marks_by_commit, recent_steps
+from dashboards.content.releases import TABLE_COLUMNS
+from dashboards.content.series import ChartSeries
 from dashboards.content.standing import Standing
 from dashboards.content.timelines import Timeline
 from dashboards.pages import ASSETS, templates
@@ -45,7 +45,7 @@ class Content(NamedTuple):
     """
 
     commits: list[Commit]
-    series: list[Series]
+    series: list[ChartSeries]
     verdicts: Mapping[Key, SeriesVerdict]
     latest: RecentChanges
     items: list[tuple[Item, list[str]]]
@@ -63,7 +63,7 @@ class Writer:
 
     def __init__(self, folder: Path, content: Content) -> None:
         self.folder, self.content = folder, content
-        self.by_page: dict[str, list[Series]] = {}
+        self.by_page: dict[str, list[ChartSeries]] = {}
         for series in content.series:
             self.by_page.setdefault(series.page, []).append(series)
         self.places = {commit.hash: place for place, commit in enumerate(content.commits)}
@@ -177,11 +177,11 @@ class Writer:
             },
         }
 
-    def _axes(self, series: Series) -> dict[str, str]:
+    def _axes(self, series: ChartSeries) -> dict[str, str]:
         where = {"machine": series.key[0], "environment": series.key[1]} if self.several else {}
         return {**series.params, **where}
 
-    def _grid(self, series: list[Series]) -> Grid:
+    def _grid(self, series: list[ChartSeries]) -> GridTable:
         cells = []
         for place, each in enumerate(series):
             values = each.values
@@ -230,7 +230,11 @@ class Writer:
             found.sort(key=lambda pair: len(pair[1].rows), reverse=True)
             self._data("releases", "releases", [study.data for _, study in found])
             self._page(
-                "releases.html", "releases.html", data=["releases"], studies=found, columns=COLUMNS
+                "releases.html",
+                "releases.html",
+                data=["releases"],
+                studies=found,
+                columns=TABLE_COLUMNS,
             )
 
     def _metrics(self) -> None:
@@ -246,7 +250,7 @@ class Writer:
             ],
         )
         self._data("verdicts", "verdicts", script.verdicts_value(self.content.series, verdicts))
-        marks = steps(verdicts)
+        marks = recent_steps(verdicts)
         for page, series in self.by_page.items():
             value = script.benchmark_value(series, verdicts, marks, self.places)
             self._data(f"metric/{page}", "benchmark", value)

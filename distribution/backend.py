@@ -35,6 +35,14 @@ _START_UP = {
     "gcbench.start": "gcbench.probe:start\n",
 }
 
+_OF_CHECKOUT = '''\
+"""The checkout's gcbench."""
+
+__path__ = [{!r}]
+
+from gcbench.verbs import VERBS, __dir__, __getattr__
+'''
+
 _WHEEL = """\
 Wheel-Version: 1.0
 Generator: gcbench
@@ -66,10 +74,7 @@ def build_editable(
 ) -> str:
     """Write the wheel of an editable install (PEP 660); its name."""
     package = Path("gcbench").absolute()
-    files = {
-        "gcbench/__init__.py": f'"""The checkout\'s gcbench."""\n\n__path__ = [{str(package)!r}]\n',
-        **_START_UP,
-    }
+    files = {"gcbench/__init__.py": _OF_CHECKOUT.format(str(package)), **_START_UP}
     with TemporaryDirectory() as folder:
         info = prepare_metadata_for_build_wheel(folder, config_settings)
         for path in sorted(Path(folder, info).rglob("*")):

@@ -1,4 +1,4 @@
-"""Which interpreter `--python` asks for: a path, or a version that has an environment here."""
+"""Which interpreter the axis `python` asks for: a path, or a version with an environment here."""
 
 import re
 import shutil
@@ -18,12 +18,12 @@ def interpreter(asked: str) -> str:
         return sys.executable
     if not _VERSION.fullmatch(asked):
         if shutil.which(asked) is None:
-            raise ValueError(f"--python {asked}: no such program; give an interpreter's path")
+            raise ValueError(f"--axis python={asked}: no such program; give an interpreter's path")
         return asked
     kept = cache_root() / "ci" / f"python-{asked}" / "bin" / "python"
     if not kept.exists():
         raise ValueError(
-            f"--python {asked}: no environment of this version; make one with `make install "
+            f"--axis python={asked}: no environment of this version; make one with `make install "
             f"PYTHON=python{asked} VENV={kept.parents[1]}`, as .ci/run does, or give a path"
         )
     return str(kept)

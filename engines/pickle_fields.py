@@ -11,7 +11,7 @@ from engines.pickle_values import PickledValue, read_pickle
 NAMES = "(names)"
 """Of modules, classes and attributes, and references to such names."""
 
-REST = "(rest)"
+PICKLE_REST = "(rest)"
 """Frames, the memo, the end of the pickle, and what is in no field."""
 
 _Placed = tuple[PickledValue, str, Sequence[str] | None]
@@ -23,17 +23,17 @@ def pickle_fields(data: bytes, buffer_bytes: Sequence[int] = ()) -> dict[str, in
 
     What lies in a list, a dictionary or a tuple has the path of that. Fields are the attributes
     in an object's state, and those of a NamedTuple or a msgspec Struct that this process knows.
-    `NAMES` and `REST` are the others. ``buffer_bytes``: of each buffer that travels out of band;
-    the sum is that of these and of ``data``. Raises ValueError as `read_pickle`.
+    `NAMES` and `PICKLE_REST` are the others. ``buffer_bytes``: of each buffer that travels out of
+    band; the sum is that of these and of ``data``. Raises ValueError as `read_pickle`.
     """
     root, rest = read_pickle(data, buffer_bytes)
-    found = Counter({REST: rest})
+    found = Counter({PICKLE_REST: rest})
     to_do: list[_Placed] = [(root, "", None)]
     while to_do:
         value, path, names = to_do.pop()
         if value.name:
             path = NAMES
-        found[path or REST] += value.num_bytes
+        found[path or PICKLE_REST] += value.num_bytes
         to_do += _below(value, path, names)
     return dict(found)
 

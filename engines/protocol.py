@@ -153,6 +153,14 @@ class ContradictionError(ValueError):
     """Parts of a configuration that are each known do not go together."""
 
 
+class TreeError(ValueError):
+    """A tree that was given as a release and holds none; ``why`` says what is wrong with it."""
+
+    def __init__(self, tree: str, why: str) -> None:
+        super().__init__(f"--release {tree}: {why}")
+        self.why = why
+
+
 class EngineClass(Protocol):
     """What an engine answers before there is one, in a process that may lack its packages."""
 
@@ -324,7 +332,7 @@ class StepEngine(EngineProcess, Protocol):
 
         Raises ValueError where there is none.
         """
-        raise ValueError("no text: this engine makes none; use --detokenizer none")
+        raise ValueError("no text: this engine makes none; use --axis detokenizer=none")
 
     def collective_rpc(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """Call ``function(process, *args)`` in each process of the engine, its own first."""

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any
 
 
-def start(command: Sequence[str], **options: Any) -> "subprocess.Popen[bytes]":
+def start_tied(command: Sequence[str], **options: Any) -> "subprocess.Popen[bytes]":
     """`subprocess.Popen` with the same options, of a process that Linux kills when this one ends.
 
     With ``start_new_session`` it kills all of its process group. Elsewhere than on Linux nothing

@@ -11,7 +11,7 @@ from engines.regular_file import read_regular
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-SHIPPED = Path(__file__).parent / "builtin" / "text" / "tokenizer.json"
+SHIPPED_TOKENIZER = Path(__file__).parent / "builtin" / "text" / "tokenizer.json"
 """A byte-level BPE; `benchmarks/train_tokenizer.py` made it."""
 
 _MOST_TOKENS = 2**24
@@ -49,7 +49,7 @@ class AddedToken(msgspec.Struct):
     special: bool = False
 
 
-class Model(msgspec.Struct):
+class TokenizerModel(msgspec.Struct):
     """``vocab``: ids by token, or tokens with their scores in the order of their ids."""
 
     vocab: dict[str, int] | list[tuple[str, float]]
@@ -58,7 +58,7 @@ class Model(msgspec.Struct):
 class TokenizerFile(msgspec.Struct):
     """What is read of a ``tokenizer.json``, the file of the tokenizers library."""
 
-    model: Model
+    model: TokenizerModel
     added_tokens: list[AddedToken] = []
     decoder: dict[str, Any] | None = None
 
@@ -96,8 +96,8 @@ def read_vocabulary(tokenizer: str) -> Vocabulary:
 
 
 def tokenizer_path(tokenizer: str) -> Path:
-    """The file that ``--tokenizer`` means; "": the shipped one."""
-    path = Path(tokenizer).expanduser().absolute() if tokenizer else SHIPPED
+    """The file that ``--axis tokenizer`` means; "": the shipped one."""
+    path = Path(tokenizer).expanduser().absolute() if tokenizer else SHIPPED_TOKENIZER
     return path / "tokenizer.json" if path.is_dir() else path
 
 
@@ -116,7 +116,7 @@ def load_tokenizer(tokenizer: str) -> "Tokenizer":
         return Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises nothing narrower
         raise ValueError(
-            f"--tokenizer {path}: the tokenizers library refuses it ({error}); give another "
+            f"--axis tokenizer={path}: the tokenizers library refuses it ({error}); give another "
             "tokenizer.json"
         ) from None
 
@@ -126,7 +126,7 @@ def _read_vocabulary(path: Path) -> Vocabulary:
     file = _read(path, TokenizerFile)
     ids = file.tokens()
     if not ids:
-        raise ValueError(f"--tokenizer {path}: has no tokens; give another tokenizer.json")
+        raise ValueError(f"--axis tokenizer={path}: has no tokens; give another tokenizer.json")
     return Vocabulary(max(ids) + 1, _eos_token_id(path, file.added_tokens))
 
 
@@ -149,10 +149,10 @@ def _read(path: Path, kind: type[_Read]) -> _Read:
         return msgspec.json.decode(read_regular(path), type=kind)
     except OSError as error:
         raise ValueError(
-            f"--tokenizer {path}: {error.strerror}; give a tokenizer.json or a folder with one"
+            f"--axis tokenizer={path}: {error.strerror}; give a tokenizer.json or a folder with one"
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(
-            f"--tokenizer {path}: not as the tokenizers library writes it ({error}); give a "
+            f"--axis tokenizer={path}: not as the tokenizers library writes it ({error}); give a "
             "tokenizer.json or a folder with one"
         ) from None

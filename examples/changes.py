@@ -17,7 +17,7 @@ from harness.tracking.triage import NOTHING_SAID  # noqa: E402
 def main() -> None:
     """One line per series whose verdict says that something happened."""
     results = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "tests" / "golden" / "asv"
-    read = history.load(results)
+    read = history.load_history(results)
     if read.problems:
         print(f"{len(read.problems)} things could not be read: {read.problems[0]}; …")
     verdicts = judge_all(read.figures, by_series(read.reruns), NOTHING_SAID, date.today())

@@ -55,7 +55,7 @@ def assert_tracked_per_request(
     """
     __tracebackhide__ = True
     limits = Limits(survivors=at_most)
-    check(measure_within(limits, call, num_requests), limits)
+    check_budget(measure_within(limits, call, num_requests), limits)
 
 
 def measure_within(limits: Limits, call: Callable[[], object], num_requests: int) -> CallCost:
@@ -67,7 +67,7 @@ def measure_within(limits: Limits, call: Callable[[], object], num_requests: int
     return measure_call(call, num_requests, traced=limits.given().keys() != {"survivors"})
 
 
-def check(cost: CallCost, limits: Limits) -> None:
+def check_budget(cost: CallCost, limits: Limits) -> None:
     """Raise BudgetExceeded where a figure is over its limit, ValueError where there is none."""
     __tracebackhide__ = True
     given, measured = limits.given(), cost.per_request()

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-VARIABLE = "GCBENCH_PROBE"
+PROBE_VARIABLE = "GCBENCH_PROBE"
 """Names the folder of rings. Without it nothing is done."""
-OLDEST = (3, 8)
+OLDEST_PYTHON = (3, 8)
 
 MAGIC = 0x6763_7072_6F62_0002  # "gcprob" and the version of this format
 HEADER, CAPACITY, RECORD = 512, 4096, 5
@@ -50,8 +50,8 @@ _started = False
 def start() -> None:
     """Record from now on, if the environment asks for it; called twice it does nothing more."""
     global _started  # noqa: PLW0603
-    folder = os.environ.get(VARIABLE)
-    if not folder or _started or sys.version_info < OLDEST:
+    folder = os.environ.get(PROBE_VARIABLE)
+    if not folder or _started or sys.version_info < OLDEST_PYTHON:
         return
     _started = True
     _record_into(folder)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gcbench.budget import Limits, check, measure_within
+from gcbench.budget import Limits, check_budget, measure_within
 from gcbench.call_cost import CallCost
 
 
@@ -27,14 +27,14 @@ class GcBudget:
         """Fail the test where ``call`` goes over a limit per request; what was measured, else.
 
         ``call`` handles a step of ``num_requests`` requests. Raises as
-        `gcbench.budget.measure_within` and `check`.
+        `gcbench.budget.measure_within` and `check_budget`.
         """
         __tracebackhide__ = True
         limits = Limits(survivors, peak, allocations, bytecodes)
         cost = measure_within(limits, call, num_requests)
         for name, figure in cost.per_request().items():
             self._record(f"{name}_per_request", figure)
-        check(cost, limits)
+        check_budget(cost, limits)
         return cost
 
 

@@ -20,10 +20,13 @@ def main() -> int:
         else:
             from harness.cli.main import main as run
         status = run()
-    except (EOFError, ModuleNotFoundError) as error:
+    except (EOFError, ImportError, AttributeError) as error:
         from harness.cut_bytecode import cut_bytecode  # no part of a trial's heap
+        from harness.other_engines import other_engines
 
-        if not (sentence := missing_package(error) or cut_bytecode(error)):
+        sentence = missing_package(error) or cut_bytecode(error)
+        sentence = sentence or (other_engines(error) if is_trial else "")
+        if not sentence:
             raise
         print(sentence if is_trial else f"gcbench: {sentence}", file=sys.stderr)
         status = _REFUSED if is_trial else _WRONG_USAGE

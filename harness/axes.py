@@ -22,7 +22,7 @@ class Axis(NamedTuple):
     ``engines``: those that take another value than the default, () for all. ``is_silent``: at its
     default reports do not mention it, for then there is nothing of the kind. ``overrules``: axes
     that say nothing where this one is not at its default. ``least``: of a number. ``section``: of
-    the help; ``is_main``: among the options that matter first.
+    the help; ``is_main``: it has a flag of its own, where `--axis NAME=VALUES` gives the others.
     """
 
     help: str
@@ -39,8 +39,18 @@ class Axis(NamedTuple):
 
     @property
     def flag(self) -> str:
-        """As the command line has it: "--batch-size"."""
-        return f"--{self.name.replace('_', '-')}"
+        """As the command line has it: "--batch-size", or "--axis wire-spin"."""
+        return f"--{'' if self.is_main else 'axis '}{self.name.replace('_', '-')}"
+
+    def said(self, *values: Value) -> str:
+        """The same as one text, for a sentence."""
+        return " ".join(self.words(*values))
+
+    def words(self, *values: Value) -> list[str]:
+        """What the command line says for these values."""
+        text = ",".join(map(str, values))
+        name = self.name.replace("_", "-")
+        return [f"--{name}", text] if self.is_main else ["--axis", f"{name}={text}"]
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,7 +77,12 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         ),
     ] = "builtin"
     release: Annotated[
-        str, Axis("Source trees of gcbench or vLLM, or prepared versions of vLLM.", section="vLLM")
+        str,
+        Axis(
+            "Source trees of gcbench or vLLM, or prepared versions of vLLM.",
+            section="vLLM",
+            is_main=True,
+        ),
     ] = ""
     model: Annotated[
         str, Axis("A shipped config or a model's folder; the workload names one.", "model")
@@ -220,6 +235,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             "output_processing",
             is_silent=False,
             section="What to compare",
+            is_main=True,
         ),
     ] = "inline"
     num_scheduler_steps: Annotated[
@@ -238,6 +254,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             "the scheduler and the others in processes.",
             "worker",
             is_silent=False,
+            is_main=True,
         ),
     ] = "in-process"
     wire: Annotated[
@@ -247,6 +264,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             "wire",
             _BUILTIN,
             is_silent=False,
+            is_main=True,
         ),
     ] = "pickle"
     wire_spin: Annotated[

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from workloads.files.regular_file import open_regular, read_regular
 from workloads.files.whole_file import replacing
 
-T = TypeVar("T")
+Versioned = TypeVar("Versioned")
 
 ROWS_SCHEMA = "gcbench.rows/1"
 _MOST_BYTES_OF_ROWS = 2**30
@@ -84,7 +84,7 @@ def schema_of(path: Path) -> str:
         return msgspec.json.decode(read_regular(path), type=_Versioned).schema
 
 
-def decode_versioned(path: Path, type_: type[T], schema: str) -> T:
+def decode_versioned(path: Path, type_: type[Versioned], schema: str) -> Versioned:
     """Read a JSON record whose ``schema`` field must be ``schema``. Raises StoreError."""
     found = schema_of(path)
     if found != schema:

@@ -15,10 +15,19 @@ _PARTS = {
 }
 
 
+_ABBREVIATIONS = ("ttft", "tpot", "itl", "e2el", "gc")
+
+
 def differs(before: Any, after: Any, noise_floor: Any, least_change: Any) -> Any:
     """Whether changes are large enough to speak of: above both floors. Floats, or equal arrays."""
     change = abs(after - before)
     return (change > least_change) & (change > noise_floor * abs(before))
+
+
+Direction = Literal["higher", "lower", "neither"]
+MetricKind = Literal["exact", "timing"]
+When = Literal["step", "add", "finish", "abort"]
+"""``step``: per request and step; else per request, as it is added, served or aborted."""
 
 
 class Metric(NamedTuple):
@@ -28,12 +37,15 @@ class Metric(NamedTuple):
     metric's unit) on: below both lies what no one would act upon, exact though it may be.
     ``full_passes``: the metric that says what share of its time full passes take; ``host_share``:
     the one that says what share of it is host time, where the rest does not depend on the machine.
+    ``when``: the part of an engine's work that it is of, where it is of one call of a request;
+    ``counted``: what is counted of that call, in several windows. ``noun``: what it is called in a
+    sentence, where that is not its name; ``counted_as``: what so and so many of it are called.
     """
 
     name: str
     unit: str
-    direction: Literal["higher", "lower", "neither"]
-    kind: Literal["exact", "timing"]
+    direction: Direction
+    kind: MetricKind
     mode: str
     definition: str
     source: str
@@ -41,6 +53,18 @@ class Metric(NamedTuple):
     least_change: float = 0.0
     full_passes: str = ""
     host_share: str = ""
+    when: When = "step"
+    counted: Literal["", "bytecodes", "allocations"] = ""
+    noun: str = ""
+    counted_as: str = ""
+
+    @property
+    def words(self) -> str:
+        """What it is called in a sentence: "TPOT median"."""
+        words = self.name.split("_")
+        return self.noun or " ".join(
+            word.upper() if word in _ABBREVIATIONS else word for word in words
+        )
 
     def differs(self, before: float, after: float) -> bool:
         """Whether a change is large enough to speak of."""
@@ -105,6 +129,7 @@ _TABLE = (
         "timing",
         "first token - send, median over requests",
         "vLLM bench serve",
+        noun="time to first token",
     ),
     Metric(
         "ttft_p99",
@@ -319,6 +344,7 @@ _TABLE = (
         "the same per scheduled request and step: sum of host time / sum of rows",
         "docs/method.md",
         full_passes="gc_full_pass_host_share",
+        noun="host time per request and step",
     ),
     Metric(
         "num_steps",
@@ -424,6 +450,7 @@ _TABLE = (
         "gc.get_stats",
         0.02,
         2,
+        noun="young collections",
     ),
     Metric(
         "gc_collections_gen1",
@@ -435,6 +462,7 @@ _TABLE = (
         "gc.get_stats",
         0.02,
         2,
+        noun="collections of generation 1",
     ),
     Metric(
         "gc_collections_gen2",
@@ -446,6 +474,7 @@ _TABLE = (
         "gc.get_stats",
         0.02,
         2,
+        noun="full collections",
     ),
     Metric(
         "gc_collections_per_1000_steps",
@@ -457,6 +486,7 @@ _TABLE = (
         "gc.get_stats",
         0.01,
         10,
+        counted_as="collections per 1,000 steps",
     ),
     Metric(
         "gc_pause_total",
@@ -475,6 +505,7 @@ _TABLE = (
         "timing",
         "the longest collection there",
         "gc.callbacks",
+        noun="longest pause",
     ),
     Metric(
         "gc_pause_p99",
@@ -493,6 +524,7 @@ _TABLE = (
         "timing",
         "time inside collections there / wall time of the window",
         "gc.callbacks",
+        noun="time in collections",
     ),
     Metric(
         "gc_full_pass_share",
@@ -552,6 +584,8 @@ _TABLE = (
         "gc.get_objects",
         0.002,
         8,
+        noun="peak of tracked objects in a step",
+        counted_as="live objects/step",
     ),
     Metric(
         "tracked_survivors_per_step",
@@ -564,6 +598,8 @@ _TABLE = (
         "gc.get_objects, gc.get_freeze_count",
         0.0,
         0.05,
+        noun="tracked objects that a step leaves",
+        counted_as="objects left behind/step",
     ),
     Metric(
         "tracked_allocations_per_step",
@@ -576,6 +612,7 @@ _TABLE = (
         "sys.settrace, sys.monitoring",
         0.002,
         8,
+        counted_as="tracked objects made/step",
     ),
     Metric(
         "memory_peak_per_step",
@@ -588,6 +625,7 @@ _TABLE = (
         "tracemalloc",
         0.005,
         512,
+        counted_as="at a step's peak",
     ),
     Metric(
         "memory_kept_per_step",
@@ -599,6 +637,7 @@ _TABLE = (
         "tracemalloc",
         0.002,
         16,
+        counted_as="kept/step",
     ),
     Metric(
         "allocated_blocks_kept_per_step",
@@ -611,6 +650,7 @@ _TABLE = (
         "sys.getallocatedblocks",
         0.0,
         0.5,
+        counted_as="blocks kept/step",
     ),
     Metric(
         "leaked_objects_per_step",
@@ -623,6 +663,7 @@ _TABLE = (
         "gc.get_objects",
         0.0,
         0.05,
+        counted_as="leaked objects/step",
     ),
     Metric(
         "leaked_blocks_per_step",
@@ -635,6 +676,7 @@ _TABLE = (
         "sys.getallocatedblocks",
         0.0,
         0.5,
+        counted_as="leaked blocks/step",
     ),
     Metric(
         "cyclic_garbage_per_step",
@@ -646,6 +688,7 @@ _TABLE = (
         "gc.get_stats",
         0.0,
         0.05,
+        counted_as="objects of cyclic garbage/step",
     ),
     Metric(
         "explicit_collections",
@@ -658,6 +701,7 @@ _TABLE = (
         "gc.callbacks",
         0.0,
         0.0,
+        counted_as="collections by hand",
     ),
     Metric(
         "collector_setting_calls",
@@ -670,6 +714,7 @@ _TABLE = (
         "gc",
         0.0,
         0.0,
+        counted_as="calls that set the collector",
     ),
     Metric(
         "bytecodes_per_request_step",
@@ -681,6 +726,7 @@ _TABLE = (
         "sys.settrace, sys.monitoring",
         0.005,
         0.02,
+        counted_as="bytecodes per request and step",
     ),
     Metric(
         "bytecodes_per_add",
@@ -692,6 +738,9 @@ _TABLE = (
         "sys.settrace, sys.monitoring",
         0.002,
         2,
+        when="add",
+        counted="bytecodes",
+        counted_as="bytecodes to add a request",
     ),
     Metric(
         "bytecodes_per_finish",
@@ -704,6 +753,9 @@ _TABLE = (
         "docs/method.md",
         0.002,
         2,
+        when="finish",
+        counted="bytecodes",
+        counted_as="bytecodes to admit and finish a request",
     ),
     Metric(
         "bytecodes_per_abort",
@@ -716,6 +768,9 @@ _TABLE = (
         "docs/method.md",
         0.002,
         2,
+        when="abort",
+        counted="bytecodes",
+        counted_as="bytecodes to abort a request",
     ),
     Metric(
         "allocations_per_add",
@@ -728,6 +783,9 @@ _TABLE = (
         "sys.settrace, sys.monitoring",
         0.002,
         0.5,
+        when="add",
+        counted="allocations",
+        counted_as="tracked objects to add a request",
     ),
     Metric(
         "allocations_per_finish",
@@ -739,6 +797,9 @@ _TABLE = (
         "docs/method.md",
         0.002,
         0.5,
+        when="finish",
+        counted="allocations",
+        counted_as="tracked objects to admit and finish a request",
     ),
     Metric(
         "allocations_per_abort",
@@ -750,6 +811,9 @@ _TABLE = (
         "docs/method.md",
         0.002,
         0.5,
+        when="abort",
+        counted="allocations",
+        counted_as="tracked objects to abort a request",
     ),
     Metric(
         "tracked_heap",
@@ -759,6 +823,7 @@ _TABLE = (
         "counts",
         "objects the collector tracks when the window opens, frozen ones included",
         "gc.get_objects",
+        noun="objects on the heap",
     ),
     Metric(
         "full_pass_per_object",
@@ -779,6 +844,7 @@ _TABLE = (
         "sys.getsizeof, ndarray.nbytes",
         0.005,
         64,
+        counted_as="per hand-off",
     ),
     Metric(
         "wire_bytes_per_step",
@@ -790,6 +856,7 @@ _TABLE = (
         "docs/engines.md",
         0.005,
         64,
+        counted_as="over the wire/step",
     ),
     Metric(
         "wire_codec_per_step",

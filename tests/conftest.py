@@ -248,9 +248,9 @@ def fresh_interpreter() -> Callable[..., Any]:
 @pytest.fixture(scope="session")
 def pinned_vllm() -> str:
     """The pinned release of vLLM and its environment, made where they are not there yet."""
-    from engines.vllm.releases import PINNED, prepare
+    from engines.vllm.releases import PINNED, prepare_release
 
-    prepare(PINNED, print)
+    prepare_release(PINNED, print)
     return PINNED
 
 

@@ -16,16 +16,46 @@ ROOT = Path(__file__).parents[1]
 LONG = 60
 
 CAPS = {
-    "commands": 20,
-    "options": 756,
-    "schemas": 16,
-    "lines of the product": 70_400,
-    "lines of cli and report": 14_900,
-    "lines of tests": 61_800,
-    "public names in several modules": 170,
-    f"functions of more than {LONG} lines": 16,
+    "commands": 15,
+    "options": 350,
+    "schemas": 15,
+    "lines of the product": 71_800,
+    "lines of cli and report": 11_400,
+    "lines of tests": 62_500,
+    "public names in several modules": 0,
+    f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,
+    "words of README and docs": 45_000,
 }
+
+_DOORS = "a module each that is called alike, so that whoever calls need not know which it is"
+_LEAVES = "workloads and engines are leaves, which know neither each other nor a third"
+_VLLM = "named as in vLLM, and its name is among the bytes that are measured on the wire"
+_VERBS = "a verb, from Python and as a command"
+
+SHARED = {
+    "EXAMPLES": "each command's, which its help shows",
+    "main": "where a program begins",
+    "setup_cache": "asv calls each suite's by this name",
+    "TABLE": "each suite's, beside what asv calls",
+    "OpcodeCounter": _DOORS,
+    "tracers": _DOORS,
+    "Int32Array": _LEAVES,
+    "Int64Array": _LEAVES,
+    "MOST_BYTES": _LEAVES,
+    "open_regular": _LEAVES,
+    "read_regular": _LEAVES,
+    "Logprob": _VLLM,
+    "SamplingParams": _VLLM,
+    "advise": _VERBS,
+    "bisect": _VERBS,
+    "compare": _VERBS,
+    "explain": _VERBS,
+    "gate": _VERBS,
+    "releases": _VERBS,
+    "run": _VERBS,
+}
+"""Public names that several modules have, 20 at most, with the reason."""
 
 
 def sources(*folders: str) -> dict[Path, str]:
@@ -86,10 +116,16 @@ def counted() -> dict[str, int]:
         "lines of the product": lines(*PACKAGES),
         "lines of cli and report": lines("harness/cli", "harness/report"),
         "lines of tests": lines("tests"),
-        "public names in several modules": sum(len(each) > 1 for each in modules.values()),
+        "public names in several modules": sum(
+            len(each) > 1 for name, each in modules.items() if name not in SHARED
+        ),
         f"functions of more than {LONG} lines": sum(each > LONG for each in functions),
         "lines that keep the formatter out": sum(
             len(re.findall(r"# fmt: (skip|off)$", each, re.MULTILINE)) for each in everything
+        ),
+        "words of README and docs": sum(
+            len(page.read_text().split())
+            for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
         ),
     }
 
@@ -102,6 +138,10 @@ def found() -> dict[str, int]:
 @pytest.mark.parametrize("concept", CAPS)
 def test_there_is_no_more_of_it(found, concept):
     assert found[concept] <= CAPS[concept], "take something out, or say in decisions.md why not"
+
+
+def test_names_that_several_modules_have_are_few():
+    assert len(SHARED) <= 20
 
 
 def test_every_cap_is_near_what_there_is(found):

@@ -6,11 +6,11 @@ import pytest
 from ruamel.yaml import YAML
 from workflow_runner import Cancelled, Runner, Step
 
-from harness.tracking.asv.config import results_folder
+from harness.tracking.asv.config import asv_results_folder
 
 ROOT = Path(__file__).parents[1]
 NIGHTLY = ROOT / ".github" / "workflows" / "nightly.yml"
-RESULTS = results_folder(ROOT / "asv.conf.json").relative_to(ROOT)
+RESULTS = asv_results_folder(ROOT / "asv.conf.json").relative_to(ROOT)
 GREEN, REGRESSION, TOO_FEW = 0, 1, 3
 
 

@@ -12,12 +12,12 @@ from workloads.workload import Workload
 _FOLDER = Path(__file__).with_suffix("")
 
 
-def names() -> list[str]:
+def workload_names() -> list[str]:
     """The catalogue's workloads, sorted."""
     return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 
 
-def load(name_or_path: str) -> Workload:
+def load_workload(name_or_path: str) -> Workload:
     """A workload of the catalogue, of a ``.toml`` file, or a trace (``.csv``, ``.jsonl``) as it is.
 
     Raises ValueError with one sentence that names the file and the place in it.
@@ -27,8 +27,8 @@ def load(name_or_path: str) -> Workload:
             return _read_toml(Path(name_or_path))
         case ".csv" | ".jsonl":
             return _as_recorded(Path(name_or_path))
-    if name_or_path not in names():
-        near = difflib.get_close_matches(name_or_path, names(), n=3, cutoff=0.5)
+    if name_or_path not in workload_names():
+        near = difflib.get_close_matches(name_or_path, workload_names(), n=3, cutoff=0.5)
         nearest = f" (did you mean {', '.join(near)}?)" if near else ""
         raise ValueError(
             f"there is no workload {name_or_path!r}{nearest}; `gcbench list workloads` lists them, "

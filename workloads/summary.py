@@ -77,7 +77,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     workload: Workload
 
 
-def summarise(workload: Workload, schedule: Schedule, seed: int) -> Summary:
+def summarise_workload(workload: Workload, schedule: Schedule, seed: int) -> Summary:
     """Summarise what ``workload`` was realised into with ``seed``."""
     turns = _turns(schedule)
     shared = seen_before(schedule, PREFIX_BLOCK_TOKENS).sum()

@@ -18,7 +18,7 @@ from workloads.schedule_checks import check_stopping
 from workloads.traces import TraceError
 from workloads.traces.trace import Trace
 
-Model = Literal["opt-125m", "llama-3-8b"]
+ModelName = Literal["opt-125m", "llama-3-8b"]
 """Which modelled profile suits the workload."""
 
 _STREAMS = (
@@ -58,7 +58,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     shared_prefix: SharedPrefix | None = None
     priorities: Priorities | None = None
     retain: Retain = "step"
-    model: Model = "opt-125m"
+    model: ModelName = "opt-125m"
     stop_token_ids: tuple[int, ...] = ()
     stop: tuple[str, ...] = ()
     min_tokens: int = 0

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from benchmarks.calibrate.point import Point, Sample
 from benchmarks.calibrate.points import MIN_POINTS
 from benchmarks.calibrate.steps import num_blocks, sample
-from engines.builtin.worker.runner import Runner
+from engines.builtin.worker.runner import ModelRunner
 from engines.protocol import EngineConfig
 
 _CEILINGS = {
@@ -39,7 +39,7 @@ def measure(
 
     Raises ValueError where the device cannot be built, or its memory holds too few points.
     """
-    runner = Runner(config)
+    runner = ModelRunner(config)
     held = runner.device.num_kv_tokens(config) // config.block_size
     needed = {point: num_blocks(point, num_steps, config.block_size) for point in points}
     left_out = [

@@ -10,7 +10,9 @@ from engines.builtin.worker import NOBODY, NewRequests, SchedulerOutput
 from engines.protocol import EngineConfig, Int32Array
 
 if TYPE_CHECKING:
-    from engines.builtin.worker.runner import Runner
+    from engines.builtin.worker.runner import ModelRunner
+
+    pass
 
 WARM_UP = 1
 """Steps that are thrown away, after the one that admits the rows."""
@@ -39,7 +41,7 @@ def num_blocks(point: Point, num_steps: int, block_size: int) -> int:
     return int((-(-_row_lengths(point, num_steps) // block_size)).sum())
 
 
-def sample(runner: "Runner", config: EngineConfig, point: Point, num_steps: int) -> Sample:
+def sample(runner: "ModelRunner", config: EngineConfig, point: Point, num_steps: int) -> Sample:
     """Measure a point by the device's own clock, ``num_steps`` steps of it.
 
     The rows begin in the middle of their lives: what lies in the KV cache before is whatever does.
@@ -108,7 +110,7 @@ def _timed_step(point: Point, prompt: Int32Array, blocks: _Blocks) -> SchedulerO
     )
 
 
-def _run(runner: "Runner", scheduled: SchedulerOutput) -> float:
+def _run(runner: "ModelRunner", scheduled: SchedulerOutput) -> float:
     """Seconds that the device says the step took."""
     step = runner.launch(scheduled)
     runner.wait(step)

@@ -4,7 +4,7 @@
         the claims, and the ruling on each
     python -m benchmarks.claims 26369-gen0-each-step
         one of them measured again: published, stored and new figure; does it hold here?
-    python -m benchmarks.claims 26369-gen0-each-step -- --rounds 7 --wait-quiet 60
+    python -m benchmarks.claims 26369-gen0-each-step -- --rounds 7 --wait 60
         what stands behind -- goes to gcbench compare
 
 The exit status is 0 if all of them hold, 1 if one does not, 3 if one could not be measured or

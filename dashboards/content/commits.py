@@ -18,7 +18,7 @@ _FORGE = re.compile(
 )
 
 
-class Message(NamedTuple):
+class CommitMessage(NamedTuple):
     """Who wrote a commit, and the first line of what they said of it."""
 
     author: str
@@ -41,13 +41,15 @@ class Commit(NamedTuple):
         return self.hash[:8]
 
 
-def commits(figures: pd.DataFrame, messages: Mapping[str, Message], address: str) -> list[Commit]:
+def commits(
+    figures: pd.DataFrame, messages: Mapping[str, CommitMessage], address: str
+) -> list[Commit]:
     """All commits of these figures, by their dates and, where these are equal, by when measured."""
     first = figures.groupby("commit", observed=True)[["date", "measured"]].min()
     names, found = Names(), list[Commit]()
     for commit, date in first.sort_values(["date", "measured"], kind="stable")["date"].items():
         name = str(commit)
-        message = messages.get(name, Message("", ""))
+        message = messages.get(name, CommitMessage("", ""))
         found.append(
             Commit(
                 hash=name,
@@ -61,13 +63,13 @@ def commits(figures: pd.DataFrame, messages: Mapping[str, Message], address: str
     return found
 
 
-def known_messages(repository: Path, hashes: list[str]) -> dict[str, Message]:
+def known_messages(repository: Path, hashes: list[str]) -> dict[str, CommitMessage]:
     """Authors and first lines of these commits, of those that the repository has.
 
     Raises GitError.
     """
     asked = [commit for commit in hashes if _HASH.fullmatch(commit)]
-    found: dict[str, Message] = {}
+    found: dict[str, CommitMessage] = {}
     for start in range(0, len(asked), _AT_ONCE):
         some = asked[start : start + _AT_ONCE]
         said = git(
@@ -84,7 +86,7 @@ def known_messages(repository: Path, hashes: list[str]) -> dict[str, Message]:
             commit, _, rest = record.strip("\n").partition("\n")
             author, _, subject = rest.partition("\n")
             if commit:
-                found[commit] = Message(author.strip(), subject.strip())
+                found[commit] = CommitMessage(author.strip(), subject.strip())
     return found
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from dashboards.content.grid import BETTER, COLUMN, Grid, GridCell, against, layout
-from dashboards.content.series import Series
+from dashboards.content.grid import BETTER, COLUMN, GridCell, GridTable, against, layout
+from dashboards.content.series import ChartSeries
 from dashboards.pictures.intervals import judged_comparisons
 from harness import format as fmt
 from harness.experiment.reference import references
@@ -31,7 +31,7 @@ _FIRST = (
 _Axes = tuple[tuple[str, str], ...]
 
 
-def grids_of(result: ExperimentResult) -> dict[str, Grid]:
+def grids_of(result: ExperimentResult) -> dict[str, GridTable]:
     """By metric: that which decides first."""
     varying = [axis for axis in varying_axes(result) if axis not in ("copy",)]
     axes = list(dict.fromkeys([*(axis for axis in varying if axis != COLUMN), *ALWAYS, COLUMN]))
@@ -71,7 +71,7 @@ def grid_of(
     unit: str,
     direction: str,
     judged: Mapping[_Axes, Comparison] = {},
-) -> Grid:
+) -> GridTable:
     """Against the first of the values; where a cell was judged, its change is the one that was."""
     baseline_axes, baseline = values[0]
     cells = []
@@ -87,7 +87,7 @@ def grid_of(
     return layout(cells, BETTER.get(direction, ""))
 
 
-def ordered(grids: dict[str, Grid], decide: Sequence[str] = ()) -> dict[str, Grid]:
+def ordered(grids: dict[str, GridTable], decide: Sequence[str] = ()) -> dict[str, GridTable]:
     """Those of ``decide`` first, then those that are asked for most."""
     first = [name for name in (*decide, *_FIRST) if name in grids]
     return {name: grids[name] for name in dict.fromkeys([*first, *grids])}
@@ -100,8 +100,8 @@ def of_metric(name: str) -> tuple[str, str]:
 
 
 def latest_grids(
-    by_page: Mapping[str, list[Series]], axes: Callable[[Series], dict[str, str]]
-) -> dict[str, Grid]:
+    by_page: Mapping[str, list[ChartSeries]], axes: Callable[[ChartSeries], dict[str, str]]
+) -> dict[str, GridTable]:
     """The last figure of each series that has a policy, by metric."""
     grids = {}
     for series in by_page.values():

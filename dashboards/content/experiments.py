@@ -15,13 +15,13 @@ from dashboards.content.experiment_grids import (
     of_metric,
     ordered,
 )
-from dashboards.content.grid import COLUMN, Grid
+from dashboards.content.grid import COLUMN, GridTable
 from dashboards.content.releases import ReleaseStudy, release_study
-from dashboards.content.series import Series
+from dashboards.content.series import ChartSeries
 from dashboards.names import Names
-from dashboards.pictures.intervals import Picture, pictures
+from dashboards.pictures.intervals import IntervalPicture, pictures
 from harness.experiment.result import ExperimentResult
-from harness.experiment.store import INCOMPLETE as INCOMPLETE_FILE
+from harness.experiment.store import INCOMPLETE_FILE
 from harness.files import StoreError
 from harness.machine.describe import Machine
 from harness.metrics import METRICS
@@ -50,10 +50,10 @@ class Experiment(NamedTuple):
     notes: list[str]
     machine: Machine | None
     releases: ReleaseStudy | None
-    grids: dict[str, Grid]
+    grids: dict[str, GridTable]
     date: str = ""
     conclusion: Sequence[str] = ()
-    pictures: Sequence[Picture] = ()
+    pictures: Sequence[IntervalPicture] = ()
     incomplete: str = ""
     nodes: Mapping[str, int] = {}
 
@@ -204,7 +204,7 @@ def _experiment(name: str, page: str, result: ExperimentResult) -> Experiment:
 
 
 def latest_figures(
-    by_page: Mapping[str, list[Series]], axes: Callable[[Series], dict[str, str]]
+    by_page: Mapping[str, list[ChartSeries]], axes: Callable[[ChartSeries], dict[str, str]]
 ) -> list[Experiment]:
     """The last figure of each series that has a policy, as if it were an experiment."""
     about = [("figures", "the last of each series, of whichever commit")]

@@ -29,7 +29,7 @@ class GridCell(NamedTuple):
     href: str = ""
 
 
-class Grid(NamedTuple):
+class GridTable(NamedTuple):
     """``rows``: values of the axes in ``axes``, and a cell for each of ``columns``."""
 
     axes: list[str]
@@ -38,7 +38,7 @@ class Grid(NamedTuple):
     caption: str = ""
 
 
-def layout(cells: Iterable[tuple[Axes, GridCell]], caption: str = "") -> Grid:
+def layout(cells: Iterable[tuple[Axes, GridCell]], caption: str = "") -> GridTable:
     """Put cells in rows by all of their axes but the policy, and in columns by that."""
     placed = list(cells)
     names = list(dict.fromkeys(name for axes, _ in placed for name in axes if name != COLUMN))
@@ -49,7 +49,7 @@ def layout(cells: Iterable[tuple[Axes, GridCell]], caption: str = "") -> Grid:
         )
     columns = list(dict.fromkeys(axes.get(COLUMN, "") for axes, _ in placed))
     table = [(row, [cells.get(column) for column in columns]) for row, cells in rows.items()]
-    return Grid(names, columns, table, caption)
+    return GridTable(names, columns, table, caption)
 
 
 def against(value: float | None, baseline: float | None, direction: str) -> tuple[str, int]:

@@ -30,7 +30,7 @@ _LABELS = {
 }
 
 
-class Machine(NamedTuple):
+class MachinePage(NamedTuple):
     """``environments``: name, first and last commit's date, how many commits."""
 
     name: str
@@ -38,7 +38,7 @@ class Machine(NamedTuple):
     environments: list[tuple[str, str, str, int]]
 
 
-def machines(root: Path, figures: pd.DataFrame) -> list[Machine]:
+def machines(root: Path, figures: pd.DataFrame) -> list[MachinePage]:
     """Those of asv's results. What cannot be read is left out: `load` has said so already."""
     described = _described(root)
     found = []
@@ -53,7 +53,7 @@ def machines(root: Path, figures: pd.DataFrame) -> list[Machine]:
             for environment, part in rows.groupby("environment", observed=True, sort=False)
         ]
         details = pairs(described.get(str(name), {}))
-        found.append(Machine(str(name), details, environments))
+        found.append(MachinePage(str(name), details, environments))
     return found
 
 

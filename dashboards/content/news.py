@@ -8,17 +8,17 @@ from collections.abc import Mapping, Sequence
 from glob import escape
 from typing import Literal, NamedTuple
 
-from dashboards.content.recent_changes import Change, change_of
+from dashboards.content.recent_changes import RecentChange, recent_change
 from harness.tracking.by_commit import CommitNews, by_commit
 from harness.tracking.verdict import Key, SeriesVerdict
 
-Kind = Literal["new", "open", "settled", "known", "better", "changed"]
+NewsKind = Literal["new", "open", "settled", "known", "better", "changed"]
 """new, open: a regression that nobody has spoken of, seen first at the newest point of a series or
 before. settled: it became worse, and with later changes it is worse no more. known: the triage file
 speaks of it.
 """
 
-LABELS: dict[Kind, str] = {
+NEWS_LABELS: dict[NewsKind, str] = {
     "new": "▼ NEW",
     "open": "▼ OPEN",
     "settled": "▼ no longer worse",
@@ -36,30 +36,30 @@ class Item(NamedTuple):
     triage file, "" where nothing is open. ``news``: as the tracking has it.
     """
 
-    kind: Kind
+    kind: NewsKind
     commit: str
     suspects: tuple[str, ...]
-    changes: list[Change]
+    changes: list[RecentChange]
     acknowledge: str
     news: CommitNews
 
     @property
     def label(self) -> str:
         """A sign and a word."""
-        return LABELS[self.kind]
+        return NEWS_LABELS[self.kind]
 
 
 def items(verdicts: Mapping[Key, SeriesVerdict], order: Mapping[str, int]) -> list[Item]:
     """The news by commit: what is to be done first, then the newest. ``order``: of the commits."""
     found = [_item(each) for each in by_commit(verdicts)]
-    kinds = list(LABELS)
+    kinds = list(NEWS_LABELS)
     found.sort(key=lambda each: (kinds.index(each.kind), -order.get(each.commit, 0)))
     return found
 
 
 def _item(news: CommitNews) -> Item:
     leader, members = news
-    changes = sorted((change_of(each, judged) for each, judged in members), key=_worst_first)
+    changes = sorted((recent_change(each, judged) for each, judged in members), key=_worst_first)
     open_ = [change for change in changes if change.is_regression]
     return Item(
         _kind(changes),
@@ -71,7 +71,7 @@ def _item(news: CommitNews) -> Item:
     )
 
 
-def _kind(changes: Sequence[Change]) -> Kind:
+def _kind(changes: Sequence[RecentChange]) -> NewsKind:
     if open_ := [change for change in changes if change.is_regression]:
         return "new" if any(change.ago == 0 for change in open_) else "open"
     worse = [change for change in changes if change.verdict == "worse"]
@@ -80,11 +80,11 @@ def _kind(changes: Sequence[Change]) -> Kind:
     return "better" if any(change.verdict == "better" for change in changes) else "changed"
 
 
-def _worst_first(change: Change) -> tuple[bool, bool, float]:
+def _worst_first(change: RecentChange) -> tuple[bool, bool, float]:
     return not change.is_regression, change.verdict != "worse", -change.size
 
 
-def acknowledgement(commit: str, changes: Sequence[Change]) -> str:
+def acknowledgement(commit: str, changes: Sequence[RecentChange]) -> str:
     """Entries of a triage file that speak of these changes of a commit."""
     globs = dict.fromkeys(
         f"metric = {_toml(escape(change.metric))}"

@@ -19,7 +19,7 @@ RECENT = timedelta(hours=36)
 _ORDER = list(LABELS)
 
 
-class Change(NamedTuple):
+class RecentChange(NamedTuple):
     """A step in a series: the last commit before it, those that may have made it and the likeliest
     of them. ``named``: what was said when it was found, empty where that is the same. ``ratio`` and
     its interval: None where that is no number, or exact. ``ago``: so many points with a value of
@@ -60,15 +60,15 @@ class RecentChanges(NamedTuple):
     """``changes``: the news and suspicions of all series, the worst first."""
 
     sentence: str
-    changes: list[Change]
+    changes: list[RecentChange]
 
     @property
-    def suspicions(self) -> list[Change]:
+    def suspicions(self) -> list[RecentChange]:
         """Jumps that are not certain."""
         return [change for change in self.changes if change.verdict == "suspicious"]
 
 
-def steps(verdicts: Mapping[Key, SeriesVerdict]) -> dict[Key, list[Change]]:
+def recent_steps(verdicts: Mapping[Key, SeriesVerdict]) -> dict[Key, list[RecentChange]]:
     """Every change that is certain or suspected, by series."""
     return {
         key: [
@@ -81,7 +81,7 @@ def steps(verdicts: Mapping[Key, SeriesVerdict]) -> dict[Key, list[Change]]:
 def marks_by_commit(verdicts: Mapping[Key, SeriesVerdict]) -> dict[str, list[tuple[Word, int]]]:
     """At the likeliest commit of each change: in how many series it stands, by what was said."""
     found: dict[str, Counter[Word]] = {}
-    for changes in steps(verdicts).values():
+    for changes in recent_steps(verdicts).values():
         for change in changes:
             found.setdefault(change.first_after, Counter())[change.verdict] += 1
     return {
@@ -98,7 +98,7 @@ def recent_changes(
     if current.empty:
         return RecentChanges("No commits have been measured here yet.", [])
     of_late = [
-        change_of(each, judged)
+        recent_change(each, judged)
         for each in verdicts.values()
         for judged in (*each.news, *([each.suspicion] if each.suspicion else []))
     ]
@@ -108,7 +108,7 @@ def recent_changes(
     return RecentChanges(sentence_about(when, verdicts.values()), of_late)
 
 
-def change_of(of: SeriesVerdict, judged: Judged) -> Change:
+def recent_change(of: SeriesVerdict, judged: Judged) -> RecentChange:
     """One of its news or its suspicion, with what is said of it."""
     return _change(of, judged.change)._replace(
         status=judged.status,
@@ -117,10 +117,10 @@ def change_of(of: SeriesVerdict, judged: Judged) -> Change:
     )
 
 
-def _change(of: SeriesVerdict, found: Found) -> Change:
+def _change(of: SeriesVerdict, found: Found) -> RecentChange:
     named = () if found.named == found.plausible else found.named
     has_interval = of.series.kind == "timing" and all(map(isfinite, found.ci95))
-    return Change(
+    return RecentChange(
         of.key,
         found.metric,
         found.last_before,

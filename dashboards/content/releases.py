@@ -16,37 +16,28 @@ from harness.report.release_lines import (
     release_lines,
     release_name,
 )
-from harness.report.release_sentence import headline, sentence
+from harness.report.release_sentence import release_headline, sentence
 from harness.report.summary import collections_words, median, on_device
 from harness.report.vllm_releases import KnownChange, load_vllm_releases
 
-TITLES = {
-    YOUNG: ("Collections of generation 0", "In the whole run, over all processes."),
-    "gc_collections_gen1": ("Collections of generation 1", "In the whole run."),
+CAPTIONS = {
+    YOUNG: "In the whole run, over all processes.",
+    "gc_collections_gen1": "In the whole run.",
     "gc_collections_gen2": (
-        "Full collections",
-        "In the whole run. Over a frozen heap they are more, and each of them short.",
+        "In the whole run. Over a frozen heap they are more, and each of them short."
     ),
     "tracked_peak_per_step": (
-        "Peak of tracked objects in a step",
-        "Objects more that the collector tracks, at most within a step: what makes it run.",
+        "Objects more that the collector tracks, at most within a step: what makes it run."
     ),
-    "tracked_survivors_per_step": (
-        "Tracked objects that a step leaves",
-        "Objects more after a step than before it, mean over steps.",
-    ),
-    "tracked_heap": (
-        "Objects on the heap",
-        "Tracked by the collector when the run begins, most of them from imports.",
-    ),
-    "gc_pause_share": ("Time in collections", "Share of the run in the process that serves it."),
-    "gc_pause_max": ("Longest pause", "The longest collection of a run."),
+    "tracked_survivors_per_step": "Objects more after a step than before it, mean over steps.",
+    "tracked_heap": "Tracked by the collector when the run begins, most of them from imports.",
+    "gc_pause_share": "Share of the run in the process that serves it.",
+    "gc_pause_max": "The longest collection of a run.",
     "host_time_per_request_step": (
-        "Host time per request and step",
-        "Time of a step less the time blocked on the device, per request in it.",
+        "Time of a step less the time blocked on the device, per request in it."
     ),
 }
-"""Each chart's metric, title and a sentence on it."""
+"""Each chart's metric, and a sentence on it."""
 
 
 class Chart(NamedTuple):
@@ -58,14 +49,14 @@ class Chart(NamedTuple):
     trust: str
 
 
-class Figures(NamedTuple):
+class RowFigures(NamedTuple):
     """A row of the table: one line's figures at one release, as words."""
 
     line: str
     values: list[str]
 
 
-class Row(NamedTuple):
+class ReleaseRow(NamedTuple):
     """A release of the table; ``reason`` where it was asked for and left out.
 
     ``place``: which of the charts' releases it is, None for one that they leave out.
@@ -75,7 +66,7 @@ class Row(NamedTuple):
     release: str
     day: str
     changes: list[KnownChange]
-    figures: list[Figures]
+    figures: list[RowFigures]
     reason: str = ""
 
 
@@ -90,11 +81,11 @@ class ReleaseStudy(NamedTuple):
     sentence: str
     legend: list[tuple[str, str]]
     charts: list[Chart]
-    rows: list[Row]
+    rows: list[ReleaseRow]
     data: dict[str, Any]
 
 
-COLUMNS = (
+TABLE_COLUMNS = (
     "Collected g0/g1/g2",
     "Peak per step",
     "Left per step",
@@ -113,14 +104,14 @@ def release_study(result: ExperimentResult) -> ReleaseStudy | None:
         return None
     metrics = [
         metric
-        for metric in TITLES
+        for metric in CAPTIONS
         if any(value is not None for line in along.lines for value in line.medians(metric))
     ]
     known = load_vllm_releases()
     changes = changes_by_release(along.releases, known.change)
     return ReleaseStudy(
         where=on_device(result.cells).removeprefix(", "),
-        headline=headline(along),
+        headline=release_headline(along),
         sentence=sentence(along, changes),
         legend=[(line.name, DESCRIPTIONS.get(line.policy, "")) for line in along.lines],
         charts=[_chart(metric, along.lines) for metric in metrics],
@@ -157,7 +148,7 @@ def _chart(metric: str, lines: list[ReleaseLine]) -> Chart:
             if rounds == {1}
             else f"Medians of {most} timed trials, without a verdict; bars from least to most."
         )
-    return Chart(metric, *TITLES[metric], trust)
+    return Chart(metric, fmt.capitalised(METRICS[metric].words), CAPTIONS[metric], trust)
 
 
 def _values(metric: str, lines: list[ReleaseLine]) -> dict[str, Any]:
@@ -172,19 +163,19 @@ def _values(metric: str, lines: list[ReleaseLine]) -> dict[str, Any]:
     }
 
 
-def _rows(result: ExperimentResult, along: ReleaseLines) -> list[Row]:
+def _rows(result: ExperimentResult, along: ReleaseLines) -> list[ReleaseRow]:
     known, missing = load_vllm_releases(), left_out(result)
     releases = in_order([*along.releases, *missing])
     changes = changes_by_release(releases, known.change)
     places = {release: place for place, release in enumerate(along.releases)}
     return [
-        Row(
+        ReleaseRow(
             places.get(release),
             release_name(release),
             known.day(release),
             changes.get(release, []),
             [
-                Figures(line.name, _figures(cell))
+                RowFigures(line.name, _figures(cell))
                 for line in along.lines
                 if release in places and (cell := line.cells[places[release]])
             ],
@@ -195,7 +186,7 @@ def _rows(result: ExperimentResult, along: ReleaseLines) -> list[Row]:
 
 
 def _figures(cell: CellResult) -> list[str]:
-    """In the order of `COLUMNS`."""
+    """In the order of `TABLE_COLUMNS`."""
     process = next((process for process in cell.processes if process.role == "engine"), None)
     state = process.state if process else None
     return [

@@ -12,19 +12,19 @@ from harness import format as fmt
 from harness.tracking.frames import SERIES, parameter_columns
 from harness.tracking.verdict import Key
 
-Number = float | None
+Reading = float | None
 
 
-class Point(NamedTuple):
+class ChartPoint(NamedTuple):
     """``commit``: its place among all commits. ``value`` is None where there was none."""
 
     commit: int
-    value: Number
-    low: Number
-    high: Number
+    value: Reading
+    low: Reading
+    high: Reading
 
 
-class Series(NamedTuple):
+class ChartSeries(NamedTuple):
     """``page``: that of its benchmark. ``params``: as a person reads them, by name."""
 
     number: int
@@ -38,7 +38,7 @@ class Series(NamedTuple):
     noise_floor: float
     least_change: float
     params: dict[str, str]
-    points: list[Point]
+    points: list[ChartPoint]
 
     @property
     def title(self) -> str:
@@ -61,16 +61,16 @@ class Series(NamedTuple):
         unit = fmt.short_unit(self.unit)
         return "" if unit in ("s", "B") or unit.startswith("share") else unit
 
-    def bare(self, value: Number) -> str:
+    def bare(self, value: Reading) -> str:
         """A value in words, less a plain unit."""
         return self.shown(value).removesuffix(f" {self.plain_unit}")
 
-    def shown(self, value: Number) -> str:
+    def shown(self, value: Reading) -> str:
         """A value in words."""
         return fmt.with_unit(value, fmt.short_unit(self.unit)).strip()
 
 
-def all_series(figures: pd.DataFrame, commits: list[Commit]) -> list[Series]:
+def all_series(figures: pd.DataFrame, commits: list[Commit]) -> list[ChartSeries]:
     """Current figures by series, in the order of benchmarks and their parameters."""
     current = figures[figures["is_current"]].sort_values(["date", "measured"], kind="stable")
     current = current.drop_duplicates([*SERIES, "commit"], keep="last")
@@ -100,15 +100,15 @@ def _series(
     *,
     names: Names,
     places: dict[str, int],
-) -> Series:
+) -> ChartSeries:
     last = rows.iloc[-1]
     table = zip(
         rows["commit"].astype(str),
         *(_numbers(rows[name]) for name in ("value", "ci_low", "ci_high")),
         strict=True,
     )
-    points = sorted(Point(places[commit], *values) for commit, *values in table)
-    return Series(
+    points = sorted(ChartPoint(places[commit], *values) for commit, *values in table)
+    return ChartSeries(
         number=number,
         key=key,
         page=names.of(str(last["benchmark"])),
@@ -124,6 +124,6 @@ def _series(
     )
 
 
-def _numbers(column: "pd.Series[Any]") -> list[Number]:
+def _numbers(column: "pd.Series[Any]") -> list[Reading]:
     """NaN is None; what is infinite stays, since an interval without end is not none."""
     return [None if np.isnan(value) else float(value) for value in np.asarray(column, float)]

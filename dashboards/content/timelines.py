@@ -15,14 +15,14 @@ from harness.tracking.folders import down_to
 from harness.trial.recorder import STEP_COLUMNS
 from harness.trial.spec import TrialResult
 
-PHASES = STEP_COLUMNS[1 : STEP_COLUMNS.index("delivered")]
+STEP_PHASES = STEP_COLUMNS[1 : STEP_COLUMNS.index("delivered")]
 MOST_STEPS = 20_000
 """Of a longer trial the first ones are drawn."""
 
-_NEEDED = {"start", *PHASES, "num_rows"}
+_NEEDED = {"start", *STEP_PHASES, "num_rows"}
 _NEEDED_OF_COLLECTIONS = {"generation", "start_ns", "duration_ns", "process"}
 
-Columns = dict[str, NDArray[Any]]
+StepColumns = dict[str, NDArray[Any]]
 
 
 class Timeline(NamedTuple):
@@ -80,7 +80,7 @@ def _timeline(path: Path, names: Names) -> Timeline:
     if not len(steps["start"]):
         raise StoreError(f"{path} holds no steps")
     shown = {name: column[:MOST_STEPS] for name, column in steps.items()}
-    start, end = shown["start"], shown[PHASES[-1]]
+    start, end = shown["start"], shown[STEP_PHASES[-1]]
     began = int(start[0])
     begins = collections["start_ns"]
     inside = (begins + collections["duration_ns"] >= began) & (begins <= int(end[-1]))
@@ -118,7 +118,7 @@ def _timeline(path: Path, names: Names) -> Timeline:
             "length": _ms(length),
             "phases": {
                 name: _ms(shown[name] - shown[before])
-                for before, name in zip(("start", *PHASES), PHASES, strict=False)
+                for before, name in zip(("start", *STEP_PHASES), STEP_PHASES, strict=False)
             },
             "rows": shown["num_rows"].tolist(),
             "collections": {
@@ -132,7 +132,7 @@ def _timeline(path: Path, names: Names) -> Timeline:
     )
 
 
-def _checked(columns: Columns, needed: set[str], path: Path) -> Columns:
+def _checked(columns: StepColumns, needed: set[str], path: Path) -> StepColumns:
     if missing := sorted(needed - columns.keys()):
         raise StoreError(f"{path} has no column {missing[0]}")
     for name in needed:
@@ -146,7 +146,7 @@ def _ms(ns: NDArray[Any]) -> list[float]:
     return rounded
 
 
-def _sentence(length: NDArray[Any], events: Columns, window: int, cut: str) -> str:
+def _sentence(length: NDArray[Any], events: StepColumns, window: int, cut: str) -> str:
     counts = [int((events["generation"] == generation).sum()) for generation in range(3)]
     pauses = int(events["duration_ns"].sum())
     longest = int(events["duration_ns"].max(initial=0))
@@ -162,13 +162,13 @@ def _sentence(length: NDArray[Any], events: Columns, window: int, cut: str) -> s
 
 
 def _longest(
-    steps: Columns, length: NDArray[Any], events: Columns, roles: list[str]
+    steps: StepColumns, length: NDArray[Any], events: StepColumns, roles: list[str]
 ) -> list[tuple[str, ...]]:
     """The ten longest steps, each with what was collected in it."""
     table: list[tuple[str, ...]] = []
     ends = events["start_ns"] + events["duration_ns"]
     for place in np.argsort(-length, kind="stable")[:10]:
-        start, end = int(steps["start"][place]), int(steps[PHASES[-1]][place])
+        start, end = int(steps["start"][place]), int(steps[STEP_PHASES[-1]][place])
         within = (events["start_ns"] < end) & (ends > start)
         parts = []
         for process in sorted({int(number) for number in events["process"][within]}):

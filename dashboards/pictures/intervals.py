@@ -18,7 +18,7 @@ _APART = 20.0
 """Percent of the width that two labels of ticks are apart at least."""
 
 
-class Row(NamedTuple):
+class IntervalRow(NamedTuple):
     """A candidate in words; ``left``, ``width`` and ``point`` of its interval, in percent."""
 
     candidate: str
@@ -31,7 +31,7 @@ class Row(NamedTuple):
     point: float
 
 
-class Picture(NamedTuple):
+class IntervalPicture(NamedTuple):
     """``band``: where the tolerance begins and how wide it is; ``one``: where nothing changes;
     ``ticks``: place and label. Places are percent of the width, on a logarithmic scale.
     """
@@ -43,7 +43,7 @@ class Picture(NamedTuple):
     band: tuple[float, float]
     one: float
     ticks: list[tuple[float, str]]
-    rows: list[Row]
+    rows: list[IntervalRow]
 
 
 def judged_comparisons(result: ExperimentResult) -> list[Comparison]:
@@ -51,7 +51,7 @@ def judged_comparisons(result: ExperimentResult) -> list[Comparison]:
     return [each for each in result.comparisons if each.rounds >= MIN_ROUNDS]
 
 
-def pictures(result: ExperimentResult) -> list[Picture]:
+def pictures(result: ExperimentResult) -> list[IntervalPicture]:
     """One for each baseline and metric that decides."""
     groups: defaultdict[tuple[str, str], list[Comparison]] = defaultdict(list)
     for each in judged_comparisons(result):
@@ -65,7 +65,7 @@ def pictures(result: ExperimentResult) -> list[Picture]:
 
 def _picture(
     metric: str, baseline: str, group: Sequence[Comparison], tolerance: float, off: Container[str]
-) -> Picture:
+) -> IntervalPicture:
     low = min(1 - tolerance, *(each.ci95[0] for each in group))
     high = max(1 + tolerance, *(each.ci95[1] for each in group))
     margin = 0.04 * log(high / low)
@@ -73,11 +73,11 @@ def _picture(
     def place(ratio: float) -> float:
         return round(100 * (log(ratio / low) + margin) / (log(high / low) + 2 * margin), 2)
 
-    def row(each: Comparison) -> Row:
+    def row(each: Comparison) -> IntervalRow:
         left, right = map(place, each.ci95)
         change = fmt.percent(each.ratio - 1, signed=True)
         verdict = "reference" if each.candidate in off else each.verdict
-        return Row(
+        return IntervalRow(
             each.candidate,
             change,
             fmt.interval(each.ci95),
@@ -93,7 +93,7 @@ def _picture(
     for tick in sorted((tick for tick in _TICKS if low <= tick <= high), key=_farthest_last):
         if all(abs(place(tick) - other) >= _APART for other, _ in ticks):
             ticks.append((place(tick), f"{100 * (tick - 1):+.0f} %"))
-    return Picture(
+    return IntervalPicture(
         metric,
         baseline,
         direction_words(metric),

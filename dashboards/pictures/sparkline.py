@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import NamedTuple
 
-from dashboards.content.series import Series
+from dashboards.content.series import ChartSeries
 from harness.tracking.verdict import SeriesVerdict
 
 LAST = 60
@@ -23,7 +23,7 @@ class Sparkline(NamedTuple):
     words: str
 
 
-def sparkline(series: Series, judged: SeriesVerdict) -> Sparkline:
+def sparkline(series: ChartSeries, judged: SeriesVerdict) -> Sparkline:
     """The last commits of a series."""
     kept = series.points[-LAST:]
     values = [v if v is not None and isfinite(v) else None for v in (p.value for p in kept)]

@@ -22,7 +22,7 @@ def check_room(num_blocks: int, config: EngineConfig) -> None:
     if needed > num_blocks:
         raise ValueError(
             f"KV cache of {num_blocks} blocks: a request of {config.max_model_len} tokens needs "
-            f"{needed}; give more with --num-gpu-blocks-override, or ask for fewer tokens"
+            f"{needed}; give more with --axis num-gpu-blocks-override, or ask for fewer tokens"
         )
 
 

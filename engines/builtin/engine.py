@@ -10,7 +10,7 @@ import numpy as np
 
 from engines.builtin.block_pool import check_room, num_gpu_blocks
 from engines.builtin.delivery.choice import check_params, load_delivery
-from engines.builtin.delivery.stage import Ended, Processed, StepTokens
+from engines.builtin.delivery.stage import EndedOutput, Processed, StepTokens
 from engines.builtin.device.choice import device_class, prompt_vocab_size
 from engines.builtin.engine_rules import EngineRules
 from engines.builtin.logprobs import RequestLogprobs, parse_logprobs
@@ -87,7 +87,7 @@ class Engine(EngineRules):
         self._under_way: deque[ScheduledStep] = deque()
         self._retired: dict[int, Int32Array | list[int]] = {}
         self._finished: dict[int, Int32Array | list[int]] = {}
-        self._ended: dict[int, Ended] = {}
+        self._ended: dict[int, EndedOutput] = {}
         self._num_surplus = 0
         with ExitStack() as undo:
             mode = processing or OUTPUT_PROCESSING.load(config.output_processing)
@@ -191,8 +191,8 @@ class Engine(EngineRules):
             self._worker.launch(scheduled.output)
             self._under_way.append(scheduled)
         stamps[2] = clock()
-        enough = self._processing.num_under_way if scheduled is not None else 0
-        if len(self._under_way) <= enough:
+        lag = self._processing.num_under_way if scheduled is not None else 0
+        if len(self._under_way) <= lag:
             stamps[3:] = [stamps[2]] * 3
             if scheduled is None and (late := self._processing.wait()):
                 return StepOutput([self._deliver(processed) for processed in late])
@@ -284,7 +284,7 @@ class Engine(EngineRules):
             processed.ready_ns,
         )
 
-    def _finish(self, slots: list[int], indices: list[int], left: Sequence[Ended]) -> None:
+    def _finish(self, slots: list[int], indices: list[int], left: Sequence[EndedOutput]) -> None:
         if left:
             self._stop(slots, indices)
         for nth, (slot, index) in enumerate(zip(slots, indices, strict=True)):
@@ -338,7 +338,7 @@ class Engine(EngineRules):
         Raises ValueError where there is no detokenizer, KeyError for a request that goes on.
         """
         if DETOKENIZERS.load(self.config.detokenizer) is None:
-            raise ValueError("no text: the engine runs with --detokenizer none")
+            raise ValueError("no text: the engine runs with --axis detokenizer=none")
         text = self._ended[request_index].text
         assert text is not None
         return text.decode(errors="replace") if isinstance(text, bytes) else text
@@ -349,7 +349,7 @@ class Engine(EngineRules):
         Raises ValueError where none were asked for, KeyError for a request that goes on.
         """
         if LOGPROBS.load(parse_logprobs(self.config.logprobs).shape) is None:
-            raise ValueError("no log-probabilities: the engine runs with --logprobs none")
+            raise ValueError("no log-probabilities: the engine runs with --axis logprobs=none")
         logprobs = self._ended[request_index].logprobs
         assert logprobs is not None
         return logprobs
@@ -360,7 +360,7 @@ class Engine(EngineRules):
         Raises KeyError for any other, ValueError where requests have none.
         """
         if self._streams is None:
-            raise ValueError("no streams: the engine runs with --request-streams none")
+            raise ValueError("no streams: the engine runs with --axis request-streams=none")
         return self._streams[request_index]
 
     def handoff_bytes(self, sampled: Any) -> int:

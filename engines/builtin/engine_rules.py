@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from engines.builtin.delivery.choice import check_delivery, load_delivery
-from engines.builtin.delivery.choice import contradiction as delivery_contradiction
+from engines.builtin.delivery.choice import check_delivery, delivery_contradiction, load_delivery
 from engines.builtin.device.choice import complete_device, device_class
 from engines.builtin.output_processing import OutputProcessing
 from engines.builtin.registries import (
@@ -13,7 +12,7 @@ from engines.builtin.registries import (
     SCHEDULING_POLICIES,
     WORKERS,
 )
-from engines.builtin.release import launch
+from engines.builtin.release import launch_builtin
 from engines.builtin.scheduler import Scheduler
 from engines.builtin.wire.names import asked_seconds, parse_wire
 from engines.builtin.worker import Worker
@@ -64,7 +63,7 @@ class EngineRules:
     @staticmethod
     def launch(python: str, release: str) -> Launch:
         """In this interpreter or the one asked for; ``release`` is a tree of gcbench's."""
-        return launch(python, release)
+        return launch_builtin(python, release)
 
     @staticmethod
     def prepare(release: str) -> None:
@@ -84,7 +83,7 @@ def _check(config: EngineConfig) -> None:
         raise ValueError(f"batch size {config.max_num_seqs}: must be at least 1")
     if config.num_gpu_blocks_override < 0:
         raise ValueError(
-            f"--num-gpu-blocks-override {config.num_gpu_blocks_override}: must be 0 or more"
+            f"--axis num-gpu-blocks-override={config.num_gpu_blocks_override}: must be 0 or more"
         )
     if min(config.num_accepted, default=0) < 1:
         raise ValueError("num_accepted: every decode step must yield at least 1 token")
@@ -95,9 +94,11 @@ def _check(config: EngineConfig) -> None:
         )
     if config.num_scheduler_steps < 1:
         steps = config.num_scheduler_steps
-        raise ValueError(f"--num-scheduler-steps {steps}: must be at least 1")
+        raise ValueError(f"--axis num-scheduler-steps={steps}: must be at least 1")
     if config.tensor_parallel_size < 1:
-        raise ValueError(f"--tensor-parallel {config.tensor_parallel_size}: must be at least 1")
+        raise ValueError(
+            f"--axis tensor-parallel={config.tensor_parallel_size}: must be at least 1"
+        )
     device_class(config).check(config)
 
 
@@ -112,14 +113,15 @@ def _contradiction(config: EngineConfig) -> str:
         return why
     if config.num_scheduler_steps > 1 and max(config.num_accepted) > 1:
         return (
-            f"--num-scheduler-steps {config.num_scheduler_steps} and --tokens-per-step: a step "
+            f"--axis num-scheduler-steps={config.num_scheduler_steps} and --axis "
+            "tokens-per-step: a step "
             "of several passes has no drafts to verify, as in vLLM; leave one of the two out"
         )
     scheduler: type[Scheduler] = SCHEDULERS.load(config.scheduler)
     mode: type[OutputProcessing] = OUTPUT_PROCESSING.load(config.output_processing)
     if scheduler.needs_rehearsal and not mode.is_exact:
         return (
-            f"--scheduler {config.scheduler} and --output-processing "
+            f"--axis scheduler={config.scheduler} and --output-processing "
             f"{config.output_processing}: when an output is ready is a matter of time, so no "
             "two runs are scheduled alike; use inline or overlapped"
         )

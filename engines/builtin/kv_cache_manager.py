@@ -13,7 +13,7 @@ from engines.protocol import EngineConfig, Int32Array
 
 _NO_BLOCKS = np.empty(0, np.int32)
 
-TokenIds = Callable[[int, int], Int32Array]
+ReadTokenIds = Callable[[int, int], Int32Array]
 """``(row, start) ->`` a running request's output tokens from ``start`` on, int32."""
 
 
@@ -34,7 +34,7 @@ class KVCacheManager:
     """Named as in vLLM, and its verbs; a step's blocks are given out for all rows at once."""
 
     def __init__(
-        self, config: EngineConfig, num_blocks: int, table: RequestTable, token_ids: TokenIds
+        self, config: EngineConfig, num_blocks: int, table: RequestTable, token_ids: ReadTokenIds
     ) -> None:
         self._block_size = config.block_size
         self._table = table

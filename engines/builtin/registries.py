@@ -42,7 +42,7 @@ LOGPROBS = Registry(
     {
         "none": f"{_HERE}.left_out:NONE",
         "lists": f"{_HERE}.logprobs.lists:Lists",
-        "arrays": f"{_HERE}.logprobs.arrays:Arrays",
+        "arrays": f"{_HERE}.logprobs.arrays:ArrayLogprobs",
     },
 )
 

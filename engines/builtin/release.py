@@ -6,12 +6,12 @@ from pathlib import Path
 
 from engines.cache import cache_root
 from engines.interpreter import interpreter
-from engines.protocol import Launch
+from engines.protocol import Launch, TreeError
 
 _CODE_ROOT = Path(__file__).parents[2]
 
 
-def launch(python: str, release: str) -> Launch:
+def launch_builtin(python: str, release: str) -> Launch:
     """This interpreter or the one asked for; a ``release`` is a tree whose ``engines`` run in it.
 
     Workloads and harness are this tree's in either case. Raises ValueError where the path holds
@@ -29,9 +29,8 @@ def _engines_alone(tree: Path) -> Path:
     """A folder that has the tree's ``engines`` and nothing else of gcbench in it."""
     engines = tree / "engines"
     if not (engines / "builtin" / "engine.py").is_file():
-        raise ValueError(
-            f"--release {tree}: no engines/builtin there; give the top folder of a gcbench tree"
-        )
+        why = "no engines/builtin there; give the top folder of a gcbench tree"
+        raise TreeError(str(tree), why)
     engines = engines.resolve()
     alone = cache_root() / "engines" / sha256(str(engines).encode()).hexdigest()[:16]
     try:

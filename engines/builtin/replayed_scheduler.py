@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engines.builtin.kv_cache_manager import TokenIds
+from engines.builtin.kv_cache_manager import ReadTokenIds
 from engines.builtin.request_table import Request, RequestTable
 from engines.builtin.scheduler import Admitted, Scheduled, ScheduledStep, Scheduler
 from engines.protocol import BoolArray, EngineConfig, Int32Array
 
 _NOTHING = Scheduled(None, (), ())
 _OTHER = (
-    "this is another run than the recorded one; --scheduler replayed is for requests that are "
+    "this is another run than the recorded one; --axis scheduler=replayed is for requests that are "
     "scheduled alike each time"
 )
 
@@ -49,7 +49,7 @@ class ReplayedScheduler(Scheduler):
     needs_rehearsal = True
 
     def __init__(
-        self, config: EngineConfig, num_blocks: int, table: RequestTable, token_ids: TokenIds
+        self, config: EngineConfig, num_blocks: int, table: RequestTable, token_ids: ReadTokenIds
     ) -> None:
         super().__init__(config, num_blocks, table, token_ids)
         self._decisions: list[_Decision] = []

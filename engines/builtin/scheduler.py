@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engines.builtin.block_pool import blocks_for_longest
-from engines.builtin.kv_cache_manager import KVCacheManager, TokenIds
+from engines.builtin.kv_cache_manager import KVCacheManager, ReadTokenIds
 from engines.builtin.registries import SCHEDULING_POLICIES
 from engines.builtin.request_table import Request, RequestTable
 from engines.builtin.waiting import RequestQueue
@@ -56,7 +56,7 @@ class Scheduler:
     """Whether it must see the same requests served once before it is measured."""
 
     def __init__(
-        self, config: EngineConfig, num_blocks: int, table: RequestTable, token_ids: TokenIds
+        self, config: EngineConfig, num_blocks: int, table: RequestTable, token_ids: ReadTokenIds
     ) -> None:
         self._config = config
         self._tokens_per_step = max(config.num_accepted)

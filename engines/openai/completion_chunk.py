@@ -41,7 +41,7 @@ class Choice(msgspec.Struct, gc=False):
         return self.delta is not None and bool(self.delta.role) and not self.delta.text
 
 
-class Usage(msgspec.Struct, gc=False):
+class StreamUsage(msgspec.Struct, gc=False):
     """Tokens of a request."""
 
     prompt_tokens: int = 0
@@ -52,7 +52,7 @@ class CompletionChunk(msgspec.Struct, gc=False):
     """An event. ``object`` and ``type`` name what it is."""
 
     choices: list[Choice] = []
-    usage: Usage | None = None
+    usage: StreamUsage | None = None
     error: Any = None
     object: Any = None
     type: Any = None

@@ -24,7 +24,7 @@ class Outcome(IntEnum):
     CUT_OFF = 15
 
 
-MEANINGS = {
+OUTCOME_MEANINGS = {
     Outcome.UNSENT: "never sent",
     Outcome.COMPLETED: "answered to the end, with a finish reason of a whole answer",
     Outcome.REFUSED: "no connection: refused, or no route to the server",

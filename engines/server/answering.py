@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from engines.server.dialects import Dialect, Whole
+from engines.server.dialects import Dialect, WholeOutput
 from engines.server.errors import ApiError, internal_error
-from engines.server.generation import Delta, Generation
-from engines.server.prompts import Asked
+from engines.server.generation import Generation, OutputDelta
+from engines.server.prompts import AskedPrompt
 from engines.server.request_bodies import Generate, StreamOptions
-from engines.server.responses import Answer, AnswerWithoutUsage, TokenIds, Usage
+from engines.server.responses import AnswerWithoutUsage, ApiAnswer, TokenIds, Usage
 
 _encode = msgspec.json.Encoder().encode
 _NOTHING = TokenIds()
@@ -24,7 +24,9 @@ _DONE = b"data: [DONE]\n\n"
 class Answering:
     """Answers one HTTP request. ``asked``: its prompts, in the order of its choices."""
 
-    def __init__(self, dialect: Dialect, body: Generate, model: str, asked: list[Asked]) -> None:
+    def __init__(
+        self, dialect: Dialect, body: Generate, model: str, asked: list[AskedPrompt]
+    ) -> None:
         self._dialect = dialect
         self._asked = asked
         self._model = model
@@ -35,7 +37,7 @@ class Answering:
 
     async def whole(self, generation: Generation) -> web.Response:
         """All choices at once."""
-        wholes = [Whole("", [], "") for _ in self._asked]
+        wholes = [WholeOutput("", [], "") for _ in self._asked]
         async with aclosing(generation.deltas()) as deltas:
             async for delta in deltas:
                 whole = wholes[delta.choice]
@@ -46,7 +48,7 @@ class Answering:
             self._dialect.choice(index, whole, self._ids(index, whole.token_ids, is_first=True))
             for index, whole in enumerate(wholes)
         ]
-        answer = Answer(
+        answer = ApiAnswer(
             id=self._id,
             object=self._dialect.object,
             created=self._created,
@@ -114,21 +116,23 @@ class Answering:
             if request.transport is not None:
                 request.transport.abort()
 
-    def _events(self, delta: Delta, ids: TokenIds, usage: Usage | None, is_first: bool) -> bytes:
+    def _events(
+        self, delta: OutputDelta, ids: TokenIds, usage: Usage | None, is_first: bool
+    ) -> bytes:
         if not is_first:
             return self._event([self._dialect.chunk(delta, ids)], usage)
         choices = self._dialect.first_chunks(delta, ids)
         return b"".join(self._event([choice], usage) for choice in choices)
 
     def _event(self, choices: list[Any], usage: Usage | None) -> bytes:
-        chunk: Answer | AnswerWithoutUsage
+        chunk: ApiAnswer | AnswerWithoutUsage
         name = self._dialect.chunk_object
         if usage is None:
             chunk = AnswerWithoutUsage(
                 id=self._id, object=name, created=self._created, model=self._model, choices=choices
             )
         else:
-            chunk = Answer(
+            chunk = ApiAnswer(
                 id=self._id,
                 object=name,
                 created=self._created,

@@ -21,7 +21,7 @@ from engines.server.metrics import CONTENT_TYPE, ProcessTotals, ServerMetrics
 from engines.server.openapi import Route, document
 from engines.server.prompts import Prompts
 from engines.server.request_bodies import Body, DetokenizeBody, TokenizeBody, decode
-from engines.server.responses import Answer, Model, Models, Text, Tokens, Version
+from engines.server.responses import ApiAnswer, ModelCard, Models, Text, Tokens, Version
 from engines.server.settings import ServerSettings
 from engines.server.tokenizer import TextTokenizer, conversation
 
@@ -83,7 +83,7 @@ class App:
                 f"/v1/{path}",
                 partial(self._generate, dialect),
                 dialect.body,
-                {_JSON: Answer, "text/event-stream": None},
+                {_JSON: ApiAnswer, "text/event-stream": None},
             )
             for path, dialect in (("completions", Completions()), ("chat/completions", Chats()))
         ]
@@ -156,7 +156,7 @@ class App:
             )
 
     async def _models(self, request: web.Request) -> web.Response:
-        model = Model(
+        model = ModelCard(
             id=self._settings.model,
             created=self._began,
             root=self._config.model,

@@ -56,9 +56,9 @@ class Connections:
         self._loop = asyncio.get_running_loop()
         self.refusal = _full(self.most)
 
-    def __call__(self) -> "Connection":
+    def __call__(self) -> "ServerConnection":
         """One that is about to be made."""
-        return Connection(
+        return ServerConnection(
             self._server,
             loop=self._loop,
             keepalive_timeout=self.idle_timeout,
@@ -68,7 +68,7 @@ class Connections:
         )
 
 
-class Connection(web.RequestHandler):
+class ServerConnection(web.RequestHandler):
     """Closed where it has waited for the head of a request for too long, the first included.
 
     Not every aiohttp that will do ends its wait for the first one (its pull request 13681).

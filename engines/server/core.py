@@ -46,7 +46,7 @@ class EngineCore:
             if message.request_index in self._known:
                 self._engine.abort_request(message.request_index)
                 self._forget([message.request_index])
-        elif isinstance(message, messages.Call):
+        elif isinstance(message, messages.RemoteCall):
             self._call(message.data)
         elif isinstance(message, messages.Stop):
             self._is_stopped = True
@@ -69,7 +69,7 @@ class EngineCore:
         except ValueError as error:
             self._mailbox.send(messages.Refused(str(error)))
         else:
-            self._mailbox.send(messages.Answer(pickle.dumps(answer)))
+            self._mailbox.send(messages.CallAnswer(pickle.dumps(answer)))
 
     def _step(self) -> None:
         ended: list[int] = []

@@ -14,7 +14,8 @@ import zmq
 import zmq.asyncio
 
 from engines import tied_process
-from engines.builtin.release import launch
+from engines.builtin.output_processing.messages import encode
+from engines.builtin.release import launch_builtin
 from engines.private_folder import private_folder
 from engines.process_faults import has_ended, refuse_stopped
 from engines.protocol import EngineConfig, EngineDeadError
@@ -46,9 +47,9 @@ class CoreProcess:
             raise
 
     def _start(self, config: EngineConfig) -> "subprocess.Popen[bytes]":
-        interpreter, environment = launch("", "")
+        interpreter, environment = launch_builtin("", "")
         command = [interpreter, "-P", "-m", "engines.server.core", self._folder, str(os.getpid())]
-        process = tied_process.start(
+        process = tied_process.start_tied(
             command,
             env=os.environ | environment,
             stdin=subprocess.PIPE,
@@ -67,7 +68,7 @@ class CoreProcess:
 
     def send(self, message: messages.Message) -> None:
         """In its turn."""
-        self._requests.send(messages.encode(message), zmq.NOBLOCK)
+        self._requests.send(encode(message), zmq.NOBLOCK)
 
     async def receive(self) -> Any:
         """The next message. Raises EngineDeadError for one that cannot be read."""

@@ -4,8 +4,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from engines.server.generation import Delta
-from engines.server.prompts import Asked, Prompts
+from engines.server.generation import OutputDelta
+from engines.server.prompts import AskedPrompt, Prompts
 from engines.server.request_bodies import ChatBody, CompletionBody, Generate
 from engines.server.responses import (
     ChatChoice,
@@ -17,7 +17,7 @@ from engines.server.responses import (
 )
 
 
-class Whole(msgspec.Struct):
+class WholeOutput(msgspec.Struct):
     """All of a choice's output."""
 
     text: str
@@ -37,19 +37,19 @@ class Dialect(Protocol):
         """What it reads."""
         ...
 
-    async def asked(self, prompts: Prompts, body: Any) -> list[Asked]:
+    async def asked(self, prompts: Prompts, body: Any) -> list[AskedPrompt]:
         """What a body asks for. Raises ApiError 400."""
         ...
 
-    def first_chunks(self, delta: Delta, extra: TokenIds) -> list[Any]:
+    def first_chunks(self, delta: OutputDelta, extra: TokenIds) -> list[Any]:
         """The choices of the first chunks of a choice."""
         ...
 
-    def chunk(self, delta: Delta, extra: TokenIds) -> Any:
+    def chunk(self, delta: OutputDelta, extra: TokenIds) -> Any:
         """The choice of any other chunk."""
         ...
 
-    def choice(self, index: int, whole: Whole, extra: TokenIds) -> Any:
+    def choice(self, index: int, whole: WholeOutput, extra: TokenIds) -> Any:
         """A choice of an answer that is not streamed."""
         ...
 
@@ -61,19 +61,19 @@ class Completions:
     object = chunk_object = "text_completion"
     body = CompletionBody
 
-    async def asked(self, prompts: Prompts, body: CompletionBody) -> list[Asked]:
+    async def asked(self, prompts: Prompts, body: CompletionBody) -> list[AskedPrompt]:
         """A choice for each prompt."""
         return await prompts.of_completion(body)
 
-    def first_chunks(self, delta: Delta, extra: TokenIds) -> list[CompletionChoice]:
+    def first_chunks(self, delta: OutputDelta, extra: TokenIds) -> list[CompletionChoice]:
         """As any other."""
         return [self.chunk(delta, extra)]
 
-    def chunk(self, delta: Delta, extra: TokenIds) -> CompletionChoice:
+    def chunk(self, delta: OutputDelta, extra: TokenIds) -> CompletionChoice:
         """The new text."""
         return self._choice(delta.choice, delta.text, delta.reason, extra)
 
-    def choice(self, index: int, whole: Whole, extra: TokenIds) -> CompletionChoice:
+    def choice(self, index: int, whole: WholeOutput, extra: TokenIds) -> CompletionChoice:
         """The text."""
         return self._choice(index, whole.text, whole.reason, extra)
 
@@ -98,18 +98,18 @@ class Chats:
     chunk_object = "chat.completion.chunk"
     body = ChatBody
 
-    async def asked(self, prompts: Prompts, body: ChatBody) -> list[Asked]:
+    async def asked(self, prompts: Prompts, body: ChatBody) -> list[AskedPrompt]:
         """One."""
         return [await prompts.of_chat(body)]
 
-    def first_chunks(self, delta: Delta, extra: TokenIds) -> list[ChatChunkChoice]:
+    def first_chunks(self, delta: OutputDelta, extra: TokenIds) -> list[ChatChunkChoice]:
         """Who speaks, then the new text."""
         role = ChatChunkChoice(
             index=delta.choice, delta=ChatDelta("assistant", ""), finish_reason=None, logprobs=None
         )
         return [role, self.chunk(delta, extra)]
 
-    def chunk(self, delta: Delta, extra: TokenIds) -> ChatChunkChoice:
+    def chunk(self, delta: OutputDelta, extra: TokenIds) -> ChatChunkChoice:
         """The new text."""
         return ChatChunkChoice(
             index=delta.choice,
@@ -120,7 +120,7 @@ class Chats:
             prompt_token_ids=extra.prompt_token_ids,
         )
 
-    def choice(self, index: int, whole: Whole, extra: TokenIds) -> ChatChoice:
+    def choice(self, index: int, whole: WholeOutput, extra: TokenIds) -> ChatChoice:
         """The text."""
         return ChatChoice(
             index=index,

@@ -143,7 +143,7 @@ class EngineClient:
             raise EngineDeadError(self.failure)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._calls.append(answer)
-        self._core.send(messages.Call(pickle.dumps((function, args))))
+        self._core.send(messages.RemoteCall(pickle.dumps((function, args))))
         return await answer
 
     async def collective_rpc(self, function: Callable[..., Any], *args: Any) -> list[Any]:
@@ -180,7 +180,7 @@ class EngineClient:
             self._fail(f"output processing failed: {type(error).__name__}: {error}")
 
     def _take(self, message: Any) -> None:
-        if isinstance(message, messages.Step):
+        if isinstance(message, messages.StepMessage):
             self._step(message)
         elif isinstance(message, messages.Begin):
             self._waiting.discard(message.request_index)
@@ -192,12 +192,12 @@ class EngineClient:
             self._handler.remove(message)
         elif isinstance(message, messages.NotAdded):
             self._refuse(message)
-        elif isinstance(message, messages.Answer | messages.Refused):
+        elif isinstance(message, messages.CallAnswer | messages.Refused):
             self._answer(message)
         elif isinstance(message, messages.Failed):
             raise EngineDeadError(f"the engine core failed: {message.line}")
 
-    def _step(self, message: messages.Step) -> None:
+    def _step(self, message: messages.StepMessage) -> None:
         done, outputs = self._handler.step(message)
         self._core.send(done)
         streams = self._streams
@@ -210,7 +210,7 @@ class EngineClient:
         self._waiting.difference_update(indices)
         self._some_gone.set()
 
-    def _answer(self, message: messages.Answer | messages.Refused) -> None:
+    def _answer(self, message: messages.CallAnswer | messages.Refused) -> None:
         call = self._calls.popleft()
         if call.done():  # who asked has left: a handler whose client hung up is cancelled
             return

@@ -11,7 +11,7 @@ from engines.protocol import FinishReason
 from engines.server.engine_client import EngineClient
 from engines.server.errors import ApiError
 from engines.server.metrics import ServerMetrics
-from engines.server.prompts import Asked
+from engines.server.prompts import AskedPrompt
 
 FINISH_REASONS = {
     FinishReason.STOP: "stop",
@@ -20,7 +20,7 @@ FINISH_REASONS = {
 }
 
 
-class Delta(NamedTuple):
+class OutputDelta(NamedTuple):
     """What is new of the ``choice``-th prompt; ``reason``: why that was the last, "" if not."""
 
     choice: int
@@ -40,7 +40,7 @@ class Generation:
         self,
         client: EngineClient,
         metrics: ServerMetrics,
-        asked: Sequence[Asked],
+        asked: Sequence[AskedPrompt],
         numbers: Sequence[int],
         priority: int,
     ) -> None:
@@ -74,7 +74,7 @@ class Generation:
             self._client.leave(self._numbers[choice], is_finished=False)
             self._metrics.aborted(len(self._asked[choice].prompt))
 
-    async def deltas(self) -> AsyncGenerator[Delta, None]:
+    async def deltas(self) -> AsyncGenerator[OutputDelta, None]:
         """As they come, until each prompt has ended.
 
         Raises ApiError 500 where the engine has died, 503 where the server stops.
@@ -99,7 +99,7 @@ class Generation:
             for each in reading:
                 each.cancel()
 
-    def _taken(self, choice: int, output: Any) -> Delta:
+    def _taken(self, choice: int, output: Any) -> OutputDelta:
         completion = output.outputs[0]
         token_ids = completion.token_ids
         if isinstance(token_ids, int):
@@ -112,7 +112,7 @@ class Generation:
         self.num_tokens[choice] += len(token_ids)
         if reason is not None:
             self._end(choice, reason)
-        return Delta(
+        return OutputDelta(
             choice, completion.text, token_ids, FINISH_REASONS[reason] if reason is not None else ""
         )
 

@@ -46,7 +46,7 @@ class InFrontEnd(Beside):
     def give(self, step: StepTokens) -> None:
         """In its turn."""
         self._given.append(step)
-        self._mailbox.send(messages.Step.of(step))
+        self._mailbox.send(messages.StepMessage.of(step))
 
     def take(self, *, wait: bool) -> Processed | None:
         """The oldest that is done."""

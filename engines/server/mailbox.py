@@ -4,6 +4,7 @@ from collections import deque
 
 import zmq
 
+from engines.builtin.output_processing.messages import encode
 from engines.server import messages
 
 REQUESTS, OUTPUTS = "requests", "outputs"
@@ -25,7 +26,7 @@ class Mailbox:
 
     def send(self, message: messages.Message) -> None:
         """To the front end; a thread of ZeroMQ's waits for it, not this one."""
-        self._outputs.send(messages.encode(message))
+        self._outputs.send(encode(message))
 
     def others(self, *, wait: bool) -> list[messages.Message]:
         """All that has come but `Done`, in its order; at least one where it shall ``wait``."""

@@ -7,24 +7,23 @@ from typing import Any
 
 from engines.builtin.output_processing import messages
 from engines.builtin.output_processing.messages import (
-    Answer,
     Begin,
-    Call,
+    CallAnswer,
     Done,
     Failed,
     Message,
     Refused,
+    RemoteCall,
     Remove,
-    Step,
+    StepMessage,
 )
 from engines.protocol import SamplingParams
 
 __all__ = [
     "Abort",
     "Add",
-    "Answer",
     "Begin",
-    "Call",
+    "CallAnswer",
     "Done",
     "Failed",
     "Gone",
@@ -32,10 +31,10 @@ __all__ = [
     "NotAdded",
     "Ready",
     "Refused",
+    "RemoteCall",
     "Remove",
-    "Step",
+    "StepMessage",
     "Stop",
-    "encode",
     "to_core",
     "to_front_end",
 ]
@@ -77,8 +76,7 @@ class NotAdded(Message):
     sentence: str
 
 
-encode = messages.encode
-to_core = messages.decoder(Add | Abort | Call | Done | Stop).decode
+to_core = messages.decoder(Add | Abort | RemoteCall | Done | Stop).decode
 to_front_end = messages.decoder(
-    Ready | Begin | Remove | Step | Gone | NotAdded | Answer | Refused | Failed
+    Ready | Begin | Remove | StepMessage | Gone | NotAdded | CallAnswer | Refused | Failed
 ).decode

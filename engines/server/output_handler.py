@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from engines.builtin.delivery.choice import load_delivery
 from engines.builtin.delivery.outputs import RequestOutput
-from engines.builtin.delivery.stage import Ended
+from engines.builtin.delivery.stage import EndedOutput
 from engines.builtin.output_processing.late import LateProcessor
 from engines.builtin.output_processing.messages import decoder
 from engines.protocol import EngineConfig
@@ -39,10 +39,10 @@ class OutputHandler:
         """A request was aborted."""
         self._processor.remove(message.slot)
 
-    def step(self, message: messages.Step) -> Handled:
+    def step(self, message: messages.StepMessage) -> Handled:
         """Make the outputs of a step."""
         processed = self._processor.process(message.step(self._decode_tokens(message.tokens)))
         self.num_tokens += int(processed.num_tokens.sum())
         # The core wants to know where a text ended, not the text.
-        processed.ended = [Ended(each.num_tokens, None, None) for each in processed.ended]
+        processed.ended = [EndedOutput(each.num_tokens, None, None) for each in processed.ended]
         return Handled(messages.Done.of(processed), processed.outputs)

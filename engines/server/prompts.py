@@ -21,7 +21,7 @@ _GREEDY_BELOW, _HOTTEST = 1e-5, 100.0
 """A temperature below is 0, as in vLLM."""
 
 
-class Asked(NamedTuple):
+class AskedPrompt(NamedTuple):
     """A prompt and what is asked of its output."""
 
     prompt: Int32Array
@@ -38,12 +38,12 @@ class Prompts:
         self._engines = parse_sampling(config.sampling)
         self._vocab_size = max(prompt_vocab_size(config), tokenizer.num_ids)
 
-    async def of_completion(self, body: CompletionBody) -> list[Asked]:
+    async def of_completion(self, body: CompletionBody) -> list[AskedPrompt]:
         """One for each prompt."""
         most = _COMPLETION_MAX_TOKENS if body.max_tokens is None else body.max_tokens
         return [self._asked(body, ids, most) for ids in await self._completion_ids(body)]
 
-    async def of_chat(self, body: ChatBody) -> Asked:
+    async def of_chat(self, body: ChatBody) -> AskedPrompt:
         """The conversation as one prompt."""
         ids = await self._tokenizer.encode(conversation(body.messages))
         most = body.max_completion_tokens
@@ -61,7 +61,7 @@ class Prompts:
             return prompt  # type: ignore[return-value]
         raise ApiError(400, "prompt: texts and token ids in one list", param="prompt")
 
-    def _asked(self, body: Generate, ids: Sequence[int], max_tokens: int | None) -> Asked:
+    def _asked(self, body: Generate, ids: Sequence[int], max_tokens: int | None) -> AskedPrompt:
         for name, value in body.unsupported().items():
             raise ApiError(400, f"{name} {value!r} is not supported", param=name)
         if not ids:
@@ -85,7 +85,7 @@ class Prompts:
                 param="max_tokens",
                 code="context_length_exceeded",
             )
-        return Asked(np.array(ids, np.int32), self._params(body, max_tokens))
+        return AskedPrompt(np.array(ids, np.int32), self._params(body, max_tokens))
 
     def _sampling(self, body: Generate) -> Sampling | None:
         """How the body wants its tokens drawn, None where that is how the engine draws them.

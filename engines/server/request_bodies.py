@@ -7,7 +7,7 @@ import msgspec
 from engines.server.errors import ApiError
 
 Natural = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
-TokenIds = list[Natural]
+PromptTokenIds = list[Natural]
 _StopString = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
 _StopStrings = Annotated[list[_StopString], msgspec.Meta(max_length=64)]
 _Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
@@ -28,7 +28,7 @@ class Generate(msgspec.Struct, kw_only=True):
     min_tokens: Natural | None = 0
     ignore_eos: bool | None = False
     stop: _StopString | _StopStrings | None = None
-    stop_token_ids: Annotated[TokenIds, msgspec.Meta(max_length=4096)] | None = None
+    stop_token_ids: Annotated[PromptTokenIds, msgspec.Meta(max_length=4096)] | None = None
     include_stop_str_in_output: bool | None = False
     temperature: Annotated[float, msgspec.Meta(ge=0)] | None = None
     top_p: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
@@ -48,7 +48,7 @@ class Generate(msgspec.Struct, kw_only=True):
 class CompletionBody(Generate, kw_only=True):
     """``/v1/completions``. ``prompt``: text, texts, token ids or lists of them."""
 
-    prompt: str | list[str | Natural | TokenIds]
+    prompt: str | list[str | Natural | PromptTokenIds]
     logprobs: int | None = None
     echo: bool | None = False
     suffix: str | None = None
@@ -71,7 +71,7 @@ class ContentPart(msgspec.Struct):
     text: str | None = None
 
 
-class ChatMessage(msgspec.Struct):
+class ChatTurn(msgspec.Struct):
     """A turn of a conversation."""
 
     role: str
@@ -81,7 +81,7 @@ class ChatMessage(msgspec.Struct):
 class ChatBody(Generate, kw_only=True):
     """``/v1/chat/completions``."""
 
-    messages: Annotated[list[ChatMessage], msgspec.Meta(min_length=1)]
+    messages: Annotated[list[ChatTurn], msgspec.Meta(min_length=1)]
     max_completion_tokens: Natural | None = None
     logprobs: bool | None = False
     top_logprobs: int | None = None
@@ -96,14 +96,14 @@ class TokenizeBody(msgspec.Struct):
     """``/tokenize``: a text, or a conversation."""
 
     prompt: str | None = None
-    messages: list[ChatMessage] | None = None
+    messages: list[ChatTurn] | None = None
     model: str | None = None
 
 
 class DetokenizeBody(msgspec.Struct):
     """``/detokenize``."""
 
-    tokens: TokenIds
+    tokens: PromptTokenIds
     model: str | None = None
 
 

@@ -35,7 +35,7 @@ class CompletionChoice(TokenIds, kw_only=True):
     stop_reason: None
 
 
-class Answer(msgspec.Struct, kw_only=True):
+class ApiAnswer(msgspec.Struct, kw_only=True):
     """A whole answer or a chunk; ``object`` says of what."""
 
     id: str
@@ -89,7 +89,7 @@ class ChatChoice(TokenIds, kw_only=True):
     stop_reason: None
 
 
-class Model(msgspec.Struct, kw_only=True):
+class ModelCard(msgspec.Struct, kw_only=True):
     """The one that is served."""
 
     id: str
@@ -104,7 +104,7 @@ class Model(msgspec.Struct, kw_only=True):
 class Models(msgspec.Struct):
     """All of them."""
 
-    data: list[Model]
+    data: list[ModelCard]
     object: str = "list"
 
 

@@ -39,7 +39,7 @@ class Hooks(NamedTuple):
     ready: Callable[[str], object]
 
 
-def serve(settings: ServerSettings, config: EngineConfig, hooks: Hooks) -> None:
+def serve_engine(settings: ServerSettings, config: EngineConfig, hooks: Hooks) -> None:
     """Serve until SIGINT, SIGTERM or SIGHUP, then let running requests end.
 
     Raises ValueError where it cannot be served as asked, EngineDeadError where the engine core
@@ -78,7 +78,7 @@ class Server:
         client = EngineClient(self._config)
         try:
             await client.start()
-            await warm_up(client, self._config)
+            await warm_up_server(client, self._config)
             app = App(self._settings, self._config, client, self._hooks.totals)
             if refusals := [
                 each for each in await client.collective_rpc(self._hooks.prepare) if each
@@ -139,7 +139,7 @@ class Server:
                 loop.add_signal_handler(number, stop)
 
 
-async def warm_up(client: EngineClient, config: EngineConfig) -> None:
+async def warm_up_server(client: EngineClient, config: EngineConfig) -> None:
     """A few requests of nobody's, so that what is made once is there before the collector is set.
 
     Raises EngineDeadError where the engine ends.

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from engines.server.errors import ApiError
-from engines.server.request_bodies import ChatMessage
+from engines.server.request_bodies import ChatTurn
 from engines.vocabulary import load_tokenizer
 
 _LONG = 20_000
@@ -35,7 +35,7 @@ class TextTokenizer:
         return text
 
 
-def conversation(messages: Sequence[ChatMessage]) -> str:
+def conversation(messages: Sequence[ChatTurn]) -> str:
     """The messages as one prompt: a line "ROLE: CONTENT" each, then "assistant:".
 
     Raises ApiError 400 where a part is no text.
@@ -43,7 +43,7 @@ def conversation(messages: Sequence[ChatMessage]) -> str:
     return "".join(f"{each.role}: {_text(each)}\n" for each in messages) + "assistant:"
 
 
-def _text(message: ChatMessage) -> str:
+def _text(message: ChatTurn) -> str:
     content = message.content
     if content is None or isinstance(content, str):
         return content or ""

@@ -16,10 +16,10 @@ from engines.openai.plain_get import wait_for
 from engines.openai.target import parse_target
 from engines.private_folder import private_folder
 from engines.protocol import EngineConfig, EngineDeadError
-from engines.tied_process import start
+from engines.tied_process import start_tied
 from engines.vllm.control import Control
 from engines.vllm.device_log import DeviceLog
-from engines.vllm.launch import launch
+from engines.vllm.launch import launch_vllm
 from engines.vllm.tokenizer_folder import make_tokenizer_folder
 
 _INSIDE = "engines.vllm.api_server_inside"
@@ -44,9 +44,9 @@ class ApiServer:
             "url": self.url,
             "authkey": current_process().authkey.hex(),
         }
-        where = launch("", release)
+        where = launch_vllm("", release)
         with said.open("wb") as output:
-            self._process = start(
+            self._process = start_tied(
                 [where.interpreter, "-P", "-m", _INSIDE],
                 env={**os.environ, **where.environment},
                 stdin=subprocess.PIPE,

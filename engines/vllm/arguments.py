@@ -17,7 +17,7 @@ _SCHEDULER = "vllm.v1.core.sched.scheduler.Scheduler"
 _SETUPS = ("lean", "shipped")
 
 
-def check(config: EngineConfig) -> None:
+def check_arguments(config: EngineConfig) -> None:
     """Raise ValueError where processes, model or batch are none that vLLM could have.
 
     ContradictionError where they do not go together.
@@ -30,15 +30,16 @@ def check(config: EngineConfig) -> None:
             f"engine core {config.engine_core!r}: must be {' or '.join(_ENGINE_CORES)}"
         )
     if config.front_end not in _FRONT_ENDS:
-        raise ValueError(f"--front-end {config.front_end}: must be {' or '.join(_FRONT_ENDS)}")
+        raise ValueError(f"--axis front-end={config.front_end}: must be {' or '.join(_FRONT_ENDS)}")
     if config.detokenizer not in _DETOKENIZERS:
         raise ValueError(
-            f"--detokenizer {config.detokenizer}: vLLM has its own alone; use decode_stream or none"
+            f"--axis detokenizer={config.detokenizer}: vLLM has its own alone; use "
+            "decode_stream or none"
         )
     if parse_logprobs(config.logprobs).shape not in ("none", "lists"):
-        raise ValueError(f"--logprobs {config.logprobs}: vLLM makes dictionaries; use lists:K")
+        raise ValueError(f"--axis logprobs={config.logprobs}: vLLM makes dictionaries; use lists:K")
     if config.setup not in _SETUPS:
-        raise ValueError(f"--setup {config.setup}: must be {' or '.join(_SETUPS)}")
+        raise ValueError(f"--axis setup={config.setup}: must be {' or '.join(_SETUPS)}")
     model_folder(config.model)
     if config.max_num_seqs < 1:
         raise ValueError(f"batch size {config.max_num_seqs}: must be at least 1")
@@ -56,35 +57,37 @@ def _contradiction(config: EngineConfig) -> str:
     """What no vLLM can do."""
     if _is_shipped(config) and (asked := _asked_switches(config)):
         return (
-            f"--setup shipped with {asked}: the release decides that; leave one of the two out, or "
-            "ask for --setup lean"
+            f"--axis setup=shipped with {asked}: the release decides that; leave one of the "
+            "two out, or "
+            "ask for --axis setup=lean"
         )
     is_together = config.engine_core == "in-process" and not _is_shipped(config)
     if config.front_end == "async" and is_together:
         return (
-            "--front-end async with its engine core in one process: vLLM's AsyncLLM has it in "
-            "another; add --engine-core process or --setup shipped"
+            "--axis front-end=async with its engine core in one process: vLLM's AsyncLLM has it in "
+            "another; add --axis engine-core=process or --axis setup=shipped"
         )
     if config.tensor_parallel_size > 1 and config.worker != "process":
         return (
-            f"--tensor-parallel {config.tensor_parallel_size} in one process: each rank has its "
+            f"--axis tensor-parallel={config.tensor_parallel_size} in one process: each rank "
+            "has its "
             "own; use --worker process"
         )
     if config.output_processing not in _MODES:
         return (
             f"--output-processing {config.output_processing}: vLLM has {' and '.join(_MODES)}; "
-            "--engine-core process puts its front end and its engine core apart"
+            "--axis engine-core=process puts its front end and its engine core apart"
         )
     return ""
 
 
 def _asked_switches(config: EngineConfig) -> str:
     asked = {
-        "--engine-core": config.engine_core != "in-process" and config.engine_core,
-        "--output-processing": config.output_processing != "inline" and config.output_processing,
-        "--prefix-caching": config.enable_prefix_caching and "on",
+        "--axis engine-core=": config.engine_core != "in-process" and config.engine_core,
+        "--output-processing ": config.output_processing != "inline" and config.output_processing,
+        "--axis prefix-caching=": config.enable_prefix_caching and "on",
     }
-    return " and ".join(f"{flag} {value}" for flag, value in asked.items() if value)
+    return " and ".join(f"{flag}{value}" for flag, value in asked.items() if value)
 
 
 def common_arguments(

@@ -27,7 +27,7 @@ def vllm_folder() -> Path:
 
 
 @contextmanager
-def writing(folder: Path) -> Iterator[None]:
+def writing_release(folder: Path) -> Iterator[None]:
     """Turn what the file system refuses inside into a ReleaseError that names ``folder``."""
     try:
         yield
@@ -45,7 +45,7 @@ def only_writer(say: Callable[[str], None]) -> Iterator[IO[str]]:
     Waits for another writer, after a message. Raises ReleaseError where the folder cannot be made.
     """
     folder = vllm_folder()
-    with writing(folder):
+    with writing_release(folder):
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("w")
     with lock:

@@ -63,7 +63,7 @@ def model_runner_output(
 def _logprobs_lists(drawn: Any) -> LogprobsLists:
     """A position a row. Raises ValueError where the release wants lists of Python's."""
     if "ndarray" not in str(LogprobsLists.__annotations__["logprobs"]):
-        raise ValueError("--logprobs: this release hands them over as lists; leave it out")
+        raise ValueError("--axis logprobs: this release hands them over as lists; leave it out")
     return LogprobsLists(drawn.token_ids[:, 0], drawn.logprobs[:, 0], drawn.ranks[:, 0])
 
 

@@ -49,7 +49,7 @@ def _check_drafts_are_taken() -> None:
     if "post_step" not in InprocClient.get_output.__code__.co_names:
         raise ValueError(
             "several tokens per step: this release of vLLM never asks for drafts where the engine "
-            "core shares the front end's process; add --engine-core process"
+            "core shares the front end's process; add --axis engine-core=process"
         )
 
 
@@ -303,7 +303,7 @@ class VllmEngine:
         if not has_messages(self._config):
             raise ValueError(
                 "what crosses to vLLM's workers can be seen with --worker process and "
-                "--engine-core in-process"
+                "--axis engine-core=in-process"
             )
         HERE.on_message = to
 

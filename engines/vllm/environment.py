@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from engines.vllm.cache import ReleaseError, only_writer, vllm_folder, writing
+from engines.vllm.cache import ReleaseError, only_writer, vllm_folder, writing_release
 from engines.vllm.packages import uv_install
 from engines.vllm.versions import PINNED
 
@@ -57,7 +57,7 @@ def make_base(say: Callable[[str], None]) -> Path:
         if found := base_interpreter():
             return found
         say(f"installing the environment of vLLM {PINNED}: 3.4 GB, minutes; log: {log}")
-        with writing(folder.parent), log.open("w") as output:
+        with writing_release(folder.parent), log.open("w") as output:
             # Of an interrupted installation. It cannot be made elsewhere and moved here: a
             # virtual environment holds its own path.
             shutil.rmtree(folder, ignore_errors=True)

@@ -9,7 +9,7 @@ from engines.builtin.registries import DEVICES, REPRESENTATIONS
 from engines.protocol import ContradictionError, EngineConfig, Traits
 from engines.vllm import arguments
 from engines.vllm.engine import VllmEngine
-from engines.vllm.launch import launch, prepare
+from engines.vllm.launch import launch_vllm, prepare
 from engines.vllm.settings import NATIVE
 
 
@@ -22,7 +22,7 @@ class HostPathEngine(VllmEngine):
     host_path = True
     is_scripted = True
     has_wait_hook = True
-    launch = staticmethod(launch)
+    launch = staticmethod(launch_vllm)
     prepare = staticmethod(prepare)
 
     @staticmethod
@@ -42,7 +42,7 @@ class HostPathEngine(VllmEngine):
         device_class(config).check(config)
         if representation != NATIVE:
             REPRESENTATIONS.load(representation)
-        arguments.check(config)
+        arguments.check_arguments(config)
         if max(config.num_accepted) > 1 and (why := _against_drafts(config)):
             raise ContradictionError(f"several tokens per step with {why}")
         if representation != NATIVE and not REPRESENTATIONS.load(representation).owns_memory:
@@ -92,10 +92,14 @@ class HostPathEngine(VllmEngine):
 def _against_drafts(config: EngineConfig) -> str:
     """What scripted drafts do not go with, and what to do."""
     if config.setup == "shipped" or config.output_processing == "overlapped":
-        return "async scheduling: our worker drafts after each step; schedule inline, --setup lean"
+        return (
+            "async scheduling: our worker drafts after each step; schedule inline, --axis "
+            "setup=lean"
+        )
     if config.logprobs != "none":
         return (
-            f"--logprobs {config.logprobs}: they are scripted for one token per step; leave it out"
+            f"--axis logprobs={config.logprobs}: they are scripted for one token per step; leave "
+            f"it out"
         )
     return ""
 

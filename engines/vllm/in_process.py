@@ -7,11 +7,11 @@ from typing import Any
 from engines.protocol import ContradictionError, EngineConfig, Traits
 from engines.vllm import arguments
 from engines.vllm.engine import VllmEngine
-from engines.vllm.launch import launch, prepare
+from engines.vllm.launch import launch_vllm, prepare
 from engines.vllm.model_folder import has_weights, model_folder
 from engines.vllm.settings import NATIVE
 
-DEVICES = ("cpu", "cuda")
+VLLM_DEVICES = ("cpu", "cuda")
 
 
 class InProcessEngine(VllmEngine):
@@ -20,7 +20,7 @@ class InProcessEngine(VllmEngine):
     host_path = False
     is_scripted = False
     has_wait_hook = False
-    launch = staticmethod(launch)
+    launch = staticmethod(launch_vllm)
     prepare = staticmethod(prepare)
 
     @staticmethod
@@ -36,12 +36,12 @@ class InProcessEngine(VllmEngine):
             device_profile="",
             representation=config.representation or NATIVE,
         )
-        if config.device not in DEVICES:
+        if config.device not in VLLM_DEVICES:
             raise ValueError(
-                f"device {config.device!r}: real vLLM runs on {' or '.join(DEVICES)}; "
+                f"device {config.device!r}: real vLLM runs on {' or '.join(VLLM_DEVICES)}; "
                 "--engine vllm-hostpath runs its host path without a device"
             )
-        arguments.check(config)
+        arguments.check_arguments(config)
         if max(config.num_accepted) > 1:
             raise ContradictionError(
                 "several tokens per step: real vLLM takes them from a draft model, and here is "

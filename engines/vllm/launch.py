@@ -8,7 +8,7 @@ from pathlib import Path
 from engines.interpreter import interpreter
 from engines.protocol import Launch
 from engines.vllm.releases import base_interpreter, layer
-from engines.vllm.releases import prepare as make
+from engines.vllm.releases import prepare_release as make
 from engines.vllm.settings import ENTRY_POINTS
 from engines.vllm.versions import is_version
 
@@ -18,7 +18,7 @@ _CODE_ROOT = Path(__file__).parents[2]
 _NO_LAST_WORDS = {"PYTHONWARNINGS": "ignore:resource_tracker"}
 
 
-def launch(python: str, release: str) -> Launch:
+def launch_vllm(python: str, release: str) -> Launch:
     """The interpreter asked for, or this one if it has vLLM, or the one that was prepared.
 
     A ``release`` is a version that was prepared or the path of a source tree; its files come
@@ -37,7 +37,7 @@ def launch(python: str, release: str) -> Launch:
     else:
         raise ValueError(
             "there is no vLLM here: run `make vllm` (gcbench releases vllm --prepare), or name an "
-            "interpreter that has it by --python"
+            "interpreter that has it by --axis python"
         )
     if inherited := os.environ.get("PYTHONPATH"):
         path.append(inherited)
@@ -53,7 +53,7 @@ def prepare(release: str) -> None:
     if not is_version(release):
         return
     try:
-        launch("", release)
+        launch_vllm("", release)
     except ValueError:
         make(release, lambda words: None)
 

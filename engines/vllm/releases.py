@@ -6,24 +6,31 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from engines.vllm.cache import ReleaseError, only_writer, vllm_folder, writing
+from engines.vllm.cache import ReleaseError, only_writer, vllm_folder, writing_release
 from engines.vllm.environment import base_folder, base_interpreter, check_import, make_base
 from engines.vllm.package_index import download, known_versions
-from engines.vllm.unpack import unpack
-from engines.vllm.versions import OLDEST, PINNED, check_version, is_range, is_version, within
+from engines.vllm.unpack import unpack_archive
+from engines.vllm.versions import (
+    OLDEST_RELEASE,
+    PINNED,
+    check_version,
+    is_range,
+    is_version,
+    within,
+)
 
 __all__ = [
-    "OLDEST",
+    "OLDEST_RELEASE",
     "PINNED",
     "ReleaseError",
     "base_interpreter",
     "check_version",
     "is_range",
     "known_versions",
-    "label",
     "layer",
     "make_base",
-    "prepare",
+    "own_label",
+    "prepare_release",
     "within",
 ]
 
@@ -43,7 +50,7 @@ def layer(release: str) -> Path:
     return folder
 
 
-def prepare(release: str, say: Callable[[str], None]) -> Path:
+def prepare_release(release: str, say: Callable[[str], None]) -> Path:
     """Make what `layer` and `base_interpreter` need and import it once; the layer.
 
     ``say`` gets a short sentence at each long step. Raises ReleaseError, with nothing half made.
@@ -54,15 +61,15 @@ def prepare(release: str, say: Callable[[str], None]) -> Path:
         folder = _unpacked(check_version(release), say)
     python = make_base(say)
     if path_given or not _marker(folder).exists():
-        say(f"importing vLLM {label(release)}")
+        say(f"importing vLLM {own_label(release)}")
         check_import(folder, python)
     if not path_given:
-        with writing(folder):
+        with writing_release(folder):
             _marker(folder).touch()
     return folder
 
 
-def label(release: str) -> str:
+def own_label(release: str) -> str:
     """What it calls itself: the version, or of a path what vLLM there says, else its folder."""
     folder = None if is_version(release) else _checkout(release)
     if folder is None:
@@ -86,14 +93,14 @@ def _unpacked(version: str, say: Callable[[str], None]) -> Path:
     folder = vllm_folder() / version
     if folder.exists():
         return folder
-    with only_writer(say), writing(folder.parent):
+    with only_writer(say), writing_release(folder.parent):
         if folder.exists():
             return folder
         partial = folder.parent / f".{version}.partial"
         shutil.rmtree(partial, ignore_errors=True)
         try:
             partial.mkdir()
-            unpack(download(version, partial, say), version, partial / "layer")
+            unpack_archive(download(version, partial, say), version, partial / "layer")
             (partial / "layer").rename(folder)
         finally:
             shutil.rmtree(partial, ignore_errors=True)

@@ -12,7 +12,7 @@ from engines.builtin.representations import Representation, count_tokens
 from engines.protocol import EngineConfig, Int32Array, Int64Array
 
 
-class LaunchedStep(NamedTuple):
+class LaunchedBatch(NamedTuple):
     """A step under way and the requests in it, in the order of their rows."""
 
     handle: StepHandle
@@ -21,7 +21,7 @@ class LaunchedStep(NamedTuple):
     all_sample: bool
 
 
-class Runner:
+class HostPathRunner:
     """The persistent batch of vLLM's runner: a slot a request, state in arrays."""
 
     def __init__(self, config: EngineConfig) -> None:
@@ -44,7 +44,7 @@ class Runner:
         self._req_id_to_index: dict[str, int] = {}
         self._slots = np.empty(0, np.int64)
 
-    def launch(self, scheduler_output: Any) -> LaunchedStep:
+    def launch(self, scheduler_output: Any) -> LaunchedBatch:
         """Update the state by what changed and start the step on the device."""
         self.forget(scheduler_output.finished_req_ids)
         new, cached = scheduler_output.scheduled_new_reqs, scheduler_output.scheduled_cached_reqs
@@ -56,7 +56,7 @@ class Runner:
         handle = self._device.launch(batch)
         self._num_output[self._slots] += 1 if handle.num_tokens is None else handle.num_tokens
         all_sample = batch.samples is None
-        return LaunchedStep(handle, self._req_ids.copy(), self._req_id_to_index.copy(), all_sample)
+        return LaunchedBatch(handle, self._req_ids.copy(), self._req_id_to_index.copy(), all_sample)
 
     def forget(self, req_ids: Iterable[str]) -> None:
         """Free the slots of requests that have finished."""
@@ -104,14 +104,14 @@ class Runner:
             num_computed + 1 >= self._prompt_len[slots] + num_output if self._has_drafts else None,
         )
 
-    def handoff(self, step: LaunchedStep) -> Any:
+    def handoff(self, step: LaunchedBatch) -> Any:
         """Copy the tokens to the host buffer and give them their representation."""
         host = self._host_tokens[: len(step.req_ids)]
         host.copy_(step.handle.tokens)
         one_each = step.all_sample and host.shape[1] == 1
         return self._representation.from_device(host, None if one_each else count_tokens(host))
 
-    def draft(self, step: LaunchedStep) -> tuple[list[str], list[list[int]]]:
+    def draft(self, step: LaunchedBatch) -> tuple[list[str], list[list[int]]]:
         """Drafts for the next step of each request that has sampled in this one."""
         num_tokens = step.handle.num_tokens
         assert num_tokens is not None

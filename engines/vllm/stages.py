@@ -56,7 +56,7 @@ _OWN_FILES = (__file__, async_front_end.__file__, at_rest.__file__)
 _STAGES = {each.name: each.stage for each in (*_CALLS, *_COROUTINES, *_STREAMS)}
 
 
-class Stages:
+class ProcessStages:
     """The stages of this process, from now until `end`."""
 
     def __init__(self, meter: StageMeter) -> None:
@@ -170,7 +170,7 @@ class _Resumed:
 
 def begin(process: HostProcess, meter: Callable[[], StageMeter]) -> None:
     """Count the stages of this process from now on."""
-    process.stages = Stages(meter())
+    process.stages = ProcessStages(meter())
 
 
 def end(process: HostProcess) -> list[StageCost]:

@@ -18,7 +18,7 @@ class _Member(NamedTuple):
     content: IO[bytes]
 
 
-def unpack(archive: Path, version: str, folder: Path) -> None:
+def unpack_archive(archive: Path, version: str, folder: Path) -> None:
     """Write the ``.py`` files of an sdist or a wheel, and its metadata, under ``folder``.
 
     Nothing else: the extensions are for a GPU, and no release reads another of its files on the

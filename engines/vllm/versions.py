@@ -10,7 +10,7 @@ from engines.vllm.cache import ReleaseError
 # The release whose dependencies all others run over. Newer ones may run too; the import after
 # unpacking tells.
 PINNED = "0.32.0"
-OLDEST = "0.10.2"
+OLDEST_RELEASE = "0.10.2"
 FIRST = "0.10.0"
 """Where ``all`` begins: the first minor version of which some release runs."""
 
@@ -27,8 +27,8 @@ def is_version(text: str) -> bool:
 def check_version(text: str, known: Sequence[str] = ()) -> str:
     """The release in the index's spelling, ``v0.11`` as ``0.11.0``; no network.
 
-    Raises ReleaseError for what is no version, no final release, older than `OLDEST` or, where
-    ``known`` is given, not among these; the sentence names what is supported.
+    Raises ReleaseError for what is no version, no final release, older than `OLDEST_RELEASE` or,
+    where ``known`` is given, not among these; the sentence names what is supported.
     """
     if not is_version(text):
         raise ReleaseError(
@@ -41,10 +41,10 @@ def check_version(text: str, known: Sequence[str] = ()) -> str:
             f"vLLM {text} is not a final release; check it out and give the path of its folder "
             f"({_supported(known)})"
         )
-    if version < Version(OLDEST):
+    if version < Version(OLDEST_RELEASE):
         raise ReleaseError(
             f"vLLM {text} is too old: AsyncModelRunnerOutput, which the worker here fills, came "
-            f"with {OLDEST}; {_supported(known)}"
+            f"with {OLDEST_RELEASE}; {_supported(known)}"
         )
     if not known:
         padded = ".".join(map(str, (*version.release, 0, 0)[: max(3, len(version.release))]))
@@ -88,12 +88,14 @@ def within(text: str, known: Sequence[str], *, last_patches: bool = False) -> li
 def _supported(known: Sequence[str]) -> str:
     newest = max(map(Version, known), default=None)
     if newest is None or newest < Version(PINNED):
-        return f"supported are {OLDEST} to {PINNED} and what newer ones the package index has"
-    return f"supported are {OLDEST} to {newest}"
+        return (
+            f"supported are {OLDEST_RELEASE} to {PINNED} and what newer ones the package index has"
+        )
+    return f"supported are {OLDEST_RELEASE} to {newest}"
 
 
 def _nearest(version: Version, known: Sequence[str]) -> list[str]:
     """Up to two releases below and two above, oldest first."""
-    supported = sorted(each for each in map(Version, known) if each >= Version(OLDEST))
+    supported = sorted(each for each in map(Version, known) if each >= Version(OLDEST_RELEASE))
     at = bisect_left(supported, version)
     return [str(each) for each in supported[max(at - 2, 0) : at + 2]] or ["none"]

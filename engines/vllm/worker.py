@@ -11,7 +11,7 @@ from engines.vllm.device_log import DeviceLog
 from engines.vllm.dialect import DEFERS_SAMPLING, full_attention_spec, model_runner_output
 from engines.vllm.gate import Gate
 from engines.vllm.host_process import HERE
-from engines.vllm.runner import LaunchedStep, Runner
+from engines.vllm.runner import HostPathRunner, LaunchedBatch
 from engines.vllm.settings import gate_path, read_additional_config
 
 _MEMORY_BYTES = 1 << 44
@@ -28,13 +28,13 @@ class HostPathWorker(WorkerBase):  # type: ignore[misc]  # vLLM is not there for
         """Take the device; in a process of its own, also the groups that vLLM names it by."""
         config, device_log = read_additional_config(self.vllm_config)
         self.device = torch.device("cpu")
-        self._runner = Runner(config)
+        self._runner = HostPathRunner(config)
         self._device_log = DeviceLog(device_log)
         is_gated = config.front_end == "async" and self.rank == 0
         self._gate = Gate(gate_path(device_log)) if is_gated else None
         self._is_async = bool(getattr(self.scheduler_config, "async_scheduling", False))
-        self._step: LaunchedStep | None = None
-        self._ended: LaunchedStep | None = None
+        self._step: LaunchedBatch | None = None
+        self._ended: LaunchedBatch | None = None
         if config.worker == "process":
             self._init_groups()
 
@@ -127,7 +127,7 @@ class HostPathWorker(WorkerBase):  # type: ignore[misc]  # vLLM is not there for
         assert step is not None
         return _Promise(self, step) if self._is_async else self.finish(step)
 
-    def finish(self, step: LaunchedStep) -> Any:
+    def finish(self, step: LaunchedBatch) -> Any:
         """Wait for a step and hand its tokens over."""
         if HERE.while_device_busy is not None:
             HERE.while_device_busy()
@@ -148,7 +148,7 @@ class HostPathWorker(WorkerBase):  # type: ignore[misc]  # vLLM is not there for
 class _Promise(AsyncModelRunnerOutput):  # type: ignore[misc]
     """A step's tokens under async scheduling: waited for when vLLM wants them."""
 
-    def __init__(self, worker: HostPathWorker, step: LaunchedStep) -> None:
+    def __init__(self, worker: HostPathWorker, step: LaunchedBatch) -> None:
         self._worker = worker
         self._step = step
 

@@ -1,30 +1,21 @@
-"""``gcbench advise``: the collector settings and shape that are best for one's own workload."""
+"""``gcbench advise``: which settings are best, whether their rules hold, and where they matter."""
 
 from typing import Any
 
 import click
 
-from harness.axes import Cell, Value
+from harness.cli.caller import CommandLine
 from harness.cli.exit_codes import ExitCode
-from harness.cli.options import (
-    PERCENT_OR_0,
-    axis_options,
-    run_options,
-    wait_quiet_option,
-    workload_options,
-)
+from harness.cli.flags import asked, option, request_options
+from harness.cli.say import say
 from harness.cli.sections import SectionCommand
-from harness.cli.session import Session
-from harness.cli.tell import tell
-from harness.experiment.advice import Advice, best, bound, snippet
-from harness.experiment.grid import groups, varying
-from harness.experiment.plan import counting_modes
-from harness.experiment.result import ExperimentResult, cell_id
-from harness.experiment.store import write_json
+from harness.cli.tell import tell, telling, telling_options
+from harness.experiment.advice import Advice
+from harness.experiment.crossover import CrossoverResult
+from harness.explain.cadence import CadenceResult
 from harness.report.again import report_command
-from harness.result.result import RESULT_FILE
-from harness.statistics.paired_ratio import FEWEST_PAIRS
-from harness.trial.spec import Mode
+from harness.verbs.advise import give_advice
+from harness.verbs.advise_request import MODELS, AdviseRequest
 
 EXAMPLES = """
 \b
@@ -35,102 +26,58 @@ Examples:
       the same for vLLM's host path, with no GPU
   gcbench advise --workload churn --representation list_of_lists,flat_arrays
       of two shapes, too, on requests that come and go
+  gcbench advise --predict --axis python=3.11,3.12,3.13 --gc default
+      how often each interpreter's collector runs, predicted and observed
+  gcbench advise --models
+      for which models and batches it matters how sampled tokens are kept
+  gcbench advise --models --step-ms 18 --gc default,freeze --image map.png
+      whether the collector does, for a model whose step takes 18 ms too
 """
-
-POLICIES: list[Value] = [
-    "as_is",
-    "freeze",
-    "threshold:10000/10/10",
-    "freeze+threshold:10000/20/20",
-    "freeze+threshold:50000/20/20",
-    "disabled",
-]
-"""What is tried: the baseline first, then what engines in the field do, then a bound."""
-
-_COUNTING: tuple[Mode, ...] = ("counts", "leaks")
 
 
 @click.command(cls=SectionCommand, epilog=EXAMPLES)
-@axis_options(gc=POLICIES, heap_objects=[700_000])
-@workload_options
-@click.option(
-    "--rounds",
-    type=click.IntRange(FEWEST_PAIRS, 10_000),
-    default=7,
-    show_default=True,
-    help="Of the measurement that decides.",
+@option(
+    "--models",
+    is_flag=False,
+    flag_value=",".join(MODELS),
+    metavar="[LIST]",
+    help="Instead, say for which of these models, batches and heaps it matters what the host does: "
+    f"names or .toml files of modelled devices.  [alone: {','.join(MODELS)}]",
+    is_main=True,
 )
-@click.option(
-    "--first-rounds",
-    type=click.IntRange(FEWEST_PAIRS, 10_000),
-    default=3,
-    show_default=True,
-    help="Of the one that looks for the best candidate.",
-)
-@click.option(
-    "--tolerance",
-    type=PERCENT_OR_0,
-    default=2.0,
-    show_default=True,
-    metavar="PCT",
-    help="An interval within it reads `same`.",
-)
-@wait_quiet_option
-@run_options
+@request_options(AdviseRequest)
+@telling_options("json", "image", "quiet")
 @click.pass_context
-def advise(ctx: click.Context, /, *, rounds: int, first_rounds: int, **flags: Any) -> None:
+def advise(ctx: click.Context, /, **_: Any) -> None:
     """Find the best collector settings for a workload, and check them in a second measurement.
 
     The first cell is the baseline. The best of the others is measured again beside it, with other
     seeds, since the best of several is partly luck. One that never collects is not recommended.
+
+    --predict and --models ask another question each, with defaults of their own for the axes.
     """
-    tolerance = flags.pop("tolerance") / 100
-    first = Session(dict(flags))
-    cells = first.grid.cells
-    if len(cells) < 2:
-        raise ValueError("there is nothing to choose from; give an axis several values")
-    if len(set(groups(cells))) > 1:
-        raise ValueError("advice is for one workload, device and interpreter; give one of each")
-    tried = _measured(first, cells, first_rounds, tolerance, ())
-    verified, chosen = None, best(tried)
-    if chosen and tried.is_complete:
-        again = Session(flags | {"seed": flags["seed"] + 1, "json_path": None})
-        by_id = {cell_id(cell, varying(cells)): cell for cell in cells}
-        both = [cells[0], by_id[chosen]]
-        verified = _measured(again, both, rounds, tolerance, _COUNTING)
-    recommends = _recommended(verified)
-    policy = next((str(each.axes["gc"]) for each in tried.cells if each.id == chosen), "")
-    advice = Advice(
-        **first.about(tried.name),
-        tried=tried,
-        verified=verified,
-        recommends=recommends,
-        bound=bound(tried),
-        snippet=snippet(policy, cells[0].batch_size) if recommends else "",
-        is_complete=tried.is_complete and (verified is None or verified.is_complete),
-    )
-    write_json(first.runner.output / tried.name / RESULT_FILE, advice)
-    tell(advice, more=report_command(first.runner.output, tried.name), **first.told)
-    ctx.exit(_exit_code(advice))
+    how, request = telling(ctx), asked(AdviseRequest, ctx)
+    if how.image and request.question != "models":
+        raise ValueError("--image: is of --models; give that, too")
+    with CommandLine(quiet=how.quiet) as caller:
+        result = give_advice(request, caller)
+    tell(result, how, more=report_command(request.output, result.name))
+    if not result.is_complete:
+        say("interrupted; what is said is of what had been measured")
+    ctx.exit(_status(result))
 
 
-def _measured(
-    session: Session, cells: list[Cell], rounds: int, tolerance: float, modes: tuple[Mode, ...]
-) -> ExperimentResult:
-    counting = counting_modes(cells, modes)
-    plan = session.plan(cells, rounds=rounds, tolerance=tolerance, counting=counting)
-    return session.summarise(session.run(plan))
-
-
-def _recommended(verified: ExperimentResult | None) -> str:
-    """The candidate, where a fresh measurement calls it better."""
-    verdicts = verified.comparisons if verified is not None and verified.is_complete else []
-    return next((each.candidate for each in verdicts if each.verdict == "better"), "")
-
-
-def _exit_code(advice: Advice) -> ExitCode:
-    if not advice.is_complete:
+def _status(result: Advice | CadenceResult | CrossoverResult) -> ExitCode:
+    if not result.is_complete:
         return ExitCode.INTERRUPTED
-    if not advice.tried.comparisons or (advice.verified and not advice.verified.comparisons):
-        return ExitCode.NOT_MEASURED
-    return ExitCode.MEASURED
+    match result:
+        case CadenceResult():
+            has_measured = bool(result.cadences)
+        case CrossoverResult():
+            has_measured = bool(result.points)
+        case Advice():
+            verified = result.verified
+            has_measured = bool(result.tried.comparisons) and (
+                verified is None or bool(verified.comparisons)
+            )
+    return ExitCode.MEASURED if has_measured else ExitCode.NOT_MEASURED

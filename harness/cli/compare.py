@@ -4,29 +4,20 @@ from typing import Any
 
 import click
 
+from harness.cli.caller import CommandLine
 from harness.cli.dry_run import plan_pairs
-from harness.cli.options import (
-    PERCENT_OR_0,
-    SECONDS_OR_0,
-    axis_options,
-    cluster_options,
-    image_option,
-    option,
-    run_options,
-    shard_option,
-    wait_quiet_option,
-    workload_options,
-)
-from harness.cli.parts import Compared, compare_parts, exit_code, say_how_to_go_on
+from harness.cli.exit_codes import ExitCode
+from harness.cli.flags import asked, given, option, request_options
+from harness.cli.say import say
 from harness.cli.sections import SectionCommand
-from harness.cli.session import Session
-from harness.cli.tell import refuse_files, tell
-from harness.experiment.experiment_file import load
-from harness.experiment.plan import Plan, counting_modes
-from harness.experiment.rounds import Precision
+from harness.cli.tell import tell, telling, telling_options
+from harness.experiment.experiment_file import PartsResult, load_experiment_file
+from harness.experiment.result import ExperimentResult
 from harness.report.again import report_command
 from harness.report.terminal import make_console, print_pairs
-from harness.trial.spec import Mode
+from harness.verbs.compare import CompareRequest, compare_cells, planned
+from harness.verbs.parts import compare_parts
+from harness.verbs.quiet import NOT
 
 EXAMPLES = """
 \b
@@ -45,26 +36,8 @@ Examples:
       an experiment that comes as a file: several grids, one table
 """
 
-_COUNTING: tuple[Mode, ...] = (
-    "counts",
-    "probed",
-    "tracked",
-    "memory",
-    "leaks",
-    "opcodes",
-    "outputs",
-    "wire",
-)
-
 
 @click.command(cls=SectionCommand, epilog=EXAMPLES)
-@axis_options(
-    representation=["list_of_lists", "list_of_arrays", "flat_arrays"],
-    delivery=["per_request", "columnar"],
-    gc=["default", "freeze", "disabled"],
-    heap_objects=[700_000],
-)
-@workload_options
 @option(
     "--experiment",
     default="",
@@ -72,62 +45,7 @@ _COUNTING: tuple[Mode, ...] = (
     help="Run the parts of a file (`gcbench list experiments`); other flags replace its own.",
     section="What to compare",
 )
-@option(
-    "--baseline",
-    default="",
-    metavar="AXIS=VALUE",
-    help="What the others are compared with.  [default: the first cell]",
-    section="What to compare",
-)
-@option(
-    "--rounds",
-    default=10,
-    show_default=True,
-    help="Interleaved rounds; a verdict takes 7.",
-    section="Precision",
-    is_main=True,
-)
-@option(
-    "--until-precise",
-    type=PERCENT_OR_0,
-    default=0.0,
-    metavar="PCT",
-    help="Add rounds until each interval is within ± PCT.",
-    section="Precision",
-)
-@option(
-    "--budget",
-    type=SECONDS_OR_0,
-    default=1200.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time limit for --until-precise; --rounds are run whatever they take.",
-    section="Precision",
-)
-@option(
-    "--decide",
-    default="",
-    metavar="METRIC",
-    help="Metric that decides.  [default: request_throughput; host_time_per_step on device null]",
-    section="Precision",
-)
-@option(
-    "--tolerance",
-    type=PERCENT_OR_0,
-    default=2.0,
-    show_default=True,
-    metavar="PCT",
-    help="An interval within ± PCT is called `same`.",
-    section="Precision",
-)
-@option(
-    "--counting/--no-counting",
-    default=True,
-    show_default=True,
-    help="Also count objects and, on device null, collections and bytecodes.",
-    section="Precision",
-    is_main=True,
-)
+@request_options(CompareRequest)
 @option(
     "--dry-run",
     is_flag=True,
@@ -136,87 +54,56 @@ _COUNTING: tuple[Mode, ...] = (
     is_main=True,
 )
 @option(
-    "--details",
-    is_flag=True,
-    help="Show all tables, conclusions and notes.",
-    section="Output",
-    is_main=True,
-)
-@image_option
-@option(
     "--fail-on",
     type=click.Choice(["worse"]),
     help="Exit with status 1 if any cell is worse.",
     section="Output",
 )
-@option(
-    "--resume",
-    default="",
-    metavar="NAME",
-    help="Go on with an experiment that was interrupted, or with more --rounds.",
-    section="Output",
-)
-@cluster_options
-@shard_option
-@wait_quiet_option
-@run_options
+@telling_options("details", "json", "image", "quiet")
 @click.pass_context
-def compare(ctx: click.Context, /, *, experiment: str, **flags: Any) -> None:
+def compare(
+    ctx: click.Context, /, *, experiment: str, dry_run: bool, fail_on: str | None, **_: Any
+) -> None:
     """Compare cells of a grid: every axis takes a list of values, and lists cross.
 
     The first cell is the baseline. Each trial runs in a fresh interpreter. Rounds interleave the
     cells, so that a drift of the machine affects all of them alike.
     """
-    image_path = flags.pop("image_path")
-    if experiment:
-        wanted = load(experiment)
-        of_one_grid = {
-            "--dry-run": flags["dry_run"],
-            "--image": image_path,
-            "--shard": flags["shard"],
-        }
-        if flag := next((name for name, given in of_one_grid.items() if given), ""):
-            raise ValueError(
-                f"--experiment has several grids and {flag} is of one; leave either out"
-            )
-        ctx.exit(compare_parts(ctx, wanted, _measure))
-    refuse_files(image=image_path)
-    fail_on, details = flags["fail_on"], flags.pop("details")
-    if flags.pop("dry_run"):
-        flags |= {"wait_quiet": "", "anyway": True}
-        session, plan, precise = _planned(flags, name="dry-run")
-        print_pairs(plan_pairs(session, plan, precise), make_console())
-        return
-    compared = _measure(flags)
-    session, result = compared.session, compared.result
-    tell(
-        result,
-        more=report_command(session.runner.output, result.name),
-        details=details,
-        image=image_path,
-        **session.told,
-    )
+    how = telling(ctx)
+    result: ExperimentResult | PartsResult
+    with CommandLine(quiet=how.quiet) as caller:
+        if experiment:
+            file = load_experiment_file(experiment)
+            of_one_grid = {
+                "--dry-run": dry_run,
+                "--image": how.image,
+                "--shard": ctx.params["shard"],
+            }
+            if flag := next((name for name, each in of_one_grid.items() if each), ""):
+                raise ValueError(
+                    f"--experiment has several grids and {flag} is of one; leave either out"
+                )
+            result = compare_parts(file, given(ctx, CompareRequest), caller)
+        elif dry_run:
+            request = asked(CompareRequest, ctx, wait=NOT, name="dry-run")
+            print_pairs(plan_pairs(planned(request, caller)), make_console())
+            return
+        else:
+            result = compare_cells(asked(CompareRequest, ctx), caller)
+    tell(result, how, more=report_command(asked(CompareRequest, ctx).output, result.name))
     if not result.is_complete:
-        say_how_to_go_on(result.name)
-    ctx.exit(exit_code([result], fail_on))
+        again = "the same command and --resume"
+        say(f"interrupted, incomplete; go on with {again} {result.name}")
+    ctx.exit(_status(result, fail_on))
 
 
-def _planned(flags: dict[str, Any], name: str = "") -> tuple[Session, Plan, Precision]:
-    """What the flags ask for, before anything runs."""
-    flags = dict(flags)
-    precise = Precision(flags.pop("until_precise") / 100, flags.pop("budget"))
-    counting, tolerance = flags.pop("counting"), flags.pop("tolerance") / 100
-    del flags["fail_on"]
-    if flags["shard"] and precise.half_width:
-        raise ValueError("--shard: no shard sees when all are precise; leave out --until-precise")
-    session = Session(flags)
-    cells = session.grid.cells
-    modes = counting_modes(cells, _COUNTING) if counting else []
-    plan = session.plan(cells, counting=modes, tolerance=tolerance, name=name, **flags)
-    return session, plan, precise
-
-
-def _measure(flags: dict[str, Any], name: str = "") -> Compared:
-    """Run a comparison as the flags have it, and sum it up."""
-    session, plan, precise = _planned(flags, name)
-    return Compared(session, session.summarise(session.run(plan, precise)))
+def _status(result: ExperimentResult | PartsResult, fail_on: str | None) -> ExitCode:
+    results = (
+        [part.result for part in result.parts] if isinstance(result, PartsResult) else [result]
+    )
+    if not all(each.is_complete for each in results):
+        return ExitCode.INTERRUPTED
+    if not all(any(cell.samples for cell in each.cells) for each in results):
+        return ExitCode.NOT_MEASURED
+    verdicts = [each.verdict for result in results for each in result.comparisons]
+    return ExitCode.WORSE if fail_on and fail_on in verdicts else ExitCode.MEASURED

@@ -10,7 +10,7 @@ from harness.collector.policy import DESCRIPTIONS
 from workloads import catalog
 
 _VALUES: dict[str, Callable[[], Iterable[str]]] = {
-    "workload": catalog.names,
+    "workload": catalog.workload_names,
     "engine": ENGINES.names,
     "model": shipped_models,
     "device": registries.DEVICES.names,

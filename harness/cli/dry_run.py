@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-from harness.cli.session import Session
 from harness.cli.stored import stored_runs
 from harness.experiment.grid import varying
-from harness.experiment.plan import Plan, exact_turns
+from harness.experiment.plan import exact_turns
 from harness.experiment.result import ExperimentResult, cell_id
-from harness.experiment.rounds import Precision
 from harness.files import StoreError
 from harness.report.kinds import read_result
+from harness.verbs.compare import PlannedComparison
 
 ASSUMED_SECONDS = 3.0
 """Of a trial of which no like one is stored: a fresh interpreter with torch and the main job."""
@@ -17,8 +16,9 @@ _MOST_CELLS = 12
 _MOST_RUNS = 50
 
 
-def plan_pairs(session: Session, plan: Plan, precise: Precision) -> list[tuple[str, str]]:
+def plan_pairs(of: PlannedComparison) -> list[tuple[str, str]]:
     """A plan, as (label, words)."""
+    session, plan, precise = of
     axes = varying(plan.cells)
     timed = plan.rounds * sum(map(len, plan.timed))
     counting = len(exact_turns(plan))

@@ -1,46 +1,31 @@
 """``gcbench load``: a schedule sent to an OpenAI-compatible server over HTTP."""
 
 import sys
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
-from rich.console import Console
 
-from engines.openai.plain_get import first_model, get, wait_for
 from engines.openai.request_body import check_key
-from engines.openai.target import Target, parse_target
-from engines.protocol import EngineDeadError
+from harness.axes import AXES
+from harness.cli.caller import CommandLine
 from harness.cli.exit_codes import ExitCode
-from harness.cli.load_options import client_options, output_options, question_options
-from harness.cli.load_progress import LoadProgress
-from harness.cli.load_store import store_run
-from harness.cli.options import anyway_option, take_workloads, workload_options
-from harness.cli.progress import said_once
+from harness.cli.flags import asked, given, option, request_options
+from harness.cli.say import say
 from harness.cli.sections import SectionCommand
-from harness.cli.session import checked, checked_image, command_line
-from harness.cli.tell import tell
-from harness.collector.policy import parse_policy
-from harness.experiment.lease import Lease
+from harness.cli.tell import Telling, checked, tell, telling, telling_options
 from harness.files import write_output
-from harness.load.attribution import SlowWaits, attribute
-from harness.load.log import load_log, save_log
-from harness.load.measure import Wanted, measure, requests_of
-from harness.load.observed import Observed
-from harness.load.probed_server import check_log, collections_of
-from harness.load.result import LoadResult
-from harness.load.run import check, observe
-from harness.load.task import Asked
+from harness.load.measure import requests_of
 from harness.load.vllm_export import vllm_document
-from harness.machine.scratch import scratch_folder
 from harness.report.image_file import image_suffix
 from harness.report.stall_image import stall_image
-from workloads.schedule import Schedule
+from harness.verbs.http_cost import HttpCostRequest, measure_http_cost
+from harness.verbs.load import Loaded, ask_server, with_rate
+from harness.verbs.load_request import LoadRequest
+from harness.verbs.request import made
 
-_ANSWER_SECONDS = 10.0
 EXAMPLES = """
 \b
 Examples:
@@ -54,191 +39,138 @@ Examples:
       which gap was whose pause; the server runs under gcbench probe --log
   gcbench load --replay run.log.npz --json -
       a run that --log has kept, computed again
+  gcbench load --http-cost --axis representation=list_of_lists,flat_arrays
+      what HTTP adds to the built-in engine, for two shapes of sampled tokens
 """
 
 
 @click.command(cls=SectionCommand, epilog=EXAMPLES)
 @click.argument("url", required=False)
-@question_options
-@workload_options
-@client_options
-@output_options
-@anyway_option
+@request_options(LoadRequest)
+@option(
+    "--http-cost",
+    is_flag=True,
+    help="Instead, serve the built-in engine, replay one schedule in process and over HTTP, and "
+    "say what HTTP adds.",
+    is_main=True,
+)
+@option(
+    "--rounds",
+    metavar="N",
+    help="With --http-cost: times that each cell is measured both ways.  [default: 7]",
+    section="Precision",
+)
+@option(
+    "--api-key",
+    envvar="OPENAI_API_KEY",
+    show_envvar=True,
+    default="",
+    metavar="KEY",
+    help="Stored nowhere.",
+    section="Server",
+)
+@option(
+    "--perfetto",
+    metavar="FILE",
+    help="With --probe: requests, slow gaps and collections as a trace for ui.perfetto.dev.",
+    section="Output",
+)
+@option(
+    "--export-vllm",
+    metavar="FILE",
+    help="The JSON that vllm bench serve --save-result writes.",
+    section="Output",
+)
+@telling_options("json", "image", "quiet")
 @click.pass_context
-def load(ctx: click.Context, /, url: str | None, **flags: Any) -> None:
+def load(
+    ctx: click.Context, /, *, http_cost: bool, rounds: str | None, api_key: str, **_: Any
+) -> None:
     """Send a workload to an OpenAI-compatible server and measure what comes back.
 
     Invalid (exit status 3) where the client was the bottleneck: docs/load.md says when.
+
+    --http-cost needs no server: it starts `gcbench serve` for each cell and asks it the same way.
     """
-    _hide(flags["api_key"])
-    json_path = checked(flags["json_path"], "--json")
-    _check_files(flags)
-    quiet = flags["quiet"]
-    wanted = Wanted(flags["percentile"], flags["min_duration"], flags["max_error_rate"])
-    replayed: Path | None = flags["replay_path"]
-    if (url is None) == (replayed is None):
-        raise click.UsageError("name a server, as http://HOST:PORT, or --replay FILE; not both")
-    if replayed is not None:
-        observed, workload, seed = load_log(replayed)
-    else:
-        assert url is not None
-        observed, workload, seed = _observe(url, flags)
-    result, slow = measure(observed, workload, seed, wanted), None
-    if flags["probe_path"] is not None:
-        result, slow = _attributed(observed, result, flags)
-    if replayed is None:
-        result = store_run(flags["output"], observed, result, slow, command_line())
-        if flags["log_path"]:
-            save_log(Path(flags["log_path"]), observed, workload, seed, flags["api_key"])
-    if flags["export_vllm"]:
-        document = msgspec.json.encode(vllm_document(observed, result))
-        write_output(flags["export_vllm"], document, "--export-vllm FILE")
-    tell(result, quiet=quiet, json=json_path, details=True)
-    _end(ctx, observed, result)
-
-
-def _check_files(flags: dict[str, Any]) -> None:
-    """Refuse now what would be refused after the run."""
-    for name, option in (
-        ("export_vllm", "--export-vllm"),
-        ("log_path", "--log"),
-        ("perfetto_path", "--perfetto"),
-    ):
-        if flags[name] == "-":
-            raise ValueError(f"{option} -: name a file")
-        checked(flags[name], option)
-    for name, option, module in (
-        ("perfetto_path", "--perfetto", "harness.report.load_trace"),
-        ("image_path", "--image", "matplotlib.figure"),
-    ):
-        if flags[name]:
-            if flags["probe_path"] is None:
-                raise ValueError(f"{option}: shows pauses beside gaps; give --probe FILE, too")
-            import_module(module)  # its package may be missing
-    checked_image(flags["image_path"])
-
-
-def _attributed(
-    observed: Observed, result: LoadResult, flags: dict[str, Any]
-) -> tuple[LoadResult, SlowWaits]:
-    """The result with what made slow waits, by the log of the server's collections."""
-    collections, notes = collections_of(flags["probe_path"], observed)
-    found, slow = attribute(observed, collections)
-    if trace_path := flags["perfetto_path"]:
-        from harness.report.load_trace import load_trace
-
-        trace = load_trace(observed, requests_of(observed), collections, found, slow)
-        write_output(trace_path, trace, "--perfetto FILE")
-    if image_path := flags["image_path"]:
-        if found.slow_gaps:
-            suffix = image_suffix(Path(image_path))
-            image = stall_image(observed, collections, found, slow, suffix)
-            write_output(image_path, image, "--image FILE")
-        else:
-            notes = [*notes, "No gap was slow, so --image had nothing to draw."]
-    notes = [*result.notes, *notes]
-    return msgspec.structs.replace(result, attribution=found, notes=notes), slow
-
-
-def _end(ctx: click.Context, observed: Observed, result: LoadResult) -> None:
-    if observed.is_interrupted:
+    _hide(api_key)
+    how = telling(ctx)
+    if http_cost:
+        ctx.exit(_http_cost(ctx, how, rounds))
+    if rounds is not None:
+        raise ValueError("--rounds: is of --http-cost; give that, too")
+    request = asked(LoadRequest, ctx)
+    files = {name: ctx.params[name] for name in ("perfetto", "export_vllm", "log")}
+    _check_files(files | {"image": how.image}, request)
+    with CommandLine(quiet=how.quiet) as caller:
+        loaded = ask_server(request, caller, check_key(api_key))
+    if files["export_vllm"]:
+        document = msgspec.json.encode(vllm_document(loaded.observed, loaded.result))
+        write_output(files["export_vllm"], document, "--export-vllm FILE")
+    _write_pauses(loaded, files["perfetto"], how.image)
+    tell(loaded.result, how._replace(details=True, image=None))
+    if loaded.observed.is_interrupted:
         raise KeyboardInterrupt
-    if not result.is_valid:
+    if not loaded.result.is_valid:
         ctx.exit(ExitCode.NOT_MEASURED)
 
 
-def _observe(url: str, flags: dict[str, Any]) -> tuple[Observed, str, int]:
-    """Ask the server. Raises ValueError for what cannot be asked, EngineDeadError where it is not
-    there.
-    """
-    target = parse_target(url, flags["ca_file"], insecure=flags["insecure"])
-    api_key = check_key(flags["api_key"])
-    name, schedule = _schedule(flags)
-    parse_policy(flags["client_gc"])
-    asked = Asked(
-        url=target.url,
-        model=flags["model"],
-        client_gc=flags["client_gc"],
-        extra_body=_extra_body(flags["extra_body"]),
-        **{
-            field: flags[field]
-            for field in (
-                "prompt_as",
-                "vocab_size",
-                "standard_fields",
-                "request_timeout",
-                "client_processes",
-                "num_warmups",
-                "ca_file",
-                "insecure",
-            )
-        },
-    )
-    check(schedule, asked)
-    asked = msgspec.structs.replace(asked, model=_model(target, flags, api_key))
-    if flags["probe_path"] is not None:
-        check_log(flags["probe_path"], target)  # of a server that is there by now
-    lease = Lease(flags["anyway"])
-    console = Console(stderr=True)
-    with (
-        scratch_folder() as folder,
-        lease.hold(said_once(console)),
-        LoadProgress(schedule.num_requests, flags["quiet"]) as progress,
-    ):
-        observed = observe(
-            schedule,
-            asked,
-            target,
-            folder,
-            api_key=api_key,
-            keep_pieces=bool(flags["log_path"]),
-            look=progress.look,
-            watch_loop=bool(flags["log_path"] or flags["probe_path"]),
-        )
-    return observed, name, flags["seed"]
+def _http_cost(ctx: click.Context, how: Telling, rounds: str | None) -> ExitCode:
+    """The other question; it takes what it shares with the first."""
+    if ctx.params["url"]:
+        raise ValueError("--http-cost serves the engine itself; leave the URL out")
+    said = given(ctx, LoadRequest)
+    own = {*HttpCostRequest.__struct_fields__, *AXES, "request_rate", "burstiness"} - {"model"}
+    flags = {param.name for param in ctx.command.params}
+    if idle := next((name for name in said if name in flags and name not in own), ""):
+        raise ValueError(f"--{idle.replace('_', '-')}: says nothing with --http-cost; leave it out")
+    rate: dict[str, Any] = {
+        name: said.pop(name) for name in ("request_rate", "burstiness") if name in said
+    }
+    if arrivals := with_rate(made(LoadRequest, rate)).arrivals:
+        said["arrivals"] = arrivals
+    if rounds is not None:
+        said["rounds"] = rounds
+    with CommandLine(quiet=how.quiet) as caller:
+        result = measure_http_cost(made(HttpCostRequest, said), caller)
+    tell(result, how)
+    if not result.is_complete:
+        return ExitCode.INTERRUPTED
+    if result.missing:
+        say(f"no round of {', '.join(result.missing)} could be used; the notes say why")
+        return ExitCode.NOT_MEASURED
+    return ExitCode.MEASURED
 
 
-def _model(target: Target, flags: dict[str, Any], api_key: str) -> str:
-    """The model to name, once the server is there. Raises EngineDeadError where it is not."""
-    seconds = flags["wait_for"]
-    if seconds and not wait_for(target, seconds, api_key):
-        raise EngineDeadError(f"{target.url} was not well within {seconds:g} s (--wait-for)")
-    try:
-        if flags["model"]:
-            get(target, "/health", _ANSWER_SECONDS, api_key)
-            return str(flags["model"])
-        return first_model(target, api_key)
-    except OSError as error:
-        raise EngineDeadError(
-            f"{target.url} cannot be reached: {error.strerror or error}; start the server, or "
-            "give it time with --wait-for SECONDS"
-        ) from error
+def _check_files(files: dict[str, str | None], request: LoadRequest) -> None:
+    """Refuse now what would be refused after the run."""
+    for name, path in files.items():
+        flag = f"--{name.replace('_', '-')}"
+        if path == "-":
+            raise ValueError(f"{flag} -: name a file")
+        checked(path, flag)
+    for name, module in (("perfetto", "harness.report.load_trace"), ("image", "matplotlib.figure")):
+        if files[name]:
+            if request.probe is None:
+                raise ValueError(f"--{name}: shows pauses beside gaps; give --probe FILE, too")
+            import_module(module)  # its package may be missing
 
 
-def _schedule(flags: dict[str, Any]) -> tuple[str, Schedule]:
-    """The workload's name and what it is with the flags that stand in its place."""
-    rate, burstiness = flags.pop("request_rate"), flags.pop("burstiness")
-    if burstiness is not None and rate is None:
-        raise ValueError("--burstiness: is of --request-rate; give that too")
-    if rate is not None:
-        if flags["arrivals"] is not None:
-            raise ValueError("--request-rate and --arrivals both say when requests come; give one")
-        flags["arrivals"] = (
-            f"poisson:{rate}" if burstiness is None else f"gamma:{rate}:{burstiness}"
-        )
-    (workload,) = take_workloads({"workload": [flags.pop("workload")]}, flags)
-    schedule = workload.realise(flags["seed"])
-    cap = flags.pop("max_concurrency")
-    if cap is not None:
-        schedule = replace(schedule, max_concurrency=cap)
-    return workload.name, schedule
+def _write_pauses(loaded: Loaded, perfetto: str | None, image: str | None) -> None:
+    """The server's collections beside what they made wait."""
+    observed, collections, slow = loaded.observed, loaded.collections, loaded.slow
+    found = loaded.result.attribution
+    if collections is None or slow is None or found is None:
+        return
+    if perfetto:
+        from harness.report.load_trace import load_trace
 
-
-def _extra_body(text: str) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError, UnicodeEncodeError, RecursionError) as error:
-        raise ValueError(f"--extra-body: {error}; give a JSON object") from None
+        trace = load_trace(observed, requests_of(observed), collections, found, slow)
+        write_output(perfetto, trace, "--perfetto FILE")
+    if image and found.slow_gaps:
+        suffix = image_suffix(Path(image))
+        write_output(image, stall_image(observed, collections, found, slow, suffix), "--image FILE")
+    elif image:
+        say(f"--image {image}: not written, for no gap was slow")
 
 
 def _hide(api_key: str) -> None:

@@ -2,20 +2,27 @@
 
 import time
 
+from rich.console import Console
 from rich.progress import MofNCompleteColumn
 
 from harness import format as fmt
-from harness.cli.progress import ProgressBar
+from harness.cli.progress import ProgressBar, said_once
 from harness.load.progress import Snapshot
+from harness.verbs.caller import LoadWatch
 
 
-class LoadProgress(ProgressBar):
+class LoadProgress(ProgressBar, LoadWatch):
     """A bar of the requests that have ended."""
 
     def __init__(self, num_requests: int, quiet: bool) -> None:
         super().__init__("connecting", num_requests, quiet, MofNCompleteColumn())
         self._last: tuple[float, int] | None = None
         self._rate = 0.0
+        self._says_owner = said_once(Console(stderr=True))
+
+    def wait_for(self, owner: str) -> None:
+        """Another process measures on this machine."""
+        self._says_owner(owner)
 
     def look(self, now: Snapshot) -> None:
         """Show how far it is."""

@@ -23,56 +23,74 @@ class _Command(NamedTuple):
     summary: str
 
 
-COMMANDS = {
-    "run": _Command("harness.cli.run:run", "Run one cell once and show all that was measured."),
-    "compare": _Command("harness.cli.compare:compare", "Compare the cells of a grid of choices."),
-    "report": _Command("harness.cli.report:report", "Show a stored run again; make a page of it."),
-    "merge": _Command("harness.cli.merge:merge", "Put the shards of an experiment together."),
-    "load": _Command("harness.cli.load:load", "Put a server under load and measure it."),
-    "probe": _Command(
-        "harness.cli.probe:probe", "Say which processes of any Python program the collector stops."
-    ),
-    "explain": _Command(
-        "harness.cli.explain:explain",
-        "Say which lines a step's cost is made of, or make the collector run.",
-    ),
-    "cadence": _Command(
-        "harness.cli.cadence:cadence", "Predict how often the collector runs, and check it."
-    ),
-    "advise": _Command(
-        "harness.cli.advise:advise", "Find the best collector settings for a workload."
-    ),
-    "crossover": _Command(
-        "harness.cli.crossover:crossover", "Say for which models and batches the host path matters."
-    ),
-    "list": _Command("harness.cli.list_:list_", "List what each axis can be; show a workload."),
-    "serve": _Command(
-        "harness.cli.serve:serve", "Serve the built-in engine as vLLM serves a model, over HTTP."
-    ),
-    "http": _Command("harness.cli.http:http", "Measure what HTTP adds to the built-in engine."),
-    "releases": _Command(
-        "harness.cli.releases:releases", "Measure an engine's host path release by release."
-    ),
-    "gate": _Command("harness.cli.gate:gate", "Measure one commit against another."),
-    "bisect": _Command(
-        "harness.cli.bisect:bisect", "Find the commit with which an exact metric moved."
-    ),
-    "history": _Command("harness.cli.history:history", "Say what changed in stored results."),
-    "nightly": _Command(
-        "harness.cli.nightly:nightly", "Measure the commits that have no results yet."
-    ),
-    "dashboard": _Command(
-        "harness.cli.dashboard:dashboard", "Make a static site of what was measured."
-    ),
-    "doctor": _Command(
-        "harness.cli.doctor:doctor", "Look for what would spoil a measurement; measure the noise."
-    ),
+HEADINGS = {
+    "Compare": {
+        "compare": _Command(
+            "harness.cli.compare:compare", "Compare the cells of a grid of choices."
+        ),
+        "run": _Command("harness.cli.run:run", "Run one cell once and show all that was measured."),
+        "releases": _Command(
+            "harness.cli.releases:releases", "Measure an engine's host path release by release."
+        ),
+        "advise": _Command(
+            "harness.cli.advise:advise",
+            "Find the best collector settings; predict how often it runs, and where it matters.",
+        ),
+    },
+    "Explain": {
+        "explain": _Command(
+            "harness.cli.explain:explain",
+            "Say which lines a step's cost is made of, or make the collector run.",
+        )
+    },
+    "Watch": {
+        "gate": _Command("harness.cli.gate:gate", "Measure one commit against another."),
+        "bisect": _Command(
+            "harness.cli.bisect:bisect", "Find the commit with which an exact metric moved."
+        ),
+        "nightly": _Command(
+            "harness.cli.nightly:nightly", "Measure the commits that have no results yet."
+        ),
+        "dashboard": _Command(
+            "harness.cli.dashboard:dashboard", "Make a static site of what was measured."
+        ),
+    },
+    "Live": {
+        "serve": _Command(
+            "harness.cli.serve:serve",
+            "Serve the built-in engine as vLLM serves a model, over HTTP.",
+        ),
+        "load": _Command("harness.cli.load:load", "Put a server under load and measure it."),
+        "probe": _Command(
+            "harness.cli.probe:probe",
+            "Say which processes of any Python program the collector stops.",
+        ),
+    },
+    "Look": {
+        "report": _Command(
+            "harness.cli.report:report",
+            "Show a stored run again, or what changed in results across commits.",
+        ),
+        "list": _Command("harness.cli.list_:list_", "List what each axis can be; show a workload."),
+        "doctor": _Command(
+            "harness.cli.doctor:doctor",
+            "Look for what would spoil a measurement; measure the noise.",
+        ),
+    },
 }
+"""The commands as ``gcbench --help`` groups them."""
+
+COMMANDS = {name: each for group in HEADINGS.values() for name, each in group.items()}
 
 _GONE = {
     "attach": "a process is watched from its start: gcbench probe -- COMMAND",
+    "cadence": "gcbench advise --predict predicts how often the collector runs",
     "calibrate": "python -m benchmarks.calibrate writes a profile, in a checkout of gcbench",
+    "crossover": "gcbench advise --models says for which models and batches the host path matters",
     "diff": "gcbench report RUN --against RUN compares them",
+    "history": "gcbench report RESULTS says what changed, of a folder of asv's results too",
+    "http": "gcbench load --http-cost measures what HTTP adds",
+    "merge": "gcbench report --merge RUN RUN puts shards together",
     "noise": "gcbench doctor --noise measures it",
     "reproduce": "python -m benchmarks.claims measures claims again, in a checkout of gcbench",
     "sites": "gcbench explain --by collections names the lines",
@@ -107,8 +125,12 @@ class _Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, each.summary) for name, each in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        for heading, commands in HEADINGS.items():
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [(f"{name:{width}}", each.summary) for name, each in commands.items()]
+                )
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Exit codes"):
@@ -217,6 +239,14 @@ def _explanation(error: Exception) -> tuple[str, ExitCode]:
 
 
 def _usage_words(error: click.ClickException) -> str:
+    if isinstance(error, click.NoSuchOption):
+        from harness.axes import AXES
+        from harness.verbs.request import WorkloadRequest, fields
+
+        name = error.option_name.lstrip("-")
+        by_axis = {each.name for each in fields(WorkloadRequest) if each.flag.is_axis} | AXES.keys()
+        if name.replace("-", "_") in by_axis:
+            return f"no option --{name}; say --axis {name}=VALUE, where the command has axes"
     if isinstance(error, click.NoSuchOption) and error.possibilities:
         near = ", ".join(error.possibilities)
         return f"no option {error.option_name}; did you mean {near}?"

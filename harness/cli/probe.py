@@ -6,16 +6,16 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import click
 import psutil
 from prometheus_client import start_http_server
 
+from harness.cli.caller import command_line
 from harness.cli.exit_codes import ExitCode
-from harness.cli.options import SECONDS_OR_0
 from harness.cli.say import say
-from harness.cli.session import checked, command_line
-from harness.cli.tell import tell
+from harness.cli.tell import Telling, checked, tell, telling, telling_options
 from harness.machine.boot import boot_id
 from harness.machine.describe import describe
 from harness.machine.scratch import scratch_folder
@@ -23,8 +23,8 @@ from harness.probed.exposition import ProbedMetrics
 from harness.probed.forwarded import held_back
 from harness.probed.log import CollectionLog
 from harness.probed.result import ProbeResult
-from harness.probed.run import run, shared_memory
-from harness.probed.watch import Watch
+from harness.probed.run import run_probed, shared_memory
+from harness.probed.watch import RingWatch
 from harness.report.probe import progress_line
 
 _HERE = "127.0.0.1"
@@ -43,7 +43,6 @@ Examples:
 
 @click.command(epilog=EXAMPLES, context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, required=True)
-@click.option("--json", "json_path", metavar="FILE|-", help="Write the result there.")
 @click.option("--log", "log_path", metavar="FILE", help="Write every collection, a line each.")
 @click.option(
     "--prometheus",
@@ -52,22 +51,22 @@ Examples:
 )
 @click.option(
     "--every",
-    type=SECONDS_OR_0,
+    type=click.FloatRange(0, 10**6),
     default=10.0,
     show_default=True,
     metavar="SECONDS",
     help="Say how it stands that often; 0: never.",
 )
-@click.option("--quiet", is_flag=True, help="Say nothing but what went wrong.")
+@telling_options("json", "quiet")
 @click.pass_context
 def probe(
     ctx: click.Context,
+    /,
     command: tuple[str, ...],
-    json_path: str | None,
     log_path: str | None,
     prometheus: str | None,
     every: float,
-    quiet: bool,
+    **_: Any,
 ) -> None:
     """Run COMMAND and say which of its processes the garbage collector stopped, and for how long.
 
@@ -75,31 +74,31 @@ def probe(
     report goes to standard error. The exit status is that of COMMAND, or 3 where that is 0 and no
     Python was watched. Signals that are sent to gcbench go through to COMMAND.
     """
-    checked(json_path, "--json")
+    how = telling(ctx)
     if log_path == "-":
         raise ValueError("--log -: name a file")
     checked(log_path, "--log")
     boot = boot_id()
     began_ns = time.monotonic_ns()
-    line = _Line(began_ns, 0.0 if quiet else every)
+    line = _Line(began_ns, 0.0 if how.quiet else every)
     with (
         CollectionLog(Path(log_path), boot) if log_path else nullcontext() as log,
         _served(prometheus) as metrics,
         scratch_folder(shared_memory()) as folder,
     ):
 
-        def watching(root: psutil.Process) -> Watch:
-            watch = Watch(folder, root, command, *([log.record] if log else []))
+        def watching(root: psutil.Process) -> RingWatch:
+            watch = RingWatch(folder, root, command, *([log.record] if log else []))
             if metrics:
                 metrics.watch = watch
             return watch
 
-        def look(watch: Watch) -> None:
+        def look(watch: RingWatch) -> None:
             if log:
                 log.has_read(watch.processes)
             line.look(watch)
 
-        status, watch = run(command, folder, watching, look)
+        status, watch = run_probed(command, folder, watching, look)
         wall_seconds = (time.monotonic_ns() - began_ns) / 1e9
         code = status if status >= 0 else 128 - status
         try:
@@ -119,7 +118,7 @@ def probe(
                 notes=[*_notes(left, log.failure if log else ""), *watch.notes],
             )
             code = code or (ExitCode.MEASURED if result.processes else ExitCode.NOT_MEASURED)
-            _report(result, json_path, quiet=quiet)
+            _report(result, how)
         except Exception as error:
             if not code:
                 raise
@@ -127,10 +126,10 @@ def probe(
     ctx.exit(code)
 
 
-def _report(result: ProbeResult, json_path: str | None, *, quiet: bool) -> None:
+def _report(result: ProbeResult, how: Telling) -> None:
     if not result.processes:
         say(_nothing(result))
-    tell(result, quiet=quiet or not result.processes, json=json_path, file=sys.stderr)
+    tell(result, how._replace(quiet=how.quiet or not result.processes), file=sys.stderr)
 
 
 class _Line:
@@ -140,7 +139,7 @@ class _Line:
         self._began_ns, self._every = began_ns, every_seconds
         self._next = time.monotonic() + every_seconds
 
-    def look(self, watch: Watch) -> None:
+    def look(self, watch: RingWatch) -> None:
         """Say it, if it is time."""
         now = time.monotonic()
         if self._every and now >= self._next:

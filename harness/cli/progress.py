@@ -6,11 +6,11 @@ from time import monotonic
 from types import TracebackType
 from typing import Self
 
+from rich import progress as rich_progress
 from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
     ProgressColumn,
     TextColumn,
     TimeRemainingColumn,
@@ -19,8 +19,10 @@ from rich.progress import (
 from harness import format as fmt
 from harness.experiment.plan import Turn
 from harness.experiment.result import cell_id
+from harness.experiment.run import PlanProgress
 from harness.report.safe_text import safe_text
 from harness.trial.spec import TrialFailure, TrialResult
+from harness.verbs.caller import CountWatch
 
 _SAY_EVERY_SECONDS = 20
 
@@ -32,7 +34,7 @@ def said_once(console: Console) -> Callable[[str], None]:
     def say(owner: str) -> None:
         if owner not in said:
             said.add(owner)
-            words = f"waiting for another measurement, {owner}; --anyway measures beside it"
+            words = f"waiting for another measurement, {owner}; --wait no measures beside it"
             console.print(safe_text(words), soft_wrap=True)
 
     return say
@@ -52,7 +54,7 @@ class ProgressBar:
         self._console = console = Console(stderr=True)
         self._quiet = quiet
         self._done = 0
-        self._bar = Progress(
+        self._bar = rich_progress.Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             *columns,
@@ -77,7 +79,28 @@ class ProgressBar:
         self._bar.stop()
 
 
-class TrialProgress(ProgressBar):
+class CountBar(ProgressBar, CountWatch):
+    """How many commits, turns or series are done; a plain line for each where nobody watches."""
+
+    def __init__(self, words: str, total: int, quiet: bool) -> None:
+        super().__init__(words, total, quiet, MofNCompleteColumn(), speed_estimate_period=36_000)
+
+    def say(self, words: str) -> None:
+        """What is being done now."""
+        self._bar.update(self._task, description=words)
+
+    def advance(self, words: str, total: int | None = None) -> None:
+        """One more is done."""
+        self._done += 1
+        self._bar.update(self._task, completed=self._done, total=total, description=words[:48])
+
+    def tell(self, words: str, *, is_bad: bool = False) -> None:
+        """A line."""
+        if not self._quiet:
+            self._console.print(safe_text(words, "red" if is_bad else ""), soft_wrap=True)
+
+
+class TrialProgress(ProgressBar, PlanProgress):
     """How many trials have ended; a plain line now and then where nobody watches."""
 
     def __init__(self, total: int, axes: list[str], quiet: bool) -> None:

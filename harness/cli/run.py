@@ -1,21 +1,22 @@
 """``gcbench run``: one trial, everything about it."""
 
 from importlib import import_module
-from typing import Any, get_args
+from typing import Any
 
 import click
-from rich.console import Console
 
+from harness.cli.caller import CommandLine
 from harness.cli.exit_codes import ExitCode
-from harness.cli.options import anyway_option, axis_options, run_options, workload_options
-from harness.cli.progress import said_once
+from harness.cli.flags import asked, option, request_options
+from harness.cli.say import say
 from harness.cli.sections import SectionCommand
-from harness.cli.session import Session, checked
+from harness.cli.tell import checked, telling, telling_options
 from harness.experiment.run import OneRun
-from harness.files import write_output
+from harness.files import write_json, write_output
 from harness.report.terminal import make_console, print_lines
 from harness.report.trial import trial_table
 from harness.trial.spec import Mode, TrialResult
+from harness.verbs.run import RunRequest, run_cell
 
 EXAMPLES = """
 \b
@@ -32,54 +33,31 @@ Examples:
 
 
 @click.command(cls=SectionCommand, epilog=EXAMPLES)
-@axis_options()
-@workload_options
-@click.option(
-    "--mode",
-    default="timing",
-    show_default=True,
-    type=click.Choice(get_args(Mode)),
-    metavar="MODE",
-    help=f"Times, or what else is counted: {', '.join(get_args(Mode))}.",
-)
-@click.option(
-    "--max-steps",
-    type=click.IntRange(0, 10**9),
-    default=0,
-    metavar="N",
-    help="End after N steps.  [default: when all requests have ended]",
-)
-@click.option(
-    "--perfetto", "perfetto_path", metavar="FILE", help="A trace of the trial for ui.perfetto.dev."
-)
-@run_options
-@anyway_option
+@request_options(RunRequest)
+@option("--perfetto", metavar="FILE", help="A trace of the trial for ui.perfetto.dev.")
+@telling_options("json", "quiet")
 @click.pass_context
-def run(
-    ctx: click.Context, /, mode: Mode, max_steps: int, perfetto_path: str | None, **flags: Any
-) -> None:
+def run(ctx: click.Context, /, *, perfetto: str | None, **_: Any) -> None:
     """Run one cell once, in a fresh interpreter, and show all that was measured.
 
     Says nothing about noise: `gcbench compare` does.
     """
-    if perfetto_path:
-        _check_trace(perfetto_path, mode)
-    session = Session(flags)
-    console = Console(stderr=True)
-    with console.status("one trial", spinner="dots"):
-        ran = session.runner.run_one(session.cell, mode, max_steps, said_once(console))
-    outcome = ran.outcome
+    how, request = telling(ctx), asked(RunRequest, ctx)
+    if perfetto:
+        _check_trace(perfetto, request.mode)
+    with CommandLine(quiet=how.quiet) as caller:
+        ran = run_cell(request, caller)
+    outcome = ran.trial.outcome
     if not isinstance(outcome, TrialResult):
-        Console(stderr=True).print(
-            f"gcbench: no result: {outcome.reason}", markup=False, soft_wrap=True
-        )
+        say(f"no result: {outcome.reason}")
         ctx.exit(ExitCode.NOT_MEASURED)
-    if perfetto_path:
-        _write_trace(perfetto_path, ran, outcome)
-    session.write_json(outcome)
-    if session.shows_tables:
+    if perfetto:
+        _write_trace(perfetto, ran.trial, outcome)
+    if how.json:
+        write_json(how.json, outcome)
+    if how.shows_report:
         trial_table(outcome, make_console())
-        print_lines("Notes", [*session.notes, *session.runner.lease.notes], make_console())
+        print_lines("Notes", ran.notes, make_console())
     if outcome.invalid:
         ctx.exit(ExitCode.NOT_MEASURED)
 

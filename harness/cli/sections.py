@@ -8,6 +8,8 @@ SECTIONS = (
     "Options",
     "What to compare",
     "Workload",
+    "Server",
+    "Client",
     "Engine",
     "vLLM",
     "Real devices",

@@ -6,13 +6,13 @@ from typing import Any
 import click
 
 from engines.server.settings import API_KEY_VARIABLE
-from harness.axes import AXES, Cell
-from harness.cli.options import SECONDS_OR_0, Number, axis_options
+from harness.axes import Cell
+from harness.cli.flags import asked, option, request_options
 from harness.cli.sections import SectionCommand
-from harness.cli.served_engine import SERVER_DECIDES, served_engine
-from harness.cli.session import checked
+from harness.cli.tell import checked
 from harness.files import indented, write_output
 from harness.machine.scratch import temporary_files_in_scratch
+from harness.verbs.serve import ServeRequest, served_engine
 
 EXAMPLES = f"""
 \b
@@ -31,117 +31,34 @@ Examples:
 
 
 @click.command(cls=SectionCommand, epilog=EXAMPLES)
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    metavar="ADDRESS",
-    help="Where to listen; another than this machine's own needs an API key.",
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8000,
-    show_default=True,
-    help="0 takes one that is free.",
-)
-@click.option(
+@request_options(ServeRequest)
+@option(
     "--api-key",
     envvar=API_KEY_VARIABLE,
     default="",
     metavar="KEY",
     help=f"What clients must send; better set {API_KEY_VARIABLE}, which no other user can read.",
+    is_main=True,
 )
-@click.option(
-    "--served-model-name",
-    default="",
-    metavar="NAME",
-    help="What clients ask for.  [default: the model]",
-)
-@click.option(
+@option(
     "--ready-file",
     metavar="FILE",
     help="Written when requests can come: JSON with url, model and processes.",
+    is_main=True,
 )
-@axis_options(without=SERVER_DECIDES, model=["opt-125m"], detokenizer=["decode_stream"])
-@click.option(
-    "--tokens-per-step",
-    default="1",
-    show_default=True,
-    metavar="N",
-    help="1, or 1..4, geometric:P:MOST, … for ragged steps; see docs/workloads.md.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Decides the tokens of devices without a model.",
-)
-@click.option(
-    "--max-body",
-    type=click.IntRange(1, 2**31),
-    default=4 << 20,
-    show_default=True,
-    metavar="BYTES",
-    help="A larger request is refused (413).",
-)
-@click.option(
-    "--max-queued",
-    type=click.IntRange(0, 2**31),
-    default=4096,
-    show_default=True,
-    metavar="N",
-    help="Requests beyond a full batch; more are refused (429).",
-)
-@click.option(
-    "--max-connections",
-    type=click.IntRange(1, 2**31),
-    default=8192,
-    show_default=True,
-    metavar="N",
-    help="Open at once; more are refused (503). No more than ulimit -Hn leaves room for.",
-)
-@click.option(
-    "--idle-timeout",
-    type=Number(0, 10**6),
-    default=30.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="A connection is closed that brings no whole request head for so long.",
-)
-@click.option(
-    "--request-timeout",
-    type=Number(0, 10**6),
-    default=600.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="For a request from its body to its last token.",
-)
-@click.option(
-    "--grace",
-    type=SECONDS_OR_0,
-    default=30.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="For running requests, once it is told to stop.",
-)
-def serve(**flags: Any) -> None:
+@click.pass_context
+def serve(ctx: click.Context, /, *, api_key: str, ready_file: str | None, **_: Any) -> None:
     """Serve the built-in engine over HTTP as vLLM serves a model, until interrupted.
 
     The front end and the engine core are processes of their own, each with its collector.
     """
-    from engines.server.serve import Hooks
-    from engines.server.serve import serve as serve_engine
-    from engines.server.settings import ServerSettings
+    from engines.server.serve import Hooks, serve_engine
     from harness.collector import serving
 
-    ready_file = checked(flags.pop("ready_file"), "--ready-file")
-    seed, tokens_per_step = flags.pop("seed"), flags.pop("tokens_per_step")
-    name = flags.pop("served_model_name")
-    axes: dict[str, Any] = {axis: flags.pop(axis) for axis in AXES if axis not in SERVER_DECIDES}
-    cell, config = served_engine(axes, tokens_per_step, seed)
-    settings = ServerSettings(model=name or config.model, **flags)
+    checked(ready_file, "--ready-file")
+    request = asked(ServeRequest, ctx)
+    cell, config = served_engine(request)
+    settings = request.settings(config.model, api_key)
     settings.check()
 
     def ready(url: str) -> None:
@@ -158,7 +75,7 @@ def serve(**flags: Any) -> None:
         policy_text=cell.gc,
         batch_size=cell.batch_size,
         heap_objects=cell.heap_objects,
-        seed=seed,
+        seed=request.seed,
     )
     try:
         with temporary_files_in_scratch():

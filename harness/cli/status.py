@@ -6,7 +6,9 @@ from harness.tracking.nightly.result import NightlyResult
 
 
 def gate_status(result: GateResult) -> ExitCode:
-    """What a gate comes to that was not interrupted."""
+    """What a gate comes to."""
+    if not result.is_complete:
+        return ExitCode.INTERRUPTED
     if result.verdict == "worse":
         return ExitCode.WORSE
     return ExitCode.NOT_MEASURED if result.missing else ExitCode.MEASURED

@@ -33,6 +33,16 @@ def find_run(name: str, runs: Path) -> Path:
     raise ValueError(f"there is no run {name!r}; {near}")
 
 
+def find_shard(name: str, runs: Path) -> Path:
+    """The folder of an experiment, whether it has a result or not. Raises ValueError."""
+    for path in (Path(name), runs / name):
+        if (path / "plan.json").is_file():
+            return path.resolve()
+    known = [path.parent.name for path in runs.glob("*/plan.json")]
+    near = f"did you mean {', '.join(nearest(name, known)[:3])}?" if known else ""
+    raise ValueError(f"there is no run {name!r} in {runs}; {near}".rstrip("; "))
+
+
 def stored_runs(runs: Path) -> list[Path]:
     """The result files of all runs in a folder, the newest first."""
     if not runs.is_dir():

@@ -30,7 +30,7 @@ BYTES_PER_OBJECT = 340
 Ints = NDArray[np.int64]
 
 
-class Plan(NamedTuple):
+class BallastPlan(NamedTuple):
     """What is built, in that order: ``[count]`` kinds, numbers of references and of atoms.
 
     ``fields`` is flat, each object's references and then its atoms: below ``count`` the number of
@@ -47,7 +47,7 @@ class Plan(NamedTuple):
     order: Ints
 
 
-def plan_ballast(census: Census, count: int, seed: int) -> Plan:
+def plan_ballast(census: Census, count: int, seed: int) -> BallastPlan:
     """So many objects of the census's kinds, references and distances."""
     rng = np.random.default_rng(seed)
     rows = [
@@ -73,7 +73,7 @@ def plan_ballast(census: Census, count: int, seed: int) -> Plan:
     fields = np.empty(len(is_target), np.int64)
     fields[is_target], fields[~is_target] = targets, count + chosen
     atoms_made = np.maximum.accumulate(np.append(chosen, 0))[np.cumsum(atoms)] + 1
-    return Plan(kind[row], references, atoms, fields, atoms_made, order)
+    return BallastPlan(kind[row], references, atoms, fields, atoms_made, order)
 
 
 def _rows(share: NDArray[np.float64], count: int, rng: np.random.Generator) -> Ints:

@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-SCHEMA = "gcbench.census/1"
+CENSUS_SCHEMA = "gcbench.census/1"
 
 SERVED_VLLM = Path(__file__).with_name("censuses") / "vllm-0.32.0.json"
 """The one that comes with gcbench, and that the ballast follows."""
@@ -40,7 +40,7 @@ class FanOut(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     size_bytes: _Mean
 
 
-class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ObjectKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A type, or the rare ones together, in ascending fan-out; means as in `FanOut`."""
 
     type: str
@@ -79,7 +79,7 @@ class Census(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     vllm: str
     objects: Annotated[int, Meta(gt=0)]
     full_pass_ns_per_object: _Mean
-    kinds: Annotated[tuple[Kind, ...], Meta(min_length=1)]
+    kinds: Annotated[tuple[ObjectKind, ...], Meta(min_length=1)]
     popular: tuple[Within, ...]
     distances: tuple[Within, ...]
     forward: _Share
@@ -87,7 +87,7 @@ class Census(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     neighbours: tuple[Within, ...]
     same_kind: _Share
     atoms: Atoms
-    schema: str = SCHEMA
+    schema: str = CENSUS_SCHEMA
 
 
 def load_census(path: Path = SERVED_VLLM) -> Census:
@@ -101,8 +101,10 @@ def load_census(path: Path = SERVED_VLLM) -> Census:
         raise ValueError(f"{path}: the census cannot be read: {error.strerror}") from None
     except msgspec.DecodeError as error:
         raise ValueError(f"{path}: not a census: {error}; take it again") from None
-    if census.schema != SCHEMA:
-        raise ValueError(f"{path}: schema is {census.schema!r}, not {SCHEMA!r}; take it again")
+    if census.schema != CENSUS_SCHEMA:
+        raise ValueError(
+            f"{path}: schema is {census.schema!r}, not {CENSUS_SCHEMA!r}; take it again"
+        )
     whole = sum(fan_out.share for kind in census.kinds for fan_out in kind.fan_out)
     if abs(whole - 1) > 0.01:
         raise ValueError(f"{path}: the kinds' shares add up to {whole:.3f}, not 1; take it again")

@@ -31,7 +31,7 @@ _NUMBERS = {
 }
 """How many numbers, at least and at most, a part takes after its colon."""
 
-POLICIES = tuple(_NUMBERS)
+POLICY_NAMES = tuple(_NUMBERS)
 
 DESCRIPTIONS = {
     "as_is": "Whatever the engine has set, its frozen heap included.",
@@ -49,7 +49,7 @@ _BESIDE_FREEZE = {"disabled", "threshold", "batch_threshold", "on_wait"}
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PolicyPart:
     """One part of a policy; ``role`` is empty where it holds in every process."""
 
     name: str
@@ -65,7 +65,7 @@ class Part:
 class Policy:
     """What was asked for, in canonical order: ``parse_policy(str(policy)) == policy``."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[PolicyPart, ...]
 
     def __str__(self) -> str:
         return "+".join(map(str, self.parts))
@@ -85,12 +85,12 @@ class Policy:
         kind = role.rstrip("0123456789")
         if kind not in ROLES:
             raise ValueError(f"There is no role {role!r}; the roles are {', '.join(ROLES)}.")
-        asked = [Part(p.name, p.numbers) for p in self.parts if p.role in ("", kind)]
-        return Policy(tuple(sorted(asked, key=_canonical_order)) or (Part("default"),))
+        asked = [PolicyPart(p.name, p.numbers) for p in self.parts if p.role in ("", kind)]
+        return Policy(tuple(sorted(asked, key=_canonical_order)) or (PolicyPart("default"),))
 
 
 def parse_policy(text: str) -> Policy:
-    """Read ``PART[+PART...]``, each part a name of ``POLICIES`` with ``@ROLE`` where it wants.
+    """Read ``PART[+PART...]``, each part a name of ``POLICY_NAMES`` with ``@ROLE`` where it wants.
 
     What is not said is as in ``default``, so that a policy fixes the whole state: ``freeze``
     alone is a frozen heap with the interpreter's thresholds. Raises ValueError, in one
@@ -102,11 +102,11 @@ def parse_policy(text: str) -> Policy:
     return Policy(tuple(sorted(parts, key=_canonical_order)))
 
 
-def _parse_part(piece: str, text: str) -> Part:
+def _parse_part(piece: str, text: str) -> PolicyPart:
     named, at, role = piece.partition("@")
     name, colon, after = named.partition(":")
     if name not in _NUMBERS:
-        raise ValueError(_unknown("collector policy", name, POLICIES, text))
+        raise ValueError(_unknown("collector policy", name, POLICY_NAMES, text))
     if at and role not in ROLES:
         raise ValueError(_unknown("role", role, ROLES, text))
     numbers = after.split("/") if colon else []
@@ -123,10 +123,12 @@ def _parse_part(piece: str, text: str) -> Part:
                 f"{_MAX_NUMBER}{hint}."
             )
     values = tuple(map(int, numbers))
-    return Part(name, () if (name, values) == ("on_wait", (ON_WAIT_FULL_EVERY,)) else values, role)
+    return PolicyPart(
+        name, () if (name, values) == ("on_wait", (ON_WAIT_FULL_EVERY,)) else values, role
+    )
 
 
-def _refuse_contradiction(parts: list[Part], role: str, text: str) -> None:
+def _refuse_contradiction(parts: list[PolicyPart], role: str, text: str) -> None:
     for first, second in combinations(parts, 2):
         names = {first.name, second.name}
         if len(names) == 1 or names - _BESIDE_FREEZE != {"freeze"}:
@@ -142,5 +144,5 @@ def _unknown(what: str, name: str, known: tuple[str, ...], text: str) -> str:
     return f"There is no {what} {name!r} (in --gc {text!r}); did you mean {near}?"
 
 
-def _canonical_order(part: Part) -> tuple[int, int]:
-    return ROLES.index(part.role) + 1 if part.role else 0, POLICIES.index(part.name)
+def _canonical_order(part: PolicyPart) -> tuple[int, int]:
+    return ROLES.index(part.role) + 1 if part.role else 0, POLICY_NAMES.index(part.name)

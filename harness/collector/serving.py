@@ -14,7 +14,7 @@ from harness.collector import heap
 from harness.collector.on_wait import busy_hook
 from harness.collector.policy import parse_policy
 from harness.collector.state import (
-    Snapshot,
+    CollectorSnapshot,
     apply_policy,
     check_state,
     read_state,
@@ -64,7 +64,7 @@ class PauseTotals:
 class _Process:
     """What `settle` has set here; None before."""
 
-    before: Snapshot | None = None
+    before: CollectorSnapshot | None = None
     pauses: PauseTotals | None = None
 
 

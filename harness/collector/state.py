@@ -60,7 +60,7 @@ def check_state(role: str, policy_text: str, batch_size: int, state: GcState) ->
     )
 
 
-class Snapshot(NamedTuple):
+class CollectorSnapshot(NamedTuple):
     """What `restore` puts back."""
 
     enabled: bool
@@ -68,12 +68,12 @@ class Snapshot(NamedTuple):
     freeze_count: int
 
 
-def snapshot() -> Snapshot:
+def snapshot() -> CollectorSnapshot:
     """The settings of this process's collector."""
-    return Snapshot(gc.isenabled(), gc.get_threshold(), gc.get_freeze_count())
+    return CollectorSnapshot(gc.isenabled(), gc.get_threshold(), gc.get_freeze_count())
 
 
-def restore(before: Snapshot) -> None:
+def restore(before: CollectorSnapshot) -> None:
     """Put the settings back and unfreeze what was frozen since.
 
     What was unfrozen since stays so: `gc.freeze` would freeze the whole heap, not those

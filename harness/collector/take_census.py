@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.collector.census import Atoms, Census, FanOut, Kind, Within
+from harness.collector.census import Atoms, Census, FanOut, ObjectKind, Within
 
 FOLDED_SHARE = 0.005
 """Types with a smaller share of the objects are one kind, ``OTHER``."""
@@ -125,7 +125,7 @@ def _edges(objects: Sequence[Any], addresses: list[int]) -> _Edges:
 
 def _kinds(
     names: list[str], type_of: NDArray[np.int64], edges: _Edges, sizes: NDArray[np.int64]
-) -> tuple[Kind, ...]:
+) -> tuple[ObjectKind, ...]:
     shares = np.bincount(type_of) / len(type_of)
     of_name: dict[str, list[int]] = {}
     for number, name in enumerate(names):
@@ -136,7 +136,7 @@ def _kinds(
         of_kind = np.isin(type_of, numbers)
         buckets = [of_kind & (bucket == number) for number in np.unique(bucket[of_kind])]
         fan_out = tuple(FanOut(**_means(chosen, edges, sizes)) for chosen in buckets)
-        kinds.append(Kind(type=name, **_means(of_kind, edges, sizes), fan_out=fan_out))
+        kinds.append(ObjectKind(type=name, **_means(of_kind, edges, sizes), fan_out=fan_out))
     return tuple(sorted(kinds, key=lambda kind: -kind.share))
 
 

@@ -18,7 +18,7 @@ from harness.collector.policy import parse_policy
 from harness.collector.probe import Events, Probe
 from harness.collector.result import GcState, ProcessResult
 from harness.collector.state import (
-    Snapshot,
+    CollectorSnapshot,
     apply_policy,
     check_state,
     read_state,
@@ -32,7 +32,7 @@ _NUM_SETTINGS = 5
 
 @dataclass(slots=True)
 class _Window:
-    before: Snapshot
+    before: CollectorSnapshot
     policy_text: str
     batch_size: int
     state: GcState

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.experiment.result import Apart, FullPasses, Part
+from harness.experiment.result import Apart, ChangePart, FullPasses
 from harness.metrics import Metric
 from harness.statistics.mixture import FloatArray
 from harness.statistics.paired_ratio import Ratio, minimum_detectable_effect, paired_ratio
 from harness.trial.spec import TrialResult
 
 
-class Whole(NamedTuple):
+class WholeRatio(NamedTuple):
     """The ratio, and its parts where either cell has had full passes."""
 
     ratio: Ratio
@@ -31,7 +31,7 @@ def ratio_in_parts(
     baseline: Sequence[TrialResult],
     candidate: Sequence[TrialResult],
     family: int,
-) -> Whole:
+) -> WholeRatio:
     """Candidate over baseline: ``rounds`` are pairs of theirs, the others all trials of each.
 
     ``metric`` is one with `Metric.full_passes`. Raises ValueError as `paired_ratio`.
@@ -40,12 +40,14 @@ def ratio_in_parts(
     code = paired_ratio(before, after, family)
     passes = _full_passes(metric, baseline), _full_passes(metric, candidate)
     if not any(each.count for each in passes):
-        return Whole(code, None)
+        return WholeRatio(code, None)
     added = [_added(metric, results) for results in (baseline, candidate)]
     longer = float(np.log1p(added[1].mean()) - np.log1p(added[0].mean()))
     errors = [float(np.std(each, ddof=1) / (1 + each.mean())) / len(each) ** 0.5 for each in added]
     ratio = _with_error(code, longer if metric.direction == "lower" else -longer, errors, family)
-    return Whole(ratio, Apart(code=Part(code.ratio, code.ci95, code.mde), full_passes=passes))
+    return WholeRatio(
+        ratio, Apart(code=ChangePart(code.ratio, code.ci95, code.mde), full_passes=passes)
+    )
 
 
 def _with_error(code: Ratio, log_change: float, errors: Sequence[float], family: int) -> Ratio:

@@ -18,7 +18,7 @@ class Code(NamedTuple):
     content: bytes
 
 
-def packed() -> Code:
+def packed_code() -> Code:
     """This code, the same bytes whenever and from wherever it is packed."""
     root, held = code_root(), io.BytesIO()
     with ZipFile(held, "w") as archive:

@@ -5,7 +5,7 @@ class ClusterError(RuntimeError):
     """The cluster cannot be used, or no longer; one sentence. What has ended is stored."""
 
 
-def reason(error: Exception) -> str:
+def cluster_reason(error: Exception) -> str:
     """The first sentence of what an error, or what it was raised for, has to say."""
     cause = getattr(error, "cause", None) or error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]

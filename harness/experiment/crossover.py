@@ -27,7 +27,7 @@ _AGREE_WITHIN = 0.5
 """Of the tolerance: two estimates so near to each other agree, however narrow their intervals."""
 
 
-class Change(NamedTuple):
+class RelativeChange(NamedTuple):
     """A relative change with the bounds of its 95 % interval."""
 
     change: float
@@ -55,16 +55,16 @@ class HostChange(msgspec.Struct, frozen=True, kw_only=True):
     ci95: tuple[float, float]
 
     @property
-    def change(self) -> Change:
+    def change(self) -> RelativeChange:
         """As it was measured."""
-        return Change(*(each - 1 for each in (self.ratio, *self.ci95)))
+        return RelativeChange(*(each - 1 for each in (self.ratio, *self.ci95)))
 
-    def on_device(self, device_seconds: float) -> Change:
+    def on_device(self, device_seconds: float) -> RelativeChange:
         """The same where the device takes so long: it adds to both sides, for host and device take
         turns.
         """
         share = self.baseline_seconds / (self.baseline_seconds + device_seconds)
-        return Change(*(each * share for each in self.change))
+        return RelativeChange(*(each * share for each in self.change))
 
     def small_from(self, tolerance: float) -> tuple[float, float, float]:
         """Seconds of a device's step from which on the change is below ``tolerance``, and their
@@ -80,7 +80,7 @@ class HostChange(msgspec.Struct, frozen=True, kw_only=True):
         return from_, low, high
 
 
-class Point(msgspec.Struct, frozen=True, kw_only=True):
+class CrossoverPoint(msgspec.Struct, frozen=True, kw_only=True):
     """What was measured of a candidate at one batch and heap, on a device that takes no time."""
 
     candidate: str
@@ -111,8 +111,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     batch_size: int
     heap_objects: int
     model: str
-    predicted: Change
-    measured: Change | None
+    predicted: RelativeChange
+    measured: RelativeChange | None
 
     def agrees(self, tolerance: float) -> bool:
         """Whether the two intervals meet, or the estimates are half a tolerance apart at most."""
@@ -125,13 +125,13 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CrossoverResult(Result, frozen=True, kw_only=True, tag="crossover"):
-    """Everything `crossover` knows at its end. ``axes``: those that all cells share."""
+    """Everything `advise --models` knows at its end. ``axes``: those that all cells share."""
 
     axes: dict[str, str | int]
     baseline: str
     tolerance: float
     rounds: int
-    points: list[Point]
+    points: list[CrossoverPoint]
     models: list[ModelSteps]
     checks: list[Check]
 
@@ -163,7 +163,7 @@ def host_changes(baseline: CellResult, candidate: CellResult) -> dict[Latency, H
 
 
 def by_batch(
-    points: Iterable[Point], candidate: str, heap_objects: int, latency: Latency
+    points: Iterable[CrossoverPoint], candidate: str, heap_objects: int, latency: Latency
 ) -> dict[int, HostChange]:
     """What is known of one candidate, heap and latency, the smallest batch first."""
     known = {
@@ -231,7 +231,7 @@ def constant_steps(seconds: float, batches: Sequence[int]) -> ModelSteps:
     return ModelSteps(name=f"{1e3 * seconds:g} ms a step", token=same, first_token=same)
 
 
-class Place(NamedTuple):
+class CheckPlace(NamedTuple):
     """Where predictions will be checked: a batch between two others, on a modelled device."""
 
     batch_size: int
@@ -240,8 +240,8 @@ class Place(NamedTuple):
 
 
 def worth_checking(
-    points: Sequence[Point], steps: Mapping[str, ModelSteps], count: int
-) -> list[Place]:
+    points: Sequence[CrossoverPoint], steps: Mapping[str, ModelSteps], count: int
+) -> list[CheckPlace]:
     """So many places, each with another model, those with the shortest steps: in the middle of the
     widest gap between batches, with the largest heap.
 
@@ -254,4 +254,4 @@ def worth_checking(
     _, low, high = max(gaps)
     heap = max(point.heap_objects for point in points)
     quick_first = sorted(steps, key=lambda name: steps[name].token[high])
-    return [Place((low + high) // 2, heap, profile) for profile in quick_first[:count]]
+    return [CheckPlace((low + high) // 2, heap, profile) for profile in quick_first[:count]]

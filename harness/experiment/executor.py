@@ -1,16 +1,17 @@
 """Where trials run: what every executor can do, and how one machine takes a block of them."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
 import msgspec
 
 from harness.axes import Cell
 from harness.experiment.plan import Turn, counting_shared
+from harness.experiment.trial_key import TrialKey
 from harness.trial.spec import Trial, TrialFailure, TrialResult
 
-Outcome = TrialResult | TrialFailure
+TrialOutcome = TrialResult | TrialFailure
 
 _ATTEMPTS = 3
 """Times a trial is tried that the machine, not the cell, has spoiled."""
@@ -32,13 +33,24 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     trials: list[Trial]
     warm_up: bool = False
 
+    def missing(self, outcomes: Mapping[TrialKey, TrialOutcome]) -> set[Turn]:
+        """The turns of which there is no result."""
+        return {turn for turn in self.turns if not isinstance(outcomes.get(turn.key), TrialResult)}
+
+    def only(self, chosen: Collection[Turn]) -> "Block":
+        """The same with these turns alone."""
+        places = [n for n, turn in enumerate(self.turns) if turn in chosen]
+        return msgspec.structs.replace(
+            self, turns=[self.turns[n] for n in places], trials=[self.trials[n] for n in places]
+        )
+
 
 class Ended(NamedTuple):
     """The ``nth`` trial of a block, from 0 on. ``repeated``: trials that were run again for it."""
 
     block: Block
     nth: int
-    outcome: Outcome
+    outcome: TrialOutcome
     repeated: int = 0
 
 
@@ -57,7 +69,7 @@ class Executor(Protocol):
         """How many take blocks side by side."""
         return 1
 
-    def run(self, trials: Sequence[Trial]) -> Iterable[Outcome]:
+    def run(self, trials: Sequence[Trial]) -> Iterable[TrialOutcome]:
         """Each trial's result or failure, in order; afterwards nothing of them is left."""
         ...
 
@@ -115,8 +127,8 @@ def _measured(block: Block, chosen: Sequence[int], executor: Executor) -> Iterat
 
 
 def _retried(
-    trials: Sequence[Trial], outcomes: Sequence[Outcome], executor: Executor
-) -> tuple[Sequence[Outcome], int]:
+    trials: Sequence[Trial], outcomes: Sequence[TrialOutcome], executor: Executor
+) -> tuple[Sequence[TrialOutcome], int]:
     repeated = 0
     for _ in range(_ATTEMPTS - 1):
         spoiled = [each for each in outcomes if isinstance(each, TrialResult) and each.invalid]

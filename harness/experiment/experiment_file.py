@@ -74,20 +74,20 @@ class PartsResult(Result, frozen=True, kw_only=True, tag="parts"):
     note: str = ""
 
 
-def names() -> list[str]:
+def experiment_names() -> list[str]:
     """The experiments that come with the package, sorted."""
     return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 
 
-def load(name_or_path: str) -> ExperimentFile:
+def load_experiment_file(name_or_path: str) -> ExperimentFile:
     """An experiment that comes with the package, or one of a ``.toml`` file.
 
     Raises ValueError with one sentence that names the file and the place in it.
     """
     path = Path(name_or_path)
     if path.suffix.lower() != ".toml":
-        if name_or_path not in names():
-            near = ", ".join(nearest(name_or_path, names()))
+        if name_or_path not in experiment_names():
+            near = ", ".join(nearest(name_or_path, experiment_names()))
             raise ValueError(
                 f"there is no experiment {name_or_path!r}; did you mean {near}? (`gcbench list "
                 "experiments` lists them, and a file of your own ends in .toml)"

@@ -9,10 +9,10 @@ import numpy as np
 
 from engines.protocol import FinishReason, Int64Array
 from harness.axes import Cell
-from harness.trial.output_hashes import COLUMNS, KINDS
+from harness.trial.output_hashes import OUTPUT_COLUMNS, OUTPUT_KINDS
 from harness.trial.spec import TrialResult
 
-_KIND, _REQUEST, _PLACE, _STEP, _VALUE = range(len(COLUMNS))
+_KIND, _REQUEST, _PLACE, _STEP, _VALUE = range(len(OUTPUT_COLUMNS))
 _NOUNS = {
     "tokens": "tokens",
     "reasons": "finish reasons",
@@ -77,7 +77,7 @@ def _num_logprobs(result: TrialResult) -> str:
 def _first(kind: str, ours: str, theirs: str) -> str:
     """Where two logs first differ in a kind; "" where they are not on this machine."""
     try:
-        logs = [_read(path, KINDS.index(kind)) for path in (ours, theirs)]
+        logs = [_read(path, OUTPUT_KINDS.index(kind)) for path in (ours, theirs)]
     except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error):
         return ""
     found = _first_place(*logs)

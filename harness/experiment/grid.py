@@ -77,7 +77,7 @@ def cross(
         asked = axes.get(axis.name, [axis.default])
         if not any(getattr(cell, axis.name) in asked for cell in cells):
             raise ValueError(
-                f"{axis.flag} {','.join(map(str, asked))}: nothing crosses with --worker "
+                f"{axis.said(*asked)}: nothing crosses with --worker "
                 f"{cells[0].worker}; use --worker process"
             )
     return Grid(list(dict.fromkeys(cells)), list(dict.fromkeys(left_out)))
@@ -95,23 +95,28 @@ def _check_numbers(cell: Cell, schedule: Schedule) -> None:
     for axis in AXES.values():
         value = getattr(cell, axis.name)
         if isinstance(value, int) and value < axis.least:
-            raise ValueError(f"{axis.flag} {value}: must be {axis.least} or more")
+            raise ValueError(f"{axis.said(value)}: must be {axis.least} or more")
         if isinstance(value, int) and value > _MOST:
-            raise ValueError(f"{axis.flag} {value}: must be {_MOST:,} or less")
+            raise ValueError(f"{axis.said(value)}: must be {_MOST:,} or less")
     if 0 < cell.max_model_len < schedule.max_model_len:
         raise ValueError(
-            f"--max-model-len {cell.max_model_len}: the longest request of {cell.workload} has "
+            f"--axis max-model-len={cell.max_model_len}: the longest request of "
+            f"{cell.workload} has "
             f"{schedule.max_model_len} tokens, prompt and output together"
         )
 
 
 def _contradiction(cell: Cell, engine: EngineClass, schedule: Schedule) -> str:
     if schedule.stop and cell.detokenizer == "none":
-        return "--stop: there is no text with --detokenizer none; use byte_table or decode_stream"
+        return (
+            "--axis stop: there is no text with --axis detokenizer=none; use byte_table or "
+            "decode_stream"
+        )
     if traits(cell).needs_rehearsal and comes_by_itself(schedule):
         return (
-            f"--scheduler {cell.scheduler}: requests of {cell.workload} come by the clock, so no "
-            "two runs are scheduled alike; use --arrivals all_at_once or closed_loop:N"
+            f"--axis scheduler={cell.scheduler}: requests of {cell.workload} come by the "
+            "clock, so no "
+            "two runs are scheduled alike; use --axis arrivals=all_at_once or closed_loop:N"
         )
     if "on_wait" in parse_policy(cell.gc) and not engine.has_wait_hook:
         return f"--gc {cell.gc}: engine {cell.engine} does not say when its device is busy"
@@ -124,7 +129,7 @@ def _not_taken(cell: Cell) -> str:
         value = getattr(cell, axis.name)
         if axis.engines and cell.engine not in axis.engines and value != axis.default:
             theirs = " and ".join(axis.engines)
-            return f"{axis.flag} {value}: is of engine {theirs}; leave it out with {cell.engine}"
+            return f"{axis.said(value)}: is of engine {theirs}; leave it out with {cell.engine}"
     return ""
 
 

@@ -18,9 +18,14 @@ _SCHEMA = "gcbench.node-noise/1"
 class MeasuredNode(msgspec.Struct, frozen=True, kw_only=True):
     """The noise of a ``metric`` on a node, and who that said it is."""
 
-    of: Identity
+    identity: Identity
     metric: str
     noise: NodeNoise
+
+    def is_still(self, identity: Identity) -> bool:
+        """Whether the node is the machine, code and interpreter that it was."""
+        before = self.identity
+        return not before.differences(identity) and identity.is_like(before.machine)
 
 
 class KnownNoise(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,16 +34,14 @@ class KnownNoise(msgspec.Struct, frozen=True, kw_only=True):
     nodes: dict[str, MeasuredNode] = {}
     schema: str = _SCHEMA
 
-    def find(self, name: str, of: Identity) -> MeasuredNode | None:
+    def find(self, name: str, now: Identity) -> MeasuredNode | None:
         """Of a node as it is now; None where it was another machine, code or interpreter."""
         found = self.nodes.get(name)
-        if found is None or found.of.differences(of) or not of.is_like(found.of.machine):
-            return None
-        return found
+        return found if found is not None and found.is_still(now) else None
 
-    def objection(self, name: str, of: Identity) -> str:
+    def objection(self, name: str, now: Identity) -> str:
         """Why not to measure on a node; "" where it is fit, or nothing is known."""
-        found = self.find(name, of)
+        found = self.find(name, now)
         if found is None or found.noise.is_fit:
             return ""
         least = fmt.rough_percent(MOST_DETECTABLE)
@@ -62,10 +65,10 @@ def known_noise(output: Path) -> KnownNoise:
         return KnownNoise()
 
 
-def keep_noise(output: Path, metric: str, of: Identity, found: Iterable[NodeNoise]) -> None:
+def keep_noise(output: Path, metric: str, identity: Identity, found: Iterable[NodeNoise]) -> None:
     """Keep what nodes that are all alike were found to have. Raises StoreError."""
     new = {
-        noise.node: MeasuredNode(of=of, metric=metric, noise=noise)
+        noise.node: MeasuredNode(identity=identity, metric=metric, noise=noise)
         for noise in found
         if noise.mde is not None
     }

@@ -7,19 +7,21 @@ rotation that can are forks of one, which has imported and built.
 
 import os
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
+
+import msgspec
 
 from harness.axes import Cell
-from harness.experiment.counting_forks import CountingForks
-from harness.experiment.executor import Executor, Outcome
+from harness.experiment.executor import Executor, TrialOutcome
 from harness.experiment.grid import traits
 from harness.experiment.plan import counting_shared, heap_shared
-from harness.experiment.timed_forks import TimedForks
-from harness.experiment.trial_process import TrialProcess
+from harness.experiment.trial_process import TrialInterpreter, TrialProcess
 from harness.machine.describe import cores_usable
 from harness.machine.interrupts import held_interrupts
-from harness.trial.spec import Trial
+from harness.running.listener import Listener
+from harness.trial.spec import Trial, TrialBatch
 
 _PREPARED_AT_ONCE = 4
 """Of interpreters that take no turns, so many get ready side by side at most: each holds torch and
@@ -32,7 +34,7 @@ class LocalExecutor(Executor):
 
     timeout_seconds: float
 
-    def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
+    def run(self, trials: Sequence[Trial]) -> Iterator[TrialOutcome]:
         """Each trial's result, or why there is none, in order; afterwards no process is left.
 
         A time-out, a crash and a kill are answers like any other; Ctrl-C ends all trials and goes
@@ -40,9 +42,19 @@ class LocalExecutor(Executor):
         that can have an interpreter together run in forks of it.
         Trials with slices take turns, so that a machine that is slow for a moment is so for all.
         """
-        if all(trial.mode != "timing" for trial in trials):
-            return self._count(trials)
-        return self._time(trials)
+        is_timed = any(trial.mode == "timing" for trial in trials)
+        with ExitStack() as stack:
+            begun = self._begin(trials, stack, is_timed=is_timed)
+            if is_timed:
+                for process in begun:
+                    process.wait_until_ready()
+                if any(trial.slice_steps for trial in trials):
+                    _take_turns(begun)
+            else:
+                for process in begun:
+                    process.go()
+            for process in begun:
+                yield process.measure()
 
     def batch_size(self, cells: Iterable[Cell]) -> int:
         """Trials that get ready side by side: one where a cell takes all of its device."""
@@ -52,59 +64,41 @@ class LocalExecutor(Executor):
             else min(cores_usable(), _PREPARED_AT_ONCE)
         )
 
-    def _count(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
-        keys = [counting_shared(trial) for trial in trials]
+    def _begin(
+        self, trials: Sequence[Trial], stack: ExitStack, *, is_timed: bool
+    ) -> list[TrialProcess]:
+        """Start each one's interpreter, or the one of which it takes a fork."""
+        listener = stack.enter_context(closing(Listener()))
+        keys = [heap_shared(each) if is_timed else counting_shared(each) for each in trials]
         groups = _together(keys)
         at_once = max(1, cores_usable() // max(1, len(groups)))
-        with ExitStack() as stack:
-            with held_interrupts():  # between its start and its registration nobody would end it
-                begun: list[CountingForks | TrialProcess] = []
-                for group in groups:
-                    asked = [trials[index] for index in group]
-                    # What can fork does, though it be alone: the stack at an import stays in the
-                    # heap by its files' lines, and a heap must not tell who was beside it.
-                    forks = keys[group[0]] and (len(group) > 1 or traits(asked[0].cell).can_fork)
-                    process: CountingForks | TrialProcess = (
-                        CountingForks(asked, self.timeout_seconds, at_once)
-                        if forks
-                        else TrialProcess(asked[0], self.timeout_seconds)
-                    )
-                    stack.enter_context(process)
-                    begun.append(process)
-            for process in begun:
-                process.wait_until_ready()
-            for process in begun:
-                process.go()
-            answers: dict[int, Iterator[Outcome]] = {}
-            for process, group in zip(begun, groups, strict=True):
-                answers |= dict.fromkeys(group, process.measure_each())
-            for index in range(len(trials)):
-                yield next(answers[index])
+        found: dict[int, TrialProcess] = {}
+        with held_interrupts():  # between its start and its registration nobody would end it
+            for group in groups:
+                asked = [trials[index] for index in group]
+                interpreter = TrialInterpreter(
+                    _asked(asked, keys[group[0]], at_once, is_timed=is_timed),
+                    self.timeout_seconds,
+                    listener,
+                )
+                found |= zip(group, stack.enter_context(interpreter).trials, strict=True)
+        return [found[index] for index in range(len(trials))]
 
-    def _time(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
-        groups = _together([heap_shared(trial) for trial in trials])
-        with ExitStack() as stack:
-            together = []
-            found: dict[int, TrialProcess] = {}
-            with held_interrupts():
-                for group in groups:
-                    asked = [trials[index] for index in group]
-                    if len(asked) > 1:
-                        forks = stack.enter_context(TimedForks(asked, self.timeout_seconds))
-                        together.append(forks)
-                        found |= zip(group, forks.trials, strict=True)
-                    else:
-                        process = TrialProcess(asked[0], self.timeout_seconds)
-                        found[group[0]] = stack.enter_context(process)
-            for forks in together:
-                forks.wait_until_forked()
-            begun = [found[index] for index in range(len(trials))]
-            for process in begun:
-                process.wait_until_ready()
-            if any(trial.slice_steps for trial in trials):
-                _take_turns(begun)
-            for process in begun:
-                yield process.measure()
+
+def _asked(trials: list[Trial], what: Hashable, at_once: int, *, is_timed: bool) -> TrialBatch:
+    """What the interpreter of trials is asked that can share something; None: nothing."""
+    alone = TrialBatch(trials=trials)
+    if what is None or (is_timed and len(trials) == 1):
+        return alone
+    engine = traits(trials[0].cell)
+    forked = partial(msgspec.structs.replace, alone, preload=engine.preload)
+    if is_timed:  # they take turns
+        return forked(shared="heap", at_once=len(trials))
+    # What can fork does, though it be alone: the stack at an import stays in the heap by its
+    # files' lines, and a heap must not tell who was beside it.
+    if engine.can_fork:
+        return forked(shared="interpreter", at_once=at_once)
+    return forked(shared="engine", at_once=at_once) if len(trials) > 1 else alone
 
 
 def _together(keys: Sequence[Hashable]) -> list[list[int]]:

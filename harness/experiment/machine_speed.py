@@ -14,7 +14,7 @@ from harness.axes import Cell
 from harness.metrics import METRICS
 from harness.trial.spec import TrialResult
 
-Timings = Mapping[Cell, Mapping[int, TrialResult]]
+TimedResults = Mapping[Cell, Mapping[int, TrialResult]]
 """What was timed, by cell and round."""
 
 _WORTH_SAYING = 1.25
@@ -32,7 +32,7 @@ def slowdowns(cells: Iterable[Mapping[int, TrialResult]]) -> dict[int, float]:
     return {number: float(np.median(each)) for number, each in relative.items()}
 
 
-def at_usual_speed(rotations: Sequence[Sequence[Cell]], timings: Timings) -> Timings:
+def at_usual_speed(rotations: Sequence[Sequence[Cell]], timings: TimedResults) -> TimedResults:
     """The results, those of cells that took turns with wall times as at the usual speed."""
     found = dict(timings)
     for rotation in rotations:
@@ -45,7 +45,7 @@ def at_usual_speed(rotations: Sequence[Sequence[Cell]], timings: Timings) -> Tim
     return found
 
 
-def speed_changes(rotations: Sequence[Sequence[Cell]], timings: Timings) -> list[str]:
+def speed_changes(rotations: Sequence[Sequence[Cell]], timings: TimedResults) -> list[str]:
     """A sentence where the machine was not equally fast in all rounds."""
     spreads = []
     for rotation in rotations:

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness.experiment.executor import Outcome
+from harness.experiment.executor import TrialOutcome
 from harness.experiment.grid import group_key
 from harness.experiment.plan import Plan, exact_turns, timing_round
 from harness.experiment.rounds import Outcomes
-from harness.experiment.same_origin import Launched, differences, launched
-from harness.experiment.store import RunStore, TrialKey, load_experiment, trial_key
+from harness.experiment.same_origin import Launched, launched, origin_differences
+from harness.experiment.store import RunStore, TrialKey, load_experiment
 from harness.files import StoreError, write_whole
 from harness.machine.other_work import Surroundings
 from harness.trial.spec import TrialResult
@@ -45,7 +45,7 @@ class _Run(NamedTuple):
     outcomes: Outcomes
 
 
-def merge(folders: Sequence[Path], into: RunStore) -> Merged:
+def merge_shards(folders: Sequence[Path], into: RunStore) -> Merged:
     """Copy the trials of these runs into one that is new.
 
     Raises ValueError where they are not parts of one experiment: of another plan, workload,
@@ -107,7 +107,7 @@ def _refuse_others(runs: Sequence[_Run]) -> None:
         for result in _results(run.outcomes.values()):
             seen.setdefault(launched(result.cell), (run.store.name, result))
             for name, earlier in seen.values():
-                if found := differences(earlier, result, by_commit=False):
+                if found := origin_differences(earlier, result, by_commit=False):
                     raise ValueError(
                         f"{name} and {run.store.name} cannot be merged: {'; '.join(found)}; "
                         "measure all shards with one code and interpreter on equal machines"
@@ -128,18 +128,18 @@ def _refuse_overlap(runs: Sequence[_Run]) -> None:
         holder |= dict.fromkeys(blocks, run.store.name)
 
 
-def _block(key: TrialKey, outcome: Outcome) -> _BlockName:
+def _block(key: TrialKey, outcome: TrialOutcome) -> _BlockName:
     return key.round, group_key(outcome.cell)
 
 
-def _results(outcomes: Iterable[Outcome]) -> Iterable[TrialResult]:
+def _results(outcomes: Iterable[TrialOutcome]) -> Iterable[TrialResult]:
     return (each for each in outcomes if isinstance(each, TrialResult))
 
 
 def _keys(plan: Plan) -> Iterable[TrialKey]:
     rounds = (timing_round(plan, number) for number in range(1, plan.rounds + 1))
     for turn in chain(exact_turns(plan), *rounds):
-        yield trial_key(turn.round, turn.place, turn.cell, turn.mode)
+        yield turn.key
 
 
 def _copy(source: Path, into: Path) -> None:

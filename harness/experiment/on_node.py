@@ -15,12 +15,12 @@ import msgspec
 from engines.registry import ENGINES
 from gcbench.code_root import code_root
 from harness.experiment.executor import Block
-from harness.experiment.lease import Lease
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.same_origin import machine_differences
 from harness.machine.describe import Machine, describe
 from harness.machine.interpreter import this_interpreter
 from harness.machine.scratch import scratch_folder
+from harness.running.lease import Lease
 from harness.trial.origin import dependencies
 from harness.trial.spec import TrialFailure, TrialResult
 
@@ -50,7 +50,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
         return not list(machine_differences(machine, self.machine))
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class AskedBlock(msgspec.Struct, frozen=True, kw_only=True):
     """A block and how to run it; ``lease_seconds``: how long to wait for the node, 0 for ever."""
 
     block: Block
@@ -87,13 +87,13 @@ def identity() -> Identity:
     )
 
 
-def run(asked: bytes, schedules: Mapping[str, bytes]) -> Iterator[Heard]:
-    """Run the block of an `Asked`; ``schedules``: files by the hash of what is in them.
+def run_asked(asked: bytes, schedules: Mapping[str, bytes]) -> Iterator[Heard]:
+    """Run the block of an `AskedBlock`; ``schedules``: files by the hash of what is in them.
 
     The releases that it is of are made first where they are not there yet. A block that is timed
     has the node for itself, among all of gcbench that runs there.
     """
-    wanted = msgspec.json.decode(asked, type=Asked)
+    wanted = msgspec.json.decode(asked, type=AskedBlock)
     notes = _made(wanted.block)
     executor = LocalExecutor(wanted.timeout_seconds)
     lease = Lease(wanted.anyway, wanted.lease_seconds or inf)

@@ -6,7 +6,7 @@ from copy import copy
 
 from harness.axes import Cell
 from harness.experiment.grid import group_key
-from harness.experiment.machine_speed import Timings, at_usual_speed
+from harness.experiment.machine_speed import TimedResults, at_usual_speed
 from harness.experiment.plan import COLLECTING, EXACT_ROUND, Plan, without_collector
 from harness.experiment.store import TrialKey
 from harness.metrics import Metric
@@ -24,7 +24,7 @@ class Trials:
         copies = (cell for rotation in plan.timed for cell in rotation)
         timed = dict.fromkeys([*plan.cells, *copies])
         timings: dict[Cell, dict[int, TrialResult]] = {cell: {} for cell in timed}
-        self.timings: Timings = timings
+        self.timings: TimedResults = timings
         self.counted: dict[tuple[str, Cell], TrialResult] = {}
         self.counts: dict[Cell, Counter[tuple[int, int, int]]] = {}
         self.failures: list[TrialFailure] = []

@@ -9,6 +9,7 @@ import numpy as np
 from harness.axes import Cell
 from harness.experiment.grid import groups, steps_alike, traits
 from harness.experiment.same_origin import launched
+from harness.experiment.trial_key import TrialKey, trial_key
 from harness.trial.spec import Mode, Trial
 
 EXACT_ROUND = 0
@@ -80,6 +81,11 @@ class Turn:
     seed: int
     max_steps: int = 0
     rotation: int = -1
+
+    @property
+    def key(self) -> TrialKey:
+        """Under which its outcome is kept."""
+        return trial_key(self.round, self.place, self.cell, self.mode)
 
 
 def exact_turns(plan: Plan) -> list[Turn]:

@@ -16,9 +16,10 @@ from harness.experiment.ray_identity import identified
 from harness.experiment.ray_tasks import Node
 from harness.experiment.same_origin import machine_differences
 from harness.machine.describe import Machine
+from harness.not_measured import NotMeasured
 
 
-class Wanted(NamedTuple):
+class WantedNodes(NamedTuple):
     """Which nodes are to measure: ``without`` some, of the machine class of the node ``like``, ""
     for that of most, and none of which ``noise`` says that it is too noisy; None: however noisy.
     """
@@ -28,7 +29,7 @@ class Wanted(NamedTuple):
     noise: KnownNoise | None = None
 
 
-EVERY_NODE = Wanted()
+EVERY_NODE = WantedNodes()
 
 
 @dataclass(slots=True)
@@ -42,7 +43,7 @@ class Cluster:
 
     address: str
     control: str
-    wanted: Wanted = EVERY_NODE
+    wanted: WantedNodes = EVERY_NODE
     nodes: dict[str, Node] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     identity: Identity | None = None
@@ -69,8 +70,8 @@ class Cluster:
         self._known |= {node.id for node in new}
         mine, equal = identity(), dict[Node, Identity]()
         for node, told in identified(list(filter(self._is_wanted, new)), mine).items():
-            if isinstance(told, str):
-                self.left_out[node.name] = told
+            if isinstance(told, NotMeasured):
+                self.left_out[node.name] = told.reason
             elif differing := mine.differences(told):
                 self.left_out[node.name] = f"it differs from here in {'; '.join(differing)}"
             else:

@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from typing import Any
 
-from harness.experiment.cluster_error import ClusterError, reason
+from harness.experiment.cluster_error import ClusterError, cluster_reason
 from harness.experiment.ray_address import reachable
-from harness.experiment.ray_cluster import EVERY_NODE, Cluster, Wanted
+from harness.experiment.ray_cluster import EVERY_NODE, Cluster, WantedNodes
 from harness.experiment.ray_of_our_own import LOCAL, of_our_own
 from harness.machine.interrupts import INTERRUPTS
 
@@ -22,7 +22,7 @@ _ENVIRONMENT = {
 
 
 @contextmanager
-def connected(address: str, wanted: Wanted = EVERY_NODE) -> Iterator[Cluster]:
+def connected(address: str, wanted: WantedNodes = EVERY_NODE) -> Iterator[Cluster]:
     """A cluster at an address that Ray knows, or one on this machine alone for `LOCAL`.
 
     Raises ClusterError where there is none, it is of another Ray or Python, or no node can
@@ -51,7 +51,7 @@ def connected(address: str, wanted: Wanted = EVERY_NODE) -> Iterator[Cluster]:
                 "`ray start` makes this machine a node of one, and --cluster local needs none"
             ) from error
         except (RuntimeError, ValueError, OSError) as error:
-            raise ClusterError(f"--cluster {address}: {reason(error)}") from error
+            raise ClusterError(f"--cluster {address}: {cluster_reason(error)}") from error
         finally:
             for number, handler in handlers.items():  # Ray would end the program at SIGTERM
                 signal.signal(number, handler)

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import msgspec
 
 from harness.axes import Cell
-from harness.experiment.cluster_error import ClusterError, reason
-from harness.experiment.executor import Block, Ended, Executor, Outcome
+from harness.experiment.cluster_error import ClusterError, cluster_reason
+from harness.experiment.executor import Block, Ended, Executor, TrialOutcome
 from harness.experiment.grid import traits
-from harness.experiment.on_node import BEGUN, Asked, Heard, outcome_of
+from harness.experiment.on_node import BEGUN, AskedBlock, Heard, outcome_of
 from harness.experiment.plan import Turn
 from harness.experiment.ray_cluster import Cluster
 from harness.experiment.ray_tasks import Node, on_node, run_there
@@ -82,7 +82,7 @@ class RayExecutor(Executor):
         """All of them: a node prepares as many together as it can."""
         return len(list(cells))
 
-    def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
+    def run(self, trials: Sequence[Trial]) -> Iterator[TrialOutcome]:
         """Each trial's result or failure, in order, all on one node."""
         turns = [Turn(0, n, each.cell, each.mode, each.seed) for n, each in enumerate(trials)]
         block = Block(round=0, group=0, turns=turns, trials=list(trials))
@@ -171,7 +171,7 @@ class RayExecutor(Executor):
         is_timed = any(trial.mode == "timing" for trial in block.trials)
         block = msgspec.structs.replace(block, warm_up=is_timed and node.id not in self._warm)
         self._warm.add(node.id)
-        asked = Asked(
+        asked = AskedBlock(
             block=block,
             timeout_seconds=self.timeout_seconds,
             anyway=self.anyway,
@@ -230,7 +230,7 @@ class RayExecutor(Executor):
         losses: Counter[tuple[int, int]],
     ) -> Iterator[Ended]:
         """Repeat the block elsewhere; failures of its trials where that has not helped."""
-        why = reason(error)
+        why = cluster_reason(error)
         self._admit()  # a node that is dead is one no more
         self._strikes[on.node.id] += 1
         if on.node.id in self.cluster.nodes and self._strikes[on.node.id] >= _STRIKES:

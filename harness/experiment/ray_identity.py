@@ -5,15 +5,16 @@ from typing import Any
 
 import msgspec
 
-from harness.experiment.carried_code import packed, unpack_there
-from harness.experiment.cluster_error import reason
+from harness.experiment.carried_code import packed_code, unpack_there
+from harness.experiment.cluster_error import cluster_reason
 from harness.experiment.on_node import Identity
 from harness.experiment.ray_tasks import Node, on_node
+from harness.not_measured import NotMeasured
 
 _ANSWER_SECONDS = 60.0
 
 
-def identified(nodes: Collection[Node], mine: Identity) -> dict[Node, Identity | str]:
+def identified(nodes: Collection[Node], mine: Identity) -> dict[Node, Identity | NotMeasured]:
     """Who each node is, or why it does not say.
 
     One that has another code than ``mine``, or none, gets it first, and then has a `path`.
@@ -22,7 +23,7 @@ def identified(nodes: Collection[Node], mine: Identity) -> dict[Node, Identity |
 
     answers = _identities(nodes)
     if lacking := [node for node, told in answers.items() if _lacks_code(told, mine)]:
-        code = packed()
+        code = packed_code()
         paths = _asked(lacking, unpack_there, code.name, ray.put(code.content))
         answers = {node: told for node, told in answers.items() if node not in paths}
         answers |= {node: why for node, why in paths.items() if isinstance(why, Exception)}
@@ -30,7 +31,7 @@ def identified(nodes: Collection[Node], mine: Identity) -> dict[Node, Identity |
             [node._replace(path=path) for node, path in paths.items() if isinstance(path, str)]
         )
     return {
-        node: _words(told) if isinstance(told, Exception) else told
+        node: NotMeasured(_words(told)) if isinstance(told, Exception) else told
         for node, told in answers.items()
     }
 
@@ -84,7 +85,7 @@ def _words(error: Exception) -> str:
     cause = getattr(error, "cause", None)
     if isinstance(cause, ModuleNotFoundError):
         return f"its Python has no {cause.name}; install there what gcbench needs"
-    return f"it cannot be asked: {reason(error)}"
+    return f"it cannot be asked: {cluster_reason(error)}"
 
 
 def identify_there() -> Callable[[], bytes]:

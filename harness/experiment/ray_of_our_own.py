@@ -1,21 +1,19 @@
 """A Ray cluster of this machine alone, for one command."""
 
 import os
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from secrets import token_hex
+from subprocess import DEVNULL
 
-from engines import tied_process
 from harness.experiment.cluster_error import ClusterError
 from harness.experiment.ray_address import can_connect
 from harness.machine.describe import cores_usable
-from harness.machine.interrupts import held_interrupts
 from harness.machine.scratch import scratch_folder
+from harness.running.group import Group, started
 
 LOCAL = "local"
 _OBJECT_STORE_BYTES = 80 << 20
@@ -43,20 +41,9 @@ def of_our_own() -> Iterator[str]:
         }
         flags = [str(word) for pair in options.items() for word in pair]
         command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block"]
-        with held_interrupts():
-            process = tied_process.start(
-                [*command, *flags],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        try:
-            yield _address_in(folder / "ray_current_cluster", process)
-        finally:
-            with held_interrupts():
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        nothing = dict.fromkeys(("stdin", "stdout", "stderr"), DEVNULL)
+        head = stack.enter_context(started([*command, *flags], **nothing))
+        yield _address_in(folder / "ray_current_cluster", head)
 
 
 @contextmanager
@@ -75,10 +62,10 @@ def _token(path: Path) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _address_in(file: Path, process: "subprocess.Popen[bytes]") -> str:
+def _address_in(file: Path, head: Group) -> str:
     """What a cluster that starts writes there. Raises ClusterError where it does not."""
     deadline = time.monotonic() + _START_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
+    while time.monotonic() < deadline and not head.has_ended():
         if file.exists() and (address := file.read_text().strip()) and can_connect(address):
             return address
         time.sleep(0.1)

@@ -41,9 +41,9 @@ def run_there() -> Callable[..., Iterator[Any]]:
         from gcbench.code_root import code_root
 
         sys.path.insert(0, str(code_root()))
-        from harness.experiment.on_node import run
+        from harness.experiment.on_node import run_asked
 
-        for heard in run(asked, dict(zip(names, files, strict=True))):
+        for heard in run_asked(asked, dict(zip(names, files, strict=True))):
             yield tuple(heard)
 
     return run

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.experiment.result import ExperimentResult, MetricSamples
-from harness.experiment.store import Columns, read_rows
+from harness.experiment.store import RowColumns, read_rows
 from harness.metrics import METRICS
 from harness.statistics.paired_ratio import MIN_ROUNDS
 
@@ -39,7 +39,7 @@ def with_slices(load: ExperimentResult, folder: Path) -> ExperimentResult:
     return msgspec.structs.replace(load, cells=[cell])
 
 
-def slices(requests: Columns) -> dict[str, NDArray[np.float64]]:
+def slices(requests: RowColumns) -> dict[str, NDArray[np.float64]]:
     """Float ``[num_slices]`` by metric, NaN where none of a slice's requests has a figure.
 
     ``requests``: `TrialRows.requests`. Latencies go by the requests' places in the schedule,

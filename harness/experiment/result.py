@@ -10,7 +10,9 @@ from harness.collector.result import ProcessResult
 from harness.format import MISSING
 from harness.result.result import Result
 from harness.statistics.verdict import Verdict
+from harness.trial.arrival_fidelity import SentArrivals
 from harness.trial.spec import TrialFailure
+from harness.trial.steady_state import SteadyState
 
 
 class MetricSamples(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,13 +47,13 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     processes: list[ProcessResult]
     tokens_sha256: list[str]
     text_sha256: list[str] = []
-    steady_state: str = ""
-    delivered: str = ""
+    steady_state: SteadyState | None = None
+    delivered: SentArrivals | None = None
     engine_state: dict[str, Setting] = {}
     interpreter: str = ""
 
 
-class Part(msgspec.Struct, frozen=True):
+class ChangePart(msgspec.Struct, frozen=True):
     """A part of a change: candidate / baseline, its interval, the least change it would find."""
 
     ratio: float
@@ -74,7 +76,7 @@ class FullPasses(msgspec.Struct, frozen=True, kw_only=True):
 class Apart(msgspec.Struct, frozen=True, kw_only=True):
     """A change without full passes, and the full passes of baseline and candidate."""
 
-    code: Part
+    code: ChangePart
     full_passes: tuple[FullPasses, FullPasses]
 
 

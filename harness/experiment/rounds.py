@@ -10,18 +10,18 @@ from typing import Protocol
 import msgspec
 
 from harness.axes import Cell
-from harness.experiment.executor import GIVE_UP_AFTER, Block, Executor, Outcome
+from harness.experiment.executor import GIVE_UP_AFTER, Block, Executor, TrialOutcome
 from harness.experiment.grid import group_key, traits
 from harness.experiment.plan import EXACT_ROUND, Plan, Turn, exact_turns, timing_round
 from harness.experiment.shard import Shard
-from harness.experiment.store import RunStore, TrialKey, trial_key
+from harness.experiment.store import RunStore, TrialKey
 from harness.statistics.paired_ratio import Estimate, is_precise
 from harness.trial.spec import Trial, TrialFailure, TrialResult
 
-Outcomes = dict[TrialKey, Outcome]
+Outcomes = dict[TrialKey, TrialOutcome]
 
 
-class Compared(Protocol):
+class HasComparisons(Protocol):
     """A result that has comparisons; what else it says does not matter here."""
 
     @property
@@ -45,14 +45,14 @@ class Rounds:
     plan: Plan
     store: RunStore
     executor: Executor
-    on_trial: Callable[[Turn, Outcome], None]
+    on_trial: Callable[[Turn, TrialOutcome], None]
     alone: Callable[[], AbstractContextManager[None]] = nullcontext
     shard: Shard | None = None
     outcomes: Outcomes = field(default_factory=dict)
     repeated: int = 0
     _failures: Counter[Cell] = field(default_factory=Counter)
 
-    def run(self, summarise: Callable[[Outcomes], Compared], precise: "Precision") -> None:
+    def run(self, summarise: Callable[[Outcomes], HasComparisons], precise: "Precision") -> None:
         """Run what is not stored yet. KeyboardInterrupt leaves all finished trials stored."""
         counting = list(self._blocks(exact_turns(self.plan)))
         self._take(counting)
@@ -62,7 +62,7 @@ class Rounds:
             self._take(self._timed(summarise, precise, warm_up=not counting))
 
     def _timed(
-        self, summarise: Callable[[Outcomes], Compared], precise: "Precision", warm_up: bool
+        self, summarise: Callable[[Outcomes], HasComparisons], precise: "Precision", warm_up: bool
     ) -> Iterator[Block]:
         """Blocks that are timed, made as they are asked for.
 
@@ -84,7 +84,7 @@ class Rounds:
     def _is_in_vain(self, number: int) -> bool:
         """Whether a round has ended without a result."""
         return all(
-            isinstance(self.outcomes.get(_key(turn)), TrialFailure) or self._has_given_up(turn)
+            isinstance(self.outcomes.get(turn.key), TrialFailure) or self._has_given_up(turn)
             for turn in timing_round(self.plan, number)
         )
 
@@ -102,47 +102,42 @@ class Rounds:
         for turn in turns:
             by_group.setdefault(number_of[group_key(turn.cell)], []).append(turn)
         for group, members in by_group.items():
-            if not (due := self._due(members)):
-                continue
-            block = Block(
-                round=due[0].round,
+            planned = Block(
+                round=members[0].round,
                 group=group,
-                turns=due,
-                trials=[self._trial(turn) for turn in due],
+                turns=members,
+                trials=[self._trial(turn) for turn in members],
                 warm_up=warm_up,
             )
-            if self.shard is None or self.shard.takes(block):
+            block = self._due(planned)
+            if block.turns and (self.shard is None or self.shard.takes(block)):
                 yield block
                 warm_up = False
 
-    def _due(self, turns: Sequence[Turn]) -> list[Turn]:
-        """Of a block's turns those to take: what takes turns does so all again, and on several
-        machines the whole block.
-        """
-        left = [turn for turn in turns if not self._has_given_up(turn)]
-        missing = {turn for turn in left if self._result(turn) is None}
-        if self.executor.is_spread and turns[0].round != EXACT_ROUND:
-            runs = {found.block for turn in left if (found := self._result(turn))}
-            return left if missing or len(runs) > 1 else []
+    def _due(self, planned: Block) -> Block:
+        """What of a block is to be run: see "Rounds" in docs/method.md."""
+        block = planned.only([turn for turn in planned.turns if not self._has_given_up(turn)])
+        missing = block.missing(self.outcomes)
+        if self.executor.is_spread and block.round != EXACT_ROUND:
+            found = (self.outcomes.get(turn.key) for turn in block.turns)
+            runs = {each.block for each in found if isinstance(each, TrialResult)}
+            return block if missing or len(runs) > 1 else block.only([])
         rotations = {turn.rotation for turn in missing if self._takes_turns(turn)}
-        return [turn for turn in left if turn in missing or turn.rotation in rotations]
-
-    def _result(self, turn: Turn) -> TrialResult | None:
-        found = self.outcomes.get(_key(turn))
-        return found if isinstance(found, TrialResult) else None
+        return block.only(
+            [turn for turn in block.turns if turn in missing or turn.rotation in rotations]
+        )
 
     def _takes_turns(self, turn: Turn) -> bool:
         return bool(self.plan.slice_steps) and len(self._rotation(turn)) > 1
 
     def _rotation(self, turn: Turn) -> list[Cell]:
-        """The cells that it is measured beside, and its own."""
         return [turn.cell] if turn.rotation < 0 else self.plan.timed[turn.rotation]
 
     def _has_given_up(self, turn: Turn) -> bool:
         """Whether its cell, or one that it is only of use beside, gives no results."""
         return any(self._failures[each] >= GIVE_UP_AFTER for each in self._rotation(turn))
 
-    def _keep(self, turn: Turn, outcome: Outcome) -> None:
+    def _keep(self, turn: Turn, outcome: TrialOutcome) -> None:
         if isinstance(outcome, TrialFailure):
             self._failures[turn.cell] += 1
         else:
@@ -151,15 +146,15 @@ class Rounds:
             if outcome.outputs:  # another machine has kept it elsewhere
                 outputs = msgspec.structs.replace(outcome.outputs, path=self._rows_path(turn))
                 outcome = msgspec.structs.replace(outcome, outputs=outputs)
-        self.outcomes[_key(turn)] = outcome
-        self.store.keep_rows(_key(turn))
-        self.store.save_trial(_key(turn), outcome)
+        self.outcomes[turn.key] = outcome
+        self.store.keep_rows(turn.key)
+        self.store.save_trial(turn.key, outcome)
         self.on_trial(turn, outcome)
 
     def _rows_path(self, turn: Turn) -> str:
         """Where a trial leaves its rows, "" in a mode that has none."""
         where = {"timing": self.store.rows_path, "outputs": self.store.outputs_path}
-        return str(where[turn.mode](_key(turn))) if turn.mode in where else ""
+        return str(where[turn.mode](turn.key)) if turn.mode in where else ""
 
     def _trial(self, turn: Turn) -> Trial:
         schedule = self.plan.schedules[turn.cell.workload]
@@ -189,7 +184,7 @@ class Precision:
     _began: float = field(default_factory=time.monotonic)
     _rounds_since: int = -1
 
-    def wants_more(self, summarise: Callable[[], Compared]) -> bool:
+    def wants_more(self, summarise: Callable[[], HasComparisons]) -> bool:
         """Whether another round is due."""
         if not self.half_width:
             return False
@@ -199,7 +194,3 @@ class Precision:
         if self._rounds_since:
             return True
         return not all(is_precise(each, self.half_width) for each in summarise().comparisons)
-
-
-def _key(turn: Turn) -> TrialKey:
-    return trial_key(turn.round, turn.place, turn.cell, turn.mode)

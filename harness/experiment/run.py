@@ -1,7 +1,7 @@
 """The road of every experiment: what is asked for, replayed, executed, kept and summed up.
 
 The command line, asv's suites and whoever comes next go along it. It says nothing to anybody: who
-wants to see how far it is hands in a `Progress`.
+wants to see how far it is hands in a `PlanProgress`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,18 +10,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
 from harness.axes import Cell
-from harness.experiment.executor import Executor, Outcome
+from harness.experiment.executor import Executor, TrialOutcome
 from harness.experiment.grid import traits
-from harness.experiment.lease import Lease
 from harness.experiment.plan import Plan, Turn
 from harness.experiment.result import ExperimentResult
-from harness.experiment.rounds import Compared, Outcomes, Precision, Rounds
-from harness.experiment.same_origin import Launched, differences, launched
+from harness.experiment.rounds import HasComparisons, Outcomes, Precision, Rounds
+from harness.experiment.same_origin import Launched, launched, origin_differences
 from harness.experiment.shard import Shard
 from harness.experiment.store import RunStore, StoreError, TrialKey, new_name, trial_key
 from harness.experiment.summarise import summarise
@@ -29,31 +28,31 @@ from harness.machine.describe import Machine, describe
 from harness.machine.other_work import Surroundings
 from harness.machine.scratch import scratch_folder
 from harness.result.result import ReplayedWorkload
+from harness.running.lease import Lease
 from harness.trial.spec import Mode, Trial, TrialFailure, TrialResult
 from workloads.schedule import Schedule
 
-INTERRUPTED = "Interrupted before everything was measured."
+INTERRUPTED_NOTE = "Interrupted before everything was measured."
 _TRY_OUT_STEPS = 2
 
 
-class Progress(Protocol):
-    """Is told how far a plan has come."""
+class PlanProgress:
+    """Is told how far a plan has come, and says nothing of it."""
 
     def check(self, count: int) -> None:
         """Whether new trials would compare with so many stored ones is looked at."""
-        ...
 
     def skip(self, count: int) -> None:
         """So many trials were there already."""
-        ...
 
-    def on_trial(self, turn: Turn, outcome: Outcome) -> None:
+    def on_trial(self, turn: Turn, outcome: TrialOutcome) -> None:
         """A trial has ended."""
-        ...
 
     def wait_for(self, owner: str) -> None:
         """Another process measures on this machine; told again and again until it has ended."""
-        ...
+
+
+_UNWATCHED = PlanProgress()
 
 
 class PlanRun(NamedTuple):
@@ -73,7 +72,7 @@ class PlanRun(NamedTuple):
 class OneRun(NamedTuple):
     """What one trial gave, and where it is kept."""
 
-    outcome: Outcome
+    outcome: TrialOutcome
     store: RunStore
     key: TrialKey
 
@@ -83,20 +82,6 @@ class TriedOut(NamedTuple):
 
     failures: list[TrialFailure]
     is_interrupted: bool
-
-
-class _Unwatched:
-    def check(self, count: int) -> None:
-        pass
-
-    def skip(self, count: int) -> None:
-        pass
-
-    def on_trial(self, turn: Turn, outcome: Outcome) -> None:
-        pass
-
-    def wait_for(self, owner: str) -> None:
-        pass
 
 
 def replayed(schedules: Mapping[str, Schedule]) -> list[ReplayedWorkload]:
@@ -149,9 +134,9 @@ class Runner:
     def run(
         self,
         plan: Plan,
-        compare: Callable[[Outcomes], Compared] | None = None,
+        compare: Callable[[Outcomes], HasComparisons] | None = None,
         precise: Precision | None = None,
-        progress: Progress | None = None,
+        progress: PlanProgress = _UNWATCHED,
         known: Mapping[TrialKey, TrialResult] = {},
     ) -> PlanRun:
         """Run what is not stored yet; Ctrl-C leaves all that has ended, and a mark beside it.
@@ -163,7 +148,6 @@ class Runner:
         ``known``: results that somebody has from elsewhere; they are stored with the others.
         """
         store = RunStore(self.output, plan.name)
-        progress = progress or _Unwatched()
         rounds = Rounds(
             plan,
             store,
@@ -196,7 +180,9 @@ class Runner:
             notes.append(f"{rounds.repeated} trials were repeated: the machine was too busy.")
         notes += self.lease.notes
         if self.shard:
-            notes.append(f"Only the blocks of {self.shard}; `gcbench merge` puts shards together.")
+            notes.append(
+                f"Only the blocks of {self.shard}; `gcbench report --merge` puts shards together."
+            )
         seconds = monotonic() - began
         return PlanRun(plan, rounds.outcomes, notes, store, is_interrupted, seconds)
 
@@ -210,7 +196,7 @@ class Runner:
         surroundings: Surroundings | None = None,
     ) -> ExperimentResult:
         """What a run says, kept beside its trials; ``notes`` are said besides its own."""
-        said = [INTERRUPTED] * ran.is_interrupted + [*ran.notes, *notes]
+        said = [INTERRUPTED_NOTE] * ran.is_interrupted + [*ran.notes, *notes]
         result = summarise(
             ran.plan,
             ran.outcomes,
@@ -285,7 +271,9 @@ class Runner:
             (now,) = self.executor.run([self._trial(cell, path, "counts", _TRY_OUT_STEPS)])
             if isinstance(now, TrialFailure):
                 continue  # it will fail again, and be said then
-            if found := next(filter(None, (differences(each, now) for each in results)), None):
+            if found := next(
+                filter(None, (origin_differences(each, now) for each in results)), None
+            ):
                 raise StoreError(
                     f"--resume {store.name}: its trials differ from what would be measured now in "
                     f"{'; '.join(found)}; go back to what they were measured with, or begin a new "

@@ -28,7 +28,9 @@ def launched(cell: Cell) -> Launched:
     return cell.engine, cell.python, cell.release
 
 
-def differences(stored: TrialResult, other: TrialResult, *, by_commit: bool = True) -> list[str]:
+def origin_differences(
+    stored: TrialResult, other: TrialResult, *, by_commit: bool = True
+) -> list[str]:
     """In what two trials differ that should not, in words; what is not known does not differ.
 
     Trials that were launched differently may differ in all but the machine. Not ``by_commit``:
@@ -59,7 +61,7 @@ def mixed(results: Iterable[TrialResult]) -> list[str]:
     for result in results:
         first.setdefault(launched(result.cell), result)
         for other in first.values():
-            if found := differences(other, result, by_commit=False):
+            if found := origin_differences(other, result, by_commit=False):
                 what = "; ".join(found)
                 return [f"Trials that should agree differ in {what}."]
     return []

@@ -11,7 +11,7 @@ from harness.experiment.plan import Plan
 from harness.trial.spec import TrialResult
 
 
-class OtherWork(NamedTuple):
+class DifferingCells(NamedTuple):
     """``cells`` have no ratio, and a group whose baseline is among them has none at all.
 
     ``sentences``: why. ``apart``: which groups of one workload did other work than each other.
@@ -29,7 +29,7 @@ class _Difference(NamedTuple):
     other: Cell
 
 
-def other_work(plan: Plan, trials: Trials, ids: Mapping[Cell, str]) -> OtherWork:
+def cells_of_other_work(plan: Plan, trials: Trials, ids: Mapping[Cell, str]) -> DifferingCells:
     """The cells whose trials did other work than those of their group's baseline.
 
     Texts are held against the first that the group has of the same engine.
@@ -55,7 +55,7 @@ def other_work(plan: Plan, trials: Trials, ids: Mapping[Cell, str]) -> OtherWork
             f"{words}; different work has no ratio."
             for words in _words(found, baseline, len(_members(plan, trials, group)) - 1, ids)
         ]
-    return OtherWork(cells, sentences, apart)
+    return DifferingCells(cells, sentences, apart)
 
 
 def difference(result: TrialResult, expected: TrialResult) -> str:

@@ -14,9 +14,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import datetime
-from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple, TypeVar
@@ -26,8 +24,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.axes import Cell
 from harness.experiment.result import ExperimentResult
+from harness.experiment.trial_key import TrialKey, canonical_sha256, trial_key
 from harness.files import (
     StoreError,
     decode_versioned,
@@ -41,11 +39,11 @@ from harness.files import (
 )
 from harness.machine.held import HeldError, held
 from harness.result.result import RESULT_FILE, RESULT_SCHEMA
-from harness.trial.spec import TRIAL_RESULT_SCHEMA, Mode, TrialFailure, TrialResult
+from harness.trial.spec import TRIAL_RESULT_SCHEMA, TrialFailure, TrialResult
 from workloads.files.whole_file import TEMPORARY
 
 __all__ = [
-    "INCOMPLETE",
+    "INCOMPLETE_FILE",
     "RUNS",
     "RunStore",
     "StoreError",
@@ -59,45 +57,32 @@ __all__ = [
     "write_rows",
 ]
 
-T = TypeVar("T")
+AnyPlan = TypeVar("AnyPlan")
 
 RUNS = Path("results/runs")
 """The folder of experiments where no other is given."""
 
-INCOMPLETE = "incomplete.txt"
+INCOMPLETE_FILE = "incomplete.txt"
 """A file of this name stands in the folder of an experiment whose trials are not all there."""
 
 STORED_SCHEMA = f"gcbench.stored-trial/2 of {TRIAL_RESULT_SCHEMA}"
 PLAN_SCHEMA = "gcbench.plan/3"
 
-Columns = Mapping[str, NDArray[Any]]
+RowColumns = Mapping[str, NDArray[Any]]
 """A table: equally long arrays ``[num_rows]`` by name."""
 
 
 class TrialRows(NamedTuple):
     """What a timing trial stamped, a table a field; moments are nanoseconds.
 
-    ``requests``: the columns of `harness.trial.recorder.Requests`; ``steps``: those of
+    ``requests``: the columns of `harness.trial.recorder.RequestStamps`; ``steps``: those of
     `harness.trial.recorder.STEP_COLUMNS`; ``collections``: those of
     `harness.collector.probe.Events`, and ``process``, a place in `TrialResult.processes`.
     """
 
-    requests: Columns
-    steps: Columns
-    collections: Columns
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class TrialKey:
-    """A trial's place in its experiment; as text, the name of its file."""
-
-    round: int
-    index: int
-    cell_hash: str
-    mode: Mode
-
-    def __str__(self) -> str:
-        return f"{self.round:03}-{self.index:03}-{self.cell_hash}-{self.mode}"
+    requests: RowColumns
+    steps: RowColumns
+    collections: RowColumns
 
 
 class _Stored(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -113,31 +98,11 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     schema: str = PLAN_SCHEMA
 
 
-def _hash(value: Any) -> str:
-    return sha256(msgspec.json.encode(value, order="sorted")).hexdigest()
-
-
 def _has_grown(begun: _Plan, now: _Plan) -> bool:
     """Whether ``now`` is the plan begun with more rounds, and nothing else."""
     rounds = msgspec.to_builtins(now.plan).get("rounds", 0)
     has_more = begun.plan.get("rounds", 0) < rounds
-    return has_more and _hash({**begun.plan, "rounds": rounds}) == now.sha256
-
-
-_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Cell)}
-
-
-def trial_key(round_: int, index: int, cell: Cell, mode: Mode) -> TrialKey:
-    """The key of ``cell`` in ``mode`` as the ``index``-th trial of a round.
-
-    An axis at its default is not hashed: a later version's new axis leaves the keys as they are.
-    """
-    said = {
-        name: value
-        for name, default in _DEFAULTS.items()
-        if (value := getattr(cell, name)) != default
-    }
-    return TrialKey(round_, index, _hash(said)[:8], mode)
+    return has_more and canonical_sha256({**begun.plan, "rounds": rounds}) == now.sha256
 
 
 class RunStore:
@@ -191,7 +156,7 @@ class RunStore:
         cannot be read.
         """
         path = self.folder / "plan.json"
-        record = _Plan(sha256=_hash(plan), plan=plan)
+        record = _Plan(sha256=canonical_sha256(plan), plan=plan)
         if not path.exists():
             write_whole(path, indented(record))
             return False
@@ -211,7 +176,7 @@ class RunStore:
         write_whole(path, indented(record))
         return True
 
-    def load_plan(self, type_: type[T]) -> T:
+    def load_plan(self, type_: type[AnyPlan]) -> AnyPlan:
         """What the experiment is to do, as a ``type_``. Raises StoreError."""
         path = self.folder / "plan.json"
         try:
@@ -222,12 +187,12 @@ class RunStore:
     def mark_incomplete(self) -> None:
         """Say in the folder that trials are missing, however the run may end. Raises StoreError."""
         words = f"Trials are missing here; go on with the same command and --resume {self.name}\n"
-        write_whole(self.folder / INCOMPLETE, words.encode())
+        write_whole(self.folder / INCOMPLETE_FILE, words.encode())
 
     def mark_complete(self) -> None:
         """Take that back: all trials have ended. Raises StoreError."""
         with writing(self.folder):
-            (self.folder / INCOMPLETE).unlink(missing_ok=True)
+            (self.folder / INCOMPLETE_FILE).unlink(missing_ok=True)
 
     def schedule_path(self, schedule_sha256: str) -> Path:
         """Where the schedule with this hash is kept."""

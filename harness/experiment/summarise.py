@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from harness.axes import Cell, values
-from harness.experiment.apart import Whole, ratio_in_parts
+from harness.experiment.apart import WholeRatio, ratio_in_parts
 from harness.experiment.by_node import ByNode, node_ratios, with_nodes
 from harness.experiment.comparisons import comparisons
 from harness.experiment.grid import groups, traits, varying
@@ -22,13 +22,15 @@ from harness.experiment.result import (
     cell_id,
 )
 from harness.experiment.same_origin import mixed
-from harness.experiment.same_work import other_work
+from harness.experiment.same_work import cells_of_other_work
 from harness.experiment.store import TrialKey
 from harness.format import percent, percent_range
 from harness.machine.describe import Machine
 from harness.metrics import METRICS, Metric
+from harness.not_measured import NotMeasured
 from harness.result.result import ReplayedWorkload
 from harness.statistics.paired_ratio import FEWEST_PAIRS, paired_ratio
+from harness.trial.arrival_fidelity import arrival_words
 from harness.trial.spec import TrialFailure, TrialResult
 
 
@@ -58,7 +60,7 @@ def summarise(
     more += _moved_by_the_probe(trials, ids)
     more += _not_as_scheduled(trials, ids)
     more += _preempted(trials, ids)
-    differing = other_work(plan, trials, ids)
+    differing = cells_of_other_work(plan, trials, ids)
     blended = mixed(trials.results)
     more += [*differing.apart, *_left_out(trials.invalid)]
     compared, missing = list[Comparison](), list[str]()
@@ -204,10 +206,11 @@ def _not_as_scheduled(trials: Trials, ids: dict[Cell, str]) -> list[str]:
     """A sentence for each cell to which requests came otherwise than the workload says."""
     sentences = []
     for cell, rounds in trials.timings.items():
-        wrong = [r.delivered for r in rounds.values() if r.delivered.startswith("not ")]
-        if wrong:
+        told = [r.delivered for r in rounds.values() if r.delivered and r.delivered.wrong]
+        if told:
             sentences.append(
-                f"{ids[cell]}: requests came {wrong[0]} ({len(wrong)} of {len(rounds)} trials)."
+                f"{ids[cell]}: requests came {arrival_words(told[0])} "
+                f"({len(told)} of {len(rounds)} trials)."
             )
     return sentences
 
@@ -256,7 +259,7 @@ def _comparisons(
     found: dict[Cell, Comparison] = {}
     missing: list[str] = []
     for metric in dict.fromkeys(plan.decide):
-        family: list[tuple[Cell, Cell, Whole]] = []
+        family: list[tuple[Cell, Cell, WholeRatio]] = []
         of_nodes: list[ByNode] = []
         pairs = [
             (baseline, cell)
@@ -267,8 +270,9 @@ def _comparisons(
         ]
         for baseline, cell in pairs:
             found_ratio = _ratio(plan, trials, baseline, cell, METRICS[metric], len(pairs))
-            if isinstance(found_ratio, str):
-                missing.append(f"No ratio of {ids[cell]} to {ids[baseline]}: {found_ratio}.")
+            if isinstance(found_ratio, NotMeasured):
+                why = found_ratio.reason
+                missing.append(f"No ratio of {ids[cell]} to {ids[baseline]}: {why}.")
             else:
                 family.append((baseline, cell, found_ratio[0]))
                 of_nodes.append(found_ratio[1])
@@ -287,7 +291,7 @@ def _comparisons(
 
 def _ratio(
     plan: Plan, trials: Trials, baseline: Cell, cell: Cell, metric: Metric, family: int
-) -> tuple[Whole, ByNode] | str:
+) -> tuple[WholeRatio, ByNode] | NotMeasured:
     """The paired ratio and what each node says of it, or why there is none.
 
     Paired with the copy of the baseline that has taken turns with the cell, if one has.
@@ -301,13 +305,13 @@ def _ratio(
     beside = next((each for each in copies if each in rotation), baseline)
     rounds = trials.pairs(beside, cell, metric.name)
     if len(rounds) < FEWEST_PAIRS:
-        return f"{len(rounds)} rounds have both, an interval needs {FEWEST_PAIRS}"
+        return NotMeasured(f"{len(rounds)} rounds have both, an interval needs {FEWEST_PAIRS}")
     values = [result.metrics[metric.name] or 0.0 for both in rounds for result in both]
     if min(values) <= 0:
-        return f"{metric.name} is zero in some trials"
+        return NotMeasured(f"{metric.name} is zero in some trials")
     nodes = node_ratios(metric.name, rounds)
     if not metric.full_passes:
-        return Whole(paired_ratio(values[::2], values[1::2], family), None), nodes
+        return WholeRatio(paired_ratio(values[::2], values[1::2], family), None), nodes
     all_before = [result for each in copies for result in trials.timings[each].values()]
     all_after = list(trials.timings[cell].values())
     return ratio_in_parts(metric, rounds, all_before, all_after, family), nodes

@@ -44,11 +44,9 @@ def as_failure(trial: Trial, of: TrialFailure) -> TrialFailure:
 
 def _broken(trial: Trial, status: int, err: str, last_line: str) -> TrialFailure:
     why = _last_exception(err, last_line)
-    if lacking := _LACKING.search(why):
-        return failure(trial, "refused", _other_engines(*lacking.groups(default="")))
     if status == _NO_COMMAND and (python := trial.cell.python):
         first_line = (err.strip() or last_line).splitlines()[0]
-        return failure(trial, "refused", f"--python {python}: does not run: {first_line}")
+        return failure(trial, "refused", f"--axis python={python}: does not run: {first_line}")
     return failure(trial, "crashed", f"its process ended with status {status}: {why}")
 
 
@@ -70,19 +68,3 @@ def _last_exception(err: str, last_line: str) -> str:
     # Resolved: a commit's tree is known by its folder, not by the link that a trial has found.
     raised = f"{exception} ({Path(file).resolve()}:{line})"
     return raised if exception == last_line else f"{raised}; {last_line}"
-
-
-_LACKING = re.compile(
-    r"(?:ImportError: cannot import name '(\w+)' from '(engines[\w.]*)'"
-    r"|ModuleNotFoundError: No module named '(engines[\w.]*)'"
-    r"|AttributeError: '(\w*Engine)' object has no attribute '(\w+)').*/harness/[\w/]+\.py:\d+\)$"
-)
-"""What the harness, which is always ours, asks for in vain of the engines of another tree."""
-
-
-def _other_engines(name: str, module: str, missing_module: str, of: str, attribute: str) -> str:
-    lacks = missing_module or ".".join(filter(None, (module, name, of, attribute)))
-    return (
-        f"its engines lack {lacks}, which this gcbench needs; measure it with the gcbench of that "
-        "commit"
-    )

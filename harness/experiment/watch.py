@@ -4,14 +4,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from harness.experiment.executor import Outcome
+from harness.experiment.executor import TrialOutcome
 from harness.machine.other_work import Counters, OtherWork, Surroundings, read_counters, since
 from harness.trial.spec import TrialResult
 
 _BEFORE_SECONDS = 0.5
 
 
-class Watch:
+class SurroundingsWatch:
     """`look` before the trials, `begin` with them, and `add` what came of them."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Watch:
         """Trials run from now on; what was begun goes on."""
         self._begun = self._begun or read_counters()
 
-    def add(self, outcomes: Iterable[Outcome]) -> None:
+    def add(self, outcomes: Iterable[TrialOutcome]) -> None:
         """Note how long trials have waited for their core."""
         self._waited += [
             outcome.waited_share

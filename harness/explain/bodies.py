@@ -14,13 +14,14 @@ from harness.explain.result import By, FunctionsBody, GrowthBody, Side, SitesBod
 from harness.explain.sides import read_side
 from harness.explain.sites import by_line
 from harness.explain.version_cost import version_cost
+from harness.not_measured import NotMeasured
 from harness.trial.spec import Mode
 
 BY_SITE: Mode = "sites"
 """The mode in which a trial looks at what collections find."""
 
 
-class Version(NamedTuple):
+class ExplainedVersion(NamedTuple):
     """``cell`` runs it; below ``root`` lie its files."""
 
     label: str
@@ -28,11 +29,13 @@ class Version(NamedTuple):
     root: str
 
 
-def functions_body(trials: Trials, versions: Sequence[Version], by: By) -> FunctionsBody | str:
+def functions_body(
+    trials: Trials, versions: Sequence[ExplainedVersion], by: By
+) -> FunctionsBody | NotMeasured:
     """What the functions of one version take, or of the first of two, beside the second."""
     sides, failures = _read(trials, versions)
     if failures:
-        return failures[0]
+        return NotMeasured(failures[0])
     side, against = sides[0], sides[1] if len(sides) > 1 else None
     changes = function_changes(against.costs, side.costs) if against else []
     lines = line_changes(changes, against, side) if against else []
@@ -40,8 +43,8 @@ def functions_body(trials: Trials, versions: Sequence[Version], by: By) -> Funct
 
 
 def growth_body(
-    trials: Trials, versions: Sequence[Version], by: By, left_out: Sequence[str]
-) -> GrowthBody | str:
+    trials: Trials, versions: Sequence[ExplainedVersion], by: By, left_out: Sequence[str]
+) -> GrowthBody | NotMeasured:
     """With which of the versions that could be counted each function became dearer.
 
     ``left_out``: why others could not be run, a sentence each.
@@ -49,12 +52,14 @@ def growth_body(
     sides, failures = _read(trials, versions)
     failures = [*left_out, *failures]
     if not sides:
-        return "; ".join(failures)
+        return NotMeasured("; ".join(failures))
     costs = list(map(version_cost, sides))
     return GrowthBody(by=by, versions=costs, arrivals=arrivals(sides), left_out=failures)
 
 
-def sites_body(trials: Trials, version: Version, folders: Sequence[str]) -> SitesBody | str:
+def sites_body(
+    trials: Trials, version: ExplainedVersion, folders: Sequence[str]
+) -> SitesBody | NotMeasured:
     """Whose objects the collections of a version found young.
 
     ``folders``: whose code is searched for what a change of type would touch.
@@ -62,10 +67,10 @@ def sites_body(trials: Trials, version: Version, folders: Sequence[str]) -> Site
     trial = trials.counted_in(BY_SITE, version.cell)
     if trial is None or trial.sites is None:
         reasons = "; ".join(each.reason for each in trials.failures)
-        return f"{version.label}: {reasons or 'its trial gave no result'}"
+        return NotMeasured(f"{version.label}: {reasons or 'its trial gave no result'}")
     num_steps = round(trial.metrics["num_steps"] or 0)
     if not sum(trial.sites.collections):
-        return (
+        return NotMeasured(
             f"{version.label}: the collector did not run once in {num_steps} steps under --gc "
             f"{version.cell.gc}; choose another policy, a larger batch or longer outputs"
         )
@@ -79,8 +84,8 @@ def sites_body(trials: Trials, version: Version, folders: Sequence[str]) -> Site
     )
 
 
-def _read(trials: Trials, versions: Sequence[Version]) -> tuple[list[Side], list[str]]:
+def _read(trials: Trials, versions: Sequence[ExplainedVersion]) -> tuple[list[Side], list[str]]:
     """The versions that were counted, and a sentence for each that was not."""
     found = [read_side(trials, each.cell, each.label, each.root) for each in versions]
     sides = [side for side in found if isinstance(side, Side)]
-    return sides, [why for why in found if isinstance(why, str)]
+    return sides, [each.reason for each in found if isinstance(each, NotMeasured)]

@@ -9,13 +9,14 @@ from harness.collector.policy import parse_policy
 from harness.collector.young_counts import unpacked
 from harness.experiment.outcomes import Trials
 from harness.machine.describe import Machine
+from harness.not_measured import NotMeasured
 from harness.result.result import Result
 from harness.trial.spec import Mode, TrialResult
 
-Collections = tuple[int, int, int]
+ByGeneration = tuple[int, int, int]
 """Of generations 0, 1 and 2."""
 
-MODES: tuple[Mode, ...] = ("counts", "cadence")
+CADENCE_MODES: tuple[Mode, ...] = ("counts", "cadence")
 """The modes of the trials that a cell needs: what the collector does, and what moves it."""
 
 _NEAR = 0.03
@@ -30,11 +31,11 @@ class Cadence(msgspec.Struct, frozen=True, kw_only=True):
 
     label: str
     python: str
-    thresholds: Collections
+    thresholds: ByGeneration
     long_lived: int
     num_steps: int
-    predicted: Collections
-    observed: Collections
+    predicted: ByGeneration
+    observed: ByGeneration
 
     @property
     def is_near(self) -> bool:
@@ -49,21 +50,21 @@ class Cadence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CadenceResult(Result, frozen=True, kw_only=True, tag="cadence"):
-    """Everything `cadence` knows at its end."""
+    """Everything `advise --predict` knows at its end."""
 
     axes: dict[str, str | int]
     cadences: list[Cadence]
 
 
-def read_cadence(trials: Trials, cell: Cell, label: str) -> Cadence | str:
+def read_cadence(trials: Trials, cell: Cell, label: str) -> Cadence | NotMeasured:
     """Predicted and observed collections of a cell, or in one sentence why there are none."""
-    counted, traced = (trials.counted_in(mode, cell) for mode in MODES)
+    counted, traced = (trials.counted_in(mode, cell) for mode in CADENCE_MODES)
     if counted is None or traced is None or not traced.young:
         failures = dict.fromkeys(each.reason for each in trials.failures)
-        return f"{label}: {'; '.join(failures) or 'its trials gave no result'}"
+        return NotMeasured(f"{label}: {'; '.join(failures) or 'its trials gave no result'}")
     state = counted.processes[0].state
     if why := _unpredictable(counted):
-        return f"{label}: {why}"
+        return NotMeasured(f"{label}: {why}")
     changes = unpacked(traced.young)
     # What is frozen by the engine itself no collection has counted; a policy freezes after one.
     frozen = 0 if "freeze" in parse_policy(cell.gc) else state.freeze_count
@@ -98,8 +99,8 @@ def _version(machine: Machine) -> tuple[int, ...]:
 
 
 def predict(
-    changes: Int64Array, thresholds: Collections, long_lived: int, *, at_once: bool
-) -> Collections:
+    changes: Int64Array, thresholds: ByGeneration, long_lived: int, *, at_once: bool
+) -> ByGeneration:
     """The collections that CPython's generational collector would make (``Modules/gcmodule.c``).
 
     A young collection starts where the count passes the first threshold; it is of the oldest

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from gcbench.function_costs import FunctionCost, LineCost
-from harness.explain.pairing import pair
-from harness.explain.result import Costs, FunctionChange, Where
+from harness.explain.pairing import pair_functions
+from harness.explain.result import Costs, FunctionChange, FunctionPlace
 from harness.trial.step_costs import StepCosts
 
 
@@ -22,7 +22,7 @@ def function_changes(before: StepCosts, after: StepCosts) -> list[FunctionChange
             does_alike=sorted(then[i].code for i in each.before)
             == sorted(now[i].code for i in each.after),
         )
-        for each in pair(then, now)
+        for each in pair_functions(then, now)
     ]
 
 
@@ -56,8 +56,8 @@ def _sum(one: FunctionCost, other: FunctionCost) -> FunctionCost:
     )
 
 
-def _where(functions: Sequence[FunctionCost]) -> list[Where]:
-    return [Where(each.file, each.name, each.line) for each in functions]
+def _where(functions: Sequence[FunctionCost]) -> list[FunctionPlace]:
+    return [FunctionPlace(each.file, each.name, each.line) for each in functions]
 
 
 def _costs(functions: Sequence[FunctionCost]) -> Costs:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gcbench.function_costs import FunctionCost
 from harness.explain.changes import any_stage
-from harness.explain.pairing import Kind, pair
+from harness.explain.pairing import PairKind, pair_functions
 from harness.explain.result import Arrival, Side
 
 
@@ -38,7 +38,7 @@ class _Step(NamedTuple):
 
     before: FunctionCost | None
     after: FunctionCost | None
-    kind: Kind
+    kind: PairKind
 
     @property
     def named(self) -> FunctionCost:
@@ -51,7 +51,7 @@ class _Step(NamedTuple):
 def _steps(before: Side, after: Side) -> Iterator[_Step]:
     """Each function of either side once; a part of one that was split or joined by itself."""
     then, now = any_stage(before.costs.functions), any_stage(after.costs.functions)
-    for each in pair(then, now):
+    for each in pair_functions(then, now):
         if not (each.before and each.after):
             yield from (_Step(then[i], None, each.kind) for i in each.before)
             yield from (_Step(None, now[i], each.kind) for i in each.after)
@@ -59,7 +59,7 @@ def _steps(before: Side, after: Side) -> Iterator[_Step]:
         # The first of either side are the one function, all others its parts.
         (old, *joined), (new, *split) = each.before, each.after
         has_parts = bool(joined or split)
-        kept: Kind = "paired" if then[old].name == now[new].name else "renamed"
+        kept: PairKind = "paired" if then[old].name == now[new].name else "renamed"
         yield _Step(then[old], now[new], kept if has_parts else each.kind)
         yield from (_Step(then[i], None, "joined") for i in joined)
         yield from (_Step(None, now[i], "split") for i in split)

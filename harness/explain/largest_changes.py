@@ -1,25 +1,17 @@
 """The functions that a change of the exact costs is mostly made of, for reports of other things."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import msgspec
 
 from harness.explain.changes import function_changes
 from harness.explain.line_changes import line_changes
-from harness.explain.pairing import Kind
+from harness.explain.pairing import PairKind
 from harness.explain.ranking import part_of_step
-from harness.explain.result import Costs, FunctionChange, Side, Where
+from harness.explain.result import Costs, FunctionChange, FunctionPlace, Side
+from harness.metrics import When
 from harness.trial.step_costs import RequestFunctionCost
-
-When = Literal["step", "add", "finish", "abort"]
-"""``step``: per request and step; else per request, as it is added, served or aborted."""
-
-
-def part_of_life(metric: str) -> When:
-    """In which part of an engine's work an exact metric counts, by its name."""
-    return next((each for each in get_args(When) if metric.endswith(f"_per_{each}")), "step")
-
 
 MOST = 5
 
@@ -35,7 +27,7 @@ class LargestChange(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     when: When
-    kind: Kind
+    kind: PairKind
     function: str
     before: str
     file: str
@@ -145,5 +137,5 @@ def _difference(now: Iterable[float], then: Iterable[float]) -> float:
     return round(sum(now) - sum(then), 6)
 
 
-def _names(functions: Sequence[Where]) -> str:
+def _names(functions: Sequence[FunctionPlace]) -> str:
     return " + ".join(each.name for each in functions)

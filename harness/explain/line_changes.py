@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gcbench.function_costs import LineCost
 from harness.explain.changes import any_stage
-from harness.explain.result import FunctionChange, LineChange, Side, Where
+from harness.explain.result import FunctionChange, FunctionPlace, LineChange, Side
 from harness.explain.sources import Sources
 
 
@@ -35,10 +35,11 @@ class _Version:
         self.rows = side.costs.num_rows
         self.sources = Sources(side.roots)
         self._functions = {
-            Where(each.file, each.name, each.line): each for each in any_stage(side.costs.functions)
+            FunctionPlace(each.file, each.name, each.line): each
+            for each in any_stage(side.costs.functions)
         }
 
-    def text(self, where: Where) -> list[str]:
+    def text(self, where: FunctionPlace) -> list[str]:
         """The function's lines without their indentation, to the last that ran; none unknown."""
         last = max(self.costs(where), default=where.line)
         return [line.strip() for line in self.sources.lines(where.file, where.line, last)]
@@ -47,7 +48,7 @@ class _Version:
         """Bytecodes, allocations and net, per request and step."""
         return cost.bytecodes / self.rows, cost.allocations / self.rows, cost.net / self.rows
 
-    def costs(self, where: Where) -> dict[int, LineCost]:
+    def costs(self, where: FunctionPlace) -> dict[int, LineCost]:
         """By line."""
         return {line.line: line for line in self._functions[where].lines}
 
@@ -72,7 +73,7 @@ def _of_function(change: FunctionChange, older: _Version, newer: _Version) -> li
 
 
 def _counterparts(
-    before: Where | None, after: Where | None, older: _Version, newer: _Version
+    before: FunctionPlace | None, after: FunctionPlace | None, older: _Version, newer: _Version
 ) -> dict[int, int]:
     """For each line of the newer function the older's line that it was."""
     if before is None or after is None:
@@ -105,7 +106,7 @@ def _alike(
 
 
 def _change(
-    where: Where, number: int, text: str, now: Sequence[float], then: Sequence[float]
+    where: FunctionPlace, number: int, text: str, now: Sequence[float], then: Sequence[float]
 ) -> LineChange:
     bytecodes, allocations, net = (a - b for a, b in zip(now, then, strict=True))
     return LineChange(

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from gcbench.function_costs import FunctionCost
 
-Kind = Literal["paired", "moved", "renamed", "split", "joined", "new", "gone"]
+PairKind = Literal["paired", "moved", "renamed", "split", "joined", "new", "gone"]
 """``paired``: of one name in one file. ``split``: one has become several, which do what it did;
 ``joined``: the other way round."""
 
@@ -26,10 +26,10 @@ class Paired(NamedTuple):
 
     before: tuple[int, ...]
     after: tuple[int, ...]
-    kind: Kind
+    kind: PairKind
 
 
-def pair(before: Sequence[FunctionCost], after: Sequence[FunctionCost]) -> list[Paired]:
+def pair_functions(before: Sequence[FunctionCost], after: Sequence[FunctionCost]) -> list[Paired]:
     """Each function of either side in exactly one place.
 
     The same name and file, of a function made from a string with whatever arguments; then one that
@@ -51,7 +51,7 @@ def pair(before: Sequence[FunctionCost], after: Sequence[FunctionCost]) -> list[
 @dataclass(slots=True)
 class _Pair:
     sides: tuple[list[int], list[int]]
-    kind: Kind
+    kind: PairKind
 
 
 class _Pairing:
@@ -63,7 +63,9 @@ class _Pairing:
         self.codes_after = [_sequences(each.code) for each in after]
         self._pairs: list[_Pair] = []
 
-    def by(self, key: Callable[[FunctionCost], Hashable], kind: Kind, alike: float = 0.0) -> None:
+    def by(
+        self, key: Callable[[FunctionCost], Hashable], kind: PairKind, alike: float = 0.0
+    ) -> None:
         """Pair those of one key, in the order of their lines, that are alike enough."""
         there: dict[Hashable, list[int]] = {}
         for place in sorted(self.left_after, key=lambda place: self._after[place].line):
@@ -129,7 +131,7 @@ class _Pairing:
     def _telling(self, left: Iterable[int], functions: Sequence[FunctionCost]) -> list[int]:
         return [place for place in left if len(functions[place].code) >= 2 * _FEWEST]
 
-    def _pair(self, mine: int, theirs: int, kind: Kind) -> None:
+    def _pair(self, mine: int, theirs: int, kind: PairKind) -> None:
         del self.left_before[mine], self.left_after[theirs]
         self._pairs.append(_Pair(([mine], [theirs]), kind))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from harness.explain.hand_on import Flow, HandedOn, Syntax, called, taken
-from harness.explain.result import Place, Price
+from harness.explain.result import Price, SourcePlace
 from harness.explain.sites import LineOfSites
 from harness.explain.sources import Sources
 from workloads.files.regular_file import read_regular
@@ -40,9 +40,9 @@ class _Priced:
     def __init__(self, line: LineOfSites, syntax: Syntax) -> None:
         self.line = line
         self.classes = {name.rpartition(".")[2] for name in line.types if "." in name}
-        self.made: set[Place] = {(line.file, line.line)}
-        self.read: set[Place] = set()
-        self.hazards: dict[str, set[Place]] = defaultdict(set)
+        self.made: set[SourcePlace] = {(line.file, line.line)}
+        self.read: set[SourcePlace] = set()
+        self.hazards: dict[str, set[SourcePlace]] = defaultdict(set)
         self.names, self._followed = HandedOn(), HandedOn()
         flow = Flow(syntax)
         for node in _makers(line, syntax):

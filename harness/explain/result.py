@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from harness.collector.sites import CollectionSites
-from harness.explain.pairing import Kind
+from harness.explain.pairing import PairKind
 from harness.result.result import Result
 from harness.trial.step_costs import StepCosts
 
@@ -13,7 +13,7 @@ By = Literal["bytecodes", "objects"]
 """What functions and lines are ranked by."""
 
 
-class Where(NamedTuple):
+class FunctionPlace(NamedTuple):
     """A function."""
 
     file: str
@@ -38,10 +38,10 @@ class FunctionChange(msgspec.Struct, frozen=True, kw_only=True):
     more comes from what it is given, and its objects perhaps from another state of free lists.
     """
 
-    kind: Kind
+    kind: PairKind
     stage: str
-    before: list[Where]
-    after: list[Where]
+    before: list[FunctionPlace]
+    after: list[FunctionPlace]
     costs_before: Costs
     costs_after: Costs
     does_alike: bool = False
@@ -89,7 +89,7 @@ class FunctionsBody(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind",
     lines: list[LineChange] = []
 
 
-class StageCost(msgspec.Struct, frozen=True, kw_only=True):
+class RequestStageCost(msgspec.Struct, frozen=True, kw_only=True):
     """What a stage takes, per request and step."""
 
     bytecodes: float = 0.0
@@ -110,7 +110,7 @@ class VersionCost(msgspec.Struct, frozen=True, kw_only=True):
     half_width: float | None = None
     bytecodes: float
     objects: float
-    stages: dict[str, StageCost]
+    stages: dict[str, RequestStageCost]
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +125,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
 
     version: str
     series: int
-    kind: Kind
+    kind: PairKind
     stage: str
     function: str
     file: str
@@ -146,7 +146,7 @@ class GrowthBody(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", ta
     left_out: list[str] = []
 
 
-Place = tuple[str, int]
+SourcePlace = tuple[str, int]
 """File and line."""
 
 
@@ -160,9 +160,9 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
 
     file: str
     line: int
-    made: list[Place]
-    read: list[Place]
-    hazards: dict[str, list[Place]]
+    made: list[SourcePlace]
+    read: list[SourcePlace]
+    hazards: dict[str, list[SourcePlace]]
 
     @property
     def num_files(self) -> int:

@@ -5,19 +5,20 @@ from harness.axes import Cell
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import without_collector
 from harness.explain.result import Side
+from harness.not_measured import NotMeasured
 from harness.trial.spec import Mode
 
 BY_FUNCTION: Mode = "opcodes"
 """The mode in which a trial says which functions its counts are of."""
 
 
-def read_side(trials: Trials, cell: Cell, label: str, root: str) -> Side | str:
+def read_side(trials: Trials, cell: Cell, label: str, root: str) -> Side | NotMeasured:
     """What was counted of a cell whose engine's files lie below ``root``, or why nothing was."""
     found = trials.counted_in(BY_FUNCTION, cell)
     if found is None:
         ran = (cell, without_collector(cell))
         failures = [each.reason for each in trials.failures if each.cell in ran]
-        return f"{label}: {'; '.join(failures) or 'its trial gave no result'}"
+        return NotMeasured(f"{label}: {'; '.join(failures) or 'its trial gave no result'}")
     if found.costs is None:
         wanted = (
             f"no step was traced; give a smaller --every than {trials.plan.trace_every}"
@@ -25,6 +26,6 @@ def read_side(trials: Trials, cell: Cell, label: str, root: str) -> Side | str:
             else "no step was followed by another with a full batch; give more output tokens, or a "
             "smaller --batch-size"
         )
-        return f"{label}: {wanted}"
+        return NotMeasured(f"{label}: {wanted}")
     roots = [root, str(code_root())]
     return Side(label=label, roots=roots, costs=found.costs, metrics=found.metrics)

@@ -3,7 +3,7 @@
 import msgspec
 
 from harness.collector.sites import AllocationSite, CollectionSites
-from harness.explain.result import Place
+from harness.explain.result import SourcePlace
 
 
 class LineOfSites(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +21,7 @@ class LineOfSites(msgspec.Struct, frozen=True, kw_only=True):
     pause_share: float
     promoted: int
     retained: int
-    path: list[Place] = []
+    path: list[SourcePlace] = []
 
 
 def by_line(found: CollectionSites) -> list[LineOfSites]:

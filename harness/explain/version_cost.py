@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from harness.explain.result import Side, StageCost, VersionCost
+from harness.explain.result import RequestStageCost, Side, VersionCost
 from harness.explain.sampling import relative_half_width
 
 
@@ -24,7 +24,9 @@ def version_cost(side: Side) -> VersionCost:
         bytecodes=bytecodes.total() / rows,
         objects=objects.total() / rows,
         stages={
-            stage: StageCost(bytecodes=bytecodes[stage] / rows, objects=objects[stage] / rows)
+            stage: RequestStageCost(
+                bytecodes=bytecodes[stage] / rows, objects=objects[stage] / rows
+            )
             for stage in bytecodes
         },
     )

@@ -10,7 +10,7 @@ from harness.load.result import LoadResult
 from harness.result.result import Result
 from harness.trial.spec import TrialResult
 
-METRICS = ("ttft_mean", "tpot_mean", "output_throughput")
+BOTH_WAYS_METRICS = ("ttft_mean", "tpot_mean", "output_throughput")
 """What is set side by side: per request, per token, and altogether."""
 
 
@@ -37,10 +37,14 @@ class CellBothWays(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpResult(Result, frozen=True, kw_only=True, tag="http"):
-    """Everything `gcbench http` knows at its end. ``notes`` name the rounds that are left out."""
+    """Everything `load --http-cost` knows at its end; ``missing``: cells with no usable round.
+
+    ``notes`` name the rounds left out.
+    """
 
     rounds: int
     cells: list[CellBothWays]
+    missing: list[str] = []
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +74,7 @@ def both_ways(id_: str, axes: Mapping[str, str | int], rounds: Sequence[Round]) 
     """What a cell's usable rounds say. Raises ValueError for none."""
     if not rounds:
         raise ValueError(f"{id_}: no round can be used")
-    pairs = {name: _pair(name, rounds) for name in METRICS}
+    pairs = {name: _pair(name, rounds) for name in BOTH_WAYS_METRICS}
     return CellBothWays(
         id=id_,
         axes=dict(axes),

@@ -1,13 +1,12 @@
 """The client processes of a run, from their start to what they bring home."""
 
 import os
-import selectors
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 from zipfile import BadZipFile
@@ -15,16 +14,19 @@ from zipfile import BadZipFile
 import msgspec
 import numpy as np
 
-from engines import tied_process
 from engines.protocol import EngineDeadError
 from gcbench.code_root import code_root
 from harness.load import process as client_process
 from harness.load.deal import dealt
-from harness.load.observed import Arrays, Part
+from harness.load.observed import Arrays, ClientPart
 from harness.load.progress import Progress, Snapshot
 from harness.load.stops import ClientStops
-from harness.load.task import READY, Answer, Asked, ClientHealth, Task
+from harness.load.task import Answer, Asked, ClientHealth, Task
 from harness.machine.clean_environment import clean_environment
+from harness.machine.interrupts import held_interrupts
+from harness.running.conversation import ProcessEnd, Started, TooSlowError
+from harness.running.listener import Listener
+from harness.trial.spec import READY, REFUSED
 from workloads.schedule import Schedule
 
 _LEAD_NS = 50_000_000
@@ -37,7 +39,7 @@ _STOP_SECONDS = 60.0
 class Home(NamedTuple):
     """What all of them brought. ``deaths``: a sentence for each that ended too early."""
 
-    parts: list[Part]
+    parts: list[ClientPart]
     clients: list[ClientHealth]
     stops: list[ClientStops]
     deaths: list[str]
@@ -48,7 +50,8 @@ class Fleet:
 
     def __init__(self, schedule: Schedule, asked: Asked, folder: Path) -> None:
         self._schedule, self._asked = schedule, asked
-        self._members: list[_Member] = []
+        self._listener = Listener()
+        self._clients: list[Started] = []
         self._progress = Progress(asked.client_processes)
         self._folder = folder
 
@@ -61,76 +64,98 @@ class Fleet:
                 asked=self._asked,
                 process=number,
                 schedule_path=str(path),
-                result_path=str(self._folder / f"client-{number}.npz"),
+                result_path=str(self._result(number)),
                 progress=self._progress.descriptor,
                 api_key=api_key,
                 keep_pieces=keep_pieces,
                 watch_loop=watch_loop,
             )
-            self._members.append(_Member(task, self._folder))
+            with held_interrupts():  # between its start and its registration nobody would end it
+                client = Started(
+                    self._listener,
+                    [sys.executable, "-P", "-m", client_process.__name__],
+                    pass_fds=(task.progress,),
+                    env=_environment(),
+                )
+                self._clients.append(client)
+            client.say(msgspec.json.encode(task) + b"\n")
 
     def wait_until_ready(self) -> None:
         """Return when all are connected and warm. Raises EngineDeadError where one is not."""
         deadline = time.monotonic() + _PREPARATION_SECONDS
-        for member in self._members:
-            while not member.is_ready:
-                if member.has_ended:
-                    raise EngineDeadError(member.death())
-                if time.monotonic() > deadline:
-                    raise EngineDeadError(
-                        f"client process {member.number} was not ready within "
-                        f"{_PREPARATION_SECONDS:g} s: the server does not answer its warm-up "
-                        "requests; try --num-warmups 0 --request-timeout 10 to see what comes back"
-                    )
-                member.listen(_LOOK_SECONDS)
+        for number, client in enumerate(self._clients):
+            try:
+                is_ready = client.hears(READY, deadline)
+            except TooSlowError:
+                raise EngineDeadError(
+                    f"client process {number} was not ready within {_PREPARATION_SECONDS:g} s: the "
+                    "server does not answer its warm-up requests; try --num-warmups 0 "
+                    "--request-timeout 10 to see what comes back"
+                ) from None
+            if not is_ready:
+                raise EngineDeadError(_death(number, client.hear_out(inf)))
 
     def go(self) -> int:
         """Let all of them begin at the same moment, of `time.perf_counter_ns`."""
         start_ns = time.perf_counter_ns() + _LEAD_NS
-        for member in self._members:
-            member.say(b"%d\n" % start_ns)
+        for client in self._clients:
+            client.say(b"%d\n" % start_ns)
         return start_ns
 
     def wait(self, look: Callable[[Snapshot], object]) -> None:
         """Until all have ended; ``look`` is told how far they are, several times a second."""
-        while any(not member.has_ended for member in self._members):
-            for member in self._members:
-                member.listen(_LOOK_SECONDS / len(self._members))
+        while any(not client.is_over for client in self._clients):
+            self._listener.listen(_LOOK_SECONDS)
             look(self._progress.read())
 
     def stop(self) -> None:
         """Let them break off what is under way, and wait until they have said what there is."""
-        for member in self._members:
-            member.hang_up()
+        for client in self._clients:
+            client.hang_up()
         deadline = time.monotonic() + _STOP_SECONDS
-        while any(not member.has_ended for member in self._members):
-            for member in self._members:
-                member.listen(_LOOK_SECONDS / len(self._members))
+        while any(not client.is_over for client in self._clients):
+            self._listener.listen(_LOOK_SECONDS)
             if time.monotonic() > deadline:
                 return
 
     def bring_home(self) -> Home:
         """What they have left, once they have ended."""
         home = Home([], [], [], [])
-        for member in self._members:
-            requests = dealt(self._schedule, member.number, self._asked.client_processes)
-            brought = member.answer()
+        for number, client in enumerate(self._clients):
+            requests = dealt(self._schedule, number, self._asked.client_processes)
+            ended = client.hear_out(inf) if client.is_over else None
+            brought = self._brought(number, ended)
             if brought is None:
-                home.deaths.append(member.death())
-                home.parts.append(Part(requests, None, {}))
+                home.deaths.append(_death(number, ended))
+                home.parts.append(ClientPart(requests, None, {}))
             else:
                 answer, arrays = brought
                 home.clients.append(answer.health)
                 home.stops.append(answer.stops)
-                home.parts.append(Part(requests, arrays, answer.messages))
+                home.parts.append(ClientPart(requests, arrays, answer.messages))
         return home
 
     def close(self) -> None:
         """End what lives of them; safe to call twice."""
-        for member in self._members:
-            member.close()
-        self._members.clear()
+        for client in self._clients:
+            client.end()
+        self._clients.clear()
+        self._listener.close()
         self._progress.close()
+
+    def _result(self, number: int) -> Path:
+        return self._folder / f"client-{number}.npz"
+
+    def _brought(self, number: int, ended: ProcessEnd | None) -> tuple[Answer, Arrays] | None:
+        """What it said and its arrays; None where it has not come that far."""
+        if ended is None or ended.status:
+            return None
+        try:
+            answer = msgspec.json.decode(ended.said, type=Answer)
+            with self._result(number).open("rb") as file, np.load(file) as columns:
+                return answer, {name: columns[name] for name in columns.files}
+        except (msgspec.MsgspecError, OSError, ValueError, EOFError, BadZipFile):
+            return None
 
 
 @contextmanager
@@ -150,88 +175,15 @@ def _environment() -> dict[str, str]:
     return environment | {"PYTHONPATH": os.pathsep.join(path)}
 
 
-class _Member:
-    """A client process and its pipes."""
-
-    def __init__(self, task: Task, folder: Path) -> None:
-        self.number = task.process
-        self.is_ready = self.has_ended = False
-        self._result = Path(task.result_path)
-        self._errors = folder / f"client-{task.process}.err"
-        self._heard = bytearray()
-        with self._errors.open("wb") as errors:
-            self._process = tied_process.start(
-                [sys.executable, "-P", "-m", client_process.__name__],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                pass_fds=(task.progress,),
-                bufsize=0,
-                env=_environment(),
-                start_new_session=True,
-            )
-        self.say(msgspec.json.encode(task) + b"\n")
-
-    def say(self, line: bytes) -> None:
-        """Tell it something; that it has ended shows elsewhere."""
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError):
-            self._process.stdin.write(line)
-
-    def hang_up(self) -> None:
-        """End its standard input, which stops it."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-
-    def listen(self, seconds: float) -> None:
-        """Take in what it says, for so long at most."""
-        if self.has_ended:
-            return
-        assert self._process.stdout is not None
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            if not selector.select(seconds):
-                return
-        heard = os.read(self._process.stdout.fileno(), 1 << 16)
-        self._heard += heard
-        if not self.is_ready and self._heard.startswith(READY):
-            self.is_ready = True
-            del self._heard[: len(READY)]
-        if not heard:
-            self._process.wait()
-            self.has_ended = True
-
-    def answer(self) -> tuple[Answer, Arrays] | None:
-        """What it said and its arrays; None where it has not come that far."""
-        if not self.has_ended or self._process.returncode:
-            return None
-        try:
-            answer = msgspec.json.decode(self._heard, type=Answer)
-            with self._result.open("rb") as file, np.load(file) as columns:
-                return answer, {name: columns[name] for name in columns.files}
-        except (msgspec.MsgspecError, OSError, ValueError, EOFError, BadZipFile):
-            return None
-
-    def death(self) -> str:
-        """How it ended, in a sentence."""
-        status = self._process.poll()
-        said = self._errors.read_text(errors="replace").strip().splitlines()
-        if status is None:
-            how = "did not stop"
-        elif status < 0:
-            how = f"was killed by {signal.Signals(-status).name}"
-        elif status == client_process.REFUSED and said:
-            return said[-1]
-        else:
-            how = f"ended with status {status}{f': {said[-1]}' if said else ''}"
-        return f"client process {self.number} {how}"
-
-    def close(self) -> None:
-        """Kill what lives of it."""
-        if self._process.poll() is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream is not None
-            stream.close()
+def _death(number: int, ended: ProcessEnd | None) -> str:
+    """How a client process ended, in a sentence; None: it did not."""
+    if ended is None:
+        return f"client process {number} did not stop"
+    said = ended.errors.strip().splitlines()
+    if ended.status == REFUSED and said:
+        return said[-1]
+    if ended.status < 0:
+        how = f"was killed by {signal.Signals(-ended.status).name}"
+    else:
+        how = f"ended with status {ended.status}{f': {said[-1]}' if said else ''}"
+    return f"client process {number} {how}"

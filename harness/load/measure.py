@@ -21,7 +21,7 @@ from harness.trial.arrival_fidelity import check_delivered
 from harness.trial.arrivals import comes_by_itself, nanoseconds
 from harness.trial.observation import Values
 from harness.trial.origin import origin
-from harness.trial.recorder import Requests
+from harness.trial.recorder import RequestStamps
 from harness.trial.request_metrics import gap_metrics, request_metrics
 from harness.trial.spec import TrialResult
 
@@ -39,7 +39,7 @@ class Wanted(NamedTuple):
     max_error_rate: float = 0.01
 
 
-def requests_of(observed: Observed) -> Requests:
+def requests_of(observed: Observed) -> RequestStamps:
     """As an in-process trial records them; a request that failed has no finish reason."""
     recording, responses = observed.recording, observed.responses
     some = responses.num_deliveries > 0
@@ -47,7 +47,7 @@ def requests_of(observed: Observed) -> Requests:
     first, last = (np.zeros(len(ends), np.int64) for _ in range(2))
     first[some] = responses.delivered_ns[(ends - responses.num_deliveries)[some]]
     last[some] = responses.delivered_ns[ends[some] - 1]
-    return Requests(
+    return RequestStamps(
         scheduled_ns=observed.start_ns + nanoseconds(observed.schedule.arrival_seconds),
         sent_ns=recording.sent_ns,
         queued_ns=recording.written_ns,
@@ -86,7 +86,7 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
             requests,
             *_lateness(observed, requests),
             values["itl_median"] or 0.0,
-            arrivals.words,
+            arrivals.sent,
             seconds,
             wanted.percentile,
             wanted.min_duration,
@@ -104,7 +104,7 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
         is_scripted=False,
         **origin("engines"),
         wall_seconds=seconds,
-        delivered=arrivals.words,
+        delivered=arrivals.sent,
         engine_state={
             "prompt_as": observed.asked.prompt_as,
             "client_processes": observed.asked.client_processes,
@@ -131,7 +131,7 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
     )
 
 
-def _lateness(observed: Observed, requests: Requests) -> tuple[NDArray[np.float64], float]:
+def _lateness(observed: Observed, requests: RequestStamps) -> tuple[NDArray[np.float64], float]:
     """Seconds by which requests that come by themselves were sent late, and their mean gap."""
     schedule = observed.schedule
     if not comes_by_itself(schedule) or len(schedule.previous_turn):

@@ -41,7 +41,7 @@ class Observed(NamedTuple):
     boot_id: str = ""
 
 
-class Part(NamedTuple):
+class ClientPart(NamedTuple):
     """What a process brought home: its requests' numbers in the schedule, its arrays by name (None
     where it has died), and what failures said.
     """
@@ -51,7 +51,7 @@ class Part(NamedTuple):
     messages: dict[int, str]
 
 
-def merge(schedule: Schedule, parts: Sequence[Part]) -> tuple[Recording, Responses]:
+def merge(schedule: Schedule, parts: Sequence[ClientPart]) -> tuple[Recording, Responses]:
     """The parts as if one process had sent all."""
     count = schedule.num_requests
     alive = [(part.requests, part.arrays) for part in parts if part.arrays is not None]

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from engines.protocol import Int32Array, StreamEngine
 from harness.load.timer import Timer
-from harness.trial.conversations import Turns
+from harness.trial.conversations import TurnOrder
 
 _LOOK_NS = 100_000_000
 """How often it looks for requests that take too long."""
@@ -43,7 +43,7 @@ class Player:
         self._engine = engine
         self._due_ns = due_ns
         self._cap = cap or len(due_ns)
-        self._turns = Turns(previous_turn) if len(previous_turn) else None
+        self._turns = TurnOrder(previous_turn) if len(previous_turn) else None
         self._watch = watch
         self._next = 0
         self._in_flight = 0

@@ -1,13 +1,12 @@
 """Run as a process by `fleet`: sends its part of a schedule and brings home what came back.
 
 Reads a `Task` from standard input, says `READY`, reads the moment from which arrival times count,
-plays, leaves its arrays at the task's path, whole or not at all, and answers an `Answer`. A second
-line on standard input, or its end, stops it early.
+plays, leaves its arrays at the task's path, whole or not at all, and answers an `Answer`. The end
+of standard input stops it early.
 """
 
 import asyncio
 import gc
-import os
 import resource
 import sys
 from collections.abc import Callable
@@ -32,14 +31,13 @@ from harness.load.health import HealthWatch
 from harness.load.player import Player
 from harness.load.progress import Reporter
 from harness.load.stops import ClientStops, LoopWatch
-from harness.load.task import READY, Answer, Task
+from harness.load.task import Answer, Task
+from harness.running.inside import Parent
 from harness.trial.arrivals import nanoseconds
 from harness.trial.client import sampling_params
+from harness.trial.spec import READY, REFUSED
 from workloads.files.whole_file import replacing
 from workloads.schedule import Schedule
-
-REFUSED = 3
-"""Exit status of a process that says in one sentence why it cannot begin."""
 
 _WARM_TOKENS = 8
 _MOST_CONNECTED = 1024
@@ -206,9 +204,8 @@ def main() -> int:
     with suppress(ValueError, OSError):
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    answer = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever a library prints must not end up in the JSON
-    task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
+    parent = Parent()
+    task = parent.asked(Task)
     schedule = Schedule.load(task.schedule_path)
     loop = uvloop.new_event_loop()
     process = ClientProcess(task, Part(task, schedule), loop)
@@ -217,10 +214,7 @@ def main() -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return REFUSED
-    answer.write(READY)
-    answer.flush()
-    line = os.read(0, 64)  # one line, and nothing of what may follow it
-    if not line:
+    if not (line := parent.hears(READY)):
         return REFUSED
     recording, said = process.play(int(line))
     loop.close()
@@ -229,8 +223,7 @@ def main() -> int:
     path = Path(task.result_path)
     save_arrays(path, recording, responses, pieces=task.keep_pieces)
     said = msgspec.structs.replace(said, messages=_without(task.api_key, responses.messages))
-    with answer:
-        answer.write(msgspec.json.encode(said))
+    parent.answer(said)
     return 0
 
 

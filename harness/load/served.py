@@ -1,21 +1,21 @@
 """A `gcbench serve` of one cell, for as long as a block lasts."""
 
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from subprocess import DEVNULL
+from typing import Any, NamedTuple
 
 import msgspec
 import psutil
 
-from engines import tied_process
 from engines.protocol import EngineDeadError
 from engines.server.settings import API_KEY_VARIABLE
 from harness.axes import AXES, Cell
 from harness.machine.clean_environment import clean_environment
+from harness.running.group import Group, started
 
 _READY_SECONDS = 120.0
 _LOOK_SECONDS = 0.05
@@ -42,13 +42,27 @@ class Served(NamedTuple):
         return {role: each.user + each.system for role, each in times.items()}
 
 
-def flags_of(cell: Cell, left_out: Sequence[str]) -> list[str]:
-    """The flags that build a cell's engine, without those of some axes."""
+SERVER_DECIDES = (
+    "workload",
+    "engine",
+    "release",
+    "python",
+    "engine_core",
+    "logprobs",
+    "request_streams",
+    "output_processing",
+    "scheduler",
+)
+"""Axes that a server decides itself, or that say what is measured."""
+
+
+def flags_of(cell: Cell) -> list[str]:
+    """The flags with which a server builds a cell's engine."""
     said = []
     for axis in AXES.values():
         value = getattr(cell, axis.name)
-        if axis.name not in left_out and value != axis.default:
-            said += [axis.flag, str(value)]
+        if axis.name not in SERVER_DECIDES and value != axis.default:
+            said += axis.words(value)
     return said
 
 
@@ -74,24 +88,12 @@ def served(flags: Sequence[str], folder: Path) -> Iterator[Served]:
         "--grace",
         "0",
     ]
-    with errors.open("wb") as said:
-        process = tied_process.start(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=said,
-            start_new_session=True,
-            env=_environment(),
-        )
-    try:
-        yield _when_ready(process, ready, errors)
-    finally:
-        process.terminate()
-        try:
-            process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    options: dict[str, Any] = {"stdin": DEVNULL, "stdout": DEVNULL, "env": _environment()}
+    with (
+        errors.open("wb") as said,
+        started(command, grace_seconds=_END_SECONDS, stderr=said, **options) as server,
+    ):
+        yield _when_ready(server, ready, errors)
 
 
 def _environment() -> dict[str, str]:
@@ -101,17 +103,17 @@ def _environment() -> dict[str, str]:
     return environment
 
 
-def _when_ready(process: "subprocess.Popen[bytes]", ready: Path, errors: Path) -> Served:
+def _when_ready(server: Group, ready: Path, errors: Path) -> Served:
     deadline = time.monotonic() + _READY_SECONDS
     while not ready.exists():
-        if process.poll() is not None:
-            why = _last_words(errors) or f"status {process.returncode}"
+        if server.has_ended():
+            why = _last_words(errors) or f"status {server.end()}"
             raise EngineDeadError(f"gcbench serve did not become ready: {why}")
         if time.monotonic() > deadline:
             raise EngineDeadError(f"gcbench serve did not become ready within {_READY_SECONDS:g} s")
         time.sleep(_LOOK_SECONDS)
     said_ready = msgspec.json.decode(ready.read_bytes())
-    front_end = psutil.Process(process.pid)
+    front_end = psutil.Process(server.pid)
     processes = {"front end": front_end}
     (processes["engine core"],) = front_end.children()
     return Served(said_ready["url"], said_ready["model"], processes, errors)

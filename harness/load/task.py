@@ -7,9 +7,6 @@ import msgspec
 from harness.collector.result import ProcessResult
 from harness.load.stops import ClientStops
 
-READY = b"ready\n"
-"""A client process says it when it is connected and warm."""
-
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """What all requests of a run have in common, without the key; it is stored with the result.

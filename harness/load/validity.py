@@ -16,21 +16,22 @@ from harness import format as fmt
 from harness.load.observed import Observed
 from harness.load.task import ClientHealth
 from harness.statistics.percentile import fewest_samples
-from harness.trial.recorder import Requests
+from harness.trial.arrival_fidelity import SentArrivals, arrival_words
+from harness.trial.recorder import RequestStamps
 
 
 class Evidence(NamedTuple):
     """What rules look at. ``late``: seconds from each request's moment to its sending, of those
     that come by themselves, ``mean_gap`` between their moments; ``median_gap``: between tokens;
-    ``delivered``: as `check_delivered` says it.
+    ``delivered``: None where no requests came by themselves.
     """
 
     observed: Observed
-    requests: Requests
+    requests: RequestStamps
     late: NDArray[np.float64]
     mean_gap: float
     median_gap: float
-    delivered: str
+    delivered: SentArrivals | None
     seconds: float
     percentile: float
     min_duration: float
@@ -181,7 +182,8 @@ def _pause(seen: Evidence) -> str:
 
 
 def _arrivals(seen: Evidence) -> str:
-    return f"requests came {seen.delivered}" if seen.delivered.startswith("not ") else ""
+    sent = seen.delivered
+    return f"requests came {arrival_words(sent)}" if sent and sent.wrong else ""
 
 
 def _died(seen: Evidence) -> str:

@@ -57,15 +57,15 @@ def describe() -> Machine:
         kernel=f"{platform.system()} {platform.release()}",
         os=_os_name(),
         virtualization=virtualization(),
-        governor=governor(),
+        governor=frequency_governor(),
         python=interpreter.version,
         python_implementation=interpreter.implementation,
         python_build=interpreter.build,
         free_threaded=is_free_threaded(),
         collector=interpreter.collector,
-        torch=version("torch"),
-        numpy=version("numpy"),
-        gcbench=version("gcbench"),
+        torch=distribution_version("torch"),
+        numpy=distribution_version("numpy"),
+        gcbench=distribution_version("gcbench"),
         gpus=_gpu_names(),
     )
 
@@ -86,7 +86,7 @@ def code_identity(root: Path) -> tuple[str, str]:
         return str(root), ""
 
 
-def version(distribution: str) -> str:
+def distribution_version(distribution: str) -> str:
     """The installed version of a distribution, "" where there is none."""
     try:
         return importlib.metadata.version(distribution)
@@ -109,7 +109,7 @@ def cpu_quota() -> float | None:
     return int(quota) / int(period) if quota.isdigit() and period.isdigit() else None
 
 
-def governor() -> str:
+def frequency_governor() -> str:
     """The frequency governor of the first core; "" where it cannot be read."""
     return read_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 
-class Known(NamedTuple):
+class KnownCollector(NamedTuple):
     """What is known of a version's collector.
 
     ``young_threshold``: tracked objects, allocated less freed, that make a fresh interpreter
@@ -21,15 +21,15 @@ class Known(NamedTuple):
 
 
 VERSIONS = {
-    (3, 11): Known(
+    (3, 11): KnownCollector(
         700, "a collection may start within any allocation, so one call into C can make many"
     ),
-    (3, 12): Known(
+    (3, 12): KnownCollector(
         700,
         "a collection waits for the next check of the interpreter, so one call into C makes one "
         "at most; comprehensions have no frame of their own",
     ),
-    (3, 13): Known(
+    (3, 13): KnownCollector(
         2000,
         "the young threshold is 2,000 objects instead of 700; a collection waits for the next "
         "check of the interpreter, so one call into C makes one at most",
@@ -60,7 +60,7 @@ def this_interpreter() -> Interpreter:
     )
 
 
-def differences(version: tuple[int, ...]) -> str:
+def collector_differences(version: tuple[int, ...]) -> str:
     """What the collector of this version does otherwise than others, in words; "" if unknown."""
     known = VERSIONS.get((version[0], version[1]))
     return known.differs if known else ""

@@ -83,10 +83,10 @@ def since(before: Counters, at_least_seconds: float = 0.0) -> OtherWork:
     """
     time.sleep(max(0.0, before.clock + at_least_seconds - time.monotonic()))
     now = read_counters()
-    return other_work(before, now, cores_usable())
+    return work_between(before, now, cores_usable())
 
 
-def other_work(before: Counters, now: Counters, cores: int) -> OtherWork:
+def work_between(before: Counters, now: Counters, cores: int) -> OtherWork:
     """What lies between two readings of the counters of so many cores."""
     seconds = now.clock - before.clock
     others = (now.busy - before.busy) - (now.own - before.own)

@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, M
 from prometheus_client.registry import Collector
 
 from harness.probed.result import GenerationTotals, ProbedProcess
-from harness.probed.watch import BOUNDS_SECONDS, Watch, Watched
+from harness.probed.watch import BOUNDS_SECONDS, RingWatch, Watched
 
 _KEPT_SECONDS = 300.0
 """For so long a process that has ended is still told of, so that its last figures are read."""
@@ -35,7 +35,7 @@ class ProbedMetrics(Collector):
     """Of all processes of a watch, which is there once the command runs."""
 
     def __init__(self) -> None:
-        self.watch: Watch | None = None
+        self.watch: RingWatch | None = None
 
     def registry(self) -> CollectorRegistry:
         """One that has nothing else."""

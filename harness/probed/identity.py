@@ -99,12 +99,12 @@ def _why(
     version: tuple[int, int] | None,
     folder: Path,
 ) -> str:
-    if version and version < probe.OLDEST:
+    if version and version < probe.OLDEST_PYTHON:
         return f"Python {'.'.join(map(str, version))} is too old: the probe needs 3.8"
     if "S" in options:
         return "-S leaves out what starts the probe; start it without"
-    if environment is not None and environment.get(probe.VARIABLE) != str(folder):
-        return f"who started it has taken {probe.VARIABLE} out of its environment"
+    if environment is not None and environment.get(probe.PROBE_VARIABLE) != str(folder):
+        return f"who started it has taken {probe.PROBE_VARIABLE} out of its environment"
     install = "install gcbench where it runs, and it is probed all the same"
     if {"I", "E"} & set(options):
         return f"-{'I' if 'I' in options else 'E'} ignores PYTHONPATH; {install}"

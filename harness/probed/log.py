@@ -19,7 +19,7 @@ from engines.protocol import Int64Array
 from harness.files import StoreError, writing
 from harness.probed.watch import Watched
 
-SCHEMA = "gcbench.collections/1"
+PROBE_SCHEMA = "gcbench.collections/1"
 _SAY_READ_NS = 250_000_000
 
 
@@ -36,7 +36,7 @@ class CollectionLog:
         with writing(path, "--log FILE"):
             self._file = path.open("wb")
         began = {"clock": "CLOCK_MONOTONIC", "began_ns": self._read_ns, "boot_id": boot_id}
-        self._say({"schema": SCHEMA, **began})
+        self._say({"schema": PROBE_SCHEMA, **began})
         self._flush()
 
     def __enter__(self) -> Self:

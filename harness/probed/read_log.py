@@ -8,7 +8,7 @@ import numpy as np
 
 from engines.protocol import Int64Array
 from harness.files import StoreError
-from harness.probed.log import SCHEMA
+from harness.probed.log import PROBE_SCHEMA
 from workloads.files.regular_file import read_regular
 
 _MOST_BYTES = 2 << 30
@@ -67,9 +67,10 @@ def read_log(path: Path) -> Collections:
         raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise StoreError(f"{path} is no log of collections ({error}); {_WRITES_ONE}") from error
-    if first.schema != SCHEMA:
+    if first.schema != PROBE_SCHEMA:
         raise StoreError(
-            f"{path} is no log of collections: its first line does not say {SCHEMA}; {_WRITES_ONE}"
+            f"{path} is no log of collections: its first line does not say {PROBE_SCHEMA}; "
+            f"{_WRITES_ONE}"
         )
     readings = [(each.read_ns, each.lost) for each in lines if each.read_ns]
     records = [

@@ -11,7 +11,7 @@ import psutil
 from gcbench import probe
 from harness.probed.forwarded import FORWARDED, taken_one_by_one
 from harness.probed.identity import START_UP
-from harness.probed.watch import Watch
+from harness.probed.watch import RingWatch
 
 POLL_SECONDS = 0.05
 """How often rings are read. One has room for 4,096 collections, 80,000 a second."""
@@ -26,15 +26,15 @@ def shared_memory() -> Path | None:
 def probed_environment(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """An environment in which every Python from 3.8 on records into ``folder``."""
     path = [str(START_UP), *filter(None, [environment.get("PYTHONPATH")])]
-    return {**environment, probe.VARIABLE: str(folder), "PYTHONPATH": os.pathsep.join(path)}
+    return {**environment, probe.PROBE_VARIABLE: str(folder), "PYTHONPATH": os.pathsep.join(path)}
 
 
-def run(
+def run_probed(
     command: Sequence[str],
     folder: Path,
-    watching: Callable[[psutil.Process], Watch],
-    look: Callable[[Watch], object],
-) -> tuple[int, Watch]:
+    watching: Callable[[psutil.Process], RingWatch],
+    look: Callable[[RingWatch], object],
+) -> tuple[int, RingWatch]:
     """The command's status (of a signal negative) and all that was seen.
 
     It is in this process's group, with its standard streams. What kill(1) sends here is sent on;
@@ -55,7 +55,7 @@ def run(
     return status, watch
 
 
-def _look(watch: Watch, look: Callable[[Watch], object]) -> None:
+def _look(watch: RingWatch, look: Callable[[RingWatch], object]) -> None:
     try:
         watch.poll()
         look(watch)

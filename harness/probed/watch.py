@@ -110,7 +110,7 @@ class Watched:
         )
 
 
-class Watch:
+class RingWatch:
     """The rings in a folder and the processes below ``root``, which ``command`` has started.
 
     ``record`` is told of each process's new records. What cannot be read is in ``notes``, and all

@@ -35,7 +35,7 @@ def sentences(result: ExperimentResult) -> list[str]:
 def sure_pairs(result: ExperimentResult) -> list[tuple[str, str]]:
     """How quiet the machine was and what was detectable, as (label, words)."""
     surroundings = result.surroundings
-    busy = surroundings_words(surroundings) if surroundings else "how busy it was is not known"
+    busy = surroundings_words(surroundings) or "how busy it was is not known"
     return known([("surroundings", busy), ("detects", detects_words(result.comparisons))])
 
 

@@ -3,7 +3,7 @@
 from harness import format as fmt
 from harness.report.function_words import largest_changes_table
 from harness.report.header import machine_words
-from harness.report.report import Listing, Report, known
+from harness.report.report import Listing, Report, known, remarks
 from harness.report.table import PlainTable
 from harness.tracking.bisect.result import BisectResult, Candidate, Measured
 
@@ -16,7 +16,7 @@ def describe_bisect(result: BisectResult) -> Report:
     return Report(
         heading="gcbench bisect",
         name=result.name,
-        answer=headline(result),
+        answer=bisect_headline(result),
         tables=[
             *_functions_tables(result),
             *([_measured_table(result)] if result.measured else []),
@@ -24,8 +24,7 @@ def describe_bisect(result: BisectResult) -> Report:
         sentences=_findings(result),
         lists=[
             Listing("Cannot be measured", _failure_lines(result), is_bad=True),
-            Listing("Left out", result.left_out, is_bad=True),
-            Listing("Notes", result.notes),
+            *remarks(result),
         ],
         next=known(
             [("all it changes", result.explain), *(("others", each) for each in result.rest)]
@@ -35,7 +34,7 @@ def describe_bisect(result: BisectResult) -> Report:
     )
 
 
-def headline(result: BisectResult) -> str:
+def bisect_headline(result: BisectResult) -> str:
     """The answer in one sentence."""
     match result.conclusion:
         case "found":

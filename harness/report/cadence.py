@@ -1,11 +1,11 @@
-"""What `gcbench cadence` shows: whether the collector runs as its rules say, then both counts."""
+"""What `advise --predict` shows: whether the collector runs as its rules say, then both counts."""
 
 from collections.abc import Iterator
 
 from harness import format as fmt
-from harness.explain.cadence import Cadence, CadenceResult, Collections
+from harness.explain.cadence import ByGeneration, Cadence, CadenceResult
 from harness.report.header import machine_words
-from harness.report.report import Listing, Report
+from harness.report.report import Report, remarks
 from harness.report.table import PlainTable, Row
 
 
@@ -13,12 +13,12 @@ def describe_cadence(result: CadenceResult) -> Report:
     """All that is known of it."""
     answer, *more = _answer(result) if result.cadences else ["✗ Nothing was counted."]
     return Report(
-        heading="gcbench cadence",
+        heading="gcbench advise --predict",
         name=result.name,
         answer=answer,
         tables=[_table(result)] if result.cadences else [],
         sentences=more,
-        lists=[Listing("Left out", result.left_out, is_bad=True), Listing("Notes", result.notes)],
+        lists=remarks(result),
         facts=_header(result),
         command=result.command,
     )
@@ -78,5 +78,5 @@ def _row(each: Cadence) -> Row:
     )
 
 
-def _counts(numbers: Collections) -> str:
+def _counts(numbers: ByGeneration) -> str:
     return "/".join(fmt.count(each) for each in numbers)

@@ -1,4 +1,4 @@
-"""What `gcbench crossover` shows: where a change of the host path matters, in words and tables."""
+"""What `advise --models` shows: where a change of the host path matters, in words and tables."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -6,20 +6,20 @@ from functools import partial
 from harness import format as fmt
 from harness.experiment.crossover import (
     LATENCIES,
-    Change,
     Check,
+    CrossoverPoint,
     CrossoverResult,
     HostChange,
     Latency,
     ModelSteps,
-    Point,
+    RelativeChange,
     by_batch,
 )
 from harness.metrics import METRICS
 from harness.report.crossover_image import crossover_image
 from harness.report.header import machine_words
 from harness.report.power import surroundings_words
-from harness.report.report import Listing, Picture, Report
+from harness.report.report import Picture, Report, remarks
 from harness.report.table import PlainTable, Row
 
 TITLES: dict[Latency, str] = {
@@ -35,12 +35,12 @@ def describe_crossover(result: CrossoverResult) -> Report:
     """All that is known of it."""
     answer, *more = _answer(result) if result.points else ["✗ Nothing was measured."]
     return Report(
-        heading="gcbench crossover",
+        heading="gcbench advise --models",
         name=result.name,
         answer=answer,
         tables=_tables(result),
         sentences=more,
-        lists=[Listing("Left out", result.left_out, is_bad=True), Listing("Notes", result.notes)],
+        lists=remarks(result),
         facts=_header(result),
         command=result.command,
         pictures=[
@@ -60,7 +60,7 @@ def _header(result: CrossoverResult) -> list[tuple[str, str]]:
     """What was measured, on what."""
     surroundings = result.surroundings
     lines = [
-        ("surroundings", "" if surroundings is None else surroundings_words(surroundings)),
+        ("surroundings", surroundings_words(surroundings)),
         ("machine", machine_words(result.machine)),
         ("workload", ", ".join(dict.fromkeys(each.name for each in result.workloads))),
         ("all cells", ", ".join(f"{axis} {value}" for axis, value in result.axes.items())),
@@ -92,11 +92,11 @@ def _candidate_words(result: CrossoverResult, candidate: str) -> Iterator[str]:
 
 
 def _limit_sentences(
-    result: CrossoverResult, candidate: str, points: Sequence[Point]
+    result: CrossoverResult, candidate: str, points: Sequence[CrossoverPoint]
 ) -> Iterator[str]:
     """Where it matters most, to the better and to the worse; or that it does nowhere."""
     percent = fmt.rough_percent(result.tolerance)
-    told: dict[str, list[tuple[float, Point]]] = {"saves": [], "costs": []}
+    told: dict[str, list[tuple[float, CrossoverPoint]]] = {"saves": [], "costs": []}
     largest = 0.0
     for point in points:
         change = point.latencies["token"]
@@ -125,7 +125,7 @@ def _limit_sentences(
         )
 
 
-def _heap_words(result: CrossoverResult, point: Point) -> str:
+def _heap_words(result: CrossoverResult, point: CrossoverPoint) -> str:
     if len(result.heaps) < 2:
         return ""
     return f" and {fmt.count(point.heap_objects)} heap objects"
@@ -180,7 +180,7 @@ def _list(words: Sequence[str]) -> str:
 
 def _changes(
     result: CrossoverResult, candidate: str, model: ModelSteps, latency: Latency
-) -> Iterator[tuple[Point, Change]]:
+) -> Iterator[tuple[CrossoverPoint, RelativeChange]]:
     for point in result.points:
         if point.candidate == candidate and latency in point.latencies:
             seconds = model.seconds(latency, point.batch_size)
@@ -280,7 +280,7 @@ def _by_model(result: CrossoverResult, candidate: str, latency: Latency) -> Plai
     )
 
 
-def _change_words(change: Change | None, tolerance: float) -> str:
+def _change_words(change: RelativeChange | None, tolerance: float) -> str:
     if change is None:
         return fmt.MISSING
     percent = fmt.percent(change.change, signed=True).removesuffix(" %")
@@ -304,6 +304,6 @@ def _checks(result: CrossoverResult) -> PlainTable:
     )
 
 
-def _change_cells(found: Change) -> Row:
+def _change_cells(found: RelativeChange) -> Row:
     change, low, high = found
     return fmt.percent(change, signed=True), fmt.interval((1 + low, 1 + high))

@@ -1,4 +1,4 @@
-"""The map of `gcbench crossover --image`: below which device step a candidate matters, by batch."""
+"""The map of `advise --models --image`: below which device step a candidate matters, by batch."""
 
 from typing import TYPE_CHECKING
 

@@ -6,13 +6,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.machine.doctor.finding import Finding
+from harness.machine.doctor.finding import DoctorFinding
 from harness.report.safe_text import safe_text
 
 _SIGNS = {"ok": ("✓ ok", "green"), "warn": ("! warn", "yellow"), "bad": ("✗ bad", "red")}
 
 
-def doctor_table(findings: Sequence[Finding], console: Console) -> None:
+def doctor_table(findings: Sequence[DoctorFinding], console: Console) -> None:
     """Print each finding with what to do about it, and how many of each kind there are."""
     grid = Table.grid(padding=(0, 2))
     for finding in findings:

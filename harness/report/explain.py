@@ -9,7 +9,7 @@ from harness.report.functions import functions_answer, functions_tables
 from harness.report.growth import growth_answer, growth_tables
 from harness.report.growth_image import growth_image
 from harness.report.header import INCOMPLETE, machine_words
-from harness.report.report import Listing, Picture, Report, known
+from harness.report.report import Picture, Report, known, remarks
 from harness.report.sites import sites_answer, sites_tables
 from harness.report.table import PlainTable
 from harness.report.version_costs import counted_words
@@ -26,7 +26,7 @@ def describe_explain(result: ExplainResult) -> Report:
         attention="" if result.is_complete else f"{fmt.capitalised(INCOMPLETE)}.",
         tables=[table for table in _tables(result) if table.groups],
         sentences=more,
-        lists=[Listing("Left out", result.left_out, is_bad=True), Listing("Notes", result.notes)],
+        lists=remarks(result),
         facts=_facts(result),
         command=result.command,
         pictures=[

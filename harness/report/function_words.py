@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from harness.explain.largest_changes import LargestChange, When
+from harness.explain.largest_changes import LargestChange
+from harness.metrics import When
 from harness.report.table import PlainTable, Row
 
 _MOST_ARGUMENTS = 3
@@ -52,14 +53,14 @@ def short_name(name: str) -> str:
     return f"{function.rpartition('.')[2]}({', '.join(named[:_MOST_ARGUMENTS])}, …)"
 
 
-def figure(value: float) -> str:
+def cost_words(value: float) -> str:
     """A tenth of a bytecode is told, and of few objects a hundredth."""
     return f"{value:,.1f}" if abs(value) >= 99.95 else f"{value:,.2f}"
 
 
 def signed(value: float) -> str:
     """A change, with its sign."""
-    text = figure(value)
+    text = cost_words(value)
     if not text.strip("-0.,"):
         return "0"
     return text if value < 0 else f"+{text}"

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from gcbench.function_costs import FunctionCost
 from harness import format as fmt
 from harness.explain.ranking import amount, by_change, by_line_change
-from harness.explain.result import By, FunctionChange, FunctionsBody, Side, Where
+from harness.explain.result import By, FunctionChange, FunctionPlace, FunctionsBody, Side
 from harness.explain.sources import Sources
 from harness.explain.version_cost import version_cost
-from harness.report.function_words import figure, short_name, shortened, signed
+from harness.report.function_words import cost_words, short_name, shortened, signed
 from harness.report.table import PlainTable, Row
 from harness.report.version_costs import (
     difference_sentence,
     heading,
-    joined,
+    joined_texts,
     sampling_sentences,
     stages_table,
 )
@@ -53,10 +53,10 @@ def _single(side: Side, by: By) -> list[str]:
     dearest = _ranked(side, by)[:_NAMED]
     share = sum(map(amount(by), dearest)) / max(1, sum(map(amount(by), costs.functions)))
     return [
-        f"{side.label} executes {figure(whole.bytecodes)} bytecodes and makes "
-        f"{figure(whole.objects)} tracked objects per request and step.",
+        f"{side.label} executes {cost_words(whole.bytecodes)} bytecodes and makes "
+        f"{cost_words(whole.objects)} tracked objects per request and step.",
         f"{len(dearest)} of {len(costs.functions)} functions account for {fmt.percent(share)} of "
-        f"the {by}: {joined(short_name(each.name) for each in dearest)}.",
+        f"the {by}: {joined_texts(short_name(each.name) for each in dearest)}.",
     ]
 
 
@@ -65,7 +65,7 @@ def _most_changed(body: FunctionsBody, against: Side) -> str:
     changes = by_change(body.changes, against, side, by)
     if not changes:
         return f"No function differs in {by}."
-    named = joined(
+    named = joined_texts(
         f"{_name(each)} ({signed(_change(each, side, against, by))})" for each in changes[:_NAMED]
     )
     share = sum(_change(each, side, against, by) for each in changes[:_NAMED])
@@ -91,11 +91,12 @@ def _functions(side: Side, by: By, rows: int) -> PlainTable:
         [
             [
                 (
-                    f"{short_name(each.name)}\n  {_place(Where(each.file, each.name, each.line))}",
-                    figure(each.calls / costs.num_steps),
-                    figure(each.bytecodes / costs.num_rows),
-                    figure(each.all_bytecodes / costs.num_rows),
-                    figure(each.allocations / costs.num_rows),
+                    f"{short_name(each.name)}\n"
+                    f"  {_place(FunctionPlace(each.file, each.name, each.line))}",
+                    cost_words(each.calls / costs.num_steps),
+                    cost_words(each.bytecodes / costs.num_rows),
+                    cost_words(each.all_bytecodes / costs.num_rows),
+                    cost_words(each.allocations / costs.num_rows),
                     fmt.percent(amount(by)(each) / total),
                 )
                 for each in shown
@@ -119,9 +120,9 @@ def _lines(side: Side, by: By, rows: int) -> PlainTable:
                     _line_words(
                         each.file, line.line, each.name, sources.line(each.file, line.line)
                     ),
-                    figure(line.bytecodes / per_row),
-                    figure(line.allocations / per_row),
-                    figure(line.net / per_row),
+                    cost_words(line.bytecodes / per_row),
+                    cost_words(line.allocations / per_row),
+                    cost_words(line.net / per_row),
                 )
                 for each, line in lines[:rows]
             ]
@@ -146,10 +147,10 @@ def _changes(body: FunctionsBody, against: Side, rows: int) -> PlainTable:
             [
                 (
                     f"{_name(each)}{_note(each)}\n  {_place((each.after or each.before)[0])}",
-                    figure(each.costs_before.bytecodes / against.costs.num_rows)
+                    cost_words(each.costs_before.bytecodes / against.costs.num_rows)
                     if each.before
                     else fmt.MISSING,
-                    figure(each.costs_after.bytecodes / side.costs.num_rows)
+                    cost_words(each.costs_after.bytecodes / side.costs.num_rows)
                     if each.after
                     else fmt.MISSING,
                     signed(_change(each, side, against, "bytecodes")),
@@ -213,7 +214,7 @@ def _request_row(
     cells = [name]
     for attribute in ("bytecodes", "allocations"):
         a, b = (round(sum(getattr(each, attribute) for each in side), 6) for side in (now, then))
-        cells += [figure(a), *([signed(a - b)] if against else [])]
+        cells += [cost_words(a), *([signed(a - b)] if against else [])]
     return tuple(cells)
 
 
@@ -261,7 +262,7 @@ def _note(change: FunctionChange) -> str:
     return ""
 
 
-def _place(where: Where) -> str:
+def _place(where: FunctionPlace) -> str:
     return f"{where.file}:{where.line}"
 
 

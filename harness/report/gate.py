@@ -4,50 +4,51 @@ from collections.abc import Sequence
 from functools import partial
 
 from harness import format as fmt
+from harness.metrics import METRICS
 from harness.report.function_words import short_name
 from harness.report.gate_image import gate_image, has_picture
 from harness.report.gate_power import power_words, settles_no_times
 from harness.report.gate_tables import (
     command_lines,
-    findings,
     gate_facts,
     gate_failure_lines,
+    gate_findings,
     gate_tables,
     not_run_words,
 )
 from harness.report.gate_title import title
 from harness.report.power import surroundings_words
-from harness.report.report import Listing, Picture, Report, known
+from harness.report.report import Listing, Picture, Report, known, remarks
 from harness.tracking.gate.exact_words import BYTECODES
 from harness.tracking.gate.result import ExactChange, GateCell, GateResult, TimingChange
 from harness.tracking.gate.words import adds_up, time_sentences
 
 MOST_COUNTS = 3
 
-_COUNTED = {
-    "tracked_peak_per_step": "live objects/step",
-    "tracked_survivors_per_step": "objects left behind/step",
-    "leaked_objects_per_step": "leaked objects/step",
-    "leaked_blocks_per_step": "leaked blocks/step",
-    "cyclic_garbage_per_step": "objects of cyclic garbage/step",
-    BYTECODES: "bytecodes per request and step",
-    "gc_collections_per_1000_steps": "collections per 1,000 steps",
-    "explicit_collections": "collections by hand",
-    "collector_setting_calls": "calls that set the collector",
-    "tracked_allocations_per_step": "tracked objects made/step",
-    "bytecodes_per_add": "bytecodes to add a request",
-    "bytecodes_per_finish": "bytecodes to admit and finish a request",
-    "bytecodes_per_abort": "bytecodes to abort a request",
-    "allocations_per_add": "tracked objects to add a request",
-    "allocations_per_finish": "tracked objects to admit and finish a request",
-    "allocations_per_abort": "tracked objects to abort a request",
-    "memory_peak_per_step": "at a step's peak",
-    "memory_kept_per_step": "kept/step",
-    "allocated_blocks_kept_per_step": "blocks kept/step",
-    "handoff_bytes": "per hand-off",
-    "wire_bytes_per_step": "over the wire/step",
-}
-"""What a count is called behind its difference, the most telling first."""
+_TELLING = (
+    "tracked_peak_per_step",
+    "tracked_survivors_per_step",
+    "leaked_objects_per_step",
+    "leaked_blocks_per_step",
+    "cyclic_garbage_per_step",
+    BYTECODES,
+    "gc_collections_per_1000_steps",
+    "explicit_collections",
+    "collector_setting_calls",
+    "tracked_allocations_per_step",
+    "bytecodes_per_add",
+    "bytecodes_per_finish",
+    "bytecodes_per_abort",
+    "allocations_per_add",
+    "allocations_per_finish",
+    "allocations_per_abort",
+    "memory_peak_per_step",
+    "memory_kept_per_step",
+    "allocated_blocks_kept_per_step",
+    "handoff_bytes",
+    "wire_bytes_per_step",
+)
+"""Counts, the most telling first."""
 
 
 def describe_gate(result: GateResult) -> Report:
@@ -59,19 +60,15 @@ def describe_gate(result: GateResult) -> Report:
         answer=title(result),
         attention=fmt.capitalised(settles_no_times(result)),
         short=known(_short(result)),
-        sentences=findings(result),
+        sentences=gate_findings(result),
         lists=[
             Listing("Not measured", result.missing, is_bad=True),
             Listing("Trials without a result", gate_failure_lines(result), is_bad=True),
-            Listing("Left out", result.left_out, is_bad=True),
-            Listing("Notes", result.notes),
+            *remarks(result),
         ],
         next=[("again", each) for each in command_lines(result)],
         sure=known(
-            [
-                ("surroundings", "" if surroundings is None else surroundings_words(surroundings)),
-                ("detects", power_words(result)),
-            ]
+            [("surroundings", surroundings_words(surroundings)), ("detects", power_words(result))]
         ),
         more=gate_tables(result),
         facts=gate_facts(result),
@@ -116,7 +113,7 @@ def exact_words(cell: GateCell) -> str:
 
 
 def _differences(changes: Sequence[ExactChange]) -> str:
-    order = {name: place for place, name in enumerate(_COUNTED)}
+    order = {name: place for place, name in enumerate(_TELLING)}
     changes = sorted(
         changes,
         key=lambda change: (change.verdict != "worse", order.get(change.metric, len(order))),
@@ -166,7 +163,7 @@ def _difference(change: ExactChange) -> str:
     else:
         whole = bool(round(difference)) and abs(difference - round(difference)) < 0.005
         size = fmt.count(abs(round(difference) if whole else difference))
-    return f"{sign}{size} {_COUNTED.get(change.metric, change.metric)}"
+    return f"{sign}{size} {METRICS[change.metric].counted_as or change.metric}"
 
 
 def _by_cell(label: str, found: list[tuple[str, str]]) -> list[tuple[str, str]]:

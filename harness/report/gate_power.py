@@ -13,7 +13,7 @@ def settles_no_times(result: GateResult) -> str:
         return ""
     return (
         "this run settles nothing about times, and the machine was busy: measure again when it is "
-        "quiet (--wait-quiet 10m waits for that)"
+        "quiet (--wait 10m waits for that)"
     )
 
 

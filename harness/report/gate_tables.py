@@ -41,7 +41,7 @@ def gate_facts(result: GateResult) -> list[tuple[str, str]]:
     )
 
 
-def findings(result: GateResult) -> list[str]:
+def gate_findings(result: GateResult) -> list[str]:
     """What was found, in sentences."""
     return [
         *result.conclusions,

@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from harness import format as fmt
 from harness.explain.result import Arrival, By, GrowthBody
-from harness.report.function_words import figure, short_name, signed
+from harness.report.function_words import cost_words, short_name, signed
 from harness.report.release_lines import changes_by_release
 from harness.report.table import PlainTable
 from harness.report.version_costs import difference_sentence, sampling_sentences, stages_table
@@ -47,9 +47,9 @@ def _versions(body: GrowthBody) -> PlainTable:
             [
                 (
                     each.label,
-                    figure(each.bytecodes),
+                    cost_words(each.bytecodes),
                     signed(each.bytecodes - last.bytecodes) if last else fmt.MISSING,
-                    figure(each.objects),
+                    cost_words(each.objects),
                     signed(each.objects - last.objects) if last else fmt.MISSING,
                     largest.get(each.label, fmt.MISSING) if last else fmt.MISSING,
                 )

@@ -1,6 +1,6 @@
 """The chart of `gcbench explain --image`: a step's bytecodes by version and stage."""
 
-from harness.explain.result import ExplainResult, GrowthBody, StageCost
+from harness.explain.result import ExplainResult, GrowthBody, RequestStageCost
 from harness.report.image_file import COLOURS, image_bytes
 
 _OTHERS = "#9aa0a6"
@@ -23,7 +23,7 @@ def growth_image(result: ExplainResult, body: GrowthBody, suffix: str) -> bytes:
     names = _largest_stages(body)
     for number, name in enumerate([*names, "others"]):
         parts = [
-            each.stages.get(name, StageCost()).bytecodes
+            each.stages.get(name, RequestStageCost()).bytecodes
             if name in names
             else sum(cost.bytecodes for stage, cost in each.stages.items() if stage not in names)
             for each in versions

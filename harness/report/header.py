@@ -24,7 +24,7 @@ def header(result: ExperimentResult) -> list[tuple[str, str]]:
     lines = [
         ("incomplete", "" if result.is_complete else INCOMPLETE),
         ("attention", settles_nothing(result)),
-        ("surroundings", "" if surroundings is None else surroundings_words(surroundings)),
+        ("surroundings", surroundings_words(surroundings)),
     ]
     return [*known(lines), *facts(result)]
 

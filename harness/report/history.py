@@ -1,134 +1,151 @@
-"""The tables of `gcbench history`: what was read, and what changed between two commits."""
+"""What changed in stored results: the answer, the series that did, and what was read."""
 
-from collections.abc import Iterator
-from typing import Any
-
-import pandas as pd
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from harness import format as fmt
-from harness.report.series_words import LABELS, counts_sentence
+from harness.report.history_image import history_image
+from harness.report.report import Listing, Picture, Report, known
+from harness.report.series_words import LABELS, change_label, counts_sentence, named_series
 from harness.report.table import PlainTable, Row
-from harness.tracking.frames import parameter_columns
-from harness.tracking.history import History
+from harness.tracking.history_result import HistoryResult, Read, SeriesChange
 from harness.tracking.verdict import Word
 
 _CAPTION = (
     "before, after and change compare the two commits; the verdict rests on the whole history "
     "between them and on which way the metric is better"
 )
-_GROUPS = (
+_MOVED: tuple[tuple[Word, ...], ...] = (
     ("worse", "better", "changed"),
     ("suspicious", "inconclusive"),
+)
+_STOOD: tuple[tuple[Word, ...], ...] = (
     ("same", "no_change_shown"),
     ("insufficient", "reset"),
     ("missing",),
 )
 
 
-def history_pairs(history: History) -> list[tuple[str, str]]:
-    """What was read, as (label, words)."""
-    figures, trials, failures = history.figures, history.trials, history.failures
-    lines = []
-    if len(figures):
-        first, last = (
-            f"{date:%Y-%m-%d}" for date in (figures["date"].min(), figures["date"].max())
-        )
-        old = int((~figures["is_current"]).sum())
-        set_apart = f", {fmt.count(old)} of them of benchmarks as they were before" if old else ""
-        lines += [
-            ("commits", f"{figures['commit'].nunique()}, of {first} to {last}"),
-            ("machines", ", ".join(figures["machine"].unique())),
-            ("environments", ", ".join(figures["environment"].unique())),
-            ("figures", f"{fmt.count(len(figures))}{set_apart}"),
+def describe_history(result: HistoryResult) -> Report:
+    """What changed first, then the rest of the series."""
+    moved = [each for group in _MOVED for each in result.changes if each.verdict in group]
+    return Report(
+        heading="gcbench report",
+        name=result.name,
+        answer=_answer(result),
+        tables=_tables(result.changes, _MOVED),
+        lists=[
+            Listing("Not compared", list(_not_compared(result.changes)), is_bad=True),
+            Listing("Problems", result.problems, is_bad=True),
+            Listing("Notes", result.notes),
+        ],
+        sure=_read_pairs(result.read),
+        more=_tables(result.changes, _STOOD),
+        command=result.command,
+        pictures=[
+            Picture(
+                "What changed",
+                "The change of each series that moved, in percent of its figure at the earlier "
+                "commit.",
+                partial(history_image, result.name, moved),
+            )
         ]
-    if len(trials) or len(failures):
-        experiments = {*trials["experiment"].unique(), *failures["experiment"].unique()}
-        measured = len(trials[["experiment", "round", "place", "mode"]].drop_duplicates())
-        lines.append(
-            (
-                "raw trials",
-                f"{fmt.count(measured)} with a result and {fmt.count(len(failures))} without, "
-                f"in {len(experiments)} experiment{'s' * (len(experiments) != 1)}",
-            )
-        )
-    return lines
-
-
-def history_headline(changes: pd.DataFrame) -> str:
-    """How many series changed, in a line."""
-    found = {str(word): int(n) for word, n in changes["verdict"].value_counts().items()}
-    signs = {word: found[word] for word in ("worse", "better", "changed") if found.get(word)}
-    if not signs:
-        return f"{LABELS['no_change_shown']}: {counts_sentence(_counted(found), 0) or 'no series'}"
-    first = LABELS[next(word for word in LABELS if word in signs)][0]
-    return f"{first} {counts_sentence(_counted(found), 0)}"
-
-
-def _counted(found: dict[str, int]) -> dict[Word, int]:
-    return {word: found[word] for word in LABELS if found.get(word)}
-
-
-def changes_tables(changes: pd.DataFrame, *, details: bool = True) -> list[PlainTable]:
-    """A table for each machine, environment and pair of commits, what changed first.
-
-    Where all is missing there is none: `not_compared` says so. Without ``details`` only what may
-    have changed has a row.
-    """
-    parameters = parameter_columns_of(changes)
-    tables = []
-    groups_shown = _GROUPS if details else _GROUPS[:2]
-    for title, rows in _parts(changes):
-        records = {
-            group: rows[rows["verdict"].isin(group)].to_dict("records") for group in groups_shown
-        }
-        groups = [[_row(row, parameters) for row in group] for group in records.values() if group]
-        if groups and not (rows["verdict"] == "missing").all():
-            tables.append(
-                PlainTable(title, ("series", "before", "after", "change", "verdict"), groups)
-            )
-    return [*tables[:-1], *(table._replace(caption=_CAPTION) for table in tables[-1:])]
-
-
-def not_compared(changes: pd.DataFrame) -> list[str]:
-    """Where no series has a value on both sides, in words."""
-    return [
-        f"{title}: no series has both; {_measured(rows, 'before')} before, "
-        f"{_measured(rows, 'after')} after"
-        for title, rows in _parts(changes)
-        if (rows["verdict"] == "missing").all()
-    ]
-
-
-def _parts(changes: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    by = ["machine", "environment", "base", "head"]
-    for names, rows in changes.groupby(by, observed=True, sort=False):
-        machine, environment, base, head = map(str, names)
-        yield f"{base[:8]} → {head[:8]} on {machine}, {environment}", rows
-
-
-def _measured(rows: pd.DataFrame, side: str) -> str:
-    return f"{fmt.count(int(rows[side].notna().sum()))} of {fmt.count(len(rows))}"
-
-
-def parameter_columns_of(changes: pd.DataFrame) -> list[str]:
-    """The columns of a frame of changes that are parameters."""
-    own = {"base", "head", "before", "after", "ratio", "verdict", "suspects"}
-    return [name for name in parameter_columns(changes) if name not in own]
-
-
-def _row(change: dict[Any, Any], parameters: list[str]) -> Row:
-    values = [str(change[name]) for name in parameters if not pd.isna(change[name])]
-    unit = fmt.short_unit(change["unit"])
-    return (
-        " · ".join((f"{change['suite']}.{change['metric']}".lstrip("."), *values)),
-        fmt.with_unit(change["before"], unit).strip(),
-        fmt.with_unit(change["after"], unit).strip(),
-        _change(change["ratio"]),
-        LABELS[change["verdict"]],
+        if any(each.ratio is not None for each in moved)
+        else [],
     )
 
 
-def _change(ratio: float) -> str:
-    """In percent, as a factor from ten times on."""
-    share = ratio - 1
-    return fmt.percent(share, signed=True) if not share >= 9 else fmt.ratio(ratio)
+def nothing_compared(result: HistoryResult) -> str:
+    """Why no series has a figure on both sides, and what to do."""
+    if not result.read.figures:
+        return "these are raw trials, and commits are compared from asv's results"
+    if result.between:
+        return (
+            "no series has a current figure at both commits; "
+            "measure both with today's benchmarks: `asv run BASE^!`, `asv run HEAD^!`"
+        )
+    return "no series has current figures at two commits; measure another with `asv run`"
+
+
+def _answer(result: HistoryResult) -> str:
+    """How many series changed, in a line."""
+    if not result.is_compared:
+        return f"✗ Nothing to compare: {nothing_compared(result)}."
+    number: dict[Word, int] = {
+        word: sum(each.verdict == word for each in result.changes) for word in LABELS
+    }
+    first = next((word for word in _MOVED[0] if number[word]), None)
+    if first is None:
+        return f"{LABELS['no_change_shown']}: {counts_sentence(number, 0) or 'no series'}"
+    return f"{LABELS[first][0]} {counts_sentence(number, 0)}"
+
+
+def _tables(changes: Sequence[SeriesChange], groups: Sequence[Sequence[Word]]) -> list[PlainTable]:
+    """A table for each machine, environment and pair of commits.
+
+    Where all is missing there is none: the list of what was not compared says so.
+    """
+    tables = []
+    for title, series in _parts(changes):
+        rows = [[_row(each) for each in series if each.verdict in group] for group in groups]
+        if any(rows) and not _is_missing(series):
+            columns = ("series", "before", "after", "change", "verdict")
+            tables.append(PlainTable(title, columns, [group for group in rows if group]))
+    return [*tables[:-1], *(table._replace(caption=_CAPTION) for table in tables[-1:])]
+
+
+def _not_compared(changes: Sequence[SeriesChange]) -> Iterator[str]:
+    """Where no series has a value on both sides."""
+    for title, series in _parts(changes):
+        if _is_missing(series):
+            sides = ([each.before for each in series], [each.after for each in series])
+            before, after = (
+                f"{fmt.count(sum(value is not None for value in side))} of {fmt.count(len(side))}"
+                for side in sides
+            )
+            yield f"{title}: no series has both; {before} before, {after} after"
+
+
+def _is_missing(series: Sequence[SeriesChange]) -> bool:
+    return all(each.verdict == "missing" for each in series)
+
+
+def _parts(changes: Sequence[SeriesChange]) -> Iterator[tuple[str, list[SeriesChange]]]:
+    """What is compared on one machine between one pair of commits, in the order of the changes."""
+
+    parts: dict[tuple[str, str, str, str], list[SeriesChange]] = {}
+    for each in changes:
+        key = (each.machine, each.environment, each.base, each.head)
+        parts.setdefault(key, []).append(each)
+    for (machine, environment, base, head), series in parts.items():
+        yield f"{base[:8]} → {head[:8]} on {machine}, {environment}", series
+
+
+def _row(change: SeriesChange) -> Row:
+    unit = fmt.short_unit(change.unit)
+    return (
+        named_series(change),
+        fmt.with_unit(change.before, unit).strip(),
+        fmt.with_unit(change.after, unit).strip(),
+        change_label(change.ratio),
+        LABELS[change.verdict],
+    )
+
+
+def _read_pairs(read: Read) -> list[tuple[str, str]]:
+    """What was read, as (label, words)."""
+    old = f", {fmt.count(read.outdated)} of them of benchmarks as they were before"
+    raw = (
+        f"{fmt.count(read.trials)} with a result and {fmt.count(read.failures)} without, in "
+        f"{read.experiments} experiment{'s' * (read.experiments != 1)}"
+    )
+    is_of_asv = bool(read.figures)
+    return known(
+        [
+            ("commits", f"{read.commits}, of {read.first} to {read.last}" * is_of_asv),
+            ("machines", ", ".join(read.machines)),
+            ("environments", ", ".join(read.environments)),
+            ("figures", f"{fmt.count(read.figures)}{old * bool(read.outdated)}" * is_of_asv),
+            ("raw trials", raw * bool(read.trials or read.failures)),
+        ]
+    )

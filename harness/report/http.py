@@ -1,4 +1,4 @@
-"""What `gcbench http` shows: what HTTP adds per request and per token, in words and tables."""
+"""What `load --http-cost` shows: what HTTP adds per request and per token, in words and tables."""
 
 import statistics
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from harness import format as fmt
 from harness.load.both_ways import CellBothWays, HttpResult, Pair
 from harness.report.header import machine_words
-from harness.report.report import Listing, Report
+from harness.report.report import Report, remarks
 from harness.report.table import PlainTable, Row
 
 _ADDS = {"ttft_mean": "per request", "tpot_mean": "per output token"}
@@ -20,12 +20,12 @@ def describe_http(result: HttpResult) -> Report:
     """All that is known of it."""
     answer, *more = _answer(result) or ["✗ Nothing was measured."]
     return Report(
-        heading="gcbench http",
+        heading="gcbench load --http-cost",
         name=result.name,
         answer=answer,
         tables=_tables(result) if result.cells else [],
         sentences=more,
-        lists=[Listing("Left out", result.left_out, is_bad=True), Listing("Notes", result.notes)],
+        lists=remarks(result),
         facts=_header(result),
         command=result.command,
     )

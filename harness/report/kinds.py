@@ -24,6 +24,7 @@ from harness.report.diff import describe_diff
 from harness.report.experiment import describe_experiment
 from harness.report.explain import describe_explain
 from harness.report.gate import describe_gate
+from harness.report.history import describe_history
 from harness.report.http import describe_http
 from harness.report.load import describe_load
 from harness.report.nightly import describe_nightly
@@ -35,6 +36,7 @@ from harness.report.report import Report
 from harness.result.result import RESULT_SCHEMA, Result
 from harness.tracking.bisect.result import BisectResult
 from harness.tracking.gate.result import GateResult
+from harness.tracking.history_result import HistoryResult
 from harness.tracking.nightly.result import NightlyResult
 
 KINDS: dict[type[Result], Callable[[Any], Report]] = {
@@ -47,6 +49,7 @@ KINDS: dict[type[Result], Callable[[Any], Report]] = {
     Advice: describe_advice,
     LoadResult: describe_load,
     NightlyResult: describe_nightly,
+    HistoryResult: describe_history,
     ExperimentResult: describe_experiment,
     NoiseResult: describe_noise,
     DiffResult: describe_diff,
@@ -65,7 +68,7 @@ def read_result(path: Path) -> Result:
     return found
 
 
-def describe(result: Result, folder: Path | None = None) -> Report:
+def describe_result(result: Result, folder: Path | None = None) -> Report:
     """What is said of a result; ``folder``: where its trials' rows are, for pictures of them."""
     if isinstance(result, ExperimentResult):
         is_along = bool(result.release_labels)

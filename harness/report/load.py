@@ -9,6 +9,7 @@ from harness.report.attribution import attribution_answer, attribution_notes, at
 from harness.report.header import machine_words
 from harness.report.report import Listing, Report, known
 from harness.report.table import PlainTable, Row
+from harness.trial.arrival_fidelity import arrival_words
 
 _LATENCIES = {
     "time to first token": "ttft",
@@ -43,7 +44,7 @@ def describe_load(result: LoadResult) -> Report:
             [
                 ("server", f"{result.asked.url}, model {result.asked.model}"),
                 ("workload", _workload(result)),
-                ("arrivals", result.trial.delivered),
+                ("arrivals", arrival_words(result.trial.delivered)),
             ]
         ),
         facts=known([("machine", machine_words(result.machine))]),

@@ -10,13 +10,13 @@ from harness.load.observed import Observed
 from harness.probed.read_log import Collections
 from harness.report.attribution import cause_label
 from harness.report.perfetto import add_requests
-from harness.report.trace_file import Slice, Trace
-from harness.trial.recorder import Requests
+from harness.report.trace_file import PerfettoTrace, Slice
+from harness.trial.recorder import RequestStamps
 
 
 def load_trace(
     observed: Observed,
-    requests: Requests,
+    requests: RequestStamps,
     collections: Collections,
     attribution: Attribution,
     slow: SlowWaits,
@@ -30,7 +30,7 @@ def load_trace(
     sent = requests.sent_ns[requests.sent_ns > 0]
     began_ns = int(sent.min()) if len(sent) else observed.start_ns
     ended_ns = max(int(observed.recording.ended_ns.max(initial=0)), began_ns)
-    trace = Trace(began_ns)
+    trace = PerfettoTrace(began_ns)
     _add_servers(trace, collections, began_ns, ended_ns)
     for stops in observed.stops:
         process = trace.track(f"client process {stops.process}")
@@ -50,7 +50,7 @@ def load_trace(
     return trace.content()
 
 
-def _add_servers(trace: Trace, found: Collections, began_ns: int, ended_ns: int) -> None:
+def _add_servers(trace: PerfettoTrace, found: Collections, began_ns: int, ended_ns: int) -> None:
     end_ns = found.start_ns + found.duration_ns
     seen = (end_ns > began_ns) & (found.start_ns < ended_ns)
     for pid in dict.fromkeys(found.pid[seen].tolist()):
@@ -64,7 +64,7 @@ def _add_servers(trace: Trace, found: Collections, began_ns: int, ended_ns: int)
 
 
 def _add_spans(
-    trace: Trace, parent: int, title: str, name: str, spans: Iterable[tuple[int, int]]
+    trace: PerfettoTrace, parent: int, title: str, name: str, spans: Iterable[tuple[int, int]]
 ) -> None:
     track = trace.track(title, parent)
     for start_ns, end_ns in spans:

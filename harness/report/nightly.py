@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from harness.report.nightly_image import has_picture, nightly_image
+from harness.report.nightly_image import has_nightly_picture, nightly_image
 from harness.report.nightly_words import (
     alert_lines,
     alert_pairs,
@@ -48,7 +48,7 @@ def describe_nightly(result: NightlyResult) -> Report:
                 partial(nightly_image, result),
             )
         ]
-        if has_picture(result)
+        if has_nightly_picture(result)
         else [],
     )
 

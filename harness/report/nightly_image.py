@@ -13,13 +13,13 @@ from harness.tracking.nightly.result import Alert, NightlyResult, StepPoint
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_STEPS = 6
+MOST_SHOWN_STEPS = 6
 _WIDTH_INCHES = 9.5
 _LARGEST = 1e150
 """Beyond it matplotlib's own sums overflow."""
 
 
-def has_picture(result: NightlyResult) -> bool:
+def has_nightly_picture(result: NightlyResult) -> bool:
     """Whether the night has a step of which the values around it are known."""
     return bool(_shown(result))
 
@@ -60,7 +60,7 @@ def nightly_image(result: NightlyResult, suffix: str) -> bytes:
 def _shown(result: NightlyResult) -> list[Alert]:
     return [
         alert for alert in result.alerts if alert.around and all(map(_can_be_drawn, alert.around))
-    ][:MOST_STEPS]
+    ][:MOST_SHOWN_STEPS]
 
 
 def _can_be_drawn(point: StepPoint) -> bool:

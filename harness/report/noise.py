@@ -10,14 +10,14 @@ from harness.experiment.noise_result import NoiseResult
 from harness.experiment.result import ExperimentResult
 from harness.report.header import machine_words
 from harness.report.power import detects, surroundings_words
-from harness.report.report import Listing, Picture, Report, known
+from harness.report.report import Picture, Report, known, remarks
 from harness.report.steps_image import samples_image
 from harness.report.summary import metric_words
 from harness.report.table import PlainTable, Row
-from harness.report.verdict_words import MEANINGS
+from harness.report.verdict_words import VERDICT_MEANINGS
 
 _BUSY = (
-    "This is the noise of a busy machine and says nothing about a quiet one; --wait-quiet 10m "
+    "This is the noise of a busy machine and says nothing about a quiet one; --wait 10m "
     "waits for that."
 )
 
@@ -35,8 +35,8 @@ def describe_noise(result: NoiseResult) -> Report:
             *([_nodes(result.nodes)] if result.nodes else []),
         ],
         sentences=list(_left_out(result.nodes)),
-        lists=[Listing("Left out", result.left_out, is_bad=True), Listing("Notes", result.notes)],
-        sure=known([("surroundings", surroundings_words(surroundings) if surroundings else "")]),
+        lists=remarks(result),
+        sure=known([("surroundings", surroundings_words(surroundings))]),
         facts=known([("machine", machine_words(result.machine))]),
         command=result.command,
         pictures=list(_pictures(result.experiment)),
@@ -77,7 +77,7 @@ def _table(result: NoiseResult) -> PlainTable:
 
     found = [(f"detected in {rounds(n)}", detects(mde)) for n, mde in sorted(result.mde.items())]
     title = f"Noise of {result.metric} over {result.rounds} rounds of {result.cells} equal cells"
-    return PlainTable(title, ("", ""), [rows, found], f"detected: {MEANINGS['detects']}")
+    return PlainTable(title, ("", ""), [rows, found], f"detected: {VERDICT_MEANINGS['detects']}")
 
 
 def _nodes(nodes: Sequence[NodeNoise]) -> PlainTable:

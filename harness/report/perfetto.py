@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 
 from engines.protocol import PHASES, FinishReason
-from harness.experiment.store import Columns, TrialRows
-from harness.report.trace_file import Slice, Trace
+from harness.experiment.store import RowColumns, TrialRows
+from harness.report.trace_file import PerfettoTrace, Slice
 
 MOST_REQUESTS = 2000
 """Shown, those that were queued first: each takes a row of pixels while it is served."""
@@ -28,7 +28,7 @@ def perfetto_trace(rows: TrialRows, roles: Sequence[str]) -> bytes:
     turns with others (`Trial.slice_steps`) do not fit together: its requests' clock was stopped.
     The format: https://perfetto.dev/docs/reference/trace-packet-proto.
     """
-    trace = Trace(_first_ns(rows))
+    trace = PerfettoTrace(_first_ns(rows))
     _add_steps(trace, rows.steps)
     _add_waits(trace, rows.steps)
     _add_collections(trace, rows.collections, roles)
@@ -42,13 +42,13 @@ def _first_ns(rows: TrialRows) -> int:
     return min((int(each.min()) for each in stamps if len(each)), default=0)
 
 
-def _records(table: Columns) -> list[dict[str, int]]:
+def _records(table: RowColumns) -> list[dict[str, int]]:
     """A table's rows, of Python's integers."""
     columns = (column.tolist() for column in table.values())
     return [dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _add_steps(trace: Trace, steps: Columns) -> None:
+def _add_steps(trace: PerfettoTrace, steps: RowColumns) -> None:
     track = trace.track("steps")
     for number, step in enumerate(_records(steps)):
         facts = {name: step[name] for name in _STEP_FACTS}
@@ -59,7 +59,7 @@ def _add_steps(trace: Trace, steps: Columns) -> None:
         trace.end(track, step["delivered"])
 
 
-def _add_waits(trace: Trace, steps: Columns) -> None:
+def _add_waits(trace: PerfettoTrace, steps: RowColumns) -> None:
     track = trace.track("blocked on the device")
     begins = PHASES[PHASES.index("wait") - 1]
     for number, step in enumerate(_records(steps)):
@@ -71,7 +71,7 @@ def _add_waits(trace: Trace, steps: Columns) -> None:
             )
 
 
-def _add_collections(trace: Trace, collections: Columns, roles: Sequence[str]) -> None:
+def _add_collections(trace: PerfettoTrace, collections: RowColumns, roles: Sequence[str]) -> None:
     titles, records = _process_titles(roles), _records(collections)
     processes: dict[int, int] = {}
     tracks: dict[tuple[int, int], int] = {}
@@ -102,7 +102,7 @@ def _process_titles(roles: Sequence[str]) -> list[str]:
 
 
 def add_requests(
-    trace: Trace, requests: Columns, inside: Mapping[int, Sequence[Slice]] = NOTHING
+    trace: PerfettoTrace, requests: RowColumns, inside: Mapping[int, Sequence[Slice]] = NOTHING
 ) -> None:
     """Each request's wait for its first token and the rest, with slices ``inside`` by request."""
     served = np.flatnonzero(requests["first_ns"])

@@ -56,7 +56,7 @@ def pivot_tables(result: ExperimentResult) -> list[PlainTable]:
     ]
 
 
-def change_words(comparison: Comparison, *, is_reference: bool = False) -> str:
+def ratio_words(comparison: Comparison, *, is_reference: bool = False) -> str:
     """A sign and a change: "▲ +47.9 %"."""
     change = fmt.percent(comparison.ratio - 1, signed=True)
     return f"{REFERENCE[0] if is_reference else SIGNS[comparison.verdict]} {change}"
@@ -114,7 +114,7 @@ def _crossed(
             return "baseline"
         if cell.id not in by_id:
             return _NO_RATIO
-        return change_words(by_id[cell.id], is_reference=cell.id in off)
+        return ratio_words(by_id[cell.id], is_reference=cell.id in off)
 
     rows: list[Row] = [
         (name, *(shown(cells.get(column)) for column in pivot.columns))

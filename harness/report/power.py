@@ -71,7 +71,7 @@ def settles_nothing(result: ExperimentResult) -> str:
     if spread is not None:
         why.append(f"trials of one cell spread by {fmt.percent(spread)} (standard deviation)")
     if result.surroundings is not None and result.surroundings.is_busy:
-        why.append("measure again when the machine is quiet: --wait-quiet 10m waits for that")
+        why.append("measure again when the machine is quiet: --wait 10m waits for that")
     return "; ".join(why)
 
 
@@ -84,8 +84,10 @@ def too_few_rounds(comparisons: Sequence[Comparison]) -> str:
     return f"no verdict on {which}: a verdict takes {MIN_ROUNDS} rounds, this run has {have}"
 
 
-def surroundings_words(surroundings: Surroundings) -> str:
-    """How busy the machine was before and while it was measured on."""
+def surroundings_words(surroundings: Surroundings | None) -> str:
+    """How busy the machine was before and while it was measured on, "" where nobody looked."""
+    if surroundings is None:
+        return ""
     before, during = surroundings.before, surroundings.during
     words = f"{'busy' if surroundings.is_busy else 'quiet'}: {_others(during)}"
     if f"{before.others:.1f}" != f"{during.others:.1f}":

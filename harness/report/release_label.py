@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from engines.vllm.releases import label, layer
+from engines.vllm.releases import layer, own_label
 from engines.vllm.versions import is_version
 from harness.machine.git import GitError, changed_files, git
 
@@ -10,7 +10,7 @@ from harness.machine.git import GitError, changed_files, git
 def release_label(release: str) -> str:
     """The version, or of a path what git calls it, else what vLLM does. Raises ReleaseError."""
     described = "" if is_version(release) else _described(layer(release))
-    return described or label(release)
+    return described or own_label(release)
 
 
 def _described(folder: Path) -> str:

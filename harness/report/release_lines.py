@@ -54,7 +54,7 @@ class ReleaseLines(NamedTuple):
     lines: list[ReleaseLine]
 
 
-class Step(NamedTuple):
+class ReleaseStep(NamedTuple):
     """A metric from one release to the next."""
 
     before: str
@@ -141,7 +141,9 @@ def changes_by_release(
     return found
 
 
-def steps(releases: Sequence[str], values: Sequence[float | None], metric: str) -> list[Step]:
+def release_steps(
+    releases: Sequence[str], values: Sequence[float | None], metric: str
+) -> list[ReleaseStep]:
     """The changes between neighbouring versions that are worth a word, the largest first.
 
     Neighbours are releases with a figure; worth a word is what `harness.metrics` says.
@@ -152,7 +154,7 @@ def steps(releases: Sequence[str], values: Sequence[float | None], metric: str) 
         if value is not None and version_of(release)
     ]
     found = [
-        Step(a, b, before, after)
+        ReleaseStep(a, b, before, after)
         for (a, before), (b, after) in pairwise(known)
         if METRICS[metric].differs(before, after)
     ]

@@ -4,20 +4,20 @@ from collections.abc import Mapping, Sequence
 
 from harness import format as fmt
 from harness.metrics import METRICS
-from harness.report.release_lines import YOUNG, ReleaseLines, Step, steps, version_of
+from harness.report.release_lines import YOUNG, ReleaseLines, ReleaseStep, release_steps, version_of
 from harness.report.vllm_releases import KnownChange
 
-_COUNTED = {
-    YOUNG: "young collections",
-    "gc_collections_gen2": "full collections",
-    "tracked_peak_per_step": "the peak of tracked objects in a step",
-    "tracked_survivors_per_step": "the tracked objects that a step leaves",
-    "tracked_heap": "the objects on the heap",
-}
+_TOLD = (
+    YOUNG,
+    "gc_collections_gen2",
+    "tracked_peak_per_step",
+    "tracked_survivors_per_step",
+    "tracked_heap",
+)
 """What is told of a new release, where it is exact."""
 
 
-def headline(along: ReleaseLines) -> str:
+def release_headline(along: ReleaseLines) -> str:
     """The news: which exact counts differ between the newest version and the one before.
 
     Of the first line that counts young collections exactly in both.
@@ -32,14 +32,14 @@ def headline(along: ReleaseLines) -> str:
         return "vLLM by release"
     before, newest = known[-2:]
     changed = []
-    for metric, name in _COUNTED.items():
+    for metric in _TOLD:
         values = line.medians(metric)
         one, other = values[before], values[newest]
         if one is None or other is None or not line.is_exact(metric):
             continue
         if METRICS[metric].differs(one, other):
             change = f" ({fmt.percent(other / one - 1, signed=True)})" if one > 0 else ""
-            changed.append(f"{name} {fmt.count(one)} → {fmt.count(other)}{change}")
+            changed.append(f"{METRICS[metric].words} {fmt.count(one)} → {fmt.count(other)}{change}")
     return (
         f"vLLM {along.releases[newest]} against {along.releases[before]}: "
         f"{'; '.join(changed) or 'no exact count of the collector has changed'}"
@@ -60,11 +60,11 @@ def sentence(along: ReleaseLines, changes: Mapping[str, Sequence[KnownChange]]) 
         for release, value in zip(along.releases, values, strict=True)
         if value is not None and version_of(release)
     ]
-    found = steps(along.releases, values, YOUNG)
+    found = release_steps(along.releases, values, YOUNG)
     if not found:
         return f"The exact count of young collections ({line.name}) is the same in all releases."
 
-    def words(step: Step) -> str:
+    def words(step: ReleaseStep) -> str:
         change = step.value_after / step.value_before - 1 if step.value_before else None
         ratio = "" if change is None else fmt.percent(change, signed=True)
         tried = [f"#{change.pull}" for change in changes.get(step.after, ()) if change.tried]

@@ -10,7 +10,7 @@ from harness.report.answer import sure_pairs
 from harness.report.header import INCOMPLETE, facts, varying_axes
 from harness.report.messages import messages_tables
 from harness.report.release_lines import YOUNG, changes_by_release, release_lines
-from harness.report.release_sentence import headline, sentence
+from harness.report.release_sentence import release_headline, sentence
 from harness.report.releases_image import releases_image
 from harness.report.report import Listing, Picture, Report
 from harness.report.summary import collections_words, failure_lines, median, on_device
@@ -27,7 +27,9 @@ def describe_releases(result: ExperimentResult) -> Report:
     return Report(
         heading="gcbench releases",
         name=result.name,
-        answer=f"{headline(along)}." if result.is_complete else f"✗ Incomplete: {INCOMPLETE}.",
+        answer=f"{release_headline(along)}."
+        if result.is_complete
+        else f"✗ Incomplete: {INCOMPLETE}.",
         tables=[
             releases_table(result, labels),
             costs_table(result, labels),

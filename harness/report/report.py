@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from harness.report.table import PlainTable
+from harness.result.result import Result
 
 Pairs = Sequence[tuple[str, str]]
 """Labels and what belongs to them; a label of "" goes on with the one above."""
@@ -71,3 +72,8 @@ class Report(NamedTuple):
 def known(pairs: Pairs) -> list[tuple[str, str]]:
     """The pairs that say something."""
     return [(label, words) for label, words in pairs if words]
+
+
+def remarks(result: Result) -> list[Listing]:
+    """What every result says of what it did not look at, and of how it came about."""
+    return [Listing("Left out", result.left_out, is_bad=True), Listing("Notes", result.notes)]

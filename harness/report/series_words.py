@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from harness import format as fmt
 from harness.report.verdict_words import VERDICTS
+from harness.tracking.history_result import SeriesChange
 from harness.tracking.verdict import SeriesVerdict, Word
 
 LABELS: dict[Word, str] = {
@@ -50,3 +52,16 @@ def counts_sentence(number: Mapping[Word, int], triaged: int) -> str:
             known = f" ({triaged:,} of them triaged)" if word == "worse" and triaged else ""
             parts.append(f"{many:,} {names[many != 1]}{known}")
     return ", ".join(parts)
+
+
+def named_series(change: SeriesChange) -> str:
+    """A series by its metric and parameters."""
+    name = f"{change.suite}.{change.metric}".lstrip(".")
+    return " · ".join((name, *map(str, change.parameters.values())))
+
+
+def change_label(ratio: float | None) -> str:
+    """In percent, as a factor from ten times on."""
+    if ratio is None or ratio < 10:
+        return fmt.percent(None if ratio is None else ratio - 1, signed=True)
+    return fmt.ratio(ratio)

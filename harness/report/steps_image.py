@@ -22,7 +22,7 @@ _MOST_STEPS = 2_000
 _WIDTH_INCHES = 9.5
 
 
-class Steps(NamedTuple):
+class CellSteps(NamedTuple):
     """A cell's first timed trial: seconds of each step, and its collections by generation.
 
     ``moments``: of steps and of collections, seconds from the first step.
@@ -34,10 +34,10 @@ class Steps(NamedTuple):
     moments: list[NDArray[np.float64]]
 
 
-def stored_steps(folder: Path, result: ExperimentResult) -> list[Steps]:
+def stored_steps(folder: Path, result: ExperimentResult) -> list[CellSteps]:
     """A trial of each cell whose rows an experiment's folder keeps."""
     varying = varying_axes(result)
-    found: dict[str, Steps] = {}
+    found: dict[str, CellSteps] = {}
     for path in sorted((folder / "rows").glob("*-timing-steps.parquet")):
         key = path.name.removesuffix("-steps.parquet")
         try:
@@ -50,7 +50,7 @@ def stored_steps(folder: Path, result: ExperimentResult) -> list[Steps]:
     return list(found.values())
 
 
-def _steps(name: str, path: Path, collections_path: Path) -> Steps:
+def _steps(name: str, path: Path, collections_path: Path) -> CellSteps:
     rows, events = read_rows(path), read_rows(collections_path)
     starts = rows["start"][:_MOST_STEPS]
     ends = rows[PHASES[-1]][:_MOST_STEPS]
@@ -61,10 +61,10 @@ def _steps(name: str, path: Path, collections_path: Path) -> Steps:
         (begins[inside & (events["generation"] == generation)] - began) / 1e9
         for generation in range(3)
     ]
-    return Steps(name, (starts - began) / 1e9, (ends - starts) / 1e9, moments)
+    return CellSteps(name, (starts - began) / 1e9, (ends - starts) / 1e9, moments)
 
 
-def timelines_image(found: Sequence[Steps], suffix: str, salt: str) -> bytes:
+def timelines_image(found: Sequence[CellSteps], suffix: str, salt: str) -> bytes:
     """A panel a cell: how long each step took, when the collector ran. Imports matplotlib."""
     from matplotlib.figure import Figure
 

@@ -17,11 +17,11 @@ from harness.experiment.result import (
 from harness.metrics import METRICS
 from harness.report.header import varying_axes
 from harness.report.power import detects
+from harness.report.steady_words import unsteady_words
 from harness.report.table import PlainTable, Row
-from harness.report.verdict_words import MEANINGS, REFERENCE, VERDICTS
+from harness.report.verdict_words import REFERENCE, VERDICT_MEANINGS, VERDICTS
 from harness.trial.spec import TrialFailure
-
-_ABBREVIATIONS = ("ttft", "tpot", "itl", "e2el", "gc")
+from harness.trial.steady_state import DriftingSteps, UnsteadyLoad
 
 
 def cells_table(result: ExperimentResult) -> PlainTable:
@@ -77,25 +77,29 @@ def _effect_note(cells: list[CellResult]) -> str:
 
 def _steady_words(cells: list[CellResult]) -> str:
     """In how many cells there is a steady state, over how much of the run; why not in others."""
-    told = [cell for cell in cells if cell.steady_state]
-    shares = [share for cell in told if (share := median(cell, "steady_share")) is not None]
-    without = [cell for cell in told if median(cell, "steady_share") is None]
+    shares = [share for cell in cells if (share := median(cell, "steady_share")) is not None]
+    without = [
+        (cell.id, found)
+        for cell in cells
+        if isinstance(found := cell.steady_state, UnsteadyLoad | DriftingSteps)
+        and median(cell, "steady_share") is None
+    ]
     words = ""
     if shares:
         ends = dict.fromkeys(fmt.percent(share) for share in (min(shares), max(shares)))
-        words += f" A steady state was reached in {len(shares)} of {len(told)} cells, "
+        told = len(shares) + len(without)
+        words += f" A steady state was reached in {len(shares)} of {told} cells, "
         words += f"for {' to '.join(ends)} of the steps."
     if without:
         others = f" and {len(without) - 1} more" if len(without) > 1 else ""
-        why = without[0].steady_state.removeprefix("none: ")
-        words += f" No steady state in {without[0].id}{others}: {why}."
+        name, found = without[0]
+        words += f" No steady state in {name}{others}: {unsteady_words(found)}."
     return words
 
 
 def metric_words(name: str) -> str:
     """A metric's name in a sentence: "TPOT median"."""
-    words = name.split("_")
-    return " ".join(word.upper() if word in _ABBREVIATIONS else word for word in words)
+    return METRICS[name].words
 
 
 def phases_table(result: ExperimentResult) -> PlainTable:
@@ -165,8 +169,8 @@ def verdict_tables(result: ExperimentResult) -> list[PlainTable]:
             [[_verdict_row(each, is_reference=each.candidate in off) for each in group]],
             f"{direction_words(metric).capitalize()}. change: measured round by round, so it "
             "may differ a little from the ratio of two medians. same: "
-            f"{MEANINGS['same']} of ±{tolerance}. detects: {MEANINGS['detects']} in "
-            f"{fmt.rounds(each.rounds for each in group)}.",
+            f"{VERDICT_MEANINGS['same']} of ±{tolerance}. detects: "
+            f"{VERDICT_MEANINGS['detects']} in {fmt.rounds(each.rounds for each in group)}.",
         )
         for (metric, baseline), group in comparisons.items()
     ]

@@ -15,11 +15,11 @@ _SEPARATOR = " · "
 _LEAST_NAME = 12
 """Columns that names get at least, before a table is continued below."""
 
-Line = tuple[tuple[str, int], ...]
+TextLine = tuple[tuple[str, int], ...]
 """Texts with the columns of the table that they are of, to be joined as they stand."""
 
 
-def table_lines(table: PlainTable, width: int) -> Iterator[Line]:
+def table_lines(table: PlainTable, width: int) -> Iterator[TextLine]:
     """The head, a rule and the rows of a table, groups apart.
 
     Where names are too long for the line, those that share their beginning stand below it; longer
@@ -64,7 +64,9 @@ def _how_many(columns: Row, groups: Sequence[Sequence[Row]], start: int, width: 
     return max(end, min(start + 1, len(columns)))
 
 
-def _part(columns: Row, groups: Sequence[Sequence[Row]], width: int, left: int) -> Iterator[Line]:
+def _part(
+    columns: Row, groups: Sequence[Sequence[Row]], width: int, left: int
+) -> Iterator[TextLine]:
     rows = [row for group in groups for row in group]
     widths = _widths(columns, rows)
     gap = next((gap for gap in _GAPS if sum(widths) + gap * (len(widths) - 1) <= width), _GAPS[-1])
@@ -90,7 +92,7 @@ def _part(columns: Row, groups: Sequence[Sequence[Row]], width: int, left: int) 
 
 def _rows(
     rows: Sequence[Row], widths: Sequence[int], gap: int, left: int, kept: int | None, width: int
-) -> Iterator[Line]:
+) -> Iterator[TextLine]:
     above = ""
     for row in rows:
         *before, last = row[0].split("\n")
@@ -127,7 +129,7 @@ def _below(name: str, kept: int) -> tuple[str, str]:
     return _SEPARATOR.join(parts[:-kept]), _INDENT + _SEPARATOR.join(parts[-kept:])
 
 
-def _line(texts: Sequence[str], widths: Sequence[int], gap: int, left: int) -> Line:
+def _line(texts: Sequence[str], widths: Sequence[int], gap: int, left: int) -> TextLine:
     parts = []
     for number, (text, width) in enumerate(zip(texts, widths, strict=True)):
         blanks = " " * (width - cell_len(text))

@@ -16,7 +16,7 @@ class Slice(NamedTuple):
     end_ns: int
 
 
-class Trace:
+class PerfettoTrace:
     """Made of packets. ``began_ns``: the first moment, in nanoseconds of CLOCK_MONOTONIC."""
 
     def __init__(self, began_ns: int) -> None:

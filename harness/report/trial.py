@@ -8,9 +8,11 @@ from harness import format as fmt
 from harness.axes import values, worth_mentioning
 from harness.collector.result import PhasePauses, ProcessResult
 from harness.metrics import METRICS
+from harness.report.steady_words import steady_words
 from harness.report.summary import collections_words
 from harness.report.table import PlainTable, Row
 from harness.report.terminal import print_pairs, print_table
+from harness.trial.arrival_fidelity import arrival_words
 from harness.trial.messages import Messages
 from harness.trial.spec import TrialResult
 from harness.trial.step_costs import StageCosts
@@ -124,8 +126,8 @@ def _header(trial: TrialResult) -> list[tuple[str, str]]:
             else "",
         ),
         ("trial", f"mode {trial.mode}, seed {trial.seed}, {fmt.seconds(trial.wall_seconds)}"),
-        ("arrivals", trial.delivered),
-        ("steady state", trial.steady_state),
+        ("arrivals", arrival_words(trial.delivered)),
+        ("steady state", steady_words(trial.steady_state)),
         (
             "engine",
             ", ".join(f"{name} {fmt.setting(value)}" for name, value in trial.engine_state.items()),

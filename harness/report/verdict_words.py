@@ -12,7 +12,7 @@ VERDICTS: dict[Verdict, str] = {
 }
 """What a comparison comes to: a sign and a word."""
 
-MEANINGS: dict[str, str] = {
+VERDICT_MEANINGS: dict[str, str] = {
     "better": "significantly better, and by at least three quarters of the tolerance",
     "worse": "significantly worse, and by at least three quarters of the tolerance",
     "same": "the whole 95 % interval lies within the tolerance",

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from harness import format as fmt
-from harness.explain.result import StageCost, VersionCost
-from harness.report.function_words import figure, signed
+from harness.explain.result import RequestStageCost, VersionCost
+from harness.report.function_words import cost_words, signed
 from harness.report.table import PlainTable, Row
 
 
@@ -25,7 +25,7 @@ def sampling_sentences(versions: Sequence[VersionCost]) -> list[str]:
         f"±{fmt.percent(width)}" + f" for {label}" * (len(versions) > 1) for width, label in known
     ]
     at_least = " or better" if len(versions) > 2 else ""
-    sure = f"; bytecodes are right within {joined(widths)}{at_least} (95 %)" if widths else ""
+    sure = f"; bytecodes are right within {joined_texts(widths)}{at_least} (95 %)" if widths else ""
     return [f"One step in {every} was traced{sure}."]
 
 
@@ -42,20 +42,22 @@ def difference_sentence(before: VersionCost, after: VersionCost) -> str:
 
 def _more(before: float, after: float) -> str:
     more = after - before
-    return f"{figure(abs(more))} {'more' if more > 0 else 'fewer'}" if more else "as many"
+    return f"{cost_words(abs(more))} {'more' if more > 0 else 'fewer'}" if more else "as many"
 
 
 def _both(before: float, after: float) -> str:
     if after == before:
-        return f"({figure(after)})"
+        return f"({cost_words(after)})"
     share = f", {fmt.percent(after / before - 1, signed=True)}" if before else ""
-    return f"({figure(after)} against {figure(before)}{share})"
+    return f"({cost_words(after)} against {cost_words(before)}{share})"
 
 
 def stages_table(versions: Sequence[VersionCost]) -> PlainTable:
     """The stages of a step, those of one version or of two side by side."""
     names = dict.fromkeys(stage for each in versions for stage in each.stages)
-    costs = {name: [each.stages.get(name, StageCost()) for each in versions] for name in names}
+    costs = {
+        name: [each.stages.get(name, RequestStageCost()) for each in versions] for name in names
+    }
     order = sorted(costs, key=lambda name: -costs[name][-1].bytecodes)
     labels = [heading(each.label) for each in versions]
     if len(versions) == 1:
@@ -81,16 +83,16 @@ def heading(label: str) -> str:
     return label.replace(" (", "\n(")
 
 
-def _stage_row(name: str, costs: Sequence[StageCost | VersionCost]) -> Row:
+def _stage_row(name: str, costs: Sequence[RequestStageCost | VersionCost]) -> Row:
     cells = [name]
     for figures in ([each.bytecodes for each in costs], [each.objects for each in costs]):
-        cells += map(figure, figures)
+        cells += map(cost_words, figures)
         if len(figures) == 2:
             cells.append(signed(figures[1] - figures[0]))
     return tuple(cells)
 
 
-def joined(texts: Iterable[str]) -> str:
+def joined_texts(texts: Iterable[str]) -> str:
     """Texts as a list in a sentence."""
     *most, last = texts
     return f"{', '.join(most)} and {last}" if most else last

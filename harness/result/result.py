@@ -1,7 +1,10 @@
 """What every command's result says of itself; each kind adds what it has found."""
 
+from pathlib import Path
+
 import msgspec
 
+from harness.files import indented, write_whole, writing
 from harness.machine.describe import Machine
 from harness.machine.other_work import Surroundings
 
@@ -37,3 +40,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     notes: list[str] = []
     is_complete: bool = True
     schema: str = RESULT_SCHEMA
+
+
+def keep_result(runs: Path, result: Result) -> None:
+    """Write it into the folder of its run, below ``runs``. Raises StoreError."""
+    folder = runs / result.name
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / RESULT_FILE, indented(result))

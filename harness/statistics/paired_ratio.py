@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from harness.statistics.robust_location import fit, interval, likelihood_ratio, reference
+from harness.statistics.robust_location import fit, likelihood_ratio, location_interval, reference
 
 ALPHA = 0.015
 """Highest chance of any wrong verdict in one family of comparisons."""
@@ -58,7 +58,7 @@ def paired_ratio(baseline: ArrayLike, candidate: ArrayLike, comparisons: int = 1
         )
     logs = np.log(after / before)
     fitted, null = fit(logs), reference(logs.size)
-    low, high = interval(logs)
+    low, high = location_interval(logs)
     sd_log = float(fitted.scale) / null.scale
     return Ratio(
         ratio=math.exp(fitted.location),

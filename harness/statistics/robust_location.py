@@ -22,7 +22,7 @@ _LEAST_P = 1e-9  # a smaller one would be the model's word alone
 _SCALE_FLOOR = 1e-9  # exact metrics repeat to the digit and have no scale
 
 
-class Fit(NamedTuple):
+class LocationFit(NamedTuple):
     """Maximum-likelihood location, scale of the ordinary samples, and log-likelihood, ``[...]``."""
 
     location: FloatArray
@@ -57,7 +57,7 @@ class Reference(NamedTuple):
         return max(min(counted, 2 * (1 + _TAIL) / (1 + draws) * fall), _LEAST_P)
 
 
-def fit(x: FloatArray, location: FloatArray | float | None = None) -> Fit:
+def fit(x: FloatArray, location: FloatArray | float | None = None) -> LocationFit:
     """Fit the model to ``[..., n]`` along the last axis; ``location`` ``[...]`` holds it there.
 
     The likelihood can have several peaks: EM starts from the median and from the mean, and the
@@ -69,7 +69,7 @@ def fit(x: FloatArray, location: FloatArray | float | None = None) -> Fit:
     held = location is not None
     one, other = (_climb(x, *start, held) for start in zip(starts, scales, strict=True))
     higher = other.log_likelihood > one.log_likelihood
-    return Fit(*(np.where(higher, b, a) for a, b in zip(one, other, strict=True)))
+    return LocationFit(*(np.where(higher, b, a) for a, b in zip(one, other, strict=True)))
 
 
 def likelihood_ratio(x: FloatArray, location: FloatArray | float = 0.0) -> FloatArray:
@@ -77,7 +77,7 @@ def likelihood_ratio(x: FloatArray, location: FloatArray | float = 0.0) -> Float
     return _ratio(fit(x), fit(x, location))
 
 
-def _ratio(free: Fit, held: Fit) -> FloatArray:
+def _ratio(free: LocationFit, held: LocationFit) -> FloatArray:
     return np.maximum(2 * (free.log_likelihood - held.log_likelihood), 0.0)
 
 
@@ -96,7 +96,7 @@ def _draw(size: int) -> Reference:
     return Reference(np.sort(_ratio(free, fit(draws, 0.0))), float(free.scale.mean()), size)
 
 
-def interval(x: FloatArray, confidence: float = 0.95) -> tuple[float, float]:
+def location_interval(x: FloatArray, confidence: float = 0.95) -> tuple[float, float]:
     """All locations of ``[n]`` that the likelihood ratio does not reject, from first to last."""
     best = fit(x)
     centre = float(best.location)
@@ -105,7 +105,7 @@ def interval(x: FloatArray, confidence: float = 0.95) -> tuple[float, float]:
     return centre - _reach(centre - x, least), centre + _reach(x - centre, least)
 
 
-def _climb(x: FloatArray, location: FloatArray, scale: FloatArray, held: bool) -> Fit:
+def _climb(x: FloatArray, location: FloatArray, scale: FloatArray, held: bool) -> LocationFit:
     """Expectation-maximisation from one start."""
     centre = location[..., None]
     squares = np.square(x - centre)
@@ -123,7 +123,7 @@ def _climb(x: FloatArray, location: FloatArray, scale: FloatArray, held: bool) -
     spread = climb(start, refit, count, _SCALE_FLOOR, _EM_STEPS)
     likelihood = log_density(spread.squares / spread.variance).sum(-1)
     scale = spread.scale()
-    return Fit(centre[..., 0], scale, likelihood - count * np.log(scale))
+    return LocationFit(centre[..., 0], scale, likelihood - count * np.log(scale))
 
 
 def _reach(x: FloatArray, least: float) -> float:

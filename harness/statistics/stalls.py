@@ -15,7 +15,7 @@ from harness.statistics.mixture import FloatArray
 from harness.statistics.paired_ratio import ALPHA, MIN_ROUNDS
 from harness.statistics.verdict import Verdict
 
-LEAST_SECONDS = 5e-4
+LEAST_STALL_SECONDS = 5e-4
 """A step that is longer by less stalls nobody; it is longer by half a median step at least."""
 _PART_OF_A_STEP = 0.5
 _PART_OF_TOLERANCE = 0.5
@@ -95,7 +95,7 @@ def _longer(before: FloatArray, after: FloatArray) -> tuple[FloatArray, FloatArr
         longer = before - after, after - before
     else:
         longer = before - np.median(before), after - np.median(after)
-    least = max(LEAST_SECONDS, _PART_OF_A_STEP * float(np.median(before)))
+    least = max(LEAST_STALL_SECONDS, _PART_OF_A_STEP * float(np.median(before)))
     one, other = (np.where(each > least, each, 0.0) for each in longer)
     return one, other
 

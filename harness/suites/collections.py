@@ -9,7 +9,7 @@ crosses does not depend on when, and the bytes repeat.
 from harness.metrics import METRICS
 from harness.suites.figures import Figures, figures
 from harness.suites.grid import CHURN, DECODE, HANDOFFS, tracked
-from harness.suites.measure import measure
+from harness.suites.measure import measure_suite
 from harness.suites.track import attributes, look_ups, one_sentence
 
 _ALONE = {"device": "null"}
@@ -53,8 +53,8 @@ _STEP = [
 # What an engine does once for a request hardly depends on the hand-off: the two ends are enough.
 _REQUEST = [
     tracked(metric, _ALONE, handoff=(HANDOFFS[0], HANDOFFS[-1]), workload=(DECODE,))
-    for metric in METRICS
-    if metric.endswith(("_per_add", "_per_finish", "_per_abort"))
+    for metric, definition in METRICS.items()
+    if definition.when != "step"
 ]
 _WIRE = tracked(
     "wire_bytes_per_step", _ACROSS, handoff=_ACROSS_HANDOFFS, wire=("pickle",), workload=(DECODE,)
@@ -74,8 +74,8 @@ def setup_cache() -> Figures:
     churn = [cell for cell in cells if cell.workload == CHURN]
     across = [_WIRE.cell(point) for point in _WIRE.points()]
     measured = [
-        measure("decode", decode, modes=("counts", "tracked", "memory", "leaks", "opcodes")),
-        measure("churn", churn, modes=("counts", "tracked", "leaks")),
-        measure("wire", across, rounds=1),
+        measure_suite("decode", decode, modes=("counts", "tracked", "memory", "leaks", "opcodes")),
+        measure_suite("churn", churn, modes=("counts", "tracked", "leaks")),
+        measure_suite("wire", across, rounds=1),
     ]
     return figures(TABLE, measured)

@@ -1,7 +1,6 @@
 """From the trials of a grid to what asv stores: a number, samples, or why there is neither."""
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypedDict
 
@@ -14,24 +13,23 @@ from harness.experiment.plan import without_collector
 from harness.experiment.result import CellResult
 from harness.experiment.same_work import text_rules
 from harness.experiment.store import read_rows
+from harness.not_measured import NotMeasured
 from harness.statistics.percentile import percentile_or_none
-from harness.suites.grid import Point, Tracked
+from harness.suites.grid import GridPoint, Tracked
 from harness.suites.measure import SuiteRun
 from harness.trial.spec import TrialFailure, TrialResult
 
-_FROM_ANOTHER_TIME = re.compile(r"\b(Import|ModuleNotFound|Attribute|Type|Name)Error\b")
 
-
-class Sampled(TypedDict):
+class AsvSamples(TypedDict):
     """A sample for each round. That a ``track_*`` may return it is not in asv's documentation."""
 
     samples: list[float]
     number: int
 
 
-Figure = float | Sampled
-Figures = dict[tuple[str, Point], Figure | str]
-"""By metric and parameters; a sentence stands where there is no figure."""
+AsvFigure = float | AsvSamples
+Figures = dict[tuple[str, GridPoint], AsvFigure | NotMeasured]
+"""By metric and parameters."""
 
 
 def figures(table: Iterable[Tracked], measured: Sequence[SuiteRun]) -> Figures:
@@ -42,7 +40,7 @@ def figures(table: Iterable[Tracked], measured: Sequence[SuiteRun]) -> Figures:
     cells = {_of_no_commit(cell): cell for each in measured for cell in each.result.cells}
     reasons = dict(reason for each in measured for reason in _reasons(each))
     if not cells:
-        raise ValueError(_nothing_measured(reasons, measured))
+        raise ValueError(_nothing_measured(reasons))
     reasons |= (other_work := _other_work(cells))
     found: Figures = {}
     for tracked in table:
@@ -51,23 +49,23 @@ def figures(table: Iterable[Tracked], measured: Sequence[SuiteRun]) -> Figures:
             cell = tracked.cell(point)
             is_known = cell in cells and cell not in other_work
             metric = cells[cell].metrics.get(name) if is_known else None
-            value = figure(metric.samples) if metric else None
+            value = asv_figure(metric.samples) if metric else None
             reason = reasons.get(cell) or reasons.get(without_collector(cell))
             without = reason or f"no trial of this cell gave {name}"
-            found[name, point] = without if value is None else value
+            found[name, point] = NotMeasured(without) if value is None else value
     return found
 
 
-def figure_at(figures: Figures, metric: str, point: Point) -> Figure:
+def figure_at(figures: Figures, metric: str, point: GridPoint) -> AsvFigure:
     """What asv stores; where there is no figure NaN, with the sentence on standard output."""
     found = figures[metric, point]
-    if isinstance(found, str):
-        print(found)
+    if isinstance(found, NotMeasured):
+        print(found.reason)
         return math.nan
     return found
 
 
-def figure(samples: Samples) -> Figure | None:
+def asv_figure(samples: Samples) -> AsvFigure | None:
     """All samples there are; a single one, as an exact metric has, as a number."""
     known = [sample for sample in samples if sample is not None]
     if len(known) < 2:
@@ -106,10 +104,7 @@ def _reasons(measured: SuiteRun) -> Iterator[tuple[Cell, str]]:
             yield _of_no_commit(outcome.cell), outcome.invalid
 
 
-def _nothing_measured(reasons: dict[Cell, str], measured: Sequence[SuiteRun]) -> str:
-    failures = [failure for each in measured for failure in each.result.failures]
-    if failures and failures[0].kind == "crashed" and _FROM_ANOTHER_TIME.search(failures[0].reason):
-        return f"this commit's engines do not fit this harness: {failures[0].reason}"
+def _nothing_measured(reasons: dict[Cell, str]) -> str:
     return f"no cell could be measured: {next(iter(reasons.values()), 'there was none')}"
 
 

@@ -30,7 +30,7 @@ HANDOFFS = (
 """Representation and delivery as one parameter: a list has no columns, and two would have holes."""
 
 Parameters = Mapping[str, tuple[str, ...]]
-Point = tuple[str, ...]
+GridPoint = tuple[str, ...]
 """A value for each parameter, in order."""
 
 
@@ -41,11 +41,11 @@ class Tracked(NamedTuple):
     parameters: Parameters
     fixed: Mapping[str, str]
 
-    def points(self) -> list[Point]:
+    def points(self) -> list[GridPoint]:
         """Every tuple of parameters, in asv's order."""
         return list(product(*self.parameters.values()))
 
-    def cell(self, point: Point) -> Cell:
+    def cell(self, point: GridPoint) -> Cell:
         """What is measured there, as the engine completes it; no commit's in particular."""
         axes = dict(self.fixed) | dict(zip(self.parameters, point, strict=True))
         axes["representation"], axes["delivery"] = axes.pop("handoff").split("/")
@@ -63,14 +63,14 @@ def tracked(metric: str, fixed: Mapping[str, str], **parameters: tuple[str, ...]
 def workloads() -> dict[str, Workload]:
     """The decode of a full batch, and requests that come and go, cut to some 230 steps."""
     churn = msgspec.structs.replace(
-        catalog.load("churn"),
+        catalog.load_workload("churn"),
         name=CHURN,
         num_requests=2048,
         prompt_lens=parse_lengths("uniform:16:64"),
         output_lens=parse_lengths("uniform:16:128"),
         arrivals=parse_arrivals("closed_loop:1024"),
     )
-    return {DECODE: catalog.load(DECODE), CHURN: churn}
+    return {DECODE: catalog.load_workload(DECODE), CHURN: churn}
 
 
 def schedule(workload: str) -> Schedule:

@@ -28,7 +28,7 @@ class SuiteRun(NamedTuple):
     ran: PlanRun
 
 
-def measure(
+def measure_suite(
     label: str, cells: Iterable[Cell], *, modes: Sequence[Mode] = (), rounds: int = 0
 ) -> SuiteRun:
     """Count in ``modes``, then time in ``rounds``; any failure is one of the outcomes.

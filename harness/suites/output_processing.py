@@ -6,7 +6,7 @@ decoded, so that there is something to process beside the next step.
 
 from harness.suites.figures import Figures, figures
 from harness.suites.grid import DECODE, tracked
-from harness.suites.measure import measure
+from harness.suites.measure import measure_suite
 from harness.suites.track import attributes, look_ups, one_sentence
 
 _DEVICE = "modelled"
@@ -39,4 +39,4 @@ globals().update(look_ups("harness.suites.output_processing", TABLE))
 def setup_cache() -> Figures:
     """Every time of the suite: one run of its grid."""
     cells = [TABLE[0].cell(point) for point in TABLE[0].points()]
-    return figures(TABLE, [measure("output-processing", cells, rounds=_ROUNDS)])
+    return figures(TABLE, [measure_suite("output-processing", cells, rounds=_ROUNDS)])

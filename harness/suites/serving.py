@@ -7,7 +7,7 @@ accelerator's, the host path is the real one. ``itl_p99`` is over the steps of a
 
 from harness.suites.figures import Figures, figures, pooled_itl_p99
 from harness.suites.grid import DECODE, Tracked, tracked
-from harness.suites.measure import measure
+from harness.suites.measure import measure_suite
 from harness.suites.track import attributes, look_ups, one_sentence
 
 _DEVICES = ("modelled",)
@@ -41,7 +41,7 @@ globals().update(look_ups("harness.suites.serving", TABLE))
 def setup_cache() -> Figures:
     """Every time of the suite: one run of its grid."""
     cells = {point: _SPEED[0].cell(point) for point in _SPEED[0].points()}
-    measured = measure("serving", cells.values(), rounds=_ROUNDS)
+    measured = measure_suite("serving", cells.values(), rounds=_ROUNDS)
     found = figures(TABLE, [measured])
     for point, cell in cells.items():
         if (p99 := pooled_itl_p99(measured, cell)) is not None:

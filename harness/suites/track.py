@@ -5,14 +5,14 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from harness.experiment.store import StoreError
-from harness.suites.figures import Figure, Figures, figure_at
+from harness.suites.figures import AsvFigure, Figures, figure_at
 from harness.suites.grid import Tracked
 from harness.suites.version import version
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def look_ups(suite: str, table: Iterable[Tracked]) -> dict[str, Callable[..., Figure]]:
+def look_ups(suite: str, table: Iterable[Tracked]) -> dict[str, Callable[..., AsvFigure]]:
     """The functions by name; ``suite`` is the module with the grid, as the project names it."""
     functions = (_look_up(tracked, version(tracked, suite)) for tracked in table)
     return {function.__name__: function for function in functions}
@@ -42,7 +42,7 @@ def one_sentence(measure: Callable[[], Figures]) -> Callable[[], Figures]:
     return setup_cache
 
 
-def _look_up(tracked: Tracked, version: str) -> Callable[..., Figure]:
+def _look_up(tracked: Tracked, version: str) -> Callable[..., AsvFigure]:
     metric = tracked.metric
 
     @attributes(
@@ -58,7 +58,7 @@ def _look_up(tracked: Tracked, version: str) -> Callable[..., Figure]:
         version=version,
         timeout=60.0,
     )
-    def look_up(figures: Figures, *point: str) -> Figure:
+    def look_up(figures: Figures, *point: str) -> AsvFigure:
         return figure_at(figures, metric.name, point)
 
     look_up.__name__ = f"track_{metric.name}"

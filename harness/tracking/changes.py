@@ -21,7 +21,7 @@ def changes(figures: pd.DataFrame, verdicts: Verdicts, base: str, head: str) -> 
     that is not known. Raises ValueError where a prefix is of no commit or of several, or both are
     of the same.
     """
-    before, after = find_commit(figures, base), find_commit(figures, head)
+    before, after = find_known_commit(figures, base), find_known_commit(figures, head)
     if before == after:
         raise ValueError(f"{base!r} and {head!r} are the same commit {before[:12]}; name two")
     current = figures[figures["is_current"]]
@@ -40,7 +40,7 @@ def latest_changes(figures: pd.DataFrame, verdicts: Verdicts) -> pd.DataFrame:
     return _judged(one, other, verdicts)
 
 
-def find_commit(figures: pd.DataFrame, prefix: str) -> str:
+def find_known_commit(figures: pd.DataFrame, prefix: str) -> str:
     """The full hash that begins with ``prefix``. Raises ValueError where there is not one."""
     dates = figures.groupby("commit", observed=True)["date"].max().sort_values(ascending=False)
     known = [str(commit) for commit in dates.index]

@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-Outcome = Literal["measured", "failed", "none"]
+BenchmarkOutcome = Literal["measured", "failed", "none"]
 """failed: asv has null for it. none: the benchmark was left out (NaN), or gave no number."""
 
 
@@ -22,7 +22,7 @@ class Figure(NamedTuple):
     metric: str
     series: str
     value: float
-    outcome: Outcome
+    outcome: BenchmarkOutcome
     unit: str
     direction: str
     kind: str

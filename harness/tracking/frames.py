@@ -10,7 +10,7 @@ import pandas as pd
 
 from harness.tracking.figure import Figure
 
-COLUMNS = tuple(field for field in Figure._fields if field != "params")
+FRAME_COLUMNS = tuple(field for field in Figure._fields if field != "params")
 
 SERIES = ["machine", "environment", "series"]
 """What tells one line of values across commits from another."""
@@ -42,7 +42,7 @@ def figures_frame(figures: Sequence[Figure]) -> pd.DataFrame:
     the first 500 only the series' names tell.
     """
     figures = sorted(figures, key=lambda figure: figure.date)
-    frame = pd.DataFrame([figure[:-1] for figure in figures], columns=list(COLUMNS))
+    frame = pd.DataFrame([figure[:-1] for figure in figures], columns=list(FRAME_COLUMNS))
     for name in _TEXTS:
         frame[name] = frame[name].astype("category")
     for name in ("date", "measured"):
@@ -67,7 +67,7 @@ def figures_frame(figures: Sequence[Figure]) -> pd.DataFrame:
 
 def parameter_columns(figures: pd.DataFrame) -> list[str]:
     """The columns of a frame of figures that are parameters."""
-    return [str(column) for column in figures.columns if column not in COLUMNS]
+    return [str(column) for column in figures.columns if column not in FRAME_COLUMNS]
 
 
 def parameter_column(texts: Sequence[str | None]) -> "pd.Series[Any]":
@@ -99,6 +99,6 @@ def _value(text: str) -> str | int | float:
 
 def _free(name: str, names: Collection[str]) -> str:
     free = name
-    while free in COLUMNS or (free != name and free in names):
+    while free in FRAME_COLUMNS or (free != name and free in names):
         free = f"param_{free}"
     return free

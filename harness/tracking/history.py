@@ -9,7 +9,7 @@ import pandas as pd
 
 from harness.files import StoreError
 from harness.tracking.asv.checkout import branches, config_of, repository, rewritten
-from harness.tracking.asv.config import results_folder, unknown_keys
+from harness.tracking.asv.config import asv_results_folder, unknown_keys
 from harness.tracking.asv.result_files import read_figures
 from harness.tracking.figure import Figure
 from harness.tracking.folders import down_to, json_files, subfolders
@@ -17,7 +17,7 @@ from harness.tracking.frames import figures_frame
 from harness.tracking.raw_trials import failures_frame, read_trials, trials_frame
 from harness.tracking.reruns import StoredRerun, load_reruns
 
-__all__ = ["History", "load"]
+__all__ = ["History", "load_history"]
 
 
 class History(NamedTuple):
@@ -42,7 +42,7 @@ class History(NamedTuple):
         return self._replace(figures=kept, rewritten=sorted({*self.rewritten, *commits}))
 
 
-def load(results: Path | str) -> History:
+def load_history(results: Path | str) -> History:
     """Read an asv results folder, an ``asv.conf.json``, raw trials, or a folder with these below.
 
     Nothing is written or moved. Raises ValueError where nothing could be read.
@@ -52,7 +52,7 @@ def load(results: Path | str) -> History:
     try:
         if root.is_file():
             problems += unknown_keys(root)
-            given, root = root, results_folder(root)
+            given, root = root, asv_results_folder(root)
         is_folder = root.is_dir()
     except OSError as error:
         raise ValueError(f"{root} cannot be read: {error.strerror or error}") from error

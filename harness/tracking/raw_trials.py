@@ -23,14 +23,14 @@ PLACE = ("experiment", "round", "place", "mode", "seed", *_FIELDS)
 TRIAL_COLUMNS = (*PLACE, "metric", "value", "unit", "direction", "kind", "code_commit", "invalid")
 FAILURE_COLUMNS = (*PLACE, "kind", "reason")
 
-Row = tuple[Any, ...]
+TrialRow = tuple[Any, ...]
 
 
 class RawTrials(NamedTuple):
     """Rows in the order of `TRIAL_COLUMNS` and of `FAILURE_COLUMNS`."""
 
-    trials: list[Row]
-    failures: list[Row]
+    trials: list[TrialRow]
+    failures: list[TrialRow]
 
 
 def read_trials(experiments: list[Path], problems: list[str]) -> RawTrials:
@@ -52,17 +52,17 @@ def read_trials(experiments: list[Path], problems: list[str]) -> RawTrials:
     return read
 
 
-def trials_frame(rows: list[Row]) -> pd.DataFrame:
+def trials_frame(rows: list[TrialRow]) -> pd.DataFrame:
     """One row for each metric of each trial; what a trial could not give is NaN."""
     return _frame(rows, TRIAL_COLUMNS)
 
 
-def failures_frame(rows: list[Row]) -> pd.DataFrame:
+def failures_frame(rows: list[TrialRow]) -> pd.DataFrame:
     """One row for each trial without a result, and why."""
     return _frame(rows, FAILURE_COLUMNS)
 
 
-def _frame(rows: list[Row], columns: tuple[str, ...]) -> pd.DataFrame:
+def _frame(rows: list[TrialRow], columns: tuple[str, ...]) -> pd.DataFrame:
     numbers = {
         name for name, value in msgspec.structs.asdict(Cell()).items() if isinstance(value, int)
     } | {"round", "place", "seed"}
@@ -76,7 +76,7 @@ def _frame(rows: list[Row], columns: tuple[str, ...]) -> pd.DataFrame:
     )
 
 
-def _metrics(place: Row, result: TrialResult) -> Iterator[Row]:
+def _metrics(place: TrialRow, result: TrialResult) -> Iterator[TrialRow]:
     for name, value in result.metrics.items():
         metric = METRICS.get(name) or Metric(name, "", "neither", "timing", "", "", "")
         yield (

@@ -9,7 +9,7 @@ from harness.files import StoreError, decode_versioned, indented, set_aside, wri
 from harness.tracking.detect.change import Rerun
 from harness.tracking.verdict import Key
 
-SCHEMA = "gcbench.reruns/1"
+RERUNS_SCHEMA = "gcbench.reruns/1"
 _NAME = "gcbench-reruns.json"
 
 
@@ -32,13 +32,13 @@ class StoredRerun(msgspec.Struct, frozen=True, kw_only=True):
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
     reruns: list[StoredRerun]
-    schema: str = SCHEMA
+    schema: str = RERUNS_SCHEMA
 
 
 def load_reruns(results: Path) -> list[StoredRerun]:
     """Those kept in an asv results folder. Raises StoreError where the file is none."""
     path = results / _NAME
-    return decode_versioned(path, _File, SCHEMA).reruns if path.exists() else []
+    return decode_versioned(path, _File, RERUNS_SCHEMA).reruns if path.exists() else []
 
 
 def add_reruns(results: Path, new: list[StoredRerun]) -> None:

@@ -80,7 +80,7 @@ class Judged(NamedTuple):
     note: str = ""
 
 
-def load(path: Path) -> Triage:
+def load_triage(path: Path) -> Triage:
     """Read the file; no file says nothing. Raises ValueError with a sentence for one that is wrong.
 
     Each entry needs a reason and a series or a metric, and a commit at least seven digits.
@@ -94,9 +94,7 @@ def load(path: Path) -> Triage:
         raise ValueError(f"{path} cannot be read: {why}") from error
     except (ValueError, RecursionError) as error:
         said = " ".join(str(error).split())
-        raise ValueError(
-            f"{path} is none: {said}; docs/detection.md shows a triage file"
-        ) from error
+        raise ValueError(f"{path} is none: {said}; docs/history.md shows a triage file") from error
     for kind in ("acknowledged", "expected", "ignored", "reset"):
         for number, entry in enumerate(getattr(triage, kind), start=1):
             if wrong := _wrong(entry):

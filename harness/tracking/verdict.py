@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from harness.tracking.detect.change import Change, Findings, verdict
-from harness.tracking.detect.search import RECENT
+from harness.tracking.detect.search import RECENT_NIGHTS
 from harness.tracking.detect.series import Series
 from harness.tracking.triage import Judged, Triage, apply
 
@@ -31,7 +31,7 @@ Word = Literal[
 """same: an interval shows it within the metric's floors. no_change_shown: no step was found.
 inconclusive: an interval is too wide, of a level or of commits. reset: a level began by decree."""
 
-RECENT_POINTS = RECENT
+RECENT_POINTS = RECENT_NIGHTS
 """A change is news for so many points with a value, so that no weekend hides one."""
 
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from engines.protocol import Int32Array
-from harness.trial.client import Client
+from harness.trial.client import TrialClient
 
 
 class Answers:
@@ -18,8 +18,8 @@ class Answers:
 
     tokens = text = finish = lengths = ""
 
-    def __init__(self, client: Client) -> None:
-        self._client: Client | None = client
+    def __init__(self, client: TrialClient) -> None:
+        self._client: TrialClient | None = client
 
     @property
     def held_tokens(self) -> Sequence[Int32Array | None]:

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +10,7 @@ from harness import format as fmt
 from harness.statistics.percentile import percentile_or_none
 from harness.trial.arrivals import comes_by_itself
 from harness.trial.observation import Values
-from harness.trial.recorder import Requests
+from harness.trial.recorder import RequestStamps
 from workloads.arrival_check import MIN_WINDOWS, check_arrivals
 from workloads.schedule import Schedule
 
@@ -28,20 +29,34 @@ span of the lateness from its 5th to its 95th percentile, in mean gaps: clumps n
 CV of gaps that vary by themselves."""
 
 
-class DeliveredArrivals(NamedTuple):
-    """``words``: "as scheduled: …", "not as scheduled: …", or "" where none came by themselves."""
+class SentArrivals(msgspec.Struct, frozen=True, kw_only=True):
+    """How requests came against how they were to, by figures of `_ALLOWED`; ``late`` in seconds.
 
-    words: str
+    ``wrong``: the figures that lie too far off. ``between_steps``: requests went out between steps.
+    """
+
+    asked: dict[str, float]
+    found: dict[str, float]
+    wrong: list[str]
+    late_median: float
+    late_max: float
+    between_steps: bool
+
+
+class DeliveredArrivals(NamedTuple):
+    """``sent`` is None where no requests came by themselves, or too few."""
+
+    sent: SentArrivals | None
     metrics: Values
 
 
-def check_delivered(schedule: Schedule, requests: Requests) -> DeliveredArrivals:
+def check_delivered(schedule: Schedule, requests: RequestStamps) -> DeliveredArrivals:
     """Hold the requests' arrivals at the engine's door against the schedule's.
 
     Requests that wait for others, under a cap or for the turn before, come when these have
     ended: nothing is said of them.
     """
-    nothing = DeliveredArrivals("", {"arrival_gap_cv": None, "send_late_p99": None})
+    nothing = DeliveredArrivals(None, {"arrival_gap_cv": None, "send_late_p99": None})
     sent = requests.sent_ns > 0
     if not comes_by_itself(schedule) or len(schedule.previous_turn) or sent.sum() < MIN_REQUESTS:
         return nothing
@@ -56,24 +71,41 @@ def check_delivered(schedule: Schedule, requests: Requests) -> DeliveredArrivals
     # It goes by rank, and among equal gaps the least jitter decides the ranks.
     if len(np.unique(gaps)) < 0.9 * len(gaps):
         asked.pop("lag-1 correlation", None)
-    wrong = [
-        f"{name} {found[name]:.2f} where {value:.2f} was asked for"
-        for name, value in asked.items()
-        if name in found and abs(found[name] - value) > _allowed(name, value)
-    ]
-    between_steps = bool((requests.sent_ns == requests.queued_ns)[sent].all())
-    cause = "requests go out between steps" if between_steps else "the machine was too busy"
-    figures = ", ".join(f"{name} {found[name]:.2f}" for name in asked if name in found)
-    lateness = (
-        f"{fmt.seconds(float(np.median(late)))} late at the median, "
-        f"{fmt.seconds(float(late.max()))} at most"
-    )
+    both = [name for name in asked if name in found]
     return DeliveredArrivals(
-        f"not as scheduled: {', '.join(wrong)}; {lateness}: {cause}"
-        if wrong
-        else f"as scheduled: {figures}; {lateness}",
+        SentArrivals(
+            asked={name: asked[name] for name in both},
+            found={name: found[name] for name in both},
+            wrong=[
+                name
+                for name in both
+                if abs(found[name] - asked[name]) > _allowed(name, asked[name])
+            ],
+            late_median=float(np.median(late)),
+            late_max=float(late.max()),
+            between_steps=bool((requests.sent_ns == requests.queued_ns)[sent].all()),
+        ),
         {"arrival_gap_cv": found.get("gaps' CV"), "send_late_p99": percentile_or_none(late, 99)},
     )
+
+
+def arrival_words(sent: SentArrivals | None) -> str:
+    """ "as scheduled: …", "not as scheduled: …", or "" where nothing can be said."""
+    if sent is None:
+        return ""
+    found = sent.found
+    lateness = (
+        f"{fmt.seconds(sent.late_median)} late at the median, {fmt.seconds(sent.late_max)} at most"
+    )
+    if not sent.wrong:
+        figures = ", ".join(f"{name} {value:.2f}" for name, value in found.items())
+        return f"as scheduled: {figures}; {lateness}"
+    wrong = ", ".join(
+        f"{name} {found[name]:.2f} where {sent.asked[name]:.2f} was asked for"
+        for name in sent.wrong
+    )
+    cause = "requests go out between steps" if sent.between_steps else "the machine was too busy"
+    return f"not as scheduled: {wrong}; {lateness}: {cause}"
 
 
 def _allowed(name: str, asked: float) -> float:

@@ -10,7 +10,7 @@ from harness.trial.clock import Clock
 from workloads.schedule import Schedule
 
 
-class Arrivals(Protocol):
+class ArrivalSource(Protocol):
     """Tells the client, between two steps, who has arrived; requests arrive in their order."""
 
     def open(self) -> int:

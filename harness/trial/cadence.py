@@ -14,7 +14,7 @@ _HELD = 1 << 17
 """CPython stops counting down at 0: so many are there to be counted down from."""
 
 
-class Cadence(Watching):
+class CadenceWatch(Watching):
     """Traces all that runs in the window, the client between steps too.
 
     Raises ValueError where something else traces this process.

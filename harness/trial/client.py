@@ -13,9 +13,9 @@ from engines.protocol import (
     StepEngine,
     StepOutput,
 )
-from harness.trial.arrivals import Arrivals, BetweenSteps, nanoseconds
+from harness.trial.arrivals import ArrivalSource, BetweenSteps, nanoseconds
 from harness.trial.clock import Clock, VirtualClock
-from harness.trial.conversations import Turns
+from harness.trial.conversations import TurnOrder
 from harness.trial.recorder import Recorder
 from workloads.schedule import Schedule
 
@@ -32,7 +32,7 @@ class _Rehearses(Protocol):
         ...
 
 
-class Client:
+class TrialClient:
     """The one that asks: sends requests, keeps their outputs as long as the workload says.
 
     ``step`` is the engine's own, or one that looks on. Requests arrive between steps unless
@@ -48,7 +48,7 @@ class Client:
         schedule: Schedule,
         clock: Clock,
         *,
-        arrivals: Arrivals | None = None,
+        arrivals: ArrivalSource | None = None,
         streams: Streams | None = None,
         output_text: Callable[[int], str] | None = None,
         waited_ns: Callable[[], int] = int,
@@ -68,7 +68,7 @@ class Client:
             prompt.data.release()
         self._params = sampling_params(schedule)
         self._priorities: list[int] = schedule.priorities.tolist() or [0] * count
-        self._turns = Turns(schedule.previous_turn) if len(schedule.previous_turn) else None
+        self._turns = TurnOrder(schedule.previous_turn) if len(schedule.previous_turn) else None
         self._cap = schedule.max_concurrency or count
         self._retain = schedule.retain == "finish"
         self._held: list[list[Any] | None] = [None] * count
@@ -233,7 +233,7 @@ def warm_up(
                 engine.output_token_ids(index)
 
     def serve() -> None:
-        Client(engine, engine.step, schedule, VirtualClock(), streams=streams).run()
+        TrialClient(engine, engine.step, schedule, VirtualClock(), streams=streams).run()
 
     if rehearse:
         serve()

@@ -7,10 +7,10 @@ import numpy as np
 from engines.protocol import PHASES, Int64Array
 from harness.metrics import METRICS
 from harness.statistics.percentile import percentile_or_none
-from harness.trial.arrival_fidelity import check_delivered
+from harness.trial.arrival_fidelity import SentArrivals, check_delivered
 from harness.trial.observation import OLDEST, Observation, Values
-from harness.trial.request_metrics import gap_metrics, median, request_metrics
-from harness.trial.steady_state import find_steady_state, steady_metrics
+from harness.trial.request_metrics import gap_metrics, median_or_none, request_metrics
+from harness.trial.steady_state import SteadyState, find_steady_state, steady_metrics
 from harness.trial.watch import full_steps
 
 MAX_DEVICE_LATE = 0.01
@@ -18,17 +18,16 @@ MAX_DEVICE_LATE = 0.01
 
 
 class TrialMetrics(NamedTuple):
-    """``metrics`` in the table's order; the rest are sentences, "" where there is none to say.
+    """``metrics`` in the table's order.
 
-    ``invalid``: why the trial must not be used; ``recurs``: nor would another try be of use.
-    ``steady_state`` and ``delivered``: see
-    `SteadyState.words` and `DeliveredArrivals.words`.
+    ``invalid``: why the trial must not be used, "" where it may; ``recurs``: nor would another try
+    be of use. ``steady_state`` and ``delivered``: of a trial that is timed.
     """
 
     metrics: Values
     invalid: str
-    steady_state: str
-    delivered: str
+    steady_state: SteadyState | None
+    delivered: SentArrivals | None
     recurs: bool
 
 
@@ -36,7 +35,7 @@ def compute_metrics(seen: Observation, mode: str) -> TrialMetrics:
     """What a trial in ``mode`` says."""
     values = _collector(seen) | seen.watched
     values["num_steps"] = len(seen.steps)
-    steady_state = delivered = ""
+    steady_state = delivered = None
     stats = seen.scheduler_stats
     if "num_preemptions" in stats:
         values["num_preemptions"] = stats["num_preemptions"]
@@ -47,13 +46,13 @@ def compute_metrics(seen: Observation, mode: str) -> TrialMetrics:
     if seen.wire_bytes:
         values["wire_bytes_per_step"] = seen.wire_bytes / max(1, len(seen.steps))
     if mode == "timing":
-        steady = find_steady_state(seen.column("in_flight"), seen.length_ns)
+        steady_state = find_steady_state(seen.column("in_flight"), seen.length_ns)
         arrivals = check_delivered(seen.schedule, seen.requests)
-        steady_state, delivered = steady.words, arrivals.words
+        delivered = arrivals.sent
         values |= _wire_times(seen)
         values |= request_metrics(seen.schedule, seen.requests) | gap_metrics(seen.gaps)
         values |= _steps(seen) | _pauses(seen) | _device(seen)
-        values |= steady_metrics(seen, steady) | arrivals.metrics
+        values |= steady_metrics(seen, steady_state) | arrivals.metrics
         values["peak_rss"] = seen.peak_rss
     if mode == "tracked":
         values |= _tracked(seen)
@@ -107,7 +106,7 @@ def _steps(seen: Observation) -> Values:
     phases = {f"phase_{name}": float(seen.phase(name).mean()) / 1e9 for name in PHASES}
     return phases | {
         "itl_p99": percentile_or_none(worst[worst > 0] / 1e9, 99),
-        "step_time_median": median(length[rows > 0] / 1e9),
+        "step_time_median": median_or_none(length[rows > 0] / 1e9),
         "host_time_per_step": host / len(length),
         "host_time_per_request_step": host / max(1, int(rows.sum())),
         "gc_attributed_gaps": _attributed(seen, length),
@@ -186,4 +185,4 @@ def _tracked(seen: Observation) -> Values:
     """The engine has stamped counts of objects in place of times."""
     counts = seen.steps[:, : len(PHASES) + 1]
     peaks = counts.max(axis=1) - counts[:, 0]
-    return {"tracked_peak_per_step": median(peaks[full_steps(seen.column("num_rows"))])}
+    return {"tracked_peak_per_step": median_or_none(peaks[full_steps(seen.column("num_rows"))])}

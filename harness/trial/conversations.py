@@ -8,7 +8,7 @@ import numpy as np
 from engines.protocol import Int32Array
 
 
-class Turns:
+class TurnOrder:
     """``previous_turn`` int32 ``[N]``: the request whose end each waits for, -1 for none.
 
     ``ready``: requests that have arrived and that nothing keeps any longer, in that order. Numbers

@@ -39,11 +39,11 @@ def unsized_config(cell: Cell) -> EngineConfig:
         if axis.decides in _TYPES:
             said[axis.decides] = _switched(axis, value) if _TYPES[axis.decides] is bool else value
         elif axis.decides and value != axis.default:  # these are the engines of another commit
-            raise ValueError(f"{axis.flag} {value}: the engines of this commit do not know it yet")
+            raise ValueError(f"{axis.said(value)}: the engines of this commit do not know it yet")
     return EngineConfig(**said)
 
 
 def _switched(axis: Axis, value: Value) -> bool:
     if value not in ("off", "on"):
-        raise ValueError(f"{axis.flag} {value}: must be off or on")
+        raise ValueError(f"{axis.said(value)}: must be off or on")
     return value == "on"

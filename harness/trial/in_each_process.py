@@ -10,12 +10,12 @@ from harness.collector.probe import Events
 from harness.collector.result import ProcessResult
 
 
-def prepare(process: EngineProcess, heap_objects: int, seed: int) -> None:
+def prepare_process(process: EngineProcess, heap_objects: int, seed: int) -> None:
     """Bring a process of the engine to its size before anything is measured in it."""
     heap.top_up(process.role, heap_objects, seed)
 
 
-def open_window(
+def open_process_window(
     process: EngineProcess, policy_text: str, batch_size: int, probe: bool, phase_seed: int | None
 ) -> str:
     """Set the collector of a process for the window; why it must be refused, or ""."""
@@ -23,12 +23,12 @@ def open_window(
     return window.open_window(process.role, policy_text, batch_size, probe, phase_seed)
 
 
-def stop_counting(process: EngineProcess) -> None:
+def stop_process_counting(process: EngineProcess) -> None:
     """Count nothing more in a process, whose window stays open."""
     window.stop_counting(process.role)
 
 
-def close_window(process: EngineProcess) -> ProcessResult:
+def close_process_window(process: EngineProcess) -> ProcessResult:
     """What the collector did in a process while the window was open."""
     process.while_device_busy = None
     result = window.close_window(process.role)
@@ -37,6 +37,6 @@ def close_window(process: EngineProcess) -> ProcessResult:
     return result
 
 
-def window_events(process: EngineProcess) -> Events:
+def process_window_events(process: EngineProcess) -> Events:
     """The collections that the probe of a process saw in its last window."""
     return window.window_events(process.role)

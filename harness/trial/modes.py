@@ -13,7 +13,7 @@ from harness.trial.memory import Memory
 from harness.trial.step_costs import StepCosts
 from harness.trial.tracing import refuse_other_tracers
 from harness.trial.tracked_objects import TrackedObjects
-from harness.trial.watch import Extent, Watch, Watching
+from harness.trial.watch import Extent, StepWatch, Watching
 
 _TRACED_STEPS = 8
 _PLACES = 4096
@@ -104,38 +104,38 @@ class Opcodes(Watching):
         }
 
 
-def _sites(engine: StepEngine, extent: Extent) -> Watch:
+def _sites(engine: StepEngine, extent: Extent) -> StepWatch:
     from harness.trial.sites import Sites  # no part of other trials' heap
 
     return Sites(engine, extent)
 
 
-def _cadence(engine: StepEngine, extent: Extent) -> Watch:
-    from harness.trial.cadence import Cadence  # no part of other trials' heap
+def _cadence(engine: StepEngine, extent: Extent) -> StepWatch:
+    from harness.trial.cadence import CadenceWatch  # no part of other trials' heap
 
-    return Cadence(engine, extent)
+    return CadenceWatch(engine, extent)
 
 
-def _message_watch(engine: StepEngine, extent: Extent) -> Watch:
+def _message_watch(engine: StepEngine, extent: Extent) -> StepWatch:
     from harness.trial.message_watch import MessageWatch  # no part of other trials' heap
 
     return MessageWatch(engine)
 
 
-def _outputs(engine: StepEngine, extent: Extent) -> Watch:
+def _outputs(engine: StepEngine, extent: Extent) -> StepWatch:
     from harness.trial.outputs import OutputWatch  # no part of other trials' heap
 
     return OutputWatch(engine, extent)
 
 
-def _stage_times(engine: StepEngine, extent: Extent) -> Watch:
+def _stage_times(engine: StepEngine, extent: Extent) -> StepWatch:
     from harness.trial.stage_meters import CpuTime  # no part of other trials' heap
     from harness.trial.stages import StageWatch
 
     return StageWatch(engine, "cpu_ns", CpuTime)
 
 
-def _stage_bytecodes(engine: StepEngine, extent: Extent) -> Watch:
+def _stage_bytecodes(engine: StepEngine, extent: Extent) -> StepWatch:
     from harness.trial.stage_meters import Bytecodes  # no part of other trials' heap
     from harness.trial.stages import StageWatch
 
@@ -143,7 +143,7 @@ def _stage_bytecodes(engine: StepEngine, extent: Extent) -> Watch:
 
 
 @dataclass(frozen=True, slots=True)
-class Mode:
+class ModeSetup:
     """``policy`` overrides the cell's; "" leaves it. ``vary_phase``: of the counters, by seed.
 
     ``rehearse``: serve all requests once before the window opens. ``request_costs``: counted
@@ -151,7 +151,7 @@ class Mode:
     they decide nothing, and take longer to make than the trial.
     """
 
-    watch: Callable[[StepEngine, Extent], Watch]
+    watch: Callable[[StepEngine, Extent], StepWatch]
     probe: bool = False
     vary_phase: bool = False
     virtual_time: bool = True
@@ -162,17 +162,19 @@ class Mode:
 
 
 MODES = {
-    "timing": Mode(Unwatched, probe=True, vary_phase=True, virtual_time=False, fills_heap=True),
-    "counts": Mode(Unwatched, fills_heap=True),
-    "probed": Mode(Unwatched, probe=True, fills_heap=True),
-    "tracked": Mode(TrackedObjects, policy="disabled+freeze"),
-    "memory": Mode(Memory, policy="disabled+freeze"),
-    "leaks": Mode(Leaks, policy="disabled", rehearse=True),
-    "opcodes": Mode(Opcodes, policy="disabled", request_costs=True),
-    "outputs": Mode(_outputs, policy="disabled"),
-    "sites": Mode(_sites, fills_heap=True),
-    "cadence": Mode(_cadence, policy="disabled"),
-    "wire": Mode(_message_watch, policy="disabled"),
-    "stages": Mode(_stage_times, fills_heap=True),
-    "stage_bytecodes": Mode(_stage_bytecodes, policy="disabled"),
+    "timing": ModeSetup(
+        Unwatched, probe=True, vary_phase=True, virtual_time=False, fills_heap=True
+    ),
+    "counts": ModeSetup(Unwatched, fills_heap=True),
+    "probed": ModeSetup(Unwatched, probe=True, fills_heap=True),
+    "tracked": ModeSetup(TrackedObjects, policy="disabled+freeze"),
+    "memory": ModeSetup(Memory, policy="disabled+freeze"),
+    "leaks": ModeSetup(Leaks, policy="disabled", rehearse=True),
+    "opcodes": ModeSetup(Opcodes, policy="disabled", request_costs=True),
+    "outputs": ModeSetup(_outputs, policy="disabled"),
+    "sites": ModeSetup(_sites, fills_heap=True),
+    "cadence": ModeSetup(_cadence, policy="disabled"),
+    "wire": ModeSetup(_message_watch, policy="disabled"),
+    "stages": ModeSetup(_stage_times, fills_heap=True),
+    "stage_bytecodes": ModeSetup(_stage_bytecodes, policy="disabled"),
 }

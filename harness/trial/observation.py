@@ -7,11 +7,11 @@ import numpy as np
 from engines.protocol import PHASES, Int64Array
 from harness.collector.probe import Events
 from harness.collector.result import ProcessResult
-from harness.trial.recorder import STEP_COLUMNS, Requests
+from harness.trial.recorder import STEP_COLUMNS, RequestStamps
 from workloads.schedule import Schedule
 
 Values = dict[str, float | None]
-Number = TypeVar("Number", int, float)
+Amount = TypeVar("Amount", int, float)
 """Metrics by name, in the units of `harness.metrics`; None where a trial cannot give one."""
 
 
@@ -29,7 +29,7 @@ class Observation(NamedTuple):
     """
 
     schedule: Schedule
-    requests: Requests
+    requests: RequestStamps
     steps: Int64Array
     gaps: Int64Array
     window_ns: int
@@ -89,6 +89,6 @@ def device_work(before: dict[str, float], after: dict[str, float]) -> dict[str, 
     return {name: value - before[name] if name in done else value for name, value in after.items()}
 
 
-def since(before: dict[str, Number], after: dict[str, Number]) -> dict[str, Number]:
+def risen(before: dict[str, Amount], after: dict[str, Amount]) -> dict[str, Amount]:
     """How far counters have come."""
     return {name: count - before[name] for name, count in after.items()}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import engines
-from harness.machine.describe import code_identity, describe, version
+from harness.machine.describe import code_identity, describe, distribution_version
 from harness.machine.interpreter import this_interpreter
 
 MEASURES = (
@@ -20,6 +20,7 @@ MEASURES = (
     "harness/collector",
     "harness/machine",
     "harness/statistics/percentile.py",
+    "harness/running",
     "harness/trial",
 )
 """What measures, as paths below the root that this file is in."""
@@ -61,7 +62,7 @@ def dependencies(package: str) -> dict[str, str]:
     ``package``: the engine's own, which may be a checkout; then its commit stands there. Beside
     it stands a hash over all that is installed: nobody knows which of a hundred packages decide.
     """
-    found = {name: version(name) for name in _PACKAGES}
+    found = {name: distribution_version(name) for name in _PACKAGES}
     own = sys.modules.get(package)
     if package != "engines" and own is not None and own.__file__:
         root = Path(own.__file__).resolve().parents[1]

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import msgspec
 
-KINDS = ("tokens", "reasons", "text", "logprobs")
+OUTPUT_KINDS = ("tokens", "reasons", "text", "logprobs")
 """What a request is given; text and log-probabilities are hashes in the log."""
-COLUMNS = ("kind", "request", "place", "step", "value")
+OUTPUT_COLUMNS = ("kind", "request", "place", "step", "value")
 """Of the log. ``place``: the how many-th of its kind; from 0, as steps."""
 
 

@@ -12,7 +12,7 @@ from engines.protocol import Delivered, HasStreams, Int64Array, StepEngine, Step
 from harness.files import writing
 from harness.trial.answers import Answers
 from harness.trial.client import take
-from harness.trial.output_hashes import COLUMNS, KINDS, OutputHashes, RanFunction
+from harness.trial.output_hashes import OUTPUT_COLUMNS, OUTPUT_KINDS, OutputHashes, RanFunction
 from harness.trial.ran_functions import functions_that_ran, note_functions
 from harness.trial.watch import Extent, Watching
 from workloads.files.whole_file import replacing
@@ -105,7 +105,7 @@ class OutputWatch(Watching):
             self._add("logprobs", request, _hash(b"".join(struct.pack("=qfq", *e) for e in each)))
 
     def _add(self, kind: str, request: int, value: int, step: int = -1) -> None:
-        number = KINDS.index(kind)
+        number = OUTPUT_KINDS.index(kind)
         place = self._num_of.get((number, request), 0)
         self._num_of[number, request] = place + 1
         step = self._num_steps if step < 0 else step
@@ -128,13 +128,13 @@ class OutputWatch(Watching):
 
     def outputs(self, path: str) -> OutputHashes:
         """Hashes of the log, which is kept at ``path`` unless that is ""."""
-        log = np.array(sorted(self._entries), np.int64).reshape(-1, len(COLUMNS))
+        log = np.array(sorted(self._entries), np.int64).reshape(-1, len(OUTPUT_COLUMNS))
         if path:
             whole = Path(path)
             with writing(whole), replacing(whole) as temporary, temporary.open("wb") as file:
                 np.savez_compressed(file, log=log)
-        of = {kind: log[log[:, 0] == number] for number, kind in enumerate(KINDS)}
-        said = [COLUMNS.index(name) for name in ("request", "place", "value")]
+        of = {kind: log[log[:, 0] == number] for number, kind in enumerate(OUTPUT_KINDS)}
+        said = [OUTPUT_COLUMNS.index(name) for name in ("request", "place", "value")]
         hashes = {kind: _sha256(rows[:, said]) if len(rows) else "" for kind, rows in of.items()}
         requests, counts = np.unique(of["tokens"][:, 1], return_counts=True)
         return OutputHashes(counts=_sha256(np.stack([requests, counts])), path=path, **hashes)

@@ -8,13 +8,13 @@ from engines.protocol import EngineClass, Setting, StepEngine
 from engines.registry import ENGINES
 from harness.collector import heap
 from harness.collector.callers import CollectorCall, SettingLog
+from harness.running.stack_dump import dump_on_signal
 from harness.trial.engine_config import engine_config
-from harness.trial.spec import Trial, Trials
-from harness.trial.stack_dump import dump_on_signal
+from harness.trial.spec import Trial, TrialBatch
 from workloads.schedule import Schedule
 
 
-class Ready(NamedTuple):
+class ReadyEngine(NamedTuple):
     """An engine that stands, for trials that differ in mode, collector or heap alone."""
 
     schedule: Schedule
@@ -24,7 +24,7 @@ class Ready(NamedTuple):
     """Who has set the collector while it was built."""
 
 
-def get_ready(trial: Trial) -> Ready:
+def get_ready(trial: Trial) -> ReadyEngine:
     """Build the trial's engine. Raises ValueError where that cannot be as asked."""
     schedule = _schedule(trial)
     engine_class: EngineClass = ENGINES.load(trial.cell.engine)
@@ -36,7 +36,7 @@ def get_ready(trial: Trial) -> Ready:
         settings = log.stop()
     try:
         engine.collective_rpc(dump_on_signal)
-        return Ready(schedule, engine, read_back(engine, trial.cell.engine), settings)
+        return ReadyEngine(schedule, engine, read_back(engine, trial.cell.engine), settings)
     except BaseException:
         engine.shutdown()
         raise
@@ -63,25 +63,24 @@ def _schedule(trial: Trial) -> Schedule:
     return schedule
 
 
-def preload(trials: Trials) -> None:
-    """Import what engines of a kind have in common, and no more.
-
-    What a fork counts must not hang on which others there are: the full passes of a heap come
-    by its size.
-    """
-    ENGINES.load(trials.trials[0].cell.engine)
-    if trials.preload:
-        with suppress(ModuleNotFoundError):  # another commit's engines may have it elsewhere
-            import_module(trials.preload)
-
-
 _SHARED = 0.98
 """Share of a heap that trials have in common; the rest each builds beside its own engine."""
 
 
-def build_shared(asked: Trials) -> None:
-    """Import what the trials' engines do, and build what they have of their heaps in common."""
-    preload(asked)
-    least = min(trial.cell.heap_objects for trial in asked.trials)
-    heap.top_up("", int(_SHARED * least), asked.trials[0].seed)
-    heap.spare_until_top_up()
+def prepare_forks(asked: TrialBatch) -> ReadyEngine | None:
+    """Make what trials have in common, and no more; the engine, where that is it.
+
+    What a fork counts must not hang on which others there are: the full passes of a heap come
+    by its size.
+    """
+    if asked.shared == "engine":
+        return get_ready(asked.trials[0])
+    ENGINES.load(asked.trials[0].cell.engine)
+    if asked.preload:
+        with suppress(ModuleNotFoundError):  # another commit's engines may have it elsewhere
+            import_module(asked.preload)
+    if asked.shared == "heap":
+        least = min(trial.cell.heap_objects for trial in asked.trials)
+        heap.top_up("", int(_SHARED * least), asked.trials[0].seed)
+        heap.spare_until_top_up()
+    return None

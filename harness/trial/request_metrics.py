@@ -1,7 +1,7 @@
 """Metrics of requests and of gaps between their tokens, wherever these were stamped.
 
-An in-process trial and a load generator's run both fill `Requests` and gaps; what they are called
-and how they are computed is here.
+An in-process trial and a load generator's run both fill `RequestStamps` and gaps; what they are
+called and how they are computed is here.
 """
 
 from typing import Any
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from engines.protocol import Int64Array
 from harness.statistics.percentile import percentile_or_none
 from harness.trial.observation import Values
-from harness.trial.recorder import Requests
+from harness.trial.recorder import RequestStamps
 from workloads.schedule import Schedule
 
 
-def median(values: NDArray[Any]) -> float | None:
+def median_or_none(values: NDArray[Any]) -> float | None:
     """It, None of nothing."""
     return float(np.median(values)) if len(values) else None
 
@@ -25,7 +25,7 @@ def _mean(values: NDArray[Any]) -> float | None:
     return float(np.mean(values)) if len(values) else None
 
 
-def request_metrics(schedule: Schedule, requests: Requests) -> Values:
+def request_metrics(schedule: Schedule, requests: RequestStamps) -> Values:
     """Of the requests that have a finish reason; nothing where none has."""
     done = requests.finish_reason >= 0
     if not done.any():
@@ -44,18 +44,18 @@ def request_metrics(schedule: Schedule, requests: Requests) -> Values:
         "seconds_per_request": wall / int(done.sum()) if wall else None,
         "output_throughput": int(tokens.sum()) / wall if wall else None,
         "ttft_mean": _mean(ttft),
-        "ttft_median": median(ttft),
+        "ttft_median": median_or_none(ttft),
         "ttft_p99": percentile_or_none(ttft, 99),
-        "ttft_from_schedule_median": median(first - due) if open_loop else None,
+        "ttft_from_schedule_median": median_or_none(first - due) if open_loop else None,
         "tpot_mean": _mean(tpot),
-        "tpot_median": median(tpot),
+        "tpot_median": median_or_none(tpot),
         "tpot_p99": percentile_or_none(tpot, 99),
-        "e2el_median": median(last - sent),
-        "e2el_from_schedule_median": median(last - due) if open_loop else None,
+        "e2el_median": median_or_none(last - sent),
+        "e2el_from_schedule_median": median_or_none(last - due) if open_loop else None,
     }
 
 
 def gap_metrics(gaps_ns: Int64Array) -> Values:
     """Of every gap between two deliveries to one request, in nanoseconds."""
     gaps = gaps_ns / 1e9
-    return {"itl_median": median(gaps), "itl_max": float(gaps.max()) if len(gaps) else None}
+    return {"itl_median": median_or_none(gaps), "itl_max": float(gaps.max()) if len(gaps) else None}

@@ -12,7 +12,7 @@ from harness.trial.recorder import STEP_COLUMNS
 from workloads.files.whole_file import replacing
 
 
-def write_rows(path: str, seen: Observation) -> None:
+def write_trial_rows(path: str, seen: Observation) -> None:
     """Write requests, steps and collections as arrays to ``path``, or nowhere where it is ""."""
     if not path:
         return

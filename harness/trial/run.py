@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,28 +17,29 @@ from harness.collector.probe import Events
 from harness.collector.result import ProcessResult
 from harness.trial.answers import Answers
 from harness.trial.arrivals import comes_by_itself
-from harness.trial.client import Client, Streams, warm_up
+from harness.trial.client import Streams, TrialClient, warm_up
 from harness.trial.clock import PausedClock, RealClock, VirtualClock
 from harness.trial.compute_metrics import compute_metrics
 from harness.trial.engine_counters import EngineCounters
 from harness.trial.in_each_process import (
-    close_window,
-    open_window,
-    prepare,
-    stop_counting,
-    window_events,
+    close_process_window,
+    open_process_window,
+    prepare_process,
+    process_window_events,
+    stop_process_counting,
 )
 from harness.trial.modes import MODES
 from harness.trial.observation import Observation
 from harness.trial.phase_pauses import phase_pauses
-from harness.trial.ready import Ready, get_ready
+from harness.trial.ready import ReadyEngine, get_ready
 from harness.trial.request_costs import RequestCosts, cost_metrics, request_costs
-from harness.trial.rows import write_rows
+from harness.trial.rows import write_trial_rows
 from harness.trial.run_queue import RunQueue
 from harness.trial.sender import Sender
 from harness.trial.spec import PAUSED, READY, Trial, TrialResult
 from harness.trial.step_costs import StepCosts
-from harness.trial.watch import Extent, Watch
+from harness.trial.watch import Extent, StepWatch
+from workloads.schedule import Schedule
 
 
 def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResult:
@@ -48,11 +50,25 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
     """
     began = time.perf_counter()
     ready = get_ready(trial)
-    return measure(ready, trial, say_and_wait, began)
+    return measure_trial(ready, trial, say_and_wait, began)
 
 
-def measure(
-    ready: Ready,
+class _Window(NamedTuple):
+    """What is left of a window that is over, its engine gone."""
+
+    client: TrialClient
+    answers: Answers
+    watch: StepWatch
+    counters: EngineCounters
+    run_queue: RunQueue
+    length_ns: int
+    processes: list[ProcessResult]
+    events: list[Events]
+    per_request: RequestCosts
+
+
+def measure_trial(
+    ready: ReadyEngine,
     trial: Trial,
     say_and_wait: Callable[[bytes], None],
     began: float,
@@ -60,112 +76,146 @@ def measure(
     is_fork: bool = False,
 ) -> TrialResult:
     """As `run_trial`, on an engine that stands; a fork leaves the end of it to the others."""
-    cell, mode = trial.cell, MODES[trial.mode]
-    schedule, engine, engine_state, settings = ready
-    streams, output_text = _readers(engine, cell)
-    # Between slices time stands still, and no other process would know.
-    is_real_time = not mode.virtual_time and not trial.slice_steps
+    engine = ready.engine
     sender: Sender | None = None
-    # Where an engine has several threads or processes they may take one another's core.
-    run_queue = RunQueue(is_told=trial.mode == "timing" and trial.is_exact)
     try:
-        engine.collective_rpc(prepare, cell.heap_objects if mode.fills_heap else 0, trial.seed)
-        if is_real_time and comes_by_itself(schedule):
-            sender = Sender(schedule.arrival_seconds)
-        if not trial.slice_steps:
-            say_and_wait(READY)
-        full_batch = min(cell.batch_size, schedule.num_requests)
-        extent = Extent(full_batch, trial.trace_every, trial.seed, settings)
-        watch = mode.watch(engine, extent)
-        warm_up(engine, schedule, cell.batch_size, streams=streams, rehearse=mode.rehearse)
-        paused = PausedClock()
-        real = paused if trial.slice_steps else RealClock()
-        clock = VirtualClock() if mode.virtual_time else real
-        client = Client(
-            engine,
-            watch.step,
-            schedule,
-            clock,
-            arrivals=sender,
-            streams=streams,
-            output_text=output_text,
-            waited_ns=run_queue.waited_ns,
+        engine.collective_rpc(
+            prepare_process,
+            trial.cell.heap_objects if MODES[trial.mode].fills_heap else 0,
+            trial.seed,
         )
-        answers = Answers(client)
-        _open_windows(engine, trial)
-        if trial.slice_steps:  # it waits for its first turn as for any other
-            say_and_wait(READY)
-        counters = EngineCounters(engine)
-        watch.window_opens()
-        window_ns = -time.perf_counter_ns()
-        with run_queue:
-            client.run(
-                trial.max_steps,
-                trial.slice_steps,
-                partial(paused.stop_during, partial(say_and_wait, PAUSED)),
-            )
-        window_ns += time.perf_counter_ns() - paused.away_ns
-        counters.window_closes()
-        _abandon(engine, client, watch)
-        counters.engine_is_idle(is_whole=not trial.max_steps)
-        watch.window_closes(answers)
-        processes: list[ProcessResult] = engine.collective_rpc(close_window)
-        events: list[Events] = engine.collective_rpc(window_events)
-        per_request = (
-            request_costs(engine, schedule, cell.batch_size, streams)
-            if mode.request_costs
-            else RequestCosts({}, {})
-        )
+        if _is_real_time(trial) and comes_by_itself(ready.schedule):
+            sender = Sender(ready.schedule.arrival_seconds)
+        window = _window(ready, trial, say_and_wait, sender)
     finally:
         if sender is not None:
             sender.close()
         if not is_fork:
             engine.shutdown()
-    observation = Observation(
+    observation = _observation(ready.schedule, trial, window)
+    write_trial_rows(trial.rows_path if trial.mode == "timing" else "", observation)
+    _leave_the_core()
+    return _result(ready, trial, window, observation, began)
+
+
+def _is_real_time(trial: Trial) -> bool:
+    """Between slices time stands still, and no other process would know."""
+    return not MODES[trial.mode].virtual_time and not trial.slice_steps
+
+
+def _window(
+    ready: ReadyEngine, trial: Trial, say_and_wait: Callable[[bytes], None], sender: Sender | None
+) -> _Window:
+    """Warm up, open the window, serve the schedule, close it."""
+    cell, mode = trial.cell, MODES[trial.mode]
+    schedule, engine, _, settings = ready
+    streams, output_text = _readers(engine, cell)
+    # Where an engine has several threads or processes they may take one another's core.
+    run_queue = RunQueue(is_told=trial.mode == "timing" and trial.is_exact)
+    if not trial.slice_steps:
+        say_and_wait(READY)
+    full_batch = min(cell.batch_size, schedule.num_requests)
+    extent = Extent(full_batch, trial.trace_every, trial.seed, settings)
+    watch = mode.watch(engine, extent)
+    warm_up(engine, schedule, cell.batch_size, streams=streams, rehearse=mode.rehearse)
+    paused = PausedClock()
+    real = paused if trial.slice_steps else RealClock()
+    client = TrialClient(
+        engine,
+        watch.step,
+        schedule,
+        VirtualClock() if mode.virtual_time else real,
+        arrivals=sender,
+        streams=streams,
+        output_text=output_text,
+        waited_ns=run_queue.waited_ns,
+    )
+    answers = Answers(client)
+    _open_windows(engine, trial)
+    if trial.slice_steps:  # it waits for its first turn as for any other
+        say_and_wait(READY)
+    counters = EngineCounters(engine)
+    watch.window_opens()
+    length_ns = -time.perf_counter_ns()
+    with run_queue:
+        client.run(
+            trial.max_steps,
+            trial.slice_steps,
+            partial(paused.stop_during, partial(say_and_wait, PAUSED)),
+        )
+    length_ns += time.perf_counter_ns() - paused.away_ns
+    counters.window_closes()
+    _abandon(engine, client, watch)
+    counters.engine_is_idle(is_whole=not trial.max_steps)
+    watch.window_closes(answers)
+    return _Window(
+        client=client,
+        answers=answers,
+        watch=watch,
+        counters=counters,
+        run_queue=run_queue,
+        length_ns=length_ns,
+        processes=engine.collective_rpc(close_process_window),
+        events=engine.collective_rpc(process_window_events),
+        per_request=(
+            request_costs(engine, schedule, cell.batch_size, streams)
+            if mode.request_costs
+            else RequestCosts({}, {})
+        ),
+    )
+
+
+def _observation(schedule: Schedule, trial: Trial, window: _Window) -> Observation:
+    recorder, counters = window.client.recorder, window.counters
+    return Observation(
         schedule=schedule,
-        requests=client.recorder.requests,
-        steps=client.recorder.steps,
-        gaps=client.recorder.gaps,
-        window_ns=window_ns,
-        events=events,
-        processes=processes,
+        requests=recorder.requests,
+        steps=recorder.steps,
+        gaps=recorder.gaps,
+        window_ns=window.length_ns,
+        events=window.events,
+        processes=window.processes,
         wire_bytes=counters.wire_bytes,
         wire_seconds=counters.wire_seconds,
         scheduler_stats=counters.scheduler_stats,
         device_work=counters.device_work,
-        watched=watch.results(client.recorder.num_rows) | cost_metrics(per_request),
+        watched=window.watch.results(recorder.num_rows) | cost_metrics(window.per_request),
         counts_lateness=not trial.slice_steps,
         peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
-    measured = compute_metrics(observation, trial.mode)
-    write_rows(trial.rows_path if trial.mode == "timing" else "", observation)
-    _leave_the_core()
+
+
+def _result(
+    ready: ReadyEngine, trial: Trial, window: _Window, observation: Observation, began: float
+) -> TrialResult:
     # Only now: what is imported before the window is part of the heap that is measured.
     from harness.trial.origin import origin
 
+    measured = compute_metrics(observation, trial.mode)
+    watch, hashes = window.watch, window.answers.let_go()
     return TrialResult(
-        cell=cell,
+        cell=trial.cell,
         mode=trial.mode,
         seed=trial.seed,
         metrics=measured.metrics,
-        processes=processes,
-        tokens_sha256=answers.let_go().tokens,
-        text_sha256=answers.let_go().text,
-        finish_sha256=answers.let_go().finish,
-        lengths_sha256=answers.let_go().lengths,
-        is_scripted=engine.is_scripted,
-        **origin(ENGINES.load(cell.engine).package),
+        processes=window.processes,
+        tokens_sha256=hashes.tokens,
+        text_sha256=hashes.text,
+        finish_sha256=hashes.finish,
+        lengths_sha256=hashes.lengths,
+        is_scripted=ready.engine.is_scripted,
+        **origin(ENGINES.load(trial.cell.engine).package),
         wall_seconds=time.perf_counter() - began,
-        waited_share=observation.waited_share if run_queue.tells else None,
+        waited_share=observation.waited_share if window.run_queue.tells else None,
         step_host_ns=observation.host_ns.tolist() if trial.slice_steps else [],
         steady_state=measured.steady_state,
         delivered=measured.delivered,
-        engine_state=engine_state,
+        engine_state=ready.state,
         collector_calls=list(watch.calls),
         messages=list(watch.messages),
         stages=watch.stages,
         pauses=phase_pauses(observation),
-        costs=_costs(watch, per_request),
+        costs=_costs(watch, window.per_request),
         sites=watch.sites,
         young=watch.young,
         outputs=watch.outputs(trial.rows_path),
@@ -193,21 +243,21 @@ def _open_windows(engine: StepEngine, trial: Trial) -> None:
         mode.probe,
         trial.seed if mode.vary_phase else None,
     )
-    if refusals := [text for text in engine.collective_rpc(open_window, *opened) if text]:
+    if refusals := [text for text in engine.collective_rpc(open_process_window, *opened) if text]:
         raise ValueError(refusals[0])
 
 
-def _abandon(engine: StepEngine, client: Client, watch: Watch) -> None:
+def _abandon(engine: StepEngine, client: TrialClient, watch: StepWatch) -> None:
     """End what is left unserved; from here on no process counts."""
     # The built-in engine's worker process does not answer while a step is under way. That step is
     # the window's, and the worker is asked for no other.
     with suppress(RuntimeError):
-        engine.collective_rpc(stop_counting)
+        engine.collective_rpc(stop_process_counting)
     watch.steps_end()
     client.abandon()
 
 
-def _costs(watch: Watch, per_request: RequestCosts) -> StepCosts | None:
+def _costs(watch: StepWatch, per_request: RequestCosts) -> StepCosts | None:
     if watch.costs is None:
         return None
     functions = {call: cost.by_function() for call, cost in per_request.costs.items()}

@@ -3,7 +3,7 @@
 A cell is a point of the grid; a trial is a cell run once, in one mode, with one seed.
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -13,8 +13,10 @@ from harness.collector.callers import CollectorCall
 from harness.collector.result import PhasePauses, ProcessResult
 from harness.collector.sites import CollectionSites
 from harness.machine.describe import Machine
+from harness.trial.arrival_fidelity import SentArrivals
 from harness.trial.messages import Messages
 from harness.trial.output_hashes import OutputHashes, RanFunction
+from harness.trial.steady_state import SteadyState
 from harness.trial.step_costs import StageCosts, StepCosts
 
 TRIAL_SCHEMA = "gcbench.trial/1"
@@ -77,42 +79,21 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     schema: str = TRIAL_SCHEMA
 
 
-class Channel(NamedTuple):
-    """File descriptors of a fork: where it reads, where it answers, where its errors go."""
-
-    asked: int
-    said: int
-    wrong: int
-
-
-class Trials(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TrialBatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a trial's interpreter is asked: one trial, or several of which each is run in a fork.
 
-    With ``channels``, one for each, a fork is talked to like an interpreter of its own. Without,
-    ``at_once`` of them run side by side. ``shared`` is what forks have in common: an interpreter,
-    in which each builds its engine, or an engine that is built before; nothing: there is no fork.
+    ``shared`` is what forks have in common: an interpreter, in which each builds its engine; with
+    nearly all of the smallest heap; or an engine that is built before. Nothing: there is no fork.
     ``preload``: a module that such an interpreter imports beside the engine's class, "" for none.
+    ``at_once`` forks run side by side; ``news``: descriptor of the socket on which each is told of.
     """
 
     trials: list[Trial]
-    shared: Literal["nothing", "interpreter", "engine"] = "nothing"
+    shared: Literal["nothing", "interpreter", "heap", "engine"] = "nothing"
     preload: str = ""
     at_once: int = 1
-    channels: list[Channel] = []
+    news: int = -1
     schema: str = TRIALS_SCHEMA
-
-
-class ForkNews(msgspec.Struct, frozen=True, kw_only=True):
-    """The ``index``-th trial's fork has begun, or with ``status`` has ended."""
-
-    index: int
-    pid: int
-    status: int | None = None
-
-
-def fork_files(folder: str, index: int) -> tuple[str, str]:
-    """Where in the process's temporary folder a fork leaves its answer and its errors."""
-    return f"{folder}/fork-{index}.json", f"{folder}/fork-{index}.txt"
 
 
 class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,12 +107,11 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     with ``machine``, ``interpreter`` and ``code_commit`` they say what a figure is of.
     ``waited_share``: of the window, while the trial was ready and another had its core; None where
     nobody tells. ``step_host_ns``: host time of each step, where the window had slices.
-    ``steady_state``: its steps, or why there is none; ``delivered``: whether requests arrived as
-    scheduled, "" where none came by themselves. ``engine_state``: the engine's switches as read
-    back from it, where it can be asked. ``collector_calls``: in mode ``leaks``, the lines that
-    called the collector; ``messages``: in mode ``wire``, what crossed, a record a direction.
-    ``stages``: in modes ``stages`` and ``stage_bytecodes``, what each stage took. ``pauses``: in
-    which phase collections began, where the probe was on.
+    ``delivered``: how requests arrived, None where none came by themselves. ``engine_state``: the
+    engine's switches as read back from it, where it can be asked. ``collector_calls``: in mode
+    ``leaks``, the lines that called the collector; ``messages``: in mode ``wire``, what crossed, a
+    record a direction. ``stages``: in modes ``stages`` and ``stage_bytecodes``, what each stage
+    took. ``pauses``: in which phase collections began, where the probe was on.
     ``node``: on which of several machines it ran, "" on this one; ``block``: with which trials, of
     its group and round, it ran there. Only trials of one block are paired.
     ``costs``: in mode ``opcodes``, what each function took; ``sites``: in mode ``sites``, which
@@ -160,8 +140,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     wall_seconds: float
     waited_share: float | None = None
     step_host_ns: list[int] = []
-    steady_state: str = ""
-    delivered: str = ""
+    steady_state: SteadyState | None = None
+    delivered: SentArrivals | None = None
     engine_state: dict[str, Setting] = {}
     collector_calls: list[CollectorCall] = []
     messages: list[Messages] = []

@@ -2,13 +2,13 @@
 
 import math
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from engines.protocol import PHASES
-from harness.metrics import METRICS
 from harness.statistics.percentile import percentile_or_none
 from harness.trial.observation import Observation, Values
 
@@ -22,18 +22,34 @@ _MAX_DRIFT = 0.02
 _ALPHA = 0.01
 _MOST_BLOCKS, _FEWEST_STEPS_IN_A_BLOCK = 50, 5
 
-FloatArray = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 
 
-class SteadyState(NamedTuple):
-    """Steps from ``first`` up to but without ``after``, none where both are 0.
-
-    ``words`` say which they are, or in a sentence why there are none.
-    """
+class SteadySteps(msgspec.Struct, frozen=True, kw_only=True, tag="steady"):
+    """Of ``num_steps`` steps those from ``first`` up to but without ``after``."""
 
     first: int
     after: int
-    words: str
+    num_steps: int
+
+
+class UnsteadyLoad(msgspec.Struct, frozen=True, kw_only=True, tag="unsteady_load"):
+    """None: load stays near its ``peak`` of requests in flight for ``longest`` steps at most."""
+
+    peak: int
+    longest: int
+
+
+class DriftingSteps(msgspec.Struct, frozen=True, kw_only=True, tag="drifting"):
+    """None: the load of these steps stands still, and their time moves by ``drift``, a share."""
+
+    first: int
+    after: int
+    num_steps: int
+    drift: float
+
+
+SteadyState = SteadySteps | UnsteadyLoad | DriftingSteps
 
 
 def find_steady_state(in_flight: NDArray[Any], step_ns: NDArray[Any]) -> SteadyState:
@@ -48,10 +64,7 @@ def find_steady_state(in_flight: NDArray[Any], step_ns: NDArray[Any]) -> SteadyS
     peak = int(in_flight.max(initial=0))
     first, after = _longest_run((in_flight >= _PEAK * peak) & (in_flight > 0))
     if after - first < MIN_STEPS:
-        return _none(
-            f"load stays within 5 % of its peak ({peak:,} requests in flight) for "
-            f"{after - first:,} steps at most, {MIN_STEPS} are needed"
-        )
+        return UnsteadyLoad(peak=peak, longest=after - first)
     blocks = min(_MOST_BLOCKS, (after - first) // _FEWEST_STEPS_IN_A_BLOCK)
     edges = np.linspace(first, after, blocks + 1).round().astype(np.int64).tolist()
     medians = np.array([np.median(step_ns[a:b]) for a, b in pairwise(edges)])
@@ -62,15 +75,9 @@ def find_steady_state(in_flight: NDArray[Any], step_ns: NDArray[Any]) -> SteadyS
     kept = medians[front : blocks - back]
     first, after = edges[front], edges[blocks - back]
     drift, p_value = trend(kept)
-    window = f"steps {first + 1:,} to {after:,} of {len(step_ns):,}"
     if abs(drift) >= _MAX_DRIFT and p_value < _ALPHA:
-        verb = "grows" if drift > 0 else "falls"
-        return _none(f"step time {verb} by {abs(drift):.0%} over {window}")
-    return SteadyState(first, after, window)
-
-
-def _none(why: str) -> SteadyState:
-    return SteadyState(0, 0, f"none: {why}")
+        return DriftingSteps(first=first, after=after, num_steps=len(step_ns), drift=drift)
+    return SteadySteps(first=first, after=after, num_steps=len(step_ns))
 
 
 def _longest_run(mask: NDArray[np.bool_]) -> tuple[int, int]:
@@ -83,7 +90,7 @@ def _longest_run(mask: NDArray[np.bool_]) -> tuple[int, int]:
     return int(starts[longest]), int(ends[longest])
 
 
-def transient(values: FloatArray, most: int) -> int:
+def transient(values: _Floats, most: int) -> int:
     """How many values at the beginning, ``most`` at most, MSER leaves out.
 
     What is left has the least sum of squared deviations / number² (White, Simulation 69, 1997).
@@ -95,7 +102,7 @@ def transient(values: FloatArray, most: int) -> int:
     return int(np.argmin((squares - sums**2 / kept) / kept**2))
 
 
-def trend(values: FloatArray) -> tuple[float, float]:
+def trend(values: _Floats) -> tuple[float, float]:
     """Drift from the first value to past the last, relative to their median, and its p-value.
 
     Theil and Sen's slope; Mann and Kendall's test with ties, by the normal approximation.
@@ -111,10 +118,20 @@ def trend(values: FloatArray) -> tuple[float, float]:
     return change / (float(np.median(values)) or 1.0), math.erfc(z / math.sqrt(2))
 
 
+_STEADY_METRICS = (
+    "steady_share",
+    "steady_output_throughput",
+    "steady_itl_p99",
+    "steady_step_time_median",
+    "steady_host_time_per_request_step",
+    "steady_gc_pause_share",
+)
+
+
 def steady_metrics(seen: Observation, steady: SteadyState) -> Values:
     """The metrics of a window beside those of the whole run; None where there is no window."""
-    if not steady.after:
-        return {name: None for name in METRICS if name.startswith("steady_")}
+    if not isinstance(steady, SteadySteps):
+        return dict.fromkeys(_STEADY_METRICS)
     steps = slice(steady.first, steady.after)
     delivered = seen.column("delivered")[steps]
     # The first step's tokens came before the time between deliveries begins.
@@ -127,11 +144,12 @@ def steady_metrics(seen: Observation, steady: SteadyState) -> Values:
     begin, end = seen.steps[steady.first, 0], seen.steps[steady.after - 1, len(PHASES)]
     pauses = seen.events[seen.engine]
     within = (pauses.start_ns >= begin) & (pauses.start_ns < end)
-    return {
-        "steady_share": (steady.after - steady.first) / len(seen.steps),
-        "steady_output_throughput": tokens / seconds,
-        "steady_itl_p99": percentile_or_none(worst[worst > 0] / 1e9, 99),
-        "steady_step_time_median": float(np.median(length)) / 1e9 if len(length) else None,
-        "steady_host_time_per_request_step": host / 1e9 / max(1, int(rows.sum())),
-        "steady_gc_pause_share": int(pauses.duration_ns[within].sum()) / 1e9 / seconds,
-    }
+    values = (
+        (steady.after - steady.first) / len(seen.steps),
+        tokens / seconds,
+        percentile_or_none(worst[worst > 0] / 1e9, 99),
+        float(np.median(length)) / 1e9 if len(length) else None,
+        host / 1e9 / max(1, int(rows.sum())),
+        int(pauses.duration_ns[within].sum()) / 1e9 / seconds,
+    )
+    return dict(zip(_STEADY_METRICS, values, strict=True))

@@ -30,7 +30,7 @@ class Extent(NamedTuple):
     settings: Sequence[CollectorCall] = ()
 
 
-class Watch(Protocol):
+class StepWatch(Protocol):
     """Takes an engine's steps for the client, looking on."""
 
     @property

@@ -11,10 +11,10 @@ from examples import every
 from planted import MESSAGES, SENTENCE, morning, plant
 from processes import HANG_SECONDS
 
-from dashboards.site import build
+from dashboards.site import build_site
 from harness import format as fmt
 from harness.tracking.changes import changes
-from harness.tracking.history import load
+from harness.tracking.history import load_history
 from harness.tracking.judge_figures import judge_all
 from harness.tracking.triage import NOTHING_SAID
 
@@ -61,7 +61,7 @@ def large(tmp_path_factory):
     raw_trial(planted.results / "runs")
     raw_trial(planted.results / "runs", number=1, gc="freeze")
     began = time.process_time()
-    built = build(
+    built = build_site(
         planted.results, folder / "site", repository=planted.repository, now=morning(planted)
     )
     seconds = time.process_time() - began
@@ -178,7 +178,7 @@ def test_every_page_opens_without_a_complaint_or_the_network(large, tab):
 
 def test_nothing_hostile_runs(hostile, tmp_path, tab):
     site = tmp_path / "site"
-    build(hostile.results, site, repository=hostile.repository, now=morning(hostile))
+    build_site(hostile.results, site, repository=hostile.repository, now=morning(hostile))
     here = tab()
     for path in sorted(site.rglob("*.html")):
         here.open(path)
@@ -269,7 +269,7 @@ def test_an_exact_change_is_told_at_its_commit(large, tab):
 
 def test_two_commits_compare_as_python_compares_them(large, tab):
     planted, site, _ = large
-    figures = load(planted.results).figures
+    figures = load_history(planted.results).figures
     verdicts = judge_all(figures, {}, NOTHING_SAID, morning(planted).date())
     here = tab()
     for one, other in ((0, 199), (198, 199), (120, 80), (10, 11)):
@@ -304,7 +304,7 @@ def test_two_commits_compare_as_python_compares_them(large, tab):
 
 def test_a_commits_page_says_what_python_says(large, tab):
     planted, site, _ = large
-    figures = load(planted.results).figures
+    figures = load_history(planted.results).figures
     verdicts = judge_all(figures, {}, NOTHING_SAID, morning(planted).date())
     here = tab()
     for place in (60, 140, 199):
@@ -443,7 +443,7 @@ def test_the_charts_of_another_summary_are_drawn_when_it_is_chosen(tmp_path, tab
     for name, releases in (("most", ("0.11.0", "0.12.0", "0.13.0")), ("few", ("0.12.0", "0.13.0"))):
         summary = along(dict.fromkeys(releases, 9))
         (folder / f"{name}.json").write_bytes(msgspec.json.encode(summary))
-    build(tmp_path / "results", tmp_path / "site")
+    build_site(tmp_path / "results", tmp_path / "site")
     here = tab()
     here.open(tmp_path / "site" / "releases.html")
     page = here.page

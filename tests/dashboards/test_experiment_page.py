@@ -11,7 +11,7 @@ from test_site import PUBLISHED, Page
 
 from dashboards.content.experiments import date_of
 from dashboards.pictures.intervals import pictures
-from dashboards.site import build
+from dashboards.site import build_site
 from harness.experiment.result import Comparison
 from harness.experiment.store import load_experiment
 
@@ -20,7 +20,7 @@ from harness.experiment.store import load_experiment
 def words(tmp_path_factory):
     """Those of the main job's page."""
     site = tmp_path_factory.mktemp("experiment") / "site"
-    build(PUBLISHED, site)
+    build_site(PUBLISHED, site)
     return " ".join(Page(site / "experiment" / "main-job.html").text.split())
 
 

@@ -10,11 +10,10 @@ from test_site import Page
 
 from dashboards.content.news import items
 from dashboards.content.recent_changes import marks_by_commit
-from dashboards.site import build
-from harness.tracking.history import load
+from dashboards.site import build_site
+from harness.tracking.history import load_history
 from harness.tracking.judge_figures import judge_all
-from harness.tracking.triage import NOTHING_SAID
-from harness.tracking.triage import load as load_triage
+from harness.tracking.triage import NOTHING_SAID, load_triage
 
 TODAY = date(2026, 2, 10)
 
@@ -26,7 +25,7 @@ def planted(tmp_path_factory):
 
 def judged(planted, figures=None, triage=NOTHING_SAID):
     """The items of these figures, and the verdicts behind them."""
-    figures = load(planted.results).figures if figures is None else figures
+    figures = load_history(planted.results).figures if figures is None else figures
     verdicts = judge_all(figures, {}, triage, TODAY)
     return items(verdicts, {commit: n for n, commit in enumerate(planted.hashes)}), verdicts
 
@@ -45,7 +44,7 @@ def test_what_the_newest_commits_broke_is_new_and_each_commit_stands_once(plante
 
 
 def test_a_regression_that_stood_there_before_is_open(planted):
-    figures = load(planted.results).figures
+    figures = load_history(planted.results).figures
     last = figures[figures["commit"] == planted.hashes[-1]]
     later = last.assign(commit="f" * 40, date=last["date"] + timedelta(days=1))
     more = pd.concat([figures, later.astype({"commit": "category"})], ignore_index=True)
@@ -73,7 +72,7 @@ def test_marks_stand_at_the_likeliest_commit(planted):
 
 
 def test_the_list_of_commits_has_their_authors_and_marks(planted, tmp_path):
-    build(planted.results, tmp_path / "site", repository=planted.repository)
+    build_site(planted.results, tmp_path / "site", repository=planted.repository)
     page = (tmp_path / "site" / "commits.html").read_text()
     words = " ".join(Page(tmp_path / "site" / "commits.html").text.split())
     assert re.search(
@@ -85,7 +84,7 @@ def test_the_list_of_commits_has_their_authors_and_marks(planted, tmp_path):
 
 
 def test_with_a_configuration_asvs_command_is_there_too(planted, tmp_path):
-    build(planted.results, tmp_path / "site", repository=planted.repository)
+    build_site(planted.results, tmp_path / "site", repository=planted.repository)
     words = " ".join(Page(tmp_path / "site" / "index.html").text.split())
     pair = f"{planted.hashes[-2][:10]} {planted.hashes[-1][:10]}"
     assert f"gcbench gate {pair}" in words

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from release_results import along, cell, exact, result, timed
 from test_site import Page, value_of
 
-from dashboards.content.releases import COLUMNS, TITLES, release_study
-from dashboards.site import build
+from dashboards.content.releases import CAPTIONS, TABLE_COLUMNS, release_study
+from dashboards.site import build_site
 from harness.report.release_lines import YOUNG
 from harness.report.vllm_releases import load_vllm_releases
 
@@ -24,7 +24,7 @@ def page_of(tmp_path, *results):
     folder.mkdir(parents=True)
     for number, each in enumerate(results):
         (folder / f"{number}.json").write_bytes(msgspec.json.encode(each))
-    built = build(tmp_path / "results", tmp_path / "site")
+    built = build_site(tmp_path / "results", tmp_path / "site")
     assert built.problems == []
     site = tmp_path / "site"
     return Page(site / "releases.html"), value_of(site / "data" / "releases.js")
@@ -78,7 +78,7 @@ def test_any_counts_have_a_sentence_charts_and_a_row_each(counts, policies):
     assert f"in 0.{10 + len(counts)}.0" in study.sentence or "the same" in study.sentence
     assert [row.place for row in study.rows] == list(range(len(counts)))
     assert all(len(row.figures) == len(policies) for row in study.rows)
-    assert all(len(each.values) == len(COLUMNS) for row in study.rows for each in row.figures)
+    assert all(len(each.values) == len(TABLE_COLUMNS) for row in study.rows for each in row.figures)
     assert [name for name, _ in study.legend] == policies
     for values in study.data["charts"]:
         assert [len(line) for line in values["value"]] == [len(counts)] * len(policies)
@@ -90,7 +90,7 @@ def test_one_release_makes_no_page(tmp_path):
     folder = tmp_path / "results" / "published"
     folder.mkdir(parents=True)
     (folder / "one.json").write_bytes(msgspec.json.encode(along({"0.11.0": 3})))
-    build(tmp_path / "results", tmp_path / "site")
+    build_site(tmp_path / "results", tmp_path / "site")
     assert not (tmp_path / "site" / "releases.html").exists()
     assert "releases.html" not in (tmp_path / "site" / "index.html").read_text()
 
@@ -128,7 +128,7 @@ def test_charts_say_what_their_figures_are_worth(tmp_path):
     assert said.index("#24964") < said.index("0.12.0 2025"), "the study with most releases is first"
     assert [len(study["releases"]) for study in data] == [5, 2]
     charts = [attributes for tag, attributes in page.elements if "data-chart" in attributes]
-    assert len(charts) == 2 * len(TITLES)
+    assert len(charts) == 2 * len(CAPTIONS)
     assert all(chart["tabindex"] == "0" and chart["aria-label"] for chart in charts)
     assert {chart["aria-describedby"] for chart in charts} <= page.ids
 
@@ -138,7 +138,7 @@ def test_the_data_of_charts_has_values_spreads_and_marks(tmp_path):
     cells[0].metrics["gc_pause_max"] = timed([2.0, None, 2.0])
     cells[0].metrics["tracked_heap"] = exact(7)
     _, (study,) = page_of(tmp_path, result(cells))
-    charts = dict(zip(TITLES, study["charts"], strict=True))
+    charts = dict(zip(CAPTIONS, study["charts"], strict=True))
     assert study["lines"] == ["as_is", "freeze"]
     assert charts[YOUNG] == {
         "unit": "collections",

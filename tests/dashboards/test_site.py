@@ -33,19 +33,19 @@ from processes import HANG_SECONDS, HEARS_CTRL_C
 from dashboards import script
 from dashboards.content.commits import checked_address, commits, remote_address
 from dashboards.content.grid import against, layout
-from dashboards.content.recent_changes import recent_changes, steps
+from dashboards.content.recent_changes import recent_changes, recent_steps
 from dashboards.content.series import all_series
 from dashboards.content.standing import standings
 from dashboards.names import Names
 from dashboards.pictures.sparkline import polyline
-from dashboards.site import build
+from dashboards.site import build_site
 from harness.axes import Cell
 from harness.cli.main import main
 from harness.collector.result import GcState, ProcessResult
 from harness.experiment.store import RunStore, trial_key
 from harness.report.series_words import counts_sentence
 from harness.tracking.changes import latest_changes
-from harness.tracking.history import load
+from harness.tracking.history import load_history
 from harness.tracking.judge_figures import judge_all
 from harness.tracking.triage import NOTHING_SAID
 from harness.trial.spec import TrialFailure, TrialResult
@@ -87,7 +87,7 @@ def site(small, tmp_path_factory):
     shutil.copytree(PUBLISHED, results / "published")
     raw_trial(results / "runs")
     output = results / "site"
-    built = build(results, output, repository=small.repository, now=morning(small))
+    built = build_site(results, output, repository=small.repository, now=morning(small))
     assert built.problems == []
     return output
 
@@ -156,7 +156,7 @@ def parsed(site):
 @pytest.fixture(scope="module")
 def judged_small(small):
     """All figures of the small history, and the verdicts on them."""
-    figures = load(small.results).figures
+    figures = load_history(small.results).figures
     return figures, judged(figures)
 
 
@@ -289,7 +289,7 @@ def test_every_kind_of_page_is_there_and_has_a_heading(site, parsed):
 
 def test_whatever_comes_from_results_is_escaped(hostile, tmp_path):
     output = tmp_path / "site"
-    built = build(
+    built = build_site(
         hostile.results,
         output,
         repository=hostile.repository,
@@ -325,7 +325,7 @@ def test_a_file_that_is_cut_short_is_a_line_and_the_rest_goes_on(asv, tmp_path, 
     store = raw_trial(asv)
     rows = next(store.folder.glob("rows/*-steps.parquet"))
     rows.write_bytes(rows.read_bytes()[:40])
-    assert main(["dashboard", "build", str(asv), "--output", str(tmp_path / "site")]) == 0
+    assert main(["dashboard", str(asv), "--output", str(tmp_path / "site")]) == 0
     said = capsys.readouterr()
     lines = said.err.splitlines()
     assert all(line.startswith("gcbench: ") for line in lines)
@@ -344,7 +344,7 @@ def test_the_page_of_machines_has_the_nodes_of_a_cluster(tmp_path):
     for name, nodes in (("first", {"n0": 4, "n1": 3}), ("second", {"n1": 7})):
         text = json.dumps(result | {"name": name, "nodes": nodes})
         (tmp_path / f"{name}.json").write_text(text)
-    build(tmp_path, tmp_path / "site")
+    build_site(tmp_path, tmp_path / "site")
     assert "n0 4 blocks, n1 10 blocks" in Page(tmp_path / "site" / "machines.html").text
     assert "n0 4, n1 3" in Page(tmp_path / "site" / "experiment" / "first.html").text
 
@@ -356,7 +356,7 @@ def test_an_experiment_that_lacks_trials_is_marked_with_figures_and_without(tmp_
     empty = RunStore(runs, "just-begun")
     empty.create()
     empty.mark_incomplete()
-    build(runs, tmp_path / "site", most_timelines=0)
+    build_site(runs, tmp_path / "site", most_timelines=0)
     heat_map = " ".join(Page(tmp_path / "site" / "heatmap.html").text.split())
     overview = " ".join(Page(tmp_path / "site" / "index.html").text.split())
     for name in (store.name, "just-begun"):
@@ -365,12 +365,12 @@ def test_an_experiment_that_lacks_trials_is_marked_with_figures_and_without(tmp_
     assert "list_of_lists per_request 2.00 ms baseline" in heat_map
     for each in (store, empty):
         each.mark_complete()
-    build(runs, tmp_path / "site", most_timelines=0)
+    build_site(runs, tmp_path / "site", most_timelines=0)
     assert "ncomplete" not in (tmp_path / "site" / "heatmap.html").read_text()
 
 
 def test_published_results_alone_make_a_site(tmp_path):
-    built = build(PUBLISHED, tmp_path / "site")
+    built = build_site(PUBLISHED, tmp_path / "site")
     assert built.problems == []
     assert "No commits have been measured" in Page(tmp_path / "site" / "index.html").text
     words = " ".join(Page(tmp_path / "site" / "releases.html").text.split())
@@ -383,9 +383,7 @@ def test_nothing_readable_is_a_usage_error_and_writes_nothing(tmp_path, capsys):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("years of work")
     for place in ("other", "none"):
-        status = main(
-            ["dashboard", "build", str(tmp_path / place), "--output", str(tmp_path / "site")]
-        )
+        status = main(["dashboard", str(tmp_path / place), "--output", str(tmp_path / "site")])
         assert status == 2
         assert capsys.readouterr().err.count("\n") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other"]
@@ -396,10 +394,10 @@ def test_the_first_visit_is_told_what_to_do(tmp_path, capsys):
     results.mkdir(parents=True)
     (results / "README.md").write_text("what is worth keeping")
     output = tmp_path / "site"
-    assert main(["dashboard", "build", str(results.parent), "--output", str(output)]) == 0
+    assert main(["dashboard", str(results.parent), "--output", str(output)]) == 0
     assert "No commits have been measured here yet." in capsys.readouterr().out
     words = " ".join(Page(output / "index.html").text.split())
-    for command in ("gcbench compare", "gcbench nightly", "gcbench dashboard serve"):
+    for command in ("gcbench compare", "gcbench nightly", "gcbench dashboard"):
         assert command in words
 
 
@@ -410,7 +408,7 @@ def test_a_folder_that_is_no_dashboard_is_left_as_it_is(one_trial, tmp_path, cap
     file = tmp_path / "file"
     file.write_text("x")
     for target in (mine, file, file / "below", Path("/proc/gcbench-site")):
-        status = main(["dashboard", "build", str(one_trial), "--output", str(target)])
+        status = main(["dashboard", str(one_trial), "--output", str(target)])
         said = capsys.readouterr().err
         assert status == 2, target
         assert said.count("\n") == 1
@@ -421,16 +419,16 @@ def test_a_folder_that_is_no_dashboard_is_left_as_it_is(one_trial, tmp_path, cap
 
 def test_a_dashboard_is_replaced_whole(one_trial, tmp_path):
     output = tmp_path / "site"
-    build(one_trial, output)
+    build_site(one_trial, output)
     (output / "old.html").write_text("of the build before")
-    build(one_trial, output)
+    build_site(one_trial, output)
     assert not (output / "old.html").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["site"]
 
 
 def test_a_full_disk_leaves_the_dashboard_of_before(small, one_trial, tmp_path, no_file_above):
     output = tmp_path / "site"
-    build(one_trial, output)
+    build_site(one_trial, output)
     before = (output / "index.html").read_bytes()
     with no_file_above(30_000):
         done = subprocess.run(
@@ -439,7 +437,6 @@ def test_a_full_disk_leaves_the_dashboard_of_before(small, one_trial, tmp_path, 
                 "-m",
                 "harness",
                 "dashboard",
-                "build",
                 str(small.results),
                 "--output",
                 str(output),
@@ -486,7 +483,7 @@ def test_of_an_experiment_without_a_summary_medians_are_shown(tmp_path):
         reason="it fell over",
     )
     store.save_trial(trial_key(0, 1, failure.cell, "timing"), failure)
-    build(tmp_path / "runs", tmp_path / "site", most_timelines=0)
+    build_site(tmp_path / "runs", tmp_path / "site", most_timelines=0)
     words = " ".join(Page(tmp_path / "site" / "heatmap.html").text.split())
     assert "list_of_lists per_request 2.00 ms baseline" in words
     assert "ncomplete" not in words, "the trials of a gate have no summary and lack nothing"
@@ -495,8 +492,8 @@ def test_of_an_experiment_without_a_summary_medians_are_shown(tmp_path):
 
 def test_changes_are_marked_where_they_were_planted(tmp_path, site, judged_small):
     planted = plant(tmp_path, commits=100)
-    figures = load(planted.results).figures
-    found = steps(judged(figures))
+    figures = load_history(planted.results).figures
+    found = recent_steps(judged(figures))
     series = all_series(figures, commits(figures, {}, ""))
     for benchmark in BENCHMARKS:
         rows = [each for each in series if benchmark.name.endswith(each.metric)]
@@ -551,7 +548,7 @@ def test_commits_have_addresses_of_known_forges_only(small, tmp_path):
     assert remote_address(repository) == ""
     with pytest.raises(ValueError, match="is no address"):
         checked_address("javascript:alert(1)//")
-    assert main(["dashboard", "build", "results", "--output", "x", "--commit-url", "ftp://a"]) == 2
+    assert main(["dashboard", "results", "--output", "x", "--commit-url", "ftp://a"]) == 2
 
 
 def test_hashes_that_are_none_are_no_options_of_git(asv, tmp_path):
@@ -560,13 +557,13 @@ def test_hashes_that_are_none_are_no_options_of_git(asv, tmp_path):
     content = json.loads(path.read_text())
     content["commit_hash"] = f"--output={tmp_path / 'written'}"
     path.write_text(json.dumps(content))
-    build(asv, tmp_path / "site", repository=ROOT)
+    build_site(asv, tmp_path / "site", repository=ROOT)
     assert not (tmp_path / "written").exists()
 
 
 def test_a_repository_that_is_none_is_a_line(two_commits, tmp_path, capsys):
     places = ["--output", str(tmp_path / "site"), "--repo", str(tmp_path / "none")]
-    assert main(["dashboard", "build", str(two_commits.results), *places]) == 0
+    assert main(["dashboard", str(two_commits.results), *places]) == 0
     assert "shown without their messages" in capsys.readouterr().err
 
 
@@ -622,7 +619,7 @@ def test_grids_put_the_policy_across_and_shade_by_direction():
 @pytest.mark.slow
 def test_serving_listens_on_this_machine_until_interrupted(small):
     process = subprocess.Popen(
-        [sys.executable, "-m", "harness", "dashboard", "serve", str(small.results), "--port", "0"],
+        [sys.executable, "-m", "harness", "dashboard", str(small.results), "--port", "0"],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -648,7 +645,7 @@ def test_a_port_that_is_taken_is_one_sentence(small, capsys):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        assert main(["dashboard", "serve", str(small.results), "--port", port]) == 2
+        assert main(["dashboard", str(small.results), "--port", port]) == 2
     said = capsys.readouterr()
     assert "--port" in said.err
     assert said.err.count("\n") == 1
@@ -664,7 +661,7 @@ def test_the_planted_history_is_the_same_every_time(small, tmp_path):
 
 def test_results_that_real_asv_wrote_for_another_project(tmp_path):
     """Two machines, two environments, failures, benchmarks without a direction."""
-    built = build(ROOT / "tests" / "golden" / "asv", tmp_path / "site")
+    built = build_site(ROOT / "tests" / "golden" / "asv", tmp_path / "site")
     assert len(built.problems) == 8
     words = Page(tmp_path / "site" / "index.html").text
     assert "2 regressions" in words

@@ -14,11 +14,11 @@ EXAMPLES = ROOT / "examples"
 pytestmark = pytest.mark.slow
 
 
-def run(*words: str) -> str:
+def run(*words: str, folder: Path = EXAMPLES) -> str:
     environment = os.environ | {"MPLBACKEND": "agg"}
     ran = subprocess.run(
         [sys.executable, *words],
-        cwd=EXAMPLES,
+        cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
@@ -36,6 +36,12 @@ def test_each_is_named_in_the_readme():
 
 def test_the_budget():
     assert "2 passed" in run("-m", "pytest", "-p", "no:cacheprovider", "test_budget.py")
+
+
+def test_a_comparison(tmp_path):
+    out = run(str(EXAMPLES / "compare.py"), "64", folder=tmp_path)
+    assert out.startswith("freeze is ")
+    assert (tmp_path / "compare.png").stat().st_size > 0
 
 
 def test_changes():

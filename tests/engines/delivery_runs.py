@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from engines.builtin.delivery.choice import contradiction, load_delivery
+from engines.builtin.delivery.choice import delivery_contradiction, load_delivery
 from engines.builtin.delivery.processor import OutputProcessor
-from engines.builtin.delivery.stage import Ended, Processed, StepTokens
+from engines.builtin.delivery.stage import EndedOutput, Processed, StepTokens
 from engines.builtin.delivery.streams import RequestStreams
 from engines.builtin.logprobs import DeviceLogprobs, load_logprobs, parse_logprobs
 from engines.builtin.registries import DELIVERIES, DETOKENIZERS, REPRESENTATIONS
@@ -69,7 +69,7 @@ def variants(**fields: Any) -> list[EngineConfig]:
                 **{"detokenizer": detokenizer} | fields,
             )
             has_columns = REPRESENTATIONS.load(representation).columnar
-            if (has_columns or delivery != "columnar") and not contradiction(config):
+            if (has_columns or delivery != "columnar") and not delivery_contradiction(config):
                 yield config
 
     return list(dict.fromkeys(all_of()))
@@ -204,7 +204,7 @@ class Loop:
             abort_at = self.asked[request.request_index].abort_at
             if abort_at is not None and self.table.num_output_tokens[row] >= abort_at:
                 self.way.processor.remove(request.slot)
-                self._retire(row, FinishReason.ABORT, Ended(None, None, None))
+                self._retire(row, FinishReason.ABORT, EndedOutput(None, None, None))
         for request in list(self.waiting):
             abort_at = self.asked[request.request_index].abort_at
             if abort_at is not None and len(request.output_token_ids) >= abort_at:
@@ -212,7 +212,7 @@ class Loop:
                 if request.slot >= 0:
                     self.way.processor.remove(request.slot)
                 tokens = request.output_token_ids.tolist()
-                left = Ended(None, None, None)
+                left = EndedOutput(None, None, None)
                 self._end(request.request_index, tokens, FinishReason.ABORT, left)
 
     def step(self) -> None:
@@ -253,7 +253,7 @@ class Loop:
             if self.random.random() < 0.4:
                 self._take(self.running[row].request_index)
         assert (np.diff(delivered.finished) > 0).all(), "ended in the order of their rows"
-        left = delivered.ended or [Ended(None, None, None)] * len(delivered.finished)
+        left = delivered.ended or [EndedOutput(None, None, None)] * len(delivered.finished)
         ended = zip(delivered.finished, delivered.reasons, left, strict=True)
         for position, reason, each in ended:
             self._retire(int(rows[position]), FinishReason(reason), each)
@@ -278,11 +278,11 @@ class Loop:
         if output is not None:
             self.pieces[index].append(output)
 
-    def _retire(self, row: int, reason: FinishReason, left: Ended) -> None:
+    def _retire(self, row: int, reason: FinishReason, left: EndedOutput) -> None:
         index = self.running.pop(row).request_index
         self._end(index, self.way.retire(row, left.num_tokens), reason, left)
 
-    def _end(self, index: int, tokens: list[int], reason: FinishReason, left: Ended) -> None:
+    def _end(self, index: int, tokens: list[int], reason: FinishReason, left: EndedOutput) -> None:
         if self.has_streams and tokens:
             self._take(index)
             assert self.streams[index].get_nowait() is None

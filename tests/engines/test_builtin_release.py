@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from engines.builtin.release import launch
+from engines.builtin.release import launch_builtin
 from engines.registry import ENGINES
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ def where(release: Path | str) -> dict[str, str]:
     import os
     import subprocess
 
-    interpreter, environment = launch("", str(release))
+    interpreter, environment = launch_builtin("", str(release))
     script = (
         "import json, engines.builtin.engine as e, harness.metrics as m, workloads as w;"
         "print(json.dumps({'engines': e.__file__, 'harness': m.__file__, 'workloads': w.__file__}))"
@@ -65,4 +65,4 @@ def test_a_cache_that_cannot_be_written_is_named(tree, monkeypatch):
     in_the_way.write_text("")
     monkeypatch.setenv("GCBENCH_CACHE", str(in_the_way))
     with pytest.raises(ValueError, match="GCBENCH_CACHE"):
-        launch("", str(tree))
+        launch_builtin("", str(tree))

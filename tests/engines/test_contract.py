@@ -213,7 +213,7 @@ def plugged(monkeypatch):
         ["compare"],
         ["run"],
         ["explain"],
-        ["cadence"],
+        ["advise", "--predict"],
     ],
     ids=lambda command: command[0],
 )

@@ -16,9 +16,9 @@ from tokenizers import Tokenizer
 
 from engines.builtin.engine import Engine
 from engines.protocol import EngineConfig, FinishReason, SamplingParams
-from engines.vocabulary import SHIPPED, read_vocabulary
+from engines.vocabulary import SHIPPED_TOKENIZER, read_vocabulary
 
-LIBRARY = Tokenizer.from_file(str(SHIPPED))
+LIBRARY = Tokenizer.from_file(str(SHIPPED_TOKENIZER))
 SIZE, EOS = read_vocabulary("")
 
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from engines.builtin.delivery.choice import check_delivery, check_params, load_delivery
-from engines.builtin.delivery.choice import contradiction as contradiction_of
+from engines.builtin.delivery.choice import delivery_contradiction as contradiction_of
 from engines.builtin.delivery.per_request import EachOutput
 from engines.builtin.engine import Engine
 from engines.builtin.text.byte_table import ByteTable
 from engines.protocol import FinishReason, SamplingParams
-from engines.vocabulary import SHIPPED
+from engines.vocabulary import SHIPPED_TOKENIZER
 
 randoms = st.integers(0, 2**32).map(Random)
-LIBRARY = Tokenizer.from_file(str(SHIPPED))
+LIBRARY = Tokenizer.from_file(str(SHIPPED_TOKENIZER))
 TABLE = ByteTable("", 8192)
 INCOMPLETE = [i for i, string in enumerate(TABLE.strings) if string is None]
 TEXTS = ["stop here", "日本語 stop", "a🙂b", "endend", "é\n\nè", "STOP", "x y z"]
@@ -216,20 +216,23 @@ def test_the_ordinary_loop_makes_outputs_with_no_room_for_text():
 
 def test_what_was_not_asked_for_is_refused_when_it_is_wanted():
     plain = Engine(config_of())
-    with pytest.raises(ValueError, match="--detokenizer none"):
+    with pytest.raises(ValueError, match="--axis detokenizer=none"):
         plain.output_text(0)
-    with pytest.raises(ValueError, match="--logprobs none"):
+    with pytest.raises(ValueError, match="--axis logprobs=none"):
         plain.output_logprobs(0)
-    with pytest.raises(ValueError, match="--request-streams none"):
+    with pytest.raises(ValueError, match="--axis request-streams=none"):
         plain.request_stream(0)
 
 
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"detokenizer": "decode_stream"}, "--detokenizer decode_stream.*use none or byte_table,"),
-        ({"logprobs": "lists:3"}, "--logprobs lists:3.*use none or arrays,"),
-        ({"request_streams": "collector"}, "--request-streams collector.*use none,"),
+        (
+            {"detokenizer": "decode_stream"},
+            "--axis detokenizer=decode_stream.*use none or byte_table,",
+        ),
+        ({"logprobs": "lists:3"}, "--axis logprobs=lists:3.*use none or arrays,"),
+        ({"request_streams": "collector"}, "--axis request-streams=collector.*use none,"),
     ],
 )
 def test_columns_do_not_go_with_an_object_a_request(fields, words):
@@ -246,12 +249,15 @@ def test_columns_do_not_go_with_an_object_a_request(fields, words):
         ({"detokenizer": "byte_tabel"}, r"unknown detokenizer.*byte_table"),
         ({"request_streams": "collect"}, r"unknown kind of request stream.*collector"),
         ({"logprobs": "list:5"}, r"unknown shape.*lists"),
-        ({"logprobs": "lists"}, r"^--logprobs lists: must be none, lists:K or arrays:K"),
-        ({"logprobs": "none:3"}, r"^--logprobs none:3: must be"),
-        ({"logprobs": "arrays:-1"}, r"^--logprobs arrays:-1: must be"),
-        ({"logprobs": "arrays:²"}, r"^--logprobs arrays:²: must be"),
-        ({"detokenizer": "byte_table", "tokenizer": "/nowhere"}, r"^--tokenizer /nowhere: "),
-        ({"detokenizer": "decode_stream", "tokenizer": "/nowhere"}, r"^--tokenizer /nowhere: "),
+        ({"logprobs": "lists"}, r"^--axis logprobs=lists: must be none, lists:K or arrays:K"),
+        ({"logprobs": "none:3"}, r"^--axis logprobs=none:3: must be"),
+        ({"logprobs": "arrays:-1"}, r"^--axis logprobs=arrays:-1: must be"),
+        ({"logprobs": "arrays:²"}, r"^--axis logprobs=arrays:²: must be"),
+        ({"detokenizer": "byte_table", "tokenizer": "/nowhere"}, r"^--axis tokenizer=/nowhere: "),
+        (
+            {"detokenizer": "decode_stream", "tokenizer": "/nowhere"},
+            r"^--axis tokenizer=/nowhere: ",
+        ),
     ],
 )
 def test_what_is_unknown_is_refused_in_a_sentence(fields, words):

@@ -263,7 +263,7 @@ def test_cache_room_by_hand():
 
 
 def test_a_calibrated_profile_comes_before_the_computed_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(profile, "SHIPPED", tmp_path)
+    monkeypatch.setattr(profile, "SHIPPED_PROFILES", tmp_path)
     (tmp_path / "m-3.1-h200.toml").write_text(TWO_MS)
     assert load_profile("m-3.1-h200").source == "made up"
     (tmp_path / "m-3.1-h200.calibrated.toml").write_text(TWO_MS.replace("made up", "measured"))

@@ -9,7 +9,7 @@ from harness_free import MODES, null_config
 from engines.builtin.device import DeviceBatch
 from engines.builtin.engine import Engine
 from engines.builtin.worker import NOBODY, NewRequests, SchedulerOutput
-from engines.builtin.worker.runner import Runner
+from engines.builtin.worker.runner import ModelRunner
 from engines.protocol import SamplingParams
 
 NONE = np.empty(0, np.int32)
@@ -40,7 +40,7 @@ def test_no_token_is_computed_past_the_longest_request(device, drafted, prompt):
     """All drafts are accepted; of the last step but as many as there are places left."""
     longest = 48
     config = null_config(max_model_len=longest, num_accepted=(drafted,), device=device)
-    runner = Runner(config)
+    runner = ModelRunner(config)
     runner.device = recorded = Recorded(runner.device)
     new = NewRequests([0], [0], [np.zeros(prompt, np.int32)], [0], [0])
     length = prompt

@@ -9,7 +9,7 @@ from examples import examples
 from hostile_values import JSON_VALUES, NO_FILES, spoilt
 from hypothesis import given
 
-from engines.builtin.device.profile import SHIPPED, load_profile
+from engines.builtin.device.profile import SHIPPED_PROFILES, load_profile
 from engines.builtin.model.config import load_model
 from engines.builtin.text.byte_table import ByteTable
 from engines.builtin.text.decoder_rules import find_rules
@@ -116,4 +116,4 @@ def test_a_profile_is_no_larger_than_tomllib_reads_in_a_second(tmp_path):
     path.write_text(".".join(["a"] * 100_000) + " = 1")
     with pytest.raises(ValueError, match="larger than 16,384 bytes"):
         load_profile(str(path))
-    assert max(each.stat().st_size for each in SHIPPED.glob("*.toml")) < 8192
+    assert max(each.stat().st_size for each in SHIPPED_PROFILES.glob("*.toml")) < 8192

@@ -12,11 +12,11 @@ from engines.builtin.device import DeviceBatch
 from engines.builtin.device.scripted_logprobs import scripted_logprobs
 from engines.builtin.device.scripted_sampler import ScriptedSampler
 from engines.builtin.logprobs import DeviceLogprobs, first_positions, load_logprobs, parse_logprobs
-from engines.builtin.logprobs.arrays import Arrays
+from engines.builtin.logprobs.arrays import ArrayLogprobs
 from engines.builtin.logprobs.lists import Lists
 from engines.protocol import EngineConfig
 
-both = pytest.mark.parametrize("kind", [Lists, Arrays])
+both = pytest.mark.parametrize("kind", [Lists, ArrayLogprobs])
 every_count = st.lists(st.integers(0, 3), max_size=6)
 
 
@@ -123,7 +123,7 @@ def test_a_sampled_token_among_the_most_probable_has_its_rank_there(kind):
 
 
 def test_flat_positions_end_where_they_end():
-    (own,) = Arrays().per_request(Arrays().from_device(draw(1, 1, 2), None), [0], [1])
+    (own,) = ArrayLogprobs().per_request(ArrayLogprobs().from_device(draw(1, 1, 2), None), [0], [1])
     for position in (-1, 1):
         with pytest.raises(IndexError):
             own[position]

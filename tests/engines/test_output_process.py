@@ -334,6 +334,7 @@ def test_streams_do_not_go_with_a_process():
     with pytest.raises(ContradictionError) as refused:
         Engine.complete(config)
     assert str(refused.value) == (
-        "--request-streams collector with --output-processing process: streams are read where the "
-        "engine is; use inline, overlapped, thread, or --request-streams none"
+        "--axis request-streams=collector with --output-processing process: streams are read "
+        "where the "
+        "engine is; use inline, overlapped, thread, or --axis request-streams=none"
     )

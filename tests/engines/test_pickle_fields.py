@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines.pickle_fields import NAMES, REST, pickle_fields
+from engines.pickle_fields import NAMES, PICKLE_REST, pickle_fields
 
 
 class Point(NamedTuple):
@@ -128,7 +128,7 @@ def test_a_field_has_what_its_value_takes(record, protocol):
     # Of a list each item's three bytes; begun, marked, appended to.
     assert found["rows"] == 17 * 3 + 3
     assert found["counts"] == 9
-    assert found.keys() == {"rows", "counts", NAMES, REST}
+    assert found.keys() == {"rows", "counts", NAMES, PICKLE_REST}
 
 
 @every_record

@@ -400,7 +400,7 @@ def test_aborts_of_the_unknown_and_the_finished_are_left_alone():
             {"representation": "list_of_list"},
             "unknown representation 'list_of_list'; did you mean ",
         ),
-        ({"num_gpu_blocks_override": -1}, "--num-gpu-blocks-override -1: must be 0 or more"),
+        ({"num_gpu_blocks_override": -1}, "--axis num-gpu-blocks-override=-1: must be 0 or more"),
         ({"scheduling_policy": "prio"}, "unknown scheduling policy 'prio'; did you mean priority"),
         ({"worker": "proces"}, "unknown worker 'proces'; did you mean "),
         ({"delivery": "columnar"}, "columnar delivery of list_of_lists: it has no columns"),

@@ -175,7 +175,7 @@ def test_the_table_has_each_token_as_the_library_reads_it(cases, name):
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_decoder_that_does_more_is_refused_for_the_table(paths, name):
-    with pytest.raises(ValueError, match=rf"{name}.*use --detokenizer decode_stream$"):
+    with pytest.raises(ValueError, match=rf"{name}.*use --axis detokenizer=decode_stream$"):
         ByteTable(paths[name], 10)
     DecodeStreams(paths[name], 10)
 
@@ -184,7 +184,7 @@ def test_a_decoder_that_does_more_is_refused_for_the_table(paths, name):
 def test_a_file_that_is_no_tokenizer_is_refused(tmp_path, kind):
     path = tmp_path / "tokenizer.json"
     path.write_text('{"model": {"vocab": {"a": 0}, "type": "Nonsense"}}')
-    with pytest.raises(ValueError, match=r"^--(de)?tokenizer [^\n]*$"):
+    with pytest.raises(ValueError, match=r"^--axis (de)?tokenizer=[^\n]*$"):
         kind(str(path), 10)
 
 

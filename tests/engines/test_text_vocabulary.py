@@ -6,7 +6,7 @@ import pytest
 from tokenizer_files import BYTEWISE, OTHERS
 from tokenizers import Tokenizer
 
-from engines.vocabulary import SHIPPED, read_vocabulary
+from engines.vocabulary import SHIPPED_TOKENIZER, read_vocabulary
 
 END = {"id": 1, "content": "</s>", "special": True}
 
@@ -20,12 +20,12 @@ def write(folder, tokens=("a", "b"), added=(), **beside) -> str:
 
 
 def test_the_shipped_file_is_what_the_constants_say():
-    tokenizer = Tokenizer.from_file(str(SHIPPED))
+    tokenizer = Tokenizer.from_file(str(SHIPPED_TOKENIZER))
     vocabulary = read_vocabulary("")
-    assert vocabulary == read_vocabulary(str(SHIPPED))
+    assert vocabulary == read_vocabulary(str(SHIPPED_TOKENIZER))
     assert vocabulary.size == tokenizer.get_vocab_size() == 8192
     assert tokenizer.id_to_token(vocabulary.eos_token_id) == "<|endoftext|>"
-    assert SHIPPED.stat().st_size < 500_000
+    assert SHIPPED_TOKENIZER.stat().st_size < 500_000
     text = "def f(x): return 'héllo 日本語 🙂'"
     assert tokenizer.decode(tokenizer.encode(text).ids) == text
     assert len(tokenizer.encode("日").ids) > 1, "characters must be cut between tokens"
@@ -87,20 +87,24 @@ def test_two_tokens_that_could_end_a_text_are_none(tmp_path):
 def test_what_is_no_tokenizer_is_refused_in_a_sentence(tmp_path, text):
     path = tmp_path / "tokenizer.json"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
-    with pytest.raises(ValueError, match=r"^--tokenizer .*tokenizer\.json[^\n]*; give ") as refusal:
+    with pytest.raises(
+        ValueError, match=r"^--axis tokenizer=.*tokenizer\.json[^\n]*; give "
+    ) as refusal:
         read_vocabulary(str(path))
     assert "\n" not in str(refusal.value)
 
 
 def test_a_path_to_nothing_is_refused_in_a_sentence(tmp_path):
-    with pytest.raises(ValueError, match=r"^--tokenizer .*nowhere: No such file.*; give "):
+    with pytest.raises(ValueError, match=r"^--axis tokenizer=.*nowhere: No such file.*; give "):
         read_vocabulary(str(tmp_path / "nowhere"))
-    with pytest.raises(ValueError, match=r"^--tokenizer .*tokenizer.json: No such file.*; give "):
+    with pytest.raises(
+        ValueError, match=r"^--axis tokenizer=.*tokenizer.json: No such file.*; give "
+    ):
         read_vocabulary(str(tmp_path))
 
 
 def test_a_broken_file_beside_it_is_named(tmp_path):
     path = write(tmp_path)
     (tmp_path / "config.json").write_text("{")
-    with pytest.raises(ValueError, match=r"^--tokenizer .*config\.json"):
+    with pytest.raises(ValueError, match=r"^--axis tokenizer=.*config\.json"):
         read_vocabulary(path)

@@ -14,8 +14,9 @@ from engines import tied_process
 STARTS = """
 import os, sys, subprocess, threading, time
 from engines import tied_process
-started = [tied_process.start(["sh", "-c", "sleep 1000 & echo $!; wait"], stdout=subprocess.PIPE,
-                              start_new_session=sys.argv[1] == "group")]
+started = [tied_process.start_tied(["sh", "-c", "sleep 1000 & echo $!; wait"],
+                                   stdout=subprocess.PIPE,
+                                   start_new_session=sys.argv[1] == "group")]
 print(started[0].pid, int(started[0].stdout.readline()), flush=True)
 if not os.fork():
     time.sleep(1000)  # a copy of the parent, which lives on
@@ -42,7 +43,9 @@ def test_one_that_is_killed_takes_them_along_though_a_fork_of_it_lives(what):
 
 def test_a_thread_that_ends_takes_nothing_along():
     started = []
-    thread = threading.Thread(target=lambda: started.append(tied_process.start(["cat"], stdin=-1)))
+    thread = threading.Thread(
+        target=lambda: started.append(tied_process.start_tied(["cat"], stdin=-1))
+    )
     thread.start()
     thread.join()
     (process,) = started
@@ -52,10 +55,10 @@ def test_a_thread_that_ends_takes_nothing_along():
 
 
 def test_none_of_its_descriptors_stays():
-    tied_process.start(["true"]).wait()
+    tied_process.start_tied(["true"]).wait()
     before = descriptors()
     for _ in range(5):
-        tied_process.start(["true"]).wait()
+        tied_process.start_tied(["true"]).wait()
     with pytest.raises(FileNotFoundError):
-        tied_process.start(["/nowhere/python"])
+        tied_process.start_tied(["/nowhere/python"])
     assert not opened_since(before)

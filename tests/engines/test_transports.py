@@ -23,7 +23,7 @@ from processes import HANG_SECONDS, children, descriptors, opened_since
 from engines.builtin.engine import Engine
 from engines.builtin.registries import TRANSPORTS
 from engines.builtin.transport.ring import RingReader, RingWriter, open_memory
-from engines.builtin.worker.channel import Channel
+from engines.builtin.worker.channel import ByteChannel
 from engines.protocol import EngineDeadError
 
 NUMBERS = count()
@@ -52,7 +52,7 @@ def every_way(quick: tuple[str, str, int], transports: Sequence[str] = TRANSPORT
 def rings(num_readers: int, spin_seconds: float = 0.0) -> Iterator:
     """A writer and its readers, each with its end of a channel."""
     descriptor = open_memory(num_readers)
-    pairs = [Channel.pair() for _ in range(num_readers)]
+    pairs = [ByteChannel.pair() for _ in range(num_readers)]
 
     def listen(seconds: float) -> None:
         select.select([], [], [], seconds)
@@ -69,7 +69,7 @@ def rings(num_readers: int, spin_seconds: float = 0.0) -> Iterator:
             end.close()
 
 
-def read_all(reader: RingReader, channel: Channel, num_messages: int) -> list[bytes]:
+def read_all(reader: RingReader, channel: ByteChannel, num_messages: int) -> list[bytes]:
     got = []
     while len(got) < num_messages:
         if (message := reader.take()) is not None:
@@ -284,15 +284,15 @@ def test_two_engines_with_ranks_of_their_own_in_one_interpreter(start):
         ({"wire": "pickle+"}, "unknown transport of a wire ''"),
         ({"wire": "gloo", "output_processing": "overlapped"}, "--wire gloo and --output-.*inline"),
         ({"wire": "msgpack-delta+gloo"}, "--wire msgpack-delta.gloo: what one rank has lost"),
-        ({"wire_spin": "1"}, "--wire-spin 1 and --wire pickle: .*use --wire shared-memory"),
-        ({"wire_spin": "soon"}, "--wire-spin soon: must be auto or seconds"),
-        ({"wire_spin": "nan"}, "--wire-spin nan: must be auto or seconds"),
-        ({"wire_spin": "-1"}, "--wire-spin -1: must be auto or seconds"),
+        ({"wire_spin": "1"}, "--axis wire-spin=1 and --wire pickle: .*use --wire shared-memory"),
+        ({"wire_spin": "soon"}, "--axis wire-spin=soon: must be auto or seconds"),
+        ({"wire_spin": "nan"}, "--axis wire-spin=nan: must be auto or seconds"),
+        ({"wire_spin": "-1"}, "--axis wire-spin=-1: must be auto or seconds"),
         (
             {"wire": "shared-memory", "wire_spin": "1", "tensor_parallel_size": 4096},
-            r"--wire-spin 1: 4097 processes on \d+ cores would take",
+            r"--axis wire-spin=1: 4097 processes on \d+ cores would take",
         ),
-        ({"worker": "driver"}, "--worker driver: .*--tensor-parallel 2"),
+        ({"worker": "driver"}, "--worker driver: .*--axis tensor-parallel=2"),
     ],
 )
 def test_what_does_not_go_together_is_refused(fields, sentence):

@@ -17,14 +17,14 @@ from processes import HANG_SECONDS, children
 from engines.builtin.engine import Engine
 from engines.builtin.wire import pickled
 from engines.builtin.wire.pickled import Pickled
-from engines.builtin.worker.channel import Channel, ChannelClosedError
+from engines.builtin.worker.channel import ByteChannel, ChannelClosedError
 from engines.builtin.worker.process import ProcessWorker
 from engines.protocol import EngineDeadError, SamplingParams
 
 
 @pytest.fixture
 def ends():
-    here, there = map(Channel, socket.socketpair())
+    here, there = map(ByteChannel, socket.socketpair())
     yield here, there
     here.close()
     there.close()
@@ -53,7 +53,7 @@ def test_large_messages_in_both_directions_at_once(ends):
 
 def test_messages_come_whole_however_they_arrive():
     raw, other = socket.socketpair()
-    channel = Channel(other)
+    channel = ByteChannel(other)
     stream = b"".join(struct.pack("<Q", len(m)) + m for m in (b"one", b"", b"three"))
     for cut in range(len(stream) + 1):
         raw.sendall(stream[:cut])
@@ -66,7 +66,7 @@ def test_messages_come_whole_however_they_arrive():
 @pytest.mark.parametrize("sent", [b"", b"\x05\x00", struct.pack("<Q", 5) + b"trun"])
 def test_a_peer_that_stops_in_the_middle(sent):
     raw, other = socket.socketpair()
-    channel = Channel(other)
+    channel = ByteChannel(other)
     raw.sendall(sent)
     raw.close()
     with pytest.raises(ChannelClosedError):

@@ -6,13 +6,13 @@ from pathlib import Path
 from tokenizers import Regex, Tokenizer, decoders
 from tokenizers.models import BPE, Unigram, WordPiece
 
-from engines.vocabulary import SHIPPED
+from engines.vocabulary import SHIPPED_TOKENIZER
 
 _WORDS = ["▁", "▁▁", "▁Hello", "Hello", "llo", "▁é", "é", "日", "a", "b", "ab", "▁a▁b", "�", "x�"]
 
 
 def _byte_level() -> Tokenizer:
-    tokenizer = Tokenizer.from_file(str(SHIPPED))
+    tokenizer = Tokenizer.from_file(str(SHIPPED_TOKENIZER))
     tokenizer.add_special_tokens(["<|im_end|>"])
     tokenizer.add_tokens(["<tool call>", "naïve 日"])  # characters that stand for no byte
     return tokenizer

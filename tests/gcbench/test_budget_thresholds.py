@@ -2,7 +2,7 @@
 
 import pytest
 
-from gcbench.budget import BudgetExceeded, Limits, check
+from gcbench.budget import BudgetExceeded, Limits, check_budget
 from gcbench.call_cost import CallCost
 from gcbench.function_costs import FunctionCost, LineCost
 
@@ -19,14 +19,14 @@ def cost(*functions: FunctionCost) -> CallCost:
 
 def test_a_budget_is_kept_by_just_its_limit():
     of = cost(function("f", 290))
-    check(of, Limits(bytecodes=29))
+    check_budget(of, Limits(bytecodes=29))
     with pytest.raises(BudgetExceeded, match="29 bytecodes per request, budget 28"):
-        check(of, Limits(bytecodes=28.9))
+        check_budget(of, Limits(bytecodes=28.9))
 
 
 @pytest.mark.parametrize(("bytecodes", "is_named"), [(50, False), (51, True)])
 def test_a_function_of_more_than_a_twentieth_is_named(bytecodes, is_named):
     of = cost(function("large", 1000 - bytecodes), function("small", bytecodes))
     with pytest.raises(BudgetExceeded) as raised:
-        check(of, Limits(bytecodes=1))
+        check_budget(of, Limits(bytecodes=1))
     assert ("in small" in str(raised.value)) == is_named

@@ -17,7 +17,7 @@ from small import CELL, engine, schedule
 
 from engines.builtin.engine import Engine
 from engines.protocol import SamplingParams
-from gcbench.budget import BudgetExceeded, Limits, assert_tracked_per_request, check
+from gcbench.budget import BudgetExceeded, Limits, assert_tracked_per_request, check_budget
 from gcbench.call_cost import UncountableCall, measure_call
 
 pytestmark = pytest.mark.usefixtures("frozen_heap")
@@ -353,7 +353,7 @@ def test_no_limit_is_refused(gc_budget):
         gc_budget(list, 1)
     untraced = measure_call(list, 1, traced=False)
     with pytest.raises(ValueError, match="list was not traced, so there is no figure for peak"):
-        check(untraced, Limits(peak=1))
+        check_budget(untraced, Limits(peak=1))
 
 
 def test_a_quotient_that_is_the_budget_is_within_it():
@@ -465,9 +465,9 @@ def test_the_functions_behind_a_budget_are_named_and_add_up():
     line = make_row.__code__.co_firstlineno + 1
     for limits in (Limits(allocations=0.5), Limits(peak=0.5)):
         with pytest.raises(BudgetExceeded) as refused:
-            check(cost, limits)
+            check_budget(cost, limits)
         named = rf"Of them 50 made in make_row \(\S*{Path(__file__).name}:{line}\)\.$"
         assert re.search(rf"raise the budget\. {named}", str(refused.value))
     with pytest.raises(BudgetExceeded, match=r"Of them \d+ in make_row \(\S+\), \d+ in make_rows"):
-        check(cost, Limits(bytecodes=1))
+        check_budget(cost, Limits(bytecodes=1))
     assert measure_call(make_rows, 50, traced=False).functions == []

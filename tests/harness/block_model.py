@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from small import CELL, MemoryStore, answer, plan, summary
 
 from harness.axes import Cell
-from harness.experiment.executor import Block, Ended, Executor, Outcome
+from harness.experiment.executor import Block, Ended, Executor, TrialOutcome
 from harness.experiment.result import Comparison, ExperimentResult
 from harness.experiment.rounds import Outcomes, Precision, Rounds
 from harness.experiment.store import load_experiment
@@ -84,7 +84,7 @@ class Nodes(Executor):
     def batch_size(self, cells: Iterable[Cell]) -> int:
         return 2
 
-    def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
+    def run(self, trials: Sequence[Trial]) -> Iterator[TrialOutcome]:
         raise NotImplementedError("blocks only")
 
     def run_blocks(self, blocks: Iterable[Block]) -> Iterator[Ended]:

@@ -12,7 +12,7 @@ from harness.metrics import METRICS
 from harness.result.result import ReplayedWorkload
 from harness.tracking.gate.exact_counts import overall
 from harness.tracking.gate.result import (
-    Attribution,
+    CauseOfChange,
     ExactChange,
     GateCell,
     GateResult,
@@ -85,7 +85,7 @@ def timing(
 
     ``stalls``: what they add to the mean alone.
     """
-    attribution = Attribution(
+    attribution = CauseOfChange(
         control=_comparison(control, half_width, rounds),
         code=_comparison(0.8 * control, half_width, rounds),
         collector=_comparison(change + stalls - 0.8 * control, half_width, rounds),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
-from harness.report.kinds import describe
+from harness.report.kinds import describe_result
 from harness.report.terminal import make_console, print_report
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -49,6 +49,6 @@ def assert_golden_screens(name: str, show) -> None:
 
 def reported(result, more: str = "gcbench report …", width: int = 80, **how) -> str:
     """What a terminal shows of a result."""
-    report = describe(result)
+    report = describe_result(result)
     commands = [command for _, command in report.next] + [report.command] * bool(report.command)
     return printed(print_report, report, more=more, width=width, whole=commands, **how)

@@ -12,7 +12,7 @@ from processes import HANG_SECONDS
 from engines.builtin.engine import Engine
 from harness.axes import Cell
 from harness.collector.result import GcState, ProcessResult
-from harness.experiment.executor import Executor, Outcome
+from harness.experiment.executor import Executor, TrialOutcome
 from harness.experiment.grid import baselines
 from harness.experiment.plan import Plan, default_decider
 from harness.experiment.result import ExperimentResult
@@ -103,10 +103,10 @@ def answer(
 class Calls(Executor):
     """Runs trials by calling a function, ``batch`` at a time."""
 
-    measure: Callable[[Sequence[Trial]], Iterable[Outcome]]
+    measure: Callable[[Sequence[Trial]], Iterable[TrialOutcome]]
     batch: int = 2
 
-    def run(self, trials: Sequence[Trial]) -> Iterable[Outcome]:
+    def run(self, trials: Sequence[Trial]) -> Iterable[TrialOutcome]:
         return self.measure(trials)
 
     def batch_size(self, cells: Iterable[Cell]) -> int:

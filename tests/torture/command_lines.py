@@ -27,21 +27,9 @@ LIMIT_SECONDS = 180.0
 AS_PROCESS = 10
 """Of so many lines one is a process of its own, the others forks."""
 _SERVE_SECONDS = 1.0
-_SLOW = ("doctor", "serve", "http")
+_SLOW = ("doctor", "serve")
 """Commands that take seconds whatever they are asked, and so are drawn less often."""
-MEASURING = (
-    "doctor",
-    "run",
-    "compare",
-    "gate",
-    "http",
-    "nightly",
-    "releases",
-    "advise",
-    "crossover",
-    "explain",
-    "cadence",
-)
+MEASURING = ("doctor", "run", "compare", "gate", "load", "nightly", "releases", "advise", "explain")
 """Commands that always run in a fork, where an executor answers at once."""
 
 WORDS = (
@@ -162,7 +150,7 @@ MEANT = {
     "priorities": ("0:3",),
     "window": ("0:10",),
     "time_scale": ("0.5",),
-    "wait_quiet": ("1s", "10m"),
+    "wait": ("1s", "10m", "no"),
     "decide": ("request_throughput", "host_time_per_step"),
     "baseline": ("gc=default", "gc=freeze"),
     "rounds": ("1", "2", "3"),
@@ -272,7 +260,8 @@ def draw(random: Random, paths: Sequence[str]) -> Line:
     ]
     if random.random() < 0.05:
         words.insert(random.randrange(len(words) + 1), random.choice([*WORDS, *paths]))
-    lasting = any(each.name in COUNTS for each in chosen) or names[-1] in ("serve", "http")
+    lasting = any(each.name in COUNTS for each in chosen) or names[-1] == "serve"
+    lasting |= any(each.name == "http_cost" for each in chosen)
     return Line([*names, *words], lasting)
 
 

@@ -97,9 +97,9 @@ WRITERS = (
             "DISK/result.json",
         ]
     ),
-    Writer(["dashboard", "build", "results", "--output", "DISK/site"]),
-    Writer(["history", "results/nights/results", "--csv", "DISK/all.csv", "--json", "DISK/h.json"]),
-    Writer(["history", "results/nights/results", "--otava", "DISK/otava"]),
+    Writer(["dashboard", "results", "--output", "DISK/site"]),
+    Writer(["report", "results/nights/results", "--csv", "DISK/all.csv", "--json", "DISK/h.json"]),
+    Writer(["report", "results/nights/results", "--otava", "DISK/otava"]),
     Writer(
         [
             "list",

@@ -34,7 +34,7 @@ class Read(NamedTuple):
 
 RUN = ["run", *TINY, "--output", "DIR/../new"]
 RESUME = [*COMPARE, "--output", "DIR/runs", "--resume", "NAME"]
-BUILD = ["dashboard", "build", "--output", "DIR/../site"]
+BUILD = ["dashboard", "--output", "DIR/../site"]
 READS = (
     *(
         Read(pattern, [*BUILD, "DIR"])
@@ -49,15 +49,15 @@ READS = (
         )
     ),
     *(
-        Read(pattern, ["history", "DIR/nights/asv.conf.json"])
+        Read(pattern, ["report", "DIR/nights/asv.conf.json"])
         for pattern in (
             "nights/results/benchmarks.json",
             "nights/results/box/*",
             "nights/asv.conf.json",
         )
     ),
-    Read("runs/*/trials/*", ["history", "DIR/runs"]),
-    Read("runs/*/result.json", ["history", "DIR/runs"]),
+    Read("runs/*/trials/*", ["report", "DIR/runs"]),
+    Read("runs/*/result.json", ["report", "DIR/runs"]),
     *(
         Read(pattern, RESUME)
         for pattern in ("runs/*/plan.json", "runs/*/trials/*", "runs/*/*.npz", "runs/*/result.json")
@@ -69,8 +69,8 @@ READS = (
     Read("workload.toml", [*RUN, "--workload", "FILE"]),
     Read("trace.jsonl", [*RUN, "--workload", "FILE"]),
     Read("experiment.toml", ["compare", "--experiment", "FILE", "--output", "DIR/../new"]),
-    Read("profile.toml", [*RUN, "--device-profile", "FILE"]),
-    Read("model/config.json", [*RUN, "--model", "DIR/model"]),
+    Read("profile.toml", [*RUN, "--axis", "device-profile=FILE"]),
+    Read("model/config.json", [*RUN, "--axis", "model=DIR/model"]),
     Read("triage.toml", [*BUILD, "DIR/nights/asv.conf.json", "--triage", "FILE"]),
     Read(
         "triage.toml",

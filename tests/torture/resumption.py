@@ -9,7 +9,7 @@ from corpus import Corpus
 from surroundings import Surroundings, damaged, half_written
 from targets import LIMIT_SECONDS, Target, start
 
-from harness.experiment.store import INCOMPLETE
+from harness.experiment.store import INCOMPLETE_FILE
 
 Stored = tuple[int, bytes]
 """When a file was written, and its content."""
@@ -26,7 +26,7 @@ def resumed(target: Target, place: Surroundings, corpus: Corpus, whole: Whole) -
     """Go on with what there is; what was lost, or measured once more."""
     before = _whole_rounds(_stored(place.runs), whole)
     begun = [path.parent.name for path in place.runs.glob("*/plan.json")]
-    begun = begun or [path.parent.name for path in place.runs.glob(f"*/{INCOMPLETE}")]
+    begun = begun or [path.parent.name for path in place.runs.glob(f"*/{INCOMPLETE_FILE}")]
     more = ["--resume", begun[0]] if begun else []
     process = start(target, place, corpus, *more)
     if (status := status_of(process, LIMIT_SECONDS)) != 0:
@@ -38,7 +38,10 @@ def resumed(target: Target, place: Surroundings, corpus: Corpus, whole: Whole) -
     if {name.rpartition("/")[2] for name in after} != whole.trials:
         found.append(f"{len(after)} trials are stored of {len(whole.trials)}")
     newest = max(place.runs.glob("*/result.json"), key=lambda path: path.stat().st_mtime)
-    if not json.loads(newest.read_bytes())["is_complete"] or (newest.parent / INCOMPLETE).exists():
+    if (
+        not json.loads(newest.read_bytes())["is_complete"]
+        or (newest.parent / INCOMPLETE_FILE).exists()
+    ):
         found.append("resumed, it is not complete")
     return found + place.left() + damaged(place.runs) + half_written(place.runs)
 

@@ -22,7 +22,7 @@ from targets import LIMIT_SECONDS, RUN, TARGETS, Target, start
 
 from engines.cache import cache_root
 from engines.vllm.releases import PINNED
-from harness.experiment.store import INCOMPLETE
+from harness.experiment.store import INCOMPLETE_FILE
 
 
 class Bench:
@@ -92,5 +92,5 @@ def _how_it_ended(
     may = {0, 3} if target.victim else BY_SIGNAL[name] | {0}
     found = [f"it ended with {status}: {err.strip()[-300:]}"] if status not in may else []
     if status == -getattr(signal, f"SIG{name or 'KILL'}") != -signal.SIGKILL:
-        found += [f"{name} ended it at work" for _ in place.runs.glob(f"*/{INCOMPLETE}")]
+        found += [f"{name} ended it at work" for _ in place.runs.glob(f"*/{INCOMPLETE_FILE}")]
     return found + (["a traceback"] if "Traceback" in err else [])

@@ -65,17 +65,17 @@ TARGETS = (
     Target("compare, worker", [*COMPARE, *WORKER], weight=8),
     Target("run", RUN, weight=8),
     Target("run, output process", [*RUN, "--output-processing", "process"], weight=6),
-    Target("run, sender", [*RUN, "--arrivals", "poisson:100"], weight=5),
+    Target("run, sender", [*RUN, "--axis", "arrivals=poisson:100"], weight=5),
     Target("gate", ["gate", "HEAD~1", "HEAD", "--exact-only", *TINY], weight=8),
     Target("nightly", ["nightly"], weight=16),
     Target("releases", VLLM, weight=3, environment=CACHE),
     Target("a trial", COMPARE, "trial", weight=7),
     Target("a worker", [*COMPARE, *WORKER], RANK, weight=6),
-    Target("a rank of two", [*COMPARE, *WORKER, "--tensor-parallel", "2"], RANK, weight=6),
+    Target("a rank of two", [*COMPARE, *WORKER, "--axis", "tensor-parallel=2"], RANK, weight=6),
     Target(
         "an output process", [*COMPARE, "--output-processing", "process"], OUTPUT_LOOP, weight=6
     ),
-    Target("a sender", [*COMPARE, "--arrivals", "poisson:100"], _SENDER, weight=4),
+    Target("a sender", [*COMPARE, "--axis", "arrivals=poisson:100"], _SENDER, weight=4),
 )
 
 

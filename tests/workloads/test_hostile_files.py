@@ -20,7 +20,7 @@ from workloads import catalog
 from workloads.files.toml_file import read_toml_table
 from workloads.recipe.spec import read_toml
 from workloads.schedule import Schedule
-from workloads.summary import summarise
+from workloads.summary import summarise_workload
 from workloads.traces import TraceError
 from workloads.traces.trace import Trace
 from workloads.workload import Workload
@@ -89,7 +89,7 @@ def test_a_workload_that_is_no_file_is_one_sentence(tmp_path, make, name):
     path = tmp_path / name
     make(path)
     with pytest.raises(ValueError, match=str(path)) as refused:
-        catalog.load(str(path)).realise(0)
+        catalog.load_workload(str(path)).realise(0)
     assert "\n" not in str(refused.value)
 
 
@@ -103,7 +103,7 @@ def test_whatever_a_recipe_holds_it_is_realised_or_refused(recipe):
     if (workload.num_requests or 0) > 10_000:
         workload = msgspec.structs.replace(workload, num_requests=100)
     try:
-        summary = summarise(workload, workload.realise(0), 0)
+        summary = summarise_workload(workload, workload.realise(0), 0)
     except ValueError:
         return
     assert summary.num_requests == workload.num_requests
@@ -148,7 +148,7 @@ def test_whatever_a_line_of_a_trace_holds_it_is_used_or_refused(tmp_path_factory
     except (OverflowError, ValueError):
         return
     with suppress(TraceError):
-        assert catalog.load(str(path)).realise(0).num_requests == 2
+        assert catalog.load_workload(str(path)).realise(0).num_requests == 2
 
 
 @pytest.mark.parametrize("timestamp", ["1e308", "-1", "1e999", "NaN", "-1e-300", "1e14", "null"])

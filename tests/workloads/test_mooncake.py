@@ -108,7 +108,7 @@ def test_a_bad_line_is_refused_with_its_number_or_left_out_and_counted(write, ba
     path = write(line(prompt=600), bad, line(prompt=601))
     with pytest.raises(TraceError, match=rf"trace\.jsonl line 2: .*({BAD_LINES[bad]})") as refused:
         Trace(path).read()
-    assert str(refused.value).endswith("; pass --skip-bad-rows to leave such rows out")
+    assert str(refused.value).endswith("; pass --axis skip-bad-rows=on to leave such rows out")
     assert "\n" not in str(refused.value)
     assert len(str(refused.value)) < 500
     requests = Trace(path, skip_bad_rows=True).read()
@@ -152,7 +152,7 @@ def test_the_real_trace_is_written_as_it_was_read(tmp_path):
 
 @pytest.mark.parametrize("name", ["multi-turn", "shared-prefix", "chat", "churn"])
 def test_a_workload_comes_back_with_its_lengths_times_and_sharing(tmp_path, name):
-    made = msgspec.structs.replace(catalog.load(name), num_requests=300).realise(2)
+    made = msgspec.structs.replace(catalog.load_workload(name), num_requests=300).realise(2)
     path = tmp_path / "trace.jsonl"
     write_mooncake(made, path)
     back = recorded(path).realise(2)
@@ -181,6 +181,6 @@ def test_a_write_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", no_space)
     with pytest.raises(OSError, match="No space left"):
-        write_mooncake(catalog.load("chat").realise(0).head(3), path)
+        write_mooncake(catalog.load_workload("chat").realise(0).head(3), path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]

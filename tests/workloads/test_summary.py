@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 
 from workloads import catalog
 from workloads.recipe.arrivals import Constant, Gamma, Ramp
-from workloads.summary import Summary, length_bins, summarise
+from workloads.summary import Summary, length_bins, summarise_workload
 
 
 def summary(name, seed=0, **changes):
-    workload = msgspec.structs.replace(catalog.load(name), **changes)
-    return summarise(workload, workload.realise(seed), seed)
+    workload = msgspec.structs.replace(catalog.load_workload(name), **changes)
+    return summarise_workload(workload, workload.realise(seed), seed)
 
 
-@pytest.mark.parametrize("name", catalog.names())
+@pytest.mark.parametrize("name", catalog.workload_names())
 def test_every_workload_of_the_catalogue_arrives_as_it_says(name):
     made = summary(name)
     assert made.arrivals.deviations == []
@@ -35,9 +35,9 @@ def test_few_are_not_judged():
 
 
 def test_figures_are_those_of_the_schedule():
-    workload = catalog.load("multi-turn")
+    workload = catalog.load_workload("multi-turn")
     schedule = workload.realise(1)
-    made = summarise(workload, schedule, 1)
+    made = summarise_workload(workload, schedule, 1)
     lens = np.sort(schedule.prompt_lens)
     assert made.prompt_tokens.p50 == lens[511]
     assert made.prompt_tokens.p99 == lens[int(np.ceil(0.99 * 1024)) - 1]
@@ -65,7 +65,7 @@ def test_bins_hold_every_length_once(lens, most_bins):
         assert count == sum(low <= length < high for length in lens)
 
 
-@pytest.mark.parametrize("name", catalog.names())
+@pytest.mark.parametrize("name", catalog.workload_names())
 def test_it_comes_back_from_json(name):
     made = summary(name, num_requests=200)
     assert msgspec.json.decode(msgspec.json.encode(made), type=Summary) == made

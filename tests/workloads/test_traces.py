@@ -100,7 +100,7 @@ def test_a_bad_row_is_refused_with_its_line_or_left_out_and_counted(write, bad):
     path = write(row(prompt=1), bad, row(prompt=2))
     with pytest.raises(TraceError, match=rf"trace\.csv line 3: {BAD_ROWS[bad]}") as refused:
         Trace(path).read()
-    assert str(refused.value).endswith("; pass --skip-bad-rows to leave such rows out")
+    assert str(refused.value).endswith("; pass --axis skip-bad-rows=on to leave such rows out")
     assert len(str(refused.value)) < 400
     requests = Trace(path, skip_bad_rows=True).read()
     assert requests.prompt_lens.tolist() == [1, 2]

@@ -11,7 +11,7 @@ from workloads.recipe.acceptance import FixedAcceptance, UniformAcceptance
 from workloads.recipe.arrivals import AllAtOnce, ClosedLoop, Constant, Gamma, Poisson, Ramp
 from workloads.recipe.conversations import SharedPrefix, Turns
 from workloads.recipe.lengths import Fixed, Lognormal, Uniform, Zipf
-from workloads.recipe.observed_lengths import Bin, Empirical, Histogram
+from workloads.recipe.observed_lengths import Bin, Empirical, LengthHistogram
 from workloads.recipe.priorities import Priorities, parse_priorities
 from workloads.recipe.speculative import Decaying, Geometric, MinVariance
 from workloads.traces import TraceError
@@ -34,7 +34,7 @@ lengths = st.one_of(
     st.tuples(st.floats(1, 500), st.floats(0.1, 2)).map(lambda shape: Lognormal(*shape)),
     st.just(Zipf(1.1, 4, 900)),
     st.just(Empirical((3, 9, 27))),
-    st.just(Histogram((Bin(1, 9, 0.5), Bin(50, 90, 0.5)))),
+    st.just(LengthHistogram((Bin(1, 9, 0.5), Bin(50, 90, 0.5)))),
 )
 arrivals = st.one_of(
     st.sampled_from([AllAtOnce(), Constant(5), Gamma(5, 0.5), Ramp(1, 9, 5)]),

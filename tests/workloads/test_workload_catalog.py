@@ -31,12 +31,12 @@ CONV_TRACE = Path(__file__).parents[3] / "shared/data/AzureLLMInferenceTrace_con
 
 
 def test_the_catalogue_is_what_the_golden_hashes_name():
-    assert catalog.names() == sorted(GOLDEN)
+    assert catalog.workload_names() == sorted(GOLDEN)
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_every_entry_realises_to_its_golden_hash(name):
-    workload = catalog.load(name)
+    workload = catalog.load_workload(name)
     assert workload.name == name
     assert len(workload.reason) > 40
     assert workload.reason.count(". ") == 0
@@ -46,7 +46,7 @@ def test_every_entry_realises_to_its_golden_hash(name):
 @pytest.mark.parametrize("name", [name for name in GOLDEN if "48" in name])
 def test_the_settings_of_the_pull_request_are_in_their_names(name):
     model, prompt, output = name.rsplit("-", 2)
-    workload = catalog.load(name)
+    workload = catalog.load_workload(name)
     made = workload.realise(3)
     assert workload.model.replace("-", "").startswith(model.split("-")[0].replace("-", ""))
     assert set(made.prompt_lens.tolist()) == {int(prompt)}
@@ -56,7 +56,7 @@ def test_the_settings_of_the_pull_request_are_in_their_names(name):
 
 
 def test_churn_turns_a_full_batch_over():
-    made = catalog.load("churn").realise(0)
+    made = catalog.load_workload("churn").realise(0)
     assert made.num_requests == 4 * made.max_concurrency == 4096
     assert made.retain == "finish"
     assert len(np.unique(made.output_lens)) > 400
@@ -64,7 +64,10 @@ def test_churn_turns_a_full_batch_over():
 
 @pytest.mark.skipif(not CONV_TRACE.exists(), reason="the Azure conversation trace is not here")
 def test_chat_is_fitted_to_the_trace_it_names():
-    recorded, chat = catalog.load(str(CONV_TRACE)).realise(0), catalog.load("chat")
+    recorded, chat = (
+        catalog.load_workload(str(CONV_TRACE)).realise(0),
+        catalog.load_workload("chat"),
+    )
     for lens, fitted in (
         (recorded.prompt_lens, chat.prompt_lens),
         (recorded.output_lens, chat.output_lens),
@@ -77,9 +80,9 @@ def test_chat_is_fitted_to_the_trace_it_names():
 
 def test_an_unknown_name_is_refused_with_the_nearest():
     with pytest.raises(ValueError, match=r"opt125m-48-500.*`gcbench list workloads`"):
-        catalog.load("opt125-48-500")
+        catalog.load_workload("opt125-48-500")
     with pytest.raises(ValueError, match="no workload 'xyzzy'; `gcbench list workloads`"):
-        catalog.load("xyzzy")
+        catalog.load_workload("xyzzy")
 
 
 def test_a_file_of_ones_own(tmp_path):
@@ -90,7 +93,7 @@ def test_a_file_of_ones_own(tmp_path):
         'output_lens = { kind = "uniform", low = 1, high = 9 }\n'
         '[arrivals]\nkind = "closed_loop"\nconcurrency = 2\n'
     )
-    workload = catalog.load(str(path))
+    workload = catalog.load_workload(str(path))
     assert (workload.name, workload.prompt_lens) == ("mine", Fixed(4))
     assert workload.arrivals == ClosedLoop(2)
     assert workload.realise(0).num_requests == 3
@@ -108,28 +111,28 @@ def test_a_trace_is_found_beside_the_file_that_names_it(tmp_path, monkeypatch):
     write_trace(tmp_path / "t.csv")
     (tmp_path / "mine.toml").write_text('[trace]\npath = "t.csv"\ntime_scale = 2.0\n')
     monkeypatch.chdir(tmp_path / "elsewhere")
-    made = catalog.load("../mine.toml").realise(0)
+    made = catalog.load_workload("../mine.toml").realise(0)
     assert made.arrival_seconds.tolist() == [0, pytest.approx(2 * 4.314579)]
 
 
 def test_a_jsonl_is_a_mooncake_trace(tmp_path):
     path = tmp_path / "mine.jsonl"
     path.write_text('{"timestamp": 5, "input_length": 9, "output_length": 2, "hash_ids": [0]}\n')
-    workload = catalog.load(str(path))
+    workload = catalog.load_workload(str(path))
     assert (workload.name, workload.model) == ("mine", "llama-3-8b")
     assert workload.realise(0).prompt_lens.tolist() == [9]
     (tmp_path / "mine.toml").write_text('[trace]\npath = "mine.jsonl"\n')
-    again = catalog.load(str(tmp_path / "mine.toml")).realise(0)
+    again = catalog.load_workload(str(tmp_path / "mine.toml")).realise(0)
     assert again.sha256 == workload.realise(0).sha256
 
 
 def test_a_csv_is_an_azure_trace(tmp_path):
     write_trace(tmp_path / "mine.csv")
-    workload = catalog.load(str(tmp_path / "mine.csv"))
+    workload = catalog.load_workload(str(tmp_path / "mine.csv"))
     assert (workload.name, workload.model) == ("mine", "llama-3-8b")
     assert workload.realise(0).output_lens.tolist() == [44, 109]
     with pytest.raises(TraceError, match="no such file"):
-        catalog.load("absent.csv").realise(0)
+        catalog.load_workload("absent.csv").realise(0)
 
 
 NEEDED = (
@@ -177,23 +180,23 @@ def test_an_error_in_a_file_names_the_file_and_the_place(tmp_path, text, why):
     path = tmp_path / "mine.toml"
     path.write_text(text)
     with pytest.raises(ValueError, match=rf"mine\.toml: {why}") as refused:
-        catalog.load(str(path))
+        catalog.load_workload(str(path))
     assert "\n" not in str(refused.value)
 
 
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(ValueError, match=r"absent\.toml: .*No such file"):
-        catalog.load(str(tmp_path / "absent.toml"))
+        catalog.load_workload(str(tmp_path / "absent.toml"))
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match=r"binary\.toml: the file is not text"):
-        catalog.load(str(tmp_path / "binary.toml"))
+        catalog.load_workload(str(tmp_path / "binary.toml"))
 
 
 def test_the_file_in_the_docs_can_be_used(tmp_path):
     docs = (Path(__file__).parents[2] / "docs/workloads.md").read_text()
     (text,) = re.findall(r"```toml\n(# steady\.toml.*?)```", docs, re.DOTALL)
     (tmp_path / "steady.toml").write_text(text)
-    workload = catalog.load(str(tmp_path / "steady.toml"))
+    workload = catalog.load_workload(str(tmp_path / "steady.toml"))
     made = workload.realise(0)
     assert made.num_requests == 2000
     given = set(tomllib.loads(text))
@@ -202,4 +205,7 @@ def test_the_file_in_the_docs_can_be_used(tmp_path):
 
 def test_the_docs_have_a_row_for_each_workload():
     docs = (Path(__file__).parents[2] / "docs/workloads.md").read_text()
-    assert sorted(re.findall(r"^\| `([a-z0-9-]+)` \| [0-9,]+ \|", docs, re.M)) == catalog.names()
+    assert (
+        sorted(re.findall(r"^\| `([a-z0-9-]+)` \| [0-9,]+ \|", docs, re.M))
+        == catalog.workload_names()
+    )

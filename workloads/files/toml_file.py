@@ -7,7 +7,7 @@ from typing import Any
 
 from workloads.files.regular_file import read_regular
 
-MOST_BYTES = 2**20
+MOST_TOML_BYTES = 2**20
 _MOST_PARTS = 32
 
 # Each alternative takes what has no end up to the line's, so each character is looked at once.
@@ -23,7 +23,7 @@ def read_toml_table(path: Path) -> dict[str, Any]:
 
     A key of 100,000 parts would keep tomllib busy for minutes: its time grows with their square.
     """
-    text = read_regular(path, MOST_BYTES).decode()
+    text = read_regular(path, MOST_TOML_BYTES).decode()
     parts = 1
     for token in _TOKEN.finditer(text):
         if token[0] == ".":

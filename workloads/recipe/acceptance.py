@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from workloads.recipe.limits import MAX_ACCEPTED
 from workloads.recipe.spec import parse_spec
-from workloads.recipe.speculative import Decaying, Geometric, Histogram, MinVariance
+from workloads.recipe.speculative import Decaying, Geometric, MinVariance, YieldHistogram
 
 ACCEPTANCE_FORMS = (
     "a number such as 1, a range such as 1..4, min_variance:MEAN:MOST, geometric:P:MOST, "
@@ -65,7 +65,9 @@ class UniformAcceptance(
         return rng.integers(self.low, self.high, size, np.int8, endpoint=True)
 
 
-Acceptance = FixedAcceptance | UniformAcceptance | MinVariance | Geometric | Decaying | Histogram
+Acceptance = (
+    FixedAcceptance | UniformAcceptance | MinVariance | Geometric | Decaying | YieldHistogram
+)
 
 
 def parse_acceptance(text: str) -> Acceptance:
@@ -77,12 +79,15 @@ def parse_acceptance(text: str) -> Acceptance:
     kind, _, values = text.partition(":")
     if kind == "histogram":  # the only kind whose values are one field
         try:
-            return Histogram(tuple(float(value) for value in values.split(":")))
+            return YieldHistogram(tuple(float(value) for value in values.split(":")))
         except ValueError as error:
             raise ValueError(
                 f"tokens per step {text!r} cannot be used, {error}; give {ACCEPTANCE_FORMS}"
             ) from None
     acceptance: Acceptance = parse_spec(
-        text, (MinVariance, Geometric, Decaying, Histogram), "tokens per step", ACCEPTANCE_FORMS
+        text,
+        (MinVariance, Geometric, Decaying, YieldHistogram),
+        "tokens per step",
+        ACCEPTANCE_FORMS,
     )
     return acceptance

@@ -8,7 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workloads.recipe.limits import MAX_TOKENS, check_range
-from workloads.recipe.observed_lengths import Empirical, Histogram, read_empirical, read_histogram
+from workloads.recipe.observed_lengths import (
+    Empirical,
+    LengthHistogram,
+    read_empirical,
+    read_histogram,
+)
 from workloads.recipe.spec import parse_spec
 
 LENGTH_FORMS = (
@@ -99,7 +104,7 @@ class Zipf(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
         return lens
 
 
-Lengths = Fixed | Uniform | Lognormal | Zipf | Empirical | Histogram
+Lengths = Fixed | Uniform | Lognormal | Zipf | Empirical | LengthHistogram
 
 
 def parse_lengths(text: str) -> Lengths:

@@ -44,7 +44,7 @@ class Bin(NamedTuple):
     share: float
 
 
-class Histogram(
+class LengthHistogram(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="histogram"
 ):
     """A bin by its share, then any length in it, all as likely.
@@ -80,9 +80,9 @@ def read_empirical(path: Path) -> Empirical:
     return Empirical(tuple(_read_lines(path, _parse_length, "one length in tokens a line")))
 
 
-def read_histogram(path: Path) -> Histogram:
+def read_histogram(path: Path) -> LengthHistogram:
     """A bin a line, ``low,high,share``; these words may stand above. Raises ValueError."""
-    return Histogram(
+    return LengthHistogram(
         tuple(_read_lines(path, _parse_bin, "low,high,share a line", "low,high,share"))
     )
 

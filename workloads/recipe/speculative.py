@@ -93,7 +93,7 @@ class Decaying(_Shares, frozen=True, forbid_unknown_fields=True, tag_field="kind
         return _until_a_miss([self.probability * self.decay**i for i in range(self.most - 1)])
 
 
-class Histogram(
+class YieldHistogram(
     _Shares, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="histogram"
 ):
     """``weights``: of all steps, those that yield 1, 2, … tokens, as observed; they sum to one."""

@@ -13,7 +13,7 @@ _TIMESTAMP = re.compile(
 _EPOCH = datetime(1970, 1, 1)
 
 
-def parse_row(line: str) -> TraceRow:
+def parse_azure_row(line: str) -> TraceRow:
     """A line below the header. Raises ValueError with what was expected and found."""
     timestamp, prompt_len, output_len = split_row(line, len(COLUMNS))
     return TraceRow(

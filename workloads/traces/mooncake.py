@@ -21,7 +21,7 @@ BLOCK_TOKENS = 512
 _MAX_HASH_ID = 2**62
 _MOST_MILLISECONDS = MAX_SECONDS * 1000
 
-Block = tuple[tuple[int, int, int], ...]
+TraceBlock = tuple[tuple[int, int, int], ...]
 """What a block is made of: (stream, first token, tokens), one after the other."""
 
 
@@ -32,7 +32,7 @@ class _Line(msgspec.Struct):
     hash_ids: tuple[int, ...]
 
 
-def parse_row(line: str) -> TraceRow:
+def parse_mooncake_row(line: str) -> TraceRow:
     """A line of the file. Raises ValueError with what was expected and found."""
     try:
         found = msgspec.json.decode(line, type=_Line)
@@ -76,7 +76,7 @@ def write_mooncake(schedule: Schedule, path: Path | str) -> None:
 
 
 def _lines(schedule: Schedule) -> Iterator[dict[str, object]]:
-    ids: dict[tuple[int, Block], int] = {}
+    ids: dict[tuple[int, TraceBlock], int] = {}
     for i in range(schedule.num_requests):
         hash_ids, parent = [], -1
         for block in _blocks(schedule.prompt_segments(i)):
@@ -90,7 +90,7 @@ def _lines(schedule: Schedule) -> Iterator[dict[str, object]]:
         }
 
 
-def _blocks(segments: Iterable[tuple[int, int]]) -> Iterator[Block]:
+def _blocks(segments: Iterable[tuple[int, int]]) -> Iterator[TraceBlock]:
     """Cut a prompt into blocks; the last one may be shorter."""
     block: list[tuple[int, int, int]] = []
     room = BLOCK_TOKENS

@@ -93,7 +93,7 @@ def _segments(rows: Sequence[TraceRow]) -> Segments:
 def _read_rows(path: Path, skip_bad_rows: bool) -> tuple[list[TraceRow], int]:
     """All good rows in the file's order, never none, and the number of bad ones."""
     lines = _read_lines(path)
-    parse: Callable[[str], TraceRow] = mooncake.parse_row
+    parse: Callable[[str], TraceRow] = mooncake.parse_mooncake_row
     if path.suffix.lower() != ".jsonl":
         parse = _row_parser(path, next(lines)[1])
     rows, bad_rows = [], 0
@@ -103,7 +103,8 @@ def _read_rows(path: Path, skip_bad_rows: bool) -> tuple[list[TraceRow], int]:
         except ValueError as error:
             if not skip_bad_rows:
                 raise TraceError(
-                    f"{path} line {number}: {error}; pass --skip-bad-rows to leave such rows out"
+                    f"{path} line {number}: {error}; pass --axis skip-bad-rows=on to leave "
+                    "such rows out"
                 ) from None
             bad_rows += 1
     if not rows:
@@ -141,7 +142,7 @@ def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
 def _row_parser(path: Path, header: str) -> Callable[[str], TraceRow]:
     columns = tuple(name.strip() for name in header.split(","))
     if columns == azure.COLUMNS:
-        return azure.parse_row
+        return azure.parse_azure_row
     if set(burstgpt.NEEDED) <= set(columns):
         return burstgpt.row_parser(columns)
     raise TraceError(

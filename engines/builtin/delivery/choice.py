@@ -40,7 +40,7 @@ def check_params(request_index: int, params: SamplingParams, config: EngineConfi
     check_stop(request_index, params, DETOKENIZERS.load(config.detokenizer) is not None)
 
 
-def contradiction(config: EngineConfig) -> str:
+def delivery_contradiction(config: EngineConfig) -> str:
     """Why what is asked for beside tokens does not go with the rest, or ""."""
     mode: type[OutputProcessing] = OUTPUT_PROCESSING.load(config.output_processing)
     streams = REQUEST_STREAMS.load(config.request_streams)
@@ -48,16 +48,21 @@ def contradiction(config: EngineConfig) -> str:
         modes = OUTPUT_PROCESSING.names()
         others = [each for each in modes if OUTPUT_PROCESSING.load(each).makes_objects_here]
         return (
-            f"--request-streams {config.request_streams} with --output-processing "
+            f"--axis request-streams={config.request_streams} with --output-processing "
             f"{config.output_processing}: streams are read where the engine is; use "
-            f"{', '.join(others)}, or --request-streams none"
+            f"{', '.join(others)}, or --axis request-streams=none"
         )
     if not load_delivery(config).needs_columns:
         return ""
     for flag, value, name, registry in (
-        ("--detokenizer", config.detokenizer, config.detokenizer, DETOKENIZERS),
-        ("--logprobs", config.logprobs, parse_logprobs(config.logprobs).shape, LOGPROBS),
-        ("--request-streams", config.request_streams, config.request_streams, REQUEST_STREAMS),
+        ("--axis", f"detokenizer={config.detokenizer}", config.detokenizer, DETOKENIZERS),
+        ("--axis", f"logprobs={config.logprobs}", parse_logprobs(config.logprobs).shape, LOGPROBS),
+        (
+            "--axis",
+            f"request-streams={config.request_streams}",
+            config.request_streams,
+            REQUEST_STREAMS,
+        ),
     ):
         part = registry.load(name)
         if part is not None and part.needs_objects:

@@ -7,7 +7,7 @@ import numpy as np
 
 from engines.builtin.columns import with_rows
 from engines.builtin.text import REPLACEMENT
-from engines.builtin.text.byte_columns import Columns
+from engines.builtin.text.byte_columns import GatheredBytes
 from engines.builtin.text.row_bytes import RowBytes
 from engines.builtin.text.stop_patterns import StopPatterns
 from engines.builtin.text.stop_strings import find_stop
@@ -27,7 +27,7 @@ class Appended(NamedTuple):
     decoded: Int32Array
     num_before: Int32Array
     num_bytes_before: Int64Array
-    columns: Columns
+    columns: GatheredBytes
 
     def token_ends(self, position: int) -> list[int]:
         """How many bytes a row had after each token of the step."""
@@ -38,7 +38,7 @@ class Appended(NamedTuple):
         return [before + end for end in ends[first : first + int(self.decoded[position])].tolist()]
 
 
-class Stop(NamedTuple):
+class CompletedStop(NamedTuple):
     """A stop string was completed by the ``num_tokens``-th token of the step; ``text`` is left."""
 
     num_tokens: int
@@ -79,7 +79,7 @@ class ColumnarStops:
 
     def find(
         self, added: Appended, finished: Collection[int], wholes: Mapping[int, bytes]
-    ) -> dict[int, Stop]:
+    ) -> dict[int, CompletedStop]:
         """By position in the step.
 
         Rows in ``finished`` end with it anyhow: nothing is withheld from the search. Where such a
@@ -92,7 +92,7 @@ class ColumnarStops:
         may_have = self._patterns.candidates(added.rows, self._text, data, counts)
         may_have |= self._is_pending[added.rows]
         hits = positions[may_have[positions]].tolist()
-        found: dict[int, Stop] = {}
+        found: dict[int, CompletedStop] = {}
         for position in {*hits, *(wholes.keys() & set(positions.tolist()))}:
             stop = self._look(added, position, position in finished, wholes.get(position))
             if stop is not None:
@@ -104,7 +104,7 @@ class ColumnarStops:
 
     def _look(
         self, added: Appended, position: int, is_finished: bool, whole: bytes | None
-    ) -> Stop | None:
+    ) -> CompletedStop | None:
         row = int(added.rows[position])
         params, stop, text = self._params[row], self._stop[row], self._text.read(row)
         shown = int(self._num_searched[row])
@@ -115,7 +115,7 @@ class ColumnarStops:
             if before + nth > params.min_tokens:
                 found = find_stop(text[:end], end - shown, stop)
                 if found is not None:
-                    return Stop(nth, text[: found[params.include_stop_str_in_output]])
+                    return CompletedStop(nth, text[: found[params.include_stop_str_in_output]])
             shown = end
         count = int(added.num_tokens[position])
         whole = text if whole is None else whole
@@ -124,7 +124,7 @@ class ColumnarStops:
         found = find_stop(whole, len(whole) - shown, stop) if whole.startswith(text) else None
         if found is None:
             return None
-        return Stop(count, whole[: found[params.include_stop_str_in_output]])
+        return CompletedStop(count, whole[: found[params.include_stop_str_in_output]])
 
     def _is_complete(self, text: bytes) -> bool:
         return not (self._raw and text[-4:].decode(errors="replace").endswith(REPLACEMENT))

@@ -2,7 +2,7 @@
 
 from time import perf_counter_ns
 
-from engines.builtin.delivery.stage import Ended, Processed, Stage, Stages, StepTokens
+from engines.builtin.delivery.stage import EndedOutput, Processed, Stage, Stages, StepTokens
 from engines.builtin.request_table import Request
 
 
@@ -35,9 +35,9 @@ class OutputProcessor:
         processed.processing_ns = perf_counter_ns() - began
         return processed
 
-    def _ended(self, slot: int) -> Ended:
+    def _ended(self, slot: int) -> EndedOutput:
         text, logprobs = self._text, self._logprobs
-        return Ended(
+        return EndedOutput(
             None if text is None else text.num_tokens(slot),
             None if text is None else text.text(slot),
             None if logprobs is None else logprobs.logprobs(slot),

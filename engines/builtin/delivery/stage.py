@@ -34,7 +34,7 @@ class StepTokens(NamedTuple):
     logprobs: Any
 
 
-class Ended(NamedTuple):
+class EndedOutput(NamedTuple):
     """What is left of a request's output beside its tokens, None where nothing was asked for.
 
     ``num_tokens``: those before a stop string's end included; None: all that were taken.
@@ -60,7 +60,7 @@ class Processed:
     reasons: NDArray[np.int8]
     texts: Sequence[str] = ()
     outputs: Sequence[RequestOutput] = ()
-    ended: Sequence[Ended] = ()
+    ended: Sequence[EndedOutput] = ()
     processing_ns: int = 0
     ready_ns: int = 0
 

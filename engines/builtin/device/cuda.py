@@ -41,7 +41,8 @@ class CudaDevice:
             )
         if config.tensor_parallel_size > found:
             raise ValueError(
-                f"--tensor-parallel {config.tensor_parallel_size}: there are {found} CUDA devices"
+                f"--axis tensor-parallel={config.tensor_parallel_size}: there are {found} CUDA "
+                "devices"
             )
 
     @staticmethod

@@ -17,7 +17,7 @@ from engines.builtin.model.ceilings import measure_ceilings
 from engines.builtin.model.forward import ForwardPass
 from engines.builtin.model.graphed_decode import GraphedDecode
 from engines.builtin.model.host_logprobs import host_logprobs
-from engines.builtin.model.joined_steps import PartOfStep, joined
+from engines.builtin.model.joined_steps import PartOfStep, joined_step
 from engines.builtin.model.kernels import TritonOps
 from engines.builtin.model.kernels.gumbel import sample
 from engines.builtin.model.largest_pass import largest_pass
@@ -94,7 +94,7 @@ class CudaModel:
             total = torch.cuda.get_device_properties(self._device).total_memory
             raise ValueError(
                 f"{config.model}: its weights do not fit into the {total / 1e9:.0f} GB of the GPU; "
-                "take a smaller --model or more of them (--tensor-parallel)"
+                "take a smaller --axis model or more of them (--axis tensor-parallel)"
             ) from None
         self._builder = PassBuilder(config)
         self._work = Work(self._forward.config, self._forward.dtype.itemsize, parallel.size)
@@ -135,8 +135,8 @@ class CudaModel:
         if held < longest:
             raise ValueError(
                 f"{config.model} leaves {max(0.0, room) / 1e9:.1f} GB of the GPU for the KV cache: "
-                f"no sequence of {config.max_model_len} tokens fits; take a smaller --model, "
-                "--max-num-batched-tokens or --batch-size, or shorter requests"
+                f"no sequence of {config.max_model_len} tokens fits; take a smaller --axis model, "
+                "--axis max-num-batched-tokens or --batch-size, or shorter requests"
             )
         return min(config.max_num_seqs * longest, held)
 
@@ -175,7 +175,7 @@ class CudaModel:
             raise ValueError(
                 f"a KV cache of {num_blocks:,} blocks takes {num_bytes / 1e9:.1f} GB and "
                 f"{free / 1e9:.1f} GB are free: {int(free / longest)} sequences of "
-                f"{config.max_model_len} tokens fit; give fewer --num-gpu-blocks-override"
+                f"{config.max_model_len} tokens fit; give fewer --axis num-gpu-blocks-override"
             ) from None
         self._block_table[self._nobody] = num_blocks
         if self._graphed is not None:
@@ -238,7 +238,7 @@ class CudaModel:
             parts.append(PartOfStep(*step, inputs.sampled.outputs))
         if len(parts) == 1:
             return parts[0]
-        return joined(parts, [replayed, eager], others[1:])
+        return joined_step(parts, [replayed, eager], others[1:])
 
     def _bring(
         self, inputs: PassInputs[Array] | None, others: Sequence[Array]

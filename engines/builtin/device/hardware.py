@@ -21,7 +21,7 @@ class Hardware(NamedTuple):
 
 
 def hardware(config: EngineConfig) -> Hardware:
-    """That of ``--device cpu`` or ``cuda``, with the type that ``--dtype auto`` means there."""
+    """That of ``--device cpu`` or ``cuda``, with the type that "auto" means there."""
     itemsize = _ITEMSIZES[dtype_name(config.dtype, load_model(config.model).config, config.device)]
     if config.device == "cpu":
         return Hardware("", psutil.virtual_memory().total, itemsize)

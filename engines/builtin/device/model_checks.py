@@ -14,11 +14,11 @@ def check_model(config: EngineConfig) -> None:
     if config.max_model_len > model.max_position_embeddings:
         raise ValueError(
             f"requests of up to {config.max_model_len} tokens: {config.model} has positions for "
-            f"{model.max_position_embeddings}; ask for shorter ones or another --model"
+            f"{model.max_position_embeddings}; ask for shorter ones or another --axis model"
         )
     if config.num_gpu_blocks_override:
         check_room(config.num_gpu_blocks_override, config)
     if config.dtype not in DTYPES:
-        raise ValueError(f"--dtype {config.dtype}: must be one of {', '.join(DTYPES)}")
+        raise ValueError(f"--axis dtype={config.dtype}: must be one of {', '.join(DTYPES)}")
     parse_sampling(config.sampling)
     model.check_tensor_parallel(config.tensor_parallel_size)

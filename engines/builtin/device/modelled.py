@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from engines.builtin.block_pool import check_room, num_gpu_blocks
 from engines.builtin.device import DeviceBatch
 from engines.builtin.device.profile import load_profile
-from engines.builtin.device.scripted_sampler import Sampled, ScriptedSampler
+from engines.builtin.device.scripted_sampler import ScriptedSampler, ScriptedTokens
 from engines.deadline import tighten_timer, wait_until
 from engines.protocol import EngineConfig
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class _Running:
     __slots__ = ("_end_ns", "logprobs", "num_tokens", "step_seconds", "tokens")
 
-    def __init__(self, sampled: Sampled, step_seconds: float, end_ns: int) -> None:
+    def __init__(self, sampled: ScriptedTokens, step_seconds: float, end_ns: int) -> None:
         self.num_tokens, self.tokens, self.logprobs = sampled
         self.step_seconds = step_seconds
         self._end_ns = end_ns

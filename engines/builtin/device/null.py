@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from engines.builtin.block_pool import check_room, num_gpu_blocks
 from engines.builtin.device import DeviceBatch
-from engines.builtin.device.scripted_sampler import Sampled, ScriptedSampler
+from engines.builtin.device.scripted_sampler import ScriptedSampler, ScriptedTokens
 from engines.protocol import EngineConfig
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class _Done:
     __slots__ = ("logprobs", "num_tokens", "step_seconds", "tokens")
 
-    def __init__(self, sampled: Sampled) -> None:
+    def __init__(self, sampled: ScriptedTokens) -> None:
         self.num_tokens, self.tokens, self.logprobs = sampled
         self.step_seconds = 0.0
 

@@ -10,7 +10,7 @@ from engines.builtin.device import DeviceBatch
 from engines.nearest import nearest
 from engines.regular_file import read_regular
 
-SHIPPED = Path(__file__).parent / "profiles"
+SHIPPED_PROFILES = Path(__file__).parent / "profiles"
 """The folder of the profiles that come with the package."""
 
 
@@ -99,7 +99,9 @@ class DeviceProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 def shipped_profiles() -> list[str]:
     """Names of the profiles that come with the package."""
-    return sorted({path.stem.removesuffix(".calibrated") for path in SHIPPED.glob("*.toml")})
+    return sorted(
+        {path.stem.removesuffix(".calibrated") for path in SHIPPED_PROFILES.glob("*.toml")}
+    )
 
 
 def load_profile(name_or_path: str) -> DeviceProfile:
@@ -109,7 +111,9 @@ def load_profile(name_or_path: str) -> DeviceProfile:
     """
     path = Path(name_or_path)
     if path.suffix != ".toml":
-        candidates = [SHIPPED / f"{name_or_path}{tail}" for tail in (".calibrated.toml", ".toml")]
+        candidates = [
+            SHIPPED_PROFILES / f"{name_or_path}{tail}" for tail in (".calibrated.toml", ".toml")
+        ]
         found = next((candidate for candidate in candidates if candidate.exists()), None)
         if found is None:
             near = ", ".join(nearest(name_or_path, shipped_profiles()))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engines.builtin.logprobs import DeviceLogprobs
 
 
-class Sampled(NamedTuple):
+class ScriptedTokens(NamedTuple):
     """A step's, as `engines.builtin.device.StepHandle` has them."""
 
     num_tokens: Int32Array | None
@@ -43,7 +43,7 @@ class ScriptedSampler:
         self._turn = 0
         self._logprobs = scripted_logprobs(config)
 
-    def sample(self, batch: DeviceBatch) -> Sampled:
+    def sample(self, batch: DeviceBatch) -> ScriptedTokens:
         """Draw a step's tokens."""
         self._turn = (self._turn + 1) % len(self._arrays)
         num_reqs = len(batch.request_index)
@@ -57,4 +57,4 @@ class ScriptedSampler:
         if num_tokens is not None:
             out[self._columns >= num_tokens[:, None]] = PLACEHOLDER_TOKEN_ID
         logprobs = None if self._logprobs is None else self._logprobs.draw(batch, out)
-        return Sampled(num_tokens, self._tensors[self._turn, :num_reqs], logprobs)
+        return ScriptedTokens(num_tokens, self._tensors[self._turn, :num_reqs], logprobs)

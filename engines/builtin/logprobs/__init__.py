@@ -79,7 +79,7 @@ class LogprobsShape(Protocol):
 
 
 class LogprobsChoice(NamedTuple):
-    """What ``--logprobs`` says: "none" and 0, or a shape and how many beside the sampled token."""
+    """What ``logprobs`` says: "none" and 0, or a shape and how many beside the sampled token."""
 
     shape: str
     num_logprobs: int
@@ -92,13 +92,14 @@ def parse_logprobs(text: str) -> LogprobsChoice:
         return LogprobsChoice(shape, 0)
     if LOGPROBS.load(shape) is None or not (number.isascii() and number.isdigit()):
         raise ValueError(
-            f"--logprobs {text}: must be none, lists:K or arrays:K with K tokens, such as lists:5"
+            f"--axis logprobs={text}: must be none, lists:K or arrays:K with K tokens, such as "
+            "lists:5"
         )
     return LogprobsChoice(shape, int(number))
 
 
 def load_logprobs(text: str) -> LogprobsShape | None:
-    """The shape that ``--logprobs`` means, None for none. Raises ValueError as `parse_logprobs`."""
+    """The shape that ``logprobs`` means, None for none. Raises ValueError as `parse_logprobs`."""
     shape = LOGPROBS.load(parse_logprobs(text).shape)
     return None if shape is None else shape()
 

@@ -65,7 +65,7 @@ class FlatLogprobs:
         self.ranks += later.ranks
 
 
-class Arrays:
+class ArrayLogprobs:
     """Three arrays whatever the batch; a tracked object a request and step, none that stays."""
 
     needs_objects = False

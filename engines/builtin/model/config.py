@@ -92,7 +92,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
         ):
             if count % size:
                 raise ValueError(
-                    f"--tensor-parallel {size}: does not divide the model's {count} {what}; "
+                    f"--axis tensor-parallel={size}: does not divide the model's {count} {what}; "
                     "take a number that does"
                 )
 
@@ -105,7 +105,7 @@ class ModelSource(NamedTuple):
 
 
 def dtype_name(asked: str, model: ModelConfig, device: str) -> str:
-    """What ``--dtype`` means: auto is 32 bits on a CPU, else the config's own if it has 16."""
+    """What ``--axis dtype`` means: auto is 32 bits on a CPU, else the config's own if it has 16."""
     if asked != "auto":
         return asked
     if device == "cpu":

@@ -17,7 +17,7 @@ from engines.builtin.representations import PLACEHOLDER_TOKEN_ID
 from engines.protocol import EngineConfig
 
 
-class StepTokens(NamedTuple):
+class DeviceTokens(NamedTuple):
     """On the device: ``tokens`` int32 ``[R, max_tokens]``, -1 where there is none; of those at
     `Sampled.outputs` the log-probabilities.
     """
@@ -90,7 +90,7 @@ class ForwardPass:
         shape, count = self._num_logprobs
         return tokens, None if shape == "none" else token_logprobs(logits, tokens, count)
 
-    def step(self, inputs: PassInputs[Tensor], block_table: Tensor) -> StepTokens:
+    def step(self, inputs: PassInputs[Tensor], block_table: Tensor) -> DeviceTokens:
         """A step of any kind; ``block_table`` as in `ForwardBatch`."""
         last = self.last_tokens[inputs.last_rows]
         token_ids = inputs.token_ids.index_copy(0, inputs.last_places, last)
@@ -119,4 +119,4 @@ class ForwardPass:
         else:
             hidden = self._model.forward(token_ids, batch, self._caches)
             _, logprobs = self._sampled(self._model.logits(hidden[:0]), token_ids[:0].int())
-        return StepTokens(out[:-1].view(-1, width), logprobs)
+        return DeviceTokens(out[:-1].view(-1, width), logprobs)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from engines.builtin.device import DeviceBatch
 from engines.builtin.model import ForwardBatch, Ops
-from engines.builtin.model.forward import ForwardPass, StepTokens
+from engines.builtin.model.forward import DeviceTokens, ForwardPass
 from engines.builtin.model.graphs import DecodeGraphs
 from engines.builtin.model.pass_inputs import Array
 from engines.builtin.model.sampler import TokenLogprobs
@@ -67,14 +67,14 @@ class GraphedDecode:
             outputs[outputs % self._width >= num_tokens.repeat(self._width)] = -1
         return outputs
 
-    def replay(self, inputs: Tensor, num_reqs: int) -> StepTokens:
+    def replay(self, inputs: Tensor, num_reqs: int) -> DeviceTokens:
         """The step of ``inputs``, int64 and flat; the next one overwrites what it returns."""
         size = len(inputs) // 5
         self._inputs[:, :size].copy_(inputs.view(5, size))
         tokens, logprobs = self._graphs.replay(size)
         if logprobs is not None:
             logprobs = TokenLogprobs(*(each[: num_reqs * self._width] for each in logprobs))
-        return StepTokens(tokens[:num_reqs], logprobs)
+        return DeviceTokens(tokens[:num_reqs], logprobs)
 
     def _run(self, size: int) -> tuple[Tensor, TokenLogprobs | None]:
         """A decode step of so many rows; nothing in it waits for the GPU."""

@@ -41,8 +41,8 @@ class DecodeGraphs:
                         raise
                     raise ValueError(
                         f"out of GPU memory when capturing the graph of {size} requests; use "
-                        "--enforce-eager on, a smaller --batch-size, or fewer "
-                        "--num-gpu-blocks-override"
+                        "--axis enforce-eager=on, a smaller --batch-size, or fewer "
+                        "--axis num-gpu-blocks-override"
                     ) from None
                 self._graphs[size] = graph, results
         torch.cuda.current_stream().wait_stream(stream)

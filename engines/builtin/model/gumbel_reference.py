@@ -15,7 +15,7 @@ from torch import Tensor
 Bits = TypeVar("Bits", int, Tensor)
 
 _MASK = 0xFFFFFFFF
-GOLDEN = 0x9E3779B9
+GOLDEN_32 = 0x9E3779B9
 REQUEST_FACTOR = 0x9E3779B1
 POSITION_FACTOR = 0x85EBCA77
 
@@ -38,7 +38,7 @@ def sample_reference(
 
 def seed_key(seed: int) -> int:
     """A seed of up to 64 bits as 32; no tensor is made, as it is asked for in every step."""
-    return _fmix32(_fmix32((seed >> 32) + GOLDEN & _MASK) ^ (seed & _MASK))
+    return _fmix32(_fmix32((seed >> 32) + GOLDEN_32 & _MASK) ^ (seed & _MASK))
 
 
 def row_keys(seed: int, request_index: Tensor, position: Tensor) -> Tensor:
@@ -50,7 +50,7 @@ def row_keys(seed: int, request_index: Tensor, position: Tensor) -> Tensor:
 
 def gumbel_noise(keys: Tensor, vocab_size: int) -> Tensor:
     """float32 ``[N, vocab_size]`` for int64 ``[N]``."""
-    token = torch.arange(vocab_size, device=keys.device) * GOLDEN
+    token = torch.arange(vocab_size, device=keys.device) * GOLDEN_32
     bits = _fmix32(keys[:, None] + token & _MASK) >> 9
     # Of 24 bits the last + 0.5 would round to 1, whose noise is infinite; of 23 it is exact.
     uniform = (bits.float() + 0.5) * 2.0**-23

@@ -22,7 +22,7 @@ class PartOfStep(NamedTuple):
     outputs: Int64Array
 
 
-def joined(
+def joined_step(
     parts: Sequence[PartOfStep], rows: Sequence[Int64Array], rows_there: Sequence[Tensor]
 ) -> PartOfStep:
     """The whole step. ``rows``: which each part has computed; ``rows_there``: on the device."""

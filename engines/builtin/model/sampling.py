@@ -1,4 +1,4 @@
-"""What ``--sampling`` says: greedy, or a temperature and perhaps top-k and top-p."""
+"""What ``--axis sampling`` says: greedy, or a temperature and perhaps top-k and top-p."""
 
 from engines.protocol import Sampling
 
@@ -21,6 +21,7 @@ def parse_sampling(text: str) -> Sampling:
 
 def _wrong(text: str) -> str:
     return (
-        f"--sampling {text}: must be greedy or TEMPERATURE[:TOP_K[:TOP_P]], such as 0.8:50:0.9, "
+        f"--axis sampling={text}: must be greedy or TEMPERATURE[:TOP_K[:TOP_P]], such as "
+        "0.8:50:0.9, "
         "with a temperature from 0, top-k from 0 (all) and top-p up to 1"
     )

@@ -13,7 +13,7 @@ from torch import Tensor
 from engines.builtin.model.config import ModelSource
 from engines.regular_file import open_regular, read_regular
 
-Part = tuple[int, int, int]
+TensorPart = tuple[int, int, int]
 """(dimension, rank, size). A share is ceil(length / size) long, the last ones filled with zeros."""
 
 _SINGLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -22,20 +22,20 @@ _STD = 0.02
 _FLOATING = {"F64", "F32", "F16", "BF16"}
 
 
-def cut(whole: Tensor, part: Part) -> Tensor:
+def cut(whole: Tensor, part: TensorPart) -> Tensor:
     """A rank's share: a view of ``whole``, or a copy where zeros had to be added."""
     dimension = part[0]
     begin, end = _bounds(whole.shape[dimension], part)
     return _filled(whole.narrow(dimension, begin, end - begin), whole.shape[dimension], part)
 
 
-def _bounds(length: int, part: Part) -> tuple[int, int]:
+def _bounds(length: int, part: TensorPart) -> tuple[int, int]:
     _, rank, size = part
     share = -(-length // size)
     return min(rank * share, length), min((rank + 1) * share, length)
 
 
-def _filled(piece: Tensor, length: int, part: Part) -> Tensor:
+def _filled(piece: Tensor, length: int, part: TensorPart) -> Tensor:
     dimension, _, size = part
     shape = list(piece.shape)
     shape[dimension] = -(-length // size) - shape[dimension]
@@ -54,7 +54,7 @@ class Weights:
         self._device, self._dtype, self._seed = device, dtype, seed
         self._files = None if source.folder is None else _Files(source.folder)
 
-    def take(self, name: str, shape: tuple[int, ...], *, part: Part | None = None) -> Tensor:
+    def take(self, name: str, shape: tuple[int, ...], *, part: TensorPart | None = None) -> Tensor:
         """The tensor, or only the share that ``part`` means; ``shape`` is the whole one's.
 
         Raises ValueError where a folder has no such tensor or one of another shape.
@@ -94,7 +94,7 @@ class _Files:
                     f"model weights {path}: not a whole safetensors file ({error}); fetch it again"
                 ) from None
 
-    def read(self, name: str, shape: Sequence[int], part: Part | None) -> Tensor:
+    def read(self, name: str, shape: Sequence[int], part: TensorPart | None) -> Tensor:
         # Checkpoints of a base model, OPT's among them, have names without the prefix.
         stored = name if name in self._places else name.removeprefix("model.")
         if stored not in self._places:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from engines.builtin.delivery.stage import Ended, Processed, StepTokens
+from engines.builtin.delivery.stage import EndedOutput, Processed, StepTokens
 from engines.builtin.request_table import Request
 from engines.protocol import SamplingParams
 
@@ -51,7 +51,7 @@ class Remove(Message):
     slot: int
 
 
-class Step(Message):
+class StepMessage(Message):
     """`StepTokens`."""
 
     slots: Any
@@ -64,10 +64,10 @@ class Step(Message):
     logprobs: bytes
 
     @staticmethod
-    def of(step: StepTokens) -> "Step":
+    def of(step: StepTokens) -> "StepMessage":
         """All of it."""
         logprobs = b"" if step.logprobs is None else pickle.dumps(step.logprobs, 5)
-        return Step(*step[:5], msgspec.Raw(encode(step.tokens)), step.valid, logprobs)
+        return StepMessage(*step[:5], msgspec.Raw(encode(step.tokens)), step.valid, logprobs)
 
     def step(self, tokens: Any) -> StepTokens:
         """The same again, with its ``tokens`` decoded."""
@@ -83,7 +83,7 @@ class Step(Message):
         )
 
 
-class Call(Message):
+class RemoteCall(Message):
     """A pickled function and its arguments."""
 
     data: bytes
@@ -113,7 +113,7 @@ class Done(Message):
 
     def processed(self, step: StepTokens) -> Processed:
         """As it is on the engine's side."""
-        ended = [Ended(*each) for each in pickle.loads(self.ended)] if self.ended else ()
+        ended = [EndedOutput(*each) for each in pickle.loads(self.ended)] if self.ended else ()
         return Processed(
             step,
             self.num_tokens,
@@ -127,7 +127,7 @@ class Done(Message):
         )
 
 
-class Answer(Message):
+class CallAnswer(Message):
     """What a call returned, pickled."""
 
     data: bytes
@@ -162,8 +162,8 @@ def _decode(code: int, data: memoryview) -> Any:
 
 
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=_encode)
-_TO_PROCESS = msgspec.msgpack.Decoder(Begin | Remove | Step | Call, ext_hook=_decode)
-_TO_ENGINE = msgspec.msgpack.Decoder(Done | Answer | Refused | Failed, ext_hook=_decode)
+_TO_PROCESS = msgspec.msgpack.Decoder(Begin | Remove | StepMessage | RemoteCall, ext_hook=_decode)
+_TO_ENGINE = msgspec.msgpack.Decoder(Done | CallAnswer | Refused | Failed, ext_hook=_decode)
 
 to_process = _TO_PROCESS.decode
 to_engine = _TO_ENGINE.decode

@@ -47,10 +47,10 @@ class OutputProcess(Beside):
         self._given: deque[StepTokens] = deque()
         self.wire_bytes = 0
         command = [sys.executable, "-P", "-m", _LOOP, str(self._folder), str(os.getpid())]
-        self._process = tied_process.start(command)
+        self._process = tied_process.start_tied(command)
         self._end = finalize(self, _end, self._process, self._context, self._folder)
         try:
-            self._send(messages.Call(pickle.dumps(config)))
+            self._send(messages.RemoteCall(pickle.dumps(config)))
             self._answer()
         except BaseException:
             self.shutdown()
@@ -78,7 +78,7 @@ class OutputProcess(Beside):
     def give(self, step: StepTokens) -> None:
         """In its turn."""
         self._given.append(step)
-        self._send(messages.Step.of(step))
+        self._send(messages.StepMessage.of(step))
 
     def take(self, *, wait: bool) -> Processed | None:
         """The oldest that is done."""
@@ -94,7 +94,7 @@ class OutputProcess(Beside):
 
     def rpc(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
         """Call it there, behind all that it was given; its ValueErrors are raised here."""
-        self._send(messages.Call(pickle.dumps((function, args))))
+        self._send(messages.RemoteCall(pickle.dumps((function, args))))
         return [self._answer()]
 
     def shutdown(self) -> None:

@@ -35,18 +35,18 @@ class OutputLoop:
 
     def serve(self, message: object) -> messages.Message | None:
         """What is answered to a message, if anything."""
-        if isinstance(message, messages.Step):
+        if isinstance(message, messages.StepMessage):
             return self._step(message)
         if isinstance(message, messages.Begin):
             self._processor.add(message.request())
         elif isinstance(message, messages.Remove):
             self._processor.remove(message.slot)
-        elif isinstance(message, messages.Call):
+        elif isinstance(message, messages.RemoteCall):
             function, args = pickle.loads(message.data)
-            return messages.Answer(pickle.dumps(function(self, *args)))
+            return messages.CallAnswer(pickle.dumps(function(self, *args)))
         return None
 
-    def _step(self, message: messages.Step) -> messages.Done:
+    def _step(self, message: messages.StepMessage) -> messages.Done:
         step = message.step(self._decode_tokens(message.tokens))
         processed = self._processor.process(step)
         if self.config.retain_outputs:
@@ -73,13 +73,13 @@ def main(folder: str, parent: int) -> None:
 
     try:
         setup = messages.to_process(steps.recv())
-        assert isinstance(setup, messages.Call)
+        assert isinstance(setup, messages.RemoteCall)
         loop = None
         while True:
             try:
                 if loop is None:
                     loop = OutputLoop(pickle.loads(setup.data))
-                    send(messages.Answer(pickle.dumps(None)))
+                    send(messages.CallAnswer(pickle.dumps(None)))
                 elif (answer := loop.serve(messages.to_process(steps.recv()))) is not None:
                     send(answer)
             except ValueError as error:

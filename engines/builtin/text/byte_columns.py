@@ -10,7 +10,7 @@ from engines.builtin.text.token_pieces import TokenPieces
 from engines.protocol import Int32Array, Int64Array
 
 
-class Columns(NamedTuple):
+class GatheredBytes(NamedTuple):
     """``data`` uint8, ``counts[i]`` of it row ``i``'s; its first ``ends[t]`` are those of the
     step's tokens up to ``t``. Both int64.
     """
@@ -29,7 +29,7 @@ class ByteColumns:
 
     def gather(
         self, rows: Int32Array, token_ids: Int32Array, counts: Int32Array, decoded: Int32Array
-    ) -> Columns:
+    ) -> GatheredBytes:
         """Bytes of ``token_ids``, ``counts[i]`` of them row ``i``'s.
 
         Of these the first ``decoded[i]`` have text: all, or all but the last.
@@ -48,4 +48,4 @@ class ByteColumns:
         places = np.arange(lengths.sum())
         places += np.repeat(offsets - (ends - lengths), lengths)
         until = np.concatenate([[0], ends])
-        return Columns(data[places], until[row_ends] - until[row_ends - counts], ends)
+        return GatheredBytes(data[places], until[row_ends] - until[row_ends - counts], ends)

@@ -37,8 +37,9 @@ def read_rules(tokenizer: str) -> DecoderRules:
     rules = find_rules(tokenizer)
     if rules is None:
         raise ValueError(
-            f"--detokenizer byte_table: the decoder of {tokenizer_path(tokenizer)} does more than "
-            "to join bytes; use --detokenizer decode_stream"
+            f"--axis detokenizer=byte_table: the decoder of {tokenizer_path(tokenizer)} does "
+            "more than "
+            "to join bytes; use --axis detokenizer=decode_stream"
         )
     return rules
 

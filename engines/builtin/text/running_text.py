@@ -4,7 +4,7 @@ from engines.builtin.text import Detokenizer
 from engines.builtin.text.stop_strings import find_stop
 from engines.protocol import FinishReason, SamplingParams
 
-Tokens = int | list[int]
+TextTokens = int | list[int]
 
 
 class RunningText:
@@ -40,7 +40,7 @@ class RunningText:
         self._num_final = 0  # characters before the text of these tokens
         self.text = ""
 
-    def take(self, tokens: Tokens, reason: FinishReason | None) -> str:
+    def take(self, tokens: TextTokens, reason: FinishReason | None) -> str:
         """The text to show for a step's tokens; ``reason`` where the last of them ends it."""
         if reason is not None:
             return self._take_last(tokens, reason)
@@ -60,12 +60,12 @@ class RunningText:
         self.text += text
         return text
 
-    def _take_last(self, tokens: Tokens, reason: FinishReason) -> str:
+    def _take_last(self, tokens: TextTokens, reason: FinishReason) -> str:
         num_shown = len(self.text)
         text = "".join(map(self._next, self._without_stop(tokens, reason)))
         return self.text[num_shown:] if self._end() else text
 
-    def _without_stop(self, tokens: Tokens, reason: FinishReason | None) -> list[int]:
+    def _without_stop(self, tokens: TextTokens, reason: FinishReason | None) -> list[int]:
         each = [tokens] if isinstance(tokens, int) else tokens
         return each[:-1] if reason is FinishReason.STOP and not self._includes_stop else each
 
@@ -96,7 +96,7 @@ class TextUntilStop(RunningText):
         self.num_kept = 0
         self.num_tokens: int = 0
 
-    def take(self, tokens: Tokens, reason: FinishReason | None) -> str:
+    def take(self, tokens: TextTokens, reason: FinishReason | None) -> str:
         """The text to show; with a stop string in it all that is left, and `num_kept` is set."""
         num_before = self.num_tokens
         for nth, token in enumerate(self._without_stop(tokens, reason), 1):

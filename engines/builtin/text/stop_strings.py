@@ -27,7 +27,7 @@ def check_stop(request_index: int, params: SamplingParams, has_text: bool) -> No
     if not has_text:
         raise ValueError(
             f"request {request_index}: stop strings are looked for in its text, and there is none "
-            "with --detokenizer none; choose decode_stream or byte_table"
+            "with --axis detokenizer=none; choose decode_stream or byte_table"
         )
     if "" in params.stop:
         raise ValueError(f"request {request_index}: a stop string of length 0; leave it out")

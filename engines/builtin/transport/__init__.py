@@ -1,7 +1,7 @@
 """How messages come from the scheduler to all ranks and the first rank's answers back; one way a
 file, found by name in `registries.TRANSPORTS`.
 
-Beside it each rank has a `Channel`: there its process is set up, calls are answered, errors are
+Beside it each rank has a `ByteChannel`: there its process is set up, calls are answered, errors are
 told, and an end that is gone is seen.
 """
 
@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from engines.builtin.wire import Buffer
-from engines.builtin.worker.channel import Channel
+from engines.builtin.worker.channel import ByteChannel
 from engines.protocol import EngineConfig
 
 
-class Plan(NamedTuple):
+class TransportPlan(NamedTuple):
     """What the ends are told. ``num_ranks``: those that are reached; ``folder``: to meet in."""
 
     config: EngineConfig
@@ -58,7 +58,7 @@ class SchedulerEnd(Protocol):
         """Of the first rank."""
         ...
 
-    def __init__(self, plan: Plan, channels: Sequence[Channel]) -> None:
+    def __init__(self, plan: TransportPlan, channels: Sequence[ByteChannel]) -> None:
         """Before there is a rank; ``channels`` fills. Raises ValueError where there is no room."""
         ...
 
@@ -86,7 +86,7 @@ class RankEnd(Protocol):
         ...
 
     def __init__(
-        self, plan: Plan, index: int, descriptors: tuple[int, ...], channel: Channel
+        self, plan: TransportPlan, index: int, descriptors: tuple[int, ...], channel: ByteChannel
     ) -> None:
         """Of the rank that is reached as the ``index``-th."""
         ...

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from engines.builtin.transport import Plan
+from engines.builtin.transport import TransportPlan
 from engines.builtin.transport.sockets import Sockets
 from engines.builtin.wire import Buffer
-from engines.builtin.worker.channel import Channel, ChannelClosedError
+from engines.builtin.worker.channel import ByteChannel, ChannelClosedError
 
 _FOREVER = timedelta(days=365)
 """A worker waits for its next step as long as there is none."""
@@ -26,7 +26,7 @@ _END = -1
 class _Broadcasts:
     """A group of the scheduler and its ranks, apart from any other in this process."""
 
-    def __init__(self, plan: Plan, place: int) -> None:
+    def __init__(self, plan: TransportPlan, place: int) -> None:
         size = plan.num_ranks + 1
         store = dist.FileStore(f"{plan.folder}/broadcasts", size)  # type: ignore[attr-defined]
         self._group: Any = dist.ProcessGroupGloo(store, place, size, _FOREVER)
@@ -73,7 +73,7 @@ class RankGloo:
     """A rank's end."""
 
     def __init__(
-        self, plan: Plan, index: int, descriptors: tuple[int, ...], channel: Channel
+        self, plan: TransportPlan, index: int, descriptors: tuple[int, ...], channel: ByteChannel
     ) -> None:
         self.broadcasts = _Broadcasts(plan, index + 1)
         self._channel = channel
@@ -89,7 +89,7 @@ class Gloo(Sockets):
     rank_end = RankGloo
     blocks = True
 
-    def __init__(self, plan: Plan, channels: Sequence[Channel]) -> None:
+    def __init__(self, plan: TransportPlan, channels: Sequence[ByteChannel]) -> None:
         super().__init__(plan, channels)
         self._plan = plan
         self._broadcasts: _Broadcasts | None = None

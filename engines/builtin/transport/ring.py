@@ -13,7 +13,7 @@ from contextlib import ExitStack
 
 from engines.builtin.transport import Incoming
 from engines.builtin.wire import Buffer
-from engines.builtin.worker.channel import Channel
+from engines.builtin.worker.channel import ByteChannel
 from engines.builtin.worker.messages import BELL
 
 _NUM_SLOTS = 8
@@ -75,7 +75,7 @@ class _Ring:
 class RingWriter(_Ring):
     """``channels``: of its readers, to tell those that have parked."""
 
-    def __init__(self, descriptor: int, num_readers: int, channels: Sequence[Channel]) -> None:
+    def __init__(self, descriptor: int, num_readers: int, channels: Sequence[ByteChannel]) -> None:
         super().__init__(descriptor, num_readers)
         self._channels = channels
         self._written = 0
@@ -116,7 +116,12 @@ class RingReader(_Ring, Incoming):
     """The ``index``-th of the readers. ``spin_seconds``: how long it looks before it parks."""
 
     def __init__(
-        self, descriptor: int, num_readers: int, index: int, channel: Channel, spin_seconds: float
+        self,
+        descriptor: int,
+        num_readers: int,
+        index: int,
+        channel: ByteChannel,
+        spin_seconds: float,
     ) -> None:
         super().__init__(descriptor, num_readers)
         self._read_at_own, self._parked_at_own = self._read_at[index], self._parked_at[index]

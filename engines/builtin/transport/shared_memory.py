@@ -9,18 +9,18 @@ import select
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from engines.builtin.transport import Plan
+from engines.builtin.transport import TransportPlan
 from engines.builtin.transport.ring import RingReader, RingWriter, open_memory
 from engines.builtin.transport.spinning import spin_seconds
 from engines.builtin.wire import Buffer
-from engines.builtin.worker.channel import Channel
+from engines.builtin.worker.channel import ByteChannel
 
 
 class RankRings:
     """A rank's end."""
 
     def __init__(
-        self, plan: Plan, index: int, descriptors: tuple[int, ...], channel: Channel
+        self, plan: TransportPlan, index: int, descriptors: tuple[int, ...], channel: ByteChannel
     ) -> None:
         to_ranks, back = descriptors
         self.broadcasts = RingReader(
@@ -46,7 +46,7 @@ class SharedMemory:
     rank_end = RankRings
     blocks = False
 
-    def __init__(self, plan: Plan, channels: Sequence[Channel]) -> None:
+    def __init__(self, plan: TransportPlan, channels: Sequence[ByteChannel]) -> None:
         self._plan, self._channels = plan, channels
         to_ranks = open_memory(plan.num_ranks)
         try:

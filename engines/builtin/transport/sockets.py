@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from engines.builtin.transport import Plan, RankEnd
+from engines.builtin.transport import RankEnd, TransportPlan
 from engines.builtin.wire import Buffer
-from engines.builtin.worker.channel import Channel
+from engines.builtin.worker.channel import ByteChannel
 from engines.builtin.worker.messages import STEP
 
 
@@ -13,7 +13,7 @@ class _Inbox:
 
     spun_ns = 0
 
-    def __init__(self, channels: Sequence[Channel], kind: bytes) -> None:
+    def __init__(self, channels: Sequence[ByteChannel], kind: bytes) -> None:
         self._channels, self._kind = channels, kind
 
     def take(self) -> bytes | None:
@@ -36,7 +36,7 @@ class RankSocket:
     """A rank's end."""
 
     def __init__(
-        self, plan: Plan, index: int, descriptors: tuple[int, ...], channel: Channel
+        self, plan: TransportPlan, index: int, descriptors: tuple[int, ...], channel: ByteChannel
     ) -> None:
         self.broadcasts = _Inbox([channel], b"")
         self._channel = channel
@@ -55,7 +55,7 @@ class Sockets:
     descriptors = ()
     num_bytes = 0
 
-    def __init__(self, plan: Plan, channels: Sequence[Channel]) -> None:
+    def __init__(self, plan: TransportPlan, channels: Sequence[ByteChannel]) -> None:
         self._channels = channels
         self.answers = _Inbox(channels, STEP)
 

@@ -18,11 +18,11 @@ def spin_seconds(config: EngineConfig) -> float:
     return asked
 
 
-def contradiction(config: EngineConfig) -> str:
+def spinning_contradiction(config: EngineConfig) -> str:
     """Why an end may not spin as long as was asked for, in one sentence, or ""."""
     if asked_seconds(config) and _outnumber(config):
         return (
-            f"--wire-spin {config.wire_spin}: {_num_processes(config)} processes on "
+            f"--axis wire-spin={config.wire_spin}: {_num_processes(config)} processes on "
             f"{_num_cores()} cores would take from one another what they burn; use 0, or fewer "
             "ranks"
         )

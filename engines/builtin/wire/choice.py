@@ -19,12 +19,12 @@ def load_transport(config: EngineConfig) -> type[SchedulerEnd]:
     return found
 
 
-def contradiction(config: EngineConfig) -> str:
+def wire_contradiction(config: EngineConfig) -> str:
     """Why the wire does not go with the rest, in one sentence, or ""."""
     transport = load_transport(config)
     if asked_seconds(config) and not transport.spins:
         return (
-            f"--wire-spin {config.wire_spin} and --wire {config.wire}: there the kernel wakes "
+            f"--axis wire-spin={config.wire_spin} and --wire {config.wire}: there the kernel wakes "
             "who waits, and nothing spins; use --wire shared-memory"
         )
     if transport.blocks:
@@ -38,4 +38,4 @@ def contradiction(config: EngineConfig) -> str:
                 f"--wire {config.wire}: what one rank has lost cannot be sent again by a "
                 "broadcast; use a format that sends each step whole"
             )
-    return spinning.contradiction(config)
+    return spinning.spinning_contradiction(config)

@@ -15,10 +15,10 @@ from engines.builtin.wire import Buffer, Stateless, WireError
 from engines.builtin.wire.sampled import SampledTokens
 from engines.builtin.wire.unpickle import unpickle
 from engines.builtin.worker import NOBODY, ModelRunnerOutput, NewRequests, SchedulerOutput
-from engines.pickle_fields import REST
+from engines.pickle_fields import PICKLE_REST
 from engines.protocol import EngineConfig, Sampling
 
-Array = np.ndarray[Any, np.dtype[Any]]
+AnyArray = np.ndarray[Any, np.dtype[Any]]
 
 _STEP = struct.Struct("<4IB")
 """Requests, new requests, their tokens, new blocks; 1 where some do not sample, 2 where new ones
@@ -50,7 +50,7 @@ class Columns(Stateless):
             len(step.block_ids),
             (step.samples is not None) + 2 * bool(new.sampling),
         )
-        arrays: list[Array] = [step.rows, step.num_scheduled]
+        arrays: list[AnyArray] = [step.rows, step.num_scheduled]
         arrays += [step.block_rows, step.block_positions, step.block_ids]
         if new.rows:
             lengths = list(map(len, new.token_ids))
@@ -95,7 +95,7 @@ class Columns(Stateless):
         """The arrays uncopied."""
         apart = self._sampled.apart(output.sampled)
         logprobs = b"" if output.logprobs is None else pickle.dumps(output.logprobs, 5)
-        arrays: Sequence[Array] = (
+        arrays: Sequence[AnyArray] = (
             [np.frombuffer(apart, np.uint8)] if isinstance(apart, bytes) else apart
         )
         header = _TOKENS.pack(
@@ -142,14 +142,14 @@ class Columns(Stateless):
         )
         if some & 2:
             new["new.sampling"] = num_new * _OWN_WIDTH * _F64.itemsize
-        return {REST: _STEP.size, "samples": num_reqs * (some & 1), **rows, **blocks, **new}
+        return {PICKLE_REST: _STEP.size, "samples": num_reqs * (some & 1), **rows, **blocks, **new}
 
     def tokens_fields(self, message: bytes) -> dict[str, int]:
         """Of tokens and log-probabilities; header and shapes are the rest."""
         *_, count, num_logprobs = _TOKENS.unpack_from(message)
         rest = _TOKENS.size + count * _SHAPE.size
         sampled = len(message) - rest - num_logprobs
-        return {REST: rest, "sampled": sampled, "logprobs": num_logprobs}
+        return {PICKLE_REST: rest, "sampled": sampled, "logprobs": num_logprobs}
 
 
 class _Reader:
@@ -180,5 +180,5 @@ class _Reader:
             raise WireError(f"a message with {len(self._data) - self._place} bytes too many")
 
 
-def _bytes(array: Array) -> memoryview:
+def _bytes(array: AnyArray) -> memoryview:
     return np.ascontiguousarray(array).data.cast("B") if array.size else memoryview(b"")

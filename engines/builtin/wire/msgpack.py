@@ -12,19 +12,19 @@ from engines.builtin.wire.int_arrays import Packed, pack, unpack
 from engines.builtin.wire.sampled import SampledTokens
 from engines.builtin.wire.unpickle import unpickle
 from engines.builtin.worker import NOBODY, ModelRunnerOutput, NewRequests, SchedulerOutput
-from engines.pickle_fields import REST
+from engines.pickle_fields import PICKLE_REST
 from engines.protocol import BoolArray, EngineConfig, Int32Array, Sampling
 
 VERSION = 1
 """Of the messages below; both ends must speak the same."""
 
-Message = TypeVar("Message")
+Decoded = TypeVar("Decoded")
 
 _ALL_SAMPLE = b""
 _EMPTY = np.empty(0, np.int32)
 
 
-class Step(msgspec.Struct, array_like=True, gc=False):
+class WireStep(msgspec.Struct, array_like=True, gc=False):
     """An array that is None is that of the step before, and the step not whole.
 
     ``samples``: bits, none where all do.
@@ -40,7 +40,7 @@ class Step(msgspec.Struct, array_like=True, gc=False):
     new: tuple[Packed, list[int], list[Packed], Packed, Packed] | None
 
 
-class StepWithSampling(Step):
+class StepWithSampling(WireStep):
     """A step some of whose new requests have a sampling of their own."""
 
     sampling: list[Sampling | None] = []
@@ -89,9 +89,9 @@ class Msgpack(Stateless):
         samples = _ALL_SAMPLE if step.samples is None else np.packbits(step.samples).tobytes()
         fields = (VERSION, number, is_whole, rows, num_scheduled, samples, blocks, new)
         if step.new.sampling:
-            message: Step = StepWithSampling(*fields, list(step.new.sampling))
+            message: WireStep = StepWithSampling(*fields, list(step.new.sampling))
         else:
-            message = Step(*fields)
+            message = WireStep(*fields)
         return [self._encoder.encode(message)]
 
     def decode_step(self, data: memoryview) -> SchedulerOutput:
@@ -99,7 +99,7 @@ class Msgpack(Stateless):
         message = self.read_step(data)
         if message.rows is None or message.num_scheduled is None:
             raise WireError(f"step {message.number} without all of its arrays")
-        return unpacked(message, unpack(message.rows), unpack(message.num_scheduled))
+        return unpacked_step(message, unpack(message.rows), unpack(message.num_scheduled))
 
     def read_step(self, data: memoryview) -> StepWithSampling:
         """As it was sent. Raises WireError for another version."""
@@ -136,11 +136,11 @@ class Msgpack(Stateless):
         """Of each field of the message, those of new requests apart."""
         found = _sizes(StepWithSampling.__struct_fields__, message)
         if found["new"] > 1:  # more than a nil
-            place = Step.__struct_fields__.index("new")
+            place = WireStep.__struct_fields__.index("new")
             new = msgspec.msgpack.decode(message, type=list[msgspec.Raw])[place]
             within = _sizes(NewRequests._fields, new)
             del found["new"]
-            found[REST] += within.pop(REST)
+            found[PICKLE_REST] += within.pop(PICKLE_REST)
             found |= {f"new.{name}": num_bytes for name, num_bytes in within.items()}
         return found
 
@@ -155,10 +155,13 @@ def _sizes(names: Sequence[str], array: Buffer | msgspec.Raw) -> dict[str, int]:
     """Bytes of an array's elements by their names; what holds them together is the rest."""
     each = [len(bytes(part)) for part in msgspec.msgpack.decode(array, type=list[msgspec.Raw])]
     # What comes last may not be there.
-    return {REST: memoryview(array).nbytes - sum(each), **dict(zip(names, each, strict=False))}
+    return {
+        PICKLE_REST: memoryview(array).nbytes - sum(each),
+        **dict(zip(names, each, strict=False)),
+    }
 
 
-def unpacked(
+def unpacked_step(
     message: StepWithSampling, rows: Int32Array, num_scheduled: Int32Array
 ) -> SchedulerOutput:
     """The step with these."""
@@ -172,7 +175,7 @@ def unpacked(
     )
 
 
-def _read(decoder: "msgspec.msgpack.Decoder[Message]", data: memoryview, what: str) -> Message:
+def _read(decoder: "msgspec.msgpack.Decoder[Decoded]", data: memoryview, what: str) -> Decoded:
     try:
         return decoder.decode(data)
     except msgspec.MsgspecError as error:

@@ -8,7 +8,7 @@ import numpy as np
 
 from engines.builtin.wire import Buffer, LostStateError
 from engines.builtin.wire.int_arrays import pack, unpack
-from engines.builtin.wire.msgpack import Msgpack, unpacked
+from engines.builtin.wire.msgpack import Msgpack, unpacked_step
 from engines.builtin.worker import SchedulerOutput
 from engines.protocol import EngineConfig
 
@@ -54,4 +54,4 @@ class MsgpackDelta:
             self._rows = unpack(message.rows)
         if message.num_scheduled is not None:
             self._num_scheduled = unpack(message.num_scheduled)
-        return unpacked(message, self._rows, self._num_scheduled)
+        return unpacked_step(message, self._rows, self._num_scheduled)

@@ -1,4 +1,4 @@
-"""``--wire FORMAT[+TRANSPORT]`` and ``--wire-spin``, read: what crosses, and how it gets there."""
+"""``wire`` and ``wire_spin``, read: what crosses, and how it gets there."""
 
 import math
 from typing import NamedTuple
@@ -44,7 +44,8 @@ def asked_seconds(config: EngineConfig) -> float | None:
         seconds = math.nan
     if not 0 <= seconds <= _MOST_SECONDS:
         raise ValueError(
-            f"--wire-spin {config.wire_spin}: must be auto or seconds, 0 to {_MOST_SECONDS:g} (1 "
+            f"--axis wire-spin={config.wire_spin}: must be auto or seconds, 0 to "
+            f"{_MOST_SECONDS:g} (1 "
             "is vLLM's)"
         )
     return seconds

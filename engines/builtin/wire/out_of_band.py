@@ -7,7 +7,7 @@ from typing import Any
 from engines.builtin.wire import Buffer, Stateless, WireError
 from engines.builtin.wire.unpickle import unpickle
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
-from engines.pickle_fields import REST, pickle_fields
+from engines.pickle_fields import PICKLE_REST, pickle_fields
 from engines.protocol import EngineConfig
 
 _LENGTH_BYTES = 4
@@ -41,7 +41,7 @@ class OutOfBand(Stateless):
         """Of pickle and buffers; the lengths are the rest."""
         pickled, buffers = _split(memoryview(message))
         found = pickle_fields(bytes(pickled), list(map(len, buffers)))
-        found[REST] += len(message) - sum(found.values())
+        found[PICKLE_REST] += len(message) - sum(found.values())
         return found
 
     tokens_fields = step_fields

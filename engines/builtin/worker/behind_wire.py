@@ -4,7 +4,7 @@ what crosses.
 
 from collections.abc import Callable
 
-from engines.builtin.transport import Plan
+from engines.builtin.transport import TransportPlan
 from engines.builtin.worker.ranks import Ranks
 from engines.protocol import EngineConfig
 
@@ -25,7 +25,7 @@ class BehindWire:
             self._ranks.shutdown()
             raise
 
-    def _join(self, plan: Plan) -> None:
+    def _join(self, plan: TransportPlan) -> None:
         """Become one of the ranks that look for one another, where this process is one."""
 
     @property

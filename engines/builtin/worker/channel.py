@@ -19,7 +19,7 @@ class ChannelClosedError(ConnectionError):
     """The other end is gone."""
 
 
-class Channel:
+class ByteChannel:
     """A duplex of byte messages.
 
     Both ends can have more to send than the socket holds. An end that cannot write therefore
@@ -36,10 +36,10 @@ class Channel:
         """Called now and then while the other end takes nothing in."""
 
     @staticmethod
-    def pair() -> "tuple[Channel, Channel]":
+    def pair() -> "tuple[ByteChannel, ByteChannel]":
         """Both ends of a new one."""
         here, there = socket.socketpair()
-        return Channel(here), Channel(there)
+        return ByteChannel(here), ByteChannel(there)
 
     @property
     def has_message(self) -> bool:

@@ -6,11 +6,11 @@ from collections import deque
 from queue import SimpleQueue
 from typing import NamedTuple
 
-from engines.builtin.worker.runner import LaunchedStep, Runner
+from engines.builtin.worker.runner import LaunchedStep, ModelRunner
 
 
 class Waited(NamedTuple):
-    """A step that is done: what `Runner.wait` answered or raised."""
+    """A step that is done: what `ModelRunner.wait` answered or raised."""
 
     step: LaunchedStep
     answer: tuple[int, int] | Exception
@@ -23,7 +23,7 @@ class DeviceWaiter:
     no two of them want the GIL.
     """
 
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: ModelRunner) -> None:
         self._runner = runner
         self._done_here, self._done_there = socket.socketpair()
         self._steps: SimpleQueue[LaunchedStep] = SimpleQueue()
@@ -44,7 +44,7 @@ class DeviceWaiter:
         self._steps.put(step)
 
     def take(self) -> tuple[LaunchedStep, tuple[int, int]]:
-        """The oldest step, once it is done, and what `Runner.wait` answered, or raises."""
+        """The oldest step, once it is done, and what `ModelRunner.wait` answered, or raises."""
         self._done_here.recv(1)
         step, answer = self._done.popleft()
         if isinstance(answer, Exception):

@@ -6,8 +6,8 @@ What a step is to compute is broadcast to them, and no tokens cross.
 from collections.abc import Callable
 from typing import Any
 
-from engines.builtin.transport import Plan
-from engines.builtin.wire.choice import contradiction as wire_contradiction
+from engines.builtin.transport import TransportPlan
+from engines.builtin.wire.choice import wire_contradiction
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput, device_calls
 from engines.builtin.worker.behind_wire import BehindWire
 from engines.builtin.worker.in_process import InProcessWorker
@@ -25,13 +25,13 @@ class DriverWorker(BehindWire):
             return wire_contradiction(config)
         return (
             "--worker driver: its one rank would be in this process, and nothing would cross; use "
-            "--tensor-parallel 2 or more, or --worker in-process"
+            "--axis tensor-parallel=2 or more, or --worker in-process"
         )
 
     def __init__(self, config: EngineConfig) -> None:
         super().__init__(config, range(1, config.tensor_parallel_size))
 
-    def _join(self, plan: Plan) -> None:
+    def _join(self, plan: TransportPlan) -> None:
         self._own = InProcessWorker(plan.config, ranks_of(plan, 0))
 
     def wire_seconds(self) -> dict[str, float]:

@@ -22,16 +22,17 @@ class InProcessWorker:
         if config.tensor_parallel_size == 1:
             return ""
         return (
-            f"--tensor-parallel {config.tensor_parallel_size} in one process: each rank has its "
+            f"--axis tensor-parallel={config.tensor_parallel_size} in one process: each rank "
+            "has its "
             "own; use --worker process"
         )
 
     def __init__(self, config: EngineConfig, parallel: "Parallel | None" = None) -> None:
         """``parallel``: the ranks that this is one of; None: it is alone."""
-        from engines.builtin.worker.runner import Runner  # torch, which a check does without
+        from engines.builtin.worker.runner import ModelRunner  # torch, which a check does without
 
         self._config = config
-        self._runner = Runner(config) if parallel is None else Runner(config, parallel)
+        self._runner = ModelRunner(config) if parallel is None else ModelRunner(config, parallel)
         self._launched: deque[Any] = deque()
         self._waited = (0, 0)
 

@@ -2,10 +2,10 @@
 
 from engines.builtin.device.choice import device_class
 from engines.builtin.model import Parallel
-from engines.builtin.transport import Plan
+from engines.builtin.transport import TransportPlan
 
 
-def ranks_of(plan: Plan, rank: int) -> Parallel:
+def ranks_of(plan: TransportPlan, rank: int) -> Parallel:
     """All of the plan's configuration; waits for the others where they have to talk."""
     from engines.builtin.model.parallel import ONE_RANK, join
 

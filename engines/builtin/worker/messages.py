@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from engines.builtin.transport import Plan
+from engines.builtin.transport import TransportPlan
 
 STEP, RPC, ERROR, REFUSED, LOST, RESTORED, BELL = b"S", b"R", b"E", b"V", b"L", b"W", b"B"
 """A step or its tokens; a call or its answer; the sentence of an error that ends the process, and
@@ -16,7 +16,7 @@ class Setup(NamedTuple):
     all; ``descriptors``: what it has inherited.
     """
 
-    plan: Plan
+    plan: TransportPlan
     place: int
     rank: int
     descriptors: tuple[int, ...]

@@ -19,7 +19,7 @@ from engines.protocol import Int32Array, Int64Array
 _NO_BLOCKS = np.empty(0, np.int32)
 
 
-class Pass(NamedTuple):
+class DecodePass(NamedTuple):
     """A pass on the device: of the step's rows those at ``places`` int64, one token each."""
 
     places: Int64Array
@@ -43,7 +43,7 @@ class JoinedPasses:
 
     num_tokens: Int32Array | None = None  # nobody asks: each pass has told the runner its own
 
-    def __init__(self, parts: Sequence[Pass], num_reqs: int, width: int) -> None:
+    def __init__(self, parts: Sequence[DecodePass], num_reqs: int, width: int) -> None:
         self._parts = parts
         self._shape = num_reqs, width
         self.tokens: torch.Tensor

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engines.builtin.wire import WireError
-from engines.builtin.wire.choice import contradiction as wire_contradiction
+from engines.builtin.wire.choice import wire_contradiction
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput, device_calls
 from engines.builtin.worker.behind_wire import BehindWire
 from engines.protocol import EngineConfig, EngineDeadError

@@ -14,11 +14,11 @@ from contextlib import suppress
 from engines.builtin.registries import OUTPUT_PROCESSING
 from engines.builtin.wire import LostStateError, Wire
 from engines.builtin.wire.choice import load_transport, load_wire
-from engines.builtin.worker.channel import Channel, ChannelClosedError
+from engines.builtin.worker.channel import ByteChannel, ChannelClosedError
 from engines.builtin.worker.device_waiter import DeviceWaiter
 from engines.builtin.worker.join import ranks_of
 from engines.builtin.worker.messages import ERROR, LOST, REFUSED, RESTORED, RPC, STEP, Setup
-from engines.builtin.worker.runner import LaunchedStep, Runner
+from engines.builtin.worker.runner import LaunchedStep, ModelRunner
 
 
 class WorkerProcess:
@@ -26,13 +26,13 @@ class WorkerProcess:
 
     role = "worker"
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: ByteChannel) -> None:
         self.while_device_busy: Callable[[], object] | None = None
         self._channel = channel
         setup: Setup = pickle.loads(channel.recv()[1:])
         self.config = setup.plan.config
         self._answers = setup.rank == 0
-        self.runner = Runner(self.config, ranks_of(setup.plan, setup.rank))
+        self.runner = ModelRunner(self.config, ranks_of(setup.plan, setup.rank))
         self.wire: Wire = load_wire(self.config)(self.config)
         self._decode_ns = self._encode_ns = 0
         self._is_lost = False
@@ -75,7 +75,7 @@ class WorkerProcess:
 
     def _hear(self) -> None:
         """The next step goes to the device before the tokens of the last come from it."""
-        ends: list[Channel | DeviceWaiter] = [self._channel]
+        ends: list[ByteChannel | DeviceWaiter] = [self._channel]
         if self._waiter is not None:
             ends.append(self._waiter)
         readable, _, _ = select.select(ends, [], [])
@@ -136,7 +136,7 @@ class WorkerProcess:
 def main(descriptor: int) -> None:
     """Serve steps until the other end closes, as it does where the scheduler's process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    channel = Channel(socket.socket(fileno=descriptor))
+    channel = ByteChannel(socket.socket(fileno=descriptor))
     try:
         try:
             process = WorkerProcess(channel)

@@ -12,13 +12,13 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 from engines import tied_process
-from engines.builtin.transport import Plan, SchedulerEnd
+from engines.builtin.transport import SchedulerEnd, TransportPlan
 from engines.builtin.wire import Buffer, Stateless, TellsFields, Wire
 from engines.builtin.wire.choice import load_transport, load_wire
 from engines.builtin.worker import SchedulerOutput, device_calls
-from engines.builtin.worker.channel import Channel, ChannelClosedError
+from engines.builtin.worker.channel import ByteChannel, ChannelClosedError
 from engines.builtin.worker.messages import BELL, ERROR, LOST, REFUSED, RESTORED, RPC, STEP, Setup
-from engines.pickle_fields import REST
+from engines.pickle_fields import PICKLE_REST
 from engines.private_folder import private_folder
 from engines.process_faults import has_ended, refuse_stopped
 from engines.protocol import EngineConfig, EngineDeadError
@@ -46,11 +46,11 @@ class Ranks:
         self.wire: Wire = load_wire(config)(config)
         self._numbers = numbers
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._channels: list[Channel] = []
+        self._channels: list[ByteChannel] = []
         most_kept = 0 if isinstance(self.wire, Stateless) else _MOST_KEPT
         self._kept: deque[tuple[SchedulerOutput, Sequence[Buffer]]] = deque(maxlen=most_kept)
         self._num_sent = 0
-        self.plan = Plan(config, len(numbers), private_folder("ranks"))
+        self.plan = TransportPlan(config, len(numbers), private_folder("ranks"))
         with ExitStack() as undo:
             undo.callback(shutil.rmtree, self.plan.folder)
             self._transport: SchedulerEnd = load_transport(config)(self.plan, self._channels)
@@ -60,10 +60,10 @@ class Ranks:
         """Start the processes, which then look for one another."""
         inherited = self._transport.descriptors
         for index, number in enumerate(self._numbers):
-            here, there = Channel.pair()
+            here, there = ByteChannel.pair()
             command = [sys.executable, "-P", "-m", _LOOP, str(there.fileno())]
             passed = (there.fileno(), *inherited)
-            self._processes.append(tied_process.start(command, pass_fds=passed))
+            self._processes.append(tied_process.start_tied(command, pass_fds=passed))
             there.close()
             here.while_blocked = self._look
             self._channels.append(here)
@@ -121,7 +121,7 @@ class Ranks:
         """As the wire says, of what `on_message` was given; all is the rest where it does not."""
         wire = self.wire
         if not isinstance(wire, TellsFields):
-            return {REST: len(message)}
+            return {PICKLE_REST: len(message)}
         tell = wire.step_fields if direction == "scheduler_output" else wire.tokens_fields
         return tell(message)
 
@@ -163,13 +163,13 @@ class Ranks:
         except ChannelClosedError:
             raise self._death() from None
 
-    def _send(self, channel: Channel, *buffers: Buffer) -> None:
+    def _send(self, channel: ByteChannel, *buffers: Buffer) -> None:
         try:
             channel.send(*buffers)
         except ChannelClosedError:
             raise self._death() from None
 
-    def _answer(self, channel: Channel) -> memoryview:
+    def _answer(self, channel: ByteChannel) -> memoryview:
         """To a call."""
         while not (channel.has_message and channel.peek(1) in (RPC, REFUSED)):
             self.hear(_LOOK_SECONDS)
@@ -191,7 +191,7 @@ class Ranks:
                     self._restore(channel, int(message[1:]))
         return has_heeded
 
-    def _restore(self, channel: Channel, num_read: int) -> None:
+    def _restore(self, channel: ByteChannel, num_read: int) -> None:
         """Send a rank again what came after its last step, the first of it whole."""
         num_missing = self._num_sent - num_read
         if num_missing > len(self._kept):

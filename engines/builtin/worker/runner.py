@@ -15,7 +15,7 @@ from engines.builtin.model.parallel import ONE_RANK
 from engines.builtin.registries import REPRESENTATIONS
 from engines.builtin.representations import Representation, count_tokens
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
-from engines.builtin.worker.multi_step import JoinedPasses, Pass, passes
+from engines.builtin.worker.multi_step import DecodePass, JoinedPasses, passes
 from engines.protocol import EngineConfig, Int32Array
 
 
@@ -27,7 +27,7 @@ class LaunchedStep(NamedTuple):
     all_sample: bool
 
 
-class Runner:
+class ModelRunner:
     """The persistent batch of vLLM's runner: a slot a request, state in arrays.
 
     Positions live here, not with the scheduler: with two steps under way the scheduler does
@@ -72,9 +72,11 @@ class Runner:
         """Pass by pass, each with the tokens of the one before; one while a prompt runs."""
         rows = scheduled.rows
         if (self._num_computed[rows] >= self._num_prefill[rows]).all():
-            parts = [Pass(places, self._launch_pass(part)) for places, part in passes(scheduled)]
+            parts = [
+                DecodePass(places, self._launch_pass(part)) for places, part in passes(scheduled)
+            ]
         else:
-            parts = [Pass(np.arange(len(rows)), self._launch_pass(scheduled))]
+            parts = [DecodePass(np.arange(len(rows)), self._launch_pass(scheduled))]
         return JoinedPasses(parts, len(rows), self._most_steps)
 
     def _launch_pass(self, scheduled: SchedulerOutput) -> StepHandle:

@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from harness.explain.changes import any_stage
-from harness.explain.result import Costs, FunctionChange, FunctionsBody, Side, Where
+from harness.explain.result import Costs, FunctionChange, FunctionPlace, FunctionsBody, Side
 from harness.files import indented
 from harness.format import count
 from harness.trial.step_costs import StepCosts
 
-SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 MOST_RESULTS = 50
 
 DEARER_BYTECODES = "dearer-bytecodes"
@@ -53,7 +53,7 @@ def sarif_log(body: FunctionsBody) -> bytes:
         "originalUriBaseIds": {_SOURCE_ROOT: source_root},
         "results": results,
     }
-    return indented({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
+    return indented({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
 def _dearer(changes: list[FunctionChange], before: Side, after: Side) -> list[dict[str, Any]]:
@@ -79,7 +79,7 @@ def _dearest(side: Side) -> list[dict[str, Any]]:
     ran = [each for each in any_stage(side.costs.functions) if each.bytecodes]
     results = []
     for each in sorted(ran, key=lambda each: -each.bytecodes)[:MOST_RESULTS]:
-        where = Where(each.file, each.name, each.line)
+        where = FunctionPlace(each.file, each.name, each.line)
         own = Costs(each.calls, each.bytecodes, each.allocations, each.net)
         text = f"{_sentence(where, _per_row(own, side.costs))} in {side.label}."
         results.append(_result(DEAREST_FUNCTIONS, "note", text, where))
@@ -97,7 +97,7 @@ def _per_row(own: Costs, of: StepCosts) -> _Figures:
     return _Figures(Fraction(own.bytecodes, of.num_rows), Fraction(own.allocations, of.num_rows))
 
 
-def _sentence(where: Where, figures: _Figures, plus: str = "") -> str:
+def _sentence(where: FunctionPlace, figures: _Figures, plus: str = "") -> str:
     said = [
         _figure(figure, what, plus)
         for figure, what in zip(figures, ("bytecode", "tracked object"), strict=True)
@@ -111,7 +111,7 @@ def _figure(value: Fraction, what: str, plus: str) -> str:
     return f"{plus if value > 0 else '-'}{amount} {what}{'' if amount == '1' else 's'}"
 
 
-def _result(rule: str, level: str, text: str, where: Where) -> dict[str, Any]:
+def _result(rule: str, level: str, text: str, where: FunctionPlace) -> dict[str, Any]:
     location: dict[str, Any] = {
         "logicalLocations": [{"fullyQualifiedName": where.name, "kind": "function"}]
     }

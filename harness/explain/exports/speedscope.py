@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 
 from harness.explain.exports.stacks import COUNTS, Count, stacks
-from harness.explain.result import FunctionsBody, Side, Where
+from harness.explain.result import FunctionPlace, FunctionsBody, Side
 
-SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+SPEEDSCOPE_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def speedscope_file(name: str, body: FunctionsBody) -> bytes:
@@ -16,11 +16,11 @@ def speedscope_file(name: str, body: FunctionsBody) -> bytes:
     Weights are means over the steps that were traced. The versions share their frames, so one
     function has one colour in all profiles. The newer version's profiles come first.
     """
-    frames: dict[Where, int] = {}
+    frames: dict[FunctionPlace, int] = {}
     sides = [body.side] if body.against is None else [body.side, body.against]
     profiles = [_profile(side, count, frames) for side in sides for count in COUNTS]
     content = {
-        "$schema": SCHEMA,
+        "$schema": SPEEDSCOPE_SCHEMA,
         "name": name,
         "exporter": "gcbench explain",
         "activeProfileIndex": 0,
@@ -30,11 +30,11 @@ def speedscope_file(name: str, body: FunctionsBody) -> bytes:
     return msgspec.json.encode(content) + b"\n"
 
 
-def _profile(side: Side, count: Count, frames: dict[Where, int]) -> dict[str, Any]:
+def _profile(side: Side, count: Count, frames: dict[FunctionPlace, int]) -> dict[str, Any]:
     """``frames``: the place of each so far; this side's functions are added to it."""
     costs = side.costs
     places = [
-        frames.setdefault(Where(each.file, each.name, each.line), len(frames))
+        frames.setdefault(FunctionPlace(each.file, each.name, each.line), len(frames))
         for each in costs.functions
     ]
     found = stacks(costs, count)

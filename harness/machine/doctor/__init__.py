@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from harness.machine.doctor import interpreter, surroundings
-from harness.machine.doctor.finding import Finding
+from harness.machine.doctor.finding import DoctorFinding
 
-__all__ = ["Finding", "check"]
+__all__ = ["DoctorFinding", "check_machine"]
 
 
-def check(results: Path = Path("results/runs")) -> list[Finding]:
+def check_machine(results: Path = Path("results/runs")) -> list[DoctorFinding]:
     """Look at everything, once; takes about as long as importing torch plus two seconds."""
     return [
         interpreter.python(),

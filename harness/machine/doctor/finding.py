@@ -3,7 +3,7 @@
 from typing import Literal, NamedTuple
 
 
-class Finding(NamedTuple):
+class DoctorFinding(NamedTuple):
     """``detail`` is what was seen, ``advice`` what to do about it ("" where nothing is to do).
 
     "bad" stops or falsifies a measurement, "warn" makes it noisier or another one than meant.

@@ -7,8 +7,8 @@ import sys
 import tracemalloc
 from collections.abc import Mapping
 
-from harness.machine.doctor.finding import Finding
-from harness.machine.interpreter import VERSIONS, differences, dotted, is_free_threaded
+from harness.machine.doctor.finding import DoctorFinding
+from harness.machine.interpreter import VERSIONS, collector_differences, dotted, is_free_threaded
 
 TORCH_VERSIONS = ((2, 11), (2, 14))
 
@@ -26,28 +26,28 @@ _TELLING_VARIABLES = {
 }
 
 
-def python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
+def python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> DoctorFinding:
     """The interpreter's version and what its collector does otherwise than another version's."""
     shown = dotted(version)
     if version[:2] not in VERSIONS:
         names = ", ".join(map(dotted, VERSIONS))
-        return Finding(
+        return DoctorFinding(
             "bad",
             "Python",
             f"{shown}; gcbench is tested on {names}",
             "make an environment with one of these",
         )
     if is_free_threaded():
-        return Finding(
+        return DoctorFinding(
             "warn",
             "Python",
             f"{shown}, free-threaded: its collector has no generations to tune",
             "use the build with the GIL, or compare within this build only",
         )
-    return Finding("ok", "Python", f"{shown}: {differences(version)}")
+    return DoctorFinding("ok", "Python", f"{shown}: {collector_differences(version)}")
 
 
-def torch(executable: str = sys.executable) -> Finding:
+def torch(executable: str = sys.executable) -> DoctorFinding:
     """Whether torch can be imported, tried in an interpreter of its own, and its version."""
     script = "import torch; print(torch.__version__)"
     try:
@@ -55,20 +55,22 @@ def torch(executable: str = sys.executable) -> Finding:
             [executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
         )
     except (OSError, subprocess.SubprocessError) as error:
-        return Finding("bad", "torch", f"could not be tried: {error}", "check the interpreter")
+        return DoctorFinding(
+            "bad", "torch", f"could not be tried: {error}", "check the interpreter"
+        )
     if answer.returncode:
         lines = answer.stderr.strip().splitlines() or [f"exit status {answer.returncode}"]
-        return Finding("bad", "torch", lines[-1], "install torch into this environment")
+        return DoctorFinding("bad", "torch", lines[-1], "install torch into this environment")
     return torch_version(answer.stdout.strip())
 
 
-def torch_version(shown: str) -> Finding:
+def torch_version(shown: str) -> DoctorFinding:
     """Whether this version of torch is one that gcbench is made for."""
     found = tuple(int(part) for part in shown.split(".")[:2])
     oldest, newest = TORCH_VERSIONS
     if oldest <= found <= newest:
-        return Finding("ok", "torch", shown)
-    return Finding(
+        return DoctorFinding("ok", "torch", shown)
+    return DoctorFinding(
         "bad",
         "torch",
         f"{shown}, supported are 2.{oldest[1]} to 2.{newest[1]}",
@@ -76,16 +78,16 @@ def torch_version(shown: str) -> Finding:
     )
 
 
-def environment(variables: Mapping[str, str] = os.environ) -> Finding:
+def environment(variables: Mapping[str, str] = os.environ) -> DoctorFinding:
     """Variables that change the collector, hashing, allocation or the code that is measured."""
     found = [name for name in _TELLING_VARIABLES if variables.get(name)]
     if not found:
-        return Finding("ok", "environment", "no variable that changes the interpreter")
+        return DoctorFinding("ok", "environment", "no variable that changes the interpreter")
     detail = "; ".join(f"{name}={variables[name]} {_TELLING_VARIABLES[name]}" for name in found)
-    return Finding("warn", "environment", detail, "unset " + " ".join(found))
+    return DoctorFinding("warn", "environment", detail, "unset " + " ".join(found))
 
 
-def collector() -> Finding:
+def collector() -> DoctorFinding:
     """The collector at start: on, at its defaults, nothing frozen, nobody called back."""
     odd = []
     if not gc.isenabled():
@@ -97,8 +99,8 @@ def collector() -> Finding:
     if gc.callbacks:
         odd.append(f"{len(gc.callbacks)} callbacks run at each collection")
     if not odd:
-        return Finding("ok", "collector", f"on, thresholds {gc.get_threshold()}")
-    return Finding(
+        return DoctorFinding("ok", "collector", f"on, thresholds {gc.get_threshold()}")
+    return DoctorFinding(
         "warn",
         "collector",
         "; ".join(odd),
@@ -116,7 +118,7 @@ def default_thresholds() -> tuple[int, int, int]:
     return gen0, gen1, gen2
 
 
-def tracing() -> Finding:
+def tracing() -> DoctorFinding:
     """A debugger, coverage, profiler or allocation tracer at work in this process."""
     active = []
     if sys.gettrace() is not None:
@@ -129,5 +131,5 @@ def tracing() -> Finding:
     if monitoring is not None:
         active += [tool for number in range(6) if (tool := monitoring.get_tool(number))]
     if not active:
-        return Finding("ok", "tracing", "nothing traces this process")
-    return Finding("bad", "tracing", ", ".join(active), "run without it")
+        return DoctorFinding("ok", "tracing", "nothing traces this process")
+    return DoctorFinding("bad", "tracing", ", ".join(active), "run without it")

@@ -12,7 +12,7 @@ import numpy as np
 import psutil
 
 import harness.machine.describe as machine
-from harness.machine.doctor.finding import Finding
+from harness.machine.doctor.finding import DoctorFinding
 from harness.machine.other_work import read_counters, since
 
 HEAP_OBJECTS = 700_000
@@ -20,40 +20,40 @@ _TIMER_WAITS = 662
 """The fewest from which a 99th percentile is stated; docs/metrics.md."""
 
 
-def cores() -> Finding:
+def cores() -> DoctorFinding:
     """Cores this process may use, by affinity and by quota."""
     usable, quota = machine.cores_usable(), machine.cpu_quota()
     detail = f"{usable} usable" + (f", quota {quota:g}" if quota is not None else "")
     if quota is not None and quota < usable:
-        return Finding(
+        return DoctorFinding(
             "warn",
             "cores",
             f"{detail}: the kernel stops this group when its share is used up",
             "raise the quota, or pin the container to whole cores",
         )
     if usable < 2:
-        return Finding(
+        return DoctorFinding(
             "warn",
             "cores",
             f"{detail}: everything else runs on the core that is measured",
             "use a machine with two cores or more",
         )
-    return Finding("ok", "cores", detail)
+    return DoctorFinding("ok", "cores", detail)
 
 
-def other_work(at_least_seconds: float = 1.0) -> Finding:
+def other_work(at_least_seconds: float = 1.0) -> DoctorFinding:
     """What other programs and other guests do now, by the rules of each measurement."""
     seen = since(read_counters(), at_least_seconds)
     detail = (
         f"others take {seen.others:.1f} of {seen.cores} cores, {100 * seen.stolen:.1f} % is stolen"
     )
     if seen.is_busy:
-        advice = "stop what else runs, or measure with --wait-quiet 10m or more rounds"
-        return Finding("warn", "other work", detail, advice)
-    return Finding("ok", "other work", detail)
+        advice = "stop what else runs, or measure with --wait 10m or more rounds"
+        return DoctorFinding("warn", "other work", detail, advice)
+    return DoctorFinding("ok", "other work", detail)
 
 
-def other_trials() -> Finding:
+def other_trials() -> DoctorFinding:
     """Whether another gcbench measures on this machine."""
     own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     others = [
@@ -62,9 +62,11 @@ def other_trials() -> Finding:
         if process.pid not in own and is_gcbench(process.info["cmdline"] or [])
     ]
     if not others:
-        return Finding("ok", "other trials", "none")
+        return DoctorFinding("ok", "other trials", "none")
     pids = ", ".join(map(str, others))
-    return Finding("bad", "other trials", f"gcbench runs as process {pids}", "wait for it to end")
+    return DoctorFinding(
+        "bad", "other trials", f"gcbench runs as process {pids}", "wait for it to end"
+    )
 
 
 def is_gcbench(command: Sequence[str]) -> bool:
@@ -75,14 +77,16 @@ def is_gcbench(command: Sequence[str]) -> bool:
     return module or any(Path(word).name == "gcbench" for word in command[1:3])
 
 
-def timer() -> Finding:
+def timer() -> DoctorFinding:
     """How late the end of a 1 ms sleep comes: what a modelled device must make up by spinning."""
     late = oversleep_seconds(_TIMER_WAITS)
     median, p99 = np.percentile(late, (50, 99)) * 1e3
     detail = f"a 1 ms wait ends {median:.3f} ms late (median), {p99:.3f} ms (p99)"
     if p99 > 1:
-        return Finding("warn", "timer", detail, "expect invalid trials on the modelled device")
-    return Finding("ok", "timer", detail)
+        return DoctorFinding(
+            "warn", "timer", detail, "expect invalid trials on the modelled device"
+        )
+    return DoctorFinding("ok", "timer", detail)
 
 
 def oversleep_seconds(waits: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -95,17 +99,17 @@ def oversleep_seconds(waits: int) -> np.ndarray[tuple[int], np.dtype[np.float64]
     return late
 
 
-def governor() -> Finding:
+def governor() -> DoctorFinding:
     """Whether the clock frequency follows the load."""
-    name = machine.governor()
+    name = machine.frequency_governor()
     if not name:
-        return Finding("ok", "governor", "not readable, as in most virtual machines")
+        return DoctorFinding("ok", "governor", "not readable, as in most virtual machines")
     if name == "performance":
-        return Finding("ok", "governor", name)
-    return Finding("warn", "governor", name, "cpupower frequency-set --governor performance")
+        return DoctorFinding("ok", "governor", name)
+    return DoctorFinding("warn", "governor", name, "cpupower frequency-set --governor performance")
 
 
-def memory() -> Finding:
+def memory() -> DoctorFinding:
     """Whether a heap of 700,000 objects fits, all of them dictionaries with eight references."""
     one = sys.getsizeof(dict.fromkeys(range(8)))
     needed, available = HEAP_OBJECTS * one, psutil.virtual_memory().available
@@ -114,31 +118,33 @@ def memory() -> Finding:
         f"up to {needed / machine.GIB:.2f} GiB in each process"
     )
     if available < 2 * needed:
-        return Finding("bad", "memory", detail, "free memory, or give a smaller --heap-objects")
-    return Finding("ok", "memory", detail)
+        return DoctorFinding(
+            "bad", "memory", detail, "free memory, or give a smaller --heap-objects"
+        )
+    return DoctorFinding("ok", "memory", detail)
 
 
-def swap() -> Finding:
+def swap() -> DoctorFinding:
     """Memory written out to disk: a full pass would read all of it back."""
     used = psutil.swap_memory().used
     if used:
-        return Finding(
+        return DoctorFinding(
             "warn",
             "swap",
             f"{used / machine.GIB:.2f} GiB in use",
             "free memory, then swapoff -a; swapon -a",
         )
-    return Finding("ok", "swap", "none in use")
+    return DoctorFinding("ok", "swap", "none in use")
 
 
-def huge_pages() -> Finding:
+def huge_pages() -> DoctorFinding:
     """The setting of transparent huge pages, to be known beside a figure."""
     setting = machine.read_text("/sys/kernel/mm/transparent_hugepage/enabled")
     chosen = setting.partition("[")[2].partition("]")[0]
-    return Finding("ok", "huge pages", chosen or "not readable")
+    return DoctorFinding("ok", "huge pages", chosen or "not readable")
 
 
-def results_folder(folder: Path) -> Finding:
+def results_folder(folder: Path) -> DoctorFinding:
     """Whether results can be written to ``folder``; makes nothing that stays."""
     whole = folder.resolve()
     existing = next(place for place in (whole, *whole.parents) if place.exists())
@@ -147,5 +153,5 @@ def results_folder(folder: Path) -> Finding:
             pass
     except OSError as error:
         detail = f"{existing}: {error.strerror or error}"
-        return Finding("bad", "results", detail, "name another folder with --output DIR")
-    return Finding("ok", "results", f"{folder} can be written to")
+        return DoctorFinding("bad", "results", detail, "name another folder with --output DIR")
+    return DoctorFinding("ok", "results", f"{folder} can be written to")

@@ -8,21 +8,19 @@ from collections.abc import Callable
 from operator import contains
 from pathlib import Path
 from sys import float_info
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import msgspec
 
 from harness.format import excerpt
-from harness.metrics import Metric
+from harness.metrics import Direction, Metric, MetricKind
 from harness.tracking.asv.json_files import read_json
 
 BENCHMARKS_VERSION = 2
 
-T = TypeVar("T")
+Attribute = TypeVar("Attribute")
 
-Direction = Literal["higher", "lower", "neither"]
-Kind = Literal["exact", "timing"]
-Point = tuple[str, ...]
+ParameterPoint = tuple[str, ...]
 """A value for each parameter, in Python's notation, as asv stores it."""
 
 _COSTS = ("time", "timeraw", "mem", "memory", "peakmem", "peakmemory")
@@ -39,19 +37,19 @@ class Definition(NamedTuple):
 
     unit: str
     direction: Direction
-    kind: Kind
+    kind: MetricKind
     noise_floor: float
     least_change: float
     version: str | None = None
     params: tuple[frozenset[str], ...] | None = None
     param_names: tuple[str, ...] = ()
 
-    def is_current(self, version: str | None, point: Point) -> bool:
+    def is_current(self, version: str | None, point: ParameterPoint) -> bool:
         """Whether a figure of this version and point is one of this benchmark; asv's own rule."""
         same = self.version is None or version is None or version == self.version
         return same and (self.params is None or self._has(point))
 
-    def _has(self, point: Point) -> bool:
+    def _has(self, point: ParameterPoint) -> bool:
         params = self.params or ()
         return len(point) == len(params) and all(map(contains, params, point))
 
@@ -99,8 +97,10 @@ def read_definitions(path: Path, problems: list[str]) -> dict[str, Definition]:
 def _definition(entry: Any, where: str, problems: list[str]) -> Definition:
     known = msgspec.convert(entry, _Benchmark)
 
-    def attribute(name: str, usual: T, right: Callable[[Any], bool], must: str) -> T:
-        value: T = entry.get(name, usual)
+    def attribute(
+        name: str, usual: Attribute, right: Callable[[Any], bool], must: str
+    ) -> Attribute:
+        value: Attribute = entry.get(name, usual)
         if right(value):
             return value
         problems.append(
@@ -108,9 +108,9 @@ def _definition(entry: Any, where: str, problems: list[str]) -> Definition:
         )
         return usual
 
-    directions, kinds = get_args(Direction), get_args(Kind)
+    directions, kinds = get_args(Direction), get_args(MetricKind)
     usual: Direction = "lower" if known.type in _COSTS else "neither"
-    usual_kind: Kind = "timing"
+    usual_kind: MetricKind = "timing"
     return Definition(
         unit=known.unit,
         direction=attribute("direction", usual, directions.__contains__, " or ".join(directions)),

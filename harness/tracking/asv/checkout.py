@@ -5,7 +5,7 @@ from pathlib import Path
 
 from harness.format import excerpt
 from harness.machine.git import git
-from harness.tracking.asv.config import read_config, results_folder
+from harness.tracking.asv.config import asv_results_folder, read_config
 
 
 def config_of(results: Path) -> Path | None:
@@ -13,7 +13,7 @@ def config_of(results: Path) -> Path | None:
     for folder in results.resolve().parents:
         path = folder / "asv.conf.json"
         try:
-            if path.is_file() and results_folder(path).resolve() == results.resolve():
+            if path.is_file() and asv_results_folder(path).resolve() == results.resolve():
                 return path
         except ValueError:
             continue

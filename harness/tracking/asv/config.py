@@ -69,7 +69,7 @@ def unknown_keys(path: Path) -> list[str]:
     return said
 
 
-def results_folder(path: Path) -> Path:
+def asv_results_folder(path: Path) -> Path:
     """The folder of results that a configuration names, from the folder that it lies in."""
     named = read_config(path).get("results_dir", "results")
     if not isinstance(named, str):

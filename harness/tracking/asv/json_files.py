@@ -9,7 +9,7 @@ from harness.files import StoreError
 from harness.format import excerpt
 from workloads.files.regular_file import read_regular
 
-MOST_BYTES = 32 * 2**20
+MOST_JSON_BYTES = 32 * 2**20
 
 # What has no end is taken to the text's end: looked for anew from each later quote, it would cost
 # the square of the text's length.
@@ -25,7 +25,7 @@ def read_json(path: Path, version: int, *, comments: bool = False) -> dict[str, 
     which asv takes in its configuration, is not. Raises StoreError.
     """
     try:
-        text = read_regular(path, MOST_BYTES).decode()
+        text = read_regular(path, MOST_JSON_BYTES).decode()
         # Not msgspec: it refuses NaN and Infinity, and asv writes both.
         value = json.loads(without_comments(text) if comments else text)
     except OSError as error:

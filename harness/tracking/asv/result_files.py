@@ -20,7 +20,7 @@ from harness.files import StoreError
 from harness.format import excerpt
 from harness.tracking.asv.benchmarks import Definition, read_definitions, undescribed
 from harness.tracking.asv.json_files import read_json
-from harness.tracking.figure import Figure, Outcome
+from harness.tracking.figure import BenchmarkOutcome, Figure
 from harness.tracking.folders import json_files, subfolders
 
 RESULT_VERSION = 2
@@ -75,7 +75,7 @@ def read_figures(folder: Path, problems: list[str]) -> list[Figure]:
         machine = _machine(machine_folder, problems) if paths else ""
         for path in paths:
             try:
-                file = read_result(path, machine)
+                file = read_asv_result(path, machine)
             except StoreError as problem:
                 problems.append(f"{problem}; left out: measure its commit again or remove it")
                 continue
@@ -105,7 +105,7 @@ def _machine(folder: Path, problems: list[str]) -> str:
     return ""
 
 
-def read_result(path: Path, machine: str = "") -> ResultFile:
+def read_asv_result(path: Path, machine: str = "") -> ResultFile:
     """Read the file of a commit, which must be of ``machine`` where that is given.
 
     Raises StoreError.
@@ -202,7 +202,7 @@ def _known(value: float | None) -> float:
     return nan if value is None else value
 
 
-def _value(found: Any, where: str, problems: list[str]) -> tuple[float, Outcome]:
+def _value(found: Any, where: str, problems: list[str]) -> tuple[float, BenchmarkOutcome]:
     if found is None:
         return nan, "failed"
     if isinstance(found, float) and isnan(found):

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from harness.metrics import Metric
 from harness.tracking.bisect.result import Candidate, Conclusion, Measured
-from harness.tracking.bisect.search import Search, Verdict
+from harness.tracking.bisect.search import CommitVerdict, Search
 
 
-class Figure(NamedTuple):
+class CountedFigure(NamedTuple):
     """A metric's figure, or why there is none."""
 
     value: float | None
@@ -28,14 +28,14 @@ class Bisection:
         candidates: Sequence[Candidate],
         metric: Metric,
         tree_of: Callable[[Candidate], str],
-        measure: Callable[[Candidate, int], Figure],
+        measure: Callable[[Candidate, int], CountedFigure],
     ) -> None:
         self.candidates = candidates
         self.search = Search(0, len(candidates) - 1)
-        self.figures: dict[int, Figure] = {}
+        self.figures: dict[int, CountedFigure] = {}
         self._ends = (0, len(candidates) - 1)
         self._metric, self._tree_of, self._measure = metric, tree_of, measure
-        self._by_tree: dict[str, Figure] = {}
+        self._by_tree: dict[str, CountedFigure] = {}
 
     def run(self) -> None:
         """Search to the end. What was found before an exception stays."""
@@ -82,7 +82,7 @@ class Bisection:
             for position, figure in sorted(self.figures.items())
         ]
 
-    def _look(self, position: int, left: int) -> Figure:
+    def _look(self, position: int, left: int) -> CountedFigure:
         candidate = self.candidates[position]
         tree = self._tree_of(candidate)
         if tree not in self._by_tree:
@@ -90,7 +90,7 @@ class Bisection:
         self.figures[position] = self._by_tree[tree]
         return self.figures[position]
 
-    def _verdict(self, figure: Figure) -> Verdict:
+    def _verdict(self, figure: CountedFigure) -> CommitVerdict:
         if figure.value is None:
             return "cannot run"
         good, bad = (self.figures.get(position, figure).value for position in self._ends)

@@ -9,7 +9,7 @@ from harness.tracking.bisect.result import Candidate
 from harness.tracking.gate.trees import checkout, commit_with
 
 
-class History(NamedTuple):
+class CommitHistory(NamedTuple):
     """GOOD, then the commits that change the package, oldest first; the last has BAD's package.
 
     ``num_commits``: after GOOD up to BAD, whatever they change.
@@ -20,7 +20,7 @@ class History(NamedTuple):
     num_commits: int
 
 
-def history(repo: Path, good: str, bad: str, package: str) -> History:
+def commits_between(repo: Path, good: str, bad: str, package: str) -> CommitHistory:
     """The commits from GOOD to BAD along first parents.
 
     Where GOOD is on a branch that was merged, the first commit after it is that merge. Raises
@@ -42,7 +42,7 @@ def history(repo: Path, good: str, bad: str, package: str) -> History:
     if trees[0] != trees[1]:
         changing.add(line[0].id)  # a merge whose first parent is not GOOD
     found = [each for each in line if each.id in changing]
-    return History(git.root, [start, *(found or line[-1:])], len(line))
+    return CommitHistory(git.root, [start, *(found or line[-1:])], len(line))
 
 
 @cache

@@ -7,7 +7,7 @@ from harness.experiment.outcomes import Trials
 from harness.experiment.plan import BRIEF, CROSSING
 from harness.experiment.same_work import difference
 from harness.metrics import METRICS, Metric
-from harness.tracking.bisect.bisection import Figure
+from harness.tracking.bisect.bisection import CountedFigure
 from harness.trial.spec import TrialResult
 
 
@@ -38,11 +38,13 @@ def check_cell(cell: Cell, metric: Metric) -> None:
         raise ValueError(
             f"--metric {metric.name}: its counts need not repeat here, because there is a clock, a "
             "thread or a second process; use --device null and leave --output-processing, "
-            "--worker and --engine-core out"
+            "--worker and --axis engine-core=out"
         )
 
 
-def read_figure(trials: Trials, cell: Cell, metric: Metric, expected: TrialResult | None) -> Figure:
+def read_figure(
+    trials: Trials, cell: Cell, metric: Metric, expected: TrialResult | None
+) -> CountedFigure:
     """The metric's figure of a plan's one trial.
 
     ``expected``: GOOD's trial, whose work it must have done; None while there is none.
@@ -54,11 +56,11 @@ def read_figure(trials: Trials, cell: Cell, metric: Metric, expected: TrialResul
     result = trials.counted_in(metric.mode, cell)
     value = trials.counted_value(cell, metric)
     if result is None or value is None:
-        return Figure(None, next(iter(reasons), f"its trial gave no {metric.name}"))
+        return CountedFigure(None, next(iter(reasons), f"its trial gave no {metric.name}"))
     what = difference(result, expected) if expected and metric.mode not in BRIEF else ""
     if what:
-        return Figure(None, f"it produces other {what} than GOOD, which is different work")
-    return Figure(value)
+        return CountedFigure(None, f"it produces other {what} than GOOD, which is different work")
+    return CountedFigure(value)
 
 
 def _is_countable(metric: Metric) -> bool:

@@ -6,7 +6,7 @@ import msgspec
 
 from harness.explain.largest_changes import LargestChange
 from harness.result.result import Result
-from harness.tracking.bisect.search import Verdict
+from harness.tracking.bisect.search import CommitVerdict
 
 Conclusion = Literal["found", "several", "gradual", "same", "unmeasured", "interrupted"]
 """``several``: those between cannot be run. ``gradual``: no commit's own change is worth naming.
@@ -36,7 +36,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
     candidate: Candidate
     figure: float | None
-    verdict: Verdict
+    verdict: CommitVerdict
     reason: str = ""
 
 

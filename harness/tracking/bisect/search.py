@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-Verdict = Literal["good", "bad", "cannot run"]
+CommitVerdict = Literal["good", "bad", "cannot run"]
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Search:
         """The positions among which the culprit is."""
         return range(self.good + 1, self.bad + 1)
 
-    def tell(self, position: int, verdict: Verdict) -> None:
+    def tell(self, position: int, verdict: CommitVerdict) -> None:
         """What was found at a position between ``good`` and ``bad``."""
         if verdict == "good":
             self.good = position

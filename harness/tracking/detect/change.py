@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from harness.tracking.detect.series import Series
 
-Verdict = Literal["worse", "better", "changed"]
+StepVerdict = Literal["worse", "better", "changed"]
 Certainty = Literal["found", "confirmed", "suspected", "machine"]
 """found: by the nights alone. confirmed: with the help of a re-run. suspected: neither yet.
 machine: the nights differ, but the same commits side by side do not."""
@@ -68,7 +68,7 @@ class Change:
     ratio: float
     ci95: tuple[float, float]
     p: float
-    verdict: Verdict
+    verdict: StepVerdict
     certainty: Certainty
 
     @property
@@ -95,7 +95,7 @@ class Findings:
     drift: str = ""
 
 
-def verdict(series: Series, before: float, after: float) -> Verdict:
+def verdict(series: Series, before: float, after: float) -> StepVerdict:
     """By the metric's own direction."""
     if series.direction == "neither":
         return "changed"

@@ -6,11 +6,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.tracking.detect.shapes import Array, Rows, fit_level, fit_line, fit_step
+from harness.statistics.mixture import FloatArray
+from harness.tracking.detect.shapes import Rows, fit_level, fit_line, fit_step
 
 WINDOW = 44
 """Nights that are looked at: older ones say little of today's level and noise."""
-LATEST = 14
+LATEST_NIGHTS = 14
 """A step is looked for in so many nights; later it belongs to the level."""
 _BARTLETT = 4.0
 LEAST_BEFORE = 3
@@ -27,11 +28,11 @@ class Steps(NamedTuple):
 
     night: NDArray[np.int64]
     first: NDArray[np.int64]
-    gain: Array
-    excess: Array
-    level: Array
-    rise: Array
-    error: Array
+    gain: FloatArray
+    excess: FloatArray
+    level: FloatArray
+    rise: FloatArray
+    error: FloatArray
     before: NDArray[np.int64]
 
 
@@ -43,10 +44,10 @@ class Line(NamedTuple):
     nights: int
 
 
-class Evidence:
+class StepEvidence:
     """All possible steps of one row of nights, ``values`` and their ``weight`` ``[nights]``."""
 
-    def __init__(self, values: Array, weight: Array, least_scale: float) -> None:
+    def __init__(self, values: FloatArray, weight: FloatArray, least_scale: float) -> None:
         self.values, self.weight, self.least_scale = values, weight, least_scale
         self._known: dict[tuple[int, ...], Steps] = {}
 
@@ -68,7 +69,7 @@ class Evidence:
             return Steps(none, none, nothing, nothing, nothing, nothing, nothing, none)
         rows = self.rows(starts, nights)
         flat = fit_level(rows, self.least_scale)
-        back = np.arange(LATEST)[::-1]
+        back = np.arange(LATEST_NIGHTS)[::-1]
         first = nights[:, None] - back[None, :]
         of, place = np.nonzero(first >= start + LEAST_BEFORE)
         first = first[of, place]
@@ -110,10 +111,10 @@ class Evidence:
         return Line(float(gain[0]), float(line.rise[0]) * (nights - 1), nights)
 
 
-def _correction(rows: Rows) -> Array:
+def _correction(rows: Rows) -> FloatArray:
     """Few nights know their own noise badly: the ratio grows by chance, as Bartlett saw.
 
     With this factor a false alert is as rare in the tenth night as in the sixtieth.
     """
-    corrected: Array = np.maximum(1 - _BARTLETT / (rows.weight > 0).sum(-1), 0.0)
+    corrected: FloatArray = np.maximum(1 - _BARTLETT / (rows.weight > 0).sum(-1), 0.0)
     return corrected

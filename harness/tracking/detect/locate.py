@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.statistics.mixture import FloatArray
 from harness.tracking.detect.evidence import Steps
-from harness.tracking.detect.shapes import Array
 
 CREDIBLE = 0.99
 """Share of the likelihood that a range holds; what that covers: `benchmarks/detectors.py`."""
@@ -39,7 +39,9 @@ class Range(NamedTuple):
     split: tuple[int, int] | None
 
 
-def with_reruns(seen: Steps, reruns: Sequence[PairRerun]) -> tuple[Array, Array, Array]:
+def with_reruns(
+    seen: Steps, reruns: Sequence[PairRerun]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Gain, rise and its error when the re-runs across a place are taken in.
 
     Near its best rise the likelihood of the nights falls as a parabola; a re-run's is one too, so
@@ -62,7 +64,9 @@ def with_reruns(seen: Steps, reruns: Sequence[PairRerun]) -> tuple[Array, Array,
     )
 
 
-def locate(first: NDArray[np.int64], score: Array, best: int, reruns: Sequence[PairRerun]) -> Range:
+def locate(
+    first: NDArray[np.int64], score: FloatArray, best: int, reruns: Sequence[PairRerun]
+) -> Range:
     """Of places ``first``, ascending, by the log-likelihood of each; -inf where there is no step.
 
     The range grows from the index ``best``, each time by the likelier neighbour.
@@ -81,7 +85,7 @@ def locate(first: NDArray[np.int64], score: Array, best: int, reruns: Sequence[P
 
 
 def _split(
-    first: NDArray[np.int64], share: Array, known: Collection[tuple[int, int]]
+    first: NDArray[np.int64], share: FloatArray, known: Collection[tuple[int, int]]
 ) -> tuple[int, int] | None:
     """Between which two points the step lies with a chance nearest to a half."""
     share = share / share.sum()

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.tracking.detect.shapes import Array
+from harness.statistics.mixture import FloatArray
 
 _FARTHEST = 1e60  # its square is a number still
 _LARGEST_EXPONENT = 709.0
@@ -18,14 +18,14 @@ class Scale(NamedTuple):
     unit: float
 
     @classmethod
-    def of(cls, values: Array) -> "Scale":
+    def of(cls, values: FloatArray) -> "Scale":
         """For finite values, at least one."""
         if (values > 0).all():
             return cls(True, 1.0)
         unit = float(np.median(np.abs(values))) or float(np.abs(values).max()) or 1.0
         return cls(False, unit)
 
-    def to(self, values: Array) -> Array:
+    def to(self, values: FloatArray) -> FloatArray:
         """From values onto the scale."""
         if self.is_log:
             return np.log(values)

@@ -6,22 +6,22 @@ That there is a step, later nights do not take back; where it lies, they may kno
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from harness.tracking.detect.evidence import Evidence
+from harness.tracking.detect.evidence import StepEvidence
 from harness.tracking.detect.locate import PairRerun
-from harness.tracking.detect.weigh import Large, Step, of_night, settled, weigh
+from harness.tracking.detect.weigh import Large, WeighedStep, of_night, settled, weigh
 
 DRIFT_MARGIN = 3.0
 """By how much a step must be likelier than a straight line."""
 PER_NIGHT = 4
 """Re-runs of one night at most, where somebody can be asked for them."""
-RECENT = 7
+RECENT_NIGHTS = 7
 """For so many nights re-runs narrow where a step lies."""
 
 
 class Walk(NamedTuple):
     """Steps in order, the last maybe a suspicion; where levels began; nights seen as a drift."""
 
-    steps: list[Step]
+    steps: list[WeighedStep]
     starts: tuple[int, ...]
     drifts: list[int]
 
@@ -31,7 +31,7 @@ Ask = Callable[[int, int, int], PairRerun | None]
 
 
 def search(
-    evidence: Evidence,
+    evidence: StepEvidence,
     is_large: Large,
     reruns: Sequence[PairRerun] = (),
     resets: Sequence[int] = (),
@@ -39,7 +39,7 @@ def search(
 ) -> Walk:
     """All steps. ``ask`` is asked for the re-runs that `gcbench nightly` would make."""
     starts: tuple[int, ...] = (0,)
-    steps, drifts, known = list[Step](), list[int](), list(reruns)
+    steps, drifts, known = list[WeighedStep](), list[int](), list(reruns)
     last = len(evidence.values) - 1
     for night in range(last + 1):
         if night in resets and night > starts[-1]:
@@ -47,9 +47,9 @@ def search(
         found = weigh(evidence, starts, night, known, is_large)
         for _ in range(PER_NIGHT if ask else 0):
             recent = found
-            if not recent and steps and night - steps[-1].night < RECENT:
+            if not recent and steps and night - steps[-1].night < RECENT_NIGHTS:
                 recent = settled(evidence, steps[-1], starts, night, known)
-            pair = wanted(recent, known)
+            pair = wanted_reruns(recent, known)
             answer = ask(*pair, night) if ask and pair else None
             if not answer:
                 break
@@ -69,7 +69,7 @@ def search(
     return Walk([settled(evidence, step, starts, last, known) for step in steps], starts, drifts)
 
 
-def wanted(step: Step | None, known: Sequence[PairRerun]) -> tuple[int, int] | None:
+def wanted_reruns(step: WeighedStep | None, known: Sequence[PairRerun]) -> tuple[int, int] | None:
     """What to run again; nothing twice."""
     pair = None if step is None else step.next_pair
     return None if pair in [(run.before, run.after) for run in known] else pair

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from harness.metrics import MetricKind
+from harness.statistics.mixture import FloatArray
 from harness.tracking.detect.examine import examine
-from harness.tracking.detect.series import Kind, Series
-from harness.tracking.detect.shapes import Array
+from harness.tracking.detect.series import Series
 from harness.tracking.detect.simulate import planted
 
 STEPS = (0.04, 0.08, 0.15)
@@ -37,7 +38,7 @@ class SelfTest(NamedTuple):
 
     series: str
     metric: str
-    kind: Kind
+    kind: MetricKind
     points: int
     noise: float
     false_alerts: float | None
@@ -91,7 +92,7 @@ def _test(series: Series, repetitions: int, rng: np.random.Generator) -> SelfTes
     )
 
 
-def _alerts(series: Series, logs: Array, level: float, place: int, step: float) -> list[int]:
+def _alerts(series: Series, logs: FloatArray, level: float, place: int, step: float) -> list[int]:
     """Nights that each alert took, counted from the step; all of them where there is no step."""
     made = planted(logs + math.log(level), place, step)
     points = Series.of(made.values.tolist()).points
@@ -100,7 +101,7 @@ def _alerts(series: Series, logs: Array, level: float, place: int, step: float) 
     return [night - place + 1 for night in nights if step == 0 or night >= place]
 
 
-def _left_over(series: Series, places: Sequence[int]) -> Array:
+def _left_over(series: Series, places: Sequence[int]) -> FloatArray:
     """Logs less the median of their level."""
     ends = [0, *places, len(series.points)]
     left = list[float]()

@@ -2,12 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from harness.metrics import Metric, differs
-
-Direction = Literal["higher", "lower", "neither"]
-Kind = Literal["exact", "timing"]
+from harness.metrics import Direction, Metric, MetricKind, differs
 
 
 class Point(NamedTuple):
@@ -30,7 +27,7 @@ class Series:
     name: str = ""
     metric: str = ""
     direction: Direction = "lower"
-    kind: Kind = "timing"
+    kind: MetricKind = "timing"
     noise_floor: float = Metric._field_defaults["noise_floor"]
     least_change: float = 0.0
 

@@ -9,9 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.statistics.mixture import Spread, climb, log_density
-
-Array = NDArray[np.float64]
+from harness.statistics.mixture import FloatArray, Spread, climb, log_density
 
 _EM_STEPS = 12
 _FARTHEST = 15.0**2
@@ -25,9 +23,9 @@ class Rows(NamedTuple):
     over of earlier levels, and only say how large the noise is.
     """
 
-    values: Array
-    weight: Array
-    is_level: Array
+    values: FloatArray
+    weight: FloatArray
+    is_level: FloatArray
 
     def pick(self, rows: NDArray[np.int64]) -> "Rows":
         """These rows alone."""
@@ -37,23 +35,23 @@ class Rows(NamedTuple):
 class Fit(NamedTuple):
     """Level where the regressor is 0, rise by 1 of it, scale, log-likelihood, ``[rows]`` each."""
 
-    level: Array
-    rise: Array
-    scale: Array
-    log_likelihood: Array
+    level: FloatArray
+    rise: FloatArray
+    scale: FloatArray
+    log_likelihood: FloatArray
 
 
 def fit_level(rows: Rows, least_scale: float) -> Fit:
     """One level for all nights of a row."""
-    start = median(rows.values, rows.is_level > 0)
+    start = median_inside(rows.values, rows.is_level > 0)
     return _climb(rows, np.zeros_like(rows.values), start, np.zeros_like(start), least_scale)
 
 
 def fit_step(rows: Rows, after: NDArray[np.bool_], least_scale: float) -> Fit:
     """A level, and another one ``after``, ``[rows, nights]``."""
-    low = median(rows.values, (rows.is_level > 0) & ~after)
+    low = median_inside(rows.values, (rows.is_level > 0) & ~after)
     return _climb(
-        rows, after.astype(np.float64), low, median(rows.values, after) - low, least_scale
+        rows, after.astype(np.float64), low, median_inside(rows.values, after) - low, least_scale
     )
 
 
@@ -62,31 +60,33 @@ def fit_line(rows: Rows, least_scale: float) -> Fit:
     inside = rows.is_level > 0
     order = (np.cumsum(inside, -1) * inside).astype(np.float64)
     late = inside & (order > order.max(-1, keepdims=True) / 2)
-    low, high = (median(rows.values, half) for half in (inside & ~late, late))
-    apart = median(order, late) - median(order, inside & ~late)
+    low, high = (median_inside(rows.values, half) for half in (inside & ~late, late))
+    apart = median_inside(order, late) - median_inside(order, inside & ~late)
     rise = (high - low) / np.maximum(apart, 1)
-    return _climb(rows, order, low - rise * median(order, inside & ~late), rise, least_scale)
+    return _climb(rows, order, low - rise * median_inside(order, inside & ~late), rise, least_scale)
 
 
-def median(values: Array, inside: NDArray[np.bool_]) -> Array:
+def median_inside(values: FloatArray, inside: NDArray[np.bool_]) -> FloatArray:
     """Median over what is inside, ``[rows]``; each row has some."""
     ordered = np.sort(np.where(inside, values, np.inf), axis=-1)
     count, row = inside.sum(-1), np.arange(len(values))
-    middle: Array = (ordered[row, (count - 1) // 2] + ordered[row, count // 2]) / 2
+    middle: FloatArray = (ordered[row, (count - 1) // 2] + ordered[row, count // 2]) / 2
     return middle
 
 
-def _climb(rows: Rows, regressor: Array, level: Array, rise: Array, least_scale: float) -> Fit:
+def _climb(
+    rows: Rows, regressor: FloatArray, level: FloatArray, rise: FloatArray, least_scale: float
+) -> Fit:
     """Expectation-maximisation from one start."""
     values, weight, is_level = rows
     inside, precision = weight > 0, weight**2
     count = inside.sum(-1)
 
-    def squares() -> Array:
+    def squares() -> FloatArray:
         from_level = values - is_level * (level[:, None] + rise[:, None] * regressor)
         return precision * from_level**2
 
-    def refit(share: Array) -> Array:
+    def refit(share: FloatArray) -> FloatArray:
         nonlocal level, rise
         weights = share * precision * is_level
         total = weights.sum(-1)
@@ -100,7 +100,7 @@ def _climb(rows: Rows, regressor: Array, level: Array, rise: Array, least_scale:
         return squares()
 
     square = squares()
-    start = Spread(square, 1.4826**2 * median(square, inside)[:, None])
+    start = Spread(square, 1.4826**2 * median_inside(square, inside)[:, None])
     fitted = climb(start, refit, count[:, None], least_scale, _EM_STEPS, _FARTHEST)
     likelihood = log_density(np.minimum(fitted.squares / fitted.variance, _FARTHEST))
     log_likelihood = np.where(inside, likelihood, 0.0).sum(-1)

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from harness.statistics.mixture import FloatArray
 from harness.tracking.detect.change import Rerun
-from harness.tracking.detect.shapes import Array
 from harness.tracking.detect.timing import AskRerun
 
 
@@ -16,17 +16,17 @@ class Noise(NamedTuple):
     slow_share: float = 0.0
 
 
-class History(NamedTuple):
+class SimulatedHistory(NamedTuple):
     """Seconds ``[nights]``, larger by ``step`` (0.08 is 8 %) from ``place`` on."""
 
-    values: Array
+    values: FloatArray
     place: int
     step: float
 
 
-def history(
+def simulated_history(
     rng: np.random.Generator, noise: Noise, nights: int, place: int, step: float
-) -> History:
+) -> SimulatedHistory:
     """One history with the noise of `Noise`."""
     logs = noise.sd * rng.standard_normal(nights)
     slow = rng.random(nights) < noise.slow_share
@@ -34,13 +34,13 @@ def history(
     return planted(logs, place, step)
 
 
-def planted(logs: Array, place: int, step: float) -> History:
+def planted(logs: FloatArray, place: int, step: float) -> SimulatedHistory:
     """A step in what is otherwise noise, given as logarithms."""
     later = np.arange(len(logs)) >= place
-    return History(np.exp(logs + later * np.log1p(step)), place, step)
+    return SimulatedHistory(np.exp(logs + later * np.log1p(step)), place, step)
 
 
-def rerun_of(made: History, rng: np.random.Generator, sd: float) -> AskRerun:
+def rerun_of(made: SimulatedHistory, rng: np.random.Generator, sd: float) -> AskRerun:
     """Answers with the truth and a normal error of ``sd``; commits are numbers, as `Series.of`."""
 
     def ask(before: str, after: str) -> Rerun:

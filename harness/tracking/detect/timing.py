@@ -5,14 +5,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from harness.statistics.mixture import FloatArray
 from harness.tracking.detect.change import Certainty, Change, Findings, Rerun, verdict
-from harness.tracking.detect.evidence import Evidence, Line
+from harness.tracking.detect.evidence import Line, StepEvidence
 from harness.tracking.detect.locate import PairRerun, Range
 from harness.tracking.detect.scale import Scale
 from harness.tracking.detect.search import search
 from harness.tracking.detect.series import Point, Series
-from harness.tracking.detect.shapes import Array, fit_level
-from harness.tracking.detect.weigh import LEAST_NIGHTS, Step
+from harness.tracking.detect.shapes import fit_level
+from harness.tracking.detect.weigh import LEAST_NIGHTS, WeighedStep
 
 BADLY = 3.0
 """A night counts less when its interval is wider than the usual one by more than this."""
@@ -21,12 +22,12 @@ AskRerun = Callable[[str, str], Rerun | None]
 """A re-run of two commits, the one before and a later one."""
 
 
-def evidence_of(series: Series, points: Sequence[Point]) -> tuple[Evidence, Scale]:
+def evidence_of(series: Series, points: Sequence[Point]) -> tuple[StepEvidence, Scale]:
     """Of points that all have finite values."""
     values = np.array([point.value for point in points])
     scale = Scale.of(values)
     least = max(series.noise_floor / 10, 1e-4)
-    return Evidence(scale.to(values), _weights(points), least), scale
+    return StepEvidence(scale.to(values), _weights(points), least), scale
 
 
 def examine_timing(
@@ -75,7 +76,7 @@ def _drift(line: Line, scale: Scale) -> str:
     return f"{size} over {line.nights} points"
 
 
-def _change(series: Series, commits: Sequence[str], scale: Scale, step: Step) -> Change:
+def _change(series: Series, commits: Sequence[str], scale: Scale, step: WeighedStep) -> Change:
     from scipy.special import stdtr, stdtrit
 
     before, after = scale.back(step.level), scale.back(step.level + step.rise)
@@ -141,7 +142,7 @@ def _measured(
     return PairRerun(before, after, rise, error, max(night, after))
 
 
-def _weights(points: Sequence[Point]) -> Array:
+def _weights(points: Sequence[Point]) -> FloatArray:
     """1, or less for a night whose interval is much wider than the usual one."""
     widths = np.array([_width(point) for point in points])
     known = np.isfinite(widths) & (widths > 0)

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.statistics.mixture import FloatArray
 from harness.tracking.detect.change import Certainty
-from harness.tracking.detect.evidence import LATEST, Evidence, Steps
+from harness.tracking.detect.evidence import LATEST_NIGHTS, StepEvidence, Steps
 from harness.tracking.detect.locate import PairRerun, Range, locate, with_reruns
-from harness.tracking.detect.shapes import Array
 
 CERTAIN = 7.8
 """Fewer than 2 % of 60-night histories without a change reach it: `benchmarks/detectors.py`."""
@@ -22,11 +22,11 @@ SUSPECT = 2.5
 LASTING = 3
 """Two accidents in a row are common in 60 nights (one night in twenty is one), three are not."""
 LEAST_NIGHTS = 8
-_IN_VIEW = LATEST - 4
+_IN_VIEW = LATEST_NIGHTS - 4
 """Nights after the first place of a range that still say where the step lies."""
 
 
-class Step(NamedTuple):
+class WeighedStep(NamedTuple):
     """A step, seen on ``night``; ``named`` is where it was said to lie then, ``where`` now.
 
     ``starts``: where the level before it and earlier ones began.
@@ -55,7 +55,7 @@ Large = Callable[[float, float], bool]
 """Whether a rise from a level is one to speak of."""
 
 
-def of_night(evidence: Evidence, starts: tuple[int, ...], night: int) -> Steps:
+def of_night(evidence: StepEvidence, starts: tuple[int, ...], night: int) -> Steps:
     """The possible steps in the level that began at the last of ``starts``, as seen on a night."""
     seen = evidence.steps(starts, LEAST_NIGHTS)
     low, high = np.searchsorted(seen.night, [night, night + 1])
@@ -63,12 +63,12 @@ def of_night(evidence: Evidence, starts: tuple[int, ...], night: int) -> Steps:
 
 
 def weigh(
-    evidence: Evidence,
+    evidence: StepEvidence,
     starts: tuple[int, ...],
     night: int,
     reruns: Sequence[PairRerun],
     is_large: Large,
-) -> Step | None:
+) -> WeighedStep | None:
     """The likeliest step that is certain, else one that the machine made, else a suspicion."""
     seen = of_night(evidence, starts, night)
     if not len(seen.night):
@@ -81,7 +81,7 @@ def weigh(
     certain = large & (total >= CERTAIN)
     lasted = night - first + 1 >= LASTING
     refuted = lasted & (gain >= CERTAIN) & (total < SUSPECT)
-    kinds: list[tuple[Certainty, NDArray[np.bool_], Array]] = [
+    kinds: list[tuple[Certainty, NDArray[np.bool_], FloatArray]] = [
         ("confirmed", certain & (total > gain), total),
         ("found", certain & lasted, total),
         ("machine", refuted, gain),
@@ -95,7 +95,7 @@ def weigh(
         best = int(np.argmax(np.where(mask, score, -np.inf)))
         raw = score + seen.excess
         where = locate(first, np.where(rise * rise[best] > 0, raw, -np.inf), best, known)
-        return Step(
+        return WeighedStep(
             night,
             where,
             where,
@@ -110,8 +110,12 @@ def weigh(
 
 
 def settled(
-    evidence: Evidence, step: Step, starts: tuple[int, ...], night: int, reruns: Sequence[PairRerun]
-) -> Step:
+    evidence: StepEvidence,
+    step: WeighedStep,
+    starts: tuple[int, ...],
+    night: int,
+    reruns: Sequence[PairRerun],
+) -> WeighedStep:
     """A step where it lies by the nights and re-runs up to ``night``.
 
     ``starts``: of the levels known by then. The next one ends what speaks of this step.

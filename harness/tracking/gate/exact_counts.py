@@ -13,13 +13,14 @@ from harness.experiment.grid import traits
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import BRIEF
 from harness.experiment.same_work import difference
-from harness.explain.largest_changes import LargestChange, largest_changes, part_of_life
+from harness.explain.largest_changes import LargestChange, largest_changes
 from harness.explain.sides import read_side
 from harness.metrics import METRICS, Metric
+from harness.not_measured import NotMeasured
 from harness.statistics.paired_ratio import FEWEST_PAIRS
-from harness.tracking.gate.plan import DECIDES, EXACT_MODES, Pair
+from harness.tracking.gate.plan import DECIDES, EXACT_MODES, GatePair
 from harness.tracking.gate.result import ExactChange, GateCell, GateVerdict, TimingChange
-from harness.trial.step_costs import Counted, change_of, usual_count
+from harness.trial.step_costs import change_of, usual_count
 
 FIGURES = ("request_throughput", "output_throughput", "seconds_per_request", "tpot_median", DECIDES)
 
@@ -39,7 +40,7 @@ class _Counts(NamedTuple):
     after: float
 
 
-def exact_changes(trials: Trials, each: Pair) -> Exact:
+def exact_changes(trials: Trials, each: GatePair) -> Exact:
     """Each exact metric that both commits gave, in the table's order.
 
     Collections are left out where equal trials did not count alike, and what no one can have: a
@@ -55,8 +56,8 @@ def exact_changes(trials: Trials, each: Pair) -> Exact:
         counts = _counts(trials, each, metric)
         if counts is None or (metric.mode == "counts" and not steady):
             continue
-        if isinstance(counts, str):
-            exact.untold.append(counts)
+        if isinstance(counts, NotMeasured):
+            exact.untold.append(counts.reason)
             continue
         verdict: Literal["better", "worse", "same"] = "same"
         before, after = counts
@@ -75,7 +76,7 @@ def exact_changes(trials: Trials, each: Pair) -> Exact:
     return exact
 
 
-def _counts(trials: Trials, each: Pair, metric: Metric) -> _Counts | str | None:
+def _counts(trials: Trials, each: GatePair, metric: Metric) -> _Counts | NotMeasured | None:
     """Of both commits, why they are not told, or None where one did not count it."""
     windows = [_windows(trials, cell, metric) for cell in (each.base, each.head)]
     if all(windows):
@@ -85,7 +86,9 @@ def _counts(trials: Trials, each: Pair, metric: Metric) -> _Counts | str | None:
             counted = ", ".join(
                 f"{words} under {side}" for words, side in zip(shown, _SIDES, strict=True)
             )
-            return f"{metric.name} is not told: windows of it do not agree ({counted})."
+            return NotMeasured(
+                f"{metric.name} is not told: windows of it do not agree ({counted})."
+            )
         before = usual_count(windows[0])
         before = windows[0][0] if before is None else before
         return _Counts(before, before + change)
@@ -93,24 +96,24 @@ def _counts(trials: Trials, each: Pair, metric: Metric) -> _Counts | str | None:
     if before is None or after is None:
         return None
     if min(before, after) < -metric.least_change:
-        return f"{metric.name} is not told: it comes out below nothing ({_both(before, after)})."
+        both = _both(before, after)
+        return NotMeasured(f"{metric.name} is not told: it comes out below nothing ({both}).")
     return _Counts(before, after)
 
 
 def _windows(trials: Trials, cell: Cell, metric: Metric) -> list[float]:
     """What several windows have counted of a metric; none where it is not counted in such."""
     result = trials.counted_in(metric.mode, cell)
-    figure, _, call = metric.name.partition("_per_")
-    if result is None or result.costs is None or figure not in Counted._fields:
+    if result is None or result.costs is None or not metric.counted:
         return []
-    return [getattr(window, figure) for window in result.costs.windows.get(call, [])]
+    return [getattr(each, metric.counted) for each in result.costs.windows.get(metric.when, [])]
 
 
 def _both(before: float, after: float) -> str:
     return f"{fmt.count(before)} → {fmt.count(after)}"
 
 
-def different_work(trials: Trials, each: Pair) -> str:
+def different_work(trials: Trials, each: GatePair) -> str:
     """What the commits' trials should have agreed in and do not, or ""."""
     results = [result for cell in each[1:] for result in trials.timings.get(cell, {}).values()]
     results += [result for (_, cell), result in trials.counted.items() if cell in each[1:]]
@@ -121,7 +124,7 @@ def different_work(trials: Trials, each: Pair) -> str:
     return next((found for result in whole if (found := difference(result, whole[0]))), "")
 
 
-def unsteady(trials: Trials, each: Pair) -> bool:
+def unsteady(trials: Trials, each: GatePair) -> bool:
     """Whether equal trials of an exact cell counted differently."""
     return any(
         len(trials.counts.get(cell, ())) > 1 and traits(cell).is_exact
@@ -129,7 +132,7 @@ def unsteady(trials: Trials, each: Pair) -> bool:
     )
 
 
-def _not_counted(trials: Trials, each: Pair) -> Iterator[str]:
+def _not_counted(trials: Trials, each: GatePair) -> Iterator[str]:
     """A sentence for each mode in which one commit gave no result, or both of an exact cell."""
     for mode in EXACT_MODES:
         base, head = (trials.counted_in(mode, cell) for cell in (each.base, each.head))
@@ -142,7 +145,7 @@ def _not_counted(trials: Trials, each: Pair) -> Iterator[str]:
 
 def _not_measured(
     trials: Trials,
-    each: Pair,
+    each: GatePair,
     exact: Sequence[ExactChange],
     timing: TimingChange | None,
     is_timed: bool,
@@ -160,7 +163,7 @@ def _not_measured(
         yield f"{each.id}: {why}."
 
 
-class Judged(NamedTuple):
+class JudgedCounts(NamedTuple):
     """``missing``: a sentence for each thing that was not measured."""
 
     cells: list[GateCell]
@@ -169,18 +172,18 @@ class Judged(NamedTuple):
 
 
 def judge_pairs(
-    pairs: Sequence[Pair],
+    pairs: Sequence[GatePair],
     counted: Trials,
     timed: Trials | None,
-    timings: Mapping[Pair, TimingChange],
-    command: Callable[[Pair], str],
+    timings: Mapping[GatePair, TimingChange],
+    command: Callable[[GatePair], str],
     is_interrupted: bool = False,
-) -> Judged:
+) -> JudgedCounts:
     """What there is to say of each pair; ``timed`` is None where nothing was to be timed.
 
     ``is_interrupted``: before all was counted and timed that was to be.
     """
-    judged = Judged([], [], [])
+    judged = JudgedCounts([], [], [])
     for each in pairs:
         what = different_work(counted, each) or (different_work(timed, each) if timed else "")
         if what:
@@ -219,18 +222,20 @@ def _collector_calls(counted: Trials, cell: Cell) -> list[CollectorCall]:
     return result.collector_calls if result else []
 
 
-def _functions(counted: Trials, each: Pair, exact: Sequence[ExactChange]) -> list[LargestChange]:
+def _functions(
+    counted: Trials, each: GatePair, exact: Sequence[ExactChange]
+) -> list[LargestChange]:
     """Functions behind the counts that are worse or better, as the trials that count saw them."""
-    changed = {part_of_life(change.metric) for change in exact if change.verdict != "same"}
+    changed = {METRICS[change.metric].when for change in exact if change.verdict != "same"}
     before, after = (
         read_side(counted, cell, cell.release, cell.release) for cell in (each.base, each.head)
     )
-    if not changed or isinstance(before, str) or isinstance(after, str):
+    if not changed or isinstance(before, NotMeasured) or isinstance(after, NotMeasured):
         return []
     return [found for found in largest_changes(before, after) if found.when in changed]
 
 
-def _figures(timed: Trials, each: Pair) -> dict[str, float]:
+def _figures(timed: Trials, each: GatePair) -> dict[str, float]:
     figures = {}
     for name in FIGURES:
         rounds = timed.timings[each.head].values()

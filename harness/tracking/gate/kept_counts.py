@@ -12,9 +12,9 @@ import msgspec
 
 from engines.cache import cache_root
 from engines.registry import ENGINES
-from harness.experiment.executor import Outcome
+from harness.experiment.executor import TrialOutcome
 from harness.experiment.plan import Plan, Turn, exact_turns
-from harness.experiment.store import TrialKey, trial_key
+from harness.experiment.store import TrialKey
 from harness.machine.installed import installed
 from harness.tracking.gate.trees import Tree
 from harness.trial.origin import sources_sha256
@@ -50,7 +50,7 @@ class KeptCounts(NamedTuple):
                 os.utime(path)
         return found
 
-    def save(self, plan: Plan, tree: Tree, outcomes: Mapping[TrialKey, Outcome]) -> None:
+    def save(self, plan: Plan, tree: Tree, outcomes: Mapping[TrialKey, TrialOutcome]) -> None:
         """Keep the results of a commit, where anything can be written."""
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ class KeptCounts(NamedTuple):
             decides = _hash([_SCHEMA, tree.package_sha, code, _asked(plan, turn)])
             name = f"{decides[:32]}-{alike[decides]}.json"  # equal trials are kept apart
             alike[decides] += 1
-            yield trial_key(turn.round, turn.place, turn.cell, turn.mode), self.folder / name
+            yield turn.key, self.folder / name
 
     def _forget_the_oldest(self) -> None:
         files = sorted(self.folder.glob("*.json"), key=lambda path: path.stat().st_mtime)

@@ -14,7 +14,7 @@ DECIDES = "host_time_per_step"
 EXACT_MODES: list[Mode] = ["counts", "tracked", "memory", "leaks", "opcodes", "outputs"]
 
 
-class Pair(NamedTuple):
+class GatePair(NamedTuple):
     """A cell of the gate under both commits; the controls have the collector disabled."""
 
     id: str
@@ -24,15 +24,15 @@ class Pair(NamedTuple):
     head_control: Cell
 
 
-def pair(name: str, cell: Cell, base: str, head: str, number: int) -> Pair:
+def pair(name: str, cell: Cell, base: str, head: str, number: int) -> GatePair:
     """The four cells that tell what became of ``cell`` between two trees."""
     ours, theirs = (msgspec.structs.replace(cell, release=folder) for folder in (base, head))
     # Cells that differ in policy alone have equal controls, which ``copy`` keeps apart.
     controls = (msgspec.structs.replace(c, gc="disabled", copy=number) for c in (ours, theirs))
-    return Pair(name, ours, theirs, *controls)
+    return GatePair(name, ours, theirs, *controls)
 
 
-def exact_plan(name: str, pairs: Sequence[Pair], schedules: dict[str, str], seed: int) -> Plan:
+def exact_plan(name: str, pairs: Sequence[GatePair], schedules: dict[str, str], seed: int) -> Plan:
     """Counts what repeats to the digit; collections twice, to see that they do."""
     return Plan(
         name=f"{name}-exact",
@@ -50,7 +50,7 @@ def exact_plan(name: str, pairs: Sequence[Pair], schedules: dict[str, str], seed
 
 def timing_plan(
     name: str,
-    pairs: Sequence[Pair],
+    pairs: Sequence[GatePair],
     *,
     schedules: dict[str, str],
     seed: int,

@@ -28,7 +28,7 @@ class ExactChange(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Literal["better", "worse", "same"]
 
 
-class Attribution(msgspec.Struct, frozen=True, kw_only=True):
+class CauseOfChange(msgspec.Struct, frozen=True, kw_only=True):
     """Whose doing a change of host time is; "untold" where the rounds cannot tell.
 
     ``control``: head against base with the collector disabled in both. ``code`` and ``collector``:
@@ -85,7 +85,7 @@ class TimingChange(msgspec.Struct, frozen=True, kw_only=True):
     mean_after: float
     mean: Comparison
     stalls: StallChange | None
-    attribution: Attribution | None = None
+    attribution: CauseOfChange | None = None
     requests: list[RequestChange] = []
 
     @property

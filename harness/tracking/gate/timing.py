@@ -11,21 +11,22 @@ from harness.experiment.outcomes import Trials
 from harness.experiment.plan import SLICE_STEPS, Plan
 from harness.experiment.result import Comparison
 from harness.experiment.store import TrialKey
+from harness.metrics import METRICS
 from harness.statistics.mixture import FloatArray
 from harness.statistics.paired_ratio import FEWEST_PAIRS, Estimate, Ratio, holm, paired_ratio
 from harness.statistics.stalls import Stalls, compare_stalls
-from harness.tracking.gate.plan import DECIDES, Pair
-from harness.tracking.gate.result import Attribution, RequestChange, StallChange, TimingChange
+from harness.tracking.gate.plan import DECIDES, GatePair
+from harness.tracking.gate.result import CauseOfChange, RequestChange, StallChange, TimingChange
 from harness.trial.spec import TrialFailure, TrialResult
 
-Outcomes = Mapping[TrialKey, TrialResult | TrialFailure]
+TrialOutcomes = Mapping[TrialKey, TrialResult | TrialFailure]
 
 
 class Timings(NamedTuple):
     """``comparisons``: those that more rounds could still tell more of; ``by_pair`` has all."""
 
     comparisons: list[Estimate]
-    by_pair: dict[Pair, TimingChange]
+    by_pair: dict[GatePair, TimingChange]
 
 
 class _Undecided(NamedTuple):
@@ -38,17 +39,14 @@ class _Undecided(NamedTuple):
 
 _UNDECIDED = _Undecided()
 
-FELT: dict[str, Literal["higher", "lower"]] = {
-    "request_throughput": "higher",
-    "ttft_median": "lower",
-}
-"""What requests feel, whichever call takes the time, and which way is better."""
+FELT = ("request_throughput", "ttft_median")
+"""What requests feel, whichever call takes the time."""
 
 LogRatio = Callable[[TrialResult, TrialResult], float]
 """Of one round: log of the second trial's host time over the first's."""
 
 
-def compare_timings(pairs: Sequence[Pair], plan: Plan, outcomes: Outcomes) -> Timings:
+def compare_timings(pairs: Sequence[GatePair], plan: Plan, outcomes: TrialOutcomes) -> Timings:
     """What the timing rounds say so far; a pair with too few of them is left out.
 
     Usual steps, means, stalls and what requests feel of all pairs are one family.
@@ -114,7 +112,7 @@ class _Felt(NamedTuple):
     ratio: Ratio
 
 
-def _felt(trials: Trials, each: Pair, metric: str) -> _Felt | None:
+def _felt(trials: Trials, each: GatePair, metric: str) -> _Felt | None:
     """None where too few rounds have the metric."""
     rounds = _rounds(trials, each.base, each.head).values()
     samples = [[result.metrics.get(metric) for result in both] for both in rounds]
@@ -126,15 +124,17 @@ def _felt(trials: Trials, each: Pair, metric: str) -> _Felt | None:
 
 
 def _requests(
-    felt: Sequence[tuple[str, Pair, _Felt]], others: Sequence[float], tolerance: float
-) -> dict[Pair, list[RequestChange]]:
+    felt: Sequence[tuple[str, GatePair, _Felt]], others: Sequence[float], tolerance: float
+) -> dict[GatePair, list[RequestChange]]:
     """By pair; ``others``: p-values of the family's other members."""
-    found: dict[Pair, list[RequestChange]] = {}
-    for metric, direction in FELT.items():
+    found: dict[GatePair, list[RequestChange]] = {}
+    for metric in FELT:
         mine = [(each, one) for name, each, one in felt if name == metric]
         also = [*others, *(one.ratio.p for name, _, one in felt if name != metric)]
         names = [("base", "head")] * len(mine)
         ratios = [one.ratio for _, one in mine]
+        direction = METRICS[metric].direction
+        assert direction != "neither"
         compared = comparisons(metric, names, ratios, direction, tolerance, also) if mine else []
         for (each, one), change in zip(mine, compared, strict=True):
             found.setdefault(each, []).append(
@@ -159,10 +159,12 @@ class Attributions(NamedTuple):
     """``comparisons``: with the collector and without it, pair after pair."""
 
     comparisons: list[Comparison]
-    by_pair: dict[Pair, Attribution]
+    by_pair: dict[GatePair, CauseOfChange]
 
 
-def attribute(kinds: Mapping[Pair, LogRatio], plan: Plan, outcomes: Outcomes) -> Attributions:
+def attribute_changes(
+    kinds: Mapping[GatePair, LogRatio], plan: Plan, outcomes: TrialOutcomes
+) -> Attributions:
     """Whose doing it is, from rounds with controls; a pair with too few of them is left out.
 
     ``kinds``: what has changed of each pair, as `changed` has it.
@@ -184,7 +186,7 @@ def attribute(kinds: Mapping[Pair, LogRatio], plan: Plan, outcomes: Outcomes) ->
         parts = (change, control, {n: np.log1p(code[n]) for n in rounds}, collector)
         compared = [_compared([logs], plan.tolerance)[0] for logs in parts]
         attributions.comparisons.extend(compared[:2])
-        attributions.by_pair[each] = Attribution(
+        attributions.by_pair[each] = CauseOfChange(
             control=compared[1],
             code=compared[2],
             collector=compared[3],
@@ -266,7 +268,7 @@ def _mean_seconds(result: TrialResult) -> float:
     return np.nan if mean is None else mean
 
 
-def _stalls(trials: Trials, each: Pair) -> Stalls | None:
+def _stalls(trials: Trials, each: GatePair) -> Stalls | None:
     """None where the two took no turns, and steps are not known."""
     rounds = [
         (np.array(base.step_host_ns) / 1e9, np.array(head.step_host_ns) / 1e9)

@@ -91,7 +91,7 @@ def _changed_sha(package: Path) -> str:
     return total.hexdigest()
 
 
-def differences(repo: Path, base: Tree, head: Tree, package: str) -> list[str]:
+def tree_differences(repo: Path, base: Tree, head: Tree, package: str) -> list[str]:
     """Sentences on what lies between two trees and is not measured, or is nothing at all."""
     is_work_tree = head.asked == WORK_TREE
     with checkout(repo) as git:

@@ -4,17 +4,17 @@ from collections.abc import Iterator, Sequence
 
 from harness import format as fmt
 from harness.experiment.result import Comparison
+from harness.metrics import METRICS
 from harness.statistics.power import MOST_DETECTED
 from harness.tracking.gate.exact_words import BYTECODES, exact_sentences
 from harness.tracking.gate.result import (
-    Attribution,
+    CauseOfChange,
     GateCell,
     RequestChange,
     StallChange,
     TimingChange,
 )
 
-_FELT = {"request_throughput": "request throughput", "ttft_median": "time to first token"}
 _UNTOLD = "too noisy to say whether the code's or the collector's"
 
 
@@ -58,52 +58,65 @@ def _cell_sentences(cell: GateCell) -> list[str]:
 
 def time_sentences(cell: GateCell) -> list[str]:
     """What a cell's times say, none where it was not timed or all is the same."""
-    if cell.timing is None:
+    timing = cell.timing
+    if timing is None:
         return []
-    is_counted = any(change.metric == BYTECODES for change in cell.exact)
-    is_changed = any(change.before != change.after for change in cell.exact)
-    return _timing(cell.timing, is_c_code=is_counted and not is_changed)
+    steps = [*_steady(cell, timing), *_mean(cell, timing), *_stalled(timing)]
+    return [*steps, *_requests(timing)]
 
 
-def _timing(timing: TimingChange, is_c_code: bool) -> list[str]:
-    steady, mean, stalls = timing.steady, timing.mean, timing.stalls
-    of_usual = of_mean = timing.attribution
-    if steady.verdict in ("better", "worse"):
-        of_mean = None  # the rounds that looked for the cause looked at the usual step
-    said = []
-    if steady.verdict != "same":
-        said.append(_host_time("host time per step", steady, of_usual, is_c_code=is_c_code))
-    # A usual step that costs more makes the mean more, too: said once.
-    if mean.verdict not in ("same", steady.verdict):
-        usual = "a usual step takes what it did; " if steady.verdict == "same" else ""
-        what = f"{usual}the mean host time per step"
-        said.append(_host_time(what, mean, of_mean, is_c_code=is_c_code))
-    if stalls is not None and stalls.verdict != "same":
-        said.append(_stalls(stalls))
-    told = {steady.verdict, mean.verdict, stalls.verdict if stalls else "same"}
-    # Steps that cost more make requests slower, too: said once.
-    return said + [
-        _felt(each, between_steps=told == {"same"})
-        for each in timing.requests
-        if each.change.verdict in {"worse", "better"} - told
-    ]
+def _steady(cell: GateCell, timing: TimingChange) -> Iterator[str]:
+    """What a usual step takes."""
+    if timing.steady.verdict != "same":
+        yield _host_time(cell, "host time per step", timing.steady, timing.attribution)
+
+
+def _mean(cell: GateCell, timing: TimingChange) -> Iterator[str]:
+    """A usual step that costs more makes the mean more, too: said once."""
+    steady, mean = timing.steady.verdict, timing.mean
+    if mean.verdict in ("same", steady):
+        return
+    usual = "a usual step takes what it did; " if steady == "same" else ""
+    # The rounds that looked for the cause looked at the usual step where that has changed.
+    by = None if steady in ("better", "worse") else timing.attribution
+    yield _host_time(cell, f"{usual}the mean host time per step", mean, by)
+
+
+def _stalled(timing: TimingChange) -> Iterator[str]:
+    if timing.stalls is not None and timing.stalls.verdict != "same":
+        yield _stalls(timing.stalls)
+
+
+def _requests(timing: TimingChange) -> Iterator[str]:
+    """Steps that cost more make requests slower, too: said once."""
+    changes = (timing.steady, timing.mean, timing.stalls)
+    of_steps = {each.verdict for each in changes if each is not None}
+    for each in timing.requests:
+        if each.change.verdict in {"worse", "better"} - of_steps:
+            yield _felt(each, between_steps=of_steps == {"same"})
 
 
 def _felt(found: RequestChange, *, between_steps: bool) -> str:
     """``between_steps``: no step takes longer or less, so that it is what happens around them."""
-    what = _FELT.get(found.change.metric, found.change.metric)
+    what = METRICS[found.change.metric].words
     where = "; steps take what they did, so it is outside them, as in add_request"
     return f"{what} {_change(found.change)}{where if between_steps else ''}."
 
 
-def _host_time(what: str, found: Comparison, by: Attribution | None, *, is_c_code: bool) -> str:
+def _host_time(cell: GateCell, what: str, found: Comparison, by: CauseOfChange | None) -> str:
     if found.verdict == "inconclusive":
         return _undecided(what, found)
-    cause = "" if by is None else f": {_cause(found, by, is_c_code=is_c_code)}"
+    cause = "" if by is None else f": {_cause(found, by, is_c_code=_is_c_code(cell))}"
     return f"{what} {_change(found)}{cause}."
 
 
-def _cause(found: Comparison, by: Attribution, *, is_c_code: bool) -> str:
+def _is_c_code(cell: GateCell) -> bool:
+    """Whether what changed times has left every count as it was, bytecodes among them."""
+    is_counted = any(change.metric == BYTECODES for change in cell.exact)
+    return is_counted and all(change.before == change.after for change in cell.exact)
+
+
+def _cause(found: Comparison, by: CauseOfChange, *, is_c_code: bool) -> str:
     """Whose doing it is, with both parts; these are of rounds of their own."""
     parts = {"code": by.code, "collector": by.collector}
     shown = ", ".join(
@@ -122,7 +135,7 @@ def _cause(found: Comparison, by: Attribution, *, is_c_code: bool) -> str:
     return f"the {by.cause}'s{not_other} ({shown}){where}"
 
 
-def adds_up(found: Comparison, by: Attribution) -> bool:
+def adds_up(found: Comparison, by: CauseOfChange) -> bool:
     """Whether the parts come to the change: the same way, and as far as intervals can tell."""
     code, collector = by.code, by.collector
     low, high = (a + b - 1 for a, b in zip(code.ci95, collector.ci95, strict=True))

@@ -9,21 +9,21 @@ from typing import NamedTuple
 import pandas as pd
 
 from harness.files import StoreError
-from harness.tracking.asv.result_files import read_result
+from harness.tracking.asv.result_files import read_asv_result
 from harness.tracking.by_commit import by_commit, reproduce_commands
+from harness.tracking.changes import Verdicts
 from harness.tracking.detect.change import Change
 from harness.tracking.folders import subfolders
 from harness.tracking.nightly.commits import subject
-from harness.tracking.nightly.result import Alert, ChangedSeries, Side, StepPoint, Suspect
+from harness.tracking.nightly.result import Alert, ChangedSeries, StepPoint, StepSide, Suspect
 from harness.tracking.triage import Judged
-from harness.tracking.verdict import Key, SeriesVerdict
+from harness.tracking.verdict import SeriesVerdict
 
 _SHOWN_DRIFTS = 5
 _MOST_AROUND = 20
 """Commits on either side of a step that an alert keeps the values of."""
 
 Told = Callable[[SeriesVerdict, Judged], ChangedSeries]
-Verdicts = Mapping[Key, SeriesVerdict]
 
 
 class Alerts(NamedTuple):
@@ -96,9 +96,9 @@ def _alerts(verdicts: Verdicts, told: Told, where: Where) -> Iterator[Alert]:
 def _around(of: SeriesVerdict, change: Change) -> list[StepPoint]:
     """The series' commits with a value near a step of it."""
     may_be = [of.places[commit] for commit in change.plausible]
-    sides: dict[Side, list[StepPoint]] = {"before": [], "open": [], "after": []}
+    sides: dict[StepSide, list[StepPoint]] = {"before": [], "open": [], "after": []}
     for commit, place in of.places.items():
-        side: Side = "before" if place < min(may_be) else "open"
+        side: StepSide = "before" if place < min(may_be) else "open"
         side = "after" if place >= max(may_be) else side
         _, value, interval, _ = of.series.points[place]
         known = interval if interval and all(map(isfinite, interval)) else None
@@ -154,7 +154,7 @@ def _differences(results: Path, places: Iterable[tuple[str, str]], change: Chang
 def _parameters(results: Path, machine: str, environment: str, commit: str) -> dict[str, object]:
     for folder in subfolders(results, []):
         try:
-            file = read_result(folder / f"{commit[:8]}-{environment}.json", machine)
+            file = read_asv_result(folder / f"{commit[:8]}-{environment}.json", machine)
         except StoreError:
             continue
         return file.params

@@ -6,7 +6,7 @@ from pathlib import Path
 from harness.machine.git import GitError, git
 
 
-def wanted(
+def wanted_commits(
     root: Path,
     branches: Sequence[str],
     revisions: str,

@@ -15,7 +15,7 @@ _SAME_MEMORY = 0.05
 """Share by which it may differ: kernels keep more or less of it for themselves."""
 
 
-class Machine(NamedTuple):
+class KnownMachine(NamedTuple):
     """``hardware``: by asv's fields. ``note`` is a sentence where the name begins with this run."""
 
     name: str
@@ -23,7 +23,7 @@ class Machine(NamedTuple):
     note: str = ""
 
 
-def this_machine(results: Path, name: str = "") -> Machine:
+def this_machine(results: Path, name: str = "") -> KnownMachine:
     """This machine, called ``name`` or, where that is "", as it calls itself.
 
     Where the results of that name are of other hardware, a name of its own is made from what
@@ -38,20 +38,20 @@ def this_machine(results: Path, name: str = "") -> Machine:
     recorded = _recorded(results / name)
     different = _different(recorded, hardware)
     if not different:
-        return Machine(name, hardware | {"machine": name})
+        return KnownMachine(name, hardware | {"machine": name})
     for folder in sorted(results.glob(f"{escape(name)}-{'[0-9a-f]' * _DIGITS}")):
         # Not by the digest: it may differ where the memory is a little more or less.
         if (kept := _recorded(folder)) and not _different(kept, hardware):
-            return Machine(folder.name, hardware | {"machine": folder.name})
+            return KnownMachine(folder.name, hardware | {"machine": folder.name})
     told = [*(hardware[field] for field in _DECIDES[:-1]), _roughly(hardware["ram"])]
     digest = sha256("\n".join(told).encode()).hexdigest()[:_DIGITS]
     other = f"{name}-{digest}"
     words = ", ".join(f"{field} {recorded[field]} → {hardware[field]}" for field in different)
     note = f"The hardware of {name} has changed ({words}): its figures are kept as {other}."
-    return Machine(other, hardware | {"machine": other}, note)
+    return KnownMachine(other, hardware | {"machine": other}, note)
 
 
-def tell_asv(machine: Machine) -> None:
+def tell_asv(machine: KnownMachine) -> None:
     """Write what this machine is to where asv looks for it. Raises StoreError."""
     # Not by `asv machine`: told only a new name, it forgets all other fields.
     path = Path("~/.asv-machine.json").expanduser()

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.files import StoreError, set_aside
-from harness.tracking.asv.result_files import NOT_RESULTS, read_result
+from harness.tracking.asv.result_files import NOT_RESULTS, read_asv_result
 from harness.tracking.folders import json_files
 
 
@@ -25,7 +25,7 @@ def measured_commits(results: Path, machine: str) -> MeasuredSoFar:
         if path.name in NOT_RESULTS:
             continue
         try:
-            found.commits.add(read_result(path).commit_hash)
+            found.commits.add(read_asv_result(path).commit_hash)
         except StoreError as problem:
             found.lost.add(path.name.partition("-")[0])
             found.notes.append(

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from harness.files import StoreError
-from harness.tracking.history import History, load
+from harness.tracking.history import History, load_history
 from harness.tracking.judge_figures import judge_all
 from harness.tracking.nightly.commits import subject
 from harness.tracking.nightly.measure_again import forget, measure_again, suspicions
@@ -20,7 +20,7 @@ from harness.tracking.triage import Triage
 from harness.tracking.verdict import Key, SeriesVerdict
 
 
-class Place(NamedTuple):
+class NightPlace(NamedTuple):
     """Where all of it is: asv's configuration and results, the checkout and its branches, what is
     being measured.
     """
@@ -33,14 +33,14 @@ class Place(NamedTuple):
     reruns: Path
 
 
-def take_up(place: Place) -> None:
+def take_up(place: NightPlace) -> None:
     """Go on where a killed run has stopped: keep what it had finished. Raises StoreError."""
     for folder in (place.staging, place.reruns):
         clear(folder, place.results)
     land(place.staging, RESULTS, place.results)
 
 
-def measure_commit(asv: Asv, place: Place, commit: str, bench: str) -> MeasuredCommit:
+def measure_commit(asv: Asv, place: NightPlace, commit: str, bench: str) -> MeasuredCommit:
     """Measure a commit, and take what came of it among the results. Raises StoreError."""
     began = monotonic()
     reason = stage(place.staging, commit, partial(asv.measure, commit, bench=bench))
@@ -61,9 +61,9 @@ class Looked(NamedTuple):
     notes: list[str]
 
 
-def look(place: Place, triage: Triage, today: date) -> Looked:
+def look_over(place: NightPlace, triage: Triage, today: date) -> Looked:
     """Judge all series of the history. Raises ValueError where nothing was ever measured."""
-    found, notes = load(place.config), list[str]()
+    found, notes = load_history(place.config), list[str]()
     if left := found.rewritten:
         some = ", ".join(commit[:10] for commit in left[:3])
         notes.append(
@@ -86,7 +86,7 @@ class MeasuredAgain(NamedTuple):
 
 def measure_suspicions(
     asv: Asv,
-    place: Place,
+    place: NightPlace,
     verdicts: Mapping[Key, SeriesVerdict],
     *,
     most: int,

@@ -5,11 +5,11 @@ from typing import Any, Literal
 import msgspec
 
 from harness.result.result import Result
-from harness.tracking.detect.change import Certainty, Verdict
+from harness.tracking.detect.change import Certainty, StepVerdict
 from harness.tracking.triage import Status
 from harness.tracking.verdict import Word
 
-Side = Literal["before", "open", "after"]
+StepSide = Literal["before", "open", "after"]
 
 
 class MeasuredCommit(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class ChangedSeries(msgspec.Struct, frozen=True, kw_only=True):
     metric: str
     unit: str
     kind: Literal["exact", "timing"]
-    verdict: Verdict
+    verdict: StepVerdict
     certainty: Certainty
     before: float
     after: float
@@ -59,7 +59,7 @@ class StepPoint(msgspec.Struct, frozen=True, kw_only=True):
     commit: str
     value: float
     interval: tuple[float, float] | None
-    side: Side
+    side: StepSide
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True):

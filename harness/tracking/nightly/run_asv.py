@@ -1,14 +1,14 @@
 """asv, asked to measure one commit and to put the results into a folder of its own."""
 
 import re
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import DEVNULL, STDOUT
 from typing import Any, NamedTuple
 
-from engines import tied_process
 from harness.files import indented, write_whole, writing
+from harness.running.group import started
 from harness.tracking.asv.checkout import repository
 from harness.tracking.asv.config import read_config
 from harness.tracking.asv.result_files import read_figures
@@ -63,21 +63,17 @@ class Asv(NamedTuple):
         with (
             writing(target),
             (target / "log").open("wb") as log,
-            tied_process.start(
+            started(
                 [*command, *arguments],
-                stdin=subprocess.DEVNULL,
+                stdin=DEVNULL,
                 stdout=log,
-                stderr=subprocess.STDOUT,
+                stderr=STDOUT,
                 cwd=self.config.parent,
                 env=marked(self.folder),
-                start_new_session=True,
-            ) as process,
+            ) as asv,
         ):
-            try:
-                return process.wait()
-            except BaseException:
-                process.kill()  # what it has started goes with the run
-                raise
+            asv.wait()
+            return asv.end()
 
 
 def absolute(config: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from benchmarks.calibrate.point import Point
 from benchmarks.calibrate.points import grid, sized_config
 from benchmarks.calibrate.steps import WARM_UP, longest_row, num_blocks, sample
-from engines.builtin.worker.runner import Runner
+from engines.builtin.worker.runner import ModelRunner
 from engines.protocol import EngineConfig
 
 BLOCK_SIZE = 4
@@ -35,7 +35,7 @@ def steps_of(point: Point, num_steps: int):
         block_size=BLOCK_SIZE,
         device="null",
     )
-    runner = Runner(config)
+    runner = ModelRunner(config)
     runner.device = watched = Watched(runner.device)
     return sample(runner, config, point, num_steps), watched.seen
 

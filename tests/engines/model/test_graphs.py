@@ -42,7 +42,9 @@ def test_no_memory_is_one_sentence(within_capture):
         if size == 2 and (len(runs) % 2 == 0) == within_capture:
             raise torch.OutOfMemoryError("CUDA out of memory")
 
-    sentence = "out of GPU memory when capturing the graph of 2 requests; use --enforce-eager on"
+    sentence = (
+        "out of GPU memory when capturing the graph of 2 requests; use --axis enforce-eager=on"
+    )
     with pytest.raises(ValueError, match=sentence):
         captured(run)
 

@@ -9,7 +9,7 @@ from scipy.stats import chi2_contingency, chisquare
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from engines.builtin.model.gumbel_reference import (
-    GOLDEN,
+    GOLDEN_32,
     POSITION_FACTOR,
     gumbel_noise,
     row_keys,
@@ -146,7 +146,7 @@ def unmixed(h: int) -> int:
 
 def position_whose_hash_is(wanted: int, token: int, seed: int) -> int:
     """The position of request 0 at which the token's noise comes from the bits ``wanted``."""
-    key = (unmixed(wanted) - token * GOLDEN) % MODULUS
+    key = (unmixed(wanted) - token * GOLDEN_32) % MODULUS
     request = unmixed_request(seed)
     return (unmixed(key) ^ request) * pow(POSITION_FACTOR, -1, MODULUS) % MODULUS
 

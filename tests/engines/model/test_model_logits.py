@@ -162,7 +162,9 @@ def test_two_ranks_say_what_one_says(saved, variant):
     ],
 )
 def test_ranks_that_cannot_share_evenly_are_refused(saved, variant, size, what):
-    with pytest.raises(ValueError, match=f"--tensor-parallel {size}: does not divide .* {what};"):
+    with pytest.raises(
+        ValueError, match=f"--axis tensor-parallel={size}: does not divide .* {what};"
+    ):
         build(saved[variant].folder, ThreadRanks(size).ranks[0])
 
 

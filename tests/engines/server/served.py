@@ -18,7 +18,7 @@ from processes import HANG_SECONDS, HEARS_CTRL_C
 from prometheus_client.parser import text_string_to_metric_families
 
 ROOT = Path(__file__).parents[3]
-NULL = ("--device", "null", "--batch-size", "8", "--detokenizer", "byte_table")
+NULL = ("--device", "null", "--batch-size", "8", "--axis", "detokenizer=byte_table")
 JSON = {"Content-Type": "application/json"}
 
 

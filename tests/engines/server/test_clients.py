@@ -27,7 +27,9 @@ ENDLESS: dict[str, Any] = {"prompt": [1, 2, 3], "max_tokens": LONGEST - 3, "igno
 
 @pytest.fixture(scope="module")
 def served():
-    with serving(*NULL, "--max-model-len", str(LONGEST), "--served-model-name", MODEL) as running:
+    with serving(
+        *NULL, "--axis", f"max-model-len={LONGEST}", "--served-model-name", MODEL
+    ) as running:
         yield running
 
 
@@ -148,13 +150,13 @@ def test_a_request_too_many_is_to_come_again():
         assert (await asyncio.to_thread(served.complete, prompt=["a", "b", "c"])).status == 429
 
     flags = ["--device", "null", "--batch-size", "1", "--max-queued", "1"]
-    with serving(*flags, "--max-model-len", str(LONGEST)) as served:
+    with serving(*flags, "--axis", f"max-model-len={LONGEST}") as served:
         asyncio.run(crowd(served))
 
 
 @pytest.mark.slow
 def test_a_request_that_takes_too_long_is_ended():
-    flags = ["--request-timeout", "1.5", "--max-model-len", str(LONGEST)]
+    flags = ["--request-timeout", "1.5", "--axis", f"max-model-len={LONGEST}"]
     with serving(*NULL, *flags) as served:
         answer = served.complete(**ENDLESS)
         assert (answer.status, answer.error["type"]) == (408, "timeout_error")

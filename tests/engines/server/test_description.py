@@ -18,7 +18,7 @@ EXAMPLES = 20
 
 @pytest.fixture(scope="module")
 def served():
-    with serving(*NULL, "--max-model-len", "64") as running:
+    with serving(*NULL, "--axis", "max-model-len=64") as running:
         yield running
 
 
@@ -44,7 +44,7 @@ def test_it_describes_each_path_of_the_manual_and_no_other(served):
 
 @pytest.mark.slow
 def test_no_request_drawn_from_it_is_too_odd(served, tmp_path):
-    """Nor any that it excludes; docs/serve.md has the same command with more examples."""
+    """Nor any that it excludes."""
     done = subprocess.run(
         [
             sys.executable,

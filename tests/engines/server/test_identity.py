@@ -112,16 +112,16 @@ def test_streams_are_what_the_engine_gives_in_process(delivery, detokenizer, tok
         "null",
         "--batch-size",
         "8",
-        "--max-model-len",
-        str(MAX_MODEL_LEN),
+        "--axis",
+        f"max-model-len={MAX_MODEL_LEN}",
         "--delivery",
         delivery,
-        "--detokenizer",
-        detokenizer,
+        "--axis",
+        f"detokenizer={detokenizer}",
         "--seed",
         str(SEED),
-        "--tokens-per-step",
-        tokens_per_step,
+        "--axis",
+        f"tokens-per-step={tokens_per_step}",
     ]
     with serving(*flags) as served:
         streamed = [joined(chunks) for chunks in asyncio.run(ask_all(served))]

@@ -10,7 +10,7 @@ import pytest
 from processes import HANG_SECONDS, is_alive, until
 from served import NULL, Served, events, post_bytes, raw, serving, until_idle
 
-LONG = ["--max-model-len", "200000"]
+LONG = ["--axis", "max-model-len=200000"]
 ENDLESS = {"prompt": [1], "max_tokens": 199_999, "ignore_eos": True, "stream": True}
 SHORT = ENDLESS | {"max_tokens": 3000}
 

@@ -58,8 +58,17 @@ def test_what_is_left_out_is_the_engines(engines, asked, sampling):
 @pytest.mark.slow
 def test_each_client_gets_what_it_asks_for(tmp_path):
     (model := tmp_path / "config.json").write_text(json.dumps(TINY))
-    flags = ["--device", "cpu", "--model", str(model), "--batch-size", "4", "--max-model-len"]
-    with serving(*flags, "64", "--served-model-name", "tiny") as served:
+    flags = [
+        "--device",
+        "cpu",
+        "--axis",
+        f"model={model}",
+        "--batch-size",
+        "4",
+        "--axis",
+        "max-model-len=64",
+    ]
+    with serving(*flags, "--served-model-name", "tiny") as served:
 
         def tokens(**asked: object) -> list[int]:
             answer = served.complete(max_tokens=20, ignore_eos=True, return_token_ids=True, **asked)

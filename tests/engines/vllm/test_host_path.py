@@ -81,7 +81,7 @@ def test_a_grid_keeps_what_goes_and_says_why_the_rest_does_not():
     for words in (
         "--delivery columnar: is of engine builtin",
         "tensor: it does not outlive the step",
-        "--engine-core process: is of engine vllm-hostpath and vllm",
+        "--axis engine-core=process: is of engine vllm-hostpath and vllm",
     ):
         assert sum(words in why for why in grid.left_out) == 1
 
@@ -102,7 +102,7 @@ SEVERAL = replace(SCHEDULE, num_accepted=np.array([1, 2]))
     [
         ({"engine": ["vllm"], "device": ["cpu"]}, "use --engine vllm-hostpath"),
         ({"output_processing": ["overlapped"]}, "schedule inline"),
-        ({"setup": ["shipped"]}, "--setup lean"),
+        ({"setup": ["shipped"]}, "--axis setup=lean"),
         ({"logprobs": ["lists:2"]}, "leave it out"),
     ],
 )
@@ -136,12 +136,15 @@ def test_what_drafts_do_not_go_with_is_said(axes, words):
         ),
         ({"engine": ["vllm"], "device": ["cpu"], "batch_size": [0]}, "--batch-size 0"),
         ({"engine": ["vllm"], "device": ["cpu"], "model": ["opt-tin"]}, "opt-tiny"),
-        ({"engine": ["builtin"], "engine_core": ["process"]}, "--engine-core process"),
+        ({"engine": ["builtin"], "engine_core": ["process"]}, "--axis engine-core=process"),
         ({"engine_core": ["proces"]}, "'proces'"),
         ({"device": ["null"], "tensor_parallel": [2]}, "each rank has its own; use --worker"),
-        ({"engine": ["vllm"], "device": ["cpu"], "tensor_parallel": [2]}, "--tensor-parallel 2"),
-        ({"front_end": ["asinc"]}, "--front-end asinc"),
-        ({"front_end": ["async"]}, "add --engine-core process or --setup shipped"),
+        (
+            {"engine": ["vllm"], "device": ["cpu"], "tensor_parallel": [2]},
+            "--axis tensor-parallel=2",
+        ),
+        ({"front_end": ["asinc"]}, "--axis front-end=asinc"),
+        ({"front_end": ["async"]}, "add --axis engine-core=process or --axis setup=shipped"),
         ({"logprobs": ["arrays:2"]}, "use lists:K"),
         ({"detokenizer": ["byte_table"]}, "use decode_stream or none"),
         ({"engine": ["vllm"], "device": ["cpu"], "worker": ["proces"]}, "'proces'"),
@@ -188,13 +191,15 @@ def test_as_shipped_the_release_decides_and_no_flag_does():
     config = replace(CONFIG, setup="shipped")
     assert HostPathEngine.complete(config).setup == "shipped"
     for changes, flag in [
-        ({"engine_core": "process"}, "--engine-core process"),
+        ({"engine_core": "process"}, "--axis engine-core=process"),
         ({"output_processing": "overlapped"}, "--output-processing overlapped"),
-        ({"enable_prefix_caching": True}, "--prefix-caching on"),
+        ({"enable_prefix_caching": True}, "--axis prefix-caching=on"),
     ]:
-        with pytest.raises(ContradictionError, match=f"^--setup shipped with {flag}: the release"):
+        with pytest.raises(
+            ContradictionError, match=f"^--axis setup=shipped with {flag}: the release"
+        ):
             HostPathEngine.complete(replace(config, **changes))
-    with pytest.raises(ValueError, match="--setup as_shipped: must be lean or shipped"):
+    with pytest.raises(ValueError, match="--axis setup=as_shipped: must be lean or shipped"):
         HostPathEngine.complete(replace(CONFIG, setup="as_shipped"))
     assert scheduling(config, NewArgs) == {}
     assert scheduling(config, MiddleArgs).keys() == {"scheduler_cls"}
@@ -248,8 +253,8 @@ def test_the_engines_say_what_they_are():
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--model", "nowhere/opt"], "unknown model 'nowhere/opt'"),
-        (["--model", "{tmp}"], "config.json cannot be read"),
+        (["--axis", "model=nowhere/opt"], "unknown model 'nowhere/opt'"),
+        (["--axis", "model={tmp}"], "config.json cannot be read"),
         (["--release", "{tmp}"], "holds no vllm/__init__.py; give the top folder"),
         (["--release", "nowhere/vllm"], "nowhere/vllm holds no vllm/__init__.py"),
         (["--release", "0.11.0"], "vLLM 0.11.0 is not prepared; run gcbench releases vllm"),

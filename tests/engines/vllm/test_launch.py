@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engines.protocol import Launch
-from engines.vllm.launch import launch
+from engines.vllm.launch import launch_vllm
 from engines.vllm.settings import HOST_PATH_VARIABLE
 from harness.experiment.local_executor import LocalExecutor
 
@@ -50,22 +50,22 @@ def path_of(launched: Launch) -> list[str]:
 
 def test_a_releases_files_come_first_then_gcbench_then_the_users(base, checkout, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", f"/one{os.pathsep}/two")
-    launched = launch("", str(checkout))
+    launched = launch_vllm("", str(checkout))
     assert launched.interpreter == str(base)
     first, code_root, entry_points, *users = path_of(launched)
     assert (first, code_root, users) == (str(checkout), str(ROOT), ["/one", "/two"])
     assert list(Path(entry_points).glob("*.dist-info/entry_points.txt"))
-    assert path_of(launch("", "")) == [code_root, entry_points, "/one", "/two"]
+    assert path_of(launch_vllm("", "")) == [code_root, entry_points, "/one", "/two"]
 
 
 def test_an_interpreter_that_is_named_wins(base, checkout):
-    assert launch(sys.executable, "").interpreter == sys.executable
-    assert launch(sys.executable, str(checkout)).interpreter == sys.executable
+    assert launch_vllm(sys.executable, "").interpreter == sys.executable
+    assert launch_vllm(sys.executable, str(checkout)).interpreter == sys.executable
 
 
 def test_no_vllm_is_a_sentence_that_says_what_to_do():
-    with pytest.raises(ValueError, match=r"no vLLM here: run `make vllm`.*--python"):
-        launch("", "")
+    with pytest.raises(ValueError, match=r"no vLLM here: run `make vllm`.*--axis python"):
+        launch_vllm("", "")
 
 
 def test_a_vllm_that_is_installed_here_is_taken_unless_a_release_is_asked_for(
@@ -73,21 +73,21 @@ def test_a_vllm_that_is_installed_here_is_taken_unless_a_release_is_asked_for(
 ):
     monkeypatch.syspath_prepend(checkout)
     importlib.invalidate_caches()
-    assert launch("", "").interpreter == sys.executable
-    assert launch("", str(checkout)).interpreter == str(base)
+    assert launch_vllm("", "").interpreter == sys.executable
+    assert launch_vllm("", str(checkout)).interpreter == str(base)
 
 
 def test_a_folder_of_that_name_is_no_vllm(base, monkeypatch, tmp_path):
     (tmp_path / "vllm").mkdir()
     monkeypatch.syspath_prepend(tmp_path)
     importlib.invalidate_caches()
-    assert launch("", "").interpreter == str(base)
+    assert launch_vllm("", "").interpreter == str(base)
 
 
 @pytest.mark.parametrize("release", ["0.11.0", "nowhere/vllm", "0.1", "latest"])
 def test_a_release_that_is_not_there_is_a_sentence(base, release):
     with pytest.raises(ValueError, match=release) as raised:
-        launch("", release)
+        launch_vllm("", release)
     assert "\n" not in str(raised.value)
 
 
@@ -108,7 +108,7 @@ def run(launched: Launch, code: str, **environment: str) -> subprocess.Completed
 def test_vllm_finds_the_plug_ins_by_its_own_means(tmp_path, environment, says):
     (tmp_path / "vllm").mkdir()
     (tmp_path / "vllm" / "__init__.py").touch()
-    done = run(launch(sys.executable, str(tmp_path)), LOADS_PLUGINS, **environment)
+    done = run(launch_vllm(sys.executable, str(tmp_path)), LOADS_PLUGINS, **environment)
     assert done.returncode == 0, done.stderr
     names, said, engines, vllm = json.loads(done.stdout)
     assert names == ["gcbench", "gcbench"]
@@ -119,7 +119,7 @@ def test_vllm_finds_the_plug_ins_by_its_own_means(tmp_path, environment, says):
 
 def test_a_trials_last_line_is_not_the_resource_trackers():
     done = run(
-        launch(sys.executable, ""),
+        launch_vllm(sys.executable, ""),
         # In lines of their own: from 3.13 on a warning shows the line that it comes from.
         "import warnings\nwarnings.warn('resource_tracker: 1 leaked')\nwarnings.warn('another')",
     )

@@ -85,7 +85,7 @@ def test_collections_of_vllm_serve_are_those_of_a_hook_and_load_joins_them(tmp_p
     }
     with (
         (tmp_path / "said").open("wb") as said,
-        tied_process.start(
+        tied_process.start_tied(
             [
                 *GCBENCH,
                 "probe",

@@ -20,11 +20,11 @@ from harness.axes import Cell
 from harness.collector.policy import DEFAULT_THRESHOLDS
 from harness.collector.result import ProcessResult
 from harness.experiment.local_executor import LocalExecutor
-from harness.experiment.trial_process import TrialProcess
+from harness.experiment.trial_process import TrialInterpreter, TrialProcess
 from harness.metrics import METRICS
 from harness.tracking.gate.plan import EXACT_MODES
 from harness.trial.message_parts import PARTS
-from harness.trial.spec import TrialFailure, TrialResult
+from harness.trial.spec import TrialBatch, TrialFailure, TrialResult
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
 
@@ -301,7 +301,9 @@ def test_a_process_of_vllm_that_is_killed_ends_the_trial_in_a_sentence(
     asked = cell(
         "vllm-hostpath", device="modelled", device_profile="opt-125m-h200", **{axis: "process"}
     )
-    with TrialProcess(trial(endless, tmp_path, asked), TIMEOUT_SECONDS) as process:
+    trials = TrialBatch(trials=[trial(endless, tmp_path, asked)])
+    with TrialInterpreter(trials, TIMEOUT_SECONDS) as interpreter:
+        (process,) = interpreter.trials
         process.wait_until_ready()
         (path,) = short_folder.glob("*/gcbench-vllm-*/device-log")
         log = DeviceLog(str(path))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from vllm_trials import cell, outputs, schedule
 
 from engines.builtin.registries import REPRESENTATIONS
-from engines.vllm.runner import Runner
+from engines.vllm.runner import HostPathRunner
 from harness.trial.engine_config import engine_config
 
 BATCH = 4
@@ -67,7 +67,9 @@ def test_chunks_preemptions_drafts_and_reordered_rows_change_no_token(shape, ran
         num_accepted=np.array(num_accepted),
     )
     wanted = outputs(of)
-    runner = Runner(engine_config(cell("builtin", batch_size=BATCH, representation=shape), of))
+    runner = HostPathRunner(
+        engine_config(cell("builtin", batch_size=BATCH, representation=shape), of)
+    )
     read = REPRESENTATIONS.load(shape)().per_request
     waiting = [
         Request(
@@ -142,7 +144,7 @@ def test_chunks_preemptions_drafts_and_reordered_rows_change_no_token(shape, ran
 def test_requests_with_names_of_others_are_numbered_as_they_come():
     of = schedule([1, 1, 1], [2, 2, 2])
     config = engine_config(cell("builtin", batch_size=BATCH, representation="list_of_lists"), of)
-    runner, names = Runner(config), ["cmpl-7", "chatcmpl-8", "cmpl-9"]
+    runner, names = HostPathRunner(config), ["cmpl-7", "chatcmpl-8", "cmpl-9"]
     new = [Request(name=name, prompt=[0, 0], wanted=[], tokens=[], computed=0) for name in names]
     asked = scheduler_output(new, [], dict.fromkeys(names, 2), set())
     tokens = runner.handoff(runner.launch(asked))

@@ -11,8 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from engines.vllm.releases import OLDEST, PINNED, ReleaseError, check_version, is_range, within
-from engines.vllm.unpack import unpack
+from engines.vllm.releases import (
+    OLDEST_RELEASE,
+    PINNED,
+    ReleaseError,
+    check_version,
+    is_range,
+    within,
+)
+from engines.vllm.unpack import unpack_archive
 
 RELEASES = st.builds("{}.{}.{}".format, st.just(0), st.integers(11, 40), st.integers(0, 3))
 
@@ -42,7 +49,7 @@ def test_a_release_is_known_or_its_neighbours_are_named(known, asked):
         ("v0.11.2", "0.11.2"),
         ("0.12.0.post1", "0.12.0.post1"),
         ("1", "1.0.0"),
-        (OLDEST, OLDEST),
+        (OLDEST_RELEASE, OLDEST_RELEASE),
         (PINNED, PINNED),
         ("0.11.0.1", "0.11.0.1"),
     ],
@@ -67,7 +74,7 @@ def test_what_is_not_supported_is_refused(text, why, known):
     newest = "0.33.0" if known else f"{PINNED} and what newer ones the package index has"
     with pytest.raises(ReleaseError, match=why) as caught:
         check_version(text, known)
-    assert f"supported are {OLDEST} to {newest}" in str(caught.value)
+    assert f"supported are {OLDEST_RELEASE} to {newest}" in str(caught.value)
 
 
 KNOWN = ["0.9.2", "0.11.2", "0.10.0", "0.11.0", "0.10.1.1", "0.12.0", "0.10.1", "1.0.0"]
@@ -128,7 +135,7 @@ def test_no_archive_writes_outside_of_its_folder(members):
         before = set(root.rglob("*"))
         # A member that is a file and a folder is refused by the file system.
         with suppress(OSError):
-            unpack(archive, "1", root / "layer")
+            unpack_archive(archive, "1", root / "layer")
         layer = root / "layer"
         assert {p for p in root.rglob("*") if layer not in (p, *p.parents)} == before
         assert (root / "a.py").read_text() == "mine"

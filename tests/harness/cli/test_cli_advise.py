@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from small import answer
 
-from harness.cli.advise import POLICIES
 from harness.cli.main import main
 from harness.experiment.advice import snippet
 from harness.experiment.executor import Executor
 from harness.trial.spec import Trial, TrialResult
+from harness.verbs.advise_request import POLICIES
 
 TINY = ["--device", "null", "--num-requests", "4", "--batch-size", "4", "--output-lens", "4"]
 

@@ -16,6 +16,7 @@ from small import answer
 
 from engines.vllm.host_path import HostPathEngine
 from engines.vllm.releases import ReleaseError
+from harness.cli.flags import asked
 from harness.cli.gate import gate
 from harness.cli.main import main
 from harness.experiment.executor import Executor
@@ -23,6 +24,7 @@ from harness.experiment.store import RunStore
 from harness.result.result import RESULT_SCHEMA
 from harness.tracking.bisect.result import BisectResult
 from harness.trial.spec import Trial, TrialFailure, TrialResult
+from harness.verbs.gate_request import GateRequest
 
 ROOT = Path(__file__).parents[3]
 ENGINE = "engines/builtin/engine.py"
@@ -172,18 +174,29 @@ def test_the_commit_is_named_with_its_author_and_its_figures(bisect, repository,
 
 def test_the_command_that_explains_it_is_one_that_gate_takes(bisect, repository):
     made = plant(repository, 100, 120)
-    flags = ["--num-requests", "8", "--stop", "a b", "--stop", "c", "--detokenizer", "byte_table"]
-    status, out, _ = bisect(made[0], "HEAD", *flags, "--respect-eos", "--batch-size", "8")
+    flags = [
+        "--num-requests",
+        "8",
+        "--axis",
+        "stop=a b",
+        "--axis",
+        "stop=c",
+        "--axis",
+        "detokenizer=byte_table",
+    ]
+    status, out, _ = bisect(
+        made[0], "HEAD", *flags, "--axis", "respect-eos=on", "--batch-size", "8"
+    )
     assert status == 0
     (command,) = re.findall(r"^all it changes +(gcbench gate .*)$", out, re.MULTILINE)
     words = shlex.split(command)
     assert words[2:4] == [made[0][:10], made[1][:10]]
     assert words[-1] == "--exact-only"
     assert command == bisect.result.explain
-    taken = gate.make_context("gate", words[2:]).params
-    assert taken["stop"] == ("a b", "c")
-    assert (taken["num_requests"], taken["batch_size"], taken["respect_eos"]) == (8, [8], True)
-    assert taken["repo"] == repository.root
+    taken = asked(GateRequest, gate.make_context("gate", words[2:]))
+    assert taken.stop == ["a b", "c"]
+    assert (taken.num_requests, taken.values("batch_size"), taken.respect_eos) == (8, [8], True)
+    assert taken.repo == repository.root
 
 
 @pytest.mark.parametrize(
@@ -462,8 +475,8 @@ def releases(monkeypatch, bisect):
     def figure(release):
         return "100" if release in ("0.10.2", "0.11.0", "0.11.1") else "80"
 
-    monkeypatch.setattr("harness.cli.bisect_run.known_versions", lambda: known[::-1])
-    monkeypatch.setattr("harness.cli.bisect_run.prepare", prepare)
+    monkeypatch.setattr("harness.verbs.bisect_candidates.known_versions", lambda: known[::-1])
+    monkeypatch.setattr("harness.verbs.bisect_candidates.prepare_release", prepare)
     monkeypatch.setattr(HostPathEngine, "launch", staticmethod(lambda _python, _release: None))
     bisect.machine = Machine(figure)
     return prepared

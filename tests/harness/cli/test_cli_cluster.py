@@ -70,7 +70,7 @@ def test_shards_are_merged_into_what_one_run_says(gcbench, tmp_path):
         assert f"Only the blocks of shard {number} of 2" in "".join(shard["notes"])
         assert not [each for each in shard["comparisons"] if each["verdict"] != "inconclusive"]
         shards.append(shard["name"])
-    status, out, _ = gcbench("merge", *shards, "--json", "-")
+    status, out, _ = gcbench("report", "--merge", *shards, "--json", "-")
     assert status == 0
     merged = json.loads(out)
     (ours,), (theirs,) = merged["comparisons"], alone["comparisons"]
@@ -85,10 +85,10 @@ def test_shards_are_merged_into_what_one_run_says(gcbench, tmp_path):
 def test_a_merge_of_too_few_shards_says_so_and_is_not_finished(gcbench):
     _, out, _ = gcbench(*TINY, "--shard", "1/2", "--json", "-", "--quiet")
     name = json.loads(out)["name"]
-    status, out, _ = gcbench("merge", name, "--json", "-")
+    status, out, _ = gcbench("report", "--merge", name, "--json", "-")
     assert status == 3
     assert "6 trials are missing" in "".join(json.loads(out)["notes"])
-    status, _, err = gcbench("merge", name, name)
+    status, _, err = gcbench("report", "--merge", name, name)
     assert (status, err) == (2, "gcbench: a run is given twice; give each shard once\n")
 
 
@@ -104,7 +104,7 @@ def test_a_merge_of_too_few_shards_says_so_and_is_not_finished(gcbench):
         ([*TINY, "--leave-out", "a"], "give --cluster, too"),
         ([*TINY, "--like", "a"], "give --cluster, too"),
         ([*TINY, "--cluster", "ray://somewhere:10001"], "Ray Client keeps no order"),
-        (["merge", "nothing"], "there is no run 'nothing'"),
+        (["report", "--merge", "nothing"], "there is no run 'nothing'"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(gcbench, tmp_path, words, sentence):

@@ -241,16 +241,16 @@ def test_an_interrupted_experiment_goes_on_in_its_part(compare, tmp_path, moment
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
-        ("gc = [", "gcc = [", "no flag 'gcc'; did you mean gc"),
+        ("gc = [", "gcc = [", "gcc: no such flag or axis here; did you mean gc"),
         ('"two at a time"', '"four at a time"', "two are called 'four at a time'"),
         ("host_time_per_step", "host_time_per_stp", "did you mean host_time_per_step"),
         ('host = "7"', 'hots = "7"', "no column 'hots'; did you mean host"),
-        ("batch-size = 2", 'batch-size = "many"', "'many' must be whole numbers"),
+        ("batch-size = 2", 'batch-size = "many"', "--batch-size many: must be whole numbers"),
         ("batch-size = 4", "batch-size = 0", "--batch-size 0: must be 1 or more"),
         ('shows = "change"', 'shows = "chance"', "Invalid enum value 'chance'"),
         ("question =", "queston =", "unknown field `queston`"),
         ("[[parts]]", "[[parts", "not TOML"),
-        ("rounds = 7", 'output = "x"', "no flag 'output'"),
+        ("rounds = 7", 'output = "x"', "'output' is of the whole run"),
     ],
 )
 def test_a_mistake_in_a_file_is_said_in_a_sentence_before_anything_runs(
@@ -281,7 +281,7 @@ def test_an_unknown_experiment_is_named_with_its_nearest(capsys):
     assert "did you mean output-processing" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", experiment_file.names())
+@pytest.mark.parametrize("name", experiment_file.experiment_names())
 def test_what_comes_with_the_package_can_be_run(name, tmp_path, capsys):
     """By the parts' grids; a machine that answers nothing is enough."""
     machine = Machine(interrupt_at=1)

@@ -4,9 +4,9 @@ import socket
 
 import pytest
 
-from harness.axes import AXES
 from harness.cli.main import main
-from harness.cli.served_engine import served_engine
+from harness.verbs.request import made
+from harness.verbs.serve import ServeRequest, served_engine
 
 
 @pytest.mark.parametrize(
@@ -19,19 +19,26 @@ from harness.cli.served_engine import served_engine
         (["--host", "192.0.2.1", "--api-key", "k"], "--host 192.0.2.1 --port 8000: "),
         (["--host", "a b", "--api-key", "k"], "--host a b: "),
         (["--host", "é" * 70, "--api-key", "k"], "give an address of this machine"),
-        (["--batch-size", "4,8"], "--batch-size: gcbench serve takes one value"),
+        (["--batch-size", "4,8"], "--batch-size 4,8: give one value"),
         (
-            ["--delivery", "columnar", "--representation", "flat_arrays", "--detokenizer", "none"],
+            [
+                "--delivery",
+                "columnar",
+                "--representation",
+                "flat_arrays",
+                "--axis",
+                "detokenizer=none",
+            ],
             "--delivery columnar: makes no output for each request",
         ),
         (["--gc", "on_wait"], "--gc on_wait: the front end waits for no device"),
         (["--gc", "frezze"], "did you mean freeze"),
-        (["--model", "opt-126m"], "unknown model 'opt-126m'"),
+        (["--axis", "model=opt-126m"], "unknown model 'opt-126m'"),
         (["--device", "cdua"], "did you mean cuda"),
-        (["--max-model-len", "1"], "--max-model-len 1: "),
-        (["--num-gpu-blocks-override", "2"], "KV cache of 2 blocks"),
-        (["--tokens-per-step", "0"], "0 tokens a step"),
-        (["--tokenizer", "/nowhere"], "--tokenizer /nowhere: No such file"),
+        (["--axis", "max-model-len=1"], "--axis max-model-len=1: "),
+        (["--axis", "num-gpu-blocks-override=2"], "KV cache of 2 blocks"),
+        (["--axis", "tokens-per-step=0"], "0 tokens a step"),
+        (["--axis", "tokenizer=/nowhere"], "--axis tokenizer=/nowhere: No such file"),
         (["--wire", "columns"], "--wire columns: nothing crosses with --worker in-process"),
         (["--ready-file", "/nowhere/x"], "--ready-file /nowhere/x: cannot be written"),
         (["--max-queued", "-1"], "--max-queued"),
@@ -54,18 +61,15 @@ def test_a_port_that_is_taken_is_named(capsys):
     assert f"--host 127.0.0.1 --port {port}: Address already in use" in capsys.readouterr().err
 
 
-def axes(**given: object) -> dict[str, object]:
-    left_out = ("workload", "engine", "release", "python", "engine_core", "logprobs")
-    all_of_them = {name: [axis.default] for name, axis in AXES.items() if name not in left_out}
-    return all_of_them | {"model": ["opt-125m"]} | {name: [value] for name, value in given.items()}
-
-
 def test_the_context_is_the_models_unless_it_is_given():
-    assert served_engine(axes(), "1", 0)[1].max_model_len == 2048
-    assert served_engine(axes(max_model_len=77), "1", 0)[1].max_model_len == 77
+    assert served_engine(ServeRequest())[1].max_model_len == 2048
+    assert served_engine(made(ServeRequest, {"max_model_len": 77}))[1].max_model_len == 77
 
 
 def test_the_seed_decides_as_in_a_trial():
-    tables = {served_engine(axes(), "1..4", seed)[1].num_accepted for seed in (0, 0, 1)}
-    seeds = {served_engine(axes(), "1", seed)[1].seed for seed in (0, 0, 1)}
+    tables = {
+        served_engine(ServeRequest(tokens_per_step="1..4", seed=seed))[1].num_accepted
+        for seed in (0, 0, 1)
+    }
+    seeds = {served_engine(ServeRequest(seed=seed))[1].seed for seed in (0, 0, 1)}
     assert (len(tables), len(seeds)) == (2, 2)

@@ -15,7 +15,7 @@ from harness.report.plots import beside, columns, panel
 from harness.report.workload import check_words
 from workloads import catalog
 from workloads.recipe.arrivals import parse_arrivals
-from workloads.summary import Summary, summarise
+from workloads.summary import Summary, summarise_workload
 from workloads.traces.trace import Trace
 from workloads.workload import Workload
 
@@ -44,32 +44,33 @@ def test_what_is_shown(gcbench, name):
     assert text == path.read_text(), f"{path.name} changed; if meant, run with UPDATE_GOLDEN=1"
 
 
-@pytest.mark.parametrize("name", catalog.names())
+@pytest.mark.parametrize("name", catalog.workload_names())
 def test_every_workload_can_be_shown(gcbench, name):
     status, out, _ = gcbench(name)
     assert status == 0
     assert max(map(len, out.splitlines())) <= 80
     assert name in out
-    assert catalog.load(name).realise(0).sha256[:12] in out
+    assert catalog.load_workload(name).realise(0).sha256[:12] in out
 
 
 def test_flags_stand_in_the_place_of_what_the_workload_says(gcbench):
     flags = [
         "--num-requests",
         "300",
-        "--arrivals",
-        "constant:50",
-        "--tokens-per-step",
-        "1..4",
-        "--priorities",
-        "0:3",
-        "--stop",
-        "end",
-        "--stop",
-        "\n",
-        "--min-tokens",
-        "2",
-        "--respect-eos",
+        "--axis",
+        "arrivals=constant:50",
+        "--axis",
+        "tokens-per-step=1..4",
+        "--axis",
+        "priorities=0:3",
+        "--axis",
+        "stop=end",
+        "--axis",
+        "stop=\n",
+        "--axis",
+        "min-tokens=2",
+        "--axis",
+        "respect-eos=on",
         "--seed",
         "5",
     ]
@@ -117,7 +118,15 @@ def test_a_trace_is_shown_and_exported_with_the_flags_of_traces(gcbench, tmp_pat
         "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
         + "\n".join([*rows, "41,ChatGPT,1,0,1,API log"])
     )
-    flags = [str(path), "--window", "10:20", "--time-scale", "0.5", "--skip-bad-rows"]
+    flags = [
+        str(path),
+        "--axis",
+        "window=10:20",
+        "--axis",
+        "time-scale=0.5",
+        "--axis",
+        "skip-bad-rows=on",
+    ]
     status, out, err = gcbench(*flags)
     assert (status, err) == (0, "")
     assert "nothing asked for" in out
@@ -135,16 +144,16 @@ MISTAKES = [
     (["chat", "--image", "plot.gif"], ["plot.gif", ".png or .svg"]),
     (["chat", "--image", "/proc/nowhere/plot.svg"], ["/proc/nowhere", "--image"]),
     (["chat", "--seed", "-1"], ["seed -1"]),
-    (["chat", "--stop", ""], ["stop", "at least one character"]),
-    (["chat", "--min-tokens", "-3"], ["min_tokens -3"]),
-    (["chat", "--priorities", "3:1"], ["priorities 3 and 1", "in order"]),
-    (["chat", "--priorities", "high"], ["'high'", "LOW:HIGH"]),
+    (["chat", "--axis", "stop="], ["stop", "at least one character"]),
+    (["chat", "--axis", "min-tokens=-3"], ["min_tokens -3"]),
+    (["chat", "--axis", "priorities=3:1"], ["priorities 3 and 1", "in order"]),
+    (["chat", "--axis", "priorities=high"], ["'high'", "LOW:HIGH"]),
     (["chat", "--prompt-lens", "zipf:1:-5:9"], ["low -5", "zipf:EXPONENT"]),
     (["chat", "--prompt-lens", "-5"], ["'-5'"]),
     (["chat", "--prompt-lens", "histogram:none.csv"], ["none.csv", "No such file"]),
-    (["chat", "--tokens-per-step", "histogram:0.5:0.4"], ["sum to 1", "0.9"]),
-    (["chat", "--arrivals", "gamma:20:-1"], ["burstiness -1"]),
-    (["chat", "--window", "0:10"], ["--window", "no trace"]),
+    (["chat", "--axis", "tokens-per-step=histogram:0.5:0.4"], ["sum to 1", "0.9"]),
+    (["chat", "--axis", "arrivals=gamma:20:-1"], ["burstiness -1"]),
+    (["chat", "--axis", "window=0:10"], ["window", "no trace"]),
     (["chat", "--mooncake", "chat.json"], ["chat.json", ".jsonl"]),
     (["chat", "--mooncake", "/proc/nowhere/a.jsonl"], ["/proc/nowhere", "--mooncake"]),
 ]
@@ -204,9 +213,9 @@ def test_a_panel_names_its_ends_and_stands_beside_another():
 
 
 def test_arrivals_that_are_not_as_asked_are_named_with_what_is_wrong():
-    workload = catalog.load("chat")
+    workload = catalog.load_workload("chat")
     schedule = msgspec.structs.replace(workload, arrivals=parse_arrivals("constant:20")).realise(0)
-    words = check_words(summarise(workload, schedule, 0).arrivals)
+    words = check_words(summarise_workload(workload, schedule, 0).arrivals)
     assert words.startswith("not as asked; gaps' CV ")
     assert "where 1 was asked for" in words
 

@@ -134,15 +134,15 @@ def test_a_file_that_the_system_refuses_is_named(planted):
         ["run", "--json", "n" * 250],
         ["run", "--output", LONG],
         ["run", "--workload", LONG],
-        ["run", "--model", LONG],
+        ["run", "--axis", f"model={LONG}"],
         ["run", "--workload", LONG + ".csv"],
         ["run", "--workload", LONG + ".toml"],
-        ["run", "--device-profile", LONG + ".toml"],
-        ["run", "--tokenizer", LONG],
-        ["history", LONG],
+        ["run", "--axis", f"device-profile={LONG}.toml"],
+        ["run", "--axis", f"tokenizer={LONG}"],
+        ["report", LONG],
         ["gate", "HEAD", "--markdown", LONG],
         ["gate", "HEAD", "--repo", LONG],
-        ["dashboard", "build", LONG, "--output", "site"],
+        ["dashboard", LONG, "--output", "site"],
         ["nightly", LONG],
         ["list", "workloads", "burst", "--mooncake", LONG + ".jsonl"],
         ["list", "workloads", "burst", "--image", LONG + ".png"],
@@ -159,7 +159,7 @@ def test_a_name_that_is_too_long_is_one_sentence(monkeypatch, tmp_path, capsys, 
     assert "n" * 250 in line
 
 
-@pytest.mark.parametrize("arguments", [["history"], ["dashboard", "build", "--output", "site"]])
+@pytest.mark.parametrize("arguments", [["report", "results"], ["dashboard", "--output", "site"]])
 def test_json_nested_too_deep_is_a_file_that_cannot_be_read(
     monkeypatch, tmp_path, capsys, arguments
 ):

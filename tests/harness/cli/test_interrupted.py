@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from examples import attempts
 
-from dashboards.site import build
-from harness.experiment.store import INCOMPLETE
+from dashboards.site import build_site
+from harness.experiment.store import INCOMPLETE_FILE
 from harness.machine.interrupts import held_interrupts
 from harness.result.result import RESULT_SCHEMA
 
@@ -67,7 +67,7 @@ def run(moment: int | str, folder: Path, *arguments: str) -> Ended:
 def page(runs: Path) -> str:
     """All that the overview and the heat map say of a folder of runs."""
     site = runs.with_name(f"{runs.name}-site")
-    build(runs, site)
+    build_site(runs, site)
     return "".join((site / name).read_text() for name in ("index.html", "heatmap.html"))
 
 
@@ -85,7 +85,7 @@ def is_interrupted(number: int, runs: Path, *arguments: str) -> str:
     assert "interrupted" in ended.err
     said = runs.with_name(f"{runs.name}.json")
     experiment = next(runs.iterdir(), runs / "none yet") if runs.exists() else runs
-    if not (experiment / INCOMPLETE).exists():
+    if not (experiment / INCOMPLETE_FILE).exists():
         assert not said.exists()
         return ""
     assert not is_complete(said)
@@ -104,7 +104,7 @@ def is_resumed(experiment: str, runs: Path, *arguments: str) -> None:
     assert is_complete(said)
     assert json.loads(said.read_text())["surroundings"]["during"]["cores"] >= 1
     assert "incomplete" not in page(runs)
-    assert not list(runs.glob(f"*/{INCOMPLETE}"))
+    assert not list(runs.glob(f"*/{INCOMPLETE_FILE}"))
 
 
 @pytest.mark.slow

@@ -21,8 +21,8 @@ from small import CELL, TRIAL_SECONDS, schedule, trial
 
 from harness.axes import Cell
 from harness.experiment.local_executor import LocalExecutor
-from harness.experiment.trial_process import TrialProcess
-from harness.trial.spec import Trial, TrialFailure, TrialResult
+from harness.experiment.trial_process import TrialInterpreter
+from harness.trial.spec import Trial, TrialBatch, TrialFailure, TrialResult
 
 
 class Held(NamedTuple):
@@ -58,7 +58,8 @@ def run_round(executor: LocalExecutor, round_: list[Trial]) -> None:
     in_turns = [msgspec.structs.replace(round_[0], slice_steps=2)] * 3
     for outcome in executor.run(in_turns):
         assert isinstance(outcome, TrialResult), outcome
-    with TrialProcess(round_[0], TRIAL_SECONDS) as process:
+    with TrialInterpreter(TrialBatch(trials=round_[:1]), TRIAL_SECONDS) as interpreter:
+        (process,) = interpreter.trials
         process.wait_until_ready()
         os.kill(process.pid, signal.SIGKILL)
         assert isinstance(process.measure(), TrialFailure)

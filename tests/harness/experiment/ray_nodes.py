@@ -50,11 +50,11 @@ def made_up(
             import ray
 
             from harness.collector.result import GcState, ProcessResult
-            from harness.experiment.on_node import BEGUN, Asked
+            from harness.experiment.on_node import BEGUN, AskedBlock
             from harness.machine.describe import describe
             from harness.trial.spec import TrialResult
 
-            block = msgspec.json.decode(asked, type=Asked).block
+            block = msgspec.json.decode(asked, type=AskedBlock).block
             state = GcState(
                 enabled=True, thresholds=(700, 10, 10), freeze_count=0, tracked_objects=1000
             )

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from small import CELL, answer, plan, process, summary
 
-from harness.experiment.apart import Whole, ratio_in_parts
+from harness.experiment.apart import WholeRatio, ratio_in_parts
 from harness.experiment.plan import beside_baseline, timing_round
 from harness.experiment.store import trial_key
 from harness.metrics import METRICS
@@ -44,7 +44,7 @@ def cell(rng: np.random.Generator, code: float, chance: float, each: float, drif
     ]
 
 
-def compared(seed: int, code: float, chances: tuple[float, float], metric=HOST) -> Whole:
+def compared(seed: int, code: float, chances: tuple[float, float], metric=HOST) -> WholeRatio:
     """Seven rounds of two cells; the baseline has five times as many trials in all."""
     rng = np.random.default_rng(seed)
     drift = rng.normal(0, 0.1, 35)
@@ -62,7 +62,7 @@ def test_without_full_passes_it_is_the_paired_ratio():
         [r.metrics["host_time_per_step"] for r in cell(rng, code, 0.0, 0.4, drift, n)]
         for code, n in ((1.0, 35), (1.1, 7))
     )
-    assert whole == Whole(paired_ratio(before[:7], after), None)
+    assert whole == WholeRatio(paired_ratio(before[:7], after), None)
 
 
 @pytest.mark.parametrize("metric", [HOST, RATE])

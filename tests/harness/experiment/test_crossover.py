@@ -11,10 +11,10 @@ from small import schedule
 
 from engines.builtin.device.profile import load_profile
 from harness.experiment.crossover import (
-    Change,
     Check,
+    CrossoverPoint,
     HostChange,
-    Point,
+    RelativeChange,
     between,
     by_batch,
     constant_steps,
@@ -63,11 +63,11 @@ def test_from_the_limit_on_it_is_small_and_before_it_is_not(baseline, a, b, c, t
     ],
 )
 def test_what_an_interval_says(bounds, size):
-    assert Change(sum(bounds) / 2, *bounds).size(0.02) == size
+    assert RelativeChange(sum(bounds) / 2, *bounds).size(0.02) == size
 
 
-def point(batch: int, change: HostChange, candidate: str = "b", heap: int = 0) -> Point:
-    return Point(
+def point(batch: int, change: HostChange, candidate: str = "b", heap: int = 0) -> CrossoverPoint:
+    return CrossoverPoint(
         candidate=candidate, batch_size=batch, heap_objects=heap, latencies={"token": change}
     )
 

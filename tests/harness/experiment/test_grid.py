@@ -126,7 +126,7 @@ def test_a_schedule_is_not_replayed_where_requests_come_by_the_clock():
     grid = cross(given, {"one": of}, {"one": "opt-125m"})
     assert [cell.scheduler for cell in grid.cells] == ["live"]
     (why,) = grid.left_out
-    assert "--scheduler replayed: requests of one come by the clock" in why
+    assert "--axis scheduler=replayed: requests of one come by the clock" in why
     closed = schedule([4, 9], max_concurrency=1)
     assert len(cross(given, {"one": closed}, {"one": "opt-125m"}).cells) == 2
 
@@ -186,7 +186,7 @@ def test_an_axis_of_other_engines_is_refused_with_their_names(name):
     }
     with pytest.raises(
         ValueError,
-        match=f"^{axis.flag} {given[name][0]}: is of engine .*; leave it out with {other}$",
+        match=f"^{axis.said(given[name][0])}: is of engine .*; leave it out with {other}$",
     ):
         crossed(**given)
 
@@ -198,13 +198,13 @@ def test_a_wire_stands_in_cells_with_a_worker_process_alone():
     assert grid.left_out == []
     with pytest.raises(ValueError, match=r"^--wire full,columns: nothing crosses with --worker "):
         crossed(wire=["full", "columns"])
-    with pytest.raises(ValueError, match=r"^--wire-spin 0.01: nothing crosses with --worker "):
+    with pytest.raises(ValueError, match=r"^--axis wire-spin=0.01: nothing crosses with --worker "):
         crossed(wire_spin=["0.01"])
 
 
 @pytest.mark.parametrize("name", ["num_scheduler_steps", "batch_size", "heap_objects"])
 def test_a_number_beyond_all_measure_is_refused(name):
-    with pytest.raises(ValueError, match=f"{AXES[name].flag} {10**20}: must be .* or less$"):
+    with pytest.raises(ValueError, match=f"{AXES[name].said(10**20)}: must be .* or less$"):
         crossed(**{name: [10**20]})
 
 

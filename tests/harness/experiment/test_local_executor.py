@@ -20,10 +20,9 @@ import pytest
 from processes import children, has_ended, overstepped
 from small import CELL, TRIAL_SECONDS, answer, schedule, trial
 
-from harness.experiment.counting_forks import CountingForks
 from harness.experiment.local_executor import LocalExecutor
-from harness.experiment.trial_process import TrialProcess
-from harness.trial.spec import Trial, TrialFailure, TrialResult
+from harness.experiment.trial_process import TrialInterpreter
+from harness.trial.spec import Trial, TrialBatch, TrialFailure, TrialResult
 
 ROOT = Path(__file__).parents[3]
 SHORT = schedule([3, 2])
@@ -61,53 +60,10 @@ def only(outcomes) -> TrialResult | TrialFailure:
     return outcome
 
 
-OLD_ENGINES = (
-    "echo \"ImportError: cannot import name 'New' from 'engines.protocol' (it.py) "
-    '(/x/harness/trial/process.py:16)" >&2'
-)
-OLDER_ENGINES = (
-    "echo \"AttributeError: 'Engine' object has no attribute 'wire_seconds' "
-    '(/x/harness/trial/engine_counters.py:12)" >&2'
-)
 SAYS_WHERE = (
     "printf 'Thread 1 (most recent call first):\\n  File \"/x/a/b.py\", line 3 in step\\n' "
     ">$GCBENCH_STACKS/stacks-1"
 )
-ENDS = 'echo \'{"index": %d, "pid": 1, "status": %d}\''
-
-
-def test_of_trials_in_forks_each_has_its_own_end(play):
-    tells = f"cp {{answer}} $TMPDIR/fork-1.json; {ENDS % (1, 0)}; {ENDS % (0, -9)}; "
-    tells += f"echo 'no such block' > $TMPDIR/fork-2.txt; {ENDS % (2, 3)}"
-    one = play(f"{PREPARES}; {tells}")
-    trials = [one, one, msgspec.structs.replace(one, mode="leaks")]
-    with CountingForks(trials, TRIAL_SECONDS, at_once=1) as process:
-        process.wait_until_ready()
-        killed, well, refused = process.measure_each()
-    assert (killed.kind, killed.reason[:26]) == ("killed", "its process was killed by ")
-    assert isinstance(well, TrialResult)
-    assert (refused.kind, refused.reason, refused.mode) == ("refused", "no such block", "leaks")
-
-
-@pytest.mark.parametrize(
-    ("script", "timeout", "kind", "reason"),
-    [
-        (f"{PREPARES}; {ENDS % (0, -9)}; echo gone >&2; exit 1", TRIAL_SECONDS, "crashed", "gone"),
-        (f"{PREPARES}; {ENDS % (0, -9)}; exec sleep 1000", 1.5, "timed_out", "no answer within"),
-        ("echo 'no such release' >&2; exit 3", TRIAL_SECONDS, "refused", "no such release"),
-    ],
-)
-def test_where_the_interpreter_of_forks_ends_so_do_those_that_are_left(
-    play, script, timeout, kind, reason
-):
-    one = play(script)
-    others = [msgspec.structs.replace(one, mode=mode) for mode in ("tracked", "leaks")]
-    with CountingForks([one, *others], timeout, at_once=1) as process:
-        process.wait_until_ready()
-        found = list(process.measure_each())
-    assert [each.mode for each in found] == [one.mode, "tracked", "leaks"]
-    assert [each.kind for each in found[1:]] == [kind, kind]
-    assert all(reason in each.reason for each in found[1:])
 
 
 @pytest.mark.parametrize(
@@ -118,8 +74,6 @@ def test_where_the_interpreter_of_forks_ends_so_do_those_that_are_left(
         ("echo noise >&2; echo 'ImportError: no torch' >&2; exit 1", "crashed", "no torch"),
         (f"{PREPARES}; echo 'MemoryError' >&2; exit 1", "crashed", "status 1: MemoryError"),
         ("printf 'pyenv: not found\\nmore' >&2; exit 127", "refused", "does not run: pyenv: not f"),
-        (f"{OLD_ENGINES}; exit 1", "refused", "its engines lack engines.protocol.New, which"),
-        (f"{OLDER_ENGINES}; exit 1", "refused", "its engines lack Engine.wire_seconds, which"),
         ("read trial; echo 'this is not the schedule' >&2; exit 3", "refused", "this is not the s"),
         (f"{PREPARES}; echo 'the collector is on' >&2; exit 3", "refused", "the collector is on"),
         (f"{PREPARES}; exit 0", "crashed", "its answer cannot be read"),
@@ -241,7 +195,7 @@ def test_an_interpreter_that_is_none_is_named(tmp_path, python):
     outcome = only(LocalExecutor(TRIAL_SECONDS).run([asked]))
     assert isinstance(outcome, TrialFailure)
     assert outcome.kind == "refused"
-    assert outcome.reason == f"--python {python}: no such program; give an interpreter's path"
+    assert outcome.reason == f"--axis python={python}: no such program; give an interpreter's path"
 
 
 @pytest.mark.slow
@@ -258,13 +212,6 @@ def test_who_is_too_slow_is_gone_before_the_next_one_measures(play, tmp_path):
         lambda outcomes: getattr(outcomes[-1], "kind", "") != "timed_out",
     )
     assert isinstance(outcome, TrialResult), outcome
-
-
-def test_what_a_trial_has_started_ends_with_it(play, tmp_path):
-    script = f"sleep 1000 > {tmp_path}/out & echo $! > {tmp_path}/pid; {PREPARES}; cat {{answer}}"
-    outcome = only(LocalExecutor(TRIAL_SECONDS).run([play(script)]))
-    assert isinstance(outcome, TrialResult), outcome
-    assert has_ended(int((tmp_path / "pid").read_text()))
 
 
 def test_trials_measure_one_after_another_and_only_when_all_are_ready(play, tmp_path):
@@ -301,19 +248,13 @@ def test_much_noise_does_not_stop_a_trial(play):
     assert isinstance(outcome, TrialResult), outcome
 
 
-def test_words_before_it_is_ready_are_not_its_answer(play):
-    script = f"echo hello from a start-up file; {PREPARES}; cat {{answer}}"
-    outcome = only(LocalExecutor(TRIAL_SECONDS).run([play(script)]))
-    assert isinstance(outcome, TrialResult), outcome
-
-
 @pytest.mark.parametrize("mode", ["timing", "counts", "tracked", "opcodes"])
 def test_the_environment_is_known(play, tmp_path, monkeypatch, mode):
     for name in ("PYTHONOPTIMIZE", "PYTHONMALLOC", "PYTHONUNBUFFERED", "PYTHONHASHSEED"):
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("PYTHONPATH", "/kept")
     monkeypatch.setenv("OMP_NUM_THREADS", "64")
-    asked = play(f"env > {tmp_path}/env; {PREPARES}; cat {{answer}}")
+    asked = play(f"env > {tmp_path}/env")
     only(
         LocalExecutor(TRIAL_SECONDS).run(
             [msgspec.structs.replace(asked, mode=mode, seed=2**32 + 5)]
@@ -492,10 +433,12 @@ def test_slices_change_nothing_but_when_it_runs(tmp_path):
 @pytest.mark.slow
 def test_a_worker_or_a_trial_that_is_killed_while_it_measures_is_told_apart(tmp_path):
     cell = msgspec.structs.replace(CELL, worker="process")
+    asked = TrialBatch(trials=[trial(ENDLESS, tmp_path, cell)])
     with (
-        TrialProcess(trial(ENDLESS, tmp_path, cell), TRIAL_SECONDS) as one,
-        TrialProcess(trial(ENDLESS, tmp_path, cell), TRIAL_SECONDS) as other,
+        TrialInterpreter(asked, TRIAL_SECONDS) as first,
+        TrialInterpreter(asked, TRIAL_SECONDS) as second,
     ):
+        (one,), (other,) = first.trials, second.trials
         one.wait_until_ready()
         other.wait_until_ready()
         (worker,) = psutil.Process(one.pid).children()
@@ -521,10 +464,11 @@ def test_a_trial_and_its_worker_end_with_a_parent_that_is_killed(tmp_path, momen
     script = textwrap.dedent("""
         import sys, msgspec
         from pathlib import Path
-        from harness.experiment.trial_process import TrialProcess
-        from harness.trial.spec import Trial
+        from harness.experiment.trial_process import TrialInterpreter
+        from harness.trial.spec import Trial, Trials
         asked = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Trial)
-        with TrialProcess(asked, 600) as begun:
+        with TrialInterpreter(Trials(trials=[asked]), 600) as interpreter:
+            (begun,) = interpreter.trials
             if sys.argv[2] == "ready":
                 begun.wait_until_ready()
             print(begun.pid, flush=True)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from small import CELL, Calls, answer, plan, schedule, summary
 
-from harness.experiment.merge import merge
+from harness.experiment.merge import merge_shards
 from harness.experiment.plan import Plan
 from harness.experiment.run import Runner
 from harness.experiment.shard import Shard, parse_shard
@@ -68,7 +68,7 @@ def test_every_block_is_in_one_shard_whole(tmp_path, count):
 
 def test_merged_shards_say_what_one_machine_says(tmp_path):
     folders = shards(tmp_path, 3)
-    merged = merge(folders, RunStore(tmp_path, "merged"))
+    merged = merge_shards(folders, RunStore(tmp_path, "merged"))
     whole = run(tmp_path, "whole")
     assert merged.missing == 0
     alone = RunStore(tmp_path, "whole")
@@ -90,7 +90,7 @@ def test_merged_shards_say_what_one_machine_says(tmp_path):
 
 def test_what_a_shard_has_not_brought_is_counted(tmp_path):
     one, two, _ = shards(tmp_path, 3)
-    merged = merge([one, two], RunStore(tmp_path, "merged"))
+    merged = merge_shards([one, two], RunStore(tmp_path, "merged"))
     assert merged.missing == 8 + 2
     assert (tmp_path / "merged" / "incomplete.txt").exists()
 
@@ -111,7 +111,7 @@ def test_shards_of_another_origin_are_refused(tmp_path, what):
         run(tmp_path, "two", Shard(2, 2), origin=ORIGIN | changed),
     ]
     with pytest.raises(ValueError, match=re.escape(words)):
-        merge(parts, RunStore(tmp_path, "merged"))
+        merge_shards(parts, RunStore(tmp_path, "merged"))
     assert not (tmp_path / "merged").exists()
 
 
@@ -119,19 +119,19 @@ def test_shards_of_another_plan_or_workload_are_refused(tmp_path):
     one = run(tmp_path, "one", Shard(1, 2))
     two = run(tmp_path, "two", Shard(2, 2), rounds=8)
     with pytest.raises(ValueError, match="rounds of their plans differ"):
-        merge([one, two], RunStore(tmp_path, "merged"))
+        merge_shards([one, two], RunStore(tmp_path, "merged"))
     of = msgspec.structs.replace(RunStore(tmp_path, "one").load_plan(type(plan(CELLS))), name="x")
     other = RunStore(tmp_path, "x")
     other.create()
     other.adopt_plan(msgspec.structs.replace(of, schedules={"small": "another"}))
     with pytest.raises(ValueError, match="workload of their plans differ"):
-        merge([one, tmp_path / "x"], RunStore(tmp_path, "merged"))
+        merge_shards([one, tmp_path / "x"], RunStore(tmp_path, "merged"))
 
 
 def test_shards_that_overlap_are_refused(tmp_path):
     parts = [run(tmp_path, "one", Shard(1, 2)), run(tmp_path, "two", Shard(1, 3))]
     with pytest.raises(ValueError, match="one and two cannot be merged: both hold"):
-        merge(parts, RunStore(tmp_path, "merged"))
+        merge_shards(parts, RunStore(tmp_path, "merged"))
 
 
 @pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2", "1/99999"])
@@ -151,5 +151,5 @@ def test_a_merged_run_was_as_busy_as_its_busiest_shard(tmp_path, others):
             now = Surroundings(before=work, during=work)
             store.save_experiment(msgspec.structs.replace(found, surroundings=now))
     known = [each for each in others if each is not None]
-    found = merge(folders, RunStore(tmp_path, "all")).surroundings
+    found = merge_shards(folders, RunStore(tmp_path, "all")).surroundings
     assert (found and found.during.others) == (max(known) if known else None)

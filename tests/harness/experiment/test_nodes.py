@@ -25,12 +25,12 @@ from examples import every
 from golden_text import reported
 from small import MemoryStore, answer, plan, summary
 
-from harness.experiment.carried_code import packed, unpack_there
+from harness.experiment.carried_code import packed_code, unpack_there
 from harness.experiment.executor import Block
 from harness.experiment.known_noise import keep_noise, known_noise
 from harness.experiment.node_noise import NodeNoise, node_noise
 from harness.experiment.noise_result import NoiseResult
-from harness.experiment.on_node import BEGUN, Asked, Identity, identity, run
+from harness.experiment.on_node import BEGUN, AskedBlock, Identity, identity, run_asked
 from harness.experiment.plan import Turn
 from harness.experiment.rounds import Precision, Rounds
 from harness.machine.describe import Machine
@@ -240,8 +240,8 @@ def test_code_is_carried_whole_and_kept_by_its_hash(tmp_path, monkeypatch):
     """A fresh interpreter finds it there, and its identity is ours."""
     monkeypatch.setenv("GCBENCH_CACHE", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", "/inherited")
-    code = packed()
-    assert code == packed()
+    code = packed_code()
+    assert code == packed_code()
     path = unpack_there()(code.name, code.content)
     kept = tmp_path / "code" / code.name[:16]
     assert path == f"{kept}{os.pathsep}/inherited"
@@ -271,8 +271,8 @@ def test_a_node_says_which_release_it_cannot_make():
     cell = msgspec.structs.replace(PAIR[0], engine="vllm-hostpath", release="0.0.1")
     trial = Trial(cell=cell, schedule_path="", schedule_sha256="", mode="counts")
     block = Block(round=0, group=0, turns=[Turn(0, 0, cell, "counts", 0)], trials=[trial])
-    asked = Asked(block=block, timeout_seconds=60.0)
-    begun, ended = run(msgspec.json.encode(asked), {})
+    asked = AskedBlock(block=block, timeout_seconds=60.0)
+    begun, ended = run_asked(msgspec.json.encode(asked), {})
     assert begun.nth == BEGUN
     assert "0.0.1 cannot be made on a node: " in begun.outcome.decode()
     assert not ended.is_result

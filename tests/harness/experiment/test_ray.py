@@ -29,7 +29,7 @@ from harness.experiment.known_noise import KnownNoise, keep_noise, known_noise
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.node_noise import NodeNoise
 from harness.experiment.plan import EXACT_ROUND
-from harness.experiment.ray_cluster import Cluster, Wanted
+from harness.experiment.ray_cluster import Cluster, WantedNodes
 from harness.experiment.ray_connection import connected
 from harness.experiment.ray_executor import RayExecutor
 from harness.experiment.store import RunStore
@@ -61,7 +61,7 @@ OBJECT_STORE_BYTES = 80 << 20
 SOON_DEAD = {
     "health_check_initial_delay_ms": 1000,
     "health_check_period_ms": 1000,
-    "health_check_timeout_ms": 2000,
+    "health_check_timeout_ms": 5000,
     "health_check_failure_threshold": 3,
 }
 """Ray counts a node that does not answer as dead: after a minute, if it is not told otherwise."""
@@ -100,7 +100,7 @@ class Nodes:
         """Of all that there ever were, as --leave-out takes them."""
         return ",".join(f"node-{number + 1}" for number in range(self._made))
 
-    def have(self, count: int) -> None:
+    def have(self, count: int, attempts: int = 5) -> None:
         """Add nodes, or end the last, until there are so many."""
         while len(self._nodes) > count:
             self._cluster.remove_node(self._nodes.pop(), allow_graceful=True)
@@ -113,7 +113,14 @@ class Nodes:
                     object_store_memory=OBJECT_STORE_BYTES,
                 )
             )
-        self._cluster.wait_for_nodes()
+        try:
+            self._cluster.wait_for_nodes(60)
+        except TimeoutError:  # one was so slow that it counts as dead, and Ray waits for it
+            if not attempts:
+                raise
+            while self._nodes:
+                self.kill()
+            self.have(count, attempts - 1)
 
     def kill(self, raylet: int = 0) -> None:
         """Kill -9 the one whose raylet has this number, or any."""
@@ -165,7 +172,7 @@ def nodes():
         assert soon(lambda: not processes_of(Path(name)) and not workers())
 
 
-def admitted(cluster: Cluster, wanted: Wanted) -> Cluster:
+def admitted(cluster: Cluster, wanted: WantedNodes) -> Cluster:
     """The same, as a command that wants other nodes would have it."""
     found = Cluster(cluster.address, cluster.control, wanted)
     found.admit()
@@ -434,17 +441,17 @@ def test_nodes_that_differ_are_left_out_and_a_class_can_be_chosen(nodes, tmp_pat
         assert len(cluster.nodes) == 2 + (len(cores) == 1)
         if len(cores) > 1:
             assert f"cores usable ({len(cores)}, now 1); --like {few}" in cluster.left_out[few]
-        chosen = admitted(cluster, Wanted(like=few))
+        chosen = admitted(cluster, WantedNodes(like=few))
         assert len(chosen.nodes) == (1 if len(cores) > 1 else 3)
         assert chosen.identity.machine.cores_usable == 1
         with pytest.raises(ClusterError, match="--like nobody: no node that can measure; there "):
-            admitted(cluster, Wanted(like="nobody"))
+            admitted(cluster, WantedNodes(like="nobody"))
     nodes.have(2)
 
 
 def test_a_node_whose_noise_is_known_is_admitted_by_it(nodes, tmp_path):
     nodes.have(2)
-    with connected(nodes.address, Wanted(noise=KnownNoise())) as cluster:
+    with connected(nodes.address, WantedNodes(noise=KnownNoise())) as cluster:
         of, (calm, loud) = cluster.identity, sorted(node.name for node in cluster.nodes.values())
         notes = RayExecutor(cluster, TIMEOUT_SECONDS).notes
         assert [note for note in notes if f"How noisy {calm}, {loud} may be is not known" in note]
@@ -457,7 +464,7 @@ def test_a_node_whose_noise_is_known_is_admitted_by_it(nodes, tmp_path):
                 for name, mde in ((calm, 0.01), (loud, 0.09))
             ],
         )
-        found = admitted(cluster, Wanted(noise=known_noise(tmp_path)))
+        found = admitted(cluster, WantedNodes(noise=known_noise(tmp_path)))
         assert [node.name for node in found.nodes.values()] == [calm]
         assert "it is too noisy" in found.left_out[loud]
         notes = " ".join(RayExecutor(found, TIMEOUT_SECONDS).notes)

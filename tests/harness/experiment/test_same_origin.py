@@ -12,7 +12,7 @@ from small import schedule as small_schedule
 from harness.experiment.executor import Executor
 from harness.experiment.plan import timing_round
 from harness.experiment.run import Runner
-from harness.experiment.same_origin import differences
+from harness.experiment.same_origin import origin_differences
 from harness.experiment.store import StoreError, trial_key
 from harness.machine.describe import Machine
 from harness.suites.version import needed
@@ -118,17 +118,17 @@ def test_what_an_older_gcbench_has_not_recorded_does_not_differ(field):
     unknown = {"machine": None, "code_sha256": "", "dependencies": {}}[field]
     old = measured(**{field: unknown})
     other = measured(**{field: OTHERS[field][0]})
-    assert differences(old, other) == differences(other, old) == []
+    assert origin_differences(old, other) == origin_differences(other, old) == []
 
 
 def test_cells_with_an_interpreter_of_their_own_may_differ_in_all_but_the_machine():
     ours = measured()
     theirs = measured(**{name: value for name, (value, _) in OTHERS.items() if name != "machine"})
     chosen = msgspec.structs.replace(theirs, cell=msgspec.structs.replace(CELL, python="/other"))
-    assert len(differences(ours, theirs)) == 3
-    assert differences(ours, chosen) == []
+    assert len(origin_differences(ours, theirs)) == 3
+    assert origin_differences(ours, chosen) == []
     away = msgspec.structs.replace(chosen, machine=OTHERS["machine"][0])
-    assert differences(ours, away) == [OTHERS["machine"][1]]
+    assert origin_differences(ours, away) == [OTHERS["machine"][1]]
 
 
 @pytest.mark.parametrize("field", OTHERS)

@@ -35,7 +35,7 @@ class ScriptedServer:
         self._script = script
 
     def __enter__(self) -> Self:
-        self._process = tied_process.start(
+        self._process = tied_process.start_tied(
             [sys.executable, __file__, json.dumps(self._script)], stdout=subprocess.PIPE
         )
         assert self._process.stdout is not None

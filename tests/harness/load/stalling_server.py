@@ -123,7 +123,7 @@ class StallingServer:
 
     def __enter__(self) -> Self:
         command = [sys.executable, __file__, "front end", json.dumps(self._script)]
-        self._process = tied_process.start(
+        self._process = tied_process.start_tied(
             [
                 sys.executable,
                 "-m",
@@ -192,10 +192,10 @@ class FrontEnd(Script):
 
 async def front_end(script: dict[str, Any]) -> None:
     own = [sys.executable, __file__]
-    core = tied_process.start(
+    core = tied_process.start_tied(
         [*own, "core", json.dumps(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
-    aside = tied_process.start([*own, "aside", "{}"])
+    aside = tied_process.start_tied([*own, "aside", "{}"])
     gc.collect()
     gc.freeze()
     gc.disable()

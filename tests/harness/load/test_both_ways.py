@@ -5,13 +5,14 @@ import numpy as np
 import pytest
 from small import CELL, answer, schedule, trial
 
-from harness.axes import AXES
-from harness.cli.served_engine import SERVER_DECIDES, served_engine
+from harness.cli.flags import asked
+from harness.cli.serve import serve
 from harness.load.both_ways import Round, both_ways
 from harness.load.result import LoadResult
 from harness.load.served import flags_of
 from harness.load.task import Asked
 from harness.trial.engine_config import engine_config
+from harness.verbs.serve import ServeRequest, served_engine
 
 
 def round_of(folder, here: dict[str, float], there: dict[str, float], **changes: str) -> Round:
@@ -98,15 +99,9 @@ def test_the_server_builds_the_engine_that_the_trial_builds(changes):
     cell = msgspec.structs.replace(CELL, model="opt-125m", detokenizer="decode_stream", **changes)
     of = schedule([9, 5])
     here = engine_config(cell, of)
-    flags = flags_of(cell, SERVER_DECIDES)
-    given = dict(zip(flags[::2], flags[1::2], strict=True))
-    given["--max-model-len"] = str(here.max_model_len)
-    axes = {
-        name: [axis.kind(given.get(axis.flag, axis.default))]
-        for name, axis in AXES.items()
-        if name not in SERVER_DECIDES
-    }
-    _, there = served_engine(axes, "1", seed=of.token_seed)
+    flags = [*flags_of(cell), "--seed", str(of.token_seed)]
+    flags += ["--axis", f"max-model-len={here.max_model_len}"]
+    _, there = served_engine(asked(ServeRequest, serve.make_context("serve", flags)))
     # Its outputs are made in the front end, whatever the engine in process does.
     own = {"output_processing", "retain_outputs", "seed"}
     for field in type(here).__dataclass_fields__:

@@ -52,7 +52,7 @@ def test_a_client_that_shares_its_core_with_busy_programs_is_invalid(tmp_path):
         """Once it sends: a fair scheduler gives a client that wants less than its share no wait."""
         server.wait_for_requests(20)
         for _ in range(2):
-            process = tied_process.start([sys.executable, "-c", BUSY])
+            process = tied_process.start_tied([sys.executable, "-c", BUSY])
             busy.callback(process.wait)
             busy.callback(process.kill)
             psutil.Process(process.pid).cpu_affinity([core])

@@ -401,7 +401,7 @@ def test_a_client_process_that_is_killed_takes_its_requests_alone(tmp_path):
         (["ftp://h"], ["'ftp'", "http://HOST:PORT"]),
         (["http://user:pw@h"], ["must not hold a key"]),
         (["http://h", "--client-processes", "9", "--num-requests", "4"], ["--client-processes 9"]),
-        (["http://h", "--request-rate", "5", "--arrivals", "at_once"], ["--request-rate"]),
+        (["http://h", "--request-rate", "5", "--axis", "arrivals=at_once"], ["--request-rate"]),
         (["http://h", "--burstiness", "5"], ["--burstiness"]),
         (["http://h", "--extra-body", "[]"], ["--extra-body"]),
         (["http://h", "--client-gc", "frezee"], ["'frezee'", "freeze"]),

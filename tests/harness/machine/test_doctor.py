@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from harness.machine.describe import cores_usable
-from harness.machine.doctor import check, interpreter, surroundings
+from harness.machine.doctor import check_machine, interpreter, surroundings
 from harness.machine.interpreter import VERSIONS
 from harness.machine.other_work import BUSY_SHARE
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="module")
 def findings(tmp_path_factory):
-    return {finding.what: finding for finding in check(tmp_path_factory.mktemp("results"))}
+    return {finding.what: finding for finding in check_machine(tmp_path_factory.mktemp("results"))}
 
 
 @pytest.mark.slow
@@ -180,7 +180,7 @@ def test_programs_that_never_rest_are_seen_as_other_work():
             stack.callback(other.kill)
         finding = surroundings.other_work()
     assert finding.level == "warn"
-    assert "--wait-quiet" in finding.advice
+    assert "--wait" in finding.advice
 
 
 def test_a_wait_never_ends_early():

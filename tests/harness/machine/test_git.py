@@ -15,8 +15,8 @@ from harness.machine.describe import code_identity
 from harness.machine.git import GitError, changed_files, git, reading
 from harness.report.release_label import release_label
 from harness.tracking.asv.checkout import rewritten
-from harness.tracking.gate.trees import WORK_TREE, differences, take_tree
-from harness.tracking.nightly.commits import subject, wanted
+from harness.tracking.gate.trees import WORK_TREE, take_tree, tree_differences
+from harness.tracking.nightly.commits import subject, wanted_commits
 
 
 @pytest.fixture(scope="module")
@@ -63,15 +63,15 @@ def read_for_the_gate(root: Path, scratch: Path) -> None:
     assert head.subject == SUBJECTS[-1]
     assert contents(head.folder)["engines/clean.py"] == "1\n"
     assert contents(work_tree.folder)["engines/clean.py"] == "2\n"
-    assert len(differences(root, base, head, "engines")) == 3
+    assert len(tree_differences(root, base, head, "engines")) == 3
     assert work_tree.is_dirty
 
 
 def read_for_a_night(root: Path, scratch: Path) -> None:
-    (newest,) = wanted(root, ["main"], "", set(), set())
+    (newest,) = wanted_commits(root, ["main"], "", set(), set())
     assert subject(root, newest) == SUBJECTS[-1]
     assert rewritten(root, ["main"], {newest, "0" * 40}) == {"0" * 40}
-    assert len(wanted(root, ["main"], "HEAD~3..HEAD", set(), set())) == 3
+    assert len(wanted_commits(root, ["main"], "HEAD~3..HEAD", set(), set())) == 3
 
 
 def read_for_releases(root: Path, scratch: Path) -> None:

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.machine.other_work import Counters, OtherWork, Surroundings, other_work, read_counters
+from harness.machine.other_work import (
+    Counters,
+    OtherWork,
+    Surroundings,
+    read_counters,
+    work_between,
+)
 
 SECONDS = st.floats(0, 1e5)
 
@@ -18,7 +24,7 @@ def test_others_are_what_is_at_work_less_ourselves(start, wall, cores, data):
     stolen = data.draw(st.floats(0, wall * cores - own - others))
     before = Counters(clock=start, busy=start, stolen=start, own=start)
     now = Counters(start + wall, start + own + others, start + stolen, start + own)
-    found = other_work(before, now, cores)
+    found = work_between(before, now, cores)
     assert abs(found.others - others / wall) < 1e-6 * cores
     assert abs(found.stolen - stolen / wall / cores) < 1e-6
     assert found.is_busy == (found.others > 0.1 * cores or found.stolen > 0.01)
@@ -26,9 +32,9 @@ def test_others_are_what_is_at_work_less_ourselves(start, wall, cores, data):
 
 def test_counters_that_disagree_give_no_negative_work():
     before = Counters(clock=10.0, busy=5.0, stolen=1.0, own=4.0)
-    found = other_work(before, Counters(11.0, 5.5, 0.9, 5.0), 2)
+    found = work_between(before, Counters(11.0, 5.5, 0.9, 5.0), 2)
     assert (found.others, found.stolen, found.is_busy) == (0, 0, False)
-    assert other_work(before, before, 2).others == 0
+    assert work_between(before, before, 2).others == 0
 
 
 def test_our_own_work_is_counted_as_ours():

@@ -14,7 +14,7 @@ import pytest
 
 from gcbench import probe
 from harness.probed.run import probed_environment
-from harness.probed.watch import Watch
+from harness.probed.watch import RingWatch
 
 
 @pytest.mark.parametrize(("options", "reasons"), [(["-S"], ["-S leaves out"]), ([], [])])
@@ -23,7 +23,7 @@ def test_an_interpreter_that_ended_unseen_is_given_its_own_reason(options, reaso
     environment = probed_environment(tmp_path, os.environ)
     with subprocess.Popen(command, env=environment) as process:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # a zombie's files are empty
-        watch = Watch(tmp_path, psutil.Process(process.pid), command)
+        watch = RingWatch(tmp_path, psutil.Process(process.pid), command)
         watch.poll()
         watch.finish()
         said = [(each.pid, each.name, each.reason[:13]) for each in watch.not_probed()]
@@ -77,7 +77,7 @@ def next_line(process: "subprocess.Popen[str]") -> None:
     process.stdout.readline()
 
 
-def full(watch: Watch, pid: int) -> int:
+def full(watch: RingWatch, pid: int) -> int:
     (found,) = [each.described() for each in watch.processes if each.ring.pid == pid]
     return found.generations[2].collections
 
@@ -86,7 +86,7 @@ def full(watch: Watch, pid: int) -> int:
 def test_a_file_that_is_no_ring_is_a_note(what, folder):
     (folder / what).touch()
     with collecting(folder) as process:
-        watch = Watch(folder, psutil.Process(process.pid), process.args)
+        watch = RingWatch(folder, psutil.Process(process.pid), process.args)
         watch.poll()
         next_line(process)
         watch.poll()
@@ -105,7 +105,7 @@ def test_a_file_that_is_no_ring_is_a_note(what, folder):
 def test_a_ring_that_cannot_be_opened_is_a_note(make, says, folder):
     make(folder / "4194305-1.ring")
     with collecting(folder) as process:
-        watch = Watch(folder, psutil.Process(process.pid), process.args)
+        watch = RingWatch(folder, psutil.Process(process.pid), process.args)
         watch.poll()
         next_line(process)
     watch.finish()
@@ -118,7 +118,7 @@ def test_a_ring_that_cannot_be_opened_is_a_note(make, says, folder):
 def test_a_ring_that_is_none_inside_is_named(make, folder):
     make(folder / "4194305-1.ring")
     with collecting(folder) as process:
-        watch = Watch(folder, psutil.Process(process.pid), process.args)
+        watch = RingWatch(folder, psutil.Process(process.pid), process.args)
         watch.poll()
     watch.finish()
     (missed,) = watch.not_probed()
@@ -127,7 +127,7 @@ def test_a_ring_that_is_none_inside_is_named(make, folder):
 
 def test_a_ring_that_goes_wrong_is_a_note_and_the_others_are_watched_on(folder):
     with collecting(folder) as broken, collecting(folder) as process:
-        watch = Watch(folder, psutil.Process(process.pid), process.args)
+        watch = RingWatch(folder, psutil.Process(process.pid), process.args)
         watch.poll()
         watch.poll()
         (path,) = folder.glob(f"{broken.pid}-*.ring")
@@ -143,7 +143,7 @@ def test_a_ring_that_goes_wrong_is_a_note_and_the_others_are_watched_on(folder):
 
 def test_rings_are_read_to_the_end_where_their_folder_is_removed(folder):
     with collecting(folder) as process:
-        watch = Watch(folder, psutil.Process(process.pid), process.args)
+        watch = RingWatch(folder, psutil.Process(process.pid), process.args)
         watch.poll()
         shutil.rmtree(folder)
         next_line(process)
@@ -157,7 +157,7 @@ def test_rings_are_read_to_the_end_where_their_folder_is_removed(folder):
 def test_who_had_no_ring_and_ended_at_once_is_named(folder):
     (folder / "4194305-1.24").touch()
     with collecting(folder) as process:
-        watch = Watch(folder, psutil.Process(process.pid), process.args)
+        watch = RingWatch(folder, psutil.Process(process.pid), process.args)
         watch.poll()
     watch.finish()
     (missed,) = watch.not_probed()
@@ -179,7 +179,7 @@ def test_what_ran_before_an_exec_keeps_its_name(folder, tmp_path):
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        watch = Watch(folder, psutil.Process(process.pid), command)
+        watch = RingWatch(folder, psutil.Process(process.pid), command)
         watch.poll()
         next_line(process)
         watch.poll()

@@ -8,11 +8,11 @@ from harness.collector.result import GcState, ProcessResult
 from harness.experiment.result import (
     Apart,
     CellResult,
+    ChangePart,
     Comparison,
     ExperimentResult,
     FullPasses,
     MetricSamples,
-    Part,
 )
 from harness.machine.describe import Machine
 from harness.report.answer import headline
@@ -252,7 +252,7 @@ def test_few_full_passes_allow_no_claim() -> None:
 def test_full_passes_of_timed_trials_allow_a_claim() -> None:
     """Those of the trials that count are one trial's."""
     seven, none = (FullPasses(count=count, trials=7, seconds=0.3, added=0.5) for count in (7, 0))
-    apart = Apart(code=Part(0.6, (0.59, 0.61), 0.01), full_passes=(seven, none))
+    apart = Apart(code=ChangePart(0.6, (0.59, 0.61), 0.01), full_passes=(seven, none))
     timed = comparison("flat", "better", 0.6, apart=apart)
     few = [cell("lists", full_passes=1), cell("flat", full_passes=0)]
     assert not any("says nothing" in each for each in conclude(experiment(few, timed)))

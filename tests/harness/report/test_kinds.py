@@ -14,7 +14,7 @@ from test_report_nightly import NIGHTS
 
 from harness.cli.main import main
 from harness.experiment.advice import Advice
-from harness.experiment.crossover import CrossoverResult, HostChange, Point
+from harness.experiment.crossover import CrossoverPoint, CrossoverResult, HostChange
 from harness.experiment.diff import diff
 from harness.experiment.experiment_file import PartResult, PartsResult
 from harness.experiment.noise_result import NoiseResult
@@ -24,11 +24,12 @@ from harness.explain.result import ExplainResult
 from harness.files import write_json
 from harness.load.both_ways import HttpResult
 from harness.probed.result import GenerationTotals, ProbedProcess, ProbeResult
-from harness.report.kinds import KINDS, describe, read_result
+from harness.report.kinds import KINDS, describe_result, read_result
 from harness.report.markdown import report_markdown
 from harness.report.terminal import make_console, print_report
 from harness.result.result import RESULT_FILE, ReplayedWorkload, Result
 from harness.tracking.bisect.result import BisectResult, Candidate, Measured
+from harness.tracking.history_result import HistoryResult, Read, SeriesChange
 
 JOB = load_experiment(MAIN_JOB)
 ABOUT = {
@@ -38,6 +39,7 @@ ABOUT = {
     "workloads": [ReplayedWorkload(name="chat")],
     "notes": ["a note of it"],
 }
+ODD = "`a` <b> | $x$ @c"
 OLD, NEW = (Candidate(id=each * 40, subject=f"Change {each}") for each in "ab")
 RESULTS: list[Result] = [
     JOB,
@@ -91,7 +93,7 @@ RESULTS: list[Result] = [
         tolerance=0.02,
         rounds=5,
         points=[
-            Point(
+            CrossoverPoint(
                 candidate="freeze",
                 batch_size=8,
                 heap_objects=0,
@@ -120,6 +122,37 @@ RESULTS: list[Result] = [
         **ABOUT,
     ),
     HttpResult(rounds=2, cells=[], **ABOUT),
+    HistoryResult(
+        between=None,
+        read=Read(commits=2, first="2026-01-01", last="2026-01-02", machines=["box"], figures=4),
+        changes=[
+            SeriesChange(
+                machine="box",
+                environment="py3.11",
+                series=f"suite.track_{metric}({ODD!r})",
+                suite="suite",
+                metric=metric,
+                unit="collections",
+                direction="lower",
+                kind="exact",
+                parameters={"shape": ODD},
+                base="a" * 40,
+                head="b" * 40,
+                before=100.0,
+                after=after,
+                verdict=verdict,
+                suspects=[],
+            )
+            for metric, after, verdict in (
+                ("worse", 130.0, "worse"),
+                ("more", 2000.0, "changed"),
+                ("same", 100.0, "no_change_shown"),
+                ("gone", None, "missing"),
+            )
+        ],
+        problems=["one file cannot be read"],
+        **ABOUT,
+    ),
     ProbeResult(
         status=0,
         began_ns=0,
@@ -168,7 +201,7 @@ def test_it_is_read_back_as_it_was_stored(result, tmp_path):
 
 
 def test_a_terminal_shows_the_answer_first_in_eighty_columns(result):
-    report = describe(result)
+    report = describe_result(result)
     short = reported(result)
     assert short.split()[:3] == report.answer.split()[:3]
     long = reported(result, details=True)
@@ -202,7 +235,7 @@ def test_every_format_can_be_asked_for(tmp_path, capsys):
         run = tmp_path / f"{number}"
         run.mkdir()
         write_json(run / RESULT_FILE, each)
-        words, report = ["report", str(run)], describe(each)
+        words, report = ["report", str(run)], describe_result(each)
         page, markdown, picture = (tmp_path / f"{number}.{end}" for end in ("html", "md", "svg"))
         assert main([*words, "--html", str(page), "--markdown", str(markdown)]) == 0
         tags = Tags()
@@ -217,6 +250,8 @@ def test_every_format_can_be_asked_for(tmp_path, capsys):
     capsys.readouterr()
     assert main(["report", "latest", "--output", str(tmp_path)]) == 0
     file = io.StringIO()
-    print_report(describe(RESULTS[-1]), make_console(file), "gcbench report latest --details")
+    print_report(
+        describe_result(RESULTS[-1]), make_console(file), "gcbench report latest --details"
+    )
     assert capsys.readouterr().out == file.getvalue()
     assert all(cell_len(line) <= 80 for line in file.getvalue().splitlines())

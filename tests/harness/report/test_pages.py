@@ -14,7 +14,7 @@ from harness.experiment.result import ExperimentResult
 from harness.experiment.store import load_experiment, trial_key
 from harness.report.experiment_image import experiment_image
 from harness.report.gate_image import gate_image
-from harness.report.kinds import describe
+from harness.report.kinds import describe_result
 from harness.report.page import report_page
 from harness.report.pivot import pivot_tables, pivots
 from harness.report.steps_image import samples_image
@@ -43,7 +43,7 @@ def experiment(*changes: dict[str, str | int]) -> ExperimentResult:
 
 
 def test_a_page_is_one_small_file_that_asks_nobody(main_job, tmp_path):
-    page = report_page(describe(main_job, tmp_path)).decode()
+    page = report_page(describe_result(main_job, tmp_path)).decode()
     assert len(page.encode()) < 1_000_000
     assert not re.search(r"(src|href)=\"(?!data:)", page)
     assert not re.search(r"@import|url\(", page)
@@ -54,9 +54,11 @@ def test_a_page_is_one_small_file_that_asks_nobody(main_job, tmp_path):
 
 def test_nothing_that_people_name_becomes_markup(main_job, tmp_path):
     named = msgspec.structs.replace(main_job, name=NASTY, notes=[NASTY], command=NASTY)
-    page = report_page(describe(named, tmp_path)).decode()
+    page = report_page(describe_result(named, tmp_path)).decode()
     head = msgspec.structs.replace(GATE.head, subject=NASTY)
-    page += report_page(describe(msgspec.structs.replace(GATE, head=head, notes=[NASTY]))).decode()
+    page += report_page(
+        describe_result(msgspec.structs.replace(GATE, head=head, notes=[NASTY]))
+    ).decode()
     assert "onerror=alert(1)" in page
     assert "<img src=x" not in page
     assert page.count("</details>") == 0

@@ -6,7 +6,7 @@ from test_report_nightly import NIGHTS
 
 from harness.experiment.experiment_file import PartResult, PartsResult
 from harness.experiment.store import load_experiment
-from harness.report.kinds import describe
+from harness.report.kinds import describe_result
 from harness.report.page import report_page
 
 pytestmark = [
@@ -34,7 +34,7 @@ def pages(tmp_path_factory):
         "quiet night": NIGHTS["quiet"],
     }
     for name, result in written.items():
-        (folder / f"{name}.html").write_bytes(report_page(describe(result)))
+        (folder / f"{name}.html").write_bytes(report_page(describe_result(result)))
     return [folder / f"{name}.html" for name in written]
 
 

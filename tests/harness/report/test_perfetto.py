@@ -13,7 +13,7 @@ from harness.collector.probe import Events
 from harness.experiment.store import RunStore, StoreError, TrialRows, trial_key
 from harness.report import perfetto
 from harness.report.perfetto import perfetto_trace
-from harness.trial.recorder import STEP_COLUMNS, Requests
+from harness.trial.recorder import STEP_COLUMNS, RequestStamps
 from harness.trial.run import run_trial
 
 COLLECTION_COLUMNS = (*Events._fields, "process")
@@ -28,7 +28,7 @@ def columns(names, values):
 
 def trial_rows(requests=(), steps=(), collections=()):
     return TrialRows(
-        columns(Requests._fields, requests),
+        columns(RequestStamps._fields, requests),
         columns(STEP_COLUMNS, [[step.get(name, 0) for name in STEP_COLUMNS] for step in steps]),
         columns(COLLECTION_COLUMNS, collections),
     )

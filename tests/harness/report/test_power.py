@@ -82,7 +82,7 @@ def test_a_run_that_settles_nothing_says_so_first_and_why():
         "this run settles nothing about times: both comparisons are inconclusive; "
     )
     assert re.search(r"trials of one cell spread by \d+\.\d % \(standard deviation\)", attention)
-    assert "--wait-quiet" in attention
+    assert "--wait" in attention
     assert surroundings == (
         "busy: other programs used 1.6 of 2 cores; other guests stole 3.1 % of the time; trials "
         "waited 12.0 % of their time for a core"

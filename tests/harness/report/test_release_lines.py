@@ -19,7 +19,7 @@ from harness.report.release_lines import (
     left_out,
     release_lines,
     release_name,
-    steps,
+    release_steps,
 )
 from harness.report.vllm_releases import FILE, KnownChange, KnownReleases, load_vllm_releases
 from harness.trial.spec import TrialFailure
@@ -161,10 +161,10 @@ def test_a_change_stands_at_the_first_release_that_has_it(releases, changed, dat
 
 def test_steps_are_between_neighbours_with_a_figure_the_largest_first():
     releases = ["0.1.0", "0.2.0", "0.3.0", "0.4.0", "0.5.0", "/src/vllm"]
-    found = steps(releases, [1000, 1001, None, 2000, 500, 7], YOUNG)
+    found = release_steps(releases, [1000, 1001, None, 2000, 500, 7], YOUNG)
     assert [(step.before, step.after) for step in found] == [("0.4.0", "0.5.0"), ("0.2.0", "0.4.0")]
     assert (found[0].value_before, found[0].value_after) == (2000, 500)
     assert found[0].size == pytest.approx(2 * found[1].size, rel=0.01)
-    (appeared,) = steps(["0.1.0", "0.2.0"], [0, 9], YOUNG)
+    (appeared,) = release_steps(["0.1.0", "0.2.0"], [0, 9], YOUNG)
     assert appeared.size == float("inf")
-    assert steps(releases, [None] * 6, YOUNG) == []
+    assert release_steps(releases, [None] * 6, YOUNG) == []

@@ -14,7 +14,7 @@ from harness.experiment.noise_result import NoiseResult
 from harness.experiment.result import CellResult, Comparison, ExperimentResult, MetricSamples
 from harness.experiment.store import load_experiment
 from harness.machine.describe import Machine
-from harness.machine.doctor import Finding
+from harness.machine.doctor import DoctorFinding
 from harness.machine.other_work import OtherWork, Surroundings
 from harness.metrics import METRICS
 from harness.report.bars import BAR_WIDTH, bar
@@ -30,8 +30,10 @@ from harness.report.terminal import print_table
 from harness.report.trial import by_subject, trial_table
 from harness.result.result import ReplayedWorkload
 from harness.statistics.median_interval import median_interval
+from harness.trial.arrival_fidelity import SentArrivals
 from harness.trial.messages import Messages
 from harness.trial.spec import TrialFailure, TrialResult
+from harness.trial.steady_state import DriftingSteps, SteadyState, SteadySteps
 
 PUBLISHED = Path(__file__).parents[3] / "results" / "published"
 
@@ -245,9 +247,15 @@ def trial() -> TrialResult:
         interpreter="CPython 3.11.7",
         code_root="/nowhere",
         code_commit="0123abc",
-        steady_state="steps 212 to 4,801 of 5,012",
-        delivered="as scheduled: gaps' CV 1.01, lag-1 correlation 0.01, dispersion 0.98; 12.0 µs "
-        "late at the median, 310 µs at most",
+        steady_state=SteadySteps(first=211, after=4_801, num_steps=5_012),
+        delivered=SentArrivals(
+            asked={"gaps' CV": 1.0, "lag-1 correlation": 0.0, "dispersion": 1.0},
+            found={"gaps' CV": 1.01, "lag-1 correlation": 0.01, "dispersion": 0.98},
+            wrong=[],
+            late_median=12e-6,
+            late_max=310e-6,
+            between_steps=False,
+        ),
         wall_seconds=4.2,
         invalid="modelled waits ran 1.7 % late, more than 1 %",
         messages=[
@@ -288,7 +296,7 @@ def test_the_short_report_says_the_answer_first(experiment):
 
 
 def test_where_nothing_is_compared_the_screen_says_what_was_left_out(experiment):
-    why = "--front-end async: is of engine vllm-hostpath; leave it out with builtin"
+    why = "--axis front-end=async: is of engine vllm-hostpath; leave it out with builtin"
     note = f"Left out: {why}."
 
     def words(result: ExperimentResult) -> str:
@@ -387,9 +395,9 @@ def test_releases_with_a_process_or_two(experiment):
 
 def test_smaller_tables():
     findings = [
-        Finding("ok", "Python", "3.11.7"),
-        Finding("warn", "load", "1.90 over the last minute, on 2 cores", "wait"),
-        Finding("bad", "memory", "[bold]0.1[/bold] GiB available " * 5, "free memory"),
+        DoctorFinding("ok", "Python", "3.11.7"),
+        DoctorFinding("warn", "load", "1.90 over the last minute, on 2 cores", "wait"),
+        DoctorFinding("bad", "memory", "[bold]0.1[/bold] GiB available " * 5, "free memory"),
     ]
     assert_golden("doctor.txt", printed(doctor_table, findings))
     rows = [
@@ -448,20 +456,20 @@ def test_long_ids_wrap_and_lose_nothing(experiment):
 
 
 def test_a_line_says_where_there_is_a_steady_state(experiment):
-    def told(cell: CellResult, words: str, *shares: float | None) -> CellResult:
+    def told(cell: CellResult, state: SteadyState, *shares: float | None) -> CellResult:
         metrics = cell.metrics | (
             {"steady_share": samples("steady_share", *shares)} if shares else {}
         )
-        return msgspec.structs.replace(cell, steady_state=words, metrics=metrics)
+        return msgspec.structs.replace(cell, steady_state=state, metrics=metrics)
 
     def caption(cells: list[CellResult]) -> str:
         return cells_table(msgspec.structs.replace(experiment, cells=cells)).caption
 
     first, second, third, *rest = experiment.cells
-    grows = "none: step time grows by 14 % over steps 40 to 950 of 1,000"
+    grows = DriftingSteps(first=39, after=950, num_steps=1_000, drift=0.14)
     found = [
-        told(first, "steps 7 to 93 of 100", 0.87, None),
-        told(second, "steps 1 to 9 of 10", 0.9),
+        told(first, SteadySteps(first=6, after=93, num_steps=100), 0.87, None),
+        told(second, SteadySteps(first=0, after=9, num_steps=10), 0.9),
     ]
     assert caption(experiment.cells[:2]) == "Medians over rounds."
     assert caption([*found, third]) == (
@@ -471,7 +479,7 @@ def test_a_line_says_where_there_is_a_steady_state(experiment):
     without = [told(cell, grows) for cell in (third, rest[0])]
     assert caption([found[0], *without]) == (
         "Medians over rounds. A steady state was reached in 1 of 3 cells, for 87.0 % of the steps. "
-        f"No steady state in {third.id} and 1 more: step time grows by 14 % over steps 40 to 950 "
+        f"No steady state in {third.id} and 1 more: step time grows by 14% over steps 40 to 950 "
         "of 1,000."
     )
     assert f"No steady state in {third.id}: step time" in caption(without[:1])

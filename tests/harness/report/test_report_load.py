@@ -18,6 +18,7 @@ from harness.load.attribution import (
 from harness.load.result import LoadResult
 from harness.load.task import Asked, ClientHealth
 from harness.load.validity import Finding
+from harness.trial.arrival_fidelity import SentArrivals
 from harness.trial.spec import TrialResult
 
 METRICS = {
@@ -48,7 +49,14 @@ TRIAL = TrialResult(
     code_root="",
     code_commit="",
     wall_seconds=50.41,
-    delivered="as scheduled: gaps' CV 1.01; 90 µs late at the median, 1.2 ms at most",
+    delivered=SentArrivals(
+        asked={"gaps' CV": 1.0},
+        found={"gaps' CV": 1.01},
+        wrong=[],
+        late_median=90e-6,
+        late_max=1.2e-3,
+        between_steps=False,
+    ),
 )
 CLIENTS = [
     ClientHealth(

@@ -8,7 +8,7 @@ from examples import every, examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.statistics.stalls import LEAST_SECONDS, Stalls, compare_stalls
+from harness.statistics.stalls import LEAST_STALL_SECONDS, Stalls, compare_stalls
 
 STEP, TURN, STEPS = 200e-6, 25, 500
 seeds = st.integers(0, 2**32 - 1)
@@ -47,7 +47,7 @@ def test_what_stands_in_the_rows_is_what_is_counted() -> None:
     before, after = np.full(STEPS, STEP), np.full(STEPS, STEP)
     after[[10, 11, 300]] += 4e-3  # two on end are one
     before[70] += 1e-3
-    before[400] += LEAST_SECONDS * 0.9
+    before[400] += LEAST_STALL_SECONDS * 0.9
     found = compared([(before, after)])
     assert (found.before, found.after, found.steps, found.rounds) == (1, 2, STEPS, 1)
     assert (found.longest_before, found.longest_after) == pytest.approx((1e-3, 4e-3))

@@ -18,7 +18,7 @@ from harness.statistics.paired_ratio import (
     paired_ratio,
 )
 from harness.statistics.percentile import percentile_or_none
-from harness.statistics.robust_location import fit, interval, likelihood_ratio, reference
+from harness.statistics.robust_location import fit, likelihood_ratio, location_interval, reference
 from harness.statistics.verdict import decide
 
 REPETITIONS = 100 // every()
@@ -104,15 +104,15 @@ def test_interval_moves_and_stretches_with_its_data(
     seed: int, size: int, stretch: float, shift: float
 ) -> None:
     x = np.random.default_rng(seed).standard_t(3, size)
-    low, high = interval(x)
-    moved = interval(stretch * x + shift)
+    low, high = location_interval(x)
+    moved = location_interval(stretch * x + shift)
     assert moved == pytest.approx((stretch * low + shift, stretch * high + shift), abs=1e-3)
 
 
 @pytest.mark.parametrize("size", [3, 7, 14])
 def test_interval_ends_where_the_p_value_crosses_5_percent(size: int) -> None:
     x = np.random.default_rng(size).normal(0.01, 0.02, size)
-    low, high = interval(x)
+    low, high = location_interval(x)
     null = reference(size)
     for bound, inward in ((low, 1e-4), (high, -1e-4)):
         assert null.p_value(float(likelihood_ratio(x, bound - inward))) < 0.05
@@ -132,7 +132,7 @@ def test_one_outlier_moves_the_estimate_and_widens_the_interval_little() -> None
     clean = np.random.default_rng(1).normal(0.0, 0.01, 14)
     spoilt = clean.copy()
     spoilt[3] += 0.3
-    low, high = interval(spoilt)
+    low, high = location_interval(spoilt)
     assert abs(float(fit(spoilt).location) - float(fit(clean).location)) < 0.003
     of_the_mean = 2 * stats.t.ppf(0.975, 13) * stats.sem(spoilt)
     assert high - low < of_the_mean / 3

@@ -12,13 +12,13 @@ import json
 import math
 from pathlib import Path
 
-from harness.suites.figures import figure
+from harness.suites.figures import asv_figure
 
 VALUES = json.loads((Path(__file__).parent / "values.json").read_text())
 
 
 def track_samples(name):
-    return figure(VALUES[name])
+    return asv_figure(VALUES[name])
 
 
 track_samples.params = ["slower", "as it was", "overlapping", "around 0"]

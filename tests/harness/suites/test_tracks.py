@@ -16,7 +16,7 @@ from harness.experiment.grid import traits
 from harness.metrics import METRICS
 from harness.suites import collections, output_processing, serving
 from harness.suites.grid import Tracked
-from harness.suites.measure import measure
+from harness.suites.measure import measure_suite
 from harness.suites.track import one_sentence
 
 SUITES = (collections, output_processing, serving)
@@ -168,7 +168,7 @@ def test_nothing_installed_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> N
 
     @one_sentence
     def setup_cache() -> Any:
-        return measure("none", [cell], modes=("counts",))
+        return measure_suite("none", [cell], modes=("counts",))
 
     with pytest.raises(SystemExit, match="has no gcbench installed, so there is no commit to meas"):
         setup_cache()

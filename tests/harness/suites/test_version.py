@@ -173,6 +173,8 @@ def test_the_metrics_row_and_the_workload_are_in_it() -> None:
     churn = PEAK._replace(parameters=dict(PEAK.parameters) | {"workload": (CHURN,)})
     versions = {version(each, SUITE) for each in (PEAK, redefined, floor, churn)}
     assert len(versions) == 4
+    renamed = PEAK._replace(metric=PEAK.metric._replace(noun="height", counted_as="feet"))
+    assert version(renamed, SUITE) in versions
 
 
 def test_it_needs_every_module_that_a_trial_loads(fresh_interpreter: Callable[..., Any]) -> None:

@@ -17,7 +17,7 @@ from crash_points import ACTIONS, Act, at, watch
 
 from harness.files import StoreError
 from harness.tracking.nightly.measured_commits import measured_commits
-from harness.tracking.nightly.night import Place, measure_commit, take_up
+from harness.tracking.nightly.night import NightPlace, measure_commit, take_up
 
 COMMITS = ["a" * 40, "b" * 40]
 MACHINE = "box"
@@ -51,7 +51,7 @@ class Measuring:
 
 def night(folder: Path, log: int) -> None:
     """All that there is to measure."""
-    place = Place(
+    place = NightPlace(
         folder / "asv.conf.json",
         folder / "results",
         folder,

@@ -11,7 +11,7 @@ import msgspec
 from asv_project import COPY_TOY
 from planted_nights import FIRST_DAY, git
 
-from harness.tracking.history import load
+from harness.tracking.history import load_history
 from harness.tracking.nightly.result import NightlyResult
 
 ROOT = Path(__file__).parents[3]
@@ -172,7 +172,7 @@ class Project:
         for path in (path for place in places for path in place.rglob("*.json")):
             if ".partial" not in str(path):
                 json.loads(path.read_text())
-        found = load(self.results)
+        found = load_history(self.results)
         assert found.problems == []
         figures = found.figures
         by_commit = figures.groupby("commit", observed=True)["series"].agg(list)

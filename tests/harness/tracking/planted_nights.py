@@ -14,7 +14,7 @@ from asv_writer import Benchmark, write_benchmarks, write_commit
 from scratch_repository import ENVIRONMENT
 
 from harness.cli.main import main
-from harness.tracking.nightly.night import Place
+from harness.tracking.nightly.night import NightPlace
 from harness.tracking.nightly.result import NightlyResult
 
 FIRST_DAY = 20_454  # 1 January 2026
@@ -147,10 +147,10 @@ class Nights:
             )
 
     @property
-    def place(self) -> Place:
+    def place(self) -> NightPlace:
         """As `harness.tracking.nightly.night` takes it."""
         staging = self.output / "staging"
-        return Place(
+        return NightPlace(
             self.folder / "asv.conf.json",
             self.results,
             self.folder,

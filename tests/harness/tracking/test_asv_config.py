@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.tracking.asv.config import KEYS, read_config, results_folder, unknown_keys
+from harness.tracking.asv.config import KEYS, asv_results_folder, read_config, unknown_keys
 
 
 @pytest.fixture
@@ -29,8 +29,8 @@ def test_the_keys_are_those_that_asv_reads():
 
 def test_the_folder_is_the_one_that_is_named_from_where_the_file_lies(conf):
     path = conf('{"version": 1, // asv\'s\n "repo": ".", "results_dir": "kept/asv",}')
-    assert results_folder(path) == path.parent / "kept/asv"
-    assert results_folder(conf('{"version": 1}')) == path.parent / "results"
+    assert asv_results_folder(path) == path.parent / "kept/asv"
+    assert asv_results_folder(conf('{"version": 1}')) == path.parent / "results"
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_known_keys_need_no_sentence(conf):
 )
 def test_what_is_no_configuration_is_one_sentence(conf, text, says):
     with pytest.raises(ValueError, match=says):
-        results_folder(conf(text))
+        asv_results_folder(conf(text))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scratch_repository import Repository, leave_git_alone
 
 from harness.metrics import METRICS
-from harness.tracking.bisect.bisection import Bisection, Figure
-from harness.tracking.bisect.commits import history, tree_of
+from harness.tracking.bisect.bisection import Bisection, CountedFigure
+from harness.tracking.bisect.commits import commits_between, tree_of
 from harness.tracking.bisect.counting import find_metric
 from harness.tracking.bisect.result import Candidate
 from harness.tracking.bisect.search import Search
@@ -29,13 +29,13 @@ class Line:
     def bisect(self, until: int | None = None) -> Bisection:
         """Search it, and be interrupted after ``until`` measurements."""
 
-        def measure(candidate: Candidate, left: int) -> Figure:
+        def measure(candidate: Candidate, left: int) -> CountedFigure:
             if len(self.measured) == until:
                 raise KeyboardInterrupt
             self.said.append(left)
             self.measured.append(tree := self._trees[int(candidate.id)])
             value = self._figures[tree]
-            return Figure(value, "" if value is not None else "it fell over")
+            return CountedFigure(value, "" if value is not None else "it fell over")
 
         found = Bisection(
             [Candidate(id=str(number)) for number in range(len(self._trees))],
@@ -237,7 +237,7 @@ def test_only_commits_that_change_the_package_are_candidates(repository):
     repository.commit("nothing at all")
     repository.commit("taken back", engines__a="0")
     repository.commit("another file again", other="2")
-    found = history(repository.root / "engines", "good", "HEAD", "engines")
+    found = commits_between(repository.root / "engines", "good", "HEAD", "engines")
     assert subjects(found) == ["first", "a change", "taken back"]
     assert found.num_commits == 5
     trees = [tree_of(found.root, each.id, "engines") for each in found.candidates]
@@ -251,7 +251,7 @@ def test_commits_that_leave_the_package_alone_end_in_the_last_of_them(repository
     repository.git("tag", "good")
     repository.commit("one", other="1")
     repository.commit("two", other="2")
-    found = history(repository.root, "good", "HEAD", "engines")
+    found = commits_between(repository.root, "good", "HEAD", "engines")
     assert subjects(found) == ["first", "two"]
 
 
@@ -264,9 +264,9 @@ def test_a_merge_is_one_commit_and_its_branch_none(repository):
     repository.commit("on main", engines__a="1")
     repository.git("merge", "--quiet", "--no-ff", "-m", "the merge", "side")
     repository.commit("after", engines__a="2")
-    found = history(repository.root, "good", "main", "engines")
+    found = commits_between(repository.root, "good", "main", "engines")
     assert subjects(found) == ["first", "on main", "the merge", "after"]
-    found = history(repository.root, "branch", "main", "engines")
+    found = commits_between(repository.root, "branch", "main", "engines")
     assert subjects(found) == ["on the side", "the merge", "after"], "no commit without GOOD's"
 
 
@@ -277,7 +277,7 @@ def test_a_merge_that_brings_only_main_to_good_is_a_candidate(repository):
     repository.git("checkout", "--quiet", "main")
     repository.commit("on main", engines__a="1")
     repository.git("merge", "--quiet", "--no-ff", "-m", "the merge", "side")
-    found = history(repository.root, "side", "main", "engines")
+    found = commits_between(repository.root, "side", "main", "engines")
     assert subjects(found) == ["on the side", "the merge"]
 
 
@@ -295,7 +295,7 @@ def test_names_that_are_no_utf_8_or_orders_can_be_written_as_json(repository):
         "--author",
         "Zo\udce9 <a@example.org>",
     )
-    (_, found) = history(repository.root, "good", "HEAD", "engines").candidates
+    (_, found) = commits_between(repository.root, "good", "HEAD", "engines").candidates
     for text in (found.subject, found.author):
         assert text.encode()
     assert found.date[:2] == "20"
@@ -305,7 +305,7 @@ def test_no_program_that_a_repository_names_is_run(tmp_path, monkeypatch):
     leave_git_alone(monkeypatch, tmp_path)
     hostile = HostileRepository(tmp_path)
     root = hostile.copy_to(tmp_path / "checkout")
-    found = history(root, "HEAD~2", "HEAD", "engines")
+    found = commits_between(root, "HEAD~2", "HEAD", "engines")
     assert len(found.candidates) == 2
     assert tree_of(found.root, found.candidates[0].id, "engines")
     assert hostile.sprung() == set()

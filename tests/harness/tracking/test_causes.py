@@ -10,7 +10,7 @@ from harness import format as fmt
 from harness.experiment.result import Comparison
 from harness.report.summary import VERDICTS
 from harness.statistics.verdict import LEAST_CHANGE
-from harness.tracking.gate.result import Attribution, StallChange, TimingChange
+from harness.tracking.gate.result import CauseOfChange, StallChange, TimingChange
 from harness.tracking.gate.timing import cause_of
 from harness.tracking.gate.words import conclude_gate
 
@@ -44,7 +44,7 @@ def timings(draw) -> TimingChange:
     """Any of the three may have changed, and so may the parts."""
     steady, mean, change, control, code, collector = (draw(comparisons()) for _ in range(6))
     has_changed = {steady.verdict, mean.verdict} & {"better", "worse"}
-    by = Attribution(
+    by = CauseOfChange(
         control=control, code=code, collector=collector, cause=cause_of(change, code, collector)
     )
     return TimingChange(
@@ -174,7 +174,7 @@ def test_counts_as_before_are_as_before(scales):
 def test_the_mean_has_no_cause_of_the_usual_step():
     slower = of_ratio(1.05, "worse")
     faster = of_ratio(0.9, "better")
-    by = Attribution(control=slower, code=slower, collector=of_ratio(1.0, "same"), cause="code")
+    by = CauseOfChange(control=slower, code=slower, collector=of_ratio(1.0, "same"), cause="code")
     timing = TimingChange(
         before=1,
         after=1.05,

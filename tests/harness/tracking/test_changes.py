@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness.metrics import Metric
 from harness.tracking import history
-from harness.tracking.changes import changes, find_commit, latest_changes
+from harness.tracking.changes import changes, find_known_commit, latest_changes
 from harness.tracking.judge_figures import judge_all
 from harness.tracking.triage import NOTHING_SAID
 
@@ -176,7 +176,7 @@ def test_a_throughput_gain_is_no_regression():
 
 
 def test_real_results_are_judged_both_ways():
-    found = history.load(GOLDEN).figures
+    found = history.load_history(GOLDEN).figures
     up, down = (between(found, *pair).set_index("series") for pair in (("07", "1c"), ("1c", "07")))
     for table, expected in ((up, "better"), (down, "worse")):
         on_box_a = table[table["machine"] == "box-a"]
@@ -218,7 +218,7 @@ def test_one_commit_leaves_nothing_to_compare(tmp_path):
     benchmark = Benchmark("track_it")
     write_benchmarks(tmp_path, [benchmark])
     write_commit(tmp_path, "aaaaaaaa", 1, [(benchmark, [1.0])])
-    made = history.load(tmp_path).figures
+    made = history.load_history(tmp_path).figures
     found = latest_changes(made, judged(made))
     assert len(found) == 0
     assert {"base", "head", "before", "after", "ratio", "verdict"} <= set(found.columns)
@@ -226,9 +226,9 @@ def test_one_commit_leaves_nothing_to_compare(tmp_path):
 
 def test_commits_by_their_beginnings():
     some = figures({"commit": "ab" * 20}, {"commit": "ac" * 20}, {"commit": "b" * 40})
-    assert find_commit(some, "ab") == "ab" * 20
-    assert find_commit(some, "AC") == "ac" * 20
-    assert find_commit(some, "b" * 40) == "b" * 40
+    assert find_known_commit(some, "ab") == "ab" * 20
+    assert find_known_commit(some, "AC") == "ac" * 20
+    assert find_known_commit(some, "b" * 40) == "b" * 40
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from examples import every, some
 from harness.tracking.detect.change import Change, Rerun
 from harness.tracking.detect.examine import examine
 from harness.tracking.detect.series import Series
-from harness.tracking.detect.simulate import Noise, history, rerun_of
+from harness.tracking.detect.simulate import Noise, rerun_of, simulated_history
 
 SLOW = Noise(0.03, 0.05)
 DAY_11 = [1.004, 0.985, 1.013, 0.981, 1.035, 1.031, 1.005, 1.005, 1.027, 0.990, 0.986, 1.040, 1.072]
@@ -57,7 +57,7 @@ def test_what_is_measured_later_moves_the_range_and_not_the_alert():
 
 def test_nights_that_follow_say_better_where_a_step_lies():
     rng = np.random.default_rng(6)
-    made = history(rng, Noise(0.02), 40, 20, 0.12)
+    made = simulated_history(rng, Noise(0.02), 40, 20, 0.12)
     whole = alerts(made.values)[0]
     early = alerts(made.values[: whole.found + 1])[0]
     assert whole.named == early.plausible
@@ -80,7 +80,7 @@ def measured(with_rerun: bool, width: float, count: int, nights: int = 20) -> np
     for seed in range(count):
         rng = np.random.default_rng([seed, int(width)])
         place = int(rng.integers(12, nights - 3))
-        made = history(rng, SLOW, nights, place, float(np.expm1(width * SLOW.sd)))
+        made = simulated_history(rng, SLOW, nights, place, float(np.expm1(width * SLOW.sd)))
         ask = rerun_of(made, rng, SLOW.sd / 2) if with_rerun else None
         found = examine(Series.of(made.values.tolist()), ask=ask).changes
         own = [change for change in found if change.is_alert and change.found >= place]

@@ -312,7 +312,7 @@ def test_as_many_commits_as_values():
 
 
 def test_the_figures_of_an_asv_history_are_series():
-    figures = history.load(GOLDEN).figures
+    figures = history.load_history(GOLDEN).figures
     found = series_of(figures)
     current = figures[figures["is_current"]]
     assert sum(len(of.points) for of in found.values()) == len(current)

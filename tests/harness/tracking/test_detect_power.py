@@ -12,7 +12,7 @@ from harness.tracking.detect.change import Rerun
 from harness.tracking.detect.examine import examine
 from harness.tracking.detect.self_test import WITHIN, self_test
 from harness.tracking.detect.series import Series
-from harness.tracking.detect.simulate import Noise, history, planted, rerun_of
+from harness.tracking.detect.simulate import Noise, planted, rerun_of, simulated_history
 
 SLOW = Noise(0.03, 0.05)
 
@@ -22,7 +22,7 @@ def delays(noise: Noise, step: float, count: int, with_rerun: bool) -> list[floa
     found = []
     for seed in range(count):
         rng = np.random.default_rng(seed)
-        made = history(rng, noise, 60 if step == 0 else 45, 30, step)
+        made = simulated_history(rng, noise, 60 if step == 0 else 45, 30, step)
         ask = rerun_of(made, rng, 0.015) if with_rerun else None
         nights = [
             c.found for c in examine(Series.of(made.values.tolist()), ask=ask).changes if c.is_alert
@@ -79,7 +79,7 @@ def test_a_rerun_answers_with_the_truth():
 def test_the_self_test_knows_a_quiet_series_from_a_noisy_one():
     rng = np.random.default_rng(0)
     quiet, loud = (
-        Series.of(history(rng, Noise(sd), 40, 40, 0).values.tolist(), name=f"{sd}")
+        Series.of(simulated_history(rng, Noise(sd), 40, 40, 0).values.tolist(), name=f"{sd}")
         for sd in (0.01, 0.06)
     )
     one, other = self_test([quiet, loud], repetitions=10)
@@ -104,7 +104,7 @@ def test_the_self_test_knows_a_quiet_series_from_a_noisy_one():
 
 def test_the_self_test_takes_levels_off():
     rng = np.random.default_rng(0)
-    values = history(rng, Noise(0.01), 60, 30, 0.5).values.tolist()
+    values = simulated_history(rng, Noise(0.01), 60, 30, 0.5).values.tolist()
     (row,) = self_test([Series.of(values)], repetitions=5)
     assert row.found is not None
     assert row.found[0.08][1] >= 0.8

@@ -13,14 +13,14 @@ import pytest
 
 from harness.metrics import differs
 from harness.tracking.detect.change import Rerun
-from harness.tracking.detect.evidence import Evidence, Line, Steps
+from harness.tracking.detect.evidence import Line, StepEvidence, Steps
 from harness.tracking.detect.examine import examine
 from harness.tracking.detect.locate import PairRerun, Range, locate
 from harness.tracking.detect.search import search
 from harness.tracking.detect.series import Point, Series
 from harness.tracking.detect.timing import evidence_of
-from harness.tracking.detect.weigh import Step, settled, weigh
-from harness.tracking.triage import NOTHING_SAID, load
+from harness.tracking.detect.weigh import WeighedStep, settled, weigh
+from harness.tracking.triage import NOTHING_SAID, load_triage
 from harness.tracking.verdict import judge
 
 NIGHT = 40
@@ -124,7 +124,7 @@ def test_a_timing_needs_eight_points(points, is_enough):
 
 
 def test_a_step_lies_behind_three_nights_and_in_the_latest_fourteen():
-    evidence = Evidence(np.zeros(60), np.ones(60), 1e-4)
+    evidence = StepEvidence(np.zeros(60), np.ones(60), 1e-4)
     seen = evidence.steps((0,), 8)
     assert (int(seen.night.min()), int(seen.first.min())) == (7, 3)
     last = seen.first[seen.night == 59]
@@ -132,13 +132,13 @@ def test_a_step_lies_behind_three_nights_and_in_the_latest_fourteen():
 
 
 def test_forty_four_nights_are_looked_at():
-    evidence = Evidence(np.arange(60.0), np.ones(60), 1e-4)
+    evidence = StepEvidence(np.arange(60.0), np.ones(60), 1e-4)
     rows = evidence.rows((0,), np.array([59]))
     assert rows.values[0, rows.weight[0] > 0].tolist() == list(range(16, 60))
 
 
 def test_a_gain_of_few_nights_is_less_by_four_of_their_number():
-    evidence = Evidence(np.where(np.arange(20) >= 10, 1.0, 0.0), np.ones(20), 1e-4)
+    evidence = StepEvidence(np.where(np.arange(20) >= 10, 1.0, 0.0), np.ones(20), 1e-4)
     seen = evidence.steps((0,), 8)
     whole = seen.gain + seen.excess
     nights = (seen.night + 1)[whole > 1]
@@ -146,7 +146,7 @@ def test_a_gain_of_few_nights_is_less_by_four_of_their_number():
 
 
 def test_ten_nights_after_its_first_place_say_where_a_step_lies():
-    step = Step(
+    step = WeighedStep(
         25, Range(20, 20, 20, None), Range(20, 20, 20, None), 0.1, 0.01, 20, 0.0, "found", (0,)
     )
     shown = Shown([(night, night - 9, 8.0) for night in range(25, 36)])
@@ -178,10 +178,10 @@ def test_a_commit_is_named_by_seven_digits(tmp_path, digits, is_read):
     path = tmp_path / "triage.toml"
     path.write_text(f'[[reset]]\nseries = "s"\ncommit = "{"a" * digits}"\nreason = "moved"\n')
     if is_read:
-        assert len(load(path).reset) == 1
+        assert len(load_triage(path).reset) == 1
         return
     with pytest.raises(ValueError, match="give 7 digits"):
-        load(path)
+        load_triage(path)
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ from harness.experiment.plan import SLICE_STEPS
 from harness.experiment.rounds import Precision, Rounds
 from harness.experiment.store import trial_key
 from harness.tracking.gate.exact_counts import judge_pairs, overall
-from harness.tracking.gate.plan import Pair, exact_plan, pair, timing_plan
+from harness.tracking.gate.plan import GatePair, exact_plan, pair, timing_plan
 from harness.tracking.gate.result import GateCell, GateResult
-from harness.tracking.gate.timing import Timings, attribute, changed, compare_timings
+from harness.tracking.gate.timing import Timings, attribute_changes, changed, compare_timings
 from harness.tracking.gate.words import conclude_gate
 from harness.trial.engine_config import engine_config
 from harness.trial.request_costs import cost_metrics, request_costs
@@ -46,7 +46,7 @@ EXACT = {
 }
 
 
-def pairs(cells: Sequence[Cell] = SHAPES) -> list[Pair]:
+def pairs(cells: Sequence[Cell] = SHAPES) -> list[GatePair]:
     """The cells under two commits, neither of which is on disk."""
     return [pair(cell.representation, cell, "base", "head", n) for n, cell in enumerate(cells)]
 
@@ -79,7 +79,9 @@ class Clock:
             )
 
 
-def counted(of: list[Pair], after: dict[str, float], before: dict[str, float] = EXACT) -> Trials:
+def counted(
+    of: list[GatePair], after: dict[str, float], before: dict[str, float] = EXACT
+) -> Trials:
     """Trials that count: ``before`` under base, and under head the same but for ``after``."""
     plan = exact_plan("gate", of, SCHEDULES, seed=0)
     outcomes = {}
@@ -93,7 +95,7 @@ def counted(of: list[Pair], after: dict[str, float], before: dict[str, float] = 
 
 
 @cache
-def timed(effects: tuple[float, float], seed: int) -> tuple[list[Pair], Timings, Trials]:
+def timed(effects: tuple[float, float], seed: int) -> tuple[list[GatePair], Timings, Trials]:
     """The gate's timings as the command takes them, on the simulated clock."""
     of = pairs()
     timing = partial(timing_plan, "gate", schedules=SCHEDULES, seed=seed, rounds=7, tolerance=0.03)
@@ -109,7 +111,7 @@ def timed(effects: tuple[float, float], seed: int) -> tuple[list[Pair], Timings,
     kinds = {each: kind for each, found in timings.by_pair.items() if (kind := changed(found))}
     if kinds:
         plan = timing(list(kinds), with_controls=True)
-        attributions, _ = run(plan, partial(attribute, kinds, plan))
+        attributions, _ = run(plan, partial(attribute_changes, kinds, plan))
         for each, found in attributions.by_pair.items():
             timings.by_pair[each] = replace(timings.by_pair[each], attribution=found)
     return of, timings, trials
@@ -293,7 +295,7 @@ def test_functions_are_named_where_their_counts_have_changed():
     assert judged({"bytecodes_per_add": 400.0, "handoff_bytes": 9.0}) == [("step", "step"), *add]
 
 
-def felt(of: Pair, changes: dict[str, float]) -> Timings:
+def felt(of: GatePair, changes: dict[str, float]) -> Timings:
     """Timings of rounds whose steps take as long, and whose requests feel these ratios."""
     plan = timing_plan("gate", [of], schedules=SCHEDULES, seed=0, rounds=9, tolerance=0.03)
     rng = np.random.default_rng(0)

@@ -18,7 +18,7 @@ from harness.experiment.store import trial_key
 from harness.statistics.paired_ratio import holm, paired_ratio
 from harness.tracking.gate.exact_counts import judge_pairs, overall
 from harness.tracking.gate.kept_counts import KeptCounts
-from harness.tracking.gate.plan import Pair, exact_plan, pair, timing_plan
+from harness.tracking.gate.plan import GatePair, exact_plan, pair, timing_plan
 from harness.tracking.gate.result import GateCell, TimingChange
 from harness.tracking.gate.timing import Timings, cause_of, compare_timings
 from harness.trial.spec import Trial
@@ -27,7 +27,7 @@ SCHEDULES = {CELL.workload: "hash"}
 EACH = pair("cell", CELL, "base", "head", 0)
 
 
-def timed(pairs: Sequence[Pair], rises: Sequence[float], stall: float = 0.0) -> Timings:
+def timed(pairs: Sequence[GatePair], rises: Sequence[float], stall: float = 0.0) -> Timings:
     """Rounds of two slices in which head takes so much longer, and stalls once in each."""
     plan = timing_plan(
         "gate", pairs, schedules=SCHEDULES, seed=0, rounds=len(rises), tolerance=0.03

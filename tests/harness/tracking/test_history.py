@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.tracking import history
-from harness.tracking.frames import COLUMNS, parameter_column, parameter_columns
+from harness.tracking.frames import FRAME_COLUMNS, parameter_column, parameter_columns
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "asv"
 OLD, NEW = "2d0fc14ed1cb6bd2c406f0fe18304f444ac65be3", "078ebfa83b7964e9283138042a8038ccc3dc68fc"
@@ -30,7 +30,7 @@ def results(tmp_path):
 
 @pytest.fixture(scope="module")
 def figures() -> pd.DataFrame:
-    return history.load(GOLDEN).figures
+    return history.load_history(GOLDEN).figures
 
 
 def one(figures: pd.DataFrame, **what: object) -> dict:
@@ -54,7 +54,7 @@ def compare_with_asv(folder: Path) -> int:
     asv = pytest.importorskip("asv.results")
     from asv.util import load_json
 
-    frame = history.load(folder).figures
+    frame = history.load_history(folder).figures
     benchmarks = load_json(str(folder / "benchmarks.json"), 2)
     compared = 0
     for each in asv.iter_results(str(folder)):
@@ -145,7 +145,7 @@ def test_what_gave_no_figure_says_why(figures):
 
 
 def test_an_endless_figure_is_a_problem_and_a_skipped_one_is_not():
-    problems = history.load(GOLDEN).problems
+    problems = history.load_history(GOLDEN).problems
     assert len(problems) == 8
     assert all("suite.track_endless is inf" in problem for problem in problems)
 
@@ -177,7 +177,7 @@ def measured(draw):
             f"suite.track_{name}",
             draw(
                 st.dictionaries(
-                    NAMES | st.sampled_from(COLUMNS),
+                    NAMES | st.sampled_from(FRAME_COLUMNS),
                     st.lists(VALUES, min_size=1, max_size=3, unique_by=repr),
                     max_size=3,
                 )
@@ -204,7 +204,7 @@ def test_what_was_written_is_read_back(made):
         write_benchmarks(folder, benchmarks)
         for day, (commit, values) in enumerate(commits.items()):
             write_commit(folder, commit, day, list(zip(benchmarks, values, strict=True)))
-        found = history.load(folder)
+        found = history.load_history(folder)
     rows = {(row["commit"], row["series"]): row for row in found.figures.to_dict("records")}
     problems = 0
     for commit, values in commits.items():
@@ -238,7 +238,7 @@ def test_parameters_called_as_columns_are_kept_apart(tmp_path):
     benchmark = Benchmark("track_it", {"value": [7], "param_value": [8], "machine": ["m"]})
     write_benchmarks(tmp_path, [benchmark])
     write_commit(tmp_path, "aaaaaaaa", 1, [(benchmark, [1.0])])
-    frame = history.load(tmp_path).figures
+    frame = history.load_history(tmp_path).figures
     (row,) = frame.to_dict("records")
     assert (row["value"], row["machine"]) == (1.0, "box")
     assert [row[name] for name in parameter_columns(frame)] == [7, 8, "m"]
@@ -250,7 +250,7 @@ def test_figures_of_a_benchmark_as_it_was_are_kept_and_set_apart(tmp_path):
     write_commit(tmp_path, "aaaaaaaa", 1, [(old, [1.0, 2.0])])
     write_commit(tmp_path, "bbbbbbbb", 2, [(new._replace(params=old.params), [1.0, 2.0])])
     write_commit(tmp_path, "cccccccc", 3, [(new, [1.0, 2.0]), (Benchmark("track_gone"), [7.0])])
-    found = history.load(tmp_path)
+    found = history.load_history(tmp_path)
     current = {
         (row["commit"][0], row["series"]): row["is_current"]
         for row in found.figures.to_dict("records")
@@ -272,7 +272,7 @@ def test_a_figure_without_a_version_is_current_as_it_is_to_asv(tmp_path):
     write_benchmarks(tmp_path, [benchmark])
     path = write_commit(tmp_path, "aaaaaaaa", 1, [(benchmark, [1.0])])
     path.write_text(path.read_text().replace('[[1.0], [], "1", 86400000, 0.5]', "[[1.0], []]"))
-    (row,) = history.load(tmp_path).figures.to_dict("records")
+    (row,) = history.load_history(tmp_path).figures.to_dict("records")
     assert row["is_current"]
     assert pd.isna(row["result_version"])
     assert pd.isna(row["measured"])
@@ -348,7 +348,7 @@ RESULT = "box-a/078ebfa8-virtualenv-py3.11-TOY0.json"
 )
 def test_a_result_that_cannot_be_read_is_named_and_left_out(results, damage, says):
     damage(results / RESULT)
-    found = history.load(results)
+    found = history.load_history(results)
     assert len(found.figures) == 112 - 14
     (problem,) = [each for each in found.problems if "track_endless" not in each]
     assert RESULT in problem
@@ -374,7 +374,7 @@ def test_a_row_that_is_no_figure_spoils_no_other(results, row):
     found = json.loads(path.read_text())
     found["results"]["suite.track_bare"] = row
     path.write_text(json.dumps(found))
-    read = history.load(results)
+    read = history.load_history(results)
     problems = [each for each in read.problems if "track_endless" not in each]
     assert len(problems) == 1
     assert RESULT in problems[0]
@@ -390,7 +390,7 @@ def test_values_that_are_not_as_many_as_the_points_are_said(results, kept):
     row = found["results"]["suite.track_throughput"]
     row[0] = [1.0, 2.0, 3.0, 4.0, 5.0][:kept]
     path.write_text(json.dumps(found))
-    read = history.load(results)
+    read = history.load_history(results)
     problems = [each for each in read.problems if "track_endless" not in each]
     assert [f"has {kept} values for 4 points" in each for each in problems] == [True]
     at = read.figures[(read.figures["commit"] == NEW) & (read.figures["metric"] == "throughput")]
@@ -402,7 +402,7 @@ def test_values_that_are_not_as_many_as_the_points_are_said(results, kept):
 
 def test_without_benchmarks_the_names_alone_tell(results):
     (results / "benchmarks.json").unlink()
-    found = history.load(results)
+    found = history.load_history(results)
     assert len(found.figures) == 112
     assert found.figures["is_current"].all()
     assert any("benchmarks.json" in each and "just-discover" in each for each in found.problems)
@@ -435,7 +435,7 @@ def test_an_attribute_that_cannot_be_is_said(tmp_path, attribute, value, column,
     benchmark = Benchmark("track_it", attributes={attribute: value})
     write_benchmarks(tmp_path, [benchmark])
     write_commit(tmp_path, "aaaaaaaa", 1, [(benchmark, [1.0])])
-    found = history.load(tmp_path)
+    found = history.load_history(tmp_path)
     assert found.figures[column].tolist() == [usual]
     (problem,) = found.problems
     assert "track_it" in problem
@@ -444,7 +444,7 @@ def test_an_attribute_that_cannot_be_is_said(tmp_path, attribute, value, column,
 
 def test_without_its_file_a_machine_is_named_by_its_results(results):
     (results / "box-b/machine.json").unlink()
-    found = history.load(results)
+    found = history.load_history(results)
     assert len(found.figures) == 112
     assert set(found.figures["machine"]) == {"box-a", "box-b"}
     assert sum("box-b/machine.json" in each for each in found.problems) == 1
@@ -453,7 +453,7 @@ def test_without_its_file_a_machine_is_named_by_its_results(results):
 def test_a_commit_twice_is_read_once(results):
     path = results / RESULT
     shutil.copy(path, path.with_name("copied-of-it.json"))
-    found = history.load(results)
+    found = history.load_history(results)
     assert len(found.figures) == 112
     assert sum("same commit" in each for each in found.problems) == 1
 
@@ -465,7 +465,7 @@ def test_what_may_not_be_read_is_named(results, path):
     try:
         if os.access(results / path, os.R_OK):
             pytest.skip("everything is allowed to this user")
-        found = history.load(results)
+        found = history.load_history(results)
     finally:
         (results / path).chmod(mode)
     assert any(path in each and "Permission denied" in each for each in found.problems)
@@ -480,7 +480,7 @@ def test_where_nothing_may_be_read_it_is_an_error(results, path):
         if os.access(results, os.R_OK):
             pytest.skip("everything is allowed to this user")
         with pytest.raises(ValueError, match="Permission denied") as caught:
-            history.load(results / path)
+            history.load_history(results / path)
     finally:
         results.chmod(mode)
     assert "\n" not in str(caught.value)
@@ -489,7 +489,7 @@ def test_where_nothing_may_be_read_it_is_an_error(results, path):
 def test_a_reader_leaves_everything_as_it_is(results):
     (results / RESULT).write_text("{")
     before = content(results)
-    history.load(results)
+    history.load_history(results)
     assert content(results) == before
 
 
@@ -516,7 +516,7 @@ def test_where_nothing_can_be_read_it_is_an_error(tmp_path, make, says):
     folder.mkdir()
     make(folder)
     with pytest.raises(ValueError, match=says) as caught:
-        history.load(folder)
+        history.load_history(folder)
     assert str(folder) in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -526,13 +526,13 @@ def test_the_ways_in(tmp_path):
     conf = tmp_path / "asv.conf.json"
     conf.write_text('{"version": 1, "results_dir": "results/asv"} // where they are')
     for way in (tmp_path / "results" / "asv", tmp_path / "results", conf, str(conf)):
-        assert len(history.load(way).figures) == 112
+        assert len(history.load_history(way).figures) == 112
     conf.write_text('{"version": 1, "result_dir": "results/asv"}')
-    found = history.load(conf)  # `results`, asv's own default
+    found = history.load_history(conf)  # `results`, asv's own default
     assert len(found.figures) == 112
     problem = found.problems[0]
     assert "'result_dir'" in problem
     assert problem.endswith("the nearest that both know is 'results_dir'.")
     conf.write_text('{"version": 1, "result_dir": "results/asv", "results_dir": "elsewhere"}')
     with pytest.raises(ValueError, match="there is no folder"):
-        history.load(conf)
+        history.load_history(conf)

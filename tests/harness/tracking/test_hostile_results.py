@@ -16,7 +16,7 @@ from harness.cli.main import main
 from harness.files import ROWS_SCHEMA, StoreError, read_rows
 from harness.format import printable
 from harness.tracking.asv.json_files import read_json
-from harness.tracking.history import load
+from harness.tracking.history import load_history
 
 SPOILT = (
     "results/benchmarks.json",
@@ -79,7 +79,7 @@ def test_whatever_asvs_files_hold_the_history_is_read(spoiling, capsys, data):
     named = spoiling / ("asv.conf.json" if path.name == "asv.conf.json" else "results")
     try:
         path.write_text(json.dumps(data.draw(spoilt([json.loads(before)]))))
-        assert main(["history", str(named)]) in (0, 2, 3)
+        assert main(["report", str(named)]) in (0, 2, 3)
         said(capsys)
     finally:
         path.write_bytes(before)
@@ -103,12 +103,12 @@ def test_what_is_no_file_is_a_line_and_the_rest_is_shown(tmp_path, capsys, make)
         path.unlink(missing_ok=True)
         make(path)
     triage = bad.pop()
-    assert main(["history", str(root)]) in (0, 2, 3)
+    assert main(["report", str(root)]) in (0, 2, 3)
     lines = said(capsys)
     if triage.is_symlink() or triage.exists():
         assert str(triage) in lines[-1]
         triage.rmdir() if triage.is_dir() else triage.unlink()
-    assert main(["dashboard", "build", str(root), "--output", str(tmp_path / "site")]) == 0
+    assert main(["dashboard", str(root), "--output", str(tmp_path / "site")]) == 0
     lines = said(capsys)
     for path in bad:
         # What lies beside asv's results is a summary only where it says so.
@@ -129,7 +129,7 @@ def test_more_points_than_anybody_has_measured_are_a_sentence(tmp_path, params):
         content = json.loads(path.read_text())
         content.get("results", content)[place[0]][place[1]] = params
         path.write_text(json.dumps(content))
-    found = load(results)
+    found = load_history(results)
     assert [problem for problem in found.problems if "more points" in problem] == [
         f"{stored}: suite.track_a has more points of its parameters than are read, 100,000 in a "
         "file and 32 parameters; left out"
@@ -145,7 +145,7 @@ def test_a_benchmark_without_values_has_failed_at_each_point_up_to_a_bound(tmp_p
     values = [str(number) for number in range(300)]
     content["results"] |= {f"suite.track_{name}": [None, [values, values]] for name in "cd"}
     path.write_text(json.dumps(content))
-    found = load(results)
+    found = load_history(results)
     assert (found.figures["benchmark"] == "suite.track_c").sum() == 90_000
     assert (found.figures["benchmark"] == "suite.track_d").sum() == 0
     assert "suite.track_d has more points" in found.problems[0]
@@ -175,7 +175,7 @@ def test_json_that_is_deeper_than_a_stack_is_a_line(tmp_path, capsys):
     content["suite.track_a"]["direction"] = "DEEP"
     for depth in (500, 900, 10_000):
         path.write_text(json.dumps(content).replace('"DEEP"', "[" * depth + "]" * depth))
-        assert main(["history", str(results)]) == 0
+        assert main(["report", str(results), "--json", str(tmp_path / "h.json")]) == 0
         assert str(path) in said(capsys)[0]
 
 
@@ -183,10 +183,10 @@ def test_no_terminal_obeys_a_name(tmp_path, capsys):
     machine = f"box{ESCAPE}"
     results = project(tmp_path, machine=machine)
     (results / machine / f"cafecafe-{ESCAPE}.json").write_text("{")
-    assert main(["history", str(results)]) == 0
+    assert main(["report", str(results), "--json", str(tmp_path / "h.json")]) == 0
     (line,) = (line for line in said(capsys) if "cafecafe" in line)
     assert r"\x1b]0;mine\x07\x1b[2J\x9b31m\u202e" in line
-    assert main(["dashboard", "build", str(results), "--output", str(tmp_path / "site")]) == 0
+    assert main(["dashboard", str(results), "--output", str(tmp_path / "site")]) == 0
     assert "cafecafe" in "".join(said(capsys))
 
 
@@ -195,7 +195,7 @@ def test_many_keys_that_nobody_knows_are_a_few_sentences(tmp_path, capsys):
     path = tmp_path / "asv.conf.json"
     content = json.loads(path.read_text()) | {f"key{number}": 1 for number in range(10_000)}
     path.write_text(json.dumps(content))
-    assert main(["history", str(path)]) == 0
+    assert main(["report", str(path), "--json", str(tmp_path / "h.json")]) == 0
     assert sum("asv 0.6.6" in line for line in said(capsys)) == 21
 
 

@@ -12,7 +12,7 @@ from planted_nights import EXACT, FIRST_DAY, MACHINE, TIMING, Nights, noisy
 
 from harness.files import StoreError
 from harness.tracking.nightly.measure_again import PairReruns, forget, measure_again, suspicions
-from harness.tracking.nightly.night import look, measure_suspicions
+from harness.tracking.nightly.night import look_over, measure_suspicions
 from harness.tracking.reruns import StoredRerun, add_reruns, by_series, load_reruns
 from harness.tracking.triage import Triage
 
@@ -56,7 +56,7 @@ def jumped(tmp_path) -> Nights:
 
 def suspected(nights: Nights, machine: str = MACHINE):
     known = load_reruns(nights.results)
-    return suspicions(look(nights.place, Triage(), TODAY).verdicts, machine, known)
+    return suspicions(look_over(nights.place, Triage(), TODAY).verdicts, machine, known)
 
 
 def stored(nights: Nights, ratio: float = 1.3, series: str = ITL[2]) -> StoredRerun:
@@ -167,7 +167,7 @@ def test_what_gives_no_ratio_is_said(jumped, bad):
 
 
 def measured_again(nights: Nights, asv: Measuring, most: int = 2):
-    verdicts = look(nights.place, Triage(), TODAY).verdicts
+    verdicts = look_over(nights.place, Triage(), TODAY).verdicts
     return measure_suspicions(
         asv, nights.place, verdicts, most=most, rounds=5, on_turn=lambda total: None
     )
@@ -177,9 +177,9 @@ def measured_again(nights: Nights, asv: Measuring, most: int = 2):
 def test_a_re_run_settles_a_suspicion_on_its_first_night(jumped, ratio, word):
     before, after = jumped.hashes[18:]
     asv = Measuring({before: noisy([1.0] * 5), after: noisy([ratio] * 5, seed=3)}, [])
-    assert look(jumped.place, Triage(), TODAY).verdicts[ITL].word == "suspicious"
+    assert look_over(jumped.place, Triage(), TODAY).verdicts[ITL].word == "suspicious"
     assert measured_again(jumped, asv) == (1, [(before, after)], 0, [])
-    verdict = look(jumped.place, Triage(), TODAY).verdicts[ITL]
+    verdict = look_over(jumped.place, Triage(), TODAY).verdicts[ITL]
     assert verdict.word == word
     if word == "worse":
         assert verdict.findings.changes[-1].certainty == "confirmed"
@@ -261,7 +261,7 @@ def test_re_runs_are_read_as_they_were_kept(jumped):
         one.ratio,
         one.ci95,
     )
-    assert look(jumped.place, Triage(), TODAY).found.problems == [], (
+    assert look_over(jumped.place, Triage(), TODAY).found.problems == [], (
         "asv's reader takes it for a result"
     )
 
@@ -273,7 +273,7 @@ def test_a_file_of_re_runs_that_cannot_be_read_is_said_and_put_aside(jumped, dam
     path.write_text(damage(path.read_text()))
     with pytest.raises(StoreError, match=r"gcbench-reruns\.json"):
         load_reruns(jumped.results)
-    looked = look(jumped.place, Triage(), TODAY)
+    looked = look_over(jumped.place, Triage(), TODAY)
     assert any("gcbench-reruns.json" in problem for problem in looked.found.problems)
     assert looked.verdicts[ITL].word == "suspicious"
     before, after = jumped.hashes[18:]
@@ -288,4 +288,4 @@ def test_a_re_run_that_is_none_is_a_note_and_no_end(jumped):
     content = json.loads(path.read_text())
     content["reruns"][0] |= {"ratio": 0.0, "after": "f" * 40}
     path.write_text(json.dumps(content))
-    assert look(jumped.place, Triage(), TODAY).verdicts[ITL].word == "suspicious"
+    assert look_over(jumped.place, Triage(), TODAY).verdicts[ITL].word == "suspicious"

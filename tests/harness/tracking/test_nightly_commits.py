@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from planted_nights import fast_import, git
 
 from harness.tracking.asv.checkout import rewritten
-from harness.tracking.nightly.commits import subject, wanted
+from harness.tracking.nightly.commits import subject, wanted_commits
 
 GRAPHS, COMMITS = 6, 10
 
@@ -49,7 +49,7 @@ class World:
         return found
 
     def new(self, heads: list[int], measured: set[int], lost: set[int]) -> list[int]:
-        """What `wanted` is said to give where no range is asked for."""
+        """What `wanted_commits` is said to give where no range is asked for."""
         found: list[int] = []
         for head in heads:
             line = self.line(head)
@@ -79,7 +79,7 @@ some = st.sets(st.integers(0, COMMITS - 1))
 def test_what_is_new_is_what_a_model_says(worlds, which, heads, measured, lost):
     world = worlds[which]
     lost -= measured
-    found = wanted(
+    found = wanted_commits(
         world.folder,
         [f"refs/tags/{head}" for head in heads],
         "",
@@ -104,12 +104,12 @@ def test_a_range_is_its_first_parents_less_what_is_measured(worlds, which, since
     known = {world.hashes[each] for each in measured}
     spec = f"{world.hashes[since]}..{world.hashes[head]}"
     if expected:
-        found = wanted(world.folder, ["main"], spec, known, set())
+        found = wanted_commits(world.folder, ["main"], spec, known, set())
         assert found == [each for each in expected[::-1] if each not in known]
     else:
         with pytest.raises(ValueError, match="no commit"):
-            wanted(world.folder, ["main"], spec, known, set())
-    alone = wanted(world.folder, ["main"], world.hashes[head], set(), set())
+            wanted_commits(world.folder, ["main"], spec, known, set())
+    alone = wanted_commits(world.folder, ["main"], world.hashes[head], set(), set())
     assert alone == [world.hashes[head]]
 
 
@@ -117,12 +117,12 @@ def test_what_git_does_not_know_is_refused_in_a_sentence(worlds, tmp_path):
     folder = worlds[0].folder
     for branches, spec in ((["no-such"], ""), (["main"], "no-such..main"), (["main"], "-n1")):
         with pytest.raises(ValueError) as caught:  # noqa: PT011
-            wanted(folder, branches, spec, set(), set())
+            wanted_commits(folder, branches, spec, set(), set())
         assert "\n" not in str(caught.value)
     shallow = tmp_path / "shallow"
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{folder}", str(shallow))
     with pytest.raises(ValueError, match="git fetch --unshallow"):
-        wanted(shallow, ["main"], "HEAD~3..HEAD", set(), set())
+        wanted_commits(shallow, ["main"], "HEAD~3..HEAD", set(), set())
 
 
 def test_subjects(worlds):

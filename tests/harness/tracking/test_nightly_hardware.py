@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from harness.tracking.nightly.hardware import Machine, tell_asv, this_machine
+from harness.tracking.nightly.hardware import KnownMachine, tell_asv, this_machine
 
 pytest.importorskip("asv")
 
@@ -30,7 +30,7 @@ def known(monkeypatch, tmp_path):
     return found
 
 
-def record(results, machine: Machine) -> None:
+def record(results, machine: KnownMachine) -> None:
     """As asv keeps a machine beside its results."""
     (results / machine.name).mkdir(parents=True)
     (results / machine.name / "machine.json").write_text(
@@ -39,7 +39,7 @@ def record(results, machine: Machine) -> None:
 
 
 def test_a_machine_is_called_as_it_calls_itself_or_as_asked(tmp_path):
-    assert this_machine(tmp_path) == Machine("host", HARDWARE)
+    assert this_machine(tmp_path) == KnownMachine("host", HARDWARE)
     named = this_machine(tmp_path, "runner")
     assert (named.name, named.hardware["machine"], named.note) == ("runner", "runner", "")
 

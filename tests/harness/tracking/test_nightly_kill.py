@@ -11,7 +11,7 @@ from examples import attempts
 from nightly_project import Project
 from processes import until
 
-from harness.tracking.history import load
+from harness.tracking.history import load_history
 
 pytest.importorskip("asv")
 pytest.importorskip("virtualenv")
@@ -90,7 +90,7 @@ def test_killed_at_many_moments_nothing_is_lost_or_measured_twice(tmp_path):
     assert project.night()[0] in (0, 3)
     assert project.kept() == set(range(len(project.hashes)))
     assert project.result().missing == []
-    assert set(load(project.results).figures["commit"]) == set(project.hashes)
+    assert set(load_history(project.results).figures["commit"]) == set(project.hashes)
     assert list((project.output / "staging" / "commits").iterdir()) == []
     assert still_running(project) == []
     logged = len(project.logged())

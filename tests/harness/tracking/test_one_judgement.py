@@ -157,7 +157,7 @@ def shown(nights: Nights, made: Made) -> Shown:
     status = nights.run("--reruns", "0")
     changes = nights.output / "changes.json"
     config = str(nights.folder / "asv.conf.json")
-    assert main(["history", config, "--json", str(changes)]) in (0, 3)
+    assert main(["report", config, "--json", str(changes)]) in (0, 3)
     return Shown(
         status,
         json.loads((nights.output / "result.json").read_text()),

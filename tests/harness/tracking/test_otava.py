@@ -59,7 +59,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_every_measured_value_comes_through_and_no_other(results):
-    figures = history.load(results).figures
+    figures = history.load_history(results).figures
     found = read(otava_files(figures))
     told = {
         (commit, metric): value
@@ -73,14 +73,14 @@ def test_every_measured_value_comes_through_and_no_other(results):
 
 
 def test_commits_are_in_the_order_of_their_dates(results):
-    for test in read(otava_files(history.load(results).figures)).values():
+    for test in read(otava_files(history.load_history(results).figures)).values():
         for points in test.values():
             times = [datetime.strptime(time, "%Y-%m-%d %H:%M:%S %z") for time, *_ in points]
             assert times == sorted(times)
 
 
 def test_directions_and_names(results):
-    files = otava_files(history.load(results).figures)
+    files = otava_files(history.load_history(results).figures)
     tests = json.loads(files[CONFIG])["tests"]
     assert list(tests) == ["box-home.py3.11", "box-home.py3.11.2", "box-home.py3.11.3"]
     assert set(files) == {CONFIG, *(f"{name}.csv" for name in tests)}
@@ -97,14 +97,14 @@ def test_directions_and_names(results):
 
 def test_figures_of_benchmarks_as_they_were_before_are_left_out(results):
     write_benchmarks(results, [GEN0, SPEED._replace(version="2"), SHAPE])
-    found = read(otava_files(history.load(results).figures))
+    found = read(otava_files(history.load_history(results).figures))
     assert not [metric for test in found.values() for metric in test if "speed" in metric]
 
 
 def test_the_command_writes_what_stands_in_the_golden_files(tmp_path, capfd):
     table, folder = tmp_path / "figures.csv", tmp_path / "otava"
     asv = str(GOLDEN / "asv")
-    assert main(["history", asv, "--csv", str(table), "--otava", str(folder)]) == 0
+    assert main(["report", asv, "--csv", str(table), "--otava", str(folder)]) == 0
     capfd.readouterr()
     kept = GOLDEN / "otava"
     made = {path.name: path.read_text() for path in (table, *sorted(folder.iterdir()))}
@@ -116,10 +116,10 @@ def test_the_command_writes_what_stands_in_the_golden_files(tmp_path, capfd):
 
 
 def test_the_table_goes_to_standard_output_alone(capfd):
-    assert main(["history", str(GOLDEN / "asv"), "--metric", "gen0", "--csv", "-"]) == 0
+    assert main(["report", str(GOLDEN / "asv"), "--metric", "gen0", "--csv", "-"]) == 0
     rows = list(csv.DictReader(capfd.readouterr().out.splitlines()))
     assert {row["metric"] for row in rows} == {"gen0"}
-    figures = history.load(GOLDEN / "asv").figures
+    figures = history.load_history(GOLDEN / "asv").figures
     assert len(rows) == (figures["metric"] == "gen0").sum()
     assert {float(row["value"]) for row in rows if row["value"]} == {0.0, 100.0, 130.0}
 
@@ -132,5 +132,5 @@ def test_the_table_goes_to_standard_output_alone(capfd):
     ],
 )
 def test_what_cannot_be_written_is_refused_in_a_sentence(capfd, arguments, says):
-    assert main(["history", str(GOLDEN / "asv"), *arguments]) == 2
+    assert main(["report", str(GOLDEN / "asv"), *arguments]) == 2
     assert says in capfd.readouterr().err

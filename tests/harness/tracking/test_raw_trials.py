@@ -68,7 +68,7 @@ def runs(tmp_path):
 
 
 def test_a_row_for_each_metric_of_each_trial(runs):
-    found = history.load(runs)
+    found = history.load_history(runs)
     rows = {(row["experiment"], row["metric"]): row for row in found.trials.to_dict("records")}
     assert len(rows) == len(found.trials) == 4
     tpot = rows["one", "tpot_median"]
@@ -96,9 +96,9 @@ def test_a_row_for_each_metric_of_each_trial(runs):
 
 
 def test_one_experiment_many_and_the_folder_above(runs):
-    assert len(history.load(runs / "one").trials) == 2
-    assert len(history.load(runs).trials) == 4
-    assert len(history.load(runs.parent).trials) == 4
+    assert len(history.load_history(runs / "one").trials) == 2
+    assert len(history.load_history(runs).trials) == 4
+    assert len(history.load_history(runs.parent).trials) == 4
 
 
 @examples(50)
@@ -113,7 +113,7 @@ def test_one_experiment_many_and_the_folder_above(runs):
 def test_a_metric_comes_back_as_it_was(tmp_path_factory, metrics):
     root = tmp_path_factory.getbasetemp() / "back"
     save(root, "one", {trial_key(1, 0, CELL, "timing"): result(metrics=metrics)})
-    trials = history.load(root).trials
+    trials = history.load_history(root).trials
     found = dict(zip(trials["metric"], trials["value"], strict=True))
     assert found.keys() == metrics.keys()
     for name, value in metrics.items():
@@ -134,7 +134,7 @@ def test_a_broken_trial_is_named_and_stays_where_it_is(runs, damage, says):
     path = next((runs / "one" / "trials").glob("001-000-*.json"))
     path.write_bytes(damage(path.read_bytes()))
     broken = path.read_bytes()
-    found = history.load(runs)
+    found = history.load_history(runs)
     (problem,) = found.problems
     assert says in problem
     assert path.name in problem
@@ -148,6 +148,6 @@ def test_a_broken_trial_is_named_and_stays_where_it_is(runs, damage, says):
 def test_a_trial_under_another_name_is_named(runs):
     path = next((runs / "one" / "trials").glob("001-000-*.json"))
     path.rename(path.with_name(path.name.replace("001-000", "002-000")))
-    found = history.load(runs)
+    found = history.load_history(runs)
     assert ["another trial than its name says" in problem for problem in found.problems] == [True]
     assert len(found.trials) == 2

@@ -11,7 +11,7 @@ from scratch_repository import Repository, contents, leave_git_alone
 
 from harness.files import StoreError
 from harness.machine.git import GitError, changed_files, git
-from harness.tracking.gate.trees import WORK_TREE, differences, find_commit, take_tree
+from harness.tracking.gate.trees import WORK_TREE, find_commit, take_tree, tree_differences
 
 PACKAGE = "engines"
 
@@ -171,7 +171,7 @@ def test_the_work_tree_as_it_stands(repository, untouched, tmp_path):
     assert (tree.is_dirty, tree.commit, tree.sha) == (True, head, f"{head}+dirty")
     assert tree.label == f"work tree ({head[:10]}+changes)"
     base = take_tree(repository.root, "HEAD", PACKAGE, tmp_path / "base")
-    assert differences(repository.root, base, tree, PACKAGE) == []
+    assert tree_differences(repository.root, base, tree, PACKAGE) == []
 
 
 def test_a_clean_work_tree_is_its_commit(repository, tmp_path):
@@ -182,7 +182,7 @@ def test_a_clean_work_tree_is_its_commit(repository, tmp_path):
     )
     assert contents(head.folder) == contents(base.folder)
     assert (head.sha, head.label) == (base.sha, f"work tree ({base.sha[:10]})")
-    said = differences(repository.root, base, head, PACKAGE)
+    said = tree_differences(repository.root, base, head, PACKAGE)
     assert [sentence.split(":")[0] for sentence in said] == [
         "The two do not differ in engines/",
         "Outside engines/ they differ in notes.txt",
@@ -201,13 +201,13 @@ def test_what_lies_between_two_commits(repository, untouched, tmp_path):
     )
     left = "Uncommitted changes in 1 file of engines/ belong to neither commit; leave HEAD out"
     assert [
-        said.startswith(left) for said in differences(repository.root, first, second, PACKAGE)
+        said.startswith(left) for said in tree_differences(repository.root, first, second, PACKAGE)
     ] == [True]
-    nothing, outside, also_left = differences(repository.root, second, third, PACKAGE)
+    nothing, outside, also_left = tree_differences(repository.root, second, third, PACKAGE)
     assert nothing.startswith("The two do not differ in engines/")
     assert "docs, top0.py, top1.py, top2.py, top3.py, top4.py, …: not compared" in outside
     assert also_left.startswith(left)
-    (same, _) = differences(repository.root, third, third, PACKAGE)
+    (same, _) = tree_differences(repository.root, third, third, PACKAGE)
     assert same == nothing
 
 
@@ -235,7 +235,7 @@ def test_awkward_names_are_names(repository, untouched, tmp_path):
     head = take_tree(repository.root, WORK_TREE, PACKAGE, tmp_path / "head folder")
     assert contents(middle.folder).keys() - contents(base.folder).keys() == paths
     assert {path for path, text in contents(head.folder).items() if text == "2"} >= paths
-    (left,) = differences(repository.root, base, middle, PACKAGE)
+    (left,) = tree_differences(repository.root, base, middle, PACKAGE)
     assert f"in {len(AWKWARD)} files of engines/" in left
 
 
@@ -245,7 +245,7 @@ def test_a_file_that_was_renamed_is_two_changes(repository, tmp_path):
     assert changed_files(repository.root, PACKAGE) == ["engines/deep/b.py"]
     repository.commit("move it out")
     base, head = (take_tree(repository.root, c, PACKAGE, tmp_path / c) for c in ("HEAD~1", "HEAD"))
-    (outside,) = differences(repository.root, base, head, PACKAGE)
+    (outside,) = tree_differences(repository.root, base, head, PACKAGE)
     assert "differ in moved.py:" in outside
 
 
@@ -301,10 +301,10 @@ def test_inside_another_repositorys_hook(repository, untouched, tmp_path):
     hooked.commit("before")
     script = (
         "import json, sys\nfrom pathlib import Path\n"
-        "from harness.tracking.gate.trees import take_tree, differences\n"
+        "from harness.tracking.gate.trees import take_tree, tree_differences\n"
         "repo, out = map(Path, sys.argv[1:])\n"
         "trees = [take_tree(repo, c, 'engines', out / c) for c in ('HEAD~1', 'HEAD')]\n"
-        "print(json.dumps([t.sha for t in trees] + differences(repo, *trees, 'engines')))\n"
+        "print(json.dumps([t.sha for t in trees] + tree_differences(repo, *trees, 'engines')))\n"
     )
     hook = hooked.root / ".git" / "hooks" / "pre-commit"
     root, python = Path(__file__).parents[3], Path(os.sys.executable)
@@ -384,7 +384,7 @@ def test_the_users_settings_change_nothing(repository, untouched, tmp_path):
     head = take_tree(repository.root, "HEAD", PACKAGE, tmp_path / "head")
     assert (head.subject, len(head.sha)) == ("grüße", 40)
     assert changed_files(repository.root, PACKAGE) == ["engines/neu.py"]
-    (left,) = differences(repository.root, base, head, PACKAGE)
+    (left,) = tree_differences(repository.root, base, head, PACKAGE)
     assert "1 file" in left
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from harness.tracking.detect.change import Change
 from harness.tracking.detect.examine import detect
 from harness.tracking.detect.series import Series
-from harness.tracking.triage import Triage, apply, load
+from harness.tracking.triage import Triage, apply, load_triage
 
 TODAY = date(2026, 11, 21)
 FILE = """
@@ -60,7 +60,7 @@ def change(series: str = "serving.x", metric: str = "itl", first: str = "b" * 40
 def triage(tmp_path: Path) -> Triage:
     path = tmp_path / "triage.toml"
     path.write_text(FILE)
-    return load(path)
+    return load_triage(path)
 
 
 def test_what_has_been_said_of_changes(triage):
@@ -87,7 +87,7 @@ def test_an_entry_is_good_to_the_end_of_its_last_day(triage):
 def test_a_commit_that_may_be_the_first_after_or_was_said_to_be_is_met(tmp_path, commit):
     path = tmp_path / "triage.toml"
     path.write_text(f'[[expected]]\nseries = "*"\ncommit = "{commit}"\nreason = "so"\n')
-    assert apply([change()], load(path), TODAY)[0].status == "expected"
+    assert apply([change()], load_triage(path), TODAY)[0].status == "expected"
 
 
 def test_resets_reach_the_detector(triage):
@@ -104,7 +104,7 @@ def test_resets_reach_the_detector(triage):
 
 
 def test_no_file_says_nothing(tmp_path):
-    assert load(tmp_path / "none.toml") == Triage()
+    assert load_triage(tmp_path / "none.toml") == Triage()
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_wrong_file_is_refused_in_a_sentence(tmp_path, text, says):
     path = tmp_path / "triage.toml"
     path.write_text(text)
     with pytest.raises(ValueError, match=says) as caught:
-        load(path)
+        load_triage(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -135,7 +135,7 @@ def test_what_is_no_text_is_refused(tmp_path, made):
     path = tmp_path / "triage.toml"
     made(path)
     with pytest.raises(ValueError, match="cannot be read"):
-        load(path)
+        load_triage(path)
 
 
 @given(st.text(max_size=60))
@@ -144,7 +144,7 @@ def test_any_text_is_read_or_refused(tmp_path_factory, text):
     path.write_text(text, encoding="utf-8")
     said = ""
     try:
-        apply([change()], load(path), TODAY)
+        apply([change()], load_triage(path), TODAY)
     except ValueError as error:
         said = str(error)
     assert "\n" not in said

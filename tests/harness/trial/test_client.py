@@ -15,7 +15,7 @@ from small import CELL, engine, schedule
 
 from engines.builtin.delivery.outputs import RequestOutput
 from engines.protocol import PHASES, SamplingParams, StepOutput
-from harness.trial.client import Client, sampling_params, warm_up
+from harness.trial.client import TrialClient, sampling_params, warm_up
 from harness.trial.clock import VIRTUAL_STEP_NS, PausedClock, RealClock, VirtualClock
 from harness.trial.recorder import STEP_COLUMNS
 
@@ -28,7 +28,7 @@ class Onlooker:
     def __init__(self, of, cell=CELL, clock=None) -> None:
         self.clock = clock or VirtualClock()
         self.engine = engine(of, cell)
-        self.client = Client(self.engine, self.step, of, self.clock)
+        self.client = TrialClient(self.engine, self.step, of, self.clock)
         self.opened = self.clock.now()
         self.sent: list[tuple[int, float]] = []
         self.asked: list[tuple[SamplingParams, int]] = []
@@ -182,7 +182,7 @@ def test_the_collected_tokens_are_those_that_the_steps_delivered():
             delivered[item.request_index] += [tokens] if isinstance(tokens, int) else tokens
         return output
 
-    client = Client(seen.engine, step, of, VirtualClock())
+    client = TrialClient(seen.engine, step, of, VirtualClock())
     client.run()
     assert [tokens.tolist() for tokens in client.tokens] == list(delivered.values())
 
@@ -227,7 +227,7 @@ def test_streams_bring_what_the_steps_would_have(retain, accepted):
             taken[self.index] += [tokens] if isinstance(tokens, int) else tokens
             return item
 
-    client = Client(served, served.step, of, VirtualClock(), streams=Noted)
+    client = TrialClient(served, served.step, of, VirtualClock(), streams=Noted)
     client.run()
     without.client.run()
     tokens = [each.tolist() for each in without.client.tokens]
@@ -412,7 +412,7 @@ def test_what_an_engine_does_before_its_first_stamp_is_the_steps():
             pass
         return served.step()
 
-    client = Client(served, hesitant, of, RealClock())
+    client = TrialClient(served, hesitant, of, RealClock())
     client.run()
     took = client.recorder.steps[:, STEP_COLUMNS.index("took_ns")]
     stamped = client.recorder.steps[:, len(PHASES)] - client.recorder.steps[:, 0]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines.pickle_fields import NAMES, REST
+from engines.pickle_fields import NAMES, PICKLE_REST
 from harness.trial.message_log import MessageLog
 from harness.trial.message_parts import PARTS, message_parts
 
@@ -11,7 +11,7 @@ from harness.trial.message_parts import PARTS, message_parts
 def test_parts_are_of_the_first_name_that_says_one():
     fields = {
         NAMES: 1,
-        REST: 2,
+        PICKLE_REST: 2,
         "requests.sampling_params.stop": 4,
         "requests.prompt_token_ids": 8,
         "sampled_token_ids": 16,

@@ -19,7 +19,7 @@ from gcbench.opcodes import OpcodeCounter
 from harness.collector import window
 from harness.collector.probe import Probe
 from harness.trial.answers import Answers
-from harness.trial.client import Client
+from harness.trial.client import TrialClient
 from harness.trial.clock import VirtualClock
 from harness.trial.compute_metrics import Observation, compute_metrics
 from harness.trial.modes import MODES
@@ -99,7 +99,7 @@ class Toy:
 def metrics_of(mode: str, served, of, extent: Extent) -> dict[str, float | None]:
     """What a mode says of an engine that serves a schedule."""
     watch = MODES[mode].watch(served, extent)
-    client = Client(served, watch.step, of, VirtualClock())
+    client = TrialClient(served, watch.step, of, VirtualClock())
     watch.window_opens()
     client.run()
     watch.steps_end()
@@ -322,7 +322,7 @@ def test_the_hand_off_is_as_large_as_the_representation_says(name, accepted):
             sizes.append(nbytes(output.sampled))
         return output
 
-    Client(served, step, of, VirtualClock()).run()
+    TrialClient(served, step, of, VirtualClock()).run()
     values = metrics_of("tracked", engine(of, cell), of, Extent(4))
     assert values["handoff_bytes"] == pytest.approx(sum(sizes) / len(sizes))
     assert min(sizes) > 0
@@ -421,7 +421,7 @@ def test_one_step_of_each_so_many_is_traced_and_each_counts_for_itself():
     of = churning()
     served = engine(of)
     watch = MODES["opcodes"].watch(served, Extent(8, 13))
-    client = Client(served, watch.step, of, VirtualClock())
+    client = TrialClient(served, watch.step, of, VirtualClock())
     client.run()
     num_rows = client.recorder.num_rows
     watch.results(num_rows)

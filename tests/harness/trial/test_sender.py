@@ -9,7 +9,7 @@ import pytest
 from processes import children
 from small import engine, schedule
 
-from harness.trial.client import Client
+from harness.trial.client import TrialClient
 from harness.trial.clock import PausedClock, RealClock, VirtualClock
 from harness.trial.sender import Sender
 
@@ -77,10 +77,10 @@ def test_a_sender_that_cannot_start_says_so(monkeypatch):
 def clients(of):
     """The same schedule by each clock and from each place."""
     for clock in (VirtualClock(), RealClock(), PausedClock()):
-        yield Client(served := engine(of), served.step, of, clock)
+        yield TrialClient(served := engine(of), served.step, of, clock)
     outside = Sender(of.arrival_seconds)
     try:
-        yield Client(served := engine(of), served.step, of, RealClock(), arrivals=outside)
+        yield TrialClient(served := engine(of), served.step, of, RealClock(), arrivals=outside)
     finally:
         outside.close()
 

@@ -14,7 +14,7 @@ from engines.protocol import StepOutput
 from harness.axes import Cell
 from harness.experiment.first_difference import outputs_difference
 from harness.trial.answers import Answers
-from harness.trial.client import Client
+from harness.trial.client import TrialClient
 from harness.trial.clock import VirtualClock
 from harness.trial.outputs import OutputWatch
 from harness.trial.ran_functions import noted_functions
@@ -32,7 +32,7 @@ def served(path, change: Callable[[StepOutput], StepOutput] = lambda output: out
     step = made.step
     made.step = lambda: change(step())  # type: ignore[method-assign]
     watch = OutputWatch(made, Extent(4))
-    client = Client(
+    client = TrialClient(
         made,
         watch.step,
         OF,

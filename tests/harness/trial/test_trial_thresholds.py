@@ -7,11 +7,11 @@ from small import process, schedule
 from test_compute_metrics import events, made_up
 
 from harness.statistics.percentile import fewest_samples
-from harness.trial.arrival_fidelity import check_delivered
+from harness.trial.arrival_fidelity import arrival_words, check_delivered
 from harness.trial.compute_metrics import compute_metrics
 from harness.trial.observation import Observation
-from harness.trial.recorder import STEP_COLUMNS, Requests
-from harness.trial.steady_state import find_steady_state
+from harness.trial.recorder import STEP_COLUMNS, RequestStamps
+from harness.trial.steady_state import SteadySteps, find_steady_state
 from harness.trial.watch import full_steps
 from workloads.arrival_check import check_arrivals
 
@@ -43,7 +43,7 @@ def test_one_collection_without_room_makes_a_trial_invalid_for_good(dropped, is_
 
 
 def steady(load, times) -> bool:
-    return find_steady_state(np.array(load), np.array(times)).after > 0
+    return isinstance(find_steady_state(np.array(load), np.array(times)), SteadySteps)
 
 
 @pytest.mark.parametrize(("count", "is_steady"), [(99, False), (100, True)])
@@ -88,8 +88,8 @@ def delivered(asked_seconds, late_seconds) -> str:
     due = S + np.rint(of.arrival_seconds * S).astype(np.int64)
     sent = due + np.rint(np.asarray(late_seconds) * S).astype(np.int64)
     zeros = np.zeros(len(due), np.int64)
-    requests = Requests(due, sent, sent + 1, zeros, zeros, zeros, np.ones(len(due), np.int8))
-    return check_delivered(of, requests).words
+    requests = RequestStamps(due, sent, sent + 1, zeros, zeros, zeros, np.ones(len(due), np.int8))
+    return arrival_words(check_delivered(of, requests).sent)
 
 
 @pytest.mark.parametrize(("jitter", "is_said"), [(0.2495, False), (0.2505, True)])

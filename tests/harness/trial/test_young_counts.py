@@ -9,12 +9,12 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from harness.trial.cadence import Cadence
+from harness.trial.cadence import CadenceWatch
 from harness.trial.watch import Extent
 
 gc.disable()
 old = [[] for _ in range(1 << 18)]
-watch = Cadence(SimpleNamespace(step=lambda: old.clear()), Extent(1))
+watch = CadenceWatch(SimpleNamespace(step=lambda: old.clear()), Extent(1))
 watch.window_opens()
 watch.step()
 watch.steps_end()

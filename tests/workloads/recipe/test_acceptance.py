@@ -13,7 +13,7 @@ from workloads.recipe.acceptance import (
     UniformAcceptance,
     parse_acceptance,
 )
-from workloads.recipe.speculative import Decaying, Geometric, Histogram, MinVariance
+from workloads.recipe.speculative import Decaying, Geometric, MinVariance, YieldHistogram
 
 MOST = st.integers(1, 12)
 SHARE = st.floats(0, 1)
@@ -22,7 +22,7 @@ SHARE = st.floats(0, 1)
 @st.composite
 def histograms(draw):
     weights = draw(st.lists(st.floats(0.001, 1), min_size=1, max_size=12))
-    return Histogram(tuple(weight / sum(weights) for weight in weights))
+    return YieldHistogram(tuple(weight / sum(weights) for weight in weights))
 
 
 drafted = st.one_of(
@@ -82,7 +82,7 @@ def test_the_order_is_the_seeds_and_the_counts_are_not():
         (Geometric(0, 6), 1),
         (Decaying(0.8, 1, 4), (1 - 0.8**4) / 0.2),
         (Decaying(0.8, 0.5, 3), 1 + 0.8 + 0.8 * 0.4),
-        (Histogram((0.5, 0, 0.5)), 2),
+        (YieldHistogram((0.5, 0, 0.5)), 2),
     ],
 )
 def test_means_are_those_of_the_closed_forms(acceptance, mean):
@@ -123,7 +123,7 @@ def test_no_mix_of_the_same_mean_varies_less(mean, other):
         ("min_variance:2.5:5", MinVariance(2.5, 5)),
         ("geometric:0.7:6", Geometric(0.7, 6)),
         ("decaying:0.8:0.9:5", Decaying(0.8, 0.9, 5)),
-        ("histogram:0.5:0.25:0.25", Histogram((0.5, 0.25, 0.25))),
+        ("histogram:0.5:0.25:0.25", YieldHistogram((0.5, 0.25, 0.25))),
     ],
 )
 def test_every_form_parses_and_comes_back_from_json(text, expected):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from workloads.recipe.lengths import Fixed, Lognormal, Uniform, Zipf, parse_lengths
 from workloads.recipe.limits import MAX_TOKENS
-from workloads.recipe.observed_lengths import Bin, Empirical, Histogram
+from workloads.recipe.observed_lengths import Bin, Empirical, LengthHistogram
 
 TOKENS = st.integers(1, MAX_TOKENS)
 
@@ -128,7 +128,9 @@ def histograms(draw):
     shares = (
         [weight / total for weight in weights] if total > 1e-3 else [1.0] + [0.0] * (len(ends) - 1)
     )
-    return Histogram(tuple(Bin(*pair, share) for pair, share in zip(ends, shares, strict=True)))
+    return LengthHistogram(
+        tuple(Bin(*pair, share) for pair, share in zip(ends, shares, strict=True))
+    )
 
 
 @given(histogram=histograms(), seed=st.integers(0, 2**32))
@@ -142,7 +144,7 @@ def test_a_histogram_draws_from_bins_with_a_share_only(histogram, seed):
 
 
 def test_a_histogram_has_the_shares_asked_for_and_is_even_inside_a_bin():
-    histogram = Histogram((Bin(10, 13, 0.25), Bin(14, 14, 0.5), Bin(100, 199, 0.25)))
+    histogram = LengthHistogram((Bin(10, 13, 0.25), Bin(14, 14, 0.5), Bin(100, 199, 0.25)))
     lens = histogram.sample(rng(), 100_000)
     shares = np.bincount(lens, minlength=200) / 100_000
     assert shares[10:14] == pytest.approx([0.0625] * 4, abs=0.004)
@@ -156,7 +158,9 @@ def test_lengths_from_a_file(tmp_path):
     values.write_text("\ufeff12\n 480\r\n\n33\n", encoding="utf-8")
     bins.write_text("low, high, share\n1,64,0.25\n65,512,.75\n")
     assert parse_lengths(f"empirical:{values}") == Empirical((12, 480, 33))
-    assert parse_lengths(f"histogram:{bins}") == Histogram((Bin(1, 64, 0.25), Bin(65, 512, 0.75)))
+    assert parse_lengths(f"histogram:{bins}") == LengthHistogram(
+        (Bin(1, 64, 0.25), Bin(65, 512, 0.75))
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,87 @@
+"""``gcbench report RESULTS``: what changed in stored results, and their figures for other tools."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.cli.caller import command_line
+from harness.cli.say import say
+from harness.cli.tell import checked
+from harness.files import write_output, writing
+from harness.format import printable
+from harness.result.result import RESULT_FILE
+from harness.tracking.history_result import HistoryResult
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class ResultsQuestion(NamedTuple):
+    """What is asked of stored results alone."""
+
+    between: tuple[str, str] | None
+    metrics: list[str] | None
+    csv: str | None
+    otava: str | None
+
+    @property
+    def words(self) -> list[str]:
+        """The flags that decide what is shown."""
+        chosen = ["--metric", ",".join(self.metrics)] if self.metrics else []
+        return [*(("--between", *self.between) if self.between else ()), *chosen]
+
+
+def is_results(name: str) -> bool:
+    """Whether it is a configuration of asv's, or a folder that is no run's own."""
+    path = Path(name)
+    if path.is_file():
+        return path.name.endswith(".conf.json")
+    of_a_run = (RESULT_FILE, "plan.json", "trials")
+    return path.is_dir() and not any((path / each).exists() for each in of_a_run)
+
+
+def read_results(name: str, asked: ResultsQuestion, *, is_shown: bool) -> HistoryResult:
+    """What changed there; figures are written where that was asked for.
+
+    What could not be read is said at once unless it ``is_shown`` with the rest. Imports pandas when
+    called. Raises ValueError where nothing can be read, or what is asked for is not there.
+    """
+    from harness.tracking.history import load_history
+    from harness.tracking.what_changed import of_metrics, what_changed
+
+    checked(asked.csv, "--csv")
+    found = load_history(name)
+    if not is_shown:
+        for problem in found.problems:
+            say(problem)
+    if asked.metrics:
+        found = of_metrics(found, asked.metrics)
+    result = what_changed(found, name, between=asked.between, command=command_line())
+    if asked.csv:
+        _write_csv(found.figures, asked.csv)
+    if asked.otava:
+        _write_otava(found.figures, Path(asked.otava))
+    return result
+
+
+def _write_csv(figures: "pd.DataFrame", path: str) -> None:
+    """All figures, a row each; samples, which are lists, are left out. Raises StoreError."""
+    text = figures.drop(columns="samples").to_csv(index=False, lineterminator="\n")
+    if path == "-":
+        is_seen = sys.stdout.isatty()
+        sys.stdout.write("\n".join(map(printable, text.split("\n"))) if is_seen else text)
+    else:
+        write_output(path, text.encode(), "--csv FILE")
+
+
+def _write_otava(figures: "pd.DataFrame", folder: Path) -> None:
+    """One file a test, and the configuration that names them. Raises StoreError, ValueError."""
+    from harness.tracking.otava import otava_files
+
+    files = otava_files(figures)
+    if not files:
+        raise ValueError("--otava: these results hold no current figure of asv's to export")
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        write_output(folder / name, text.encode(), "--otava FOLDER")

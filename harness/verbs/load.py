@@ -1,0 +1,153 @@
+"""A schedule sent to an OpenAI-compatible server over HTTP, and what came back."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import msgspec
+
+from engines.openai.plain_get import first_model, get, wait_for
+from engines.openai.target import Target, parse_target
+from engines.protocol import EngineDeadError
+from harness.collector.policy import parse_policy
+from harness.load.attribution import SlowWaits, attribute
+from harness.load.log import load_log, save_log
+from harness.load.measure import Wanted, measure
+from harness.load.observed import Observed
+from harness.load.probed_server import check_log, collections_of
+from harness.load.result import LoadResult
+from harness.load.run import check, observe
+from harness.load.task import Asked
+from harness.machine.scratch import scratch_folder
+from harness.probed.read_log import Collections
+from harness.verbs.caller import Caller
+from harness.verbs.load_request import LoadRequest
+from harness.verbs.load_store import store_run
+from harness.verbs.quiet import lease_of
+from harness.verbs.workloads import workloads_of
+from workloads.schedule import Schedule
+
+_ANSWER_SECONDS = 10.0
+
+
+class Loaded(NamedTuple):
+    """A run, and what it was made of.
+
+    ``collections``: of the server's processes, where it was probed; ``slow``: the waits that were
+    slow, and whose doing.
+    """
+
+    result: LoadResult
+    observed: Observed
+    collections: Collections | None = None
+    slow: SlowWaits | None = None
+
+
+def ask_server(request: LoadRequest, caller: Caller, api_key: str = "") -> Loaded:
+    """Ask the server, or read a run again. ``api_key`` is stored nowhere.
+
+    Raises ValueError for what cannot be asked, EngineDeadError where the server is not there.
+    """
+    if bool(request.url) == (request.replay is not None):
+        raise ValueError("name a server, as http://HOST:PORT, or --replay FILE; not both")
+    wanted = Wanted(request.percentile, request.min_duration, request.max_error_rate)
+    if request.replay is not None:
+        observed, workload, seed = load_log(request.replay)
+    else:
+        observed, workload, seed = _observe(request, caller, api_key), *_named(request)
+    result, collections, slow = measure(observed, workload, seed, wanted), None, None
+    if request.probe is not None:
+        collections, notes = collections_of(request.probe, observed)
+        found, slow = attribute(observed, collections)
+        notes = [*result.notes, *notes]
+        result = msgspec.structs.replace(result, attribution=found, notes=notes)
+    if request.replay is None:
+        result = store_run(request.output, observed, result, slow, caller.command)
+        if request.log is not None:
+            save_log(request.log, observed, workload, seed, api_key)
+    return Loaded(result, observed, collections, slow)
+
+
+def _observe(request: LoadRequest, caller: Caller, api_key: str) -> Observed:
+    target = parse_target(request.url, request.ca_file, insecure=request.insecure)
+    schedule = _schedule(request)
+    parse_policy(request.client_gc)
+    asked = Asked(
+        url=target.url,
+        extra_body=_extra_body(request.extra_body),
+        **{
+            field: getattr(request, field)
+            for field in Asked.__struct_fields__
+            if field not in ("url", "extra_body")
+        },
+    )
+    check(schedule, asked)
+    asked = msgspec.structs.replace(asked, model=_model(target, request, api_key))
+    if request.probe is not None:
+        check_log(request.probe, target)  # of a server that is there by now
+    with (
+        scratch_folder() as folder,
+        caller.load(schedule.num_requests) as progress,
+        lease_of(request.wait).hold(progress.wait_for),
+    ):
+        return observe(
+            schedule,
+            asked,
+            target,
+            folder,
+            api_key=api_key,
+            keep_pieces=request.log is not None,
+            look=progress.look,
+            watch_loop=request.log is not None or request.probe is not None,
+        )
+
+
+def _model(target: Target, request: LoadRequest, api_key: str) -> str:
+    """The model to name, once the server is there. Raises EngineDeadError where it is not."""
+    seconds = request.wait_for
+    if seconds and not wait_for(target, seconds, api_key):
+        raise EngineDeadError(f"{target.url} was not well within {seconds:g} s (--wait-for)")
+    try:
+        if request.model:
+            get(target, "/health", _ANSWER_SECONDS, api_key)
+            return str(request.model)
+        return first_model(target, api_key)
+    except OSError as error:
+        raise EngineDeadError(
+            f"{target.url} cannot be reached: {error.strerror or error}; start the server, or "
+            "give it time with --wait-for SECONDS"
+        ) from error
+
+
+def _named(request: LoadRequest) -> tuple[str, int]:
+    (workload,) = workloads_of([request.value("workload")], request)
+    return workload.name, request.seed
+
+
+def with_rate(request: LoadRequest) -> LoadRequest:
+    """The request, with its rate as arrivals. Raises ValueError for what contradicts it."""
+    rate, burstiness = request.request_rate, request.burstiness
+    if burstiness is not None and rate is None:
+        raise ValueError("--burstiness: is of --request-rate; give that too")
+    if rate is None:
+        return request
+    if request.arrivals:
+        raise ValueError("--request-rate and --axis arrivals both say when requests come; give one")
+    arrivals = f"poisson:{rate}" if burstiness is None else f"gamma:{rate}:{burstiness}"
+    return msgspec.structs.replace(request, arrivals=arrivals, request_rate=None, burstiness=None)
+
+
+def _schedule(request: LoadRequest) -> Schedule:
+    """What the workload is with what stands in its place."""
+    request = with_rate(request)
+    (workload,) = workloads_of([request.value("workload")], request)
+    schedule = workload.realise(request.seed)
+    if request.max_concurrency is not None:
+        schedule = replace(schedule, max_concurrency=request.max_concurrency)
+    return schedule
+
+
+def _extra_body(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise ValueError(f"--extra-body: {error}; give a JSON object") from None

@@ -1,0 +1,53 @@
+"""One trial, and everything about it."""
+
+from typing import Annotated, NamedTuple, get_args
+
+from harness.experiment.run import OneRun
+from harness.trial.spec import Mode
+from harness.verbs.caller import Caller
+from harness.verbs.request import Flag, GridRequest
+from harness.verbs.session import Session
+
+_MODES = get_args(Mode)
+
+
+class RunRequest(GridRequest, frozen=True, kw_only=True):
+    """One value an axis. ``max_steps``: 0 for until all requests have ended."""
+
+    mode: Annotated[
+        Mode,
+        Flag(
+            f"Times, or what else is counted: {', '.join(_MODES)}.",
+            section="Options",
+            is_main=True,
+            metavar="MODE",
+            choices=_MODES,
+        ),
+    ] = "timing"
+    max_steps: Annotated[
+        int,
+        Flag(
+            "End after N steps.  [default: when all requests have ended]",
+            section="Options",
+            is_main=True,
+            metavar="N",
+            least=0,
+            most=10**9,
+        ),
+    ] = 0
+
+
+class Ran(NamedTuple):
+    """A trial and what there is to say of it, a sentence each."""
+
+    trial: OneRun
+    notes: list[str]
+
+
+def run_cell(request: RunRequest, caller: Caller) -> Ran:
+    """Run the cell once, in a fresh interpreter. Raises ValueError for what cannot be run."""
+    session = Session(request, caller)
+    runner = session.runner
+    with caller.progress(1, []) as progress:
+        trial = runner.run_one(session.cell, request.mode, request.max_steps, progress.wait_for)
+    return Ran(trial, [*session.notes, *runner.lease.notes])

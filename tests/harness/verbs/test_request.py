@@ -1,0 +1,107 @@
+"""A record, its words on the command line, and what that makes of them: one and the same."""
+
+import shlex
+from typing import Any
+
+import click
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.axes import AXES
+from harness.cli.bisect import bisect
+from harness.cli.compare import compare
+from harness.cli.doctor import doctor
+from harness.cli.explain import explain
+from harness.cli.flags import asked
+from harness.cli.gate import gate
+from harness.cli.releases import releases
+from harness.cli.run import run
+from harness.verbs.bisect import BisectRequest
+from harness.verbs.compare import CompareRequest
+from harness.verbs.explain import ExplainRequest
+from harness.verbs.gate_request import GateRequest
+from harness.verbs.noise import NoiseRequest
+from harness.verbs.releases import ReleasesRequest
+from harness.verbs.request import Field, VerbRequest, fields, made, words
+from harness.verbs.run import RunRequest
+
+ASKED: list[tuple[click.Command, type[VerbRequest], dict[str, Any]]] = [
+    (run, RunRequest, {}),
+    (compare, CompareRequest, {}),
+    (explain, ExplainRequest, {}),
+    (gate, GateRequest, {"base": "main"}),
+    (bisect, BisectRequest, {"good": "main", "metric": "num_steps"}),
+    (releases, ReleasesRequest, {}),
+    (doctor, NoiseRequest, {}),
+]
+POSITIONS = {"gate": ["main"], "bisect": ["main"], "releases": ["vllm"]}
+TEXTS = st.text("abc:.09-", min_size=1, max_size=6).filter(lambda text: not text.startswith("-"))
+
+
+def value_of(field: Field) -> st.SearchStrategy[Any]:
+    flag = field.flag
+    if flag.choices:
+        return st.sampled_from([each for each in flag.choices if each])
+    if field.kind is bool:
+        return st.booleans()
+    if field.kind is int:
+        low, high = int(max(flag.least, -1000)), int(min(flag.most, 1000))
+        return st.integers(low, high)
+    if field.kind is float:
+        low, high = max(flag.least, flag.above + 1, 0.0), min(flag.most, 1000.0)
+        return st.floats(low, high)
+    return st.lists(TEXTS, min_size=1, max_size=3) if field.kind is list else TEXTS
+
+
+def axis_values(name: str) -> st.SearchStrategy[Any]:
+    each = st.integers(0, 9) if AXES[name].kind is int else TEXTS
+    return st.lists(each, min_size=1, max_size=3, unique=True)
+
+
+@pytest.mark.parametrize(("command", "kind", "positions"), ASKED, ids=str)
+@examples(60)
+@given(data=st.data())
+def test_the_command_line_makes_of_its_words_the_same_record(command, kind, positions, data):
+    of_fields = {each.name: value_of(each) for each in fields(kind)}
+    of_axes = {name: axis_values(name) for name in AXES if name not in kind.decided}
+    asked_for = data.draw(st.fixed_dictionaries({}, optional=of_fields | of_axes))
+    request = made(kind, positions | asked_for)
+    line = [*POSITIONS.get(command.name, []), *words(request)]
+    context = command.make_context(command.name, shlex.split(shlex.join(line)))
+    assert asked(kind, context) == request
+
+
+def test_an_axis_takes_one_value_several_and_a_text_of_several():
+    for given_as in ("default,freeze", ["default", "freeze"], ("default", "freeze", "default")):
+        assert made(CompareRequest, {"gc": given_as}).values("gc") == ["default", "freeze"]
+    assert made(CompareRequest, {"batch_size": 4}).values("batch_size") == [4]
+    assert made(CompareRequest, {"batch_size": "4,8"}).values("batch_size") == [4, 8]
+
+
+@pytest.mark.parametrize(
+    ("kind", "given_as", "says"),
+    [
+        (CompareRequest, {"round": 3}, "round: no such flag or axis here; did you mean rounds"),
+        (CompareRequest, {"rounds": "three"}, "--rounds three: must be a whole number"),
+        (CompareRequest, {"rounds": 0}, "--rounds 0: must be at least 1"),
+        (CompareRequest, {"tolerance": float("nan")}, "--tolerance nan: must be at least 0 and"),
+        (CompareRequest, {"batch_size": "many"}, "--batch-size many: must be whole numbers"),
+        (CompareRequest, {"gc": []}, "--gc: no value given"),
+        (CompareRequest, {"respect_eos": "yes"}, "--axis respect-eos=yes: must be on or off"),
+        (GateRequest, {}, "base: must be given"),
+        (GateRequest, {"base": "a", "release": "b"}, "release: no such flag or axis here"),
+        (RunRequest, {"mode": "time"}, "--mode time: did you mean timing"),
+    ],
+)
+def test_what_cannot_be_asked_is_a_sentence(kind, given_as, says):
+    with pytest.raises(ValueError, match=says):
+        made(kind, given_as)
+
+
+def test_a_record_of_ones_own_is_checked_as_one_of_the_command_line_is():
+    with pytest.raises(ValueError, match="--rounds 0: must be at least 1"):
+        CompareRequest(rounds=0)
+    with pytest.raises(ValueError, match="wier: no axis here; did you mean wire"):
+        CompareRequest(axes={"wier": ["pickle"]})
