@@ -19,10 +19,11 @@ from runs import load
 from scripted_server import ScriptedServer
 
 from harness.cli.main import main
-from harness.experiment.store import load_experiment
 from harness.files import read_rows
 from harness.load.log import load_log
 from harness.load.result import LoadResult
+from harness.report.kinds import read_result
+from harness.result.result import RESULT_FILE
 from workloads.schedule import Schedule
 
 ROOT = Path(__file__).parents[3]
@@ -353,7 +354,7 @@ def test_an_interrupted_run_leaves_what_it_has_and_no_process(tmp_path, number):
     assert result.outcomes["interrupted"] >= 4
     (folder,) = (tmp_path / "runs").iterdir()
     assert (folder / "incomplete.txt").exists()
-    assert not load_experiment(folder).is_complete
+    assert not read_result(folder / RESULT_FILE).is_complete
 
 
 @pytest.mark.slow

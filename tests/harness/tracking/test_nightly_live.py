@@ -201,8 +201,8 @@ def test_other_hardware_begins_results_of_its_own(project):
     status, said = project.night()
     result = project.result()
     assert (status, result.missing) == (0, []), said
-    assert result.machine.startswith("box-")
+    assert result.asv_machine.startswith("box-")
     assert any("arch pdp11 → " in note for note in result.notes)
-    assert stored(project, result.machine) == {project.hashes[-1][:8]}
+    assert stored(project, result.asv_machine) == {project.hashes[-1][:8]}
     assert {path.name: path.read_bytes() for path in record.parent.iterdir()} == before
     assert result.verdicts == {"no_change_shown": 1, "insufficient": 2}
