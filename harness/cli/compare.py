@@ -3,6 +3,7 @@
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from harness.cli.caller import CommandLine
 from harness.cli.dry_run import plan_pairs
@@ -69,7 +70,7 @@ def compare(
     The first cell is the baseline. Each trial runs in a fresh interpreter. Rounds interleave the
     cells, so that a drift of the machine affects all of them alike.
     """
-    how = telling(ctx)
+    how, request = telling(ctx), asked(CompareRequest, ctx)
     result: ExperimentResult | PartsResult
     with CommandLine(quiet=how.quiet) as caller:
         if experiment:
@@ -85,12 +86,12 @@ def compare(
                 )
             result = compare_parts(file, given(ctx, CompareRequest), caller)
         elif dry_run:
-            request = asked(CompareRequest, ctx, wait=NOT, name="dry-run")
-            print_pairs(plan_pairs(planned(request, caller)), make_console())
+            unwatched = replace(request, wait=NOT, name="dry-run")
+            print_pairs(plan_pairs(planned(unwatched, caller)), make_console())
             return
         else:
-            result = compare_cells(asked(CompareRequest, ctx), caller)
-    tell(result, how, more=report_command(asked(CompareRequest, ctx).output, result.name))
+            result = compare_cells(request, caller)
+    tell(result, how, more=report_command(request.output, result.name))
     if not result.is_complete:
         again = "the same command and --resume"
         say(f"interrupted, incomplete; go on with {again} {result.name}")

@@ -63,16 +63,14 @@ class _AxisAndValues(click.ParamType):  # type: ignore[type-arg]  # generic from
         return [CompletionItem(f"{name}={item.value}") for item in items]
 
 
-def request_options(
-    kind: type[VerbRequest], without: Collection[str] = ()
-) -> Callable[[Command], Command]:
-    """Adds a flag for each field of a record, ``without`` some, and for its main axes.
+def request_options(kind: type[VerbRequest]) -> Callable[[Command], Command]:
+    """Adds a flag for each field of a record, and for its main axes.
 
     The others are given by ``--axis``, as are the fields that have no flag of their own.
     """
 
     def add(command: Command) -> Command:
-        named = [each for each in fields(kind) if each.name not in without]
+        named = fields(kind)
         for field in reversed(named):
             if not field.flag.is_axis:
                 command = _of_field(field)(command)

@@ -84,7 +84,7 @@ def releases(ctx: click.Context, /, *, prepare: bool, list_only: bool, **_: Any)
 
 def _prepared(request: ReleasesRequest, caller: Caller) -> ExitCode:
     """Say where each release's environment is."""
-    prepared, _ = prepare_releases(request.wanted(), caller)
+    prepared, _ = prepare_releases(request.named().wanted(), caller)
     for release in prepared:
         click.echo(f"{release_label(release)}: {layer(release)}")
     if not prepared:

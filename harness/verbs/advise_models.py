@@ -20,7 +20,7 @@ from harness.machine.interrupts import held_interrupts
 from harness.result.result import keep_result
 from harness.verbs.advise_request import AdviseRequest
 from harness.verbs.caller import Caller
-from harness.verbs.request import GridRequest
+from harness.verbs.request import TimedRequest
 from harness.verbs.session import Session
 
 _REQUESTS = 4
@@ -104,14 +104,14 @@ def _modelled(request: AdviseRequest, place: CheckPlace, beside: Session) -> Ses
     return Session(replace(at, axes=at.axes | of_place), beside.caller, beside=beside)
 
 
-def _at(request: AdviseRequest, batch_size: int) -> GridRequest:
+def _at(request: AdviseRequest, batch_size: int) -> TimedRequest:
     """The request at one batch, which requests keep full unless they say otherwise."""
     concurrency = max(1, batch_size)  # a batch of none is refused for what it is
     axes = {name: request.values(name) for name in AXES} | {"batch_size": [batch_size]}
-    own = {name: getattr(request, name) for name in GridRequest.__struct_fields__}
+    own = {name: getattr(request, name) for name in TimedRequest.__struct_fields__}
     own["num_requests"] = request.num_requests or _REQUESTS * concurrency
     own["arrivals"] = request.arrivals or f"closed_loop:{concurrency}"
-    return GridRequest(**own | {"axes": axes})
+    return TimedRequest(**own | {"axes": axes})
 
 
 def _milliseconds(text: str) -> float:

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from harness.axes import AXES, Value
 from harness.experiment.crossover_run import FIXED
 from harness.statistics.paired_ratio import FEWEST_PAIRS
-from harness.verbs.request import Flag, GridRequest, fields
+from harness.verbs.request import Flag, TimedRequest, fields, spelled
 
 AdviceQuestion = Literal["best", "predict", "models"]
 
@@ -53,7 +53,7 @@ _OWN: Mapping[AdviceQuestion, set[str]] = {
 """The fields that say something for a question and not for all of them."""
 
 
-class AdviseRequest(GridRequest, frozen=True, kw_only=True):
+class AdviseRequest(TimedRequest, frozen=True, kw_only=True):
     """One of three questions, with defaults of its own for the axes.
 
     ``models``: modelled devices with commas between them, "" where the question is another.
@@ -132,7 +132,7 @@ class AdviseRequest(GridRequest, frozen=True, kw_only=True):
         others = set[str]().union(*_OWN.values()) - _OWN[self.question]
         for field in fields(type(self)):
             if field.name in others and getattr(self, field.name) != field.default:
-                flag = f"--{field.name.replace('_', '-')}"
+                flag = spelled(field.name)
                 if self.question == "best" and field.name in _OWN["models"]:
                     raise ValueError(f"{flag}: is of --models; give that, too")
                 raise ValueError(

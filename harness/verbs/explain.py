@@ -27,7 +27,6 @@ from harness.result.result import keep_result
 from harness.tracking.gate.trees import WORK_TREE, find_commit
 from harness.verbs.caller import Caller
 from harness.verbs.explained_versions import commit_versions, release_versions
-from harness.verbs.quiet import NOT
 from harness.verbs.request import Flag, GridRequest
 from harness.verbs.session import Session
 from harness.verbs.vllm_versions import wanted_releases
@@ -149,7 +148,7 @@ def count_costs(request: ExplainRequest, caller: Caller) -> ExplainResult:
         texts = [str(each) for each in request.values("release")]
         releases = list[Value](wanted_releases(texts, last_patches=request.last_patches))
         request = replace(request, axes={**request.axes, "release": releases})
-    session = Session(replace(request, wait=NOT), caller, is_prepared=False)
+    session = Session(request, caller, is_prepared=False)
     found = _find_versions(session, engine, request)
     ran = session.run(
         counting_plan(

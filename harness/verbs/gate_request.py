@@ -5,10 +5,10 @@ from typing import Annotated, ClassVar
 
 from harness.axes import Value
 from harness.tracking.gate.trees import WORK_TREE
-from harness.verbs.request import Flag, GridRequest
+from harness.verbs.request import Flag, TimedRequest
 
 
-class GateRequest(GridRequest, frozen=True, kw_only=True):
+class GateRequest(TimedRequest, frozen=True, kw_only=True):
     """``base`` and ``head``: commits; HEAD is the work tree as it stands unless it is given.
 
     ``until_precise``, ``tolerance``: in per cent; ``budget``: seconds.

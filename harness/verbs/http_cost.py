@@ -10,11 +10,11 @@ from harness.load.served import SERVER_DECIDES
 from harness.machine.interrupts import held_interrupts
 from harness.result.result import keep_result
 from harness.verbs.caller import Caller
-from harness.verbs.request import Flag, GridRequest
+from harness.verbs.request import Flag, TimedRequest
 from harness.verbs.session import Session
 
 
-class HttpCostRequest(GridRequest, frozen=True, kw_only=True):
+class HttpCostRequest(TimedRequest, frozen=True, kw_only=True):
     """A server of one's own for each cell; its front end makes the outputs."""
 
     defaults: ClassVar[dict[str, list[Value]]] = {

@@ -112,6 +112,9 @@ class Night:
         """Raises ValueError for what cannot be run."""
         self._asked, self._caller = request, caller
         self._config, self._output = request.config.absolute(), request.output.absolute()
+        for flag, path in (("--triage", request.triage), ("--results", request.results)):
+            if path is not None and not path.exists():
+                raise ValueError(f"{flag} {path}: does not exist; name one that does")
         self._triage = load_triage(request.triage or self._config.parent / "triage.toml")
         try:
             re.compile(request.bench)

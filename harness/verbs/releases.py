@@ -76,10 +76,14 @@ class ReleasesRequest(SpreadRequest, frozen=True, kw_only=True):
         ),
     ] = ""
 
+    def named(self) -> "ReleasesRequest":
+        """With each range as its releases. Raises ReleaseError as `wanted_releases`."""
+        versions = wanted_releases(self.versions, last_patches=self.last_patches)
+        return replace(self, versions=tuple(versions), last_patches=False)
+
     def wanted(self) -> list[str]:
-        """The releases and trees, each once. Raises ReleaseError as `wanted_releases`."""
-        named = wanted_releases(self.versions, last_patches=self.last_patches)
-        return list(dict.fromkeys([*named, *self.vllm_path])) or [PINNED]
+        """The releases and trees, each once, of a request without ranges."""
+        return list(dict.fromkeys([*self.versions, *self.vllm_path])) or [PINNED]
 
     def grid(self) -> dict[str, list[Value]]:
         """With the releases as they are wanted."""
@@ -95,6 +99,7 @@ def measure_releases(request: ReleasesRequest, caller: Caller) -> ExperimentResu
 
     Raises ValueError for what cannot be asked, NoReleaseError where all are left out.
     """
+    request = request.named()
     session = Session(request, caller, is_prepared=False)
     plan = partial(
         session.plan, rounds=request.rounds, repeats=request.repeats, resume=request.resume

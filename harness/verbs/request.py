@@ -230,6 +230,11 @@ class GridRequest(WorkloadRequest, frozen=True, kw_only=True):
             most=10**6,
         ),
     ] = TRIAL_SECONDS
+
+
+class TimedRequest(GridRequest, frozen=True, kw_only=True):
+    """Trials that are timed, which others' work would spoil."""
+
     wait: Annotated[
         str,
         Flag(
@@ -240,7 +245,7 @@ class GridRequest(WorkloadRequest, frozen=True, kw_only=True):
     ] = ""
 
 
-class SpreadRequest(GridRequest, frozen=True, kw_only=True):
+class SpreadRequest(TimedRequest, frozen=True, kw_only=True):
     """Trials whose blocks may be dealt out to many machines."""
 
     cluster: Annotated[
@@ -332,8 +337,8 @@ def _axis(name: str, value: Any) -> list[Value]:
     try:
         found = [AXES[name].kind(each) for each in values if each != ""]
     except ValueError:
-        words = "must be whole numbers separated by commas"
-        raise ValueError(f"{AXES[name].said(value)}: {words}") from None
+        why = "must be whole numbers separated by commas"
+        raise ValueError(f"{AXES[name].said(value)}: {why}") from None
     if not found:
         raise ValueError(f"{AXES[name].flag}: no value given")
     return list(dict.fromkeys(found))

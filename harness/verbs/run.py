@@ -5,13 +5,13 @@ from typing import Annotated, NamedTuple, get_args
 from harness.experiment.run import OneRun
 from harness.trial.spec import Mode
 from harness.verbs.caller import Caller
-from harness.verbs.request import Flag, GridRequest
+from harness.verbs.request import Flag, TimedRequest
 from harness.verbs.session import Session
 
 _MODES = get_args(Mode)
 
 
-class RunRequest(GridRequest, frozen=True, kw_only=True):
+class RunRequest(TimedRequest, frozen=True, kw_only=True):
     """One value an axis. ``max_steps``: 0 for until all requests have ended."""
 
     mode: Annotated[

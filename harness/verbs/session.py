@@ -29,7 +29,7 @@ from harness.trial.arrivals import comes_by_itself
 from harness.trial.spec import Mode, TrialResult
 from harness.verbs.caller import Caller
 from harness.verbs.quiet import lease_of, parse_limit
-from harness.verbs.request import GridRequest, SpreadRequest
+from harness.verbs.request import GridRequest, SpreadRequest, TimedRequest
 from harness.verbs.workloads import workloads_of
 
 
@@ -53,8 +53,9 @@ class Session:
         they watch the machine together.
         """
         self.caller = caller
-        self._wait_seconds = parse_limit(request.wait)
-        lease = lease_of(request.wait)
+        wait = request.wait if isinstance(request, TimedRequest) else ""
+        self._wait_seconds = parse_limit(wait)
+        lease = lease_of(wait)
         executor = _executor(request, caller, lease, is_of_noise=is_of_noise)
         self._watch = SurroundingsWatch() if isinstance(executor, LocalExecutor) else None
         if beside is not None:

@@ -376,6 +376,8 @@ def test_json_and_markdown_go_where_they_are_asked_for(regressed, capsys, tmp_pa
         (("--commits", "no-such"), ["no-such"]),
         (("--commits", "HEAD..HEAD"), ["--commits HEAD..HEAD", "no commit"]),
         (("--bench", "("), ["--bench (", "regular expression"]),
+        (("--triage", "nowhere.toml"), ["--triage nowhere.toml: does not exist"]),
+        (("--results", "nowhere"), ["--results nowhere: does not exist"]),
         (("--machine", "a/b"), ["--machine a/b", "plain name"]),
     ],
 )
