@@ -5,14 +5,16 @@ from pathlib import Path
 
 import gcbench
 
-result = gcbench.compare(
-    device="null",
-    representation="list_of_lists",
-    delivery="per_request",
-    gc=["default", "freeze"],
-    num_requests=sys.argv[1] if len(sys.argv) > 1 else 1024,
-    rounds=7,
-)
+asked = {
+    "device": "null",
+    "representation": "list_of_lists",
+    "delivery": "per_request",
+    "gc": ["default", "freeze"],
+    "num_requests": 1024,
+    "rounds": 7,
+}
+asked |= dict(word.split("=") for word in sys.argv[1:])  # such as rounds=3
+result = gcbench.compare(**asked)
 (comparison,) = result.comparisons
 low, high = comparison.ci95
 print(f"{comparison.candidate} is {comparison.verdict}: ×{comparison.ratio:.3f}")

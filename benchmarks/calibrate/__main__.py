@@ -6,7 +6,7 @@
         --output llama-here.toml --batch-size 1,32,256,1024 --context 128,512,2000 \\
         --prefill 128,1024,4096
         a GPU: steps large enough to be bound by its arithmetic
-    gcbench compare --device modelled --device-profile llama-here.toml
+    gcbench compare --device modelled --axis device-profile=llama-here.toml
         what was calibrated, on a machine without it
 
 Steps are batch × context for decoding, and prompt tokens alone and beside each batch. Every point's
@@ -145,7 +145,7 @@ def _show(result: Calibration, config: EngineConfig, output: Path) -> None:
     print_table(points_table(result), console)
     print_table(figures_table(result), console)
     print_lines("Left out", result.left_out, console)
-    said = [*conclusions(result), f"Take it with --device modelled --device-profile {output}."]
+    said = [*conclusions(result), f"Take it with --device modelled --axis device-profile={output}."]
     print_lines("Conclusions", said, console, style="bold")
 
 

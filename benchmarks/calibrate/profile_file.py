@@ -1,4 +1,4 @@
-"""A profile as the .toml file that ``--device-profile`` reads."""
+"""A profile as the .toml file that ``--axis device-profile=FILE`` reads."""
 
 import json
 from collections.abc import Sequence

@@ -128,7 +128,7 @@ def test_a_real_model_is_calibrated_and_its_profile_taken(calibrate, tiny, tmp_p
 def test_a_trial_takes_a_written_profile(known, capsys, tmp_path):
     path = tmp_path / "known.toml"
     path.write_text(profile_toml(known, []))
-    words = ["run", "--device", "modelled", "--device-profile", path, "--mode", "counts"]
+    words = ["run", "--device", "modelled", "--axis", f"device-profile={path}", "--mode", "counts"]
     small = ["--num-requests", "4", "--output-lens", "4", "--batch-size", "4"]
     to = ["--json", "-", "--output", tmp_path / "runs"]
     assert gcbench.main(list(map(str, [*words, *small, *to]))) == 0
