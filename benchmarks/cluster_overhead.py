@@ -28,9 +28,9 @@ from harness.experiment.executor import Executor
 from harness.experiment.grid import baselines
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.plan import Plan
-from harness.experiment.ray_connection import connected
-from harness.experiment.ray_executor import RayExecutor
-from harness.experiment.ray_of_our_own import LOCAL
+from harness.experiment.ray.connection import connected
+from harness.experiment.ray.executor import RayExecutor
+from harness.experiment.ray.of_our_own import LOCAL
 from harness.experiment.run import Runner
 from harness.experiment.store import read_trial
 from harness.statistics.paired_ratio import paired_ratio

@@ -6,8 +6,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from harness import format as fmt
+from harness.render.verdict_words import REFERENCE
 from harness.report.series_words import LABELS
-from harness.report.verdict_words import REFERENCE
 
 PAGES_FOLDER = Path(__file__).parent
 ASSETS = PAGES_FOLDER / "assets"

@@ -30,6 +30,7 @@ ROOMS = (
     },
     {"collector", "machine", "statistics"},
     {"result", "running"},
+    {"render"},
     {"probed", "trial"},
     {"experiment"},
     {"load"},

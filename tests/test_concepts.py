@@ -17,10 +17,10 @@ LONG = 60
 
 CAPS = {
     "commands": 15,
-    "options": 348,
+    "options": 349,
     "schemas": 15,
-    "lines of the product": 71_800,
-    "lines of cli and report": 11_400,
+    "lines of the product": 71_900,
+    "lines of cli and report": 11_500,
     "lines of tests": 62_500,
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
@@ -114,7 +114,7 @@ def counted() -> dict[str, int]:
         "options": sum(map(options, commands())),
         "schemas": len(set(re.findall(r'"(gcbench\.[a-z-]+)/\d', text))),
         "lines of the product": lines(*PACKAGES),
-        "lines of cli and report": lines("harness/cli", "harness/report"),
+        "lines of cli and report": lines("harness/cli", "harness/render", "harness/report"),
         "lines of tests": lines("tests"),
         "public names in several modules": sum(
             len(each) > 1 for name, each in modules.items() if name not in SHARED

@@ -145,7 +145,7 @@ def test_what_is_allowed_passes(tmp_path):
 
 def test_reading_results_loads_no_engine():
     script = (
-        "import sys, harness.experiment.store, harness.experiment.result, harness.report.terminal\n"
+        "import sys, harness.experiment.store, harness.experiment.result, harness.render.terminal\n"
     )
     script += "print(*{'torch', 'engines.builtin.engine'} & sys.modules.keys())"
     done = subprocess.run(

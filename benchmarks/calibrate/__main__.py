@@ -32,8 +32,8 @@ from benchmarks.calibrate.words import conclusions, figures_table, points_table
 from engines.protocol import EngineConfig
 from harness.files import StoreError, write_json, write_output
 from harness.machine.describe import describe
+from harness.render.terminal import make_console, print_lines, print_pairs, print_table
 from harness.report.header import machine_words
-from harness.report.terminal import make_console, print_lines, print_pairs, print_table
 
 STEPS = 3
 """Timed steps of a point in a round."""

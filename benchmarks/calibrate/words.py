@@ -6,7 +6,7 @@ from benchmarks.calibrate.figures import Figure
 from benchmarks.calibrate.known import ATTENTION_RATES, LAUNCH, RATES
 from benchmarks.calibrate.result import Calibration, PointResult
 from harness import format as fmt
-from harness.report.table import PlainTable, Row
+from harness.render.table import PlainTable, Row
 
 GOOD_MEDIAN, GOOD_WORST = 0.05, 0.2
 """Errors of a fit up to which a profile is said to stand for its device."""

@@ -21,8 +21,8 @@ from benchmarks.claims.stored import stored_findings
 from benchmarks.claims.tables import ledger_rows, print_answers
 from engines.nearest import nearest
 from harness.files import StoreError
-from harness.report.lists import list_table
-from harness.report.terminal import make_console
+from harness.render.lists import list_table
+from harness.render.terminal import make_console
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from benchmarks.claims.conclusion import Finding
 from benchmarks.claims.ledger import Claim, Ledger
 from benchmarks.claims.words import counted, figure_words, ruling
-from harness.report.table import Row
+from harness.render.table import Row
 
 
 def claims_markdown(ledger: Ledger, stored: Mapping[str, Finding]) -> str:

@@ -10,8 +10,8 @@ from benchmarks.claims.conclusion import Finding
 from benchmarks.claims.ledger import Ledger
 from benchmarks.claims.words import condition_words, figure_words, ruling
 from harness import format as fmt
-from harness.report.table import PlainTable, Row
-from harness.report.terminal import print_lines, print_table
+from harness.render.table import PlainTable, Row
+from harness.render.terminal import print_lines, print_table
 
 
 def ledger_rows(ledger: Ledger, stored: Mapping[str, Finding]) -> list[tuple[str, str, str]]:

@@ -8,7 +8,7 @@ from benchmarks.claims.ledger import Claim
 from harness import format as fmt
 from harness.axes import Value
 from harness.metrics import METRICS
-from harness.report.verdict_words import VERDICTS
+from harness.render.verdict_words import VERDICTS
 from harness.statistics.verdict import Verdict
 
 RULINGS = ("held", "not held", "needs a GPU", "not testable here", "not settled")

@@ -8,7 +8,7 @@ from harness.cli.caller import CommandLine
 from harness.cli.exit_codes import ExitCode
 from harness.cli.flags import asked, option, request_options
 from harness.cli.say import say
-from harness.cli.sections import SectionCommand
+from harness.cli.settings import AskedCommand
 from harness.cli.tell import tell, telling, telling_options
 from harness.experiment.advice import Advice
 from harness.experiment.crossover import CrossoverResult
@@ -35,7 +35,7 @@ Examples:
 """
 
 
-@click.command(cls=SectionCommand, epilog=EXAMPLES)
+@click.command(cls=AskedCommand, epilog=EXAMPLES)
 @option(
     "--models",
     is_flag=False,

@@ -8,7 +8,7 @@ from harness.cli.caller import CommandLine
 from harness.cli.exit_codes import ExitCode
 from harness.cli.flags import asked, request_options
 from harness.cli.say import say
-from harness.cli.sections import SectionCommand
+from harness.cli.settings import AskedCommand
 from harness.cli.tell import tell, telling, telling_options
 from harness.report.bisect import bisect_headline
 from harness.tracking.bisect.result import BisectResult
@@ -30,7 +30,7 @@ Examples:
 """
 
 
-@click.command(cls=SectionCommand, epilog=EXAMPLES)
+@click.command(cls=AskedCommand, epilog=EXAMPLES)
 @click.argument("good")
 @click.argument("bad", required=False)
 @request_options(BisectRequest)

@@ -19,7 +19,7 @@ from harness.cli.say import say
 from harness.experiment.executor import Executor
 from harness.experiment.run import PlanProgress
 from harness.machine.other_work import OtherWork
-from harness.report.safe_text import safe_text
+from harness.render.safe_text import safe_text
 from harness.verbs.caller import Caller, CountWatch, LoadWatch
 from harness.verbs.quiet import wait_until_quiet
 

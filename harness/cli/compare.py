@@ -6,16 +6,15 @@ import click
 from msgspec.structs import replace
 
 from harness.cli.caller import CommandLine
-from harness.cli.dry_run import plan_pairs
+from harness.cli.dry_run import plan_pairs, print_dry_run
 from harness.cli.exit_codes import ExitCode
 from harness.cli.flags import asked, given, option, request_options
 from harness.cli.say import say
-from harness.cli.sections import SectionCommand
+from harness.cli.settings import AskedCommand
 from harness.cli.tell import tell, telling, telling_options
 from harness.experiment.experiment_file import PartsResult, load_experiment_file
 from harness.experiment.result import ExperimentResult
 from harness.report.again import report_command
-from harness.report.terminal import make_console, print_pairs
 from harness.verbs.compare import CompareRequest, compare_cells, planned
 from harness.verbs.parts import compare_parts
 from harness.verbs.quiet import NOT
@@ -25,8 +24,10 @@ EXAMPLES = """
 Examples:
   gcbench compare
       the main job: token shapes and collector policies on a full decode batch
-  gcbench compare --dry-run
-      its cells and trials, and about how long they take
+  gcbench compare --dry-run > cells.toml
+      its cells and trials and about how long they take, as a file to edit
+  gcbench compare @cells.toml --rounds 7
+      what a file asks for, but for what flags say
   gcbench compare --device null --gc default,batch_threshold,disabled
       the host path alone, with exact counts
   gcbench compare --workload churn --gc default,freeze --until-precise 1
@@ -38,7 +39,7 @@ Examples:
 """
 
 
-@click.command(cls=SectionCommand, epilog=EXAMPLES)
+@click.command(cls=AskedCommand, epilog=EXAMPLES)
 @option(
     "--experiment",
     default="",
@@ -50,7 +51,7 @@ Examples:
 @option(
     "--dry-run",
     is_flag=True,
-    help="Show cells, trials and an estimate of the time; run nothing.",
+    help="Run nothing; show cells, trials, an estimate of the time, and a file that asks for it.",
     section="Output",
     is_main=True,
 )
@@ -87,7 +88,7 @@ def compare(
             result = compare_parts(file, given(ctx, CompareRequest), caller)
         elif dry_run:
             unwatched = replace(request, wait=NOT, name="dry-run")
-            print_pairs(plan_pairs(planned(unwatched, caller)), make_console())
+            print_dry_run(plan_pairs(planned(unwatched, caller)), request)
             return
         else:
             result = compare_cells(request, caller)

@@ -8,17 +8,17 @@ from harness.cli.caller import CommandLine
 from harness.cli.exit_codes import ExitCode
 from harness.cli.flags import given, option, request_options
 from harness.cli.say import say
-from harness.cli.sections import SectionCommand
+from harness.cli.settings import AskedCommand
 from harness.cli.tell import Telling, tell, telling, telling_options
+from harness.experiment.doctor_result import DoctorResult
 from harness.experiment.known_noise import known_noise
 from harness.experiment.noise_result import NoiseResult
-from harness.experiment.ray_cluster import Cluster, WantedNodes
+from harness.experiment.ray.cluster import Cluster, WantedNodes
 from harness.files import write_json
+from harness.machine.describe import describe
 from harness.machine.doctor import DoctorFinding, check_machine
 from harness.report.again import report_command
-from harness.report.doctor import doctor_table
 from harness.report.header import machine_words
-from harness.report.terminal import make_console
 from harness.verbs.noise import NoiseRequest, measure_noise
 from harness.verbs.request import made, spelled
 
@@ -40,7 +40,7 @@ Examples:
 _OF_BOTH = ("cluster", "like", "output")
 
 
-@click.command(cls=SectionCommand, epilog=EXAMPLES)
+@click.command(cls=AskedCommand, epilog=EXAMPLES)
 @option("--noise", is_flag=True, help="Run equal trials against each other instead.", is_main=True)
 @request_options(NoiseRequest)
 @telling_options("json", "quiet")
@@ -65,10 +65,10 @@ def doctor(ctx: click.Context, /, *, noise: bool, **_: Any) -> None:
             findings = _node_findings(caller.cluster(request.cluster, wanted))
         else:
             findings = check_machine(request.output)
-    if how.json:
-        write_json(how.json, [finding._asdict() for finding in findings])
-    if how.shows_report:
-        doctor_table(findings, make_console())
+        result = DoctorResult(
+            name="doctor", command=caller.command, machine=describe(), findings=findings
+        )
+    tell(result, how)
     if any(finding.level == "bad" for finding in findings):
         ctx.exit(ExitCode.NOT_MEASURED)
 

@@ -1,19 +1,37 @@
-"""What ``gcbench compare --dry-run`` says: cells, trials, and about how long they take."""
+"""What ``--dry-run`` says: what would be measured, as the file that asks for it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import click
+
+from harness.cli.settings import settings_toml
 from harness.cli.stored import stored_runs
 from harness.experiment.grid import varying
 from harness.experiment.plan import exact_turns
 from harness.experiment.result import ExperimentResult, cell_id
 from harness.files import StoreError
+from harness.render.terminal import make_console, print_pairs
 from harness.report.kinds import read_result
 from harness.verbs.compare import PlannedComparison
+from harness.verbs.request import VerbRequest
 
 ASSUMED_SECONDS = 3.0
 """Of a trial of which no like one is stored: a fresh interpreter with torch and the main job."""
 _MOST_CELLS = 12
 _MOST_RUNS = 50
+_COMMENT = "# "
+
+
+def print_dry_run(pairs: Sequence[tuple[str, str]], request: VerbRequest) -> None:
+    """Print the file of a request, and above it as comments what it comes to."""
+    console = make_console()
+    console.width -= len(_COMMENT)
+    with console.capture() as captured:
+        print_pairs(pairs, console)
+    for line in captured.get().splitlines():
+        click.echo(f"{_COMMENT}{line.rstrip()}")
+    click.echo(f"\n{settings_toml(request)}", nl=False)
 
 
 def plan_pairs(of: PlannedComparison) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from harness.cli.caller import CommandLine
 from harness.cli.exit_codes import ExitCode
 from harness.cli.flags import asked, option, request_options
 from harness.cli.say import say
-from harness.cli.sections import SectionCommand
+from harness.cli.settings import AskedCommand
 from harness.cli.tell import checked, tell, telling, telling_options
 from harness.explain.exports.collapsed import collapsed_stacks
 from harness.explain.exports.sarif import sarif_log
@@ -42,7 +42,7 @@ Examples:
 """
 
 
-@click.command(cls=SectionCommand, epilog=EXAMPLES)
+@click.command(cls=AskedCommand, epilog=EXAMPLES)
 @request_options(ExplainRequest)
 @option("--speedscope", metavar="FILE", help="Flame graphs for speedscope.app.", section="Output")
 @option("--collapsed", metavar="FILE", help="Stacks for flamegraph.pl.", section="Output")

@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 from harness.axes import AXES, Axis
 from harness.cli.completion import values_of
 from harness.cli.sections import SectionOption
+from harness.cli.settings import settings
 from harness.verbs.request import Field, VerbRequest, fields, made
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -117,20 +118,18 @@ def _of_field(field: Field) -> Callable[[Command], Command]:
         both = f"{name}/--no-{name[2:]}" if field.default else name
         return make(both, is_flag=True, help=flag.help)
     default = f"{field.default:g}" if isinstance(field.default, float) else str(field.default)
-    is_required = field.default is msgspec.NODEFAULT
-    is_said = is_required or "[default" in flag.help or field.default in (None, "", [])
+    is_said = "[default" in flag.help or field.default in (msgspec.NODEFAULT, None, "", [])
     return make(
         name,
         type=click.Choice(flag.choices) if flag.choices else str,
         help=flag.help if is_said else f"{flag.help}  [default: {default}]",
         metavar=flag.metavar or _METAVARS[field.kind],
         multiple=field.kind is list,
-        required=is_required,
     )
 
 
 def given(ctx: click.Context, kind: type[VerbRequest]) -> dict[str, Any]:
-    """What the command line says that a record takes, by name, and all that came by ``--axis``.
+    """What the command line or its files say that a record takes, by name, and all ``--axis``.
 
     Raises ValueError where that is no NAME=VALUE, or says what is said already.
     """
@@ -151,7 +150,7 @@ def given(ctx: click.Context, kind: type[VerbRequest]) -> dict[str, Any]:
         if name in found or (len(values) > 1 and name in AXES):
             raise ValueError(f"--axis {name}: given twice; leave one out")
         found[name] = values if len(values) > 1 else values[0]
-    return found
+    return settings(ctx) | found
 
 
 def asked(kind: type[_Asked], ctx: click.Context, **more: Any) -> _Asked:

@@ -8,7 +8,7 @@ import click
 from harness.cli.caller import CommandLine
 from harness.cli.flags import asked, option, request_options
 from harness.cli.say import say
-from harness.cli.sections import SectionCommand
+from harness.cli.settings import AskedCommand
 from harness.cli.status import gate_status
 from harness.cli.tell import checked, tell, telling, telling_options
 from harness.report.again import report_command
@@ -31,7 +31,7 @@ Examples:
 """
 
 
-@click.command(cls=SectionCommand, epilog=EXAMPLES)
+@click.command(cls=AskedCommand, epilog=EXAMPLES)
 @click.argument("base")
 @click.argument("head", required=False)
 @request_options(GateRequest)

@@ -10,12 +10,12 @@ from engines.nearest import nearest
 from harness.axes import Value
 from harness.cli.choices import CHOICES, choices
 from harness.cli.flags import asked, option, refuse_given, request_options
-from harness.cli.sections import SectionCommand
+from harness.cli.settings import AskedCommand
 from harness.cli.tell import Telling, telling, telling_options
 from harness.files import write_json, write_output, writing
-from harness.report.image_file import image_suffix
-from harness.report.lists import list_table
-from harness.report.terminal import make_console
+from harness.render.image_file import image_suffix
+from harness.render.lists import list_table
+from harness.render.terminal import make_console
 from harness.report.workload import print_workload
 from harness.report.workload_image import workload_image
 from harness.verbs.request import NO_AXES, WorkloadRequest
@@ -61,7 +61,7 @@ class _Kind(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
         raise click.BadParameter(f"no kind {value!r}; did you mean {near}?", ctx, param)
 
 
-@click.command(name="list", cls=SectionCommand, epilog=EXAMPLES.format(", ".join(CHOICES)))
+@click.command(name="list", cls=AskedCommand, epilog=EXAMPLES.format(", ".join(CHOICES)))
 @click.argument("kind", type=_Kind(), required=False, metavar="[KIND]")
 @click.argument("name", required=False, metavar="[NAME|FILE]")
 @request_options(ListRequest)

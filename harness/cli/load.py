@@ -11,20 +11,23 @@ import msgspec
 from engines.openai.request_body import check_key
 from harness.axes import AXES
 from harness.cli.caller import CommandLine
+from harness.cli.dry_run import print_dry_run
 from harness.cli.exit_codes import ExitCode
 from harness.cli.flags import asked, given, option, request_options
 from harness.cli.say import say
-from harness.cli.sections import SectionCommand
+from harness.cli.settings import AskedCommand
 from harness.cli.tell import Telling, checked, tell, telling, telling_options
 from harness.files import write_output
 from harness.load.measure import requests_of
 from harness.load.vllm_export import vllm_document
-from harness.report.image_file import image_suffix
+from harness.render.image_file import image_suffix
 from harness.report.stall_image import stall_image
+from harness.report.workload import workload_pairs
 from harness.verbs.http_cost import HttpCostRequest, measure_http_cost
-from harness.verbs.load import Loaded, ask_server, with_rate
+from harness.verbs.load import Loaded, ask_server, schedule_of, with_rate
 from harness.verbs.load_request import LoadRequest
 from harness.verbs.request import made
+from workloads.summary import summarise_workload
 
 EXAMPLES = """
 \b
@@ -44,7 +47,7 @@ Examples:
 """
 
 
-@click.command(cls=SectionCommand, epilog=EXAMPLES)
+@click.command(cls=AskedCommand, epilog=EXAMPLES)
 @click.argument("url", required=False)
 @request_options(LoadRequest)
 @option(
@@ -81,10 +84,23 @@ Examples:
     help="The JSON that vllm bench serve --save-result writes.",
     section="Output",
 )
+@option(
+    "--dry-run",
+    is_flag=True,
+    help="Ask nobody; show what would be sent, and a file that asks for it.",
+    section="Output",
+)
 @telling_options("json", "image", "quiet")
 @click.pass_context
 def load(
-    ctx: click.Context, /, *, http_cost: bool, rounds: str | None, api_key: str, **_: Any
+    ctx: click.Context,
+    /,
+    *,
+    http_cost: bool,
+    rounds: str | None,
+    api_key: str,
+    dry_run: bool,
+    **_: Any,
 ) -> None:
     """Send a workload to an OpenAI-compatible server and measure what comes back.
 
@@ -101,6 +117,9 @@ def load(
     request = asked(LoadRequest, ctx)
     files = {name: ctx.params[name] for name in ("perfetto", "export_vllm", "log")}
     _check_files(files | {"image": how.image}, request)
+    if dry_run:
+        print_dry_run(_asked_pairs(request), request)
+        return
     with CommandLine(quiet=how.quiet) as caller:
         loaded = ask_server(request, caller, check_key(api_key))
     if files["export_vllm"]:
@@ -112,6 +131,12 @@ def load(
         raise KeyboardInterrupt
     if not loaded.result.is_valid:
         ctx.exit(ExitCode.NOT_MEASURED)
+
+
+def _asked_pairs(request: LoadRequest) -> list[tuple[str, str]]:
+    """What a server would be asked, in words."""
+    workload, schedule = schedule_of(request)
+    return workload_pairs(summarise_workload(workload, schedule, request.seed))
 
 
 def _http_cost(ctx: click.Context, how: Telling, rounds: str | None) -> ExitCode:

@@ -227,7 +227,7 @@ def _explanation(error: Exception) -> tuple[str, ExitCode]:
         return (sentence, ExitCode.WRONG_USAGE) if sentence else _internal_error(error)
     # Imported only now: with too little memory these imports would be the next to fail.
     from engines.protocol import EngineDeadError
-    from harness.experiment.cluster_error import ClusterError
+    from harness.experiment.ray.error import ClusterError
     from harness.files import StoreError
     from harness.machine.other_work import BusyMachineError
 

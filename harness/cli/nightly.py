@@ -11,11 +11,11 @@ from harness.cli.caller import CommandLine
 from harness.cli.exit_codes import ExitCode
 from harness.cli.flags import asked, option, request_options
 from harness.cli.say import say
-from harness.cli.sections import SectionCommand
+from harness.cli.settings import AskedCommand
 from harness.cli.status import nightly_status
 from harness.cli.tell import tell, telling, telling_options
+from harness.render.terminal import make_console, print_table
 from harness.report.self_test import self_test_table
-from harness.report.terminal import make_console, print_table
 from harness.tracking.detect.self_test import self_test as test_detector
 from harness.tracking.nightly.lock import BusyError
 from harness.tracking.nightly.run_asv import refuse_without_asv
@@ -36,7 +36,7 @@ Examples:
 """
 
 
-@click.command(cls=SectionCommand, epilog=EXAMPLES)
+@click.command(cls=AskedCommand, epilog=EXAMPLES)
 @click.argument("config", type=click.Path(path_type=Path, dir_okay=False), required=False)
 @request_options(NightRequest)
 @option("--self-test", is_flag=True, help="Measure nothing; try the detector by simulation.")

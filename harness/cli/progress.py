@@ -20,7 +20,7 @@ from harness import format as fmt
 from harness.experiment.plan import Turn
 from harness.experiment.result import cell_id
 from harness.experiment.run import PlanProgress
-from harness.report.safe_text import safe_text
+from harness.render.safe_text import safe_text
 from harness.trial.spec import TrialFailure, TrialResult
 from harness.verbs.caller import CountWatch
 

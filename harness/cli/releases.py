@@ -9,7 +9,7 @@ from harness.cli.caller import CommandLine
 from harness.cli.exit_codes import ExitCode
 from harness.cli.flags import asked, option, request_options
 from harness.cli.say import say
-from harness.cli.sections import SectionCommand
+from harness.cli.settings import AskedCommand
 from harness.cli.tell import tell, telling, telling_options
 from harness.report.again import report_command
 from harness.report.release_label import release_label
@@ -39,7 +39,7 @@ Examples:
 """
 
 
-@click.command(cls=SectionCommand, epilog=EXAMPLES)
+@click.command(cls=AskedCommand, epilog=EXAMPLES)
 @click.argument("engine", type=click.Choice(["vllm"]))
 @click.argument("versions", nargs=-1)
 @request_options(ReleasesRequest)

@@ -23,9 +23,9 @@ from harness.experiment.diff import diff
 from harness.experiment.merged_runs import merge_runs
 from harness.experiment.store import RUNS
 from harness.files import write_output
+from harness.render.page import report_page
 from harness.report.history import nothing_compared
 from harness.report.kinds import describe_result, read_result
-from harness.report.page import report_page
 from harness.result.result import Result
 from harness.verbs.request import NO_AXES, Flag, VerbRequest
 

@@ -9,12 +9,11 @@ from harness.cli.caller import CommandLine
 from harness.cli.exit_codes import ExitCode
 from harness.cli.flags import asked, option, request_options
 from harness.cli.say import say
-from harness.cli.sections import SectionCommand
-from harness.cli.tell import checked, telling, telling_options
-from harness.experiment.run import OneRun
-from harness.files import write_json, write_output
-from harness.report.terminal import make_console, print_lines
-from harness.report.trial import trial_table
+from harness.cli.settings import AskedCommand
+from harness.cli.tell import checked, tell, telling, telling_options
+from harness.experiment.store import RunStore
+from harness.experiment.trial_key import trial_key
+from harness.files import write_output
 from harness.trial.spec import Mode, TrialResult
 from harness.verbs.run import RunRequest, run_cell
 
@@ -32,7 +31,7 @@ Examples:
 """
 
 
-@click.command(cls=SectionCommand, epilog=EXAMPLES)
+@click.command(cls=AskedCommand, epilog=EXAMPLES)
 @request_options(RunRequest)
 @option("--perfetto", metavar="FILE", help="A trace of the trial for ui.perfetto.dev.")
 @telling_options("json", "quiet")
@@ -46,19 +45,14 @@ def run(ctx: click.Context, /, *, perfetto: str | None, **_: Any) -> None:
     if perfetto:
         _check_trace(perfetto, request.mode)
     with CommandLine(quiet=how.quiet) as caller:
-        ran = run_cell(request, caller)
-    outcome = ran.trial.outcome
-    if not isinstance(outcome, TrialResult):
-        say(f"no result: {outcome.reason}")
-        ctx.exit(ExitCode.NOT_MEASURED)
-    if perfetto:
-        _write_trace(perfetto, ran.trial, outcome)
-    if how.json:
-        write_json(how.json, outcome)
-    if how.shows_report:
-        trial_table(outcome, make_console())
-        print_lines("Notes", ran.notes, make_console())
-    if outcome.invalid:
+        result = run_cell(request, caller)
+    trial = result.trial
+    if perfetto and trial is not None:
+        _write_trace(perfetto, RunStore(request.output, result.name), trial)
+    if trial is None:
+        say(f"no result: {result.failure}")
+    tell(result, how._replace(details=True, quiet=how.quiet or trial is None))
+    if trial is None or trial.invalid:
         ctx.exit(ExitCode.NOT_MEASURED)
 
 
@@ -78,9 +72,9 @@ def _check_trace(path: str, mode: Mode) -> None:
     import_module("harness.report.perfetto")
 
 
-def _write_trace(path: str, ran: OneRun, result: TrialResult) -> None:
+def _write_trace(path: str, store: RunStore, trial: TrialResult) -> None:
     from harness.report.perfetto import perfetto_trace
 
-    roles = [process.role for process in result.processes]
-    trace = perfetto_trace(ran.store.load_rows(ran.key), roles)
+    rows = store.load_rows(trial_key(1, 0, trial.cell, trial.mode))
+    trace = perfetto_trace(rows, [process.role for process in trial.processes])
     write_output(path, trace, "--perfetto FILE")

@@ -8,7 +8,7 @@ import click
 from engines.server.settings import API_KEY_VARIABLE
 from harness.axes import Cell
 from harness.cli.flags import asked, option, request_options
-from harness.cli.sections import SectionCommand
+from harness.cli.settings import AskedCommand
 from harness.cli.tell import checked
 from harness.files import indented, write_output
 from harness.machine.scratch import temporary_files_in_scratch
@@ -30,7 +30,7 @@ Examples:
 """
 
 
-@click.command(cls=SectionCommand, epilog=EXAMPLES)
+@click.command(cls=AskedCommand, epilog=EXAMPLES)
 @request_options(ServeRequest)
 @option(
     "--api-key",

@@ -24,9 +24,8 @@ def find_run(name: str, runs: Path) -> Path:
             return file
     if (runs / name).is_dir() or Path(name).is_dir():
         raise ValueError(
-            f"{name} holds no result: either `gcbench run` made it, which keeps none (--json "
-            "writes one), or it was ended before its first summary and goes on by its command "
-            f"with --resume {Path(name).name}"
+            f"{name} holds no result: it was ended before its first summary, and goes on by its "
+            f"command with --resume {Path(name).name}"
         )
     known = [path.parent.name for path in stored_runs(runs)]
     near = f"did you mean {', '.join(nearest(name, known)[:3])}?" if known else f"{runs} has none"

@@ -12,11 +12,11 @@ import click
 from harness.cli.flags import Command, option
 from harness.cli.say import say
 from harness.files import write_json, write_output
-from harness.report.image_file import image_suffix
+from harness.render.image_file import image_suffix
+from harness.render.markdown import report_markdown
+from harness.render.report import Report
+from harness.render.terminal import make_console, print_report
 from harness.report.kinds import describe_result
-from harness.report.markdown import report_markdown
-from harness.report.report import Report
-from harness.report.terminal import make_console, print_report
 from harness.result.result import Result
 from workloads.files.whole_file import temporary_name
 

@@ -8,7 +8,7 @@ import msgspec
 
 from harness import format as fmt
 from harness.experiment.node_noise import MOST_DETECTABLE, ROUNDS, NodeNoise
-from harness.experiment.on_node import Identity
+from harness.experiment.ray.on_node import Identity
 from harness.files import StoreError, decode_versioned, indented, set_aside, write_whole
 
 _FILE = "node-noise.json"

@@ -13,6 +13,7 @@ from harness.experiment.store import RunStore, new_name
 from harness.experiment.summarise import summarise
 from harness.files import StoreError
 from harness.machine.describe import Machine
+from harness.result.result import keep_result
 from harness.trial.spec import TrialResult
 
 
@@ -53,5 +54,5 @@ def merge_runs(folders: Sequence[Path], root: Path, command: str) -> MergedRuns:
         notes=notes,
     )
     result = msgspec.structs.replace(result, surroundings=merged.surroundings)
-    store.save_experiment(result)
+    keep_result(store.folder.parent, result)
     return MergedRuns(result, store.folder, merged.missing)

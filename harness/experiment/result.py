@@ -1,5 +1,6 @@
 """An experiment's result as people and programs read it: cells, samples, comparisons, verdicts."""
 
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -138,7 +139,7 @@ class ExperimentResult(Result, frozen=True, kw_only=True, tag="experiment"):
     missing_releases: dict[str, str] = {}
 
 
-def cell_id(cell: Cell, varying: list[str]) -> str:
+def cell_id(cell: Cell, varying: Iterable[str]) -> str:
     """The values of the axes that vary, joined by " · "; the workload's name if none does."""
     shown = (str(getattr(cell, axis)) or MISSING for axis in varying)
     return " · ".join(shown) or cell.workload

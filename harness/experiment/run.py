@@ -27,7 +27,7 @@ from harness.experiment.summarise import summarise
 from harness.machine.describe import Machine, describe
 from harness.machine.other_work import Surroundings
 from harness.machine.scratch import scratch_folder
-from harness.result.result import ReplayedWorkload
+from harness.result.result import ReplayedWorkload, keep_result
 from harness.running.lease import Lease
 from harness.trial.spec import Mode, Trial, TrialFailure, TrialResult
 from workloads.schedule import Schedule
@@ -67,14 +67,6 @@ class PlanRun(NamedTuple):
     store: RunStore
     is_interrupted: bool
     seconds: float = 0.0
-
-
-class OneRun(NamedTuple):
-    """What one trial gave, and where it is kept."""
-
-    outcome: TrialOutcome
-    store: RunStore
-    key: TrialKey
 
 
 class TriedOut(NamedTuple):
@@ -213,13 +205,13 @@ class Runner:
         )
         if ran.is_interrupted:
             ran.store.mark_incomplete()  # it may have been interrupted before it could say so
-        ran.store.save_experiment(result)
+        keep_result(self.output, result)
         return result
 
     def run_one(
         self, cell: Cell, mode: Mode, max_steps: int, says: Callable[[str], None]
-    ) -> OneRun:
-        """One trial by itself, kept like any other; ``says``: see `Lease.hold`."""
+    ) -> tuple[str, TrialOutcome]:
+        """One trial by itself, kept like any other under a name; ``says``: see `Lease.hold`."""
         store = RunStore(self.output, self.new_name(f"run-{cell.workload}"))
         key = trial_key(1, 0, cell, mode)
         rows = str(store.rows_path(key)) if mode == "timing" else ""
@@ -230,7 +222,7 @@ class Runner:
             (outcome,) = self.executor.run([self._trial(cell, path, mode, max_steps, rows)])
             store.keep_rows(key)
             store.save_trial(key, outcome)
-        return OneRun(outcome, store, key)
+        return store.name, outcome
 
     def try_out(self, cells: Sequence[Cell]) -> TriedOut:
         """Run a few steps of each cell and keep nothing, to see which cannot be run at all."""

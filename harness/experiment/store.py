@@ -255,12 +255,6 @@ class RunStore:
                 outcomes[key] = outcome
         return outcomes
 
-    def save_experiment(self, result: ExperimentResult) -> Path:
-        """Write the summary, as `--json` would, and say where."""
-        path = self.folder / RESULT_FILE
-        write_whole(path, indented(result))
-        return path
-
 
 def read_trial(path: Path) -> tuple[TrialKey, TrialResult | TrialFailure]:
     """A stored trial and its key. Raises StoreError where the file holds anything else."""

@@ -6,10 +6,10 @@ from harness import format as fmt
 from harness.experiment.advice import Advice
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.metrics import METRICS
+from harness.render.report import Listing, Report
 from harness.report.answer import sure_pairs
 from harness.report.header import facts
 from harness.report.plausible import implausible_gains
-from harness.report.report import Listing, Report
 from harness.report.summary import failure_lines, median, verdict_tables
 
 

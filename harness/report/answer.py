@@ -3,11 +3,11 @@
 from harness.experiment.reference import candidates
 from harness.experiment.result import ExperimentResult
 from harness.format import capitalised
+from harness.render.report import known
+from harness.render.verdict_words import REFERENCE, SIGNS, best_sign
 from harness.report.conclusion import in_short
 from harness.report.header import INCOMPLETE
 from harness.report.power import detects_words, settles_nothing, surroundings_words
-from harness.report.report import known
-from harness.report.verdict_words import REFERENCE, SIGNS, best_sign
 
 MOST_SENTENCES = 3
 

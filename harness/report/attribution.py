@@ -2,7 +2,7 @@
 
 from harness import format as fmt
 from harness.load.attribution import REST, SERVER, SEVERAL, Attribution, Cause
-from harness.report.table import PlainTable, Row
+from harness.render.table import PlainTable, Row
 
 _LABELS = {SEVERAL: "several of these together", REST: "rest: no pause explains it"}
 

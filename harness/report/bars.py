@@ -2,8 +2,8 @@
 
 from harness import format as fmt
 from harness.experiment.result import ExperimentResult
+from harness.render.table import PlainTable
 from harness.report.summary import by_group, direction_words, on_device
-from harness.report.table import PlainTable
 from harness.statistics.median_interval import median_interval
 
 BAR_WIDTH = 44

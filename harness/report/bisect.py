@@ -1,10 +1,10 @@
 """A bisection's report: which commit it was, then what was measured to find it."""
 
 from harness import format as fmt
+from harness.render.report import Listing, Report, known, remarks
+from harness.render.table import PlainTable
 from harness.report.function_words import largest_changes_table
 from harness.report.header import machine_words
-from harness.report.report import Listing, Report, known, remarks
-from harness.report.table import PlainTable
 from harness.tracking.bisect.result import BisectResult, Candidate, Measured
 
 _VERDICTS = {"good": "good", "bad": "bad", "cannot run": "✗ cannot run"}

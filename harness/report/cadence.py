@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from harness import format as fmt
 from harness.explain.cadence import ByGeneration, Cadence, CadenceResult
+from harness.render.report import Report, remarks
+from harness.render.table import PlainTable, Row
 from harness.report.header import machine_words
-from harness.report.report import Report, remarks
-from harness.report.table import PlainTable, Row
 
 
 def describe_cadence(result: CadenceResult) -> Report:

@@ -7,10 +7,10 @@ from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.format import capitalised, count, interval, percent, percent_range, rough_percent
 from harness.machine.interpreter import VERSIONS, dotted
 from harness.metrics import METRICS
+from harness.render.verdict_words import REFERENCE_MEANS
 from harness.report.plausible import implausible_gains
 from harness.report.power import too_few_rounds, what_it_takes
 from harness.report.summary import collectors_cost, median, metric_words
-from harness.report.verdict_words import REFERENCE_MEANS
 from harness.statistics.paired_ratio import ALPHA, MIN_ROUNDS
 
 FULL_PASSES_FOR_A_CLAIM = 5

@@ -16,11 +16,11 @@ from harness.experiment.crossover import (
     by_batch,
 )
 from harness.metrics import METRICS
+from harness.render.report import Picture, Report, remarks
+from harness.render.table import PlainTable, Row
 from harness.report.crossover_image import crossover_image
 from harness.report.header import machine_words
 from harness.report.power import surroundings_words
-from harness.report.report import Picture, Report, remarks
-from harness.report.table import PlainTable, Row
 
 TITLES: dict[Latency, str] = {
     "token": "time per output token",

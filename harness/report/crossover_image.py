@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from harness import format as fmt
 from harness.experiment.crossover import CrossoverResult, by_batch
-from harness.report.image_file import COLOURS, image_bytes
+from harness.render.image_file import COLOURS, image_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,11 +4,11 @@ from collections import Counter
 
 from harness import format as fmt
 from harness.experiment.diff import DiffResult
+from harness.render.report import Listing, Report, known
+from harness.render.table import PlainTable
+from harness.render.verdict_words import SIGNS, VERDICTS
 from harness.report.power import detects, detects_words, too_few_rounds
-from harness.report.report import Listing, Report, known
 from harness.report.summary import direction_words, metric_words
-from harness.report.table import PlainTable
-from harness.report.verdict_words import SIGNS, VERDICTS
 from harness.statistics.paired_ratio import MIN_ROUNDS
 from harness.statistics.verdict import Verdict
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness import format as fmt
+from harness.render.image_file import COLOURS
 from harness.report.experiment_image import GREY, PALE, VERDICT_COLOURS
-from harness.report.image_file import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

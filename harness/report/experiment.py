@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.experiment.result import ExperimentResult
+from harness.render.report import Listing, Picture, Report
 from harness.report.answer import headline, sentences, sure_pairs, why_alone
 from harness.report.bars import bars_table
 from harness.report.conclusion import conclude
 from harness.report.experiment_image import experiment_image
-from harness.report.header import facts
+from harness.report.header import facts, varying_axes
 from harness.report.messages import message_sizes, messages_tables
 from harness.report.pivot import pivot_tables
-from harness.report.report import Listing, Picture, Report
 from harness.report.steps_image import samples_image, stored_steps, timelines_image
 from harness.report.summary import (
     apart_tables,
@@ -72,7 +72,7 @@ def _pictures(result: ExperimentResult, folder: Path | None) -> Iterator[Picture
         "The samples of each cell, a dot per round, with the median.",
         lambda suffix: samples_image(result, suffix),
     )
-    if folder and (steps := stored_steps(folder, result)):
+    if folder and (steps := stored_steps(folder, varying_axes(result))):
         yield Picture(
             "Timelines",
             "How long each step of the first timed trial of a cell took, and when the collector "

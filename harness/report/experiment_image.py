@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness import format as fmt
 from harness.experiment.reference import references
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
+from harness.render.image_file import COLOURS, image_bytes
 from harness.report.answer import headline
 from harness.report.header import machine_words
-from harness.report.image_file import COLOURS, image_bytes
 from harness.report.pivot import Pivot, pivots
 from harness.report.summary import by_group, direction_words, median, metric_words, on_device
 

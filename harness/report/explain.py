@@ -5,13 +5,13 @@ from functools import partial
 from harness import format as fmt
 from harness.explain.result import ExplainResult, FunctionsBody, GrowthBody, SitesBody
 from harness.explain.version_cost import version_cost
+from harness.render.report import Picture, Report, known, remarks
+from harness.render.table import PlainTable
 from harness.report.functions import functions_answer, functions_tables
 from harness.report.growth import growth_answer, growth_tables
 from harness.report.growth_image import growth_image
 from harness.report.header import INCOMPLETE, machine_words
-from harness.report.report import Picture, Report, known, remarks
 from harness.report.sites import sites_answer, sites_tables
-from harness.report.table import PlainTable
 from harness.report.version_costs import counted_words
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.explain.largest_changes import LargestChange
 from harness.metrics import When
-from harness.report.table import PlainTable, Row
+from harness.render.table import PlainTable, Row
 
 _MOST_ARGUMENTS = 3
 _WIDEST_TEXT = 46

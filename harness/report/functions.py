@@ -8,8 +8,8 @@ from harness.explain.ranking import amount, by_change, by_line_change
 from harness.explain.result import By, FunctionChange, FunctionPlace, FunctionsBody, Side
 from harness.explain.sources import Sources
 from harness.explain.version_cost import version_cost
+from harness.render.table import PlainTable, Row
 from harness.report.function_words import cost_words, short_name, shortened, signed
-from harness.report.table import PlainTable, Row
 from harness.report.version_costs import (
     difference_sentence,
     heading,

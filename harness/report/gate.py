@@ -5,6 +5,7 @@ from functools import partial
 
 from harness import format as fmt
 from harness.metrics import METRICS
+from harness.render.report import Listing, Picture, Report, known, remarks
 from harness.report.function_words import short_name
 from harness.report.gate_image import gate_image, has_picture
 from harness.report.gate_power import power_words, settles_no_times
@@ -18,7 +19,6 @@ from harness.report.gate_tables import (
 )
 from harness.report.gate_title import title
 from harness.report.power import surroundings_words
-from harness.report.report import Listing, Picture, Report, known, remarks
 from harness.tracking.gate.exact_words import BYTECODES
 from harness.tracking.gate.result import ExactChange, GateCell, GateResult, TimingChange
 from harness.tracking.gate.words import adds_up, time_sentences

@@ -3,12 +3,12 @@
 import textwrap
 
 from harness import format as fmt
+from harness.render.image_file import image_bytes
 from harness.report.drawn_changes import DrawnChange, draw_changes
 from harness.report.experiment_image import GREY
 from harness.report.gate_tables import value_words
 from harness.report.gate_title import title
 from harness.report.header import machine_words
-from harness.report.image_file import image_bytes
 from harness.tracking.gate.result import GateResult
 
 _WIDTH_INCHES = 9.5

@@ -6,12 +6,12 @@ from harness import format as fmt
 from harness.experiment.result import Comparison
 from harness.explain.largest_changes import LargestChange
 from harness.metrics import METRICS
+from harness.render.report import known
+from harness.render.table import PlainTable, Row
+from harness.render.verdict_words import VERDICTS
 from harness.report.function_words import largest_changes_table
 from harness.report.header import machine_words
-from harness.report.report import known
 from harness.report.summary import trial_failure_lines
-from harness.report.table import PlainTable, Row
-from harness.report.verdict_words import VERDICTS
 from harness.tracking.gate.result import (
     ExactChange,
     GateCell,

@@ -1,6 +1,6 @@
 """A gate's verdict and what it is on, in a line."""
 
-from harness.report.verdict_words import VERDICTS
+from harness.render.verdict_words import VERDICTS
 from harness.tracking.gate.result import GateResult
 
 _INCOMPLETE = "✗ incomplete"

@@ -7,9 +7,9 @@ from textwrap import wrap
 
 from harness import format as fmt
 from harness.explain.result import Arrival, By, GrowthBody
+from harness.render.table import PlainTable
 from harness.report.function_words import cost_words, short_name, signed
 from harness.report.release_lines import changes_by_release
-from harness.report.table import PlainTable
 from harness.report.version_costs import difference_sentence, sampling_sentences, stages_table
 from harness.report.vllm_releases import load_vllm_releases
 

@@ -1,7 +1,7 @@
 """The chart of `gcbench explain --image`: a step's bytecodes by version and stage."""
 
 from harness.explain.result import ExplainResult, GrowthBody, RequestStageCost
-from harness.report.image_file import COLOURS, image_bytes
+from harness.render.image_file import COLOURS, image_bytes
 
 _OTHERS = "#9aa0a6"
 _LEAST = 0.01

@@ -4,8 +4,8 @@ from harness import format as fmt
 from harness.axes import worth_mentioning
 from harness.experiment.result import ExperimentResult
 from harness.machine.describe import GIB, Machine
+from harness.render.report import known
 from harness.report.power import settles_nothing, surroundings_words
-from harness.report.report import known
 
 INCOMPLETE = "interrupted before everything was measured: figures of the trials that had ended"
 

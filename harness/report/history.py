@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from harness import format as fmt
+from harness.render.report import Listing, Picture, Report, known
+from harness.render.table import PlainTable, Row
 from harness.report.history_image import history_image
-from harness.report.report import Listing, Picture, Report, known
 from harness.report.series_words import LABELS, change_label, counts_sentence, named_series
-from harness.report.table import PlainTable, Row
 from harness.tracking.history_result import HistoryResult, Read, SeriesChange
 from harness.tracking.verdict import Word
 

@@ -4,9 +4,9 @@ import textwrap
 from collections.abc import Sequence
 
 from harness import format as fmt
+from harness.render.image_file import image_bytes
 from harness.report.drawn_changes import DrawnChange, draw_changes
 from harness.report.experiment_image import GREY
-from harness.report.image_file import image_bytes
 from harness.report.series_words import change_label, named_series
 from harness.tracking.history_result import SeriesChange
 

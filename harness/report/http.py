@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from harness import format as fmt
 from harness.load.both_ways import CellBothWays, HttpResult, Pair
+from harness.render.report import Report, remarks
+from harness.render.table import PlainTable, Row
 from harness.report.header import machine_words
-from harness.report.report import Report, remarks
-from harness.report.table import PlainTable, Row
 
 _ADDS = {"ttft_mean": "per request", "tpot_mean": "per output token"}
 _TITLES = {

@@ -7,20 +7,24 @@ from typing import Any, Union
 from harness.experiment.advice import Advice
 from harness.experiment.crossover import CrossoverResult
 from harness.experiment.diff import DiffResult
+from harness.experiment.doctor_result import DoctorResult
 from harness.experiment.experiment_file import PartsResult
 from harness.experiment.noise_result import NoiseResult
 from harness.experiment.result import ExperimentResult
+from harness.experiment.run_result import RunResult
 from harness.explain.cadence import CadenceResult
 from harness.explain.result import ExplainResult
 from harness.files import decode_versioned
 from harness.load.both_ways import HttpResult
 from harness.load.result import LoadResult
 from harness.probed.result import ProbeResult
+from harness.render.report import Report
 from harness.report.advice import describe_advice
 from harness.report.bisect import describe_bisect
 from harness.report.cadence import describe_cadence
 from harness.report.crossover import describe_crossover
 from harness.report.diff import describe_diff
+from harness.report.doctor import describe_doctor
 from harness.report.experiment import describe_experiment
 from harness.report.explain import describe_explain
 from harness.report.gate import describe_gate
@@ -32,14 +36,14 @@ from harness.report.noise import describe_noise
 from harness.report.parts import describe_parts
 from harness.report.probe import describe_probe
 from harness.report.releases import describe_releases
-from harness.report.report import Report
+from harness.report.run import describe_run
 from harness.result.result import RESULT_SCHEMA, Result
 from harness.tracking.bisect.result import BisectResult
 from harness.tracking.gate.result import GateResult
 from harness.tracking.history_result import HistoryResult
 from harness.tracking.nightly.result import NightlyResult
 
-KINDS: dict[type[Result], Callable[[Any], Report]] = {
+KINDS: dict[type[Result], Callable[..., Report]] = {
     GateResult: describe_gate,
     PartsResult: describe_parts,
     BisectResult: describe_bisect,
@@ -55,6 +59,8 @@ KINDS: dict[type[Result], Callable[[Any], Report]] = {
     DiffResult: describe_diff,
     ProbeResult: describe_probe,
     ExplainResult: describe_explain,
+    RunResult: describe_run,
+    DoctorResult: describe_doctor,
 }
 """What is said of each kind of result."""
 
@@ -70,9 +76,10 @@ def read_result(path: Path) -> Result:
 
 def describe_result(result: Result, folder: Path | None = None) -> Report:
     """What is said of a result; ``folder``: where its trials' rows are, for pictures of them."""
-    if isinstance(result, ExperimentResult):
-        is_along = bool(result.release_labels)
-        return describe_releases(result) if is_along else describe_experiment(result, folder)
+    if isinstance(result, ExperimentResult) and result.release_labels:
+        return describe_releases(result)
+    if folder and isinstance(result, (ExperimentResult, RunResult)):
+        return KINDS[type(result)](result, folder)
     return KINDS[type(result)](result)
 
 

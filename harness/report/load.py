@@ -5,10 +5,10 @@ from harness.format import printable
 from harness.load.result import LoadResult
 from harness.load.task import ClientHealth
 from harness.metrics import METRICS
+from harness.render.report import Listing, Report, known
+from harness.render.table import PlainTable, Row
 from harness.report.attribution import attribution_answer, attribution_notes, attribution_table
 from harness.report.header import machine_words
-from harness.report.report import Listing, Report, known
-from harness.report.table import PlainTable, Row
 from harness.trial.arrival_fidelity import arrival_words
 
 _LATENCIES = {

@@ -8,9 +8,9 @@ import numpy as np
 from harness.load.attribution import Attribution, SlowWaits
 from harness.load.observed import Observed
 from harness.probed.read_log import Collections
+from harness.render.trace_file import PerfettoTrace, Slice
 from harness.report.attribution import cause_label
 from harness.report.perfetto import add_requests
-from harness.report.trace_file import PerfettoTrace, Slice
 from harness.trial.recorder import RequestStamps
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from engines.protocol import DIRECTIONS
 from harness import format as fmt
 from harness.experiment.result import CellResult, ExperimentResult
+from harness.render.table import PlainTable, Row
 from harness.report.summary import by_group, median, on_device
-from harness.report.table import PlainTable, Row
 from harness.trial.message_parts import PARTS
 
 _TITLES = dict(zip(DIRECTIONS, ("To the workers", "Back from the workers"), strict=True))

@@ -2,7 +2,7 @@
 
 from harness.format import rough_percent
 from harness.metrics import METRICS, Metric
-from harness.report.markdown import table_row
+from harness.render.markdown import table_row
 
 _MODES = {
     "timing": "Times. The probe is on, and the phase of the collector's counters varies by seed.",

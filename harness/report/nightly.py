@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from harness.render.report import Listing, Picture, Report, Section, known
 from harness.report.nightly_image import has_nightly_picture, nightly_image
 from harness.report.nightly_words import (
     alert_lines,
@@ -13,7 +14,6 @@ from harness.report.nightly_words import (
     nightly_headline,
     suspicious_table,
 )
-from harness.report.report import Listing, Picture, Report, Section, known
 from harness.report.series_words import counts_sentence
 from harness.tracking.nightly.result import Alert, NightlyResult
 

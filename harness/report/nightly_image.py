@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness import format as fmt
+from harness.render.image_file import COLOURS, image_bytes
 from harness.report.experiment_image import GREY, PALE, VERDICT_COLOURS
-from harness.report.image_file import COLOURS, image_bytes
 from harness.report.nightly_words import alert_title, change_words, nightly_headline
 from harness.tracking.nightly.result import Alert, NightlyResult, StepPoint
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from harness import format as fmt
-from harness.report.plots import strokes
+from harness.render.plots import strokes
+from harness.render.table import PlainTable, Row
 from harness.report.series_words import LABELS
 from harness.report.summary import first_names
-from harness.report.table import PlainTable, Row
 from harness.tracking.nightly.result import Alert, ChangedSeries, NightlyResult, Suspect
 
 _CERTAINTY = {

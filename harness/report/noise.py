@@ -8,13 +8,13 @@ from harness import format as fmt
 from harness.experiment.node_noise import MOST_DETECTABLE, ROUNDS, NodeNoise
 from harness.experiment.noise_result import NoiseResult
 from harness.experiment.result import ExperimentResult
+from harness.render.report import Picture, Report, known, remarks
+from harness.render.table import PlainTable, Row
+from harness.render.verdict_words import VERDICT_MEANINGS
 from harness.report.header import machine_words
 from harness.report.power import detects, surroundings_words
-from harness.report.report import Picture, Report, known, remarks
 from harness.report.steps_image import samples_image
 from harness.report.summary import metric_words
-from harness.report.table import PlainTable, Row
-from harness.report.verdict_words import VERDICT_MEANINGS
 
 _BUSY = (
     "This is the noise of a busy machine and says nothing about a quiet one; --wait 10m "

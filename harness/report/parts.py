@@ -11,15 +11,15 @@ from harness.experiment.experiment_file import PartResult, PartsResult
 from harness.experiment.reference import candidates
 from harness.experiment.result import Comparison
 from harness.metrics import METRICS
+from harness.render.report import Listing, Picture, Report, known
+from harness.render.verdict_words import SIGNS, VERDICTS, best_sign
 from harness.report.answer import MOST_SENTENCES, headline
 from harness.report.conclusion import conclude, in_short
 from harness.report.experiment_image import experiment_image
 from harness.report.header import INCOMPLETE, facts
 from harness.report.parts_table import parts_table
 from harness.report.power import detects_words, too_few_rounds
-from harness.report.report import Listing, Picture, Report, known
 from harness.report.summary import cells_table, failure_lines, metric_words, phases_table
-from harness.report.verdict_words import SIGNS, VERDICTS, best_sign
 from harness.statistics.paired_ratio import MIN_ROUNDS
 
 

@@ -7,9 +7,9 @@ from harness.experiment.experiment_file import Column, PartResult, PartsResult
 from harness.experiment.reference import references
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.metrics import METRICS
+from harness.render.table import PlainTable, Row
+from harness.render.verdict_words import REFERENCE, SIGNS
 from harness.report.summary import median, metric_words, on_device
-from harness.report.table import PlainTable, Row
-from harness.report.verdict_words import REFERENCE, SIGNS
 
 _SCALE = {"s": 1.0, "ms": 1e3, "µs": 1e6}
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from engines.protocol import PHASES, FinishReason
 from harness.experiment.store import RowColumns, TrialRows
-from harness.report.trace_file import PerfettoTrace, Slice
+from harness.render.trace_file import PerfettoTrace, Slice
 
 MOST_REQUESTS = 2000
 """Shown, those that were queued first: each takes a row of pixels while it is served."""

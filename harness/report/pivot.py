@@ -12,10 +12,10 @@ from harness import format as fmt
 from harness.experiment.reference import references
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.metrics import METRICS
+from harness.render.table import PlainTable, Row
+from harness.render.verdict_words import REFERENCE, REFERENCE_MEANS, SIGNS, VERDICTS
 from harness.report.header import varying_axes
 from harness.report.summary import by_group, direction_words, median, metric_words, on_device
-from harness.report.table import PlainTable, Row
-from harness.report.verdict_words import REFERENCE, REFERENCE_MEANS, SIGNS, VERDICTS
 
 MOST_ACROSS = 6
 """Values of an axis that can stand side by side."""

@@ -2,8 +2,8 @@
 
 from harness import format as fmt
 from harness.probed.result import NotProbed, ProbedProcess, ProbeResult
-from harness.report.report import Listing, Report
-from harness.report.table import PlainTable, Row
+from harness.render.report import Listing, Report
+from harness.render.table import PlainTable, Row
 
 _MOST_PROCESSES = 20
 

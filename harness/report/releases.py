@@ -6,15 +6,15 @@ from harness import format as fmt
 from harness.axes import Value
 from harness.collector.result import ProcessResult
 from harness.experiment.result import CellResult, ExperimentResult
+from harness.render.report import Listing, Picture, Report
+from harness.render.table import PlainTable, Row
 from harness.report.answer import sure_pairs
 from harness.report.header import INCOMPLETE, facts, varying_axes
 from harness.report.messages import messages_tables
 from harness.report.release_lines import YOUNG, changes_by_release, release_lines
 from harness.report.release_sentence import release_headline, sentence
 from harness.report.releases_image import releases_image
-from harness.report.report import Listing, Picture, Report
 from harness.report.summary import collections_words, failure_lines, median, on_device
-from harness.report.table import PlainTable, Row
 from harness.report.vllm_releases import load_vllm_releases
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from harness.experiment.result import ExperimentResult
 from harness.metrics import METRICS
-from harness.report.image_file import COLOURS, image_bytes
+from harness.render.image_file import COLOURS, image_bytes
 from harness.report.release_lines import YOUNG, ReleaseLine, changes_by_release, release_lines
 from harness.report.summary import on_device
 from harness.report.vllm_releases import KnownChange, load_vllm_releases

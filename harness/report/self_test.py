@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from harness import format as fmt
+from harness.render.table import PlainTable, Row
 from harness.report.nightly_words import series_label
-from harness.report.table import PlainTable, Row
 from harness.tracking.detect.self_test import FEW_POINTS, STEPS, WITHIN, SelfTest
 
 _SHORT_HISTORY = (

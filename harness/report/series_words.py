@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from harness import format as fmt
-from harness.report.verdict_words import VERDICTS
+from harness.render.verdict_words import VERDICTS
 from harness.tracking.history_result import SeriesChange
 from harness.tracking.verdict import SeriesVerdict, Word
 

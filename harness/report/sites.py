@@ -4,8 +4,8 @@ from harness import format as fmt
 from harness.explain.result import Price, SitesBody
 from harness.explain.sites import LineOfSites, by_line
 from harness.explain.sources import Sources
+from harness.render.table import PlainTable, Row
 from harness.report.function_words import shortened
-from harness.report.table import PlainTable, Row
 
 _NAMED = 0.9
 """Share of the young objects whose lines the answer counts."""

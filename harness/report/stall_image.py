@@ -10,8 +10,8 @@ from harness import format as fmt
 from harness.load.attribution import REST, SERVER, SEVERAL, Attribution, SlowWaits
 from harness.load.observed import Observed
 from harness.probed.read_log import Collections
+from harness.render.image_file import COLOURS, image_bytes
 from harness.report.attribution import cause_label
-from harness.report.image_file import COLOURS, image_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,9 +12,8 @@ from harness.experiment.result import CellResult, ExperimentResult, cell_id
 from harness.experiment.store import read_rows, read_trial
 from harness.files import StoreError
 from harness.metrics import METRICS
+from harness.render.image_file import COLOURS, image_bytes
 from harness.report.experiment_image import BLUE, PALE
-from harness.report.header import varying_axes
-from harness.report.image_file import COLOURS, image_bytes
 from harness.report.summary import metric_words
 
 MOST_TIMELINES = 15
@@ -34,9 +33,8 @@ class CellSteps(NamedTuple):
     moments: list[NDArray[np.float64]]
 
 
-def stored_steps(folder: Path, result: ExperimentResult) -> list[CellSteps]:
-    """A trial of each cell whose rows an experiment's folder keeps."""
-    varying = varying_axes(result)
+def stored_steps(folder: Path, varying: Sequence[str]) -> list[CellSteps]:
+    """A trial of each cell whose rows a run's folder keeps; cells differ in ``varying`` axes."""
     found: dict[str, CellSteps] = {}
     for path in sorted((folder / "rows").glob("*-timing-steps.parquet")):
         key = path.name.removesuffix("-steps.parquet")

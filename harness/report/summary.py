@@ -15,11 +15,11 @@ from harness.experiment.result import (
     cell_id,
 )
 from harness.metrics import METRICS
+from harness.render.table import PlainTable, Row
+from harness.render.verdict_words import REFERENCE, VERDICT_MEANINGS, VERDICTS
 from harness.report.header import varying_axes
 from harness.report.power import detects
 from harness.report.steady_words import unsteady_words
-from harness.report.table import PlainTable, Row
-from harness.report.verdict_words import REFERENCE, VERDICT_MEANINGS, VERDICTS
 from harness.trial.spec import TrialFailure
 from harness.trial.steady_state import DriftingSteps, UnsteadyLoad
 

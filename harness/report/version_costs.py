@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from harness import format as fmt
 from harness.explain.result import RequestStageCost, VersionCost
+from harness.render.table import PlainTable, Row
 from harness.report.function_words import cost_words, signed
-from harness.report.table import PlainTable, Row
 
 
 def counted_words(first: VersionCost) -> str:

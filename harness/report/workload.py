@@ -6,23 +6,23 @@ import msgspec
 from rich.console import Console
 
 from harness import format as fmt
-from harness.report.plots import beside, panel
-from harness.report.table import PlainTable
-from harness.report.terminal import print_pairs, print_table
+from harness.render.plots import beside, panel
+from harness.render.table import PlainTable
+from harness.render.terminal import print_pairs, print_table
 from workloads.summary import ArrivalSummary, Summary, TokenLengths
 from workloads.workload import Workload
 
 
 def print_workload(summary: Summary, console: Console) -> None:
     """Print what it asks for."""
-    print_pairs(_pairs(summary), console)
+    print_pairs(workload_pairs(summary), console)
     print_table(_lengths_table(summary), console)
     console.print()
     for line in _plots(summary, console.width):
         console.print(line, markup=False, no_wrap=True, overflow="crop")
 
 
-def _pairs(summary: Summary) -> list[tuple[str, str]]:
+def workload_pairs(summary: Summary) -> list[tuple[str, str]]:
     """What holds for the whole schedule, as (label, words)."""
     workload = summary.workload
     lines = [

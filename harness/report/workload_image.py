@@ -1,6 +1,6 @@
 """A workload's lengths and arrivals as a picture."""
 
-from harness.report.image_file import image_bytes
+from harness.render.image_file import image_bytes
 from workloads.summary import Bins, Summary
 
 

@@ -13,6 +13,7 @@ from harness.experiment.advice import Advice
 from harness.experiment.crossover import CrossoverResult
 from harness.experiment.noise_result import NoiseResult
 from harness.experiment.result import ExperimentResult
+from harness.experiment.run_result import RunResult
 from harness.explain.cadence import CadenceResult
 from harness.explain.result import ExplainResult
 from harness.report.kinds import describe_result as describe
@@ -30,7 +31,7 @@ from harness.verbs.gate_request import GateRequest
 from harness.verbs.noise import NoiseRequest, measure_noise
 from harness.verbs.releases import ReleasesRequest, measure_releases
 from harness.verbs.request import VerbRequest, made, words
-from harness.verbs.run import Ran, RunRequest, run_cell
+from harness.verbs.run import RunRequest, run_cell
 
 __all__ = [
     "advise",
@@ -59,7 +60,7 @@ def advise(**asked: Any) -> Advice | CadenceResult | CrossoverResult:
     return _ask("advise", AdviseRequest, give_advice, asked)
 
 
-def run(**asked: Any) -> Ran:
+def run(**asked: Any) -> RunResult:
     """Run one cell once; see `RunRequest`."""
     return _ask("run", RunRequest, run_cell, asked)
 

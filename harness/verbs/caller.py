@@ -7,8 +7,8 @@ from typing import Self
 
 from harness.experiment.executor import Executor
 from harness.experiment.local_executor import LocalExecutor
-from harness.experiment.ray_cluster import EVERY_NODE, Cluster, WantedNodes
-from harness.experiment.ray_connection import connected
+from harness.experiment.ray.cluster import EVERY_NODE, Cluster, WantedNodes
+from harness.experiment.ray.connection import connected
 from harness.experiment.run import PlanProgress
 from harness.load.progress import Snapshot
 from harness.machine.other_work import OtherWork

@@ -25,6 +25,7 @@ from harness.verbs.load_store import store_run
 from harness.verbs.quiet import lease_of
 from harness.verbs.workloads import workloads_of
 from workloads.schedule import Schedule
+from workloads.workload import Workload
 
 _ANSWER_SECONDS = 10.0
 
@@ -69,7 +70,7 @@ def ask_server(request: LoadRequest, caller: Caller, api_key: str = "") -> Loade
 
 def _observe(request: LoadRequest, caller: Caller, api_key: str) -> Observed:
     target = parse_target(request.url, request.ca_file, insecure=request.insecure)
-    schedule = _schedule(request)
+    _, schedule = schedule_of(request)
     parse_policy(request.client_gc)
     asked = Asked(
         url=target.url,
@@ -136,14 +137,14 @@ def with_rate(request: LoadRequest) -> LoadRequest:
     return msgspec.structs.replace(request, arrivals=arrivals, request_rate=None, burstiness=None)
 
 
-def _schedule(request: LoadRequest) -> Schedule:
-    """What the workload is with what stands in its place."""
+def schedule_of(request: LoadRequest) -> tuple[Workload, Schedule]:
+    """The workload with what stands in its place, and what that comes to."""
     request = with_rate(request)
     (workload,) = workloads_of([request.value("workload")], request)
     schedule = workload.realise(request.seed)
     if request.max_concurrency is not None:
         schedule = replace(schedule, max_concurrency=request.max_concurrency)
-    return schedule
+    return workload, schedule
 
 
 def _extra_body(text: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 from harness.axes import Value
 from harness.experiment.store import INCOMPLETE_FILE
 from harness.files import StoreError, write_json, write_whole
-from harness.report.markdown import report_markdown
+from harness.render.markdown import report_markdown
 from harness.report.nightly import describe_nightly
 from harness.report.series_words import counts, triaged
 from harness.result.result import RESULT_FILE

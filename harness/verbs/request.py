@@ -306,7 +306,7 @@ def made(kind: type[_Made], given: Mapping[str, Any]) -> _Made:
             raise ValueError(f"{name}: no such flag or axis here; did you mean {near}?")
     required = (field.name for field in msgspec.structs.fields(kind) if field.required)
     if missing := next((name for name in required if name not in values), ""):
-        raise ValueError(f"{missing}: must be given")
+        raise ValueError(f"{spelled(missing) if missing in known else missing}: must be given")
     return kind(**values, axes=axes)
 
 

@@ -1,9 +1,10 @@
 """One trial, and everything about it."""
 
-from typing import Annotated, NamedTuple, get_args
+from typing import Annotated, get_args
 
-from harness.experiment.run import OneRun
-from harness.trial.spec import Mode
+from harness.experiment.run_result import RunResult
+from harness.result.result import keep_result
+from harness.trial.spec import Mode, TrialResult
 from harness.verbs.caller import Caller
 from harness.verbs.request import Flag, TimedRequest
 from harness.verbs.session import Session
@@ -37,17 +38,19 @@ class RunRequest(TimedRequest, frozen=True, kw_only=True):
     ] = 0
 
 
-class Ran(NamedTuple):
-    """A trial and what there is to say of it, a sentence each."""
-
-    trial: OneRun
-    notes: list[str]
-
-
-def run_cell(request: RunRequest, caller: Caller) -> Ran:
+def run_cell(request: RunRequest, caller: Caller) -> RunResult:
     """Run the cell once, in a fresh interpreter. Raises ValueError for what cannot be run."""
     session = Session(request, caller)
     runner = session.runner
     with caller.progress(1, []) as progress:
-        trial = runner.run_one(session.cell, request.mode, request.max_steps, progress.wait_for)
-    return Ran(trial, [*session.notes, *runner.lease.notes])
+        name, outcome = runner.run_one(
+            session.cell, request.mode, request.max_steps, progress.wait_for
+        )
+    result = RunResult(
+        **session.about(name),
+        notes=[*session.notes, *runner.lease.notes],
+        trial=outcome if isinstance(outcome, TrialResult) else None,
+        failure="" if isinstance(outcome, TrialResult) else outcome.reason,
+    )
+    keep_result(request.output, result)
+    return result

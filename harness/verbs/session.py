@@ -12,8 +12,8 @@ from harness.experiment.grid import baselines, cross, traits, varying
 from harness.experiment.known_noise import known_noise
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.plan import SLICE_STEPS, Plan, beside_baseline, default_decider, exact_turns
-from harness.experiment.ray_cluster import WantedNodes
-from harness.experiment.ray_executor import RayExecutor
+from harness.experiment.ray.cluster import WantedNodes
+from harness.experiment.ray.executor import RayExecutor
 from harness.experiment.result import ExperimentResult
 from harness.experiment.rounds import HasComparisons, Outcomes, Precision
 from harness.experiment.run import PlanRun, Runner, TriedOut

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
+from harness.render.terminal import make_console, print_report
 from harness.report.kinds import describe_result
-from harness.report.terminal import make_console, print_report
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NASTY = (

@@ -31,14 +31,14 @@ def parse_spec(text: str, types: tuple[type[msgspec.Struct], ...], what: str, fo
 
 
 def read_toml(path: Path, kind: type[Record], what: str) -> Record:
-    """A file's record, with the file's name in ``name`` unless it names itself.
+    """A file's record; if it has a ``name`` that the file does not say, that of the file.
 
     ``what`` it holds, in one word: docs/<what>s.md shows the format. Raises ValueError with one
     sentence that names the file and the place in it.
     """
     try:
-        table = {"name": path.stem} | read_toml_table(path)
-        return msgspec.convert(table, kind)
+        named = {"name": path.stem} if "name" in getattr(kind, "__struct_fields__", ()) else {}
+        return msgspec.convert(named | read_toml_table(path), kind)
     except OSError as error:
         raise ValueError(f"{path}: the {what} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

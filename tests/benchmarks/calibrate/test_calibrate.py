@@ -132,7 +132,7 @@ def test_a_trial_takes_a_written_profile(known, capsys, tmp_path):
     small = ["--num-requests", "4", "--output-lens", "4", "--batch-size", "4"]
     to = ["--json", "-", "--output", tmp_path / "runs"]
     assert gcbench.main(list(map(str, [*words, *small, *to]))) == 0
-    assert json.loads(capsys.readouterr().out)["cell"]["device_profile"] == str(path)
+    assert json.loads(capsys.readouterr().out)["trial"]["cell"]["device_profile"] == str(path)
 
 
 @pytest.mark.slow

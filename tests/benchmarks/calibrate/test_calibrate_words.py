@@ -16,7 +16,7 @@ from benchmarks.calibrate.result import Calibration, PointResult
 from benchmarks.calibrate.words import conclusions, figures_table, points_table, range_words, rate
 from engines.builtin.device.profile import FitError
 from harness.machine.describe import Machine
-from harness.report.terminal import make_console, print_lines, print_table
+from harness.render.terminal import make_console, print_lines, print_table
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "calibrate.txt"
 

@@ -22,8 +22,9 @@ from harness.cli.compare import compare
 from harness.cli.main import cli, main
 from harness.experiment.executor import Executor
 from harness.experiment.result import ExperimentResult
+from harness.experiment.run_result import RunResult
 from harness.machine.held import held
-from harness.trial.spec import Trial, TrialFailure, TrialResult
+from harness.trial.spec import Trial, TrialFailure
 
 ROOT = Path(__file__).parents[3]
 TINY = ["--device", "null", "--num-requests", "8", "--output-lens", "12", "--batch-size", "8"]
@@ -152,7 +153,7 @@ def test_bad_rows_that_are_skipped_are_counted(gcbench, tmp_path):
 @pytest.mark.slow
 def test_the_doctor_names_what_it_found(gcbench):
     _, out, _ = gcbench("doctor", "--json", "-")
-    assert {"level", "what", "detail", "advice"} == set(json.loads(out)[0])
+    assert {"level", "what", "detail", "advice"} == set(json.loads(out)["findings"][0])
 
 
 @pytest.mark.parametrize("window", ["3", "a:b", "1:2:3"])
@@ -548,9 +549,11 @@ def test_a_real_run_prints_a_result_that_decodes(tmp_path):
     with python_m_harness("run", *TINY, "--quiet", "--json", "-", "--output", str(tmp_path)) as run:
         out, err = run.communicate(timeout=600)
     assert (run.returncode, err) == (0, "")
-    result = msgspec.json.decode(out, type=TrialResult)
-    assert result.schema == "gcbench.trial-result/1"
-    assert result.metrics["num_steps"] >= 12
+    trial = msgspec.json.decode(out, type=RunResult).trial
+    assert trial.schema == "gcbench.trial-result/1"
+    assert trial.metrics["num_steps"] >= 12
+    (stored,) = tmp_path.glob("*/result.json")
+    assert json.loads(stored.read_text()) == json.loads(out)
     assert len(list(tmp_path.glob("*/trials/*.json"))) == 1
 
 

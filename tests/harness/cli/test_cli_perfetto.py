@@ -17,6 +17,7 @@ from engines.vllm.releases import PINNED
 from harness.cli.main import main
 from harness.experiment.executor import Executor
 from harness.experiment.local_executor import LocalExecutor
+from harness.experiment.run_result import RunResult
 from harness.trial.spec import Trial, TrialResult
 
 HERE = Path(__file__).parent
@@ -70,7 +71,7 @@ def run_and_trace(folder: Path, *arguments: str) -> tuple[Kept, bytes]:
     words = ["run", *TINY, "--quiet", "--output", str(folder / "runs"), *arguments]
     assert main([*words, "--perfetto", str(path), "--json", str(said)], recording) == 0
     (kept,) = recording.kept
-    assert msgspec.json.decode(said.read_bytes(), type=TrialResult) == kept.outcome
+    assert msgspec.json.decode(said.read_bytes(), type=RunResult).trial == kept.outcome
     return kept, path.read_bytes()
 
 
@@ -162,7 +163,7 @@ def test_what_cannot_be_a_trace_is_refused_before_anything_runs(run, tmp_path, a
 
 
 def test_a_missing_package_is_named_before_anything_runs(run, tmp_path, monkeypatch):
-    ours = [f"harness.report.{name}" for name in ("perfetto", "trace_file", "load_trace")]
+    ours = ["harness.report.perfetto", "harness.render.trace_file", "harness.report.load_trace"]
     for name in [name for name in sys.modules if name.split(".")[0] == "perfetto" or name in ours]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [_Lacks(), *sys.meta_path])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cli.main import main
-from harness.report.plots import beside, columns, panel
+from harness.render.plots import beside, columns, panel
 from harness.report.workload import check_words
 from workloads import catalog
 from workloads.recipe.arrivals import parse_arrivals

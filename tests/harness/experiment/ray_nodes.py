@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 from small import CELL, plan, schedule
 
-from harness.experiment.cluster_error import ClusterError
 from harness.experiment.executor import Executor
 from harness.experiment.plan import Plan
-from harness.experiment.ray_connection import connected
-from harness.experiment.ray_executor import RayExecutor
+from harness.experiment.ray.connection import connected
+from harness.experiment.ray.error import ClusterError
+from harness.experiment.ray.executor import RayExecutor
 from harness.experiment.run import PlanRun, Runner
 
 SCHEDULE = schedule([12] * 8)
@@ -50,7 +50,7 @@ def made_up(
             import ray
 
             from harness.collector.result import GcState, ProcessResult
-            from harness.experiment.on_node import BEGUN, AskedBlock
+            from harness.experiment.ray.on_node import BEGUN, AskedBlock
             from harness.machine.describe import describe
             from harness.trial.spec import TrialResult
 

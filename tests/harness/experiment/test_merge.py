@@ -13,6 +13,7 @@ from harness.experiment.shard import Shard, parse_shard
 from harness.experiment.store import RunStore
 from harness.machine.describe import Machine
 from harness.machine.other_work import OtherWork, Surroundings
+from harness.result.result import keep_result
 
 SCHEDULE = schedule([2, 2])
 CELLS = [
@@ -149,7 +150,7 @@ def test_a_merged_run_was_as_busy_as_its_busiest_shard(tmp_path, others):
             store = RunStore(tmp_path, folder.name)
             found = summary(store.load_plan(Plan), store.load_trials())
             now = Surroundings(before=work, during=work)
-            store.save_experiment(msgspec.structs.replace(found, surroundings=now))
+            keep_result(tmp_path, msgspec.structs.replace(found, surroundings=now))
     known = [each for each in others if each is not None]
     found = merge_shards(folders, RunStore(tmp_path, "all")).surroundings
     assert (found and found.during.others) == (max(known) if known else None)

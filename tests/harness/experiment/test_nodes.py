@@ -25,13 +25,13 @@ from examples import every
 from golden_text import reported
 from small import MemoryStore, answer, plan, summary
 
-from harness.experiment.carried_code import packed_code, unpack_there
 from harness.experiment.executor import Block
 from harness.experiment.known_noise import keep_noise, known_noise
 from harness.experiment.node_noise import NodeNoise, node_noise
 from harness.experiment.noise_result import NoiseResult
-from harness.experiment.on_node import BEGUN, AskedBlock, Identity, identity, run_asked
 from harness.experiment.plan import Turn
+from harness.experiment.ray.carried_code import packed_code, unpack_there
+from harness.experiment.ray.on_node import BEGUN, AskedBlock, Identity, identity, run_asked
 from harness.experiment.rounds import Precision, Rounds
 from harness.machine.describe import Machine
 from harness.report.conclusion import in_short
@@ -255,7 +255,7 @@ def test_code_is_carried_whole_and_kept_by_its_hash(tmp_path, monkeypatch):
             "-c",
             "import sys; from gcbench.code_root import code_root\n"
             "sys.path.insert(0, str(code_root()))\n"
-            "from harness.experiment.on_node import identify; print(identify().decode())",
+            "from harness.experiment.ray.on_node import identify; print(identify().decode())",
         ],
         env=os.environ | {"PYTHONPATH": path},
         cwd=tmp_path,

@@ -24,14 +24,14 @@ from ray_nodes import CELLS, GONE_SECONDS, TIMEOUT_SECONDS, made_up, run
 from small import summary
 
 from harness.cli.exit_codes import ExitCode
-from harness.experiment.cluster_error import ClusterError
 from harness.experiment.known_noise import KnownNoise, keep_noise, known_noise
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.node_noise import NodeNoise
 from harness.experiment.plan import EXACT_ROUND
-from harness.experiment.ray_cluster import Cluster, WantedNodes
-from harness.experiment.ray_connection import connected
-from harness.experiment.ray_executor import RayExecutor
+from harness.experiment.ray.cluster import Cluster, WantedNodes
+from harness.experiment.ray.connection import connected
+from harness.experiment.ray.error import ClusterError
+from harness.experiment.ray.executor import RayExecutor
 from harness.experiment.store import RunStore
 from harness.statistics.paired_ratio import ALPHA
 from harness.trial.spec import TrialFailure

@@ -28,7 +28,7 @@ from harness.experiment.store import (
 )
 from harness.files import write_whole
 from harness.machine.describe import Machine
-from harness.result.result import ReplayedWorkload
+from harness.result.result import RESULT_FILE, ReplayedWorkload, keep_result
 from harness.trial.spec import TrialFailure, TrialResult
 
 CELL = Cell(workload="opt125m-48-200")
@@ -276,7 +276,8 @@ def test_an_experiment_comes_back_from_its_folder(store, tmp_path):
         command="",
         code_commits=[],
     )
-    path = store.save_experiment(experiment)
+    keep_result(store.folder.parent, experiment)
+    path = store.folder / RESULT_FILE
     assert load_experiment(path) == load_experiment(store.folder) == experiment
     write_json(tmp_path / "x.json", experiment)
     assert (tmp_path / "x.json").read_bytes() == path.read_bytes()

@@ -6,8 +6,8 @@ from explain_bodies import BODIES
 from release_results import along
 
 from harness.explain.result import ExplainResult
+from harness.render.markdown import report_markdown
 from harness.report.explain import describe_explain
-from harness.report.markdown import report_markdown
 
 
 @pytest.fixture(params=BODIES)

@@ -5,8 +5,8 @@ import pytest
 from gate_results import LISTS, cell, exact, result, timing
 
 from harness.machine.other_work import OtherWork, Surroundings
+from harness.render.markdown import report_markdown
 from harness.report.gate import describe_gate
-from harness.report.markdown import report_markdown
 from harness.tracking.gate.words import conclude_gate
 
 QUIET = OtherWork(seconds=30, cores=2, others=0.05, stolen=0)

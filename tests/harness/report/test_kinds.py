@@ -9,6 +9,7 @@ from golden_text import reported
 from markdown_it import MarkdownIt
 from rich.cells import cell_len
 from test_pages import GATE, MAIN_JOB
+from test_report import made_up_trial
 from test_report_load import ATTRIBUTED
 from test_report_nightly import NIGHTS
 
@@ -16,17 +17,20 @@ from harness.cli.main import main
 from harness.experiment.advice import Advice
 from harness.experiment.crossover import CrossoverPoint, CrossoverResult, HostChange
 from harness.experiment.diff import diff
+from harness.experiment.doctor_result import DoctorResult
 from harness.experiment.experiment_file import PartResult, PartsResult
 from harness.experiment.noise_result import NoiseResult
+from harness.experiment.run_result import RunResult
 from harness.experiment.store import load_experiment
 from harness.explain.cadence import Cadence, CadenceResult
 from harness.explain.result import ExplainResult
 from harness.files import write_json
 from harness.load.both_ways import HttpResult
+from harness.machine.doctor import DoctorFinding
 from harness.probed.result import GenerationTotals, ProbedProcess, ProbeResult
+from harness.render.markdown import report_markdown
+from harness.render.terminal import make_console, print_report
 from harness.report.kinds import KINDS, describe_result, read_result
-from harness.report.markdown import report_markdown
-from harness.report.terminal import make_console, print_report
 from harness.result.result import RESULT_FILE, ReplayedWorkload, Result
 from harness.tracking.bisect.result import BisectResult, Candidate, Measured
 from harness.tracking.history_result import HistoryResult, Read, SeriesChange
@@ -181,6 +185,10 @@ RESULTS: list[Result] = [
         ],
         not_probed=[],
         **ABOUT,
+    ),
+    RunResult(trial=made_up_trial(), **ABOUT),
+    DoctorResult(
+        findings=[DoctorFinding("bad", "memory", "0.1 GiB available", "free memory")], **ABOUT
     ),
     *(ExplainResult(axes={"engine": "builtin"}, body=body, **ABOUT) for body in BODIES.values()),
 ]

@@ -12,10 +12,10 @@ from small import CELL, answer, plan, summary
 from harness.experiment.plan import timing_round
 from harness.experiment.result import ExperimentResult
 from harness.experiment.store import load_experiment, trial_key
+from harness.render.page import report_page
 from harness.report.experiment_image import experiment_image
 from harness.report.gate_image import gate_image
 from harness.report.kinds import describe_result
-from harness.report.page import report_page
 from harness.report.pivot import pivot_tables, pivots
 from harness.report.steps_image import samples_image
 from harness.trial.spec import Trial

@@ -6,8 +6,8 @@ from test_report_nightly import NIGHTS
 
 from harness.experiment.experiment_file import PartResult, PartsResult
 from harness.experiment.store import load_experiment
+from harness.render.page import report_page
 from harness.report.kinds import describe_result
-from harness.report.page import report_page
 
 pytestmark = [
     pytest.mark.slow,

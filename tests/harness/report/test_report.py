@@ -10,24 +10,25 @@ from hypothesis import strategies as st
 
 from harness.axes import Cell, values
 from harness.collector.result import GcState, ProcessResult
+from harness.experiment.doctor_result import DoctorResult
 from harness.experiment.noise_result import NoiseResult
 from harness.experiment.result import CellResult, Comparison, ExperimentResult, MetricSamples
+from harness.experiment.run_result import RunResult
 from harness.experiment.store import load_experiment
 from harness.machine.describe import Machine
 from harness.machine.doctor import DoctorFinding
 from harness.machine.other_work import OtherWork, Surroundings
 from harness.metrics import METRICS
+from harness.render.lists import list_table
+from harness.render.markdown import report_markdown
+from harness.render.terminal import print_table
 from harness.report.bars import BAR_WIDTH, bar
-from harness.report.doctor import doctor_table
 from harness.report.experiment import describe_experiment
-from harness.report.lists import list_table
-from harness.report.markdown import report_markdown
 from harness.report.messages import message_sizes, messages_tables
 from harness.report.metrics_page import metrics_markdown
 from harness.report.releases import costs_table, releases_table, roles_tables
+from harness.report.run import by_subject
 from harness.report.summary import cells_table, modes_tables
-from harness.report.terminal import print_table
-from harness.report.trial import by_subject, trial_table
 from harness.result.result import ReplayedWorkload
 from harness.statistics.median_interval import median_interval
 from harness.trial.arrival_fidelity import SentArrivals
@@ -208,8 +209,7 @@ def experiment() -> ExperimentResult:
     )
 
 
-@pytest.fixture
-def trial() -> TrialResult:
+def made_up_trial() -> TrialResult:
     values: dict[str, float | None] = {}
     for number, (name, metric) in enumerate(METRICS.items(), start=1):
         scale = {"s": 1e-5, "B": 999.0}.get(metric.unit, 0.001 if "share" in metric.unit else 37.0)
@@ -336,11 +336,12 @@ def test_experiment_as_markdown(experiment):
         assert not line.startswith("|") or line.endswith("|")
 
 
-def test_trial_on_one_screen(trial):
+def test_trial_on_one_screen():
+    ran = RunResult(name="run", trial=made_up_trial())
     for width in WIDTHS:
-        screen = printed(trial_table, trial, width=width)
+        screen = reported(ran, width=width, details=True)
         assert all(name in screen for name in METRICS)
-    assert_golden("trial.txt", printed(trial_table, trial))
+    assert_golden("trial.txt", reported(ran, details=True))
 
 
 def test_releases_with_a_process_or_two(experiment):
@@ -399,7 +400,7 @@ def test_smaller_tables():
         DoctorFinding("warn", "load", "1.90 over the last minute, on 2 cores", "wait"),
         DoctorFinding("bad", "memory", "[bold]0.1[/bold] GiB available " * 5, "free memory"),
     ]
-    assert_golden("doctor.txt", printed(doctor_table, findings))
+    assert_golden("doctor.txt", reported(DoctorResult(name="doctor", findings=findings)))
     rows = [
         ("engines", "builtin", "the built-in engine"),
         ("gc", "freeze", "after warm-up " * 12),

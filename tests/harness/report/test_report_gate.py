@@ -14,10 +14,10 @@ from harness.axes import Cell
 from harness.cli.status import gate_status
 from harness.explain.largest_changes import LargestChange
 from harness.metrics import METRICS
+from harness.render.markdown import report_markdown
+from harness.render.markdown_escape import code_block, code_span, escaped
 from harness.report.gate import describe_gate, exact_words
 from harness.report.gate_tables import gate_tables
-from harness.report.markdown import report_markdown
-from harness.report.markdown_escape import code_block, code_span, escaped
 from harness.tracking.gate.words import conclude_gate
 from harness.trial.spec import TrialFailure
 

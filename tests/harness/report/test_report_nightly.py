@@ -9,11 +9,11 @@ from golden_text import NASTY, assert_golden, assert_golden_screens, reported
 from markdown_it import MarkdownIt
 
 from harness.cli.status import nightly_status
-from harness.report.markdown import report_markdown
+from harness.render.markdown import report_markdown
+from harness.render.page import report_page
 from harness.report.nightly import describe_nightly
 from harness.report.nightly_image import nightly_image
 from harness.report.nightly_words import failed_lines, nightly_headline
-from harness.report.page import report_page
 from harness.tracking.nightly.result import (
     Alert,
     ChangedSeries,

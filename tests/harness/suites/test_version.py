@@ -153,7 +153,7 @@ def test_a_constant_or_an_expression_that_decides_begins_a_series(
         ("harness/statistics/verdict.py", False),
         ("harness/statistics/paired_ratio.py", False),
         ("harness/cli/compare.py", False),
-        ("harness/report/terminal.py", False),
+        ("harness/render/terminal.py", False),
         ("workloads/catalog.py", False),
     ],
 )

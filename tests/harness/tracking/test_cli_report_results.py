@@ -12,7 +12,7 @@ from golden_text import assert_golden
 from harness.axes import Cell
 from harness.cli.main import main
 from harness.experiment.store import RunStore, trial_key
-from harness.report import terminal
+from harness.render import terminal
 from harness.trial.spec import TrialFailure
 
 GOLDEN = Path(__file__).parents[2] / "golden"

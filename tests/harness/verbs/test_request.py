@@ -1,6 +1,8 @@
 """A record, its words on the command line, and what that makes of them: one and the same."""
 
 import shlex
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -8,6 +10,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from harness.axes import AXES
 from harness.cli.bisect import bisect
@@ -18,6 +21,7 @@ from harness.cli.flags import asked
 from harness.cli.gate import gate
 from harness.cli.releases import releases
 from harness.cli.run import run
+from harness.cli.settings import settings_toml
 from harness.verbs.bisect import BisectRequest
 from harness.verbs.compare import CompareRequest
 from harness.verbs.explain import ExplainRequest
@@ -68,9 +72,47 @@ def test_the_command_line_makes_of_its_words_the_same_record(command, kind, posi
     of_axes = {name: axis_values(name) for name in AXES if name not in kind.decided}
     asked_for = data.draw(st.fixed_dictionaries({}, optional=of_fields | of_axes))
     request = made(kind, positions | asked_for)
-    line = [*POSITIONS.get(command.name, []), *words(request)]
-    context = command.make_context(command.name, shlex.split(shlex.join(line)))
-    assert asked(kind, context) == request
+    where = POSITIONS.get(command.name, [])
+    line = shlex.split(shlex.join([*where, *words(request)]))
+    assert asked(kind, command.make_context(command.name, line)) == request
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "asked.toml")
+        path.write_text(settings_toml(request))
+        of_file = asked(kind, command.make_context(command.name, [*where, f"@{path}"]))
+    assert of_file.grid() == request.grid()
+    assert replace(of_file, axes=request.axes) == request
+
+
+def test_a_flag_wins_over_a_file_and_a_later_file_over_an_earlier(tmp_path):
+    first, second = tmp_path / "first.toml", tmp_path / "second.toml"
+    first.write_text('gc = "default,freeze"\nrounds = 3\nbatch-size = [4, 8]\nstop = ["a"]')
+    second.write_text('rounds = 4\nbatch_size = 16\nstop = "b"')
+    line = [f"@{first}", "--gc", "disabled", f"@{second}", "--axis", "stop=c"]
+    found = asked(CompareRequest, compare.make_context("compare", line))
+    assert found == CompareRequest(
+        rounds=4, stop=["c"], axes={"gc": ["disabled"], "batch_size": [16]}
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("rounds = {a = 1}", "asked.toml: rounds: give a text, a number, true or false, or a list"),
+        ("rounds = [[1]]", "asked.toml: rounds: give a text, a number"),
+        ("rounds 3", "asked.toml: not TOML"),
+        ("roundz = 3", "roundz: no such flag or axis here; did you mean rounds"),
+        ("rounds = 0", "--rounds 0: must be at least 1"),
+        ("gc = ''", "--gc: no value given"),
+    ],
+)
+def test_what_a_file_cannot_ask_is_a_sentence(text, says, tmp_path):
+    path = tmp_path / "asked.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=says):
+        asked(CompareRequest, compare.make_context("compare", [f"@{path}"]))
+    path.unlink()
+    with pytest.raises(ValueError, match=r"asked\.toml: the experiment cannot be read: No such"):
+        compare.make_context("compare", [f"@{path}"])
 
 
 def test_an_axis_takes_one_value_several_and_a_text_of_several():

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import quote
 
-from harness.report.markdown_escape import code_block, code_span, escaped, escaped_inside
-from harness.report.report import Listing, Pairs, Report, Section, known
-from harness.report.table import PlainTable
+from harness.render.markdown_escape import code_block, code_span, escaped, escaped_inside
+from harness.render.report import Listing, Pairs, Report, Section, known
+from harness.render.table import PlainTable
 
 
 def report_markdown(report: Report, picture: str = "") -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 from secrets import token_hex
 from subprocess import DEVNULL
 
-from harness.experiment.cluster_error import ClusterError
-from harness.experiment.ray_address import can_connect
+from harness.experiment.ray.address import can_connect
+from harness.experiment.ray.error import ClusterError
 from harness.machine.describe import cores_usable
 from harness.machine.scratch import scratch_folder
 from harness.running.group import Group, started

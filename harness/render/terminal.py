@@ -7,11 +7,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.report.report import Pairs, Report, Section, known
-from harness.report.safe_text import safe_text
-from harness.report.table import PlainTable
-from harness.report.table_layout import table_lines
-from harness.report.verdict_words import SIGNS
+from harness.render.report import Pairs, Report, Section, known
+from harness.render.safe_text import safe_text
+from harness.render.table import PlainTable
+from harness.render.table_layout import table_lines
+from harness.render.verdict_words import SIGNS
 
 WIDTH, MOST = 80, 100
 """Columns of what is printed into a file or a pipe, and the most that a terminal gets."""
@@ -19,7 +19,14 @@ WIDTH, MOST = 80, 100
 _MOST_LINES = 5
 """Of what went wrong, where there are no details."""
 
-_STYLES = {SIGNS["better"]: "green", SIGNS["worse"]: "red", SIGNS["inconclusive"]: "yellow"}
+_STYLES = {
+    SIGNS["better"]: "green",
+    SIGNS["worse"]: "red",
+    SIGNS["inconclusive"]: "yellow",
+    "✓": "green",
+    "!": "yellow",
+    "✗": "red",
+}
 
 
 def make_console(file: IO[str] | None = None) -> Console:
@@ -137,7 +144,8 @@ def print_pairs(pairs: Sequence[tuple[str, str]], console: Console) -> None:
     """Print labels and what belongs to them, the words wrapped beside their label."""
     grid = Table.grid(padding=(0, 2))
     for label, words in pairs:
-        grid.add_row(safe_text(label, style="bold"), safe_text(words, overflow="fold"))
+        style = f"bold {_STYLES.get(label[:1], '')}".strip()
+        grid.add_row(safe_text(label, style=style), safe_text(words, overflow="fold"))
     console.print(grid)
 
 

@@ -41,7 +41,7 @@ def run_there() -> Callable[..., Iterator[Any]]:
         from gcbench.code_root import code_root
 
         sys.path.insert(0, str(code_root()))
-        from harness.experiment.on_node import run_asked
+        from harness.experiment.ray.on_node import run_asked
 
         for heard in run_asked(asked, dict(zip(names, files, strict=True))):
             yield tuple(heard)

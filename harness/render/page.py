@@ -4,9 +4,9 @@ from base64 import b64encode
 from pathlib import Path
 
 from harness.format import printable
-from harness.report.markdown import report_markdown
-from harness.report.report import Picture, Report
-from harness.report.verdict_words import SIGNS
+from harness.render.markdown import report_markdown
+from harness.render.report import Picture, Report
+from harness.render.verdict_words import SIGNS
 
 _TEMPLATE = Path(__file__).parent / "templates" / "page.html"
 _CLASSES = {SIGNS["better"]: "better", SIGNS["worse"]: "worse", SIGNS["inconclusive"]: "open"}

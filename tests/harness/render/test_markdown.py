@@ -13,9 +13,9 @@ from harness.experiment.plan import timing_round
 from harness.experiment.result import ExperimentResult
 from harness.experiment.store import trial_key
 from harness.machine.describe import Machine
+from harness.render.markdown import report_markdown, table_markdown
+from harness.render.table import PlainTable
 from harness.report.experiment import describe_experiment
-from harness.report.markdown import report_markdown, table_markdown
-from harness.report.table import PlainTable
 from harness.result.result import ReplayedWorkload
 from harness.trial.spec import Trial, TrialFailure
 

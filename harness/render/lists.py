@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.report.safe_text import safe_text
+from harness.render.safe_text import safe_text
 
 
 def list_table(rows: Iterable[tuple[str, str, str]], console: Console) -> None:

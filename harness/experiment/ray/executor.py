@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 import msgspec
 
 from harness.axes import Cell
-from harness.experiment.cluster_error import ClusterError, cluster_reason
 from harness.experiment.executor import Block, Ended, Executor, TrialOutcome
 from harness.experiment.grid import traits
-from harness.experiment.on_node import BEGUN, AskedBlock, Heard, outcome_of
 from harness.experiment.plan import Turn
-from harness.experiment.ray_cluster import Cluster
-from harness.experiment.ray_tasks import Node, on_node, run_there
+from harness.experiment.ray.cluster import Cluster
+from harness.experiment.ray.error import ClusterError, cluster_reason
+from harness.experiment.ray.on_node import BEGUN, AskedBlock, Heard, outcome_of
+from harness.experiment.ray.tasks import Node, on_node, run_there
 from harness.trial.spec import Trial, TrialFailure, TrialResult
 
 _LOOK_SECONDS = 1.0

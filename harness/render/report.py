@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from harness.report.table import PlainTable
+from harness.render.table import PlainTable
 from harness.result.result import Result
 
 Pairs = Sequence[tuple[str, str]]

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from harness.experiment.carried_code import packed_code, unpack_there
-from harness.experiment.cluster_error import cluster_reason
-from harness.experiment.on_node import Identity
-from harness.experiment.ray_tasks import Node, on_node
+from harness.experiment.ray.carried_code import packed_code, unpack_there
+from harness.experiment.ray.error import cluster_reason
+from harness.experiment.ray.on_node import Identity
+from harness.experiment.ray.tasks import Node, on_node
 from harness.not_measured import NotMeasured
 
 _ANSWER_SECONDS = 60.0
@@ -97,7 +97,7 @@ def identify_there() -> Callable[[], bytes]:
         from gcbench.code_root import code_root
 
         sys.path.insert(0, str(code_root()))
-        from harness.experiment.on_node import identify
+        from harness.experiment.ray.on_node import identify
 
         return identify()
 

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from harness.experiment.cluster_error import ClusterError
 from harness.experiment.known_noise import KnownNoise
-from harness.experiment.on_node import Identity, identity
-from harness.experiment.ray_address import can_connect
-from harness.experiment.ray_identity import identified
-from harness.experiment.ray_tasks import Node
+from harness.experiment.ray.address import can_connect
+from harness.experiment.ray.error import ClusterError
+from harness.experiment.ray.identity import identified
+from harness.experiment.ray.on_node import Identity, identity
+from harness.experiment.ray.tasks import Node
 from harness.experiment.same_origin import machine_differences
 from harness.machine.describe import Machine
 from harness.not_measured import NotMeasured

@@ -8,10 +8,10 @@ from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from typing import Any
 
-from harness.experiment.cluster_error import ClusterError, cluster_reason
-from harness.experiment.ray_address import reachable
-from harness.experiment.ray_cluster import EVERY_NODE, Cluster, WantedNodes
-from harness.experiment.ray_of_our_own import LOCAL, of_our_own
+from harness.experiment.ray.address import reachable
+from harness.experiment.ray.cluster import EVERY_NODE, Cluster, WantedNodes
+from harness.experiment.ray.error import ClusterError, cluster_reason
+from harness.experiment.ray.of_our_own import LOCAL, of_our_own
 from harness.machine.interrupts import INTERRUPTS
 
 _ENVIRONMENT = {

@@ -1,17 +1,19 @@
-"""One trial on one screen: its metrics by subject, and its processes' collectors."""
+"""One trial by itself: what ran, its metrics by subject, and its processes' collectors."""
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Iterator
+from pathlib import Path
 
 from harness import format as fmt
 from harness.axes import values, worth_mentioning
+from harness.collector.callers import CollectorCall
 from harness.collector.result import PhasePauses, ProcessResult
+from harness.experiment.run_result import RunResult
 from harness.metrics import METRICS
+from harness.render.report import Listing, Picture, Report, known, remarks
+from harness.render.table import PlainTable, Row
 from harness.report.steady_words import steady_words
+from harness.report.steps_image import stored_steps, timelines_image
 from harness.report.summary import collections_words
-from harness.report.table import PlainTable, Row
-from harness.report.terminal import print_pairs, print_table
 from harness.trial.arrival_fidelity import arrival_words
 from harness.trial.messages import Messages
 from harness.trial.spec import TrialResult
@@ -50,34 +52,65 @@ _SUBJECTS = {
 }
 _COUNTED = ("steps", "preemptions", "tokens", "collections", "objects", "blocks", "bytecodes")
 _MOST_FIELDS = 12
-_LEFT = ("Requests", "Steps")
-_GAP = 4
-"""Blanks between the two columns of subjects, where both fit."""
 
 
-def trial_table(trial: TrialResult, console: Console) -> None:
-    """Print a trial: what ran, every metric it gave with its unit, the collector read back."""
-    print_pairs(_header(trial), console)
-    subjects = by_subject(trial.metrics)
-    sides = [[subject for subject in subjects if (subject in _LEFT) == left] for left in (1, 0)]
-    columns = [_column(side, subjects, trial) for side in sides]
-    console.print()
-    if sum(console.measure(column).maximum for column in columns) + _GAP <= console.width:
-        grid = Table.grid(padding=(0, _GAP))
-        grid.add_row(*columns)
-        console.print(grid)
-    else:
-        console.print(*columns, sep="\n")
-    for each in trial.messages:
-        print_table(_fields(each), console)
-    if trial.stages is not None:
-        print_table(stage_table(trial.stages), console)
-    print_table(_collections(trial.processes), console)
-    if trial.pauses:
-        print_table(_pauses(trial.pauses), console)
-    console.print()
-    console.print(Text("Collectors as read back while their policy was in force", style="bold"))
-    print_pairs([(process.role, _state_words(process)) for process in trial.processes], console)
+def describe_run(result: RunResult, folder: Path | None = None) -> Report:
+    """Every metric that the trial gave; with its steps where ``folder`` keeps its rows."""
+    trial = result.trial
+    plain = Report(
+        heading="gcbench run",
+        name=result.name,
+        answer=f"✗ no result: {result.failure}",
+        lists=remarks(result),
+        command=result.command,
+    )
+    if trial is None:
+        return plain
+    states = [f"{process.role}  {_state_words(process)}" for process in trial.processes]
+    read_back = "Collectors as read back while their policy was in force"
+    return plain._replace(
+        answer=_answer(trial),
+        short=_about(trial),
+        tables=[
+            _metrics(trial),
+            *map(_fields, trial.messages),
+            *([stage_table(trial.stages)] if trial.stages is not None else []),
+            _collections(trial.processes),
+            *([_pauses(trial.pauses)] if trial.pauses else []),
+        ],
+        lists=[Listing(read_back, states), *remarks(result)],
+        pictures=list(_pictures(folder, result.name)),
+    )
+
+
+def _answer(trial: TrialResult) -> str:
+    """How far the trial came and what it can tell, in a line."""
+    if trial.invalid:
+        return f"✗ not to be used: {trial.invalid}"
+    steps = trial.metrics.get("num_steps")
+    ran = f"{fmt.count(steps)} steps" if steps is not None else "one trial"
+    return f"{ran} in mode {trial.mode}; one trial says nothing of noise"
+
+
+def _pictures(folder: Path | None, name: str) -> Iterator[Picture]:
+    if folder and (steps := stored_steps(folder, ())):
+        yield Picture(
+            "Timeline",
+            "How long each step took, and when the collector ran.",
+            lambda suffix: timelines_image(steps, suffix, name),
+            is_dense=True,
+        )
+
+
+def _metrics(trial: TrialResult) -> PlainTable:
+    """Every metric with its unit, subject below subject."""
+    groups: list[list[Row]] = []
+    for subject, names in by_subject(trial.metrics).items():
+        units = {name: METRICS[name].unit if name in METRICS else "" for name in names}
+        figures = [(name, _value(trial.metrics[name], unit)) for name, unit in units.items()]
+        heads = [subject] + [""] * (len(names) - 1)
+        groups.append([(head, *each) for head, each in zip(heads, figures, strict=True)])
+    return PlainTable("", ("", "metric", "value"), groups, left=2)
 
 
 def by_subject(names: dict[str, float | None]) -> dict[str, list[str]]:
@@ -92,60 +125,35 @@ def by_subject(names: dict[str, float | None]) -> dict[str, list[str]]:
     return subjects | ({"Other": rest} if rest else {})
 
 
-def _column(chosen: list[str], subjects: dict[str, list[str]], trial: TrialResult) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column()
-    grid.add_column(justify="right", no_wrap=True)
-    for subject in chosen:
-        grid.add_row(Text(subject, style="bold"))
-        for name in subjects[subject]:
-            unit = METRICS[name].unit if name in METRICS else ""
-            grid.add_row(Text(f"  {name}"), Text(_value(trial.metrics[name], unit)))
-    return grid
-
-
 def _value(value: float | None, unit: str) -> str:
     shown = fmt.with_unit(value, unit)
     # "num_steps 303 steps" would say it twice.
     return shown.removesuffix(f" {unit}") if unit in _COUNTED else shown
 
 
-def _header(trial: TrialResult) -> list[tuple[str, str]]:
-    pairs = [
-        ("not to be used", trial.invalid),
-        (
-            "cell",
-            ", ".join(
-                f"{axis} {value}" for axis, value in worth_mentioning(values(trial.cell)).items()
-            ),
-        ),
-        (
-            "device",
-            "modelled: times hold for the model, the host path is the real one"
-            if trial.cell.device == "modelled"
-            else "",
-        ),
-        ("trial", f"mode {trial.mode}, seed {trial.seed}, {fmt.seconds(trial.wall_seconds)}"),
-        ("arrivals", arrival_words(trial.delivered)),
-        ("steady state", steady_words(trial.steady_state)),
-        (
-            "engine",
-            ", ".join(f"{name} {fmt.setting(value)}" for name, value in trial.engine_state.items()),
-        ),
-        (
-            "by hand",
-            "; ".join(
-                f"{fmt.count(call.count)} × gen {call.generation}, {call.file}:{call.line} "
-                f"in {call.function}"
-                for call in trial.collector_calls
-            ),
-        ),
-        ("interpreter", trial.interpreter),
-        ("code", trial.code_commit),
-        ("tokens", trial.tokens_sha256[:12]),
-        ("text", trial.text_sha256[:12]),
-    ]
-    return [(label, words) for label, words in pairs if words]
+def _about(trial: TrialResult) -> list[tuple[str, str]]:
+    cell = worth_mentioning(values(trial.cell))
+    modelled = "modelled: times hold for the model, the host path is the real one"
+    return known(
+        [
+            ("cell", ", ".join(f"{axis} {value}" for axis, value in cell.items())),
+            ("device", modelled if trial.cell.device == "modelled" else ""),
+            ("trial", f"mode {trial.mode}, seed {trial.seed}, {fmt.seconds(trial.wall_seconds)}"),
+            ("arrivals", arrival_words(trial.delivered)),
+            ("steady state", steady_words(trial.steady_state)),
+            ("engine", ", ".join(f"{k} {fmt.setting(v)}" for k, v in trial.engine_state.items())),
+            ("by hand", "; ".join(map(_call_words, trial.collector_calls))),
+            ("interpreter", trial.interpreter),
+            ("code", trial.code_commit),
+            ("tokens", trial.tokens_sha256[:12]),
+            ("text", trial.text_sha256[:12]),
+        ]
+    )
+
+
+def _call_words(call: CollectorCall) -> str:
+    where = f"{call.file}:{call.line} in {call.function}"
+    return f"{fmt.count(call.count)} × gen {call.generation}, {where}"
 
 
 def _fields(messages: Messages) -> PlainTable:

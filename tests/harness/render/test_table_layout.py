@@ -4,8 +4,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from harness.report.table import PlainTable
-from harness.report.table_layout import table_lines
+from harness.render.table import PlainTable
+from harness.render.table_layout import table_lines
 
 NAMES = st.lists(
     st.sampled_from(["list_of_lists", "per_request", "freeze+threshold:1/2/3", "a"]),

@@ -2,7 +2,7 @@
 
 import socket
 
-from harness.experiment.cluster_error import ClusterError
+from harness.experiment.ray.error import ClusterError
 
 _CONNECT_SECONDS = 5.0
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len, chop_cells
 
 from harness.format import printable
-from harness.report.table import PlainTable, Row
+from harness.render.table import PlainTable, Row
 
 _GAPS = (3, 2)
 """Blanks between two columns, the first that fits."""

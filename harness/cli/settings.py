@@ -1,0 +1,62 @@
+"""What is asked for as a file: ``@FILE.toml`` on a command line, and what ``--dry-run`` writes."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import tomli_w
+
+from harness.cli.sections import SectionCommand
+from harness.verbs.request import VerbRequest
+from workloads.recipe.spec import read_toml
+
+_Plain = str | bool | int | float
+Settings = dict[str, _Plain | list[_Plain]]
+"""Values by field or axis."""
+
+_SETTINGS = "gcbench.settings"
+
+
+class AskedCommand(SectionCommand):
+    """A command that asks for a record, by flags and by files of them; a flag wins."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the files' names out. Raises ValueError for a file that cannot be read."""
+        end = args.index("--") if "--" in args else len(args)
+        files = [word for word in args[:end] if word.startswith("@") and word.endswith(".toml")]
+        ctx.meta[_SETTINGS] = {}
+        for word in files:
+            ctx.meta[_SETTINGS] |= _read(Path(word[1:]))
+        return super().parse_args(ctx, [word for word in args if word not in files])
+
+
+def settings(ctx: click.Context) -> Settings:
+    """What files say that the command line names, by field or axis."""
+    found: Settings = ctx.meta.get(_SETTINGS, {})
+    return found
+
+
+def settings_toml(request: VerbRequest) -> str:
+    """The file that asks for the same: what is not at its default, and the verb's own axes."""
+    said: dict[str, Any] = {
+        field.name: str(value) if isinstance(value, Path) else value
+        for field in msgspec.structs.fields(request)
+        if field.name != "axes" and (value := getattr(request, field.name)) != field.default
+    }
+    for axis, values in {**request.defaults, **request.axes}.items():
+        said[axis] = ",".join(map(str, values)) if len(values) > 1 else values[0]
+    plain = {name.replace("_", "-"): value for name, value in said.items() if value != []}
+    return tomli_w.dumps(plain)
+
+
+def _read(path: Path) -> Settings:
+    found = read_toml(path, dict[str, Any], "experiment")
+    for name, value in found.items():
+        if isinstance(value, dict) or (isinstance(value, list) and any(map(_is_many, value))):
+            raise ValueError(f"{path}: {name}: give a text, a number, true or false, or a list")
+    return {name.replace("-", "_"): value for name, value in found.items()}
+
+
+def _is_many(value: Any) -> bool:
+    return isinstance(value, (dict, list))

@@ -1,0 +1,1 @@
+"""Blocks of trials on the nodes of a Ray cluster."""
