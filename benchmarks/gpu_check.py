@@ -111,8 +111,8 @@ SMALL = [
     "model=opt-tiny",
 ]
 SMALL_POINTS = [
-    "--axis",
-    "model=opt-tiny",
+    "--model",
+    "opt-tiny",
     "--batch-size",
     "1,2,4",
     "--context",

@@ -92,8 +92,8 @@ def gcbench(asked: Asked, folder: Path) -> Said:
         what += ["--workload", str(asked.trace)]
     else:
         what += [
-            "--arrivals",
-            "at_once",
+            "--axis",
+            "arrivals=at_once",
             "--prompt-lens",
             "48",
             "--output-lens",

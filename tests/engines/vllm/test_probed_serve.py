@@ -104,7 +104,7 @@ def test_collections_of_vllm_serve_are_those_of_a_hook_and_load_joins_them(tmp_p
         ) as server,
     ):
         try:
-            subprocess.run(
+            loaded = subprocess.run(
                 [
                     *GCBENCH,
                     "load",
@@ -118,8 +118,8 @@ def test_collections_of_vllm_serve_are_those_of_a_hook_and_load_joins_them(tmp_p
                     str(TOKENS),
                     "--prompt-lens",
                     "16",
-                    "--arrivals",
-                    "at_once",
+                    "--axis",
+                    "arrivals=at_once",
                     "--vocab-size",
                     "50000",
                     "--probe",
@@ -137,6 +137,7 @@ def test_collections_of_vllm_serve_are_those_of_a_hook_and_load_joins_them(tmp_p
         finally:
             if server.poll() is None:
                 os.killpg(server.pid, signal.SIGKILL)
+    assert loaded.returncode in (0, 3)  # on a busy machine the client may be the bottleneck
     probed = json.loads((tmp_path / "probe.json").read_text())
     assert probed["not_probed"] == []
     lines = [json.loads(line) for line in log.read_text().splitlines()]
