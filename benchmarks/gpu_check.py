@@ -238,7 +238,7 @@ def aims(check: Check) -> None:
             path = check.output / f"gpu-{what}.json"
             if not check.gcbench(what, "run", "--workload", workload, *FASTEST, *more):
                 continue
-            metrics = json.loads(path.read_text())["metrics"]
+            metrics = json.loads(path.read_text())["trial"]["metrics"]
             path.unlink()
             found.append(
                 {
