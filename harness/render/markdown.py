@@ -73,7 +73,7 @@ def _listing(each: Listing) -> str:
 def table_markdown(table: PlainTable) -> str:
     """A plain table as Markdown, its groups of rows one below the other."""
     rows = [table_row(map(escaped_inside, row)) for group in table.groups for row in group]
-    rule = "|---" + "|---:" * (len(table.columns) - 1) + "|"
+    rule = "|---" * table.left + "|---:" * (len(table.columns) - table.left) + "|"
     body = "\n".join((table_row(map(escaped_inside, table.columns)), rule, *rows))
     title = f"**{escaped_inside(table.title)}**" if table.title else ""
     caption = f"<sub>{escaped_inside(table.caption)}</sub>" if table.caption else ""

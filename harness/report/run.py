@@ -52,6 +52,7 @@ _SUBJECTS = {
 }
 _COUNTED = ("steps", "preemptions", "tokens", "collections", "objects", "blocks", "bytecodes")
 _MOST_FIELDS = 12
+_MODELLED = "The device is modelled: times hold for the model, the host path is the real one."
 
 
 def describe_run(result: RunResult, folder: Path | None = None) -> Report:
@@ -70,7 +71,7 @@ def describe_run(result: RunResult, folder: Path | None = None) -> Report:
     read_back = "Collectors as read back while their policy was in force"
     return plain._replace(
         answer=_answer(trial),
-        short=_about(trial),
+        attention=_MODELLED if trial.cell.device == "modelled" else "",
         tables=[
             _metrics(trial),
             *map(_fields, trial.messages),
@@ -79,6 +80,7 @@ def describe_run(result: RunResult, folder: Path | None = None) -> Report:
             *([_pauses(trial.pauses)] if trial.pauses else []),
         ],
         lists=[Listing(read_back, states), *remarks(result)],
+        facts=_about(trial),
         pictures=list(_pictures(folder, result.name)),
     )
 
@@ -133,11 +135,9 @@ def _value(value: float | None, unit: str) -> str:
 
 def _about(trial: TrialResult) -> list[tuple[str, str]]:
     cell = worth_mentioning(values(trial.cell))
-    modelled = "modelled: times hold for the model, the host path is the real one"
     return known(
         [
             ("cell", ", ".join(f"{axis} {value}" for axis, value in cell.items())),
-            ("device", modelled if trial.cell.device == "modelled" else ""),
             ("trial", f"mode {trial.mode}, seed {trial.seed}, {fmt.seconds(trial.wall_seconds)}"),
             ("arrivals", arrival_words(trial.delivered)),
             ("steady state", steady_words(trial.steady_state)),
