@@ -489,6 +489,18 @@ _TABLE = (
         counted_as="collections per 1,000 steps",
     ),
     Metric(
+        "full_passes_per_1000_steps",
+        "full passes",
+        "lower",
+        "exact",
+        "long_run",
+        "collections of the whole heap per 1,000 steps of the engine in the long run, the workload "
+        "served again and again",
+        "gc.callbacks",
+        0.05,
+        0.05,
+    ),
+    Metric(
         "gc_pause_total",
         "s",
         "lower",

@@ -42,9 +42,9 @@ def grids_of(result: ExperimentResult) -> dict[str, GridTable]:
     grids = {}
     for metric in metrics:
         values = [
-            ({axis: _shown(cell, axis) for axis in axes}, samples.median)
+            ({axis: _shown(cell, axis) for axis in axes}, samples.value)
             for cell in result.cells
-            if (samples := cell.metrics.get(metric)) and samples.median is not None
+            if (samples := cell.metrics.get(metric)) and samples.value is not None
         ]
         if values:
             off = references(result)

@@ -17,7 +17,7 @@ def apply_policy(role: str, policy_text: str, batch_size: int) -> None:
         return
     gc.unfreeze()
     gc.set_threshold(*_thresholds(policy, batch_size))
-    if _collects_by_itself(policy):
+    if collects_by_itself(policy):
         gc.enable()
     else:
         gc.disable()
@@ -42,7 +42,7 @@ def check_state(role: str, policy_text: str, batch_size: int, state: GcState) ->
     policy = parse_policy(policy_text).for_role(role)
     if "as_is" in policy:
         return ""
-    enabled, thresholds = _collects_by_itself(policy), _thresholds(policy, batch_size)
+    enabled, thresholds = collects_by_itself(policy), _thresholds(policy, batch_size)
     differences = []
     if state.enabled != enabled:
         differences.append(f"automatic collection is {_on(state.enabled)}, not {_on(enabled)}")
@@ -94,7 +94,8 @@ def _thresholds(policy: Policy, batch_size: int) -> tuple[int, int, int]:
     return gen0 + batch_size * ("batch_threshold" in policy), gen1, gen2
 
 
-def _collects_by_itself(policy: Policy) -> bool:
+def collects_by_itself(policy: Policy) -> bool:
+    """Whether CPython starts collections, rather than somebody by hand."""
     return "disabled" not in policy and "on_wait" not in policy
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.collector.heap import full_pass_seconds
-from harness.collector.phase import release_held, set_counter_phase
+from harness.collector.phase import Phase, release_held, set_counter_phase
 from harness.collector.policy import parse_policy
 from harness.collector.probe import Events, Probe
 from harness.collector.result import GcState, ProcessResult
@@ -59,7 +59,7 @@ _process = _Process()
 
 
 def open_window(
-    role: str, policy_text: str, batch_size: int, probe: bool, phase_seed: int | None
+    role: str, policy_text: str, batch_size: int, probe: bool, phase: Phase | None
 ) -> str:
     """Put the policy in force and start counting; say in one sentence why not, or "".
 
@@ -82,7 +82,7 @@ def open_window(
         restore(before)
         return refusal
     recorder = Probe() if probe else None
-    set_counter_phase(role, phase_seed)
+    set_counter_phase(role, phase)
     gc.disable()  # until the last line, so that no collection falls between probe and statistics
     if recorder:
         recorder.start()

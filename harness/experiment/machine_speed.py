@@ -67,6 +67,7 @@ def _host(result: TrialResult) -> float:
 
 def _at(result: TrialResult, slowdown: float) -> TrialResult:
     changed: dict[str, float] = {}
+    seconds = result.window_seconds
     for metric in METRICS.values():
         value, host = (result.metrics.get(name) for name in (metric.name, metric.host_share))
         if value is None or host is None:
@@ -75,4 +76,7 @@ def _at(result: TrialResult, slowdown: float) -> TrialResult:
         changed[metric.name] = value * kept if metric.direction == "lower" else value / kept
         full = result.metrics.get(metric.full_passes) or 0.0
         changed[metric.full_passes] = full / slowdown / kept
-    return msgspec.structs.replace(result, metrics=result.metrics | changed)
+        if metric.name == "seconds_per_request":
+            seconds *= kept
+    metrics = result.metrics | changed
+    return msgspec.structs.replace(result, metrics=metrics, window_seconds=seconds)

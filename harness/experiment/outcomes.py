@@ -1,13 +1,14 @@
 """The usable results of a plan, by cell: what was timed, what was counted, what failed."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from copy import copy
 
 from harness.axes import Cell
+from harness.experiment.composed import CellTrials, pass_costs
 from harness.experiment.grid import group_key
 from harness.experiment.machine_speed import TimedResults, at_usual_speed
-from harness.experiment.plan import COLLECTING, EXACT_ROUND, Plan, without_collector
+from harness.experiment.plan import EXACT_ROUND, Plan, stands_for
 from harness.experiment.store import TrialKey
 from harness.metrics import Metric
 from harness.trial.spec import TrialFailure, TrialResult
@@ -87,10 +88,33 @@ class Trials:
 
     def counted_in(self, mode: str, cell: Cell) -> TrialResult | None:
         """The trial that counts for a cell in a mode, if it gave a result."""
-        stands_for = cell if mode in COLLECTING else without_collector(cell)
-        return self.counted.get((mode, stands_for))
+        return self.counted.get((mode, stands_for(cell, mode)))
+
+    def sides(self) -> dict[Cell, CellTrials]:
+        """What is known of each timed cell's full passes; what one takes is of all like heaps."""
+        heaps: dict[Hashable, list[TrialResult]] = {}
+        for cell, rounds in self.timings.items():
+            heaps.setdefault(_heap(cell, rounds), []).extend(rounds.values())
+        costs = {heap: pass_costs(results) for heap, results in heaps.items()}
+        return {
+            cell: CellTrials(
+                [*rounds.values()],
+                counted.long_run if (counted := self.counted_in("long_run", cell)) else None,
+                costs[_heap(cell, rounds)],
+            )
+            for cell, rounds in self.timings.items()
+        }
 
     def counted_value(self, cell: Cell, metric: Metric) -> float | None:
         """The value of a trial that counts, if there is one for the metric's mode."""
         result = self.counted_in(metric.mode, cell)
         return result.metrics.get(metric.name) if result else None
+
+
+def _heap(cell: Cell, rounds: Mapping[int, TrialResult]) -> Hashable:
+    """Of the cells whose full passes take alike: what is not frozen is as large."""
+    states = [p.state for r in rounds.values() for p in r.processes if p.role == "engine"]
+    if any(2 * state.freeze_count > state.tracked_objects for state in states):
+        return cell
+    names = ("python", "engine", "release", "workload", "heap_objects", "batch_size")
+    return tuple(getattr(cell, name) for name in names)

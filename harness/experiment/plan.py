@@ -7,6 +7,8 @@ import msgspec
 import numpy as np
 
 from harness.axes import Cell
+from harness.collector.policy import parse_policy
+from harness.collector.state import collects_by_itself
 from harness.experiment.grid import groups, steps_alike, traits
 from harness.experiment.same_origin import launched
 from harness.experiment.trial_key import TrialKey, trial_key
@@ -30,6 +32,8 @@ SLICE_STEPS = 25
 _BESIDE = 7
 """Cells that share a copy of their baseline: each waits for its turn in an interpreter, which holds
 torch and a heap, and the more there are the longer ago its baseline's turn was."""
+
+_GOLDEN = (5**0.5 - 1) / 2
 
 _FEW_STEPS = 96
 """Steps of a trial that only counts objects or bytecodes in a full batch."""
@@ -72,6 +76,7 @@ class Turn:
     """A trial's turn: its round, its place in the round, its cell, mode and seed.
 
     ``rotation``: those with which it takes turns, by number; -1 for a trial that counts.
+    ``gc_cycle``: where a window opens between two full passes, as `Trial` has it.
     """
 
     round: int
@@ -81,6 +86,7 @@ class Turn:
     seed: int
     max_steps: int = 0
     rotation: int = -1
+    gc_cycle: float = 0.0
 
     @property
     def key(self) -> TrialKey:
@@ -99,8 +105,9 @@ def exact_turns(plan: Plan) -> list[Turn]:
         for cell in plan.cells:
             if mode in CROSSING and not traits(cell).has_messages:
                 continue
-            collects = mode in COLLECTING
-            counted = cell if collects else without_collector(cell)
+            counted = stands_for(cell, mode)
+            if mode == "long_run" and not has_long_run(counted):
+                continue
             max_steps = _FEW_STEPS if mode in BRIEF and not plan.trace_every else 0
             is_first = first.setdefault(without_collector(cell), cell) == cell
             for again in range(plan.repeats if mode == "counts" and is_first else 1):
@@ -145,7 +152,7 @@ def counting_modes(cells: Iterable[Cell], modes: Sequence[Mode]) -> list[Mode]:
     """
     if all(traits(cell).is_exact for cell in cells):
         return list(modes)
-    return [mode for mode in modes if mode in ("tracked", "outputs", *CROSSING)]
+    return [mode for mode in modes if mode in ("long_run", "tracked", "outputs", *CROSSING)]
 
 
 def counting_plan(
@@ -176,6 +183,19 @@ def without_collector(cell: Cell) -> Cell:
     return msgspec.structs.replace(cell, gc="disabled", heap_objects=0)
 
 
+def stands_for(cell: Cell, mode: str) -> Cell:
+    """The cell whose trial in a mode that counts tells of this one."""
+    if mode == "long_run":
+        return msgspec.structs.replace(cell, device="null", copy=0)
+    return cell if mode in COLLECTING else without_collector(cell)
+
+
+def has_long_run(on_null: Cell) -> bool:
+    """Whether full passes can be counted: the collector runs by itself, in the only thread."""
+    policy = parse_policy(on_null.gc).for_role("engine")
+    return collects_by_itself(policy) and traits(on_null).is_exact
+
+
 def counting_shared(trial: Trial) -> Hashable:
     """Of whose interpreter a trial that counts can take a fork, in which it builds its engine.
 
@@ -202,14 +222,19 @@ def heap_shared(trial: Trial) -> tuple[str | int, ...] | None:
 
 
 def timing_round(plan: Plan, number: int) -> Iterator[Turn]:
-    """Every rotation once; the seed and the round decide the order and the counters' phases."""
+    """Every rotation once; the seed and the round decide the order and the counters' phases.
+
+    From round to round the window opens a golden section of the way from one full pass to the next
+    later, so that the windows of any number of rounds are spread evenly over that way.
+    """
     rng = np.random.default_rng([plan.seed, number])
     seed = int(rng.integers(2**32))
+    gc_cycle = (np.random.default_rng(plan.seed).random() + number * _GOLDEN) % 1.0
     place = 0
     for rotation in rng.permutation(len(plan.timed)).tolist():
         cells = plan.timed[rotation]
         for index in rng.permutation(len(cells)).tolist():
-            yield Turn(number, place, cells[index], "timing", seed, rotation=rotation)
+            yield Turn(number, place, cells[index], "timing", seed, 0, rotation, gc_cycle)
             place += 1
 
 

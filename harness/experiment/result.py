@@ -19,6 +19,7 @@ from harness.trial.steady_state import SteadyState
 class MetricSamples(msgspec.Struct, frozen=True, kw_only=True):
     """One metric of one cell, a sample per round (None where a round gave none).
 
+    ``estimate``: of a time of which full passes are a part, with those of the long run.
     ``estimate`` and its interval ``ci95``: of ``gc_effect``, which pairs two cells by round; from 3
     rounds on.
     """
@@ -31,13 +32,29 @@ class MetricSamples(msgspec.Struct, frozen=True, kw_only=True):
     estimate: float | None = None
     ci95: tuple[float, float] | None = None
 
+    @property
+    def value(self) -> float | None:
+        """What is shown: the estimate, the median where there is none."""
+        return self.median if self.estimate is None else self.estimate
+
+
+class StepParts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a step's host time is spent on, seconds: ``code`` and the caches that collections leave
+    cold, ``young`` collections, and ``full`` passes as often as they come in the long run.
+    """
+
+    code: float
+    young: float
+    full: float
+
 
 class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     """One cell over all its rounds. ``group``: only cells of one group get verdicts.
 
     ``tokens_sha256``: one hash, unless trials have produced different tokens; ``text_sha256``
     too, and none without text. ``interpreter``: version, build and collector. It,
-    ``steady_state``, ``delivered`` and ``engine_state`` are those of one of its trials.
+    ``steady_state``, ``delivered`` and ``engine_state`` are those of one of its trials. ``step``:
+    where it was timed.
     """
 
     id: str
@@ -52,6 +69,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     delivered: SentArrivals | None = None
     engine_state: dict[str, Setting] = {}
     interpreter: str = ""
+    step: StepParts | None = None
 
 
 class ChangePart(msgspec.Struct, frozen=True):
@@ -63,15 +81,17 @@ class ChangePart(msgspec.Struct, frozen=True):
 
 
 class FullPasses(msgspec.Struct, frozen=True, kw_only=True):
-    """Full passes of the collector in ``trials`` trials; each took ``seconds`` on the average.
+    """Full passes of the collector: ``count`` in the windows of ``trials`` trials.
 
-    ``added``: to the rest of a trial's time, relative.
+    ``seconds``: what one takes. ``per_serving``: how many come in the long run while the workload
+    is served once, None where nothing counted them. ``added``: to the rest of the time, relative.
     """
 
     count: int
     trials: int
     seconds: float
     added: float
+    per_serving: float | None = None
 
 
 class Apart(msgspec.Struct, frozen=True, kw_only=True):

@@ -164,6 +164,7 @@ class Rounds:
             schedule_sha256=schedule,
             mode=turn.mode,
             seed=turn.seed,
+            gc_cycle=turn.gc_cycle,
             max_steps=turn.max_steps,
             rows_path=self._rows_path(turn),
             slice_steps=self.plan.slice_steps if self._takes_turns(turn) else 0,

@@ -13,6 +13,7 @@ from time import monotonic
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from harness.axes import Cell
 from harness.experiment.executor import Executor, TrialOutcome
@@ -283,5 +284,6 @@ class Runner:
             seed=self.seed,
             max_steps=max_steps,
             rows_path=rows_path,
+            gc_cycle=float(np.random.default_rng(self.seed).random()),
             is_exact=traits(cell).is_exact,
         )

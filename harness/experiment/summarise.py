@@ -7,14 +7,22 @@ import msgspec
 import numpy as np
 
 from harness.axes import Cell, values
-from harness.experiment.apart import WholeRatio, ratio_in_parts
 from harness.experiment.by_node import ByNode, node_ratios, with_nodes
 from harness.experiment.comparisons import comparisons
+from harness.experiment.composed import (
+    CellTrials,
+    WholeRatio,
+    composed_ratio,
+    contradicts,
+    long_run_value,
+    step_parts,
+)
 from harness.experiment.grid import groups, traits, varying
 from harness.experiment.machine_speed import speed_changes
 from harness.experiment.outcomes import Samples, Trials
 from harness.experiment.plan import Plan, without_collector
 from harness.experiment.result import (
+    Apart,
     CellResult,
     Comparison,
     ExperimentResult,
@@ -48,8 +56,9 @@ def summarise(
     axes = varying(plan.cells)
     ids = {cell: cell_id(cell, axes) for cell in trials.timings}
     group_of = dict(zip(plan.cells, groups(plan.cells), strict=True))
+    sides = trials.sides()
     cells = [
-        _cell(trials, cell, ids[cell], group_of[cell])
+        _cell(trials, sides, cell, ids[cell], group_of[cell])
         for cell in plan.cells
         if trials.timings[cell] or ("counts", cell) in trials.counted
     ]
@@ -99,14 +108,16 @@ def _left_out(invalid: Sequence[TrialResult]) -> list[str]:
     ]
 
 
-def _cell(trials: Trials, cell: Cell, name: str, group: int) -> CellResult:
+def _cell(
+    trials: Trials, sides: Mapping[Cell, CellTrials], cell: Cell, name: str, group: int
+) -> CellResult:
     rounds = list(trials.timings[cell].values())
     metrics = {}
     for metric in METRICS.values():
         counted = trials.counted_value(cell, metric)
         samples: Samples = [counted] if counted is not None else trials.samples(cell, metric.name)
-        if metric.name == "gc_effect":
-            samples = _gc_effect(trials, cell)
+        effect = _gc_effect(trials, sides, cell) if metric.name == "gc_effect" else {}
+        samples = effect.pop("samples", samples)
         known = [sample for sample in samples if sample is not None]
         if known:
             exact = metric.kind == "exact" and traits(cell).is_exact and counted is not None
@@ -116,7 +127,7 @@ def _cell(trials: Trials, cell: Cell, name: str, group: int) -> CellResult:
                 kind="exact" if exact else "timing",
                 median=float(np.median(known)),
                 samples=samples,
-                **(_estimate(known) if metric.name == "gc_effect" else {}),
+                **(effect or _in_the_long_run(metric, sides[cell])),
             )
     shown = rounds[len(rounds) // 2] if rounds else trials.counted["counts", cell]
     return CellResult(
@@ -132,11 +143,20 @@ def _cell(trials: Trials, cell: Cell, name: str, group: int) -> CellResult:
         delivered=shown.delivered,
         engine_state=shown.engine_state,
         interpreter=shown.interpreter,
+        step=step_parts(sides[cell]),
     )
 
 
-def _gc_effect(trials: Trials, cell: Cell) -> Samples:
-    """Host time over that of the same cell without a collector, less one, by round."""
+def _in_the_long_run(metric: Metric, side: CellTrials) -> dict[str, Any]:
+    value = long_run_value(metric, side)
+    return {} if value is None else {"estimate": value}
+
+
+def _gc_effect(trials: Trials, sides: Mapping[Cell, CellTrials], cell: Cell) -> dict[str, Any]:
+    """`MetricSamples`' of host time over that of the same cell without a collector, less one.
+
+    Nothing where there is none such; no estimate where there are too few rounds.
+    """
     partner = next(
         (
             other
@@ -148,25 +168,22 @@ def _gc_effect(trials: Trials, cell: Cell) -> Samples:
         None,
     )
     if partner is None or partner == cell:
-        return []
-    mine, theirs = trials.timings[cell], trials.timings[partner]
-
-    def effect(number: int) -> float | None:
-        both = mine.get(number), theirs.get(number)
-        if not (both[0] and both[1] and both[0].block == both[1].block):
-            return None
-        a, b = (each.metrics.get("host_time_per_step") for each in both if each)
-        return a / b - 1 if a and b else None
-
-    return [effect(number) for number in range(1, trials.num_rounds + 1)]
-
-
-def _estimate(effects: Sequence[float]) -> dict[str, Any]:
-    """`MetricSamples`' of a paired ratio less one; nothing where there are too few rounds."""
-    if len(effects) < FEWEST_PAIRS:
         return {}
-    found = paired_ratio(np.ones(len(effects)), np.add(effects, 1))
-    return {"estimate": found.ratio - 1, "ci95": (found.ci95[0] - 1, found.ci95[1] - 1)}
+    rounds = trials.pairs(partner, cell, _HOST.name)
+    effects: dict[int, float] = {}
+    for number, mine in trials.timings[cell].items():
+        without = next((a for a, b in rounds if b is mine), None)
+        before = without.metrics[_HOST.name] if without else None
+        if before and (after := mine.metrics[_HOST.name]):
+            effects[number] = after / before - 1
+    if not effects:
+        return {}
+    found = {"samples": [effects.get(n + 1) for n in range(trials.num_rounds)]}
+    if len(effects) < FEWEST_PAIRS:
+        return found
+    ratio = composed_ratio(_HOST, rounds, sides[partner], sides[cell], 1).ratio
+    ci95 = ratio.ci95[0] - 1, ratio.ci95[1] - 1
+    return found | {"estimate": ratio.ratio - 1, "ci95": ci95}
 
 
 def _repeated(trials: Trials, ids: dict[Cell, str]) -> list[str]:
@@ -215,6 +232,8 @@ def _not_as_scheduled(trials: Trials, ids: dict[Cell, str]) -> list[str]:
     return sentences
 
 
+_HOST = METRICS["host_time_per_step"]
+
 _PREEMPTED = 0.1
 """Share of the pauses' time without a core from which on pauses are not the collector's alone."""
 
@@ -258,6 +277,7 @@ def _comparisons(
         return [], [f"No ratios: {trials.num_rounds} {rounds}, an interval needs {FEWEST_PAIRS}."]
     found: dict[Cell, Comparison] = {}
     missing: list[str] = []
+    sides = trials.sides()
     for metric in dict.fromkeys(plan.decide):
         family: list[tuple[Cell, Cell, WholeRatio]] = []
         of_nodes: list[ByNode] = []
@@ -269,7 +289,7 @@ def _comparisons(
             and not {baseline, cell}.intersection(without)
         ]
         for baseline, cell in pairs:
-            found_ratio = _ratio(plan, trials, baseline, cell, METRICS[metric], len(pairs))
+            found_ratio = _ratio(plan, trials, sides, baseline, cell, METRICS[metric], len(pairs))
             if isinstance(found_ratio, NotMeasured):
                 why = found_ratio.reason
                 missing.append(f"No ratio of {ids[cell]} to {ids[baseline]}: {why}.")
@@ -280,17 +300,24 @@ def _comparisons(
         direction = METRICS[metric].direction
         assert direction != "neither"
         names = [(ids[baseline], ids[cell]) for baseline, cell, _ in family]
+        missing += _contradictions(names, [whole.apart for *_, whole in family])
         compared = comparisons(metric, names, ratios, direction, plan.tolerance)
         compared = with_nodes(compared, of_nodes)
         found |= {
-            cell: msgspec.structs.replace(each, apart=whole.apart)
+            cell: _unless_contradicted(each, whole.apart)
             for (_, cell, whole), each in zip(family, compared, strict=True)
         }
     return [found[cell] for cell in plan.cells if cell in found], missing
 
 
 def _ratio(
-    plan: Plan, trials: Trials, baseline: Cell, cell: Cell, metric: Metric, family: int
+    plan: Plan,
+    trials: Trials,
+    sides: Mapping[Cell, CellTrials],
+    baseline: Cell,
+    cell: Cell,
+    metric: Metric,
+    family: int,
 ) -> tuple[WholeRatio, ByNode] | NotMeasured:
     """The paired ratio and what each node says of it, or why there is none.
 
@@ -312,9 +339,32 @@ def _ratio(
     nodes = node_ratios(metric.name, rounds)
     if not metric.full_passes:
         return WholeRatio(paired_ratio(values[::2], values[1::2], family), None), nodes
-    all_before = [result for each in copies for result in trials.timings[each].values()]
-    all_after = list(trials.timings[cell].values())
-    return ratio_in_parts(metric, rounds, all_before, all_after, family), nodes
+    before = [result for each in copies for result in sides[each].results]
+    side = sides[beside]._replace(results=before)
+    return composed_ratio(metric, rounds, side, sides[cell], family), nodes
+
+
+def _contradictions(names: Sequence[tuple[str, str]], parts: Sequence[Apart | None]) -> list[str]:
+    """A sentence for each cell whose windows had other full passes than the long run."""
+    passes = {
+        name: of
+        for both, apart in zip(names, parts, strict=True)
+        if apart is not None
+        for name, of in zip(both, apart.full_passes, strict=True)
+        if contradicts(of)
+    }
+    return [
+        f"No verdict on {name}: {of.trials} windows had {of.count} full passes where "
+        f"{(of.per_serving or 0) * of.trials:.1f} come in the long run."
+        for name, of in passes.items()
+    ]
+
+
+def _unless_contradicted(comparison: Comparison, apart: Apart | None) -> Comparison:
+    """With its parts; without a verdict where windows had other full passes than the long run."""
+    if apart is None or not any(map(contradicts, apart.full_passes)):
+        return msgspec.structs.replace(comparison, apart=apart)
+    return msgspec.structs.replace(comparison, apart=apart, verdict="inconclusive")
 
 
 def _is_copy(cell: Cell, of: Cell) -> bool:

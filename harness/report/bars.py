@@ -21,7 +21,7 @@ def bars_table(result: ExperimentResult) -> PlainTable | None:
         for group in by_group(result)
     ]
     spans = [median_interval(samples.samples) for group in found for _, samples in group]
-    medians = [samples.median for group in found for _, samples in group]
+    medians = [samples.value for group in found for _, samples in group]
     top = max(
         (
             value
@@ -36,8 +36,8 @@ def bars_table(result: ExperimentResult) -> PlainTable | None:
         [
             (
                 cell.id,
-                bar(samples.median, median_interval(samples.samples), top),
-                fmt.with_unit(samples.median, samples.unit),
+                bar(samples.value, median_interval(samples.samples), top),
+                fmt.with_unit(samples.value, samples.unit),
             )
             for cell, samples in group
         ]

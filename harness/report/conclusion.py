@@ -128,6 +128,8 @@ def _few_full_passes(comparisons: Sequence[Comparison], tolerance: float) -> lis
     for each in comparisons:
         if each.verdict not in ("better", "worse") or each.apart is None:
             continue
+        if any(passes.per_serving is not None for passes in each.apart.full_passes):
+            continue  # it rests on how often they come, which was counted
         low, high = each.apart.code.ci95
         seen = max(passes.count for passes in each.apart.full_passes)
         is_like = low <= 1 + tolerance and high >= 1 - tolerance

@@ -19,6 +19,7 @@ from harness.report.summary import (
     failure_lines,
     modes_tables,
     phases_table,
+    step_tables,
     verdict_tables,
 )
 
@@ -47,6 +48,7 @@ def describe_experiment(result: ExperimentResult, folder: Path | None = None) ->
         sure=sure_pairs(result),
         more=[
             *([cells] if pivots else []),
+            *step_tables(result),
             phases_table(result),
             *modes_tables(result),
             *messages_tables(result),

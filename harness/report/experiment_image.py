@@ -11,7 +11,7 @@ from harness.render.image_file import COLOURS, image_bytes
 from harness.report.answer import headline
 from harness.report.header import machine_words
 from harness.report.pivot import Pivot, pivots
-from harness.report.summary import by_group, direction_words, median, metric_words, on_device
+from harness.report.summary import by_group, direction_words, metric_words, on_device
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -118,12 +118,10 @@ def _draw_host_time(axes: "Axes", entries: list[_Entry], result: ExperimentResul
 
 
 def _host_time(cell: CellResult | None) -> tuple[float, float]:
-    """Seconds per step of own work and of collections, medians over rounds; 0 where not known."""
-    if cell is None or (total := median(cell, "host_time_per_step")) is None:
+    """Seconds per step of own work and of collections; 0 where not known."""
+    if cell is None or cell.step is None:
         return 0.0, 0.0
-    pauses, steps = median(cell, "gc_pause_total"), median(cell, "num_steps")
-    collecting = min(pauses / steps, total) if pauses and steps else 0.0
-    return total - collecting, collecting
+    return cell.step.code, cell.step.young + cell.step.full
 
 
 def _draw_changes(axes: "Axes", entries: list[_Entry], result: ExperimentResult) -> None:

@@ -42,10 +42,9 @@ def _differ_in_policy_alone(one: CellResult, other: CellResult) -> bool:
 
 def _pause_share(cell: CellResult, metric: str) -> float | None:
     """The part of the time in ``metric`` that pauses take."""
-    pauses, steps = median(cell, "gc_pause_total"), median(cell, "num_steps")
-    host = median(cell, "host_time_per_step")
-    if metric.startswith("host_time") and pauses is not None and steps and host:
-        return pauses / (steps * host)
+    step = cell.step
+    if metric.startswith("host_time") and step is not None:
+        return (step.young + step.full) / (step.code + step.young + step.full)
     return median(cell, "gc_pause_share")
 
 

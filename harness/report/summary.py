@@ -12,6 +12,7 @@ from harness.experiment.result import (
     Comparison,
     ExperimentResult,
     FullPasses,
+    StepParts,
     cell_id,
 )
 from harness.metrics import METRICS
@@ -176,8 +177,29 @@ def verdict_tables(result: ExperimentResult) -> list[PlainTable]:
     ]
 
 
+def step_tables(result: ExperimentResult) -> list[PlainTable]:
+    """What host time is spent on, where it was measured: code, young collections, full passes."""
+    groups = [[(c.id, c.step) for c in group if c.step] for group in by_group(result)]
+    if not any(groups):
+        return []
+
+    def row(name: str, step: StepParts) -> Row:
+        parts = (step.code, step.young, step.full, step.code + step.young + step.full)
+        return (name, *(fmt.number(1e6 * each) for each in parts))
+
+    return [
+        PlainTable(
+            "A step's host time by what it is spent on, µs" + on_device(result.cells),
+            ("cell", "code", "young\ncollections", "full\npasses", "in all"),
+            [[row(*each) for each in group] for group in groups],
+            "Medians over rounds; full passes as often as they come in the long run, where that "
+            "was counted, else as often as in the windows.",
+        )
+    ]
+
+
 def apart_tables(result: ExperimentResult) -> list[PlainTable]:
-    """Changes without full passes, and those passes, where any took part; a table a baseline."""
+    """Changes without full passes, and those passes, where there are any; a table a baseline."""
     apart: defaultdict[tuple[str, str], list[tuple[str, Apart]]] = defaultdict(list)
     for each in result.comparisons:
         if each.apart:
@@ -197,22 +219,22 @@ def apart_tables(result: ExperimentResult) -> list[PlainTable]:
             f"{metric} without full passes, against {baseline}",
             ("cell", "change", "95 % interval", "detects", "full passes"),
             [[row(*each) for each in group]],
-            "full passes: collections of the whole heap; how many in how many trials, the time "
-            f"of one, the time that they add. Of {baseline}: "
-            f"{passes_words(group[0][1].full_passes[0])}.",
+            "full passes: collections of the whole heap; how many come while the workload is "
+            "served once in the long run, or came in how many trials; the time of one, the time "
+            f"that they add. Of {baseline}: {passes_words(group[0][1].full_passes[0])}.",
         )
         for (metric, baseline), group in apart.items()
     ]
 
 
 def passes_words(passes: FullPasses) -> str:
-    """Full passes of a cell: "35 in 35, 212 ms, +42 %"."""
-    if not passes.count:
-        return f"0 in {fmt.count(passes.trials)}"
-    return (
-        f"{fmt.count(passes.count)} in {fmt.count(passes.trials)}, {fmt.seconds(passes.seconds)}, "
-        f"{fmt.percent(passes.added, signed=True)}"
-    )
+    """Full passes of a cell: "1.05, 212 ms, +42 %", or "7 in 7, 212 ms, +42 %"."""
+    often = f"{fmt.count(passes.count)} in {fmt.count(passes.trials)}"
+    if passes.per_serving is not None:
+        often = fmt.number(passes.per_serving)
+    if not passes.added:
+        return often
+    return f"{often}, {fmt.seconds(passes.seconds)}, {fmt.percent(passes.added, signed=True)}"
 
 
 def failure_lines(result: ExperimentResult) -> list[str]:
@@ -252,17 +274,15 @@ def by_group(result: ExperimentResult) -> list[list[CellResult]]:
 
 
 def median(cell: CellResult, metric: str, scale: float = 1.0) -> float | None:
-    """A metric's median times ``scale``; None where the cell has none."""
+    """A metric's median, or what it is in the long run, times ``scale``; None where it has none."""
     found = cell.metrics.get(metric)
-    return None if found is None or found.median is None else found.median * scale
+    return None if found is None or found.value is None else found.value * scale
 
 
 def collectors_cost(cell: CellResult) -> float | None:
     """``gc_effect``: the paired estimate, the median where a stored result has none."""
     found = cell.metrics.get("gc_effect")
-    if found is None:
-        return None
-    return found.median if found.estimate is None else found.estimate
+    return None if found is None else found.value
 
 
 def collections_words(counts: Iterable[float | None]) -> str:

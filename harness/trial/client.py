@@ -1,6 +1,7 @@
 """Replays a schedule against an engine: sends who has arrived, steps, stamps, reads."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -205,6 +206,18 @@ def sampling_params(schedule: Schedule, most: int = 2**31 - 1) -> list[SamplingP
     return [shared[length] for length in lens]
 
 
+def serve_once(
+    engine: StepEngine,
+    step: Callable[[], StepOutput],
+    schedule: Schedule,
+    streams: Streams | None,
+    output_text: Callable[[int], str] | None = None,
+) -> None:
+    """All requests, once, on a clock of their own; nothing of it is kept."""
+    clock = VirtualClock()
+    TrialClient(engine, step, schedule, clock, streams=streams, output_text=output_text).run()
+
+
 def warm_up(
     engine: StepEngine,
     schedule: Schedule,
@@ -232,10 +245,8 @@ def warm_up(
             for index in delivered.finished.tolist():
                 engine.output_token_ids(index)
 
-    def serve() -> None:
-        TrialClient(engine, engine.step, schedule, VirtualClock(), streams=streams).run()
-
+    once = partial(serve_once, engine, engine.step, schedule, streams)
     if rehearse:
-        serve()
+        once()
     if isinstance(engine, _Rehearses):
-        engine.rehearse(serve)
+        engine.rehearse(once)

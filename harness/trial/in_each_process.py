@@ -6,6 +6,7 @@ The functions are shipped to those processes, where each finds the collector of 
 from engines.protocol import EngineProcess
 from harness.collector import heap, window
 from harness.collector.on_wait import busy_hook
+from harness.collector.phase import Phase
 from harness.collector.probe import Events
 from harness.collector.result import ProcessResult
 
@@ -16,11 +17,11 @@ def prepare_process(process: EngineProcess, heap_objects: int, seed: int) -> Non
 
 
 def open_process_window(
-    process: EngineProcess, policy_text: str, batch_size: int, probe: bool, phase_seed: int | None
+    process: EngineProcess, policy_text: str, batch_size: int, probe: bool, phase: Phase | None
 ) -> str:
     """Set the collector of a process for the window; why it must be refused, or ""."""
     process.while_device_busy = busy_hook(process.role, policy_text)
-    return window.open_window(process.role, policy_text, batch_size, probe, phase_seed)
+    return window.open_window(process.role, policy_text, batch_size, probe, phase)
 
 
 def stop_process_counting(process: EngineProcess) -> None:

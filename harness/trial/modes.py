@@ -116,6 +116,12 @@ def _cadence(engine: StepEngine, extent: Extent) -> StepWatch:
     return CadenceWatch(engine, extent)
 
 
+def _long_run(engine: StepEngine, extent: Extent) -> StepWatch:
+    from harness.trial.long_run_watch import LongRunWatch  # no part of other trials' heap
+
+    return LongRunWatch(engine, extent)
+
+
 def _message_watch(engine: StepEngine, extent: Extent) -> StepWatch:
     from harness.trial.message_watch import MessageWatch  # no part of other trials' heap
 
@@ -166,6 +172,7 @@ MODES = {
         Unwatched, probe=True, vary_phase=True, virtual_time=False, fills_heap=True
     ),
     "counts": ModeSetup(Unwatched, fills_heap=True),
+    "long_run": ModeSetup(_long_run, fills_heap=True),
     "probed": ModeSetup(Unwatched, probe=True, fills_heap=True),
     "tracked": ModeSetup(TrackedObjects, policy="disabled+freeze"),
     "memory": ModeSetup(Memory, policy="disabled+freeze"),

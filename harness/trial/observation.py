@@ -65,11 +65,12 @@ class Observation(NamedTuple):
 
     @property
     def full_pass_ns(self) -> Int64Array:
-        """Full passes of the engine's own collector in each step."""
+        """Full passes of the engine's own collector in each step, by the clock of `host_ns`."""
         events, start = self.events[self.engine], self.column("start")
         step = np.searchsorted(start, events.start_ns, side="right") - 1
         counts = (events.generation == OLDEST) & (step >= 0)
-        passed = np.bincount(step[counts], events.duration_ns[counts], len(start))
+        took = events.cpu_ns if self.column("waited_ns").any() else events.duration_ns
+        passed = np.bincount(step[counts], took[counts], len(start))
         return np.minimum(passed.astype(np.int64), self.host_ns)
 
     @property

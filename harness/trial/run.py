@@ -13,11 +13,12 @@ import msgspec
 from engines.protocol import HasStreams, StepEngine
 from engines.registry import ENGINES
 from harness.axes import Cell
+from harness.collector.phase import Phase
 from harness.collector.probe import Events
 from harness.collector.result import ProcessResult
 from harness.trial.answers import Answers
 from harness.trial.arrivals import comes_by_itself
-from harness.trial.client import Streams, TrialClient, warm_up
+from harness.trial.client import Streams, TrialClient, serve_once, warm_up
 from harness.trial.clock import PausedClock, RealClock, VirtualClock
 from harness.trial.compute_metrics import compute_metrics
 from harness.trial.engine_counters import EngineCounters
@@ -141,8 +142,11 @@ def _window(
         client.run(
             trial.max_steps,
             trial.slice_steps,
+            # Not kept in a name: it would be an object that the steps have left.
             partial(paused.stop_during, partial(say_and_wait, PAUSED)),
         )
+        while watch.wants_more():
+            serve_once(engine, watch.step, schedule, streams, output_text)
     length_ns += time.perf_counter_ns() - paused.away_ns
     counters.window_closes()
     _abandon(engine, client, watch)
@@ -157,12 +161,15 @@ def _window(
         length_ns=length_ns,
         processes=engine.collective_rpc(close_process_window),
         events=engine.collective_rpc(process_window_events),
-        per_request=(
-            request_costs(engine, schedule, cell.batch_size, streams)
-            if mode.request_costs
-            else RequestCosts({}, {})
-        ),
+        per_request=_request_costs(ready, trial, streams),
     )
+
+
+def _request_costs(ready: ReadyEngine, trial: Trial, streams: Streams | None) -> RequestCosts:
+    """What a request costs beside its steps, in the modes that count it."""
+    if not MODES[trial.mode].request_costs:
+        return RequestCosts({}, {})
+    return request_costs(ready.engine, ready.schedule, trial.cell.batch_size, streams)
 
 
 def _observation(schedule: Schedule, trial: Trial, window: _Window) -> Observation:
@@ -206,6 +213,7 @@ def _result(
         is_scripted=ready.engine.is_scripted,
         **origin(ENGINES.load(trial.cell.engine).package),
         wall_seconds=time.perf_counter() - began,
+        window_seconds=window.length_ns / 1e9,
         waited_share=observation.waited_share if window.run_queue.tells else None,
         step_host_ns=observation.host_ns.tolist() if trial.slice_steps else [],
         steady_state=measured.steady_state,
@@ -218,6 +226,7 @@ def _result(
         costs=_costs(watch, window.per_request),
         sites=watch.sites,
         young=watch.young,
+        long_run=watch.long_run,
         outputs=watch.outputs(trial.rows_path),
         ran=list(watch.ran),
         invalid=measured.invalid,
@@ -241,7 +250,7 @@ def _open_windows(engine: StepEngine, trial: Trial) -> None:
         mode.policy or cell.gc,
         cell.batch_size,
         mode.probe,
-        trial.seed if mode.vary_phase else None,
+        Phase(trial.seed, trial.gc_cycle) if mode.vary_phase else None,
     )
     if refusals := [text for text in engine.collective_rpc(open_process_window, *opened) if text]:
         raise ValueError(refusals[0])

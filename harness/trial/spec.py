@@ -14,6 +14,7 @@ from harness.collector.result import PhasePauses, ProcessResult
 from harness.collector.sites import CollectionSites
 from harness.machine.describe import Machine
 from harness.trial.arrival_fidelity import SentArrivals
+from harness.trial.long_run import LongRun
 from harness.trial.messages import Messages
 from harness.trial.output_hashes import OutputHashes, RanFunction
 from harness.trial.steady_state import SteadyState
@@ -33,6 +34,7 @@ is over; it measures when it is told the third."""
 Mode = Literal[
     "timing",
     "counts",
+    "long_run",
     "probed",
     "tracked",
     "memory",
@@ -46,14 +48,15 @@ Mode = Literal[
     "stage_bytecodes",
 ]
 """timing: probe on, counter phase varied by seed. counts: collections by `gc.get_stats()`, no
-probe, fixed phase. probed: the same with the probe, to see what watching changes. sites: the same
-with a look at what each collection finds. The others have the collector off. tracked: tracked
-objects counted after each phase. memory: every allocation traced. leaks: nothing watched, what is
-left counted at the end. opcodes: every bytecode traced. outputs: what each step gives
-written down, and which functions run. cadence: the collector's count of young
-objects followed through every step. wire: every message between scheduler and workers kept. stages:
-CPU time of each stage of a step in each of the engine's processes, collector on. stage_bytecodes:
-the same in bytecodes."""
+probe, fixed phase. long_run: the schedule served again and again under the cell's collector, for
+the rate of full passes. probed: as counts, with the probe, to see what watching changes. sites: as
+counts, with a look at what each collection finds. The others have the collector off. tracked:
+tracked objects counted after each phase. memory: every allocation traced. leaks: nothing watched,
+what is left counted at the end. opcodes: every bytecode traced. outputs: what each step gives
+written down, and which functions run. cadence: the collector's count of young objects followed
+through every step. wire: every message between scheduler and workers kept. stages: CPU time of each
+stage of a step in each of the engine's processes, collector on. stage_bytecodes: the same in
+bytecodes."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,7 +66,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     After every ``slice_steps`` steps (0: never) it waits to be told, so that trials can take
     turns on one core; the time between is nobody's. ``trace_every``: in mode ``opcodes``, trace one
     step in so many of all steps; 0: a few at full batch. ``is_exact``: the cell is one thread with
-    no clock, which no other of its own can keep waiting for a core.
+    no clock, which no other of its own can keep waiting for a core. ``gc_cycle``: see
+    `harness.collector.phase.Phase`; for trials that are timed.
     """
 
     cell: Cell
@@ -76,6 +80,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     slice_steps: int = 0
     trace_every: int = 0
     is_exact: bool = False
+    gc_cycle: float = 0.0
     schema: str = TRIAL_SCHEMA
 
 
@@ -105,8 +110,9 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     engine; where not, lengths are what can agree.
     ``code_sha256`` is over the files that decide figures, ``dependencies`` are versions by name;
     with ``machine``, ``interpreter`` and ``code_commit`` they say what a figure is of.
-    ``waited_share``: of the window, while the trial was ready and another had its core; None where
-    nobody tells. ``step_host_ns``: host time of each step, where the window had slices.
+    ``window_seconds``: of the window, without the pauses between slices. ``waited_share``: of the
+    window, while the trial was ready and another had its core; None where nobody tells.
+    ``step_host_ns``: host time of each step, where the window had slices.
     ``delivered``: how requests arrived, None where none came by themselves. ``engine_state``: the
     engine's switches as read back from it, where it can be asked. ``collector_calls``: in mode
     ``leaks``, the lines that called the collector; ``messages``: in mode ``wire``, what crossed, a
@@ -116,9 +122,9 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     its group and round, it ran there. Only trials of one block are paired.
     ``costs``: in mode ``opcodes``, what each function took; ``sites``: in mode ``sites``, which
     lines made what the collections found; ``young``: in mode ``cadence``, how the count of young
-    objects moved, one change for each bytecode that moved it, packed. ``outputs`` and ``ran``: in
-    mode ``outputs``, what steps have given, and functions that ran meanwhile; none where a thread
-    could not be looked into.
+    objects moved, one change for each bytecode that moved it, packed; ``long_run``: in that
+    mode. ``outputs`` and ``ran``: in mode ``outputs``, what steps have given, and functions that
+    ran meanwhile; none where a thread could not be looked into.
     """
 
     cell: Cell
@@ -138,6 +144,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     dependencies: dict[str, str] = {}
     machine: Machine | None = None
     wall_seconds: float
+    window_seconds: float = 0.0
     waited_share: float | None = None
     step_host_ns: list[int] = []
     steady_state: SteadyState | None = None
@@ -150,6 +157,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     costs: StepCosts | None = None
     sites: CollectionSites | None = None
     young: bytes = b""
+    long_run: LongRun | None = None
     outputs: OutputHashes | None = None
     ran: list[RanFunction] = []
     invalid: str = ""

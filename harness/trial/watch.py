@@ -10,6 +10,7 @@ from engines.protocol import Int64Array, StepOutput
 from harness.collector.callers import CollectorCall
 from harness.collector.sites import CollectionSites
 from harness.trial.answers import Answers
+from harness.trial.long_run import LongRun
 from harness.trial.messages import Messages
 from harness.trial.output_hashes import OutputHashes, RanFunction
 from harness.trial.step_costs import StageCosts, StepCosts
@@ -69,12 +70,21 @@ class StepWatch(Protocol):
         ...
 
     @property
+    def long_run(self) -> LongRun | None:
+        """How often full passes come in the long run, where that is watched."""
+        ...
+
+    @property
     def young(self) -> bytes:
         """How the young count moved in the window, packed, where that is watched."""
         ...
 
     def window_opens(self) -> None:
         """The engine is warm and its collector set: from here on it counts."""
+        ...
+
+    def wants_more(self) -> bool:
+        """Whether the schedule is to be served once more, the window open all the while."""
         ...
 
     def steps_end(self) -> None:
@@ -103,10 +113,15 @@ class Watching:
     costs: StepCosts | None = None
     sites: CollectionSites | None = None
     ran: Sequence[RanFunction] = ()
+    long_run: LongRun | None = None
     young = b""
 
     def window_opens(self) -> None:
         """Nothing."""
+
+    def wants_more(self) -> bool:
+        """Once is enough."""
+        return False
 
     def steps_end(self) -> None:
         """Nothing."""

@@ -13,7 +13,8 @@ from harness.verbs.advise_request import AdviseRequest
 from harness.verbs.caller import Caller
 from harness.verbs.session import Session
 
-_COUNTING: tuple[Mode, ...] = ("counts", "leaks")
+_TRIED: tuple[Mode, ...] = ("long_run",)
+_VERIFIED: tuple[Mode, ...] = ("counts", "long_run", "leaks")
 _ROUNDS = 7
 
 
@@ -26,13 +27,13 @@ def advise_best(request: AdviseRequest, caller: Caller) -> Advice:
         raise ValueError("there is nothing to choose from; give an axis several values")
     if len(set(groups(cells))) > 1:
         raise ValueError("advice is for one workload, device and interpreter; give one of each")
-    tried = _measured(first, cells, request.first_rounds, tolerance, ())
+    tried = _measured(first, cells, request.first_rounds, tolerance, _TRIED)
     verified, chosen = None, best(tried)
     if chosen and tried.is_complete:
         again = Session(replace(request, seed=request.seed + 1), caller)
         by_id = {cell_id(cell, varying(cells)): cell for cell in cells}
         both = [cells[0], by_id[chosen]]
-        verified = _measured(again, both, request.rounds or _ROUNDS, tolerance, _COUNTING)
+        verified = _measured(again, both, request.rounds or _ROUNDS, tolerance, _VERIFIED)
     recommends = _recommended(verified)
     policy = next((str(each.axes["gc"]) for each in tried.cells if each.id == chosen), "")
     advice = Advice(

@@ -14,6 +14,7 @@ from harness.verbs.session import Session
 
 _COUNTING: tuple[Mode, ...] = (
     "counts",
+    "long_run",
     "probed",
     "tracked",
     "memory",

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from harness.collector.phase import Phase
 from harness.collector.policy import DEFAULT_THRESHOLDS
 from harness.collector.result import ProcessResult
 from harness.collector.window import close_window, open_window, window_events, window_refusal
@@ -46,7 +47,7 @@ def start_unfrozen() -> None:
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_state_is_in_force_then_as_before(policy: str, probe: bool) -> None:
     before = settings()
-    assert open_window("engine", policy, BATCH_SIZE, probe, 1) == ""
+    assert open_window("engine", policy, BATCH_SIZE, probe, Phase(1, 0.3)) == ""
     inside = gc.isenabled(), gc.get_threshold(), gc.get_freeze_count() > 0
     churn("engine", 3)
     result = close_window("engine")
@@ -59,7 +60,7 @@ def test_the_state_is_in_force_then_as_before(policy: str, probe: bool) -> None:
 
 
 def test_collections_pauses_and_events_agree() -> None:
-    assert open_window("engine", "threshold:500/3/2", BATCH_SIZE, True, 5) == ""
+    assert open_window("engine", "threshold:500/3/2", BATCH_SIZE, True, Phase(5, 0.3)) == ""
     churn("engine", 40)
     gc.collect()
     result = close_window("engine")
@@ -87,21 +88,23 @@ def test_without_a_probe_there_are_counts_and_no_pauses() -> None:
 
 
 def test_disabled_collects_nothing() -> None:
-    assert open_window("engine", "disabled", BATCH_SIZE, True, 3) == ""
+    assert open_window("engine", "disabled", BATCH_SIZE, True, Phase(3, 0.3)) == ""
     churn("engine", 50)
     assert close_window("engine").collections == (0, 0, 0)
 
 
 def test_an_empty_window_is_empty_at_every_phase() -> None:
-    for seed in (None, *range(8)):
-        assert open_window("engine", "default", BATCH_SIZE, False, seed) == ""
-        assert sum(close_window("engine").collections) <= (seed is not None)
+    for phase in (None, *(Phase(seed, seed / 8) for seed in range(8))):
+        assert open_window("engine", "default", BATCH_SIZE, False, phase) == ""
+        assert sum(close_window("engine").collections) <= (phase is not None)
 
 
 def test_the_seed_moves_the_counts_by_less_than_a_collection_of_each() -> None:
     reached = []
     for seed in range(12):
-        assert open_window("engine", "threshold:700/10/10", BATCH_SIZE, False, seed) == ""
+        assert (
+            open_window("engine", "threshold:700/10/10", BATCH_SIZE, False, Phase(seed, 0.3)) == ""
+        )
         churn("engine", 8)
         reached.append(close_window("engine").collections)
     young = [sum(collections) for collections in reached]
@@ -152,7 +155,7 @@ def test_a_window_can_be_had_in_another_process() -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as worker:
         call = worker.submit
         policy = "disabled@engine+threshold:300@worker"
-        assert call(open_window, "worker", policy, BATCH_SIZE, True, 1).result() == ""
+        assert call(open_window, "worker", policy, BATCH_SIZE, True, Phase(1, 0.3)).result() == ""
         call(churn, "worker", 20).result()
         result = call(close_window, "worker").result()
         events = call(window_events, "worker").result()
@@ -167,11 +170,13 @@ def test_a_window_can_be_had_in_another_process() -> None:
 EXACT = """
 import gc, json, sys
 from harness.collector.on_wait import busy_hook
+from harness.collector.phase import Phase
 from harness.collector.window import close_window, open_window
 reached = {}
 for policy in sys.argv[1:]:
     for seed in (None, 11):
-        assert open_window("engine", policy, 1024, False, seed) == ""
+        phase = None if seed is None else Phase(seed, 0.4)
+        assert open_window("engine", policy, 1024, False, phase) == ""
         hook = busy_hook("engine", policy) or (lambda: None)
         kept = []
         for step in range(60):

@@ -465,9 +465,9 @@ def test_a_trial_and_its_worker_end_with_a_parent_that_is_killed(tmp_path, momen
         import sys, msgspec
         from pathlib import Path
         from harness.experiment.trial_process import TrialInterpreter
-        from harness.trial.spec import Trial, Trials
+        from harness.trial.spec import Trial, TrialBatch
         asked = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Trial)
-        with TrialInterpreter(Trials(trials=[asked]), 600) as interpreter:
+        with TrialInterpreter(TrialBatch(trials=[asked]), 600) as interpreter:
             (begun,) = interpreter.trials
             if sys.argv[2] == "ready":
                 begun.wait_until_ready()

@@ -114,7 +114,7 @@ COMMITS = [
         [Edit(ENGINE, QUICK_CHECKSUM, "")],
     ),
     Commit("Note in the README", "same", [Edit("README.md", "history", "history, with a note")]),
-    Commit("Type a local", "same", [Edit(ENGINE, "enough = self", "enough: int = self")]),
+    Commit("Type a local", "same", [Edit(ENGINE, "lag = self", "lag: int = self")]),
     Commit("White space", "same", [Edit(SCHEDULER, "\n\n\nclass ", "\n\n\n\nclass ")]),
 ]
 

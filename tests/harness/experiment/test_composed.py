@@ -1,15 +1,24 @@
-"""Changes whose full passes stand apart, on made trials whose truth is known."""
+"""Changes composed of code and full passes, on made trials whose truth is known."""
+
+import math
 
 import msgspec
 import numpy as np
 import pytest
 from small import CELL, answer, plan, process, summary
 
-from harness.experiment.apart import WholeRatio, ratio_in_parts
+from harness.experiment.composed import (
+    CellTrials,
+    WholeRatio,
+    composed_ratio,
+    contradicts,
+    pass_costs,
+)
 from harness.experiment.plan import beside_baseline, timing_round
 from harness.experiment.store import trial_key
 from harness.metrics import METRICS
 from harness.statistics.paired_ratio import ALPHA, paired_ratio
+from harness.trial.long_run import LongRun
 from harness.trial.spec import Trial, TrialResult
 
 HOST = METRICS["host_time_per_step"]
@@ -27,9 +36,10 @@ def result(seconds: float, passes: int, each: float) -> TrialResult:
         "request_throughput": 1 / whole,
         "gc_full_pass_host_share": passes * each / whole,
         "gc_full_pass_share": passes * each / whole,
+        "num_steps": 1,
     }
     made = answer(Trial(cell=CELL, schedule_path="", schedule_sha256=""), metrics)
-    return msgspec.structs.replace(made, processes=[engine])
+    return msgspec.structs.replace(made, processes=[engine], window_seconds=whole)
 
 
 def cell(rng: np.random.Generator, code: float, chance: float, each: float, drift, rounds: int):
@@ -51,7 +61,7 @@ def compared(seed: int, code: float, chances: tuple[float, float], metric=HOST) 
     baseline = cell(rng, 1.0, chances[0], 0.4, drift, 35)
     candidate = cell(rng, code, chances[1], 0.4, drift, 7)
     pairs = list(zip(baseline[:7], candidate, strict=True))
-    return ratio_in_parts(metric, pairs, baseline, candidate, 1)
+    return composed_ratio(metric, pairs, CellTrials(baseline), CellTrials(candidate), 1)
 
 
 def test_without_full_passes_it_is_the_paired_ratio():
@@ -86,6 +96,96 @@ def test_the_whole_holds_code_and_full_passes_and_its_interval_the_truth():
         for low, high in [compared(seed, 1.1, (0.7, 0.5)).ratio.ci95]
     ]
     assert np.mean(held) > 0.88  # few passes are not normal: 0.95 is what many would give
+
+
+def long_run(rate: float) -> LongRun:
+    """As counted: passes that come by themselves every ``1 / rate`` windows of 100 steps."""
+    every = 100 / rate
+    steps = max(2000, 100 * math.ceil(4 / rate))
+    passes = [int(every * (0.4 + n)) for n in range(int(steps / every))]
+    return LongRun(steps_each=100, steps=steps, full_passes=passes)
+
+
+def served(rng, code: float, rate: float, cycles, drift, each: float = 0.4) -> list[TrialResult]:
+    """Windows that open at these shares of the way between two passes."""
+    return [
+        result(
+            code * float(np.exp(drift[n] + rng.normal(0, 0.005))),
+            int(cycle + rate),
+            each * float(np.exp(rng.normal(0, 0.05))),
+        )
+        for n, cycle in enumerate(cycles)
+    ]
+
+
+def in_the_long_run(
+    seed: int, code: float, rates: tuple[float, float], rounds: int = 10, metric=HOST
+) -> WholeRatio:
+    """Rounds whose windows open evenly over the cycle, the same in both cells."""
+    rng = np.random.default_rng(seed)
+    first = rng.random()
+    cycles = [(first + n * 0.618034) % 1 for n in range(rounds)]
+    drift = rng.normal(0, 0.1, rounds)
+    before = served(rng, 1.0, rates[0], cycles, drift)
+    after = served(rng, code, rates[1], cycles, drift)
+    costs = pass_costs([*before, *after])
+    sides = [
+        CellTrials(results, long_run(rate) if rate else None, costs)
+        for results, rate in ((before, rates[0]), (after, rates[1]))
+    ]
+    return composed_ratio(metric, list(zip(before, after, strict=True)), *sides, 1)
+
+
+def truth(code: float, rates: tuple[float, float], each: float = 0.4) -> float:
+    each *= math.exp(0.05**2 / 2)
+    return (code + rates[1] * each) / (1 + rates[0] * each)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.97, 1.0, 1.03, 2.5, 5.0])
+def test_a_rate_that_is_no_whole_number_of_passes_a_window_counts_as_it_is(rate):
+    """Equal cells are equal, whatever part of a pass their windows have."""
+    for seed in range(6):
+        whole = in_the_long_run(seed, 1.0, (rate, rate))
+        assert whole.ratio.ratio == pytest.approx(1, abs=0.012)
+        assert whole.apart is not None
+        assert whole.apart.full_passes[0].per_serving == pytest.approx(rate, rel=0.02)
+        assert whole.apart.full_passes[0].added == pytest.approx(rate * 0.4, rel=0.4)
+
+
+@pytest.mark.parametrize(("metric", "sign"), [(HOST, 1), (RATE, -1)])
+def test_passes_that_one_cell_alone_has_count_at_their_long_run_rate(metric, sign):
+    for seed in range(6):
+        whole = in_the_long_run(seed, 1.1, (1.3, 0.0), metric=metric)
+        assert whole.ratio.ratio == pytest.approx(truth(1.1, (1.3, 0.0)) ** sign, rel=0.04)
+
+
+def test_an_error_of_the_cost_of_a_pass_cancels_where_both_have_as_many():
+    equal = in_the_long_run(1, 1.0, (1.3, 1.3)).ratio
+    alone = in_the_long_run(1, 1.0, (1.3, 0.0)).ratio
+    assert equal.mde < 0.02
+    assert alone.mde > equal.mde
+
+
+def test_windows_with_other_passes_than_the_long_run_contradict_it():
+    whole = in_the_long_run(0, 1.0, (1.3, 1.3))
+    passes = whole.apart.full_passes[0]
+    assert not contradicts(passes)
+    assert contradicts(msgspec.structs.replace(passes, count=passes.count + 6))
+    assert contradicts(msgspec.structs.replace(passes, count=passes.count - 6))
+    assert not contradicts(msgspec.structs.replace(passes, per_serving=None, count=99))
+
+
+@pytest.mark.slow
+def test_the_interval_covers_the_long_run_ratio():
+    held, wrong = [], 0
+    for seed in range(400):
+        rng = np.random.default_rng([seed, 1])
+        rates = tuple(float(10 ** rng.uniform(-1, 0.7)) for _ in range(2))
+        low, high = in_the_long_run(seed, 1.05, rates).ratio.ci95
+        held.append(low <= truth(1.05, rates) <= high)
+        wrong += in_the_long_run(seed, 1.0, (rates[0], rates[0])).ratio.p < ALPHA
+    assert 0.92 <= np.mean(held) <= 0.98
+    assert wrong <= 400 * 2 * ALPHA
 
 
 @pytest.mark.slow
