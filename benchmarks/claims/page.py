@@ -73,17 +73,17 @@ gcbench grew out of four threads of vLLM, which make {total} claims that have a 
 one. Of these, {counted}."""
 
 _HOW = """\
-Each row has conditions that a program can decide, and the ruling is computed from stored results,
-never written by hand: **held** where the whole 95 % interval of our figure meets the condition, not
-held where none of it does.
+Each row has conditions that a program can decide, and its ruling is computed from stored results:
+**held** where the whole 95 % interval of our figure meets the condition, not held where none of it
+does.
 
 - **A published value rules on both sides**: ours has to lie within a tenth of it, or of the change
   where it is one. Far more than claimed is not held either.
 - **A direction or a bound rules on one side**: "faster", "at least twice".
 
-A row with several figures needs them all. Rows without a figure say why. *Modelled* means that the
-device is, so times are partly computed; counts and bytes are exact.
+A row with several figures needs them all. *Modelled* means that the device is, so times are partly
+computed; counts and bytes are exact.
 
 Our figures lead to the stored results. `python -m benchmarks.claims CLAIM` measures a claim again
-and puts the published, the stored and the new figure beside each other. Commands and conditions
+and puts the published, the stored and the new figure side by side. Commands and conditions
 stand in `benchmarks/claims/claims.toml`, which also says how to add a claim."""

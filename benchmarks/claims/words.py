@@ -117,7 +117,7 @@ def _with_unit(wanted: Conclusion | Reading, value: float) -> str:
     if wanted.against is not None:
         return fmt.percent(value - 1, signed=True) if is_change(value) else f"×{fmt.number(value)}"
     if isinstance(wanted, Reading):
-        return f"{fmt.number(value)} {wanted.unit}".rstrip()
+        return f"{fmt.count(value)} {wanted.unit}".rstrip()
     if wanted.per:
         return fmt.number(value)
     unit = METRICS[wanted.metric].unit
