@@ -158,6 +158,8 @@ def main() -> int:
     parser.add_argument("result", type=Path, nargs="?")
     parser.add_argument("--small", action="store_true", help="Shows that it runs.")
     given = parser.parse_args()
+    if not torch.cuda.is_available():
+        parser.error("torch finds no CUDA device here; run this on a machine with a GPU")
     times, beside = (SMALL_TIMES, SMALL_BESIDE_BYTES) if given.small else (TIMES, BESIDE_BYTES)
     result: dict[str, Any] = {"machine": describe(), "read": {}, "to_another_process": {}}
     asked: list[tuple[str, str, Callable[[], dict[str, Any]]]] = [

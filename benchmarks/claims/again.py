@@ -59,7 +59,7 @@ def ask_tool(command: str) -> Any:
         check=False,
     )
     if done.returncode:
-        raise ValueError(f"{command} ended with status {done.returncode}")
+        raise ValueError(f"it ended with status {done.returncode} and no document: {command}")
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -95,7 +95,7 @@ def test_several_measurements_of_one_claim_are_all_run_and_one_that_fails_leaves
 
 def test_the_last_line_that_a_tool_prints_is_its_document(capfd):
     assert ask_tool("""python -c 'print("one"); print("[2]")'""") == [2]
-    with pytest.raises(ValueError, match="ended with status 3"):
+    with pytest.raises(ValueError, match="ended with status 3 and no document"):
         ask_tool("python -c 'raise SystemExit(3)'")
 
 
