@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,9 @@ from packaging.version import Version
 
 from engines.vllm.launch import launch_vllm
 from engines.vllm.releases import OLDEST_RELEASE
+from harness.machine.describe import code_identity
 
 _ROOT = Path(__file__).parents[1]
-_MODULE = "vllm/sampling_params.py"
-
 _ASK = """
 import json, pickle
 from vllm.sampling_params import SamplingParams
@@ -47,7 +46,7 @@ def of_release(release: str) -> dict[str, int]:
         said = _ask(where.interpreter, {**where.environment, "VLLM_LOGGING_LEVEL": "ERROR"})
     else:
         with tempfile.TemporaryDirectory() as folder:
-            _extract(release, Path(folder))
+            extract(release, ["vllm/sampling_params.py"], Path(folder))
             said = _ask(sys.executable, {"PYTHONPATH": f"{folder}{os.pathsep}{_ROOT}"})
     names, framing = said["fields"].pop("(names)"), said["fields"].pop("(rest)")
     values = sum(said["fields"].values())
@@ -65,8 +64,8 @@ def _ask(interpreter: str, environment: Mapping[str, str]) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def _extract(release: str, folder: Path) -> None:
-    """A package vllm that has the one module."""
+def extract(release: str, modules: Sequence[str], folder: Path) -> None:
+    """A package vllm in ``folder`` that has some of a release's modules, out of its wheel."""
     command = [
         sys.executable,
         "-m",
@@ -82,8 +81,9 @@ def _extract(release: str, folder: Path) -> None:
     subprocess.run(command, check=True)
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as file:
-        file.extract(_MODULE, folder)
-    (folder / _MODULE).with_name("__init__.py").touch()
+        file.extractall(folder, modules)
+    for module in modules:
+        (folder / module).with_name("__init__.py").touch()
 
 
 def main() -> None:
@@ -99,7 +99,7 @@ def main() -> None:
             f"{each['framing']:>7}",
             flush=True,
         )
-    print(json.dumps(found))
+    print(json.dumps({"code_commit": code_identity(_ROOT)[1], **found}))
 
 
 if __name__ == "__main__":

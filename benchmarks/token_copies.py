@@ -1,15 +1,17 @@
 """What does it take to read a step's tokens, and to hand them to another process?
 
-    python benchmarks/token_copies.py RESULT.json
+    python benchmarks/token_copies.py [RESULT.json]
 
 vLLM #22754: `tolist` waits for a stream, a pinned copy with an event of its own for that copy
 alone. Both read 1,024 tokens of a short step, with nothing beside them and with a large copy under
 way on another stream. vLLM #6241: the tokens go to a process that makes a list of them, as bytes of
 a pinned copy, as a CUDA IPC handle, or as a pickled tensor of the device; whether that process then
 has a CUDA context says what its memory costs. Medians of 200, µs; written after each way.
+The last line of output is one JSON document.
 """
 
 import argparse
+import json
 import pickle
 import sys
 import time
@@ -22,6 +24,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import msgspec
 import torch
 import torch.multiprocessing  # says how a device's tensor is pickled
 from torch import Tensor
@@ -152,9 +155,11 @@ def way_times(way: Callable[..., bytes], times: int) -> dict[str, Any]:
 def main() -> int:
     """All ways, one after the other; 1 where one failed, which is named and leaves the others."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("result", type=Path)
+    parser.add_argument("result", type=Path, nargs="?")
     parser.add_argument("--small", action="store_true", help="Shows that it runs.")
     given = parser.parse_args()
+    if not torch.cuda.is_available():
+        parser.error("torch finds no CUDA device here; run this on a machine with a GPU")
     times, beside = (SMALL_TIMES, SMALL_BESIDE_BYTES) if given.small else (TIMES, BESIDE_BYTES)
     result: dict[str, Any] = {"machine": describe(), "read": {}, "to_another_process": {}}
     asked: list[tuple[str, str, Callable[[], dict[str, Any]]]] = [
@@ -171,8 +176,10 @@ def main() -> int:
         except Exception as error:
             found = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
         result[question][name] = found
-        given.result.write_bytes(indented(result))
+        if given.result:
+            given.result.write_bytes(indented(result))
         print(f"{question}: {name}: {found}", flush=True)
+    print(json.dumps(msgspec.to_builtins(result)))
     failed = [
         each
         for way in ("read", "to_another_process")

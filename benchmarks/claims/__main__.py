@@ -5,7 +5,7 @@
     python -m benchmarks.claims 26369-gen0-each-step
         one of them measured again: published, stored and new figure; does it hold here?
     python -m benchmarks.claims 26369-gen0-each-step -- --rounds 7 --wait 60
-        what stands behind -- goes to gcbench compare
+        what stands behind -- goes to gcbench compare, where that is what measures it
 
 The exit status is 0 if all of them hold, 1 if one does not, 3 if one could not be measured or
 settled. claims.toml has the claims, docs/claims.md the rulings.
@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks.claims.again import Answer, ask, compare
+from benchmarks.claims.finding import together
 from benchmarks.claims.ledger import load
 from benchmarks.claims.stored import stored_findings
 from benchmarks.claims.tables import ledger_rows, print_answers
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def exit_code(answers: Sequence[Answer]) -> int:
     """0 if every claim holds, 1 if one does not, else 3."""
-    settled = {answer.finding and answer.finding.settled for answer in answers}
+    settled = {together(answer.findings) for answer in answers}
     if "not held" in settled:
         return 1
     return 0 if settled == {"held"} else 3

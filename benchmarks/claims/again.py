@@ -1,23 +1,27 @@
 """Claims that are measured again, by the commands that the ledger has for them."""
 
+import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from benchmarks.claims.conclusion import Finding, Results, settle
-from benchmarks.claims.ledger import ROOT, Claim, Ledger
-from benchmarks.claims.stored import read_results
+from benchmarks.claims.conclusion import Results
+from benchmarks.claims.finding import Finding
+from benchmarks.claims.ledger import ROOT, Claim, Ledger, Measurement
+from benchmarks.claims.stored import findings, read_results
 
 
 class Answer(NamedTuple):
-    """What was found of a claim, None where nothing was measured; then there is a ``reason``."""
+    """What was found for each condition of a claim, nothing where nothing was measured; then
+    there is a ``reason``.
+    """
 
     claim: Claim
-    finding: Finding | None
+    findings: Sequence[Finding] = ()
     reason: str = ""
 
 
@@ -44,30 +48,82 @@ def compare(command: str, more: Sequence[str] = ()) -> Results:
     return results
 
 
-def ask(ledger: Ledger, claims: Sequence[Claim], measure: Callable[[str], Results]) -> list[Answer]:
-    """Every claim's answer. ``measure`` is called once for each command, however many claims it
-    settles; where it raises ValueError they are not measured.
+def ask_tool(command: str) -> Any:
+    """The document that a ``command`` of Python prints last. Raises ValueError where it fails."""
+    print(command, file=sys.stderr)
+    done = subprocess.run(
+        [sys.executable, *shlex.split(command)[1:]],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise ValueError(f"it ended with status {done.returncode} and no document: {command}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def ask(
+    ledger: Ledger,
+    claims: Sequence[Claim],
+    measure: Callable[[str], Results],
+    read: Callable[[str], Any] = ask_tool,
+) -> list[Answer]:
+    """Every claim's answer. ``measure`` and ``read`` are called once for each command, however
+    many claims it settles; where they raise ValueError those are not measured.
     """
-    by_measurement: dict[str, list[Claim]] = {}
-    for claim in claims:
-        by_measurement.setdefault(claim.measurement, []).append(claim)
-    answers: list[Answer] = []
-    for name, asked in by_measurement.items():
+    failures: dict[str, str] = {}
+    measured = _each(
+        measure,
+        ledger.measurements,
+        [each.measurement for claim in claims for each in claim.holds_if],
+        failures,
+    )
+    documents = _each(
+        read,
+        ledger.documents,
+        [each.document for claim in claims for each in claim.reads],
+        failures,
+    )
+    return [_answer(ledger, claim, measured, documents, failures) for claim in claims]
+
+
+def _each(
+    run: Callable[[str], Any],
+    sources: Mapping[str, Measurement],
+    names: Sequence[str],
+    failures: dict[str, str],
+) -> dict[str, Any]:
+    """By name; a command that fails is in ``failures`` instead, with its reason."""
+    found = {}
+    for name in dict.fromkeys(names):
+        command = sources[name].command
         try:
-            results = measure(ledger.measurements[name].command) if name else {}
+            found[name] = run(command)
         except ValueError as error:
-            answers += [Answer(claim, None, str(error)) for claim in asked]
-        else:
-            answers += [_answer(claim, results) for claim in asked]
-    return answers
+            failures[command] = str(error)
+    return found
 
 
-def _answer(claim: Claim, results: Results) -> Answer:
-    if claim.holds_if is None:
-        return Answer(claim, None, claim.why)
+def _answer(
+    ledger: Ledger,
+    claim: Claim,
+    measured: Mapping[str, Results],
+    documents: Mapping[str, Any],
+    failures: Mapping[str, str],
+) -> Answer:
+    if not claim.conditions:
+        return Answer(claim, reason=claim.why)
+    commands = [ledger.source(each).command for each in claim.conditions]
+    if reasons := [failures[command] for command in commands if command in failures]:
+        return Answer(claim, reason=reasons[0])
     try:
-        return Answer(claim, settle(claim.holds_if, results))
+        return Answer(claim, findings(claim, measured, documents))
     except ValueError as error:
-        failures = (each for result in results.values() for each in result.failures)
-        reason = next((failure.reason for failure in failures), str(error))
-        return Answer(claim, None, reason)
+        failed = (
+            failure.reason
+            for each in claim.holds_if
+            for result in measured[each.measurement].values()
+            for failure in result.failures
+        )
+        return Answer(claim, reason=next(failed, str(error)))

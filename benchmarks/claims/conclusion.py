@@ -1,10 +1,12 @@
 """Whether a figure of a result is what somebody has said it is."""
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
+from benchmarks.claims.bounds import Bounds
+from benchmarks.claims.finding import Finding, Settled, judged
 from harness.axes import Value
 from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.metrics import METRICS
@@ -14,41 +16,23 @@ from harness.statistics.verdict import Verdict
 Results = Mapping[str, ExperimentResult]
 """What a command has measured, by the title of the part; "" where the command has no parts."""
 
-Settled = Literal["held", "not held", "not settled"]
 
-
-class Conclusion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A figure, and what it has to be.
+class Conclusion(Bounds, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A figure of a ``measurement``, and what it has to be.
 
     The figure is ``metric`` in ``cell``, divided by the metric ``per`` there, and all of it
     divided by the same ``against`` another cell. A cell is named by the axes that tell it from
-    the others, ``part`` is the title of one of an experiment's parts. The figure has to be
-    ``at_least`` or ``at_most`` or both, or the comparison of the two has to have the ``verdict``.
+    the others, ``part`` is the title of one of an experiment's parts. It has bounds, or the
+    comparison of the two has to have the ``verdict``.
     """
 
+    measurement: str
     metric: str
     cell: dict[str, Value] = {}
     against: dict[str, Value] | None = None
     per: str = ""
     part: str = ""
-    at_least: float | None = None
-    at_most: float | None = None
     verdict: Verdict | None = None
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure with its 95 % interval, and whether it is what a conclusion wants.
-
-    The interval of an exact figure has no width. ``is_modelled``: from a modelled device.
-    ``reason``: why nothing is settled.
-    """
-
-    settled: Settled
-    value: float | None = None
-    ci95: tuple[float, float] | None = None
-    verdict: Verdict | None = None
-    is_modelled: bool = False
-    reason: str = ""
 
 
 def settle(conclusion: Conclusion, results: Results) -> Finding:
@@ -133,15 +117,7 @@ def _by_verdict(wanted: Verdict, compared: Comparison | None) -> Finding:
 
 
 def _by_interval(conclusion: Conclusion, value: float, ci95: tuple[float, float]) -> Finding:
-    low, high = ci95
-    least = -float("inf") if conclusion.at_least is None else conclusion.at_least
-    most = float("inf") if conclusion.at_most is None else conclusion.at_most
-    if least <= low and high <= most:
-        return Finding(settled="held", value=value, ci95=ci95)
-    if high < least or most < low:
-        return Finding(settled="not held", value=value, ci95=ci95)
-    reason = "the interval reaches across the bound; more rounds narrow it"
-    return Finding(settled="not settled", value=value, ci95=ci95, reason=reason)
+    return judged(conclusion.limits(is_ratio=conclusion.against is not None), value, ci95)
 
 
 class _Figure(NamedTuple):

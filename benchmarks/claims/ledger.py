@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from benchmarks.claims.conclusion import Conclusion
+from benchmarks.claims.document import Reading
 from harness.axes import AXES
 from harness.metrics import METRICS
 from workloads.recipe.spec import read_toml
@@ -29,8 +31,8 @@ class Thread(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What tells: a ``command`` of gcbench compare, and the ``result`` that it has given, a file in
-    results/published.
+    """What tells: a ``command`` that is run at the top of the repository, and the ``result`` that
+    it has given, a file in results/published.
     """
 
     command: str
@@ -40,8 +42,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A row: what somebody ``says``, and the figures ``published`` for it, as they stand.
 
-    ``measurement``: the name of the one that tells, by ``holds_if``. A claim on which no result
-    can be had here is ``declared`` so, and then may have neither. ``why``: the sentence that
+    It holds if all of ``holds_if`` and ``reads`` do: figures of measurements and of documents. A
+    claim on which no result can be had here is ``declared`` so. ``why``: the sentence that
     explains what came out.
     """
 
@@ -50,18 +52,37 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     says: str
     published: str
     why: str
-    measurement: str = ""
-    holds_if: Conclusion | None = None
+    holds_if: list[Conclusion] = []
+    reads: list[Reading] = []
     declared: Declared | None = None
+
+    @property
+    def conditions(self) -> list[Conclusion | Reading]:
+        """All that have to hold, in the order in which their findings stand."""
+        return [*self.holds_if, *self.reads]
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``threads`` in the order in which they are shown, with their ``claims``."""
+    """``threads`` in the order in which they are shown, with their ``claims``; ``measurements``
+    are commands of gcbench compare, ``documents`` those of tools that print one JSON document.
+    """
 
     threads: list[Thread]
     claims: list[Claim]
     measurements: dict[str, Measurement] = {}
+    documents: dict[str, Measurement] = {}
     name: str = ""
+
+    def source(self, condition: Conclusion | Reading) -> Measurement:
+        """Where a condition's figure comes from."""
+        if isinstance(condition, Reading):
+            return self.documents[condition.document]
+        return self.measurements[condition.measurement]
+
+    def has_results(self, claim: Claim) -> bool:
+        """Whether each of its conditions has a stored result to be read in."""
+        found = [bool(self.source(each).result) for each in claim.conditions]
+        return bool(found) and all(found)
 
 
 def load(path: Path = CLAIMS) -> Ledger:
@@ -83,16 +104,19 @@ def _mistakes(ledger: Ledger) -> Iterator[str]:
 def _mistakes_of(claim: Claim, ledger: Ledger) -> Iterator[str]:
     if claim.thread not in {thread.id for thread in ledger.threads}:
         yield f"no thread {claim.thread!r}"
-    if claim.measurement and claim.measurement not in ledger.measurements:
-        yield f"no measurement {claim.measurement!r}"
-    elif bool(claim.measurement) != (claim.holds_if is not None):
-        yield "a measurement and holds_if go together; give both or neither"
-    elif claim.holds_if is None and not claim.declared:
-        yield "give a measurement and holds_if, or declare why not"
-    elif claim.declared and claim.measurement and ledger.measurements[claim.measurement].result:
+    for wanted in claim.holds_if:
+        if wanted.measurement not in ledger.measurements:
+            yield f"no measurement {wanted.measurement!r}"
+        yield from _mistakes_in(wanted)
+    for reading in claim.reads:
+        if reading.document not in ledger.documents:
+            yield f"no document {reading.document!r}"
+        if reading.mistake:
+            yield reading.mistake
+    if not claim.conditions and not claim.declared:
+        yield "give holds_if or reads, or declare why not"
+    elif claim.declared and ledger.has_results(claim):
         yield f"it has a result, so it cannot be declared {claim.declared!r}; leave one out"
-    if claim.holds_if is not None:
-        yield from _mistakes_in(claim.holds_if)
 
 
 def _mistakes_in(wanted: Conclusion) -> Iterator[str]:
@@ -102,8 +126,9 @@ def _mistakes_in(wanted: Conclusion) -> Iterator[str]:
     for axis in (*wanted.cell, *(wanted.against or {})):
         if axis not in AXES:
             yield f"no axis {axis!r}"
-    has_bound = wanted.at_least is not None or wanted.at_most is not None
-    if has_bound == (wanted.verdict is not None):
-        yield "holds_if has at_least, at_most or both, or else a verdict"
+    if wanted.verdict is None and wanted.mistake:
+        yield f"{wanted.mistake}, or a verdict"
+    if wanted.verdict is not None and wanted.limits(is_ratio=True) != (-inf, inf):
+        yield "give a verdict or bounds, not both"
     if wanted.verdict is not None and (wanted.against is None or wanted.per):
         yield "a verdict is on a metric of one cell against another"

@@ -3,7 +3,10 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from benchmarks.claims.conclusion import Conclusion, Finding
+from benchmarks.claims.bounds import is_change
+from benchmarks.claims.conclusion import Conclusion
+from benchmarks.claims.document import Reading
+from benchmarks.claims.finding import Finding, together
 from benchmarks.claims.ledger import Claim
 from harness import format as fmt
 from harness.axes import Value
@@ -19,10 +22,10 @@ _NO_WIDTH = 1e-3
 """Part of a figure below which its interval is not worth a word."""
 
 
-def ruling(claim: Claim, stored: Mapping[str, Finding]) -> str:
+def ruling(claim: Claim, stored: Mapping[str, Sequence[Finding]]) -> str:
     """What the ledger says of a claim: computed where there is a stored result."""
     if claim.id in stored:
-        return stored[claim.id].settled
+        return together(stored[claim.id])
     return claim.declared or "not settled"
 
 
@@ -40,31 +43,40 @@ def counted(rulings: Sequence[str]) -> str:
     )
 
 
-def figure_words(conclusion: Conclusion, finding: Finding | None) -> str:
+def figures_words(conditions: Sequence[Conclusion | Reading], findings: Sequence[Finding]) -> str:
+    """The figure of each condition; – where nothing was found."""
+    pairs = zip(conditions, findings, strict=False)
+    return "; ".join(figure_words(each, found) for each, found in pairs) or fmt.MISSING
+
+
+def figure_words(wanted: Conclusion | Reading, finding: Finding) -> str:
     """A figure with its interval: "+4.9 % (+3.1 % to +6.7 %)", "453 B"; whether it is modelled."""
-    if finding is None or finding.value is None:
+    if finding.value is None:
         return fmt.MISSING
-    value = _with_unit(conclusion, finding.value)
+    value = _with_unit(wanted, finding.value)
     words = [VERDICTS[finding.verdict]] if finding.verdict else []
     words.append(value)
     low, high = finding.ci95 or (finding.value, finding.value)
-    reach = f"{_with_unit(conclusion, low)} to {_with_unit(conclusion, high)}"
+    reach = f"{_with_unit(wanted, low)} to {_with_unit(wanted, high)}"
     if high - low > _NO_WIDTH * abs(finding.value) and reach != f"{value} to {value}":
         words.append(f"({reach})")
     return " ".join(words) + ", modelled" * finding.is_modelled
 
 
-def condition_words(conclusion: Conclusion) -> str:
+def condition_words(wanted: Conclusion | Reading) -> str:
     """What has to be: "tracked_peak_per_step of flat_arrays is -20 % or less against tensor"."""
-    per = f" per {conclusion.per}" if conclusion.per else ""
-    cells = _cell_words(conclusion.cell)
+    if isinstance(wanted, Reading):
+        other = f" against {' · '.join(wanted.against)}" if wanted.against else ""
+        return f"{' · '.join(wanted.figure)} is {_bounds_words(wanted)}{other}"
+    per = f" per {wanted.per}" if wanted.per else ""
+    cells = _cell_words(wanted.cell)
     of = f" of {cells}" if cells else ""
-    other = _cell_words(conclusion.against or {})
-    if conclusion.verdict is not None:
-        wanted = f"{_THAN[conclusion.verdict]} that of {other}"
+    other = _cell_words(wanted.against or {})
+    if wanted.verdict is not None:
+        bounds = f"{_THAN[wanted.verdict]} that of {other}"
     else:
-        wanted = _bounds_words(conclusion) + (f" against {other}" if other else "")
-    return f"{conclusion.metric}{per}{of} is {wanted}"
+        bounds = _bounds_words(wanted) + (f" against {other}" if other else "")
+    return f"{wanted.metric}{per}{of} is {bounds}"
 
 
 _THAN: dict[Verdict, str] = {
@@ -75,36 +87,38 @@ _THAN: dict[Verdict, str] = {
 }
 
 
-def _bounds_words(conclusion: Conclusion) -> str:
+def _bounds_words(wanted: Conclusion | Reading) -> str:
+    if wanted.about is not None:
+        values = wanted.about if isinstance(wanted.about, tuple) else (wanted.about,)
+        return f"within a tenth of {' to '.join(_bound_words(wanted, each) for each in values)}"
     least, most = (
-        "" if bound is None else _bound_words(conclusion, bound)
-        for bound in (conclusion.at_least, conclusion.at_most)
+        "" if bound is None else _bound_words(wanted, bound)
+        for bound in (wanted.at_least, wanted.at_most)
     )
     if least and most:
         return least if least == most else f"between {least} and {most}"
     return f"{least} or more" if least else f"{most} or less"
 
 
-def _bound_words(conclusion: Conclusion, bound: float) -> str:
+def _bound_words(wanted: Conclusion | Reading, bound: float) -> str:
     """As round as somebody has chosen it."""
-    if conclusion.against is not None:
-        return f"{100 * bound - 100:+.3g} %" if _is_change(bound) else f"×{bound:g}"
-    return f"{bound:g}" if conclusion.per else _with_unit(conclusion, bound)
+    if wanted.against is not None:
+        return f"{100 * bound - 100:+.3g} %" if is_change(bound) else f"×{bound:g}"
+    if isinstance(wanted, Reading):
+        return f"{bound:g} {wanted.unit}".rstrip()
+    return f"{bound:g}" if wanted.per else _with_unit(wanted, bound)
 
 
 def _cell_words(axes: Mapping[str, Value]) -> str:
     return " · ".join(fmt.count(v) if isinstance(v, int) else v for v in axes.values())
 
 
-def _with_unit(conclusion: Conclusion, value: float) -> str:
-    if conclusion.against is not None:
-        return fmt.percent(value - 1, signed=True) if _is_change(value) else f"×{fmt.number(value)}"
-    if conclusion.per:
+def _with_unit(wanted: Conclusion | Reading, value: float) -> str:
+    if wanted.against is not None:
+        return fmt.percent(value - 1, signed=True) if is_change(value) else f"×{fmt.number(value)}"
+    if isinstance(wanted, Reading):
+        return f"{fmt.count(value)} {wanted.unit}".rstrip()
+    if wanted.per:
         return fmt.number(value)
-    unit = METRICS[conclusion.metric].unit
+    unit = METRICS[wanted.metric].unit
     return f"{fmt.count(value)} B" if unit == "B" else fmt.with_unit(value, unit)
-
-
-def _is_change(ratio: float) -> bool:
-    """Whether people would rather read it in percent."""
-    return 1 / 3 < ratio < 3

@@ -6,8 +6,8 @@ from golden_text import printed
 from small import CELL
 
 from benchmarks.claims.__main__ import exit_code, main
-from benchmarks.claims.again import Answer, ask, compare
-from benchmarks.claims.conclusion import Finding
+from benchmarks.claims.again import Answer, ask, ask_tool, compare
+from benchmarks.claims.finding import Finding
 from benchmarks.claims.ledger import load
 from benchmarks.claims.stored import PUBLISHED, read_results, stored_findings
 from benchmarks.claims.tables import print_answers
@@ -42,25 +42,61 @@ def test_a_claim_is_settled_by_what_was_measured_now():
         return published(command)
 
     answers = ask(LEDGER, claims, measure)
-    assert {each.claim.id: each.finding for each in answers} == stored
+    assert {each.claim.id: each.findings for each in answers} == stored
     assert measured == [LEDGER.measurements["collector"].command], "one command tells of all three"
 
 
 def test_parts_of_an_experiment_are_told_apart_by_their_titles():
     (result,) = published(LEDGER.measurements["collector"].command).values()
     claim = BY_ID[COLLECTOR[0]]
+    (wanted,) = claim.holds_if
     in_a_part = msgspec.structs.replace(
-        claim, holds_if=msgspec.structs.replace(claim.holds_if, part="small")
+        claim, holds_if=[msgspec.structs.replace(wanted, part="small")]
     )
     (answer,) = ask(LEDGER, [in_a_part], lambda _: {"large": result, "small": result})
-    assert answer.finding.settled == "held"
+    assert [each.settled for each in answer.findings] == ["held"]
     (answer,) = ask(LEDGER, [in_a_part], lambda _: {"large": result})
-    assert (answer.finding, answer.reason) == (None, "there is no part 'small': large")
+    assert (answer.findings, answer.reason) == ((), "there is no part 'small': large")
 
 
 def test_what_cannot_be_tested_says_why_and_runs_nothing():
-    claim = BY_ID["6241-empty-params"]
-    assert ask(LEDGER, [claim], {}.__getitem__) == [Answer(claim, None, claim.why)]
+    claim = BY_ID["29033-fix-forward"]
+    assert ask(LEDGER, [claim], {}.__getitem__) == [Answer(claim, reason=claim.why)]
+
+
+def test_a_tool_is_asked_once_for_all_claims_that_its_document_tells_of():
+    asked = []
+
+    def read(command):
+        asked.append(command)
+        return {"list_of_lists": 1025, "list_of_arrays": 1, "padded_arrays": 1}
+
+    claims = [BY_ID["26369-list-per-request"], BY_ID["26368-one-matrix"]]
+    lists, matrix = ask(LEDGER, claims, {}.__getitem__, read)
+    assert asked == [LEDGER.documents["handoff-objects"].command]
+    assert [each.settled for each in lists.findings] == ["held"]
+    assert [each.settled for each in matrix.findings] == ["held", "not held"]
+    assert exit_code([lists, matrix]) == 1
+
+
+def test_several_measurements_of_one_claim_are_all_run_and_one_that_fails_leaves_it_unanswered():
+    claim = BY_ID["7049-overlap"]
+    commands = [LEDGER.source(each).command for each in claim.conditions]
+    (answer,) = ask(LEDGER, [claim], published)
+    assert len(answer.findings) == len(set(commands)) > 1
+
+    def measure(command):
+        if command == commands[-1]:
+            raise ValueError("the machine is busy")
+        return published(command)
+
+    assert ask(LEDGER, [claim], measure) == [Answer(claim, reason="the machine is busy")]
+
+
+def test_the_last_line_that_a_tool_prints_is_its_document(capfd):
+    assert ask_tool("""python -c 'print("one"); print("[2]")'""") == [2]
+    with pytest.raises(ValueError, match="ended with status 3 and no document"):
+        ask_tool("python -c 'raise SystemExit(3)'")
 
 
 def test_a_command_that_measures_nothing_leaves_its_claims_unanswered_and_others_go_on():
@@ -69,10 +105,10 @@ def test_a_command_that_measures_nothing_leaves_its_claims_unanswered_and_others
             raise ValueError("the machine is busy")
         return published(command)
 
-    claims = [BY_ID[COLLECTOR[0]], BY_ID["26369-list-per-request"], BY_ID[COLLECTOR[1]]]
+    claims = [BY_ID[COLLECTOR[0]], BY_ID["26368-untracked"], BY_ID[COLLECTOR[1]]]
     answers = {each.claim.id: each for each in ask(LEDGER, claims, measure)}
     assert [answers[name].reason for name in COLLECTOR[:2]] == ["the machine is busy"] * 2
-    assert answers["26369-list-per-request"].finding.settled == "held"
+    assert [each.settled for each in answers["26368-untracked"].findings] == ["held"]
 
 
 def test_a_cell_that_could_not_run_is_explained_by_its_failure():
@@ -80,7 +116,7 @@ def test_a_cell_that_could_not_run_is_explained_by_its_failure():
     failure = TrialFailure(cell=CELL, mode="timing", seed=0, kind="refused", reason="no room")
     failed = msgspec.structs.replace(result, cells=[], failures=[failure])
     (answer,) = ask(LEDGER, [BY_ID[COLLECTOR[0]]], lambda _: {"": failed})
-    assert (answer.finding, answer.reason) == (None, "no room")
+    assert (answer.findings, answer.reason) == ((), "no room")
 
 
 @pytest.mark.parametrize(
@@ -95,15 +131,15 @@ def test_a_cell_that_could_not_run_is_explained_by_its_failure():
 )
 def test_only_what_holds_is_status_0(settled, status):
     claim = BY_ID[COLLECTOR[0]]
-    answers = [Answer(claim, each and finding(each)) for each in settled]
+    answers = [Answer(claim, [finding(each)] if each else []) for each in settled]
     assert exit_code(answers) == status
 
 
 def test_published_stored_and_new_figures_stand_beside_each_other():
     claim = BY_ID["26369-gen2-after-10"]
     answers = [
-        Answer(claim, finding("not held")),
-        Answer(BY_ID["6241-empty-params"], None, "The release is too old."),
+        Answer(claim, [finding("not held")]),
+        Answer(BY_ID["6241-empty-params"], reason="The release is too old."),
     ]
     text = printed(print_answers, answers, stored_findings(LEDGER, [claim]))
     (row,) = (line.split() for line in text.splitlines() if line.startswith("26369-gen2"))

@@ -9,7 +9,7 @@ import pytest
 from golden_text import assert_golden
 
 from benchmarks.claims import ledger
-from benchmarks.claims.conclusion import Finding
+from benchmarks.claims.finding import Finding
 from benchmarks.claims.ledger import Claim
 from benchmarks.claims.page import claims_markdown
 from benchmarks.claims.stored import PUBLISHED, stored_findings
@@ -21,7 +21,7 @@ SHIPPED = ledger.load()
 
 
 @cache
-def stored() -> dict[str, Finding]:
+def stored() -> dict[str, list[Finding]]:
     return stored_findings(SHIPPED, SHIPPED.claims)
 
 
@@ -48,11 +48,20 @@ def test_each_command_is_one_that_compare_takes_and_tells_of_a_claim(name):
     program, command, *words = shlex.split(SHIPPED.measurements[name].command)
     assert (program, command) == ("gcbench", "compare")
     compare.make_context("compare", words)
-    assert any(claim.measurement == name for claim in SHIPPED.claims)
+    assert any(each.measurement == name for claim in SHIPPED.claims for each in claim.holds_if)
+
+
+@pytest.mark.parametrize("name", SHIPPED.documents)
+def test_each_tool_is_one_of_the_repository_and_tells_of_a_claim(name):
+    program, flag, module, *_ = shlex.split(SHIPPED.documents[name].command)
+    assert (program, flag) == ("python", "-m")
+    assert (ROOT / module.replace(".", "/")).with_suffix(".py").exists()
+    assert any(each.document == name for claim in SHIPPED.claims for each in claim.reads)
 
 
 def test_results_that_are_kept_for_claims_are_used_by_one():
-    used = {measurement.result for measurement in SHIPPED.measurements.values()}
+    sources = (*SHIPPED.measurements.values(), *SHIPPED.documents.values())
+    used = {source.result for source in sources}
     assert {f"claims/{path.name}" for path in (PUBLISHED / "claims").glob("*.json")} <= used
 
 
@@ -70,9 +79,9 @@ FILE = """
     says = "It is faster."
     published = "+3 %"
     why = "So they say."
-    measurement = "freeze"
 
-    [claims.holds_if]
+    [[claims.holds_if]]
+    measurement = "freeze"
     metric = "request_throughput"
     cell = { gc = "freeze" }
     against = { gc = "default" }
@@ -80,16 +89,26 @@ FILE = """
 """
 
 
+READS = """[[claims.reads]]
+    document = "notes"
+    figure = ["bytes"]
+    about = 611
+
+    [[claims.holds_if]]"""
+
+
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
         ('thread = "notes"', 'thread = "note"', "no thread 'note'"),
         ('measurement = "freeze"', 'measurement = "frezee"', "no measurement 'frezee'"),
-        ('measurement = "freeze"', "", "a measurement and holds_if go together"),
+        ('measurement = "freeze"', "", "missing required field `measurement`"),
         ("request_throughput", "request_throughptu", "no metric 'request_throughptu'"),
         ("cell = { gc", "cell = { gcc", "no axis 'gcc'"),
-        ("at_least = 1.03", "", "holds_if has at_least, at_most or both, or else a verdict"),
-        ("at_least = 1.03", 'at_least = 1\nverdict = "same"', "or else a verdict"),
+        ("at_least = 1.03", "", "give about, or else at_least, at_most or both, or a verdict"),
+        ("at_least = 1.03", "at_least = 1\nabout = 1.03", "give about, or else at_least"),
+        ("at_least = 1.03", 'at_least = 1\nverdict = "same"', "a verdict or bounds, not both"),
+        ("[[claims.holds_if]]", READS, "no document 'notes'"),
         ("at_least = 1.03", 'verdict = "fine"', "Invalid enum value 'fine'"),
         ('against = { gc = "default" }\nat_least = 1.03', 'verdict = "same"', "a verdict is on"),
         ("published", "publisht", "unknown field `publisht`"),
@@ -118,6 +137,6 @@ def test_what_has_a_result_cannot_be_declared_to_have_none(tmp_path):
 
 def test_what_is_neither_measured_nor_declared_is_refused(tmp_path):
     path = tmp_path / "claims.toml"
-    path.write_text(dedent(FILE).split("measurement =", maxsplit=1)[0])
-    with pytest.raises(ValueError, match="give a measurement and holds_if, or declare why not"):
+    path.write_text(dedent(FILE).split("[[claims.holds_if]]", maxsplit=1)[0])
+    with pytest.raises(ValueError, match="give holds_if or reads, or declare why not"):
         ledger.load(path)
