@@ -300,6 +300,7 @@ class Loop:
 def _piece(output: Any) -> Outcome:
     (completion,) = output.outputs
     own = completion.token_ids
+    assert type(own) in (int, list)
     assert output.finished == (completion.finish_reason is not None)
     return Outcome(
         [own] if isinstance(own, int) else list(own),
