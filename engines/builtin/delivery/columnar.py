@@ -1,4 +1,4 @@
-"""The whole batch at once, as columns; no client gets any, unless by --axis request-streams."""
+"""The whole batch at once; an upper bound, unless clients get outputs by --axis request-streams."""
 
 from collections.abc import Sequence
 from itertools import compress

@@ -1,4 +1,4 @@
-"""A stream a request; each of a step's outputs goes into its own."""
+"""A stream for each request, as vLLM's; the client reads its outputs from there."""
 
 from collections.abc import Sequence
 
