@@ -56,7 +56,8 @@ def run(config: EngineConfig, asked: Sequence[Asked]) -> dict[int, tuple[Any, ..
                 if config.request_streams != "none":
                     assert not made
                     made = [engine.request_stream(i).get_nowait() for i in delivered.request_index]
-                for each in made:
+                # A call that brings two steps has put both of a request's outputs in its stream.
+                for each in filter(None, made):
                     streamed[each.request_index] += getattr(each.outputs[0], "text", "")
                 ended = zip(delivered.finished.tolist(), delivered.finish_reasons, strict=True)
                 for index, reason in ended:
