@@ -6,17 +6,13 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-import numpy as np
-
 from engines.builtin.delivery.collector import RequestOutputCollector
-from engines.builtin.delivery.outputs import DetailedOutput, RequestOutput
+from engines.builtin.delivery.outputs import OutputChunk
 from engines.protocol import EngineConfig, EngineDeadError, FinishReason, Int32Array, SamplingParams
 from engines.server import messages
 from engines.server.calls import everywhere
 from engines.server.core_process import CoreProcess
 from engines.server.output_handler import OutputHandler
-
-_NO_TOKENS = np.empty(0, np.int32)
 
 
 class EngineClient:
@@ -238,6 +234,5 @@ class EngineClient:
         self.is_dead.set()
 
 
-def _aborted(request_index: int) -> RequestOutput:
-    ended = DetailedOutput(0, [], FinishReason.ABORT)
-    return RequestOutput(request_index, _NO_TOKENS, [ended], True)
+def _aborted(request_index: int) -> OutputChunk:
+    return OutputChunk(request_index, FinishReason.ABORT)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from engines.builtin.delivery.choice import load_delivery
-from engines.builtin.delivery.outputs import RequestOutput
+from engines.builtin.delivery.outputs import Output
 from engines.builtin.delivery.stage import EndedOutput
 from engines.builtin.output_processing.late import LateProcessor
 from engines.builtin.output_processing.messages import decoder
@@ -17,7 +17,7 @@ class Handled(NamedTuple):
     """What came of a step: what the core is told, and an output for each request with tokens."""
 
     done: messages.Done
-    outputs: Sequence[RequestOutput]
+    outputs: Sequence[Output]
 
 
 class OutputHandler:

@@ -2,7 +2,6 @@
 
 from typing import Annotated, ClassVar
 
-from engines.builtin.delivery.choice import load_delivery
 from engines.builtin.model.config import load_model
 from engines.protocol import EngineConfig
 from engines.server.settings import ServerSettings
@@ -147,14 +146,9 @@ def served_engine(request: ServeRequest) -> tuple[Cell, EngineConfig]:
     axes["output_processing"] = ["process"]
     schedule = workload.realise(request.seed)
     (cell,) = cross(axes, {workload.name: schedule}, {workload.name: workload.model}).cells
-    if load_delivery(config := engine_config(cell, schedule)).needs_columns:
-        raise ValueError(
-            f"--delivery {cell.delivery}: makes no output for each request, and each client wants "
-            "its own; use per_request or vllm_v1"
-        )
     if "on_wait" in parse_policy(cell.gc).for_role("frontend"):
         raise ValueError(
             f"--gc {cell.gc}: the front end waits for no device, so nothing would ever be "
             "collected there; use on_wait@engine"
         )
-    return cell, config
+    return cell, engine_config(cell, schedule)

@@ -39,16 +39,21 @@ class Asked(NamedTuple):
 
 class Outcome(NamedTuple):
     tokens: list[int]
-    reason: FinishReason
+    reason: FinishReason | None
     text: str | None
     logprobs: list[dict[int, Any]] | None
 
 
 class Run(NamedTuple):
-    """What became of each request, and what its outputs said together on the way."""
+    """What became of each request, and what its outputs said on the way, one by one."""
 
     outcomes: dict[int, Outcome]
-    streamed: dict[int, Outcome]
+    pieces: dict[int, list[Outcome]]
+
+    @property
+    def streamed(self) -> dict[int, Outcome]:
+        """All outputs of a request together."""
+        return {index: _joined(each) for index, each in self.pieces.items()}
 
 
 def config_of(**fields: Any) -> EngineConfig:
@@ -174,13 +179,14 @@ class Loop:
         self.has_streams = config.request_streams != "none"
         self.num_logprobs = parse_logprobs(config.logprobs).num_logprobs
         self.shape = load_logprobs(config.logprobs)
-        self.pieces: dict[int, list[Any]] = defaultdict(list)
+        self.pieces: dict[int, list[Outcome]] = defaultdict(list)
+        self.chance_taken = random.choice([0.4, 1])
         self.outcomes: dict[int, Outcome] = {}
 
     def run(self) -> Run:
         for _ in range(2000):
             if not (self.waiting or self.running):
-                return Run(self.outcomes, {i: _joined(each) for i, each in self.pieces.items()})
+                return Run(self.outcomes, dict(self.pieces))
             for row, request in list(self.running.items()):
                 chance = self.random.random()
                 if chance < 0.08:
@@ -246,11 +252,11 @@ class Loop:
             assert [output.request_index for output in delivered.outputs] == indices
         for index, output in zip(indices, delivered.outputs, strict=False):
             if not self.has_streams:
-                self.pieces[index].append(output)
+                self.pieces[index].append(_piece(output))
         if self.has_streams:
             self.streams.put(delivered.outputs)
         for row in self.running if self.has_streams else ():
-            if self.random.random() < 0.4:
+            if self.random.random() < self.chance_taken:
                 self._take(self.running[row].request_index)
         assert (np.diff(delivered.finished) > 0).all(), "ended in the order of their rows"
         left = delivered.ended or [EndedOutput(None, None, None)] * len(delivered.finished)
@@ -276,7 +282,7 @@ class Loop:
     def _take(self, index: int) -> None:
         output = self.streams[index].get_nowait()
         if output is not None:
-            self.pieces[index].append(output)
+            self.pieces[index].append(_piece(output))
 
     def _retire(self, row: int, reason: FinishReason, left: EndedOutput) -> None:
         index = self.running.pop(row).request_index
@@ -291,18 +297,27 @@ class Loop:
         self.outcomes[index] = Outcome(tokens, reason, text, logprobs)
 
 
-def _joined(outputs: list[Any]) -> Outcome:
-    tokens: list[int] = []
-    text, logprobs = "", []
-    for output in outputs:
-        (completion,) = output.outputs
-        own = completion.token_ids
-        tokens += [own] if isinstance(own, int) else own
-        text += getattr(completion, "text", "")
-        logprobs += getattr(completion, "logprobs", None) or []
-        assert output.finished == (completion.finish_reason is not None)
-        assert not output.finished or output is outputs[-1]
-    return Outcome(tokens, outputs[-1].outputs[0].finish_reason, text, logprobs)
+def _piece(output: Any) -> Outcome:
+    (completion,) = output.outputs
+    own = completion.token_ids
+    assert type(own) in (int, list)
+    assert output.finished == (completion.finish_reason is not None)
+    return Outcome(
+        [own] if isinstance(own, int) else list(own),
+        completion.finish_reason,
+        getattr(completion, "text", ""),
+        list(getattr(completion, "logprobs", None) or ()),
+    )
+
+
+def _joined(pieces: list[Outcome]) -> Outcome:
+    assert all(piece.reason is None for piece in pieces[:-1])
+    return Outcome(
+        [token for piece in pieces for token in piece.tokens],
+        pieces[-1].reason,
+        "".join(piece.text or "" for piece in pieces),
+        [each for piece in pieces for each in piece.logprobs or ()],
+    )
 
 
 def drive(config: EngineConfig, asked: Sequence[Asked], seed: int) -> Run:

@@ -22,6 +22,7 @@ WAYS = {
         "delivery": "columnar",
         "representation": "flat_arrays",
         "detokenizer": "byte_table",
+        "request_streams": "collector",
     }
     | TEXT,
 }

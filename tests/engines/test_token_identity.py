@@ -34,8 +34,8 @@ from engines.protocol import EngineConfig, FinishReason
 
 VARIANTS = list(variants())
 DETOKENIZERS = {False: ["decode_stream", "byte_table"], True: ["byte_table"]}
-STREAMS = {False: ["none", "collector"], True: ["none"]}
-"""By whether a delivery makes no objects."""
+"""By whether a delivery takes the batch at once."""
+STREAMS = ["none", "collector"]
 randoms = st.randoms(use_true_random=False)
 
 
@@ -52,7 +52,7 @@ def run_all(config: EngineConfig, requests: list[Request], choose=lambda deliver
 def choose_text_parts(random: Random, delivery: str) -> dict[str, str]:
     return {
         "detokenizer": random.choice(DETOKENIZERS[delivery == "columnar"]),
-        "request_streams": random.choice(STREAMS[delivery == "columnar"]),
+        "request_streams": random.choice(STREAMS),
     }
 
 

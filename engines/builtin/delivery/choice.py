@@ -54,22 +54,17 @@ def delivery_contradiction(config: EngineConfig) -> str:
         )
     if not load_delivery(config).needs_columns:
         return ""
-    for flag, value, name, registry in (
-        ("--axis", f"detokenizer={config.detokenizer}", config.detokenizer, DETOKENIZERS),
-        ("--axis", f"logprobs={config.logprobs}", parse_logprobs(config.logprobs).shape, LOGPROBS),
-        (
-            "--axis",
-            f"request-streams={config.request_streams}",
-            config.request_streams,
-            REQUEST_STREAMS,
-        ),
+    for axis, value, name, registry in (
+        ("detokenizer", config.detokenizer, config.detokenizer, DETOKENIZERS),
+        ("logprobs", config.logprobs, parse_logprobs(config.logprobs).shape, LOGPROBS),
     ):
         part = registry.load(name)
         if part is not None and part.needs_objects:
             kinds = {other: registry.load(other) for other in registry.names()}
             others = [other for other, kind in kinds.items() if not (kind and kind.needs_objects)]
             return (
-                f"{config.delivery} delivery with {flag} {value}: it makes objects for each "
-                f"request; use {' or '.join(others)}, or --delivery per_request"
+                f"{config.delivery} delivery with --axis {axis}={value}: it keeps objects for each "
+                f"request, and no batch can be taken at once; use {' or '.join(others)}, or "
+                "--delivery per_request"
             )
     return ""

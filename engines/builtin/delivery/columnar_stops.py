@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engines.builtin.columns import with_rows
 from engines.builtin.text import REPLACEMENT
@@ -36,6 +37,28 @@ class Appended(NamedTuple):
         ends = self.columns.ends
         before -= int(ends[first - 1]) if first else 0
         return [before + end for end in ends[first : first + int(self.decoded[position])].tolist()]
+
+
+def character_ends(added: Appended, text: RowBytes, positions: NDArray[np.intp]) -> Int64Array:
+    """Bytes that each of these rows had after the last token of the step at a character's end.
+
+    -1 where none of them was at one. The rows' bytes are as they come, UTF-8 or not.
+    """
+    rows = added.rows[positions]
+    ends = text.used[rows]
+    within = ~ends_complete(text.tails(rows))
+    ends[within] = -1
+    for nth in np.flatnonzero(within & (added.decoded[positions] > 1)).tolist():
+        whole = text.read(int(rows[nth]))
+        for end in reversed(added.token_ends(int(positions[nth]))):
+            if _is_complete(whole[:end]):
+                ends[nth] = end
+                break
+    return ends
+
+
+def _is_complete(text: bytes) -> bool:
+    return not text[-4:].decode(errors="replace").endswith(REPLACEMENT)
 
 
 class CompletedStop(NamedTuple):
@@ -77,6 +100,10 @@ class ColumnarStops:
         self._num_searched[row] = 0
         self._is_pending[row] = False
 
+    def has_stop(self, row: int) -> bool:
+        """Whether a row has stop strings."""
+        return bool(self._has_stop[row])
+
     def find(
         self, added: Appended, finished: Collection[int], wholes: Mapping[int, bytes]
     ) -> dict[int, CompletedStop]:
@@ -110,7 +137,7 @@ class ColumnarStops:
         shown = int(self._num_searched[row])
         before = int(added.num_before[position])
         for nth, end in enumerate(added.token_ends(position), 1):
-            if end == shown or not self._is_complete(text[:end]):
+            if end == shown or (self._raw and not _is_complete(text[:end])):
                 continue
             if before + nth > params.min_tokens:
                 found = find_stop(text[:end], end - shown, stop)
@@ -126,23 +153,10 @@ class ColumnarStops:
             return None
         return CompletedStop(count, whole[: found[params.include_stop_str_in_output]])
 
-    def _is_complete(self, text: bytes) -> bool:
-        return not (self._raw and text[-4:].decode(errors="replace").endswith(REPLACEMENT))
-
-    def _advance(self, added: Appended, positions: Int64Array) -> None:
+    def _advance(self, added: Appended, positions: NDArray[np.intp]) -> None:
         """Count as searched what could be shown."""
         rows = added.rows[positions]
         used = self._text.used[rows]
-        complete = np.ones(len(rows), np.bool_)
-        if self._raw:
-            complete = ends_complete(self._text.tails(rows))
-        self._num_searched[rows[complete]] = used[complete]
-        self._is_pending[rows[complete]] = False
-        several = added.decoded[positions] > 1
-        for position in positions[several & ~complete].tolist():
-            row = int(added.rows[position])
-            text = self._text.read(row)
-            for end in reversed(added.token_ends(position)):
-                if self._is_complete(text[:end]):
-                    self._num_searched[row] = end
-                    break
+        ends = character_ends(added, self._text, positions) if self._raw else used
+        self._num_searched[rows] = np.maximum(self._num_searched[rows], ends)
+        self._is_pending[rows[ends == used]] = False

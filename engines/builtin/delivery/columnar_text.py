@@ -3,6 +3,7 @@
 import numpy as np
 
 from engines.builtin.columns import with_rows
+from engines.builtin.delivery.columnar_shown import ShownText
 from engines.builtin.delivery.columnar_stops import Appended, ColumnarStops
 from engines.builtin.delivery.stage import Processed, StepTokens, TextStage, end_early
 from engines.builtin.request_table import Request
@@ -13,9 +14,12 @@ from engines.protocol import EngineConfig, FinishReason, Int32Array
 
 
 class ColumnarText(TextStage):
-    """A row of bytes a slot, with those of byte-level tokens as they come, UTF-8 or not."""
+    """A row of bytes a slot, with those of byte-level tokens as they come, UTF-8 or not.
 
-    def __init__(self, config: EngineConfig, detokenizer: ByteTable) -> None:
+    ``shows``: whether clients are to get what is new of it with each step.
+    """
+
+    def __init__(self, config: EngineConfig, detokenizer: ByteTable, *, shows: bool) -> None:
         num_rows = config.max_num_seqs
         self._detokenizer = detokenizer
         self._columns = ByteColumns(detokenizer, num_rows)
@@ -23,6 +27,7 @@ class ColumnarText(TextStage):
         self._token_bytes = RowBytes(0 if self._odd is None else num_rows)
         self._text = RowBytes(num_rows)
         self._stops = ColumnarStops(num_rows, self._text, raw=self._odd is None)
+        self._shown = ShownText(num_rows, self._text, raw=self._odd is None) if shows else None
         self._includes_stop = np.zeros(num_rows, np.bool_)
         self._num_tokens = np.zeros(num_rows, np.int32)
 
@@ -34,6 +39,8 @@ class ColumnarText(TextStage):
         self._num_tokens[slot] = 0
         self._text.write(slot, b"")
         self._stops.put(slot, request.params)
+        if self._shown is not None:
+            self._shown.put(slot, request.params)
         if self._odd is not None:
             self._token_bytes.write(slot, b"")
             self._odd.start(slot)
@@ -43,6 +50,8 @@ class ColumnarText(TextStage):
         self._num_tokens = with_rows(self._num_tokens, num_rows)
         self._text.reserve(num_rows)
         self._stops.reserve(num_rows)
+        if self._shown is not None:
+            self._shown.reserve(num_rows)
         if self._odd is not None:
             self._token_bytes.reserve(num_rows)
             self._odd.reserve(num_rows)
@@ -64,10 +73,25 @@ class ColumnarText(TextStage):
                     wholes[position] = whole
         added = Appended(slots, num_tokens, decoded, num_before, num_bytes_before, columns)
         stopped = self._stops.find(added, step.finished.tolist(), wholes)
+        instead = self._unlike_shown(
+            slots, {at: wholes[at] for at in wholes.keys() - stopped.keys()}
+        )
         for position, text in (wholes | {at: stop.text for at, stop in stopped.items()}).items():
             self._text.write(int(slots[position]), text)
         end_early(processed, list(stopped), [stop.num_tokens for stop in stopped.values()])
         self._num_tokens[slots] += processed.num_tokens
+        if self._shown is not None:
+            processed.texts = self._shown.take(added, processed.finished, instead)
+
+    def _unlike_shown(self, slots: Int32Array, wholes: dict[int, bytes]) -> dict[int, bytes]:
+        """What to show at the end of texts that do not begin with what was shown of them."""
+        if self._shown is None:
+            return {}
+        return {
+            position: b"" if self._stops.has_stop(slot) else self._shown.rest(slot)
+            for position, whole in wholes.items()
+            if not whole.startswith(self._text.read(slot := int(slots[position])))
+        }
 
     def _decoded(self, step: StepTokens) -> Int32Array:
         """Tokens of each row that have text: a token that stops its request has none."""

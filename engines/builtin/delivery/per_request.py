@@ -1,6 +1,6 @@
 """A lean loop over requests: each gets its own tokens and a small output object."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress, repeat
 from typing import Any
 
@@ -15,6 +15,7 @@ from engines.builtin.delivery.stage import (
     Stages,
     StepTokens,
     TextStage,
+    each_reason,
     end_early,
 )
 from engines.builtin.logprobs import LogprobsShape, RequestLogprobs, first_positions, load_logprobs
@@ -23,7 +24,7 @@ from engines.builtin.request_table import Request
 from engines.builtin.text import Detokenizer, load_detokenizer
 from engines.builtin.text.running_text import RunningText, TextUntilStop
 from engines.builtin.token_store.lists import TokenLists
-from engines.protocol import EngineConfig, FinishReason, Int32Array
+from engines.protocol import EngineConfig, Int32Array
 
 
 def per_request_stages(config: EngineConfig) -> Stages:
@@ -54,7 +55,7 @@ class EachText(TextStage):
     def process(self, step: StepTokens, processed: Processed) -> None:
         """Decode each row's tokens; a stop string ends its request."""
         texts = list(map(self._texts.__getitem__, step.slots.tolist()))
-        rows = zip(texts, step.tokens, _each_reason(processed), strict=True)
+        rows = zip(texts, step.tokens, each_reason(processed), strict=True)
         processed.texts = [text.take(tokens, reason) for text, tokens, reason in rows]
         stopped = [position for position, text in enumerate(texts) if text.num_kept]
         end_early(processed, stopped, [texts[position].num_kept for position in stopped])
@@ -88,7 +89,7 @@ class EachOutput(Stage):
         columns: list[Sequence[Any]] = [
             step.slots.tolist(),
             step.request_index.tolist(),
-            _each_reason(processed),
+            each_reason(processed),
             _each_tokens(step, processed),
         ]
         if processed.texts:
@@ -111,16 +112,6 @@ class EachOutput(Stage):
         del self._prompts[slot]
 
 
-def _each_reason(processed: Processed) -> list[FinishReason | None]:
-    """Why each row's request has ended, None where it goes on."""
-    each: list[FinishReason | None] = [None] * len(processed.num_tokens)
-    for position, reason in zip(
-        processed.finished.tolist(), processed.reasons.tolist(), strict=True
-    ):
-        each[position] = FinishReason(reason)
-    return each
-
-
 def _each_tokens(step: StepTokens, processed: Processed) -> list[int | list[int]]:
     """Each row's tokens, without those behind a stop string."""
     each: list[int | list[int]] = step.tokens
@@ -132,6 +123,15 @@ def _each_tokens(step: StepTokens, processed: Processed) -> list[int | list[int]
         assert isinstance(tokens, list)
         each[position] = tokens[: processed.num_tokens[position]]
     return each
+
+
+def logprobs_of_each(
+    shape: LogprobsShape, step: StepTokens, num_tokens: Int32Array
+) -> Iterable[RequestLogprobs]:
+    """Of each row that keeps tokens of the step, ``num_tokens`` of them."""
+    has_tokens = num_tokens > 0
+    firsts = first_positions(step.logprobs.offsets, len(num_tokens), step.valid)[has_tokens]
+    return shape.per_request(step.logprobs, firsts.tolist(), num_tokens[has_tokens].tolist())
 
 
 class EachLogprobs(LogprobsStage):
@@ -148,15 +148,10 @@ class EachLogprobs(LogprobsStage):
     def process(self, step: StepTokens, processed: Processed) -> None:
         """Give each output the log-probabilities of its tokens."""
         num_tokens = processed.num_tokens
-        has_tokens = num_tokens > 0
-        firsts = first_positions(step.logprobs.offsets, len(num_tokens), step.valid)[has_tokens]
-        each = self._shape.per_request(
-            step.logprobs, firsts.tolist(), num_tokens[has_tokens].tolist()
-        )
-        slots = step.slots[has_tokens].tolist()
+        each = logprobs_of_each(self._shape, step, num_tokens)
+        slots = step.slots[num_tokens > 0].tolist()
         for slot, output, new in zip(slots, processed.outputs, each, strict=True):
-            completion: Any = output.outputs[0]
-            completion.logprobs = new
+            output.outputs[0].logprobs = new
             self._kept[slot].extend(new)
 
     def logprobs(self, slot: int) -> RequestLogprobs:

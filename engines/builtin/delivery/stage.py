@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.builtin.delivery.outputs import RequestOutput
+from engines.builtin.delivery.outputs import Output
 from engines.builtin.request_table import Request
 from engines.protocol import BoolArray, FinishReason, Int32Array, Int64Array
 
@@ -49,17 +49,17 @@ class EndedOutput(NamedTuple):
 class Processed:
     """What the stages have made of a step; each changes it where it has something to add.
 
-    ``texts``: what to show of each row, or none at all. ``outputs``: one a row with tokens, or
-    none at all. ``ended``: of each in ``finished``, or none at all. ``processing_ns`` and
-    ``ready_ns`` as in `Delivered`.
+    ``texts``: what to show of each row, bytes as in `OutputChunk`, or none at all. ``outputs``: one
+    a row with tokens, or none at all. ``ended``: of each in ``finished``, or none at all.
+    ``processing_ns`` and ``ready_ns`` as in `Delivered`.
     """
 
     step: StepTokens
     num_tokens: Int32Array
     finished: Int32Array
     reasons: NDArray[np.int8]
-    texts: Sequence[str] = ()
-    outputs: Sequence[RequestOutput] = ()
+    texts: Sequence[str] | Sequence[bytes] = ()
+    outputs: Sequence[Output] = ()
     ended: Sequence[EndedOutput] = ()
     processing_ns: int = 0
     ready_ns: int = 0
@@ -119,3 +119,13 @@ def end_early(processed: Processed, positions: Sequence[int], num_kept: Sequence
     processed.num_tokens = num_tokens
     processed.finished = np.flatnonzero(reasons >= 0).astype(np.int32)
     processed.reasons = reasons[processed.finished]
+
+
+def each_reason(processed: Processed) -> list[FinishReason | None]:
+    """Why each row's request has ended, None where it goes on."""
+    each: list[FinishReason | None] = [None] * len(processed.num_tokens)
+    for position, reason in zip(
+        processed.finished.tolist(), processed.reasons.tolist(), strict=True
+    ):
+        each[position] = FinishReason(reason)
+    return each

@@ -1,15 +1,13 @@
-"""A stream a request; each of a step's outputs goes into its own."""
+"""A stream for each request, as vLLM's; the client reads its outputs from there."""
 
 from collections.abc import Sequence
 
 from engines.builtin.delivery.collector import RequestOutputCollector
-from engines.builtin.delivery.outputs import RequestOutput
+from engines.builtin.delivery.outputs import Output
 
 
 class RequestStreams:
     """A collector a request. A step then has no outputs of its own, as vLLM's has none."""
-
-    needs_objects = True
 
     def __init__(self) -> None:
         self._streams: dict[int, RequestOutputCollector] = {}
@@ -18,7 +16,7 @@ class RequestStreams:
         """Begin a request's."""
         self._streams[request_index] = RequestOutputCollector()
 
-    def put(self, outputs: Sequence[RequestOutput]) -> None:
+    def put(self, outputs: Sequence[Output]) -> None:
         """Put each output in its stream."""
         streams = self._streams
         for output in outputs:

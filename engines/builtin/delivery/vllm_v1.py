@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engines.builtin.delivery import Delivery
+from engines.builtin.delivery.outputs import Output, add_output
 from engines.builtin.delivery.per_request import EachLogprobs
 from engines.builtin.delivery.stage import Processed, Stages, StepTokens, TextStage, end_early
 from engines.builtin.logprobs import RequestLogprobs, load_logprobs
@@ -73,6 +74,10 @@ class V1Output:
         self.num_cache_creation_tokens = num_cache_creation_tokens
         self.kv_transfer_params = kv_transfer_params
         self.ec_transfer_params = ec_transfer_params
+
+    def add(self, later: Output) -> None:
+        """`RequestOutput.add`."""
+        add_output(self, later)
 
 
 class _NoText:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import zmq
 
 from engines.builtin.delivery.choice import load_delivery
-from engines.builtin.delivery.outputs import RequestOutput
+from engines.builtin.delivery.outputs import Output
 from engines.builtin.output_processing import messages
 from engines.builtin.output_processing.late import LateProcessor
 from engines.protocol import EngineConfig
@@ -31,7 +31,7 @@ class OutputLoop:
         delivery = load_delivery(config)
         self._decode_tokens = messages.decoder(delivery.tokens_type).decode
         self._processor = LateProcessor(delivery.stages(config))
-        self._kept: dict[int, list[RequestOutput]] = {}
+        self._kept: dict[int, list[Output]] = {}
 
     def serve(self, message: object) -> messages.Message | None:
         """What is answered to a message, if anything."""

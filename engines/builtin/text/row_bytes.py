@@ -32,6 +32,15 @@ class RowBytes:
         self._bytes.reshape(-1)[places] = data
         self.used[rows] = ends
 
+    def gather(self, rows: Int32Array, begins: Int64Array, ends: Int64Array) -> NDArray[np.uint8]:
+        """The bytes of each row from its begin to its end, row after row."""
+        counts = ends - begins
+        firsts = rows.astype(np.int64) * self._bytes.shape[1] + begins
+        places = np.arange(counts.sum())
+        places += np.repeat(firsts - (np.cumsum(counts) - counts), counts)
+        gathered: NDArray[np.uint8] = self._bytes.reshape(-1)[places]
+        return gathered
+
     def at(self, rows: Int32Array, places: NDArray[np.int64]) -> NDArray[np.uint8]:
         """The byte at each place of each row; 0 before a row's first."""
         found: NDArray[np.uint8] = self._bytes[rows, np.maximum(places, 0)]

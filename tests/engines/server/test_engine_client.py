@@ -70,11 +70,18 @@ def run(config: EngineConfig, use) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "delivery", ["per_request", pytest.param("vllm_v1", marks=pytest.mark.slow)]
+    ("delivery", "representation"),
+    [
+        ("per_request", "list_of_lists"),
+        pytest.param("vllm_v1", "list_of_lists", marks=pytest.mark.slow),
+        ("columnar", "flat_arrays"),
+    ],
 )
-def test_each_request_gets_the_oracles_tokens_whoever_leaves(delivery):
+def test_each_request_gets_the_oracles_tokens_whoever_leaves(delivery, representation):
     random = Random(3)
-    config = replace(config_with_few_blocks(random), delivery=delivery)
+    config = replace(
+        config_with_few_blocks(random), delivery=delivery, representation=representation
+    )
 
     async def use(client: EngineClient) -> None:
         for _ in range(30):

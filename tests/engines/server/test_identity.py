@@ -18,6 +18,11 @@ from workloads.workload import Workload
 
 SEED, COUNT, MAX_MODEL_LEN = 5, 40, 96
 STOPS = ("e", "in", " t", "()", "er", "self")
+REPRESENTATIONS = {
+    "per_request": "list_of_lists",
+    "vllm_v1": "list_of_lists",
+    "columnar": "flat_arrays",
+}
 REASONS = {FinishReason.STOP: "stop", FinishReason.LENGTH: "length"}
 
 
@@ -77,6 +82,7 @@ def in_process(cell: Cell, asked: Schedule) -> list[tuple[list[int], str, str]]:
     [
         ("per_request", "byte_table", "1..3"),
         pytest.param("vllm_v1", "decode_stream", "1", marks=pytest.mark.slow),
+        pytest.param("columnar", "byte_table", "1..3", marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.landing
@@ -84,7 +90,7 @@ def test_streams_are_what_the_engine_gives_in_process(delivery, detokenizer, tok
     asked = schedule(tokens_per_step)
     cell = Cell(
         device="null",
-        representation="list_of_lists",
+        representation=REPRESENTATIONS[delivery],
         delivery=delivery,
         batch_size=8,
         detokenizer=detokenizer,
@@ -116,6 +122,8 @@ def test_streams_are_what_the_engine_gives_in_process(delivery, detokenizer, tok
         f"max-model-len={MAX_MODEL_LEN}",
         "--delivery",
         delivery,
+        "--representation",
+        REPRESENTATIONS[delivery],
         "--axis",
         f"detokenizer={detokenizer}",
         "--seed",

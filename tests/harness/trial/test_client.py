@@ -211,9 +211,12 @@ def test_a_closed_loop_sends_one_for_each_that_finishes():
 
 @pytest.mark.parametrize("retain", ["step", "finish"])
 @pytest.mark.parametrize("accepted", [[1], [1, 4, 2]])
-def test_streams_bring_what_the_steps_would_have(retain, accepted):
+@pytest.mark.parametrize("delivery", ["per_request", "columnar"])
+def test_streams_bring_what_the_steps_would_have(retain, accepted, delivery):
     of = schedule([4, 7, 2, 7], retain=retain, num_accepted=accepted)
-    cell = msgspec.structs.replace(CELL, request_streams="collector")
+    cell = msgspec.structs.replace(
+        CELL, representation="flat_arrays", delivery=delivery, request_streams="collector"
+    )
     served, without = engine(of, cell), Onlooker(of)
     taken: dict[int, list[int]] = {i: [] for i in range(4)}
 

@@ -308,6 +308,25 @@ def test_flat_arrays_leave_the_collector_nothing_when_delivered_in_columns(deliv
         assert values["tracked_peak_per_step"] > 2 * 8
 
 
+@pytest.mark.parametrize("detokenizer", ["none", "byte_table"])
+def test_what_clients_get_of_columns_is_nothing_to_the_collector(detokenizer):
+    """A stream a request lives as long as the request; a step adds nothing that grows with it."""
+    peaks = []
+    for count in (8, 32):
+        cell = msgspec.structs.replace(
+            CELL,
+            representation="flat_arrays",
+            delivery="columnar",
+            detokenizer=detokenizer,
+            request_streams="collector",
+            batch_size=count,
+        )
+        of = schedule([30] * count)
+        values = metrics_of("tracked", engine(of, cell), of, Extent(8))
+        peaks.append(values["tracked_peak_per_step"])
+    assert peaks[0] == peaks[1] < 8
+
+
 @pytest.mark.parametrize("name", REPRESENTATIONS.names())
 @pytest.mark.parametrize("accepted", [[1], [1, 4, 2]])
 def test_the_hand_off_is_as_large_as_the_representation_says(name, accepted):

@@ -55,6 +55,10 @@ def served(path, change: Callable[[StepOutput], StepOutput] = lambda output: out
         {"delivery": "vllm_v1"},
         {"output_processing": "overlapped"},
         {"request_streams": "collector"},
+        {"representation": "flat_arrays", "delivery": "columnar", "request_streams": "collector"},
+        DETAILED
+        | {"representation": "flat_arrays", "delivery": "columnar", "logprobs": "arrays:2"}
+        | {"request_streams": "collector"},
         DETAILED,
         DETAILED
         | {"representation": "flat_arrays", "delivery": "columnar", "logprobs": "arrays:2"},
