@@ -553,7 +553,8 @@ _TABLE = (
         "lower",
         "timing",
         "timing",
-        "time inside full passes there, within steps / host time of all steps",
+        "time inside full passes there, within steps and by the clock of host time / host time of "
+        "all steps",
         "gc.callbacks",
     ),
     Metric(

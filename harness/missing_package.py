@@ -21,6 +21,7 @@ BENCH = frozenset(
         "safetensors",
         "scipy",
         "tokenizers",
+        "tomli_w",
         "torch",
         "unearth",
         "uvloop",

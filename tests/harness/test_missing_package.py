@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 def test_the_packages_are_those_of_the_extra():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extra = project["optional-dependencies"]["bench"]
-    imported = {"prometheus-client": "prometheus_client", "pyzmq": "zmq"}
+    imported = {"prometheus-client": "prometheus_client", "pyzmq": "zmq", "tomli-w": "tomli_w"}
     names = {re.split("[<>=]", each)[0] for each in extra}
     assert {imported.get(name, name) for name in names} == BENCH
 

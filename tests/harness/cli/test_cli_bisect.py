@@ -437,7 +437,7 @@ def test_a_mistake_is_one_sentence_and_status_two(branched, tmp_path, capsys, ar
 @pytest.mark.parametrize(
     ("metric", "words"),
     [
-        ("", ["Missing option", "--metric"]),
+        ("", ["--metric: must be given"]),
         ("bytecodes_per_request", ["no such metric; did you mean bytecodes_per_request_step"]),
         ("request_throughput", ["comes from timed trials"]),
         ("tracked_heap", ["neither better nor worse"]),

@@ -57,7 +57,7 @@ def test_a_run_is_found_by_name_by_folder_by_file_and_as_the_latest(runs, capsys
     ("name", "words"),
     [
         ("olt", "there is no run 'olt'; did you mean old"),
-        ("unfinished", "unfinished holds no result: either"),
+        ("unfinished", "unfinished holds no result: it was ended"),
         (str(PUBLISHED / "README.md"), "README.md cannot be read"),
     ],
 )

@@ -120,7 +120,7 @@ def test_a_module_that_is_moved_begins_no_series(tree: Path, before: str) -> Non
     ("file", "old", "new"),
     [
         ("harness/experiment/executor.py", "_ATTEMPTS = 3", "_ATTEMPTS = 4"),
-        ("harness/experiment/summarise.py", "a / b - 1", "a / b"),
+        ("harness/experiment/composed.py", "1 + share", "2 + share"),
         ("harness/suites/figures.py", "/ 1e9, 99)", "/ 1e9, 90)"),
         ("harness/suites/figures.py", "len(known) < 2", "len(known) < 3"),
         ("harness/statistics/percentile.py", "_DOUBT = 0.01", "_DOUBT = 0.05"),

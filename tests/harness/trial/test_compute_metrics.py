@@ -132,8 +132,17 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
     lasting = sum(duration for _, duration in pauses) / S
     full = [(start, lasted) for start, lasted in pauses if start % 3 == 2]
     begun = [s["start"] for s in steps] + [10**18]
+    # Where it is known how long others had the core, that is in no pass either.
+    on_core = any(s["waited_ns"] for s in steps)
     full_by_step = [
-        min(at_work, sum(lasted for start, lasted in full if begin <= start < after))
+        min(
+            at_work,
+            sum(
+                lasted * 3 // 4 if on_core else lasted
+                for start, lasted in full
+                if begin <= start < after
+            ),
+        )
         for at_work, (begin, after) in zip(host, pairwise(begun), strict=True)
     ]
     modelled = sum(s["device_length_ns"] for s in steps)
