@@ -7,10 +7,13 @@ import msgspec
 
 from harness.axes import Cell
 from harness.experiment.grid import traits
-from harness.experiment.plan import SLICE_STEPS, Plan
+from harness.experiment.plan import Plan
 from harness.trial.spec import Mode
 
 DECIDES = "host_time_per_step"
+TURN_STEPS = 25
+"""Of base and head: a turn's excess is judged by itself, so it is to hold a stall whole."""
+
 EXACT_MODES: list[Mode] = ["counts", "tracked", "memory", "leaks", "opcodes", "outputs"]
 
 
@@ -72,5 +75,5 @@ def timing_plan(
         tolerance=tolerance,
         extra_modes=[],
         rotations=rotations,
-        slice_steps=SLICE_STEPS if sliced else 0,
+        slice_steps=TURN_STEPS if sliced else 0,
     )

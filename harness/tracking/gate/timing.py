@@ -8,14 +8,14 @@ import numpy as np
 from harness.axes import Cell
 from harness.experiment.comparisons import comparisons
 from harness.experiment.outcomes import Trials
-from harness.experiment.plan import SLICE_STEPS, Plan
+from harness.experiment.plan import Plan
 from harness.experiment.result import Comparison
 from harness.experiment.store import TrialKey
 from harness.metrics import METRICS
 from harness.statistics.mixture import FloatArray
 from harness.statistics.paired_ratio import FEWEST_PAIRS, Estimate, Ratio, holm, paired_ratio
 from harness.statistics.stalls import Stalls, compare_stalls
-from harness.tracking.gate.plan import DECIDES, GatePair
+from harness.tracking.gate.plan import DECIDES, TURN_STEPS, GatePair
 from harness.tracking.gate.result import CauseOfChange, RequestChange, StallChange, TimingChange
 from harness.trial.spec import TrialFailure, TrialResult
 
@@ -253,7 +253,7 @@ def _hodges_lehmann(x: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
 def _slices(result: TrialResult) -> FloatArray:
     """Mean host seconds of a step in each slice, a rest left out."""
     steps = np.array(result.step_host_ns)
-    whole = steps[: len(steps) // SLICE_STEPS * SLICE_STEPS].reshape(-1, SLICE_STEPS)
+    whole = steps[: len(steps) // TURN_STEPS * TURN_STEPS].reshape(-1, TURN_STEPS)
     return np.asarray(whole.mean(axis=1) / 1e9)
 
 
@@ -275,7 +275,7 @@ def _stalls(trials: Trials, each: GatePair) -> Stalls | None:
         for base, head in _rounds(trials, each.base, each.head).values()
         if base.step_host_ns and head.step_host_ns
     ]
-    return compare_stalls(rounds, SLICE_STEPS) if rounds else None
+    return compare_stalls(rounds, TURN_STEPS) if rounds else None
 
 
 def _stall_change(found: Stalls, p_adjusted: float, tolerance: float) -> StallChange:

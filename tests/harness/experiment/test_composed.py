@@ -15,6 +15,7 @@ from harness.experiment.composed import (
     pass_costs,
 )
 from harness.experiment.plan import beside_baseline, timing_round
+from harness.experiment.result import FullPasses
 from harness.experiment.store import trial_key
 from harness.metrics import METRICS
 from harness.statistics.paired_ratio import ALPHA, paired_ratio
@@ -173,6 +174,23 @@ def test_windows_with_other_passes_than_the_long_run_contradict_it():
     assert contradicts(msgspec.structs.replace(passes, count=passes.count + 6))
     assert contradicts(msgspec.structs.replace(passes, count=passes.count - 6))
     assert not contradicts(msgspec.structs.replace(passes, per_serving=None, count=99))
+
+
+@pytest.mark.parametrize(
+    ("per_serving", "trials", "expected", "off"),
+    [(1.0, 1, 1, 2.0), (0.25, 40, 10, 3.3 * (40 * 0.25 * 0.75) ** 0.5), (1.0, 100, 100, 15.0)],
+    ids=["two passes", "3.3 standard errors", "15 %"],
+)
+def test_windows_contradict_the_long_run_from_a_bound_on(per_serving, trials, expected, off):
+    for more, is_said in ((-0.05, False), (0.05, True)):
+        found = FullPasses(
+            count=expected + off + more,  # between two counts
+            trials=trials,
+            seconds=0.1,
+            added=0.1,
+            per_serving=per_serving,
+        )
+        assert contradicts(found) == is_said
 
 
 @pytest.mark.slow

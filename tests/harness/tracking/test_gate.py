@@ -18,11 +18,10 @@ from harness import format as fmt
 from harness.axes import Cell
 from harness.cli.main import main
 from harness.experiment.outcomes import Trials
-from harness.experiment.plan import SLICE_STEPS
 from harness.experiment.rounds import Precision, Rounds
 from harness.experiment.store import trial_key
 from harness.tracking.gate.exact_counts import judge_pairs, overall
-from harness.tracking.gate.plan import GatePair, exact_plan, pair, timing_plan
+from harness.tracking.gate.plan import TURN_STEPS, GatePair, exact_plan, pair, timing_plan
 from harness.tracking.gate.result import GateCell, GateResult
 from harness.tracking.gate.timing import Timings, attribute_changes, changed, compare_timings
 from harness.tracking.gate.words import conclude_gate
@@ -71,7 +70,7 @@ class Clock:
             process = self.rng.normal(0, 0.012) + (self.rng.random() < 0.05) * 0.15
             bursts = (self.rng.random(slices) < 0.05) * self.rng.uniform(0, 0.5, slices)
             noise = drift + process + bursts + self.rng.normal(0, 0.015, slices)
-            by_step = np.repeat(noise, SLICE_STEPS) + self.rng.normal(0, 0.03, slices * SLICE_STEPS)
+            by_step = np.repeat(noise, TURN_STEPS) + self.rng.normal(0, 0.03, slices * TURN_STEPS)
             host = (1e-3 if control else 2e-3) * effect * np.exp(by_step)
             metrics = {"host_time_per_step": float(host.mean()), "num_steps": float(len(host))}
             yield msgspec.structs.replace(

@@ -12,7 +12,7 @@ from small import CELL, answer
 from harness.experiment.plan import timing_round
 from harness.experiment.store import trial_key
 from harness.report.gate_tables import gate_tables
-from harness.tracking.gate.plan import SLICE_STEPS, pair, timing_plan
+from harness.tracking.gate.plan import TURN_STEPS, pair, timing_plan
 from harness.tracking.gate.result import TimingChange
 from harness.tracking.gate.timing import compare_timings
 from harness.trial.spec import Trial
@@ -37,7 +37,7 @@ def timed(rounds, more_steps: int) -> TimingChange:
             of = base if turn.cell.release == "base" else head and head * (1 + more_steps)
             if of is None:
                 continue
-            steps = [round(1e9 * seconds) for seconds in of for _ in range(SLICE_STEPS)]
+            steps = [round(1e9 * seconds) for seconds in of for _ in range(TURN_STEPS)]
             mean = sum(steps) / len(steps) / 1e9
             metrics = {"host_time_per_step": mean, "num_steps": float(len(steps))}
             asked = Trial(cell=turn.cell, schedule_path="", schedule_sha256="", seed=turn.seed)

@@ -12,13 +12,13 @@ from test_kept_counts import counted as counted_tree
 from test_kept_counts import tree  # noqa: F401  # a fixture
 
 from harness.experiment.outcomes import Trials
-from harness.experiment.plan import SLICE_STEPS, timing_round
+from harness.experiment.plan import timing_round
 from harness.experiment.result import Comparison
 from harness.experiment.store import trial_key
 from harness.statistics.paired_ratio import holm, paired_ratio
 from harness.tracking.gate.exact_counts import judge_pairs, overall
 from harness.tracking.gate.kept_counts import KeptCounts
-from harness.tracking.gate.plan import GatePair, exact_plan, pair, timing_plan
+from harness.tracking.gate.plan import TURN_STEPS, GatePair, exact_plan, pair, timing_plan
 from harness.tracking.gate.result import GateCell, TimingChange
 from harness.tracking.gate.timing import Timings, cause_of, compare_timings
 from harness.trial.spec import Trial
@@ -36,7 +36,7 @@ def timed(pairs: Sequence[GatePair], rises: Sequence[float], stall: float = 0.0)
     for number, rise in enumerate(rises, start=1):
         for turn in timing_round(plan, number):
             is_head = turn.cell.release == "head"
-            steps = np.full(2 * SLICE_STEPS, 10**6 * (1 + rise * is_head))
+            steps = np.full(2 * TURN_STEPS, 10**6 * (1 + rise * is_head))
             steps[3] += 1e9 * stall * is_head
             metrics = {"host_time_per_step": steps.mean() / 1e9, "num_steps": float(len(steps))}
             asked = Trial(cell=turn.cell, schedule_path="", schedule_sha256="", seed=turn.seed)
