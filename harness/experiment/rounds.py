@@ -96,7 +96,10 @@ class Rounds:
 
     def _blocks(self, turns: Iterable[Turn], warm_up: bool = False) -> Iterator[Block]:
         """What is to be run of a round, group by group; only the first block is to warm up."""
-        keys = dict.fromkeys(map(group_key, self.plan.cells))
+        turns = list(turns)
+        # What counts for a cell may do so on another device, in a group of its own.
+        cells = [*self.plan.cells, *(turn.cell for turn in turns)]
+        keys = dict.fromkeys(map(group_key, cells))
         number_of = {key: number for number, key in enumerate(keys)}
         by_group: dict[int, list[Turn]] = {}
         for turn in turns:

@@ -9,6 +9,7 @@ from small import CELL, TRIAL_SECONDS, Calls, MemoryStore, answer, plan, process
 
 from harness.axes import Cell
 from harness.experiment.local_executor import LocalExecutor
+from harness.experiment.outcomes import Trials
 from harness.experiment.plan import beside_baseline, counting_modes, timing_round
 from harness.experiment.rounds import Precision, Rounds
 from harness.experiment.store import RunStore, StoreError
@@ -170,6 +171,18 @@ def test_counting_trials_come_first_and_once_for_all_that_they_stand_for():
     run(machine, plan(CELLS, rounds=1))
     kept = [bool(t.rows_path) for t in machine.asked]
     assert kept == [False] + [True] * 3, "the first after idle is thrown away"
+
+
+def test_full_passes_are_counted_on_the_null_device_of_cells_whose_collector_runs_by_itself():
+    machine = Machine()
+    cells = [msgspec.structs.replace(cell, device="modelled") for cell in CELLS]
+    under_way = run(machine, plan(cells, extra_modes=["long_run"]))
+    counted = [trial.cell for trial in machine.asked if trial.mode == "long_run"]
+    assert counted == [msgspec.structs.replace(cell, device="null") for cell in cells[:2]]
+    found = Trials(under_way.plan, under_way.outcomes)
+    for cell, on_null in zip(cells, [*counted, None], strict=True):
+        told = found.counted_in("long_run", cell)
+        assert (told.cell if told else None) == on_null
 
 
 def test_messages_are_looked_at_once_for_all_collectors_where_any_cross():
