@@ -14,7 +14,7 @@ from harness.axes import AXES, Axis
 from harness.cli.completion import values_of
 from harness.cli.sections import SectionOption
 from harness.cli.settings import settings
-from harness.verbs.request import Field, VerbRequest, fields, made
+from harness.verbs.request import Field, VerbRequest, fields, made, spelled
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _Asked = TypeVar("_Asked", bound=VerbRequest)
@@ -159,7 +159,9 @@ def asked(kind: type[_Asked], ctx: click.Context, **more: Any) -> _Asked:
 
 
 def refuse_given(ctx: click.Context, but: Collection[str], why: str) -> None:
-    """Raise ValueError, with ``why``, for the first flag of the command line but some."""
+    """Raise ValueError, with ``why``, for the first thing that is asked for but some."""
+    if name := next(iter(settings(ctx)), ""):
+        raise ValueError(f"{spelled(name)}: {why}")
     for param in ctx.command.params:
         name = param.name or ""
         if name not in but and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:

@@ -23,8 +23,7 @@ class AskedCommand(SectionCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take the files' names out. Raises ValueError for a file that cannot be read."""
-        end = args.index("--") if "--" in args else len(args)
-        files = [word for word in args[:end] if word.startswith("@") and word.endswith(".toml")]
+        files = [word for word in args if word.startswith("@") and word.endswith(".toml")]
         ctx.meta[_SETTINGS] = {}
         for word in files:
             ctx.meta[_SETTINGS] |= _read(Path(word[1:]))
@@ -53,10 +52,7 @@ def settings_toml(request: VerbRequest) -> str:
 def _read(path: Path) -> Settings:
     found = read_toml(path, dict[str, Any], "experiment")
     for name, value in found.items():
-        if isinstance(value, dict) or (isinstance(value, list) and any(map(_is_many, value))):
+        parts = value if isinstance(value, list) else [value]
+        if any(isinstance(part, (dict, list)) for part in parts):
             raise ValueError(f"{path}: {name}: give a text, a number, true or false, or a list")
     return {name.replace("-", "_"): value for name, value in found.items()}
-
-
-def _is_many(value: Any) -> bool:
-    return isinstance(value, (dict, list))

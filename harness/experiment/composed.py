@@ -252,9 +252,11 @@ def _window_share(metric: Metric, result: TrialResult) -> float:
 
 
 def _young_seconds(result: TrialResult) -> float:
-    """In collections of the young generations, per step."""
+    """In collections of the young generations, per step, by the clock of host time."""
     engines = [each for each in result.processes if each.role == "engine"]
-    seconds = sum(sum(each.pause_seconds[:2]) for each in engines)
+    on_core = result.waited_share is not None
+    pauses = [each.pause_cpu_seconds if on_core else each.pause_seconds for each in engines]
+    seconds = sum(sum(each[:2]) for each in pauses)
     return seconds / max(1.0, result.metrics.get("num_steps") or 1.0)
 
 
@@ -266,10 +268,14 @@ def _window(metric: Metric, result: TrialResult) -> float:
     return host * (result.metrics.get("num_steps") or 0.0)
 
 
+def _rest_seconds(metric: Metric, result: TrialResult) -> float:
+    """The same without full passes."""
+    return _window(metric, result) * (1 - _share(metric, result))
+
+
 def _code_seconds(metric: Metric, results: Iterable[TrialResult]) -> FloatArray:
     """Of each window that is known."""
-    found = [_window(metric, each) * (1 - _share(metric, each)) for each in results]
-    return np.array([each for each in found if each])
+    return np.array([found for each in results if (found := _rest_seconds(metric, each))])
 
 
 def _units(metric: Metric, results: Iterable[TrialResult]) -> float:
@@ -279,7 +285,7 @@ def _units(metric: Metric, results: Iterable[TrialResult]) -> float:
             [
                 seconds / (code if metric.direction == "lower" else 1 / code)
                 for each in results
-                if (seconds := _window(metric, each) * (1 - _share(metric, each)))
+                if (seconds := _rest_seconds(metric, each))
                 and not math.isnan(code := _code(metric, each))
             ]
         )

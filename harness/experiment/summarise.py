@@ -169,16 +169,20 @@ def _gc_effect(trials: Trials, sides: Mapping[Cell, CellTrials], cell: Cell) -> 
     )
     if partner is None or partner == cell:
         return {}
-    rounds = trials.pairs(partner, cell, _HOST.name)
-    effects: dict[int, float] = {}
-    for number, mine in trials.timings[cell].items():
-        without = next((a for a, b in rounds if b is mine), None)
-        before = without.metrics[_HOST.name] if without else None
-        if before and (after := mine.metrics[_HOST.name]):
-            effects[number] = after / before - 1
+    rounds = [
+        both
+        for both in trials.pairs(partner, cell, _HOST.name)
+        if all(each.metrics[_HOST.name] for each in both)
+    ]
+    effects = {
+        id(mine): (mine.metrics[_HOST.name] or 0.0) / (without.metrics[_HOST.name] or 1.0) - 1
+        for without, mine in rounds
+    }
     if not effects:
         return {}
-    found = {"samples": [effects.get(n + 1) for n in range(trials.num_rounds)]}
+    mine = trials.timings[cell]
+    numbers = range(1, trials.num_rounds + 1)
+    found = {"samples": [effects.get(id(mine.get(number))) for number in numbers]}
     if len(effects) < FEWEST_PAIRS:
         return found
     ratio = composed_ratio(_HOST, rounds, sides[partner], sides[cell], 1).ratio

@@ -78,3 +78,11 @@ def test_nothing_is_imported_to_be_listed(fresh_interpreter):
     assert "list[list[int]]" in said
     assert "cannot be read" not in said
     assert "is not there" not in said
+
+
+def test_settings_of_a_file_are_refused_where_flags_are(capsys, tmp_path):
+    path = tmp_path / "asked.toml"
+    path.write_text("seed = 3")
+    assert main(["list", "wires", f"@{path}"]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.startswith("gcbench: --seed: is of a workload; ")) == ("", True)
