@@ -20,11 +20,12 @@ class _Heap:
 _heap = _Heap()
 
 
-def top_up(role: str, target_objects: int, seed: int) -> int:
+def top_up(role: str, target_objects: int, seed: int, *, is_timed: bool = True) -> int:
     """Build ballast until this process's collector tracks so many; returns how many were built.
 
     What is there already counts, frozen or not; where that is enough, nothing is built. The
-    ballast is in the oldest generation and lives until `release`; ``seed`` decides its shape.
+    ballast is in the oldest generation and lives until `release`; ``seed`` decides its shape. Where
+    no pass is timed it is empty lists: as many objects, soon built and soon passed.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -33,8 +34,10 @@ def top_up(role: str, target_objects: int, seed: int) -> int:
         missing = target_objects - len(gc.get_objects()) - gc.get_freeze_count()
         if missing <= 0:
             return 0
-        # The list that holds them is the last.
-        _heap.ballast.append(build_ballast(missing - 1, load_census(), seed))
+        count = missing - 1  # the list that holds them is the last
+        _heap.ballast.append(
+            build_ballast(count, load_census(), seed) if is_timed else [[] for _ in range(count)]
+        )
         gc.collect()
         return missing
     finally:

@@ -139,8 +139,8 @@ def close_window(role: str) -> ProcessResult:
     """End the window, put the collector back and say what it did.
 
     ``collections`` and ``collected`` are differences of `gc.get_stats`; pauses, in seconds, are
-    the probe's and zero without one. ``full_pass_seconds`` is of ``tracked_objects``, under
-    ``as_is`` without the frozen ones. Raises RuntimeError where no window is open.
+    the probe's and zero without one, as is ``full_pass_seconds``, which is of ``tracked_objects``,
+    under ``as_is`` without the frozen ones. Raises RuntimeError where no window is open.
     """
     stop_counting(role)
     window = _opened(role)
@@ -166,7 +166,7 @@ def close_window(role: str) -> ProcessResult:
         pause_seconds=_seconds(events, events.duration_ns),
         pause_cpu_seconds=_seconds(events, events.cpu_ns),
         max_pause_seconds=float(events.duration_ns.max(initial=0)) / 1e9,
-        full_pass_seconds=window.full_pass_seconds,
+        full_pass_seconds=window.full_pass_seconds if window.probe else 0.0,
         probe_dropped=window.probe.dropped if window.probe else 0,
     )
 

@@ -177,7 +177,9 @@ def _collector(seen: Observation) -> Values:
         1000 * int(by_generation.sum()) / max(1, len(seen.steps))
     )
     values["tracked_heap"] = engine.state.tracked_objects
-    values["full_pass_per_object"] = engine.full_pass_seconds / max(1, engine.state.tracked_objects)
+    if engine.full_pass_seconds:
+        objects = max(1, engine.state.tracked_objects)
+        values["full_pass_per_object"] = engine.full_pass_seconds / objects
     return values
 
 

@@ -11,9 +11,9 @@ from harness.collector.probe import Events
 from harness.collector.result import ProcessResult
 
 
-def prepare_process(process: EngineProcess, heap_objects: int, seed: int) -> None:
+def prepare_process(process: EngineProcess, heap_objects: int, seed: int, is_timed: bool) -> None:
     """Bring a process of the engine to its size before anything is measured in it."""
-    heap.top_up(process.role, heap_objects, seed)
+    heap.top_up(process.role, heap_objects, seed, is_timed=is_timed)
 
 
 def open_process_window(

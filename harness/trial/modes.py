@@ -154,7 +154,8 @@ class ModeSetup:
 
     ``rehearse``: serve all requests once before the window opens. ``request_costs``: counted
     after it. ``fills_heap``: with the cell's heap objects, where the collector runs; without it
-    they decide nothing, and take longer to make than the trial.
+    they decide nothing, and take longer to make than the trial. ``times_passes``: they are like a
+    server's, so that a pass over them takes as long.
     """
 
     watch: Callable[[StepEngine, Extent], StepWatch]
@@ -165,15 +166,21 @@ class ModeSetup:
     request_costs: bool = False
     rehearse: bool = False
     fills_heap: bool = False
+    times_passes: bool = False
 
 
 MODES = {
     "timing": ModeSetup(
-        Unwatched, probe=True, vary_phase=True, virtual_time=False, fills_heap=True
+        Unwatched,
+        probe=True,
+        vary_phase=True,
+        virtual_time=False,
+        fills_heap=True,
+        times_passes=True,
     ),
     "counts": ModeSetup(Unwatched, fills_heap=True),
     "long_run": ModeSetup(_long_run, fills_heap=True),
-    "probed": ModeSetup(Unwatched, probe=True, fills_heap=True),
+    "probed": ModeSetup(Unwatched, probe=True, fills_heap=True, times_passes=True),
     "tracked": ModeSetup(TrackedObjects, policy="disabled+freeze"),
     "memory": ModeSetup(Memory, policy="disabled+freeze"),
     "leaks": ModeSetup(Leaks, policy="disabled", rehearse=True),
@@ -182,6 +189,6 @@ MODES = {
     "sites": ModeSetup(_sites, fills_heap=True),
     "cadence": ModeSetup(_cadence, policy="disabled"),
     "wire": ModeSetup(_message_watch, policy="disabled"),
-    "stages": ModeSetup(_stage_times, fills_heap=True),
+    "stages": ModeSetup(_stage_times, fills_heap=True, times_passes=True),
     "stage_bytecodes": ModeSetup(_stage_bytecodes, policy="disabled"),
 }

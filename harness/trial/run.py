@@ -84,6 +84,7 @@ def measure_trial(
             prepare_process,
             trial.cell.heap_objects if MODES[trial.mode].fills_heap else 0,
             trial.seed,
+            MODES[trial.mode].times_passes,
         )
         if _is_real_time(trial) and comes_by_itself(ready.schedule):
             sender = Sender(ready.schedule.arrival_seconds)
