@@ -33,7 +33,7 @@ Columns on the null device, 8 rounds, interleaved twice on two quiet cores: turn
 5 to 10 %, of 8 0.8 to 8 %, of 2 1.6 to 2.6 %, of 1 0.6 to 2.3 %.
 """
 
-_BESIDE = 7
+_BESIDE = 9
 """Cells that share a copy of their baseline: each waits for its turn in an interpreter, which holds
 torch and a heap, and the more there are the longer ago its baseline's turn was."""
 

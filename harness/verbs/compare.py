@@ -35,7 +35,7 @@ class CompareRequest(SpreadRequest, frozen=True, kw_only=True):
     defaults: ClassVar[dict[str, list[Value]]] = {
         "representation": ["list_of_lists", "list_of_arrays", "flat_arrays"],
         "delivery": ["per_request", "columnar"],
-        "gc": ["default", "freeze", "disabled"],
+        "gc": ["default", "freeze"],
         "heap_objects": [700_000],
     }
 
@@ -49,7 +49,7 @@ class CompareRequest(SpreadRequest, frozen=True, kw_only=True):
     ] = ""
     rounds: Annotated[
         int, Flag("Interleaved rounds; a verdict takes 7.", is_main=True, least=1)
-    ] = 10
+    ] = 8
     until_precise: Annotated[
         float,
         Flag("Add rounds until each interval is within ± PCT.", metavar="PCT", least=0, most=99),

@@ -68,8 +68,8 @@ def test_who_is_only_of_use_beside_one_that_fails_is_not_measured_alone():
 
 
 def taking_turns(**changes):
-    """A plan of ten cells in two rotations, each with a copy of the baseline."""
-    cells = [msgspec.structs.replace(CELL, batch_size=size) for size in range(8, 18)]
+    """A plan of twelve cells in two rotations, each with a copy of the baseline."""
+    cells = [msgspec.structs.replace(CELL, batch_size=size) for size in range(8, 20)]
     of = plan(cells, **changes)
     rotations = beside_baseline(cells, of.baselines, lambda cell: True)
     return msgspec.structs.replace(of, rotations=rotations, slice_steps=25)
@@ -78,7 +78,7 @@ def taking_turns(**changes):
 def test_each_cell_takes_turns_with_a_copy_of_its_baseline():
     of = taking_turns()
     first = of.cells[0]
-    assert [len(rotation) for rotation in of.rotations] == [8, 3]
+    assert [len(rotation) for rotation in of.rotations] == [10, 3]
     assert [cell for rotation in of.rotations for cell in rotation[1:]] == of.cells[1:]
     assert {msgspec.structs.replace(rotation[0], copy=0) for rotation in of.rotations} == {first}
     assert len({rotation[0] for rotation in of.rotations}) == 2
@@ -86,8 +86,8 @@ def test_each_cell_takes_turns_with_a_copy_of_its_baseline():
     machine = Machine()
     under_way = rounds(lambda trials: batches.append(trials) or machine(trials), of)
     under_way.run(lambda outcomes: summary(of, outcomes), NEVER)
-    assert [len(batch) for batch in batches[1:]].count(8) == 7
-    assert {len(batch) for batch in batches[1:]} == {3, 8}
+    assert [len(batch) for batch in batches[1:]].count(10) == 7
+    assert {len(batch) for batch in batches[1:]} == {3, 10}
     assert all(trial.slice_steps == 25 for batch in batches[1:] for trial in batch)
 
 
@@ -103,7 +103,7 @@ def test_a_rotation_is_measured_again_as_a_whole():
     machine.busy[of.cells[-1]] = 1
     under_way = run(machine, of)
     assert under_way.repeated == 3
-    assert len(machine.asked) == 1 + 11 + 3
+    assert len(machine.asked) == 1 + 13 + 3
     assert not any(outcome.invalid for outcome in under_way.outcomes.values())
 
 
