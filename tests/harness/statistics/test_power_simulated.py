@@ -18,7 +18,7 @@ def samples(rng: np.random.Generator, rounds: int) -> np.ndarray:
 
 
 def power(rounds: int, comparisons: int) -> float:
-    """Share of runs in which a change is found that another run of as many rounds says to detect."""
+    """Share of runs in which is found what another run of as many rounds says to detect."""
     rng = np.random.default_rng(rounds)
     null = reference(rounds)
     said = [
