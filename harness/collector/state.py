@@ -22,7 +22,6 @@ def apply_policy(role: str, policy_text: str, batch_size: int) -> None:
     else:
         gc.disable()
     if "freeze" in policy:
-        gc.collect()
         gc.freeze()
 
 

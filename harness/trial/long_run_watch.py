@@ -6,11 +6,11 @@ from engines.protocol import Int64Array, StepEngine, StepOutput
 from harness.trial.long_run import LongRun
 from harness.trial.watch import Extent, Watching
 
-LEAST_STEPS, MOST_STEPS = 2_000, 6_000
+LEAST_STEPS, MOST_STEPS = 1_000, 4_000
 """The schedule is served again and again until there were so many steps and `ENOUGH_PASSES`, or so
 many steps at most."""
 
-ENOUGH_PASSES = 3
+ENOUGH_PASSES = 4
 
 
 class LongRunWatch(Watching):
