@@ -18,7 +18,8 @@ import numpy as np
 from harness.experiment.result import Apart, ChangePart, FullPasses, StepParts
 from harness.metrics import METRICS, Metric
 from harness.statistics.mixture import FloatArray
-from harness.statistics.paired_ratio import Ratio, minimum_detectable_effect, paired_ratio
+from harness.statistics.paired_ratio import ALPHA, POWER, Ratio, paired_ratio
+from harness.statistics.robust_location import likelihood_ratio, reference
 from harness.trial.long_run import LongRun
 from harness.trial.spec import TrialResult
 
@@ -30,6 +31,9 @@ _NEAR = 0.15
 """Passes of the windows contradict the long run where they are more than 2, 3.3 standard errors and
 15 % away from what it says: with a device whose steps take time the batches are not quite those of
 one that takes none."""
+
+_HALVINGS = 12
+_LEAST_P = 1e-9
 
 
 class PassCost(NamedTuple):
@@ -89,8 +93,31 @@ class _Code(NamedTuple):
 
     def p_of(self, log_ratio: float) -> float:
         """The p-value if they were as spread as they are about another ratio."""
-        moved = self.after / self.ratio.ratio * math.exp(log_ratio)
-        return paired_ratio(self.before, moved, self.family).p
+        logs = np.log(self.after / self.before) - math.log(self.ratio.ratio) + log_ratio
+        return reference(logs.size).p_value(float(likelihood_ratio(logs)))
+
+    def p_beside(self, log_ratio: float, of_code: float, others: float) -> float:
+        """The p-value of a ratio whose log has ``of_code`` of theirs, and an error of others.
+
+        Each takes so much of it, at right angles, that it is as unlikely as the other.
+        """
+        from scipy.special import stdtr
+
+        if not others:
+            return self.p_of(log_ratio / of_code)
+
+        def p_of_others(share: float) -> float:
+            rest = abs(log_ratio) * math.sqrt(1 - share**2)
+            return max(_LEAST_P, 2 * float(stdtr(self.ratio.rounds - 1, -rest / others)))
+
+        least, most = 0.0, 1.0
+        for _ in range(_HALVINGS):
+            share = (least + most) / 2
+            if self.p_of(share * log_ratio / of_code) > p_of_others(share):
+                least = share
+            else:
+                most = share
+        return min(self.p_of(least * log_ratio / of_code), p_of_others(most))
 
 
 def pass_costs(results: Sequence[TrialResult]) -> dict[str, PassCost]:
@@ -200,33 +227,34 @@ def _added(metric: Metric, side: CellTrials, of_time: float, baseline: CellTrial
 def _whole(code: _Code, added: tuple[_Added, _Added], *, same_cost: bool, is_time: bool) -> Ratio:
     """The code's ratio times what full passes add in the candidate over that in the baseline.
 
-    The error of each factor counts as often as its logarithm is in that of the whole. Interval and
-    p-value are the code's own, stretched by as much: its samples have accidents.
+    The error of each factor counts as often as its logarithm is in that of the whole. The code's
+    samples have accidents, and its interval is as wide as these make it; what full passes add is a
+    mean of many, with an interval by Student's t.
     """
     from scipy.special import stdtrit
 
     before, after = added
     own = code.ratio
-    low, high = (math.log(each / own.ratio) for each in own.ci95)
-    error = (high - low) / 2 / float(stdtrit(own.rounds - 1, 0.975))
     more = after.slope - before.slope
     of_cost = (
         [more * before.of_cost]
         if same_cost
         else [before.slope * before.of_cost, after.slope * after.of_cost]
     )
-    of_code = error * (1 - after.slope if after.of_code else 1.0)
-    others = (more * before.of_code, before.error, after.error, *of_cost)
-    stretch = math.hypot(of_code, *others) / error if error else 1.0
+    of_code = 1 - after.slope if after.of_code else 1.0
+    others = math.hypot(more * before.of_code, before.error, after.error, *of_cost)
     change = math.log1p(after.share) - math.log1p(before.share)
     log_ratio = math.log(own.ratio) + (change if is_time else -change)
-    sd_log = own.sd_log * stretch
+    beside = float(stdtrit(own.rounds - 1, 0.975)) * others
+    below, above = (math.hypot(of_code * math.log(each / own.ratio), beside) for each in own.ci95)
+    of_level = stdtrit(own.rounds - 1, [1 - ALPHA / code.family / 2, POWER])
+    detected = math.hypot(of_code * math.log1p(own.mde), float(of_level.sum()) * others)
     return Ratio(
         ratio=math.exp(log_ratio),
-        ci95=(math.exp(log_ratio + low * stretch), math.exp(log_ratio + high * stretch)),
-        p=code.p_of(log_ratio / stretch),
-        mde=minimum_detectable_effect(sd_log, own.rounds, code.family),
-        sd_log=sd_log,
+        ci95=(math.exp(log_ratio - below), math.exp(log_ratio + above)),
+        p=code.p_beside(log_ratio, of_code, others),
+        mde=math.expm1(detected),
+        sd_log=math.hypot(of_code * own.sd_log, others * math.sqrt(own.rounds)),
         rounds=own.rounds,
     )
 

@@ -49,7 +49,7 @@ class CompareRequest(SpreadRequest, frozen=True, kw_only=True):
     ] = ""
     rounds: Annotated[
         int, Flag("Interleaved rounds; a verdict takes 7.", is_main=True, least=1)
-    ] = 8
+    ] = 9
     until_precise: Annotated[
         float,
         Flag("Add rounds until each interval is within ± PCT.", metavar="PCT", least=0, most=99),

@@ -459,13 +459,13 @@ def test_an_interrupted_comparison_goes_on_where_it_was(gcbench, monkeypatch, tm
     still_counting = kept < 8
     more = (not still_counting) + (kept > 0)
     assert machine.asked == whole - kept + more, "one warms up, one says where trials run now"
-    assert [cell["samples"] for cell in json.loads(out)["cells"]] == [8, 8]
+    assert [cell["samples"] for cell in json.loads(out)["cells"]] == [9, 9]
     before = machine.asked
-    status, out, err = gcbench(*PAIR, "--resume", name, "--rounds", "10", "--json", "-")
+    status, out, err = gcbench(*PAIR, "--resume", name, "--rounds", "11", "--json", "-")
     assert status == 0
     assert f"{whole} trials are stored; checking that new ones compare" in err
     assert machine.asked == before + 2 * 2 + 2, "two more rounds of two cells, and as above"
-    assert [cell["samples"] for cell in json.loads(out)["cells"]] == [10, 10]
+    assert [cell["samples"] for cell in json.loads(out)["cells"]] == [11, 11]
     status, _, err = gcbench(*PAIR, "--resume", name, "--rounds", "5")
     assert status == 2
     assert "another plan" in err
