@@ -25,8 +25,8 @@ COUNTING := tests/gcbench tests/harness/collector \
 BY_FOLDER := --dist loadscope $(if $(filter auto,$(JOBS)),--numprocesses 3)
 NONE_CHOSEN := 5
 
-.PHONY: install compare asv nightly vllm test deep torture gpu-check lint typecheck check docs \
-        clean
+.PHONY: install compare asv nightly vllm test deep torture gpu-check lint typecheck check figures \
+        docs clean
 install:
 	@.ci/install "$(PYTHON)" "$(VENV)" "$(TORCH)"
 
@@ -76,6 +76,11 @@ typecheck: install
 	@$(BIN)/mypy && $(BIN)/mypy --python-version 3.12 -m gcbench.opcodes_monitoring
 
 check: lint typecheck test
+
+# Every figure and picture of README and docs that is traced to results/published, written anew from
+# there; benchmarks/figures/figures.toml says which is which.
+figures: install
+	@$(BIN)/python -m benchmarks.figures
 
 # The docs as a site in build/docs; any warning, such as a link that leads nowhere, is an error.
 docs: install

@@ -13,7 +13,7 @@ from benchmarks.claims.finding import Finding
 from benchmarks.claims.ledger import Claim
 from benchmarks.claims.page import claims_markdown
 from benchmarks.claims.stored import PUBLISHED, stored_findings
-from benchmarks.claims.words import counted, ruling
+from benchmarks.claims.words import ruling
 from harness.cli.compare import compare
 
 ROOT = Path(__file__).parents[3]
@@ -27,11 +27,6 @@ def stored() -> dict[str, list[Finding]]:
 
 def test_the_page_is_that_of_the_ledger_and_of_the_published_results():
     assert_golden("../../docs/claims.md", claims_markdown(SHIPPED, stored()))
-
-
-def test_the_readme_counts_as_the_ledger_does():
-    rulings = [ruling(claim, stored()) for claim in SHIPPED.claims]
-    assert f"Of {len(rulings)}, {counted(rulings)}" in (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize("claim", SHIPPED.claims, ids=lambda claim: claim.id)

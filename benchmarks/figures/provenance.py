@@ -1,0 +1,47 @@
+"""What a stored file lacks to be measured again."""
+
+import re
+import subprocess
+from typing import Any
+
+from benchmarks.claims.document import read_document
+from benchmarks.claims.ledger import ROOT
+from benchmarks.claims.stored import PUBLISHED
+
+_CLEAN = re.compile(r"[0-9a-f]{40}")
+
+
+def lacks(name: str) -> str:
+    """In words, "" where it has its command, machine, interpreter and a commit of the history."""
+    document = read_document(PUBLISHED / name)
+    missing = [what for what, there in _parts(document).items() if not there]
+    commits = document.get("code_commits") or [document.get("code_commit", "")]
+    dirty = [each.removesuffix("+dirty")[:7] for each in commits if each.endswith("+dirty")]
+    wrong = [f"no {what}" for what in missing]
+    wrong += [f"{each} was changed" for each in dirty]
+    wrong += [f"{each[:7]} is not in the history" for each in commits if each and not _known(each)]
+    return ", ".join(wrong)
+
+
+def _parts(document: dict[str, Any]) -> dict[str, bool]:
+    machine = document.get("machine", {})
+    return {
+        "command": bool(document.get("command")),
+        "machine": bool(machine.get("cpu_model")),
+        "interpreter": bool(machine.get("python_build")),
+        "commit": bool(document.get("code_commits") or document.get("code_commit")),
+    }
+
+
+def _known(commit: str) -> bool:
+    commit = commit.removesuffix("+dirty")
+    if not _CLEAN.fullmatch(commit):
+        return False
+    asked = ["git", "merge-base", "--is-ancestor", commit, "HEAD"]
+    return subprocess.run(asked, cwd=ROOT, capture_output=True, check=False).returncode == 0
+
+
+def is_shallow() -> bool:
+    """Whether this clone has only a part of the history."""
+    asked = ["git", "rev-parse", "--is-shallow-repository"]
+    return subprocess.check_output(asked, cwd=ROOT, text=True).strip() == "true"
