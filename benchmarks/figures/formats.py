@@ -28,14 +28,6 @@ def _less_one(ratio: Any) -> float | None:
     return None if number is None else number - 1
 
 
-def _unsigned(ci95: tuple[float, float]) -> str:
-    return fmt.percent_range(ci95[0] - 1, ci95[1] - 1)
-
-
-def _bare(ci95: tuple[float, float]) -> str:
-    return fmt.interval(ci95).removesuffix(" %")
-
-
 FORMATS: dict[str, Callable[[Any], str]] = {
     "number": lambda value: fmt.number(_number(value)),
     "tenths": lambda value: f"{_number(value):,.1f}",
@@ -49,11 +41,12 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "ratio": lambda value: fmt.ratio(_number(value)),
     "change": lambda value: fmt.percent(_less_one(value), signed=True),
     "growth": lambda value: fmt.percent(_less_one(value)),
+    "times": lambda ci95: f"{fmt.number(ci95[0])} to {fmt.number(ci95[1])}",
+    "bytes": fmt.bytes_,
+    "bandwidth": lambda value: fmt.rate(value, "B/s"),
     "interval": fmt.interval,
-    "growth_interval": _unsigned,
-    "bare_interval": _bare,
 }
 """``ms``, ``µs`` and ``ns`` are of seconds and leave the unit to the table's head, ``tenths`` has
-always one; ``change`` and ``growth`` are of a ratio, with and without its sign; so are the
-intervals, of which the bare one leaves out the per cent.
+always one, ``minutes`` are rounded up. ``change`` and ``growth`` are of a ratio, with and without
+its sign; ``interval`` and ``times`` are of its interval, as changes and as it stands.
 """

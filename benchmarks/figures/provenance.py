@@ -18,7 +18,7 @@ def lacks(name: str) -> str:
     commits = document.get("code_commits") or [document.get("code_commit", "")]
     dirty = [each.removesuffix("+dirty")[:7] for each in commits if each.endswith("+dirty")]
     wrong = [f"no {what}" for what in missing]
-    wrong += [f"{each} was changed" for each in dirty]
+    wrong += [f"uncommitted changes to {each}" for each in dirty]
     wrong += [f"{each[:7]} is not in the history" for each in commits if each and not _known(each)]
     return ", ".join(wrong)
 

@@ -117,6 +117,9 @@ def ratio_of(of: StoredCell, against: StoredCell, metric: str, per: str = "") ->
         ),
         None,
     )
+    if of[metric].kind == "exact":
+        exact = (of[metric].value or 0.0) / (against[metric].value or 0.0)
+        return CellRatio(exact, (exact, exact))
     if found is None:
         found = paired_ratio(_samples(against[metric]), _samples(of[metric]))
     by = (of[per].value or 0.0) / (against[per].value or 0.0) if per else 1.0
