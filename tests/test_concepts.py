@@ -21,7 +21,7 @@ CAPS = {
     "schemas": 15,
     "lines of the product": 72_750,
     "lines of cli and report": 11_500,
-    "lines of tests": 63_300,
+    "lines of tests": 63_400,
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,

@@ -63,9 +63,9 @@ class Sentence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class NotMeasured(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A ``text`` of ``page`` with figures that nobody has measured here, and ``why`` not."""
+    """A ``text`` of ``page``, or of any, with figures that were not measured here, and ``why``."""
 
-    page: str
+    page: str = ""
     text: str
     why: str
 

@@ -56,15 +56,16 @@ def untraced(page: str, text: str, entries: Entries) -> list[str]:
     known = [*traced_spans(page, text, entries), *_examples(text)]
     listed: list[NotMeasured | NotStored] = [*entries.not_measured, *entries.not_stored]
     for each in listed:
-        if each.page == page:
+        if each.page in ("", page):
             places = [found.span() for found in re.finditer(re.escape(each.text), text)]
-            if not places:
+            if each.page and not places:
                 raise ValueError(f"{page}: nothing reads {each.text!r} any more; take it out")
             known += places
+    accounted = {at for start, end in known for at in range(start, end)}
     return [
         text[max(0, start - 30) : end + 20].replace("\n", " ")
         for start, end in measured_spans(text)
-        if not any(first <= start and end <= last for first, last in known)
+        if not all(at in accounted for at in range(start, end) if text[at].isdigit())
     ]
 
 

@@ -53,6 +53,11 @@ def test_the_readme_is_traced_completely():
     assert all(ENTRIES.untraced.values())
 
 
+def test_each_text_that_is_listed_for_any_page_stands_on_one():
+    texts = [each.text for each in ENTRIES.not_measured if not each.page]
+    assert [text for text in texts if not any(text in read(page) for page in pages())] == []
+
+
 def test_every_picture_is_that_of_its_stored_results():
     drawn = {each.file for each in ENTRIES.pictures}
     assert drawn | set(ENTRIES.not_drawn) == pictures()
