@@ -12,6 +12,7 @@ from benchmarks.figures.entries import Condition, Entries, NotMeasured, NotStore
 from benchmarks.figures.stored import Stored, find, ratio_of, read_stored
 from benchmarks.figures.template import Template, look_up
 from benchmarks.figures.value import measured_spans
+from harness.experiment.result import MetricSamples
 
 Span = tuple[int, int]
 _FENCE = re.compile(r"^(`{3,})[^\n]*\n.*?^\1$", re.MULTILINE | re.DOTALL)
@@ -20,8 +21,9 @@ _FENCE = re.compile(r"^(`{3,})[^\n]*\n.*?^\1$", re.MULTILINE | re.DOTALL)
 def filled(page: str, text: str, entries: Entries) -> str:
     """The page's ``text`` with every traced figure as the stored files have it.
 
-    Raises ValueError where a sentence is not there, or is no longer true; StoreError.
+    Raises ValueError where sentences are not there, or are no longer true; StoreError.
     """
+    wrong = []
     for sentence in sentences_of(page, entries):
         try:
             names = names_of(sentence)
@@ -30,8 +32,11 @@ def filled(page: str, text: str, entries: Entries) -> str:
             place = template.find(text)
             new = template.filled(template.values(names))
         except ValueError as error:
-            raise ValueError(f"{page}: {error}") from None
-        text = text[: place.start()] + new + text[place.end() :]
+            wrong.append(f"{page}: {error}")
+        else:
+            text = text[: place.start()] + new + text[place.end() :]
+    if wrong:
+        raise ValueError("\n".join(wrong))
     return text
 
 
@@ -110,7 +115,10 @@ def _check(sentence: Sentence, names: Mapping[str, object]) -> None:
 def _is_met(condition: Condition, value: object) -> bool:
     if condition.equals:
         return value == condition.equals
-    assert isinstance(value, (int, float))
+    if isinstance(value, MetricSamples):
+        value = value.value
+    if not isinstance(value, (int, float)):
+        raise ValueError(f"{condition.figure} is {value!r}, which has no bounds")
     low, high = condition.limits(is_ratio=False)
     return low <= value <= high
 

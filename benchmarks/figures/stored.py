@@ -60,8 +60,12 @@ class StoredCell:
 
     @property
     def collector_share(self) -> float:
-        """Of a step's time what collections take, full passes as often as in the long run."""
-        assert self.cell.step
+        """Of a step's time what collections take, full passes as often as in the long run.
+
+        Raises ValueError where the cell was not timed.
+        """
+        if self.cell.step is None:
+            raise ValueError(f"nothing says what a step of {self.cell.id} is spent on")
         in_step = self.cell.step.young + self.cell.step.full
         steps = self.cell.metrics["num_steps"].value or 0.0
         throughput = self.cell.metrics["request_throughput"].value or 0.0
@@ -69,9 +73,11 @@ class StoredCell:
 
     @property
     def change(self) -> Comparison:
-        """Against the baseline of its group, in the metric that decides."""
-        (found,) = (each for each in self.result.comparisons if each.candidate == self.cell.id)
-        return found
+        """Against the baseline of its group, in the metric that decides. Raises ValueError."""
+        found = [each for each in self.result.comparisons if each.candidate == self.cell.id]
+        if len(found) != 1:
+            raise ValueError(f"{self.cell.id} is the candidate of {len(found)} comparisons")
+        return found[0]
 
 
 def find(values: Sequence[Value], stored: Stored) -> Any:
@@ -108,20 +114,18 @@ def ratio_of(of: StoredCell, against: StoredCell, metric: str, per: str = "") ->
     """As the file compares the two, else of their samples paired by round; divided by the ratio of
     the exact metric ``per``. Raises ValueError.
     """
-    names = metric, of.cell.id, against.cell.id
-    found: Comparison | Ratio | None = next(
-        (
-            each
-            for each in of.result.comparisons
-            if (each.metric, each.candidate, each.baseline) == names
-        ),
-        None,
-    )
     if of[metric].kind == "exact":
         exact = (of[metric].value or 0.0) / (against[metric].value or 0.0)
         return CellRatio(exact, (exact, exact))
-    if found is None:
-        found = paired_ratio(_samples(against[metric]), _samples(of[metric]))
+    names = metric, of.cell.id, against.cell.id
+    compared = [
+        each
+        for each in of.result.comparisons
+        if (each.metric, each.candidate, each.baseline) == names
+    ]
+    found: Comparison | Ratio = (
+        compared[0] if compared else paired_ratio(_samples(against[metric]), _samples(of[metric]))
+    )
     by = (of[per].value or 0.0) / (against[per].value or 0.0) if per else 1.0
     return CellRatio(found.ratio / by, (found.ci95[0] / by, found.ci95[1] / by))
 

@@ -33,6 +33,9 @@ def test_it_writes_the_stored_figure_in():
         ({"cells": {"vllm": ["builtin-and-vllm.json", "worker=process"]}}, "0 cells are worker="),
         ({"only_if": [Condition(figure="vllm.change.verdict", equals="same")]}, "no longer true"),
         ({"only_if": [Condition(figure="vllm.change.ratio", at_most=8)]}, "no longer true"),
+        ({"only_if": [Condition(figure="vllm[num_steps]", at_most=205)]}, "no longer true"),
+        ({"only_if": [Condition(figure="vllm.axes[engine]", at_most=8)]}, "has no bounds"),
+        ({"cells": {"vllm": ["builtin-and-vllm.json", "builtin"]}}, "candidate of 0 comparisons"),
     ],
 )
 def test_it_says_why_not(changed, why):
