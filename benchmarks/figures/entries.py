@@ -79,13 +79,11 @@ class NotStored(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Drawing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A picture in docs/images, and the ``results`` that it shows, one where `gcbench report` draws
-    it.
-    """
+    """A picture in docs/images, and the ``results`` that it shows; several only of `pythons`."""
 
     file: str
     results: list[str]
-    drawn_by: Literal["report", "pythons"] = "report"
+    drawn_by: Literal["report", "releases", "pythons"] = "report"
 
 
 class Entries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

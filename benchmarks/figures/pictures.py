@@ -13,6 +13,7 @@ from benchmarks.figures.pythons_image import pythons_image
 from harness.experiment.store import load_experiment
 from harness.files import write_whole
 from harness.report.kinds import describe_result, read_result
+from harness.report.releases_image import releases_image
 
 IMAGES = ROOT / "docs" / "images"
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -28,11 +29,13 @@ def is_current(drawing: Drawing) -> bool:
 def draw(drawing: Drawing) -> None:
     """Write the picture anew. Raises StoreError."""
     paths = [PUBLISHED / name for name in drawing.results]
-    if drawing.drawn_by == "pythons":
-        image = pythons_image([load_experiment(path) for path in paths])
-    else:
-        (path,) = paths
-        image = describe_result(read_result(path)).pictures[0].draw(".png")
+    match drawing.drawn_by:
+        case "report":
+            image = describe_result(read_result(paths[0])).pictures[0].draw(".png")
+        case "releases":
+            image = releases_image(load_experiment(paths[0]), ".png")
+        case "pythons":
+            image = pythons_image([load_experiment(path) for path in paths])
     write_whole(IMAGES / drawing.file, stamped(image, fingerprint(drawing)))
 
 
