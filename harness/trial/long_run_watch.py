@@ -20,6 +20,7 @@ class LongRunWatch(Watching):
         self._engine = engine
         self._steps = self._steps_each = 0
         self._passes: list[int] = []
+        self._collections = 0
 
     def step(self) -> StepOutput:
         """The engine's next step."""
@@ -40,8 +41,12 @@ class LongRunWatch(Watching):
     def steps_end(self) -> None:
         """No more are seen."""
         gc.callbacks.remove(self._look)
+        _, of_young, of_old = gc.get_threshold()
         self.long_run = LongRun(
-            steps_each=self._steps_each, steps=self._steps, full_passes=list(self._passes)
+            steps_each=self._steps_each,
+            steps=self._steps,
+            full_passes=list(self._passes),
+            due=self._collections / ((of_young + 1) * (of_old + 1)),
         )
 
     def results(self, num_rows: Int64Array) -> dict[str, float | None]:
@@ -52,5 +57,7 @@ class LongRunWatch(Watching):
         return {"full_passes_per_1000_steps": 1000 * per_serving / self._steps_each}
 
     def _look(self, phase: str, info: dict[str, int]) -> None:
-        if phase == "start" and info["generation"] == 2:
-            self._passes.append(self._steps)
+        if phase == "start":
+            self._collections += 1
+            if info["generation"] == 2:
+                self._passes.append(self._steps)

@@ -107,11 +107,21 @@ def long_run(rate: float) -> LongRun:
     return LongRun(steps_each=100, steps=steps, full_passes=passes)
 
 
-def served(rng, code: float, rate: float, cycles, drift, each: float = 0.4) -> list[TrialResult]:
-    """Windows that open at these shares of the way between two passes."""
+def test_a_long_run_without_a_pass_may_have_missed_as_much_of_one_as_was_due():
+    for due, missed in ((0.1, 0.1), (3.0, 1.0)):
+        none = LongRun(steps_each=100, steps=4000, full_passes=[], due=due)
+        assert none.error == pytest.approx(missed * 100 / 4000 / 2)
+    one = LongRun(steps_each=100, steps=4000, full_passes=[7], due=0.1)
+    assert one.error == pytest.approx(100 / 4000 / 2)
+
+
+def served(
+    rng, code: float, rate: float, cycles, drift, each: float = 0.4, slow: float = 0.0
+) -> list[TrialResult]:
+    """Windows that open at these shares of the way between two passes, 3 in 10 of them ``slow``."""
     return [
         result(
-            code * float(np.exp(drift[n] + rng.normal(0, 0.005))),
+            code * float(np.exp(drift[n] + rng.normal(0, 0.005) + slow * (rng.random() < 0.3))),
             int(cycle + rate),
             each * float(np.exp(rng.normal(0, 0.05))),
         )
@@ -120,15 +130,20 @@ def served(rng, code: float, rate: float, cycles, drift, each: float = 0.4) -> l
 
 
 def in_the_long_run(
-    seed: int, code: float, rates: tuple[float, float], rounds: int = 10, metric=HOST
+    seed: int,
+    code: float,
+    rates: tuple[float, float],
+    rounds: int = 10,
+    metric=HOST,
+    slow: float = 0.0,
 ) -> WholeRatio:
     """Rounds whose windows open evenly over the cycle, the same in both cells."""
     rng = np.random.default_rng(seed)
     first = rng.random()
     cycles = [(first + n * 0.618034) % 1 for n in range(rounds)]
     drift = rng.normal(0, 0.1, rounds)
-    before = served(rng, 1.0, rates[0], cycles, drift)
-    after = served(rng, code, rates[1], cycles, drift)
+    before = served(rng, 1.0, rates[0], cycles, drift, slow=slow)
+    after = served(rng, code, rates[1], cycles, drift, slow=slow)
     costs = pass_costs([*before, *after])
     sides = [
         CellTrials(results, long_run(rate) if rate else None, costs)
@@ -193,17 +208,35 @@ def test_windows_contradict_the_long_run_from_a_bound_on(per_serving, trials, ex
         assert contradicts(found) == is_said
 
 
+def rates_of(seed: int) -> tuple[float, float]:
+    """From a full pass in ten windows to five in each."""
+    one, other = 10 ** np.random.default_rng([seed, 1]).uniform(-1, 0.7, 2)
+    return float(one), float(other)
+
+
 @pytest.mark.slow
-def test_the_interval_covers_the_long_run_ratio():
+@pytest.mark.parametrize("slow", [0.0, 0.05], ids=["one speed", "two speeds"])
+def test_the_interval_covers_the_long_run_ratio(slow):
     held, wrong = [], 0
     for seed in range(400):
-        rng = np.random.default_rng([seed, 1])
-        rates = tuple(float(10 ** rng.uniform(-1, 0.7)) for _ in range(2))
-        low, high = in_the_long_run(seed, 1.05, rates).ratio.ci95
+        rates = rates_of(seed)
+        low, high = in_the_long_run(seed, 1.05, rates, 9, slow=slow).ratio.ci95
         held.append(low <= truth(1.05, rates) <= high)
-        wrong += in_the_long_run(seed, 1.0, (rates[0], rates[0])).ratio.p < ALPHA
+        equal = in_the_long_run(seed, 1.0, (rates[0], rates[0]), 9, slow=slow)
+        wrong += equal.ratio.p < ALPHA
     assert 0.92 <= np.mean(held) <= 0.98
     assert wrong <= 400 * 2 * ALPHA
+
+
+@pytest.mark.slow
+def test_what_a_composed_change_is_said_to_have_to_be_is_found_four_times_in_five():
+    found = []
+    for seed in range(300):
+        rate = rates_of(seed)[0]
+        said = in_the_long_run(seed, 1.0, (rate, rate), 9).ratio.mde
+        code = 1 + said * (1 + rate * 0.4)
+        found.append(in_the_long_run(seed + 1000, code, (rate, rate), 9).ratio.p < ALPHA)
+    assert 0.73 <= np.mean(found) <= 0.87
 
 
 @pytest.mark.slow
