@@ -14,9 +14,9 @@ from harness.axes import AXES, Cell, Value
 from harness.collector.policy import parse_policy
 from harness.experiment.grid import traits, varying
 from harness.experiment.result import cell_id
+from harness.explain.changed_functions import changed_functions
 from harness.result.result import keep_result
 from harness.tracking.gate.ancestry import others_changes
-from harness.tracking.gate.changed_functions import changed_functions
 from harness.tracking.gate.exact_counts import overall
 from harness.tracking.gate.kept_counts import KeptCounts
 from harness.tracking.gate.not_run import not_run

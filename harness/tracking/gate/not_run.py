@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from harness.axes import Cell
 from harness.experiment.outcomes import Trials
-from harness.tracking.gate.changed_functions import MODULE, ChangedFunction
+from harness.explain.changed_functions import MODULE, ChangedFunction
 from harness.trial.output_hashes import RanFunction
 
 

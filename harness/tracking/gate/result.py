@@ -6,10 +6,10 @@ import msgspec
 
 from harness.collector.callers import CollectorCall
 from harness.experiment.result import Comparison
+from harness.explain.changed_functions import ChangedFunction
 from harness.explain.largest_changes import LargestChange
 from harness.result.result import Result
 from harness.statistics.verdict import Verdict
-from harness.tracking.gate.changed_functions import ChangedFunction
 from harness.tracking.gate.trees import Tree
 from harness.trial.spec import TrialFailure
 

@@ -6,10 +6,10 @@ from small import CELL, answer
 
 from harness.experiment.outcomes import Trials
 from harness.experiment.store import trial_key
+from harness.explain.changed_functions import ChangedFunction
 from harness.render.markdown import report_markdown
 from harness.report.gate import describe_gate
 from harness.report.gate_title import title
-from harness.tracking.gate.changed_functions import ChangedFunction
 from harness.tracking.gate.not_run import functions_run, not_run
 from harness.tracking.gate.plan import exact_plan, pair
 from harness.trial.output_hashes import RanFunction

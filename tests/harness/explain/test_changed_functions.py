@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.tracking.gate.changed_functions import changed_functions
+from harness.explain.changed_functions import changed_functions
 
 BEFORE = '''
 """A module."""

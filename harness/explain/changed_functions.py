@@ -1,7 +1,7 @@
 """Functions whose code differs between two trees of a package, whatever lines they stand on."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -23,10 +23,15 @@ def changed_functions(base: Path, head: Path, package: str) -> list[ChangedFunct
 
     A file that is no Python of this interpreter's is left out.
     """
+    files = (path.relative_to(head).as_posix() for path in sorted((head / package).rglob("*.py")))
+    return changed_in(base, head, files)
+
+
+def changed_in(base: Path, head: Path, files: Iterable[str]) -> list[ChangedFunction]:
+    """As `changed_functions`, of these files below the two folders."""
     found = []
-    for path in sorted((head / package).rglob("*.py")):
-        file = path.relative_to(head).as_posix()
-        before, after = _source(base / file), _source(path)
+    for file in files:
+        before, after = _source(base / file), _source(head / file)
         if before == after:
             continue
         known = {name: code for name, _, code in _functions(before)}
