@@ -9,7 +9,7 @@ def gate_status(result: GateResult) -> ExitCode:
     """What a gate comes to."""
     if not result.is_complete:
         return ExitCode.INTERRUPTED
-    if result.verdict == "worse":
+    if result.verdict in ("worse", "trade"):
         return ExitCode.WORSE
     return ExitCode.NOT_MEASURED if result.missing else ExitCode.MEASURED
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from functools import partial
 
 from harness import format as fmt
-from harness.metrics import METRICS
 from harness.render.report import Listing, Picture, Report, known, remarks
 from harness.report.function_words import short_name
 from harness.report.gate_image import gate_image, has_picture
@@ -18,8 +17,9 @@ from harness.report.gate_tables import (
     not_run_words,
 )
 from harness.report.gate_title import title
+from harness.report.gate_waivers import accepted_words, trailer_lines, unused_words
 from harness.report.power import surroundings_words
-from harness.tracking.gate.exact_words import BYTECODES
+from harness.tracking.gate.exact_words import BYTECODES, difference_words
 from harness.tracking.gate.result import ExactChange, GateCell, GateResult, TimingChange
 from harness.tracking.gate.words import adds_up, time_sentences
 
@@ -66,7 +66,10 @@ def describe_gate(result: GateResult) -> Report:
             Listing("Trials without a result", gate_failure_lines(result), is_bad=True),
             *remarks(result),
         ],
-        next=[("again", each) for each in command_lines(result)],
+        next=[
+            *(("again", each) for each in command_lines(result)),
+            *(("accept", each) for each in trailer_lines(result)),
+        ],
         sure=known(
             [("surroundings", surroundings_words(surroundings)), ("detects", power_words(result))]
         ),
@@ -90,11 +93,13 @@ def _short(result: GateResult) -> list[tuple[str, str]]:
     """What was found, cells that say the same together."""
     cells = result.cells
     return [
+        *_labelled("accepted", accepted_words(result)),
         *_by_cell("exact", [(cell.id, exact_words(cell)) for cell in cells]),
         *_by_cell("where", [(cell.id, where_words(cell)) for cell in cells]),
         ("not run", not_run_words(result)),
         *_by_cell("not told", [(cell.id, " ".join(cell.untold)) for cell in cells]),
         *_by_cell("time", [(cell.id, time_words(cell, result.tolerance)) for cell in cells]),
+        *_labelled("unused", unused_words(result)),
     ]
 
 
@@ -156,14 +161,8 @@ def _parts(timing: TimingChange) -> str:
 
 
 def _difference(change: ExactChange) -> str:
-    difference = change.after - change.before
-    sign = "+" if difference > 0 else "-"
-    if change.unit == "B":
-        size = fmt.bytes_(abs(difference))
-    else:
-        whole = bool(round(difference)) and abs(difference - round(difference)) < 0.005
-        size = fmt.count(abs(round(difference) if whole else difference))
-    return f"{sign}{size} {METRICS[change.metric].counted_as or change.metric}"
+    accepted = " (accepted)" if change.verdict == "accepted" else ""
+    return f"{difference_words(change)}{accepted}"
 
 
 def _by_cell(label: str, found: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -175,4 +174,8 @@ def _by_cell(label: str, found: list[tuple[str, str]]) -> list[tuple[str, str]]:
     if len(cells) == 1 and sum(map(len, cells.values())) == len(found):
         return [(label, next(iter(cells)))]
     lines = [line for words, ids in cells.items() for line in (f"{'; '.join(ids)}:", f"  {words}")]
+    return _labelled(label, lines)
+
+
+def _labelled(label: str, lines: Sequence[str]) -> list[tuple[str, str]]:
     return [(label if number == 0 else "", line) for number, line in enumerate(lines)]

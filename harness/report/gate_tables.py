@@ -10,6 +10,8 @@ from harness.render.report import known
 from harness.render.table import PlainTable, Row
 from harness.render.verdict_words import VERDICTS
 from harness.report.function_words import largest_changes_table
+from harness.report.gate_title import GATE_VERDICTS
+from harness.report.gate_waivers import accepted_words, unused_words
 from harness.report.header import machine_words
 from harness.report.summary import trial_failure_lines
 from harness.tracking.gate.result import (
@@ -21,10 +23,10 @@ from harness.tracking.gate.result import (
     TimingChange,
 )
 
-_WORST_FIRST = ("worse", "better", "same")
+_WORST_FIRST = ("worse", "accepted", "better", "same")
 _NAMED = 5
 """Functions that a sentence names."""
-_OPEN = ("worse", "inconclusive", "incomplete")
+_OPEN = ("worse", "trade", "inconclusive", "incomplete")
 _VARYING = ["representation", "delivery", "gc", "release"]
 
 
@@ -34,17 +36,26 @@ def gate_facts(result: GateResult) -> list[tuple[str, str]]:
     return known(
         [
             *((label, f"{tree.label}  {tree.subject}") for label, tree in trees),
-            ("outputs", "the same under both" if result.cells else ""),
+            ("outputs", _outputs_words(result)),
             ("machine", machine_words(result.machine)),
             ("workload", ", ".join(each.name for each in result.workloads)),
         ]
     )
 
 
+def _outputs_words(result: GateResult) -> str:
+    if not result.cells:
+        return ""
+    others = [cell.id for cell in result.cells if cell.other_outputs]
+    return f"others under HEAD, accepted: {'; '.join(others)}" if others else "the same under both"
+
+
 def gate_findings(result: GateResult) -> list[str]:
     """What was found, in sentences."""
     return [
         *result.conclusions,
+        *(f"Accepted: {each}." for each in accepted_words(result)),
+        *(f"Accepted, and not needed: {each}." for each in unused_words(result)),
         *not_told(result),
         *filter(None, [fmt.capitalised(not_run_words(result))]),
     ]
@@ -142,7 +153,7 @@ def _exact_row(change: ExactChange) -> Row:
         value_words(change.before, change.unit),
         value_words(change.after, change.unit),
         _difference(change),
-        VERDICTS[change.verdict],
+        GATE_VERDICTS[change.verdict],
     )
 
 

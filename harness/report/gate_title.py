@@ -3,7 +3,12 @@
 from harness.render.verdict_words import VERDICTS
 from harness.tracking.gate.result import GateResult
 
-_INCOMPLETE = "✗ incomplete"
+GATE_VERDICTS: dict[str, str] = {str(verdict): words for verdict, words in VERDICTS.items()} | {
+    "trade": "⇅ trade",
+    "accepted": "✓ accepted",
+    "incomplete": "✗ incomplete",
+}
+"""What a gate comes to: a sign and a word."""
 
 
 def title(result: GateResult) -> str:
@@ -12,7 +17,7 @@ def title(result: GateResult) -> str:
     What was not measured in full is never called same or better.
     """
     verdict = result.verdict
-    sign, _, word = (_INCOMPLETE if verdict == "incomplete" else VERDICTS[verdict]).partition(" ")
+    sign, _, word = GATE_VERDICTS[verdict].partition(" ")
     head = result.head
     subject = f"uncommitted changes on {head.commit[:10]}" if head.is_dirty else f'"{head.subject}"'
     return f"{sign} {word.upper()}{_how_far(result)}  {subject} against {result.base.asked}"
@@ -25,5 +30,6 @@ def _how_far(result: GateResult) -> str:
     if result.missing:
         return " in what was measured"
     where = " where it ran" if result.verdict == "same" and result.not_run else ""
+    others = ", of other outputs" if any(cell.other_outputs for cell in result.cells) else ""
     counted = "" if any(cell.timing for cell in result.cells) else ", by exact counts alone"
-    return where + counted
+    return where + others + counted

@@ -23,6 +23,8 @@ from harness.tracking.gate.not_run import not_run
 from harness.tracking.gate.plan import GatePair, pair
 from harness.tracking.gate.result import GateResult
 from harness.tracking.gate.trees import Tree, find_commit, take_tree, tree_differences
+from harness.tracking.gate.used_waivers import used_waivers
+from harness.tracking.gate.waivers import read_waivers
 from harness.tracking.gate.words import conclude_gate
 from harness.verbs.caller import Caller
 from harness.verbs.gate_request import GateRequest
@@ -48,6 +50,7 @@ def measure_commits(request: GateRequest, caller: Caller) -> GateResult:
     repo, package = request.repo, engine.package
     for commit in (request.base, request.head):
         find_commit(repo, commit, package)  # refused before a folder is made
+    waivers = read_waivers(repo, request.base, request.head, package)
     session.look_around()
     name = session.runner.new_name("gate")
     code = (request.output / name / "code").resolve()
@@ -67,7 +70,7 @@ def measure_commits(request: GateRequest, caller: Caller) -> GateResult:
     if not_heads := others_changes(repo, trees[0], trees[1], package):
         notes.insert(0, not_heads)
         caller.say(not_heads)
-    trials = GateTrials(session, name, trees, request, KeptCounts.of_user(package))
+    trials = GateTrials(session, name, trees, request, KeptCounts.of_user(package), waivers)
     found = trials.measure(pairs, partial(_command, caller.command, axes))
     result = GateResult(
         **session.about(name),
@@ -81,6 +84,7 @@ def measure_commits(request: GateRequest, caller: Caller) -> GateResult:
         conclusions=conclude_gate(found.judged.cells),
         notes=[*notes, *found.judged.notes],
         not_run=not_run(touched, found.ran),
+        waivers=used_waivers(waivers, found.judged.cells),
         timed_seconds=found.timed_seconds,
         is_complete=not found.is_interrupted,
     )

@@ -18,6 +18,7 @@ from harness.tracking.gate.not_run import functions_run
 from harness.tracking.gate.plan import EXACT_MODES, GatePair, exact_plan, timing_plan
 from harness.tracking.gate.timing import Timings, attribute_changes, changed, compare_timings
 from harness.tracking.gate.trees import Tree
+from harness.tracking.gate.waivers import Waiver
 from harness.trial.output_hashes import RanFunction
 from harness.trial.spec import TrialFailure, TrialResult
 from harness.verbs.gate_request import GateRequest
@@ -45,6 +46,7 @@ class GateTrials(NamedTuple):
     """The trials of a gate of ``name`` between BASE and HEAD of ``trees``.
 
     ``kept``: where both commits' counts go, and are looked up unless that is not wanted.
+    ``waivers``: what HEAD may have worse.
     """
 
     session: Session
@@ -52,6 +54,7 @@ class GateTrials(NamedTuple):
     trees: Sequence[Tree]
     asked: GateRequest
     kept: KeptCounts
+    waivers: Sequence[Waiver]
 
     def measure(self, pairs: Sequence[GatePair], command: Callable[[GatePair], str]) -> Found:
         """Measure the pairs; what there is to say of them. Ctrl-C leaves out what comes after.
@@ -100,7 +103,9 @@ class GateTrials(NamedTuple):
         timed = None
         if not self.asked.exact_only:
             timed = trials[1] if len(trials) > 1 else Trials(timing, {})
-        judged = judge_pairs(pairs, trials[0], timed, timings.by_pair, command, is_cut_short)
+        judged = judge_pairs(
+            pairs, trials[0], timed, timings.by_pair, command, is_cut_short, self.waivers
+        )
         judged.missing[:0] = refused
         notes = [note for each in measured for note in each.notes]
         judged.notes.extend(dict.fromkeys([*notes, *session.notes]))

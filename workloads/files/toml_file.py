@@ -19,11 +19,15 @@ _BETWEEN_KEYS = frozenset("=,[]{}\n")
 
 
 def read_toml_table(path: Path) -> dict[str, Any]:
-    """The table of a TOML file. Raises OSError, ValueError or RecursionError, none in a sentence.
+    """The table of a TOML file. Raises OSError and as `parsed_toml`."""
+    return parsed_toml(read_regular(path, MOST_TOML_BYTES).decode())
+
+
+def parsed_toml(text: str) -> dict[str, Any]:
+    """The table of such a file's text. Raises ValueError or RecursionError, none in a sentence.
 
     A key of 100,000 parts would keep tomllib busy for minutes: its time grows with their square.
     """
-    text = read_regular(path, MOST_TOML_BYTES).decode()
     parts = 1
     for token in _TOKEN.finditer(text):
         if token[0] == ".":

@@ -13,7 +13,7 @@ def others_changes(repo: Path, base: Tree, head: Tree, package: str) -> str:
     commit than BASE, as CI's merge of a pull request does where the branch below has moved on.
     """
     with checkout(repo) as git:
-        common = _common(git, base.commit, head.commit)
+        common = last_common(git, base.commit, head.commit)
         if common not in ("", base.commit, head.commit):
             if _differ(git, common, base.commit, package):
                 return (
@@ -34,7 +34,7 @@ def others_changes(repo: Path, base: Tree, head: Tree, package: str) -> str:
     return ""
 
 
-def _common(git: Git, one: str, other: str) -> str:
+def last_common(git: Git, one: str, other: str) -> str:
     """Their last common commit; "" where they have none, or a shallow clone does not have it."""
     try:
         return git("merge-base", one, other)

@@ -1,9 +1,10 @@
 """The verdict on a commit: exact metrics as they stand, host time by its rounds, cell by cell."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from harness import format as fmt
 from harness.axes import Cell, values
@@ -20,10 +21,12 @@ from harness.not_measured import NotMeasured
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 from harness.tracking.gate.plan import DECIDES, EXACT_MODES, GatePair
 from harness.tracking.gate.result import ExactChange, GateCell, GateVerdict, TimingChange
+from harness.tracking.gate.waivers import OUTPUTS, TRAILER, Waiver
 from harness.trial.step_costs import change_of, usual_count
 
 FIGURES = ("request_throughput", "output_throughput", "seconds_per_request", "tpot_median", DECIDES)
 
+OF_A_GENERATION = frozenset(f"gc_collections_gen{generation}" for generation in range(3))
 
 _SIDES = ("BASE", "HEAD")
 
@@ -40,7 +43,7 @@ class _Counts(NamedTuple):
     after: float
 
 
-def exact_changes(trials: Trials, each: GatePair) -> Exact:
+def exact_changes(trials: Trials, each: GatePair, waivers: Sequence[Waiver] = ()) -> Exact:
     """Each exact metric that both commits gave, in the table's order.
 
     Collections are left out where equal trials did not count alike, and what no one can have: a
@@ -59,21 +62,31 @@ def exact_changes(trials: Trials, each: GatePair) -> Exact:
         if isinstance(counts, NotMeasured):
             exact.untold.append(counts.reason)
             continue
-        verdict: Literal["better", "worse", "same"] = "same"
-        before, after = counts
-        if metric.differs(before, after):
-            verdict = "better" if (after > before) == (metric.direction == "higher") else "worse"
-        exact.changes.append(
-            ExactChange(
-                metric=metric.name,
-                unit=metric.unit,
-                direction=metric.direction,
-                before=before,
-                after=after,
-                verdict=verdict,
-            )
-        )
+        mine = [waiver for waiver in waivers if waiver.covers(metric.name, each.id)]
+        exact.changes.append(_change(metric, counts, mine))
     return exact
+
+
+def _change(metric: Metric, counts: _Counts, waivers: Sequence[Waiver]) -> ExactChange:
+    """Waivers add up; what is beyond them is held against the floor as any change is."""
+    assert metric.direction != "neither"
+    before, after = counts
+    change = ExactChange(
+        metric=metric.name,
+        unit=metric.unit,
+        direction=metric.direction,
+        before=before,
+        after=after,
+        verdict="same",
+    )
+    if not metric.differs(before, after):
+        return change
+    if change.loss < 0:
+        return replace(change, verdict="better")
+    accepts = sum(waiver.amount(before) for waiver in waivers)
+    beyond = max(0.0, change.loss - accepts)
+    is_enough = accepts > 0 and not metric.differs(before, before + beyond)
+    return replace(change, verdict="accepted" if is_enough else "worse", accepts=accepts)
 
 
 def _counts(trials: Trials, each: GatePair, metric: Metric) -> _Counts | NotMeasured | None:
@@ -178,20 +191,23 @@ def judge_pairs(
     timings: Mapping[GatePair, TimingChange],
     command: Callable[[GatePair], str],
     is_interrupted: bool = False,
+    waivers: Sequence[Waiver] = (),
 ) -> JudgedCounts:
     """What there is to say of each pair; ``timed`` is None where nothing was to be timed.
 
-    ``is_interrupted``: before all was counted and timed that was to be.
+    ``is_interrupted``: before all was counted and timed that was to be. ``waivers``: by how much
+    exact metrics may be worse, and whether outputs may be others.
     """
     judged = JudgedCounts([], [], [])
     for each in pairs:
         what = different_work(counted, each) or (different_work(timed, each) if timed else "")
-        if what:
+        if what and not any(waiver.covers(OUTPUTS, each.id) for waiver in waivers):
             judged.missing.append(
-                f"{each.id}: HEAD produces other {what} than BASE; different work has no ratio."
+                f"{each.id}: HEAD produces other {what} than BASE; different work has no ratio. "
+                f"Where that is meant, {TRAILER}: {OUTPUTS} in the commit's message accepts it."
             )
             continue
-        (exact, untold), timing = exact_changes(counted, each), timings.get(each)
+        (exact, untold), timing = exact_changes(counted, each, waivers), timings.get(each)
         missing = list(_not_measured(counted, each, exact, timing, timed is not None))
         judged.missing.extend(missing)
         if unsteady(counted, each):
@@ -205,13 +221,16 @@ def judge_pairs(
                     axes={axis: v for axis, v in values(each.base).items() if axis != "release"},
                     exact=exact,
                     timing=timing,
-                    verdict=_verdict(exact, timing, bool(missing) or is_interrupted),
+                    verdict=_verdict(
+                        exact, timing, bool(missing) or is_interrupted, is_other_work=bool(what)
+                    ),
                     command=command(each),
                     figures=_figures(timed, each) if timed else {},
                     calls_before=_collector_calls(counted, each.base),
                     calls_after=_collector_calls(counted, each.head),
                     functions=_functions(counted, each, exact),
                     untold=untold,
+                    other_outputs=what,
                 )
             )
     return judged
@@ -246,29 +265,43 @@ def _figures(timed: Trials, each: GatePair) -> dict[str, float]:
 
 
 def _verdict(
-    exact: Sequence[ExactChange], timing: TimingChange | None, is_incomplete: bool
+    exact: Sequence[ExactChange],
+    timing: TimingChange | None,
+    is_incomplete: bool,
+    *,
+    is_other_work: bool = False,
 ) -> GateVerdict:
-    """Time decides where it can; an exact loss counts unless time was won."""
+    """Time decides where it can; an exact loss counts unless time was won or it is accepted."""
     timed = timing.verdict if timing else None
     found = {change.verdict for change in exact}
-    if timed == "worse" or ("worse" in found and timed != "better"):
+    if timed == "worse":
         return "worse"
+    if "worse" in found and timed != "better":
+        return "trade" if any(map(_is_gain, exact)) else "worse"
     if is_incomplete:
         return "incomplete"
+    if is_other_work or ("accepted" in found and timed != "better"):
+        return "accepted"
     if timed == "better" or "better" in found:
         return "better"
     return "inconclusive" if timed == "inconclusive" else "same"
 
 
+def _is_gain(change: ExactChange) -> bool:
+    """Whether it can outweigh a loss; one generation's collections are a part of all of them."""
+    return change.verdict == "better" and change.metric not in OF_A_GENERATION
+
+
 def overall(cells: Sequence[GateCell], missing: Sequence[str] = ()) -> GateVerdict:
     """The verdict on the commit: its worst cell's, and better only where nothing is worse.
 
-    Where something is missing it is worse or `incomplete`: what is missing may be worse, too.
+    Where something is missing it is worse, a trade or `incomplete`: what is missing may be worse.
     """
     found = {cell.verdict for cell in cells}
-    if "worse" in found:
-        return "worse"
+    order: tuple[GateVerdict, ...] = ("worse", "trade")
+    if loss := next((verdict for verdict in order if verdict in found), None):
+        return loss
     if missing or not cells:
         return "incomplete"
-    order: tuple[GateVerdict, ...] = ("incomplete", "better", "inconclusive", "same")
+    order = ("incomplete", "accepted", "better", "inconclusive", "same")
     return next(verdict for verdict in order if verdict in found)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from harness import format as fmt
 from harness.collector.callers import CollectorCall
+from harness.metrics import METRICS
 from harness.tracking.gate.result import ExactChange, GateCell
 
 BYTECODES = "bytecodes_per_request_step"
@@ -56,8 +57,29 @@ def exact_sentences(cell: GateCell) -> list[str]:
             _of_requests(figures),
             _bytes(figures),
             _the_rest(figures),
+            _beyond_waivers(figures),
         )
     )
+
+
+def difference_words(change: ExactChange) -> str:
+    """How much more or less, of what: "+2.00 KiB at a step's peak"."""
+    difference = change.after - change.before
+    return f"{signed_amount(difference, change.unit)} {counted_as(change.metric)}"
+
+
+def counted_as(metric: str) -> str:
+    """What so and so many of a metric are called."""
+    return METRICS[metric].counted_as or metric
+
+
+def signed_amount(difference: float, unit: str) -> str:
+    """A difference of an exact metric, bytes as such."""
+    sign = "+" if difference > 0 else "-"
+    if unit == "B":
+        return f"{sign}{fmt.bytes_(abs(difference))}"
+    whole = bool(round(difference)) and abs(difference - round(difference)) < 0.005
+    return f"{sign}{fmt.count(abs(round(difference) if whole else difference))}"
 
 
 def _objects(figures: _Figures) -> Iterator[str]:
@@ -228,3 +250,12 @@ def _from_to(change: ExactChange) -> str:
     if change.before <= 0 or change.before < 0.05 <= change.after:
         return both
     return f"{fmt.percent(change.after / change.before - 1, signed=True)}, {both}"
+
+
+def _beyond_waivers(figures: _Figures) -> Iterator[str]:
+    """What is worse by more than is accepted."""
+    for name, change in figures.changed.items():
+        if change.verdict == "worse" and change.accepts:
+            beyond = signed_amount(change.loss - change.accepts, change.unit)[1:]
+            accepted = signed_amount(change.accepts, change.unit)[1:]
+            yield f"{name} is worse by {beyond} more than the {accepted} that are accepted."

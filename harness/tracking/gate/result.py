@@ -11,21 +11,35 @@ from harness.explain.largest_changes import LargestChange
 from harness.result.result import Result
 from harness.statistics.verdict import Verdict
 from harness.tracking.gate.trees import Tree
+from harness.tracking.gate.waivers import Waiver
 from harness.trial.spec import TrialFailure
 
-GateVerdict = Literal[Verdict, "incomplete"]
-"""``incomplete``: nothing is known to be worse, and not everything was measured."""
+GateVerdict = Literal[Verdict, "trade", "accepted", "incomplete"]
+"""``trade``: some exact metrics are worse and others better, and no time says more of the whole.
+``accepted``: what is worse, or other outputs, waivers accept. ``incomplete``: nothing is known to
+be worse, and not everything was measured."""
 
 
 class ExactChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One exact metric under both commits; ``same`` where the change is below its floor."""
+    """One exact metric under both commits; ``same`` where the change is below its floor.
+
+    ``accepts``: by how much it may be worse, in its unit; it is ``accepted`` where it is worse and
+    that is enough, by the same floor.
+    """
 
     metric: str
     unit: str
     direction: Literal["higher", "lower"]
     before: float
     after: float
-    verdict: Literal["better", "worse", "same"]
+    verdict: Literal["better", "worse", "same", "accepted"]
+    accepts: float = 0.0
+
+    @property
+    def loss(self) -> float:
+        """By how much it is worse, in its unit; less than nothing where it is better."""
+        more = self.after - self.before
+        return -more if self.direction == "higher" else more
 
 
 class CauseOfChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,12 +135,25 @@ class GateCell(msgspec.Struct, frozen=True, kw_only=True):
     """Of which the changed counts are mostly made, where any count has changed."""
     untold: list[str] = []
     """A sentence for each count that is no figure: it is below nothing, or repeats do not agree."""
+    other_outputs: str = ""
+    """What HEAD gives requests that BASE does not, and where first; a waiver accepts it."""
+
+
+class UsedWaiver(msgspec.Struct, frozen=True, kw_only=True):
+    """A waiver with the cells that needed it, and the most that one of them has used of it."""
+
+    waiver: Waiver
+    cells: list[str] = []
+    used: float = 0.0
+    most: float = 0.0
+    """Of that cell, in the metric's unit: what a share comes to."""
 
 
 class GateResult(Result, frozen=True, kw_only=True, tag="gate"):
     """Everything `gate` knows at its end; ``missing`` names cells that measured nothing.
 
     ``not_run``: functions that differ and that no cell has executed while it served requests.
+    ``waivers``: what has been said between BASE and HEAD to be accepted, needed or not.
     ``surroundings``: what else the machine did; ``timed_seconds``: how long timed rounds took.
     """
 
@@ -139,4 +166,5 @@ class GateResult(Result, frozen=True, kw_only=True, tag="gate"):
     failures: list[TrialFailure]
     conclusions: list[str]
     not_run: list[ChangedFunction] = []
+    waivers: list[UsedWaiver] = []
     timed_seconds: float = 0.0

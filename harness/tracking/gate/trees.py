@@ -105,7 +105,7 @@ def tree_differences(repo: Path, base: Tree, head: Tree, package: str) -> list[s
             f"The two do not differ in {package}/: what is found here is this machine's noise."
         )
     if outside:
-        named = ", ".join(map(_printable, outside[:6])) + (", …" if len(outside) > 6 else "")
+        named = ", ".join(map(plain_text, outside[:6])) + (", …" if len(outside) > 6 else "")
         sentences.append(
             f"Outside {package}/ they differ in {named}: not compared, one harness measures both."
         )
@@ -122,7 +122,7 @@ def _names(listed: str) -> list[str]:
     return [name for name in listed.split("\0") if name]
 
 
-def _printable(text: str) -> str:
+def plain_text(text: str) -> str:
     """Without what moves a terminal's cursor, turns text around, or is no UTF-8."""
     return "".join(character if character.isprintable() else "�" for character in text)
 
@@ -191,7 +191,7 @@ def _has_folder(git: Git, sha: str, package: str) -> bool:
 
 def _subject(git: Git, sha: str) -> str:
     wanted = ("--no-patch", "--no-show-signature", "--encoding=UTF-8", "--format=%s")
-    return _printable(git("show", *wanted, sha))
+    return plain_text(git("show", *wanted, sha))
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from harness import format as fmt
 from harness.experiment.result import Comparison
 from harness.metrics import METRICS
 from harness.statistics.power import MOST_DETECTED
-from harness.tracking.gate.exact_words import BYTECODES, exact_sentences
+from harness.tracking.gate.exact_words import BYTECODES, difference_words, exact_sentences
 from harness.tracking.gate.result import (
     CauseOfChange,
     GateCell,
@@ -53,7 +53,25 @@ def _moved(cell: GateCell) -> Iterator[str]:
 
 
 def _cell_sentences(cell: GateCell) -> list[str]:
-    return exact_sentences(cell) + time_sentences(cell)
+    return [*_other_work(cell), *_trade(cell), *exact_sentences(cell), *time_sentences(cell)]
+
+
+def _other_work(cell: GateCell) -> Iterator[str]:
+    if cell.other_outputs:
+        yield (
+            f"HEAD produces other {cell.other_outputs} than BASE, which is accepted: its counts "
+            "and times are of other work."
+        )
+
+
+def _trade(cell: GateCell) -> Iterator[str]:
+    """Both sides with their sizes."""
+    if cell.verdict == "trade":
+        gains, losses = (
+            " and ".join(difference_words(each) for each in cell.exact if each.verdict == verdict)
+            for verdict in ("better", "worse")
+        )
+        yield f"a trade, {gains} for {losses}; it fails the gate until somebody accepts it."
 
 
 def time_sentences(cell: GateCell) -> list[str]:

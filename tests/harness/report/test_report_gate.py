@@ -18,6 +18,9 @@ from harness.render.markdown import report_markdown
 from harness.render.markdown_escape import code_block, code_span, escaped
 from harness.report.gate import describe_gate, exact_words
 from harness.report.gate_tables import gate_tables
+from harness.tracking.gate.result import GateCell, GateResult
+from harness.tracking.gate.used_waivers import used_waivers
+from harness.tracking.gate.waivers import Waiver
 from harness.tracking.gate.words import conclude_gate
 from harness.trial.spec import TrialFailure
 
@@ -37,6 +40,27 @@ ADMISSION = exact(
     bytecodes_per_abort=397.0,
     allocations_per_add=8.0,
 )
+TRADE = exact(bytecodes_per_request_step=98.25, memory_peak_per_step=2_148.0)
+ACCEPTED = [
+    replace(change, verdict="accepted", accepts=4_096.0) if change.verdict == "worse" else change
+    for change in TRADE
+]
+BEYOND = [
+    replace(change, accepts=1_024.0) if change.verdict == "worse" else change for change in TRADE
+]
+
+
+def waiver(metric: str, most: float, place: str, **more: str) -> Waiver:
+    asked = {"cell": "", "reason": "Keep the rows of a step", **more}
+    return Waiver(metric=metric, most=most, is_share=False, place=place, **asked)
+
+
+_COMMIT = "commit 0123456789"
+WAIVERS = [
+    waiver("memory_peak_per_step", 4_096.0, _COMMIT),
+    waiver("bytecodes_per_add", 3.0, "gate-accepts.toml", cell=LISTS, reason="NASTY | *2*"),
+    waiver("outputs", 0.0, _COMMIT),
+]
 _CHANGE = LargestChange(
     when="step",
     kind="paired",
@@ -94,6 +118,11 @@ ADDED = [
 ]
 SAME = timing(0.002, -0.001, "")
 
+
+def of_waivers(cells: list[GateCell], *waivers: Waiver) -> GateResult:
+    return replace(result(cells), waivers=used_waivers(waivers, cells))
+
+
 MADE_UP = {
     "worse-exact": result(
         [
@@ -113,6 +142,24 @@ MADE_UP = {
             replace(cell(shape, "worse", ADMISSION, SAME), functions=ADDED)
             for shape in (LISTS, ARRAYS)
         ]
+    ),
+    "trade": result([cell(LISTS, "trade", TRADE), cell(ARRAYS, "same", exact())]),
+    "trade-beyond-its-waiver": of_waivers(
+        [cell(LISTS, "trade", BEYOND), cell(ARRAYS, "same", exact())],
+        waiver("memory_peak_per_step", 1_024.0, _COMMIT),
+    ),
+    "accepted": of_waivers(
+        [cell(each, "accepted", ACCEPTED) for each in (LISTS, ARRAYS)], *WAIVERS
+    ),
+    "accepted-outputs": of_waivers(
+        [
+            replace(
+                cell(each, "accepted", exact(), SAME),
+                other_outputs="tokens (first in step 3, request 5, token 2: 17 in the place of 4)",
+            )
+            for each in (LISTS, ARRAYS)
+        ],
+        *WAIVERS[2:],
     ),
     "worse-c": result(
         [
@@ -244,7 +291,8 @@ def test_the_verdict_comes_first_and_every_change_has_its_sentence(name):
     words = report.answer
     assert report.sentences or of.missing
     assert terminal(of).startswith(words[0]), "the first thing on a terminal"
-    signs = {"worse": "▼", "better": "▲", "same": "=", "inconclusive": "?"}
+    signs = {"worse": "▼", "trade": "⇅", "accepted": "✓", "better": "▲", "same": "="}
+    signs |= {"inconclusive": "?"}
     assert words[0] == ("✗" if of.missing else signs[of.verdict])
 
 
