@@ -6,6 +6,7 @@ from typing import NamedTuple
 from gcbench.code_root import code_root
 from harness.axes import Cell
 from harness.experiment.outcomes import Trials
+from harness.explain.attribution import touched_functions
 from harness.explain.changes import function_changes
 from harness.explain.growth import arrivals
 from harness.explain.line_changes import line_changes
@@ -37,8 +38,11 @@ def functions_body(
     if failures:
         return NotMeasured(failures[0])
     side, against = sides[0], sides[1] if len(sides) > 1 else None
-    changes = function_changes(against.costs, side.costs) if against else []
-    lines = line_changes(changes, against, side) if against else []
+    if against is None:
+        return FunctionsBody(by=by, side=side)
+    touched = touched_functions(against, side)
+    changes = function_changes(against.costs, side.costs, touched)
+    lines = line_changes(changes, against, side)
     return FunctionsBody(by=by, side=side, against=against, changes=changes, lines=lines)
 
 

@@ -10,6 +10,10 @@ MODULE = "<module>"
 """In the place of a function's name: what a module runs when it is imported."""
 
 
+QualifiedName = tuple[str, str]
+"""A file below the folder it was imported from, and a qualified name."""
+
+
 class ChangedFunction(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """As HEAD has it: its file below the tree's folder, its qualified name, its first line."""
 
@@ -23,15 +27,10 @@ def changed_functions(base: Path, head: Path, package: str) -> list[ChangedFunct
 
     A file that is no Python of this interpreter's is left out.
     """
-    files = (path.relative_to(head).as_posix() for path in sorted((head / package).rglob("*.py")))
-    return changed_in(base, head, files)
-
-
-def changed_in(base: Path, head: Path, files: Iterable[str]) -> list[ChangedFunction]:
-    """As `changed_functions`, of these files below the two folders."""
     found = []
-    for file in files:
-        before, after = _source(base / file), _source(head / file)
+    for path in sorted((head / package).rglob("*.py")):
+        file = path.relative_to(head).as_posix()
+        before, after = _source(base / file), _source(path)
         if before == after:
             continue
         known = {name: code for name, _, code in _functions(before)}
@@ -41,6 +40,20 @@ def changed_in(base: Path, head: Path, files: Iterable[str]) -> list[ChangedFunc
             if known.get(name) != code
         ]
     return found
+
+
+def differing_functions(base: Path, head: Path, files: Iterable[str]) -> frozenset[QualifiedName]:
+    """As `changed_functions`, of these files below the folders, with those that BASE alone has."""
+    found: set[QualifiedName] = set()
+    for file in files:
+        before, after = _source(base / file), _source(head / file)
+        if before != after:
+            old, new = (
+                {name: code for name, _, code in _functions(source)} for source in (before, after)
+            )
+            names = old.keys() | new.keys()
+            found |= {(file, name) for name in names if old.get(name) != new.get(name)}
+    return frozenset(found)
 
 
 def _source(path: Path) -> bytes:

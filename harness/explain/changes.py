@@ -1,28 +1,72 @@
 """What each function takes more or less in one version than in another."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from gcbench.function_costs import FunctionCost, LineCost
+from harness.explain.attribution import Ran, attributed_costs, summed
+from harness.explain.changed_functions import QualifiedName
 from harness.explain.pairing import pair_functions
-from harness.explain.result import Costs, FunctionChange, FunctionPlace
+from harness.explain.result import CalleeCosts, Costs, FunctionChange, FunctionPlace
 from harness.trial.step_costs import StepCosts
 
 
-def function_changes(before: StepCosts, after: StepCosts) -> list[FunctionChange]:
-    """Each function of either side in one of them; sums over them are the sides' own."""
+def function_changes(
+    before: StepCosts, after: StepCosts, touched: Set[QualifiedName] = frozenset()
+) -> list[FunctionChange]:
+    """Each function of either side in one of them; sums over them are the sides' own.
+
+    ``touched``: at which unchanged code stands that they have called.
+    """
     then, now = any_stage(before.functions), any_stage(after.functions)
-    return [
-        FunctionChange(
-            kind=each.kind,
-            stage=[*(now[i].stage for i in each.after), *(then[i].stage for i in each.before)][0],
-            before=_where([then[i] for i in each.before]),
-            after=_where([now[i] for i in each.after]),
-            costs_before=_costs([then[i] for i in each.before]),
-            costs_after=_costs([now[i] for i in each.after]),
-            does_alike=sorted(then[i].code for i in each.before)
-            == sorted(now[i].code for i in each.after),
+    old, new = attributed_costs(before, touched), attributed_costs(after, touched)
+    found = []
+    for each in pair_functions(then, now):
+        theirs, mine = [then[i] for i in each.before], [now[i] for i in each.after]
+        were, are = _where(theirs), _where(mine)
+        found.append(
+            FunctionChange(
+                kind=each.kind,
+                stage=(mine + theirs)[0].stage,
+                before=were,
+                after=are,
+                costs_before=summed(old[place].costs for place in were),
+                costs_after=summed(new[place].costs for place in are),
+                beneath=_beneath(
+                    [old[place].beneath for place in were], [new[place].beneath for place in are]
+                ),
+                is_touched=any(place[:2] in touched for place in (*were, *are)),
+                does_alike=sorted(one.code for one in theirs) == sorted(one.code for one in mine),
+            )
         )
-        for each in pair_functions(then, now)
+    return found
+
+
+def _where(functions: Sequence[FunctionCost]) -> list[FunctionPlace]:
+    return [FunctionPlace(each.file, each.name, each.line) for each in functions]
+
+
+_RanByName = tuple[QualifiedName, QualifiedName]
+
+
+def _beneath(
+    before: Sequence[Mapping[Ran, Costs]], after: Sequence[Mapping[Ran, Costs]]
+) -> list[CalleeCosts]:
+    """What both sides' functions have beneath them, whatever lines it stands on."""
+    costs: dict[_RanByName, tuple[list[Costs], list[Costs]]] = {}
+    ran: dict[_RanByName, Ran] = {}
+    for side, standing in enumerate((before, after)):
+        for each, found in (item for one in standing for item in one.items()):
+            key = each.callee[:2], each.function[:2]
+            costs.setdefault(key, ([], []))[side].append(found)
+            ran[key] = each
+    return [
+        CalleeCosts(
+            callee=ran[key].callee,
+            function=ran[key].function,
+            before=summed(then),
+            after=summed(now),
+        )
+        for key, (then, now) in costs.items()
     ]
 
 
@@ -53,17 +97,4 @@ def _sum(one: FunctionCost, other: FunctionCost) -> FunctionCost:
         all_bytecodes=one.all_bytecodes + other.all_bytecodes,
         all_allocations=one.all_allocations + other.all_allocations,
         lines=[lines[line] for line in sorted(lines)],
-    )
-
-
-def _where(functions: Sequence[FunctionCost]) -> list[FunctionPlace]:
-    return [FunctionPlace(each.file, each.name, each.line) for each in functions]
-
-
-def _costs(functions: Sequence[FunctionCost]) -> Costs:
-    return Costs(
-        sum(each.calls for each in functions),
-        sum(each.bytecodes for each in functions),
-        sum(each.allocations for each in functions),
-        sum(each.net for each in functions),
     )

@@ -1,10 +1,13 @@
 """The functions that a change of the exact costs is mostly made of, for reports of other things."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import NamedTuple, get_args
 
 import msgspec
 
+from harness.explain.attribution import touched_functions
+from harness.explain.beneath import Beneath, beneath
+from harness.explain.changed_functions import QualifiedName
 from harness.explain.changes import function_changes
 from harness.explain.line_changes import line_changes
 from harness.explain.pairing import PairKind
@@ -20,10 +23,11 @@ _LEAST = 1e-3
 
 
 class LargestChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What a function itself takes more, or less, than it did.
+    """What a function takes more, or less, than it did, in ``beneath`` unchanged ones for it.
 
-    ``before``: what it was called, "" where it is new. ``text``: its line that changed most, at
-    ``line``; where that is not known, "" and the function's first line.
+    Those are of a step, the largest changes first, and at most `MOST`. ``before``: what it was
+    called, "" where it is new. ``text``: its line that changed most, at ``line``; where that is not
+    known, "" and the function's first line.
     """
 
     when: When
@@ -35,6 +39,7 @@ class LargestChange(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     bytecodes: float
     allocations: float
+    beneath: tuple[Beneath, ...] = ()
 
 
 def largest_changes(before: Side, after: Side, most: int = MOST) -> list[LargestChange]:
@@ -42,19 +47,20 @@ def largest_changes(before: Side, after: Side, most: int = MOST) -> list[Largest
 
     A change is as large as its part of all bytecodes or of all tracked objects, the larger of both.
     Functions of the same code that execute as many bytecodes come last: they make other objects
-    only because another function has left CPython's free lists in another state.
+    only because another function has left CPython's free lists in another state. Beside the steps
+    functions that have changed come first: there it is not known who has called the others.
     """
-    part = part_of_step(before, after)
+    part, touched = part_of_step(before, after), touched_functions(before, after)
     steps = [
         (bool(more.bytecodes) or not change.does_alike, size, change, more)
-        for change in function_changes(before.costs, after.costs)
+        for change in function_changes(before.costs, after.costs, touched)
         if (size := part(*(more := _more(change, before, after)))) >= _LEAST
     ]
     steps.sort(key=lambda each: each[:2], reverse=True)
     found = [_of_step(change, more, before, after) for _, _, change, more in steps[:most]]
     for when in get_args(When)[1:]:
         then, now = (side.costs.per_request.get(when, []) for side in (before, after))
-        found += _of_requests(when, then, now)[:most]
+        found += _of_requests(when, then, now, touched)[:most]
     return found
 
 
@@ -92,11 +98,19 @@ def _of_step(change: FunctionChange, more: _More, before: Side, after: Side) -> 
         text=line.text if line else "",
         bytecodes=more.bytecodes,
         allocations=more.allocations,
+        beneath=tuple(
+            each
+            for each in beneath(change, before, after)[:MOST]
+            if part(each.bytecodes, each.allocations) >= _LEAST
+        ),
     )
 
 
 def _of_requests(
-    when: When, before: Iterable[RequestFunctionCost], after: Iterable[RequestFunctionCost]
+    when: When,
+    before: Iterable[RequestFunctionCost],
+    after: Iterable[RequestFunctionCost],
+    touched: Set[QualifiedName],
 ) -> list[LargestChange]:
     """By file and name, as long as a function keeps them."""
     then, now = _by_function(before), _by_function(after)
@@ -120,7 +134,14 @@ def _of_requests(
         )
         if change.bytecodes or change.allocations:
             found.append(change)
-    return sorted(found, key=lambda each: (-abs(each.bytecodes), -abs(each.allocations)))
+    return sorted(
+        found,
+        key=lambda each: (
+            (each.file, each.function) not in touched,
+            -abs(each.bytecodes),
+            -abs(each.allocations),
+        ),
+    )
 
 
 def _by_function(

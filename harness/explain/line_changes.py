@@ -2,12 +2,23 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from gcbench.function_costs import LineCost
+from harness.explain.attribution import summed
+from harness.explain.call_lines import call_lines
+from harness.explain.changed_functions import QualifiedName
 from harness.explain.changes import any_stage
-from harness.explain.result import FunctionChange, FunctionPlace, LineChange, Side
+from harness.explain.result import (
+    CalleeCosts,
+    Costs,
+    FunctionChange,
+    FunctionPlace,
+    LineChange,
+    Side,
+)
 from harness.explain.sources import Sources
 
 
@@ -17,7 +28,17 @@ def line_changes(changes: Iterable[FunctionChange], before: Side, after: Side) -
     older, newer = _Version(before), _Version(after)
     for change in changes:
         if len(change.before) <= 1 and len(change.after) <= 1:
-            found += _of_function(change, older, newer)
+            lines = _Lines(change, older, newer)
+            lines.add_own()
+            if change.is_touched:
+                lines.add_called(change.beneath)
+            else:
+                lines.leave_out_what_stands_elsewhere(change)
+            found += [
+                each
+                for each in lines.found.values()
+                if each.bytecodes or each.allocations or each.net
+            ]
     return found
 
 
@@ -38,38 +59,136 @@ class _Version:
             FunctionPlace(each.file, each.name, each.line): each
             for each in any_stage(side.costs.functions)
         }
+        self._named = {(each.file, each.name): each for each in self._functions}
 
     def text(self, where: FunctionPlace) -> list[str]:
         """The function's lines without their indentation, to the last that ran; none unknown."""
         last = max(self.costs(where), default=where.line)
         return [line.strip() for line in self.sources.lines(where.file, where.line, last)]
 
-    def per_row(self, cost: LineCost) -> tuple[float, float, float]:
+    def call_lines(self, where: FunctionPlace | None, callee: QualifiedName) -> list[int]:
+        """Where the function calls another one that ran; none where it is not there."""
+        place = self._named.get(callee)
+        return call_lines(self.sources, where, place) if where and place else []
+
+    def per_row(self, cost: LineCost | Costs) -> tuple[float, float, float]:
         """Bytecodes, allocations and net, per request and step."""
         return cost.bytecodes / self.rows, cost.allocations / self.rows, cost.net / self.rows
+
+    def own(self, where: FunctionPlace) -> Costs:
+        """What it took itself, whoever called it."""
+        each = self._functions[where]
+        return Costs(each.calls, each.bytecodes, each.allocations, each.net)
 
     def costs(self, where: FunctionPlace) -> dict[int, LineCost]:
         """By line."""
         return {line.line: line for line in self._functions[where].lines}
 
 
-def _of_function(change: FunctionChange, older: _Version, newer: _Version) -> list[LineChange]:
-    before = change.before[0] if change.before else None
-    after = change.after[0] if change.after else None
-    counterpart = _counterparts(before, after, older, newer)
-    theirs = older.costs(before) if before else {}
-    found = []
-    if after is not None:
-        for number, cost in newer.costs(after).items():
-            other = theirs.pop(counterpart.get(number, -1), _NOTHING)
-            text = newer.sources.line(after.file, number)
-            found.append(_change(after, number, text, newer.per_row(cost), older.per_row(other)))
-    if before is not None:
+class _Line(NamedTuple):
+    """A line of the newer function, or one that only the older had."""
+
+    is_gone: bool
+    number: int
+
+
+class _Lines:
+    """What the lines of a function take more or less, own costs first, then callees'."""
+
+    def __init__(self, change: FunctionChange, older: _Version, newer: _Version) -> None:
+        self._before = change.before[0] if change.before else None
+        self._after = change.after[0] if change.after else None
+        self._older, self._newer = older, newer
+        self._counterpart = _counterparts(self._before, self._after, older, newer)
+        self.found: dict[_Line, LineChange] = {}
+
+    def add_own(self) -> None:
+        """Each line of either side in one change."""
+        older, newer = self._older, self._newer
+        theirs = older.costs(self._before) if self._before else {}
+        for number, cost in newer.costs(self._after).items() if self._after else ():
+            other = theirs.pop(self._counterpart.get(number, -1), _NOTHING)
+            self._add(_Line(False, number), newer.per_row(cost), older.per_row(other))
         for number, cost in theirs.items():
-            text = older.sources.line(before.file, number)
-            gone = _change(before, number, text, newer.per_row(_NOTHING), older.per_row(cost))
-            found.append(replace(gone, is_gone=True))
-    return [each for each in found if each.bytecodes or each.allocations or each.net]
+            self._add(_Line(True, number), newer.per_row(_NOTHING), older.per_row(cost))
+
+    def add_called(self, beneath: Iterable[CalleeCosts]) -> None:
+        """What unchanged code takes more or less, a callee's on one line that calls it.
+
+        Where no name tells which that is, on the line that changed most itself.
+        """
+        usual = self._usual()
+        callees: dict[QualifiedName, list[CalleeCosts]] = {}
+        for each in beneath:
+            callees.setdefault(each.callee[:2], []).append(each)
+        for callee, costs in callees.items():
+            now = self._newer.per_row(summed(each.after for each in costs))
+            then = self._older.per_row(summed(each.before for each in costs))
+            self._add(self._call_line(callee, is_more=now > then) or usual, now, then)
+
+    def leave_out_what_stands_elsewhere(self, change: FunctionChange) -> None:
+        """Of an unchanged function: by lines it is not known what ran for which caller.
+
+        What still stands at it is on the line that changed most.
+        """
+        sides = (
+            (self._older, self._before, change.costs_before),
+            (self._newer, self._after, change.costs_after),
+        )
+        if all(where is None or version.own(where) == costs for version, where, costs in sides):
+            return
+        usual, self.found = self._usual(), {}
+        then, now = (version.per_row(costs) for version, _, costs in sides)
+        self._add(usual, now, then)
+
+    def _usual(self) -> _Line:
+        changed = {line: abs(each.bytecodes) for line, each in self.found.items() if each.bytecodes}
+        where = self._after or self._before
+        assert where is not None
+        first = _Line(self._after is None, where.line)
+        return max(changed, key=lambda line: changed[line], default=first)
+
+    def _call_line(self, callee: QualifiedName, *, is_more: bool) -> _Line | None:
+        """One that calls it only now where it takes more, or only before where it takes less."""
+        new, old = (
+            version.call_lines(where, callee)
+            for version, where in ((self._newer, self._after), (self._older, self._before))
+        )
+        kept = [line for line in new if self._counterpart.get(line) in old]
+        only_new = [_Line(False, line) for line in new if line not in kept]
+        now = {line: number for number, line in self._counterpart.items()}
+        only_old = [
+            _Line(False, now[line]) if line in now else _Line(True, line)
+            for line in old
+            if now.get(line) not in new
+        ]
+        both = [_Line(False, line) for line in kept]
+        return next(iter([*(only_new if is_more else only_old), *both]), None)
+
+    def _add(self, line: _Line, now: Sequence[float], then: Sequence[float]) -> None:
+        known = self.found.get(line) or self._line(line)
+        bytecodes, allocations, net = (a - b for a, b in zip(now, then, strict=True))
+        self.found[line] = replace(
+            known,
+            bytecodes=known.bytecodes + bytecodes,
+            allocations=known.allocations + allocations,
+            net=known.net + net,
+        )
+
+    def _line(self, line: _Line) -> LineChange:
+        where = self._before if line.is_gone else self._after
+        version = self._older if line.is_gone else self._newer
+        assert where is not None
+        return LineChange(
+            file=where.file,
+            line=line.number,
+            function=where.name,
+            text=version.sources.line(where.file, line.number),
+            bytecodes=0.0,
+            allocations=0.0,
+            net=0.0,
+            is_gone=line.is_gone,
+        )
 
 
 def _counterparts(
@@ -103,18 +222,3 @@ def _alike(
                 yield i, j
                 first = i + 1
                 break
-
-
-def _change(
-    where: FunctionPlace, number: int, text: str, now: Sequence[float], then: Sequence[float]
-) -> LineChange:
-    bytecodes, allocations, net = (a - b for a, b in zip(now, then, strict=True))
-    return LineChange(
-        file=where.file,
-        line=number,
-        function=where.name,
-        text=text,
-        bytecodes=bytecodes,
-        allocations=allocations,
-        net=net,
-    )

@@ -30,12 +30,27 @@ class Costs(NamedTuple):
     net: int = 0
 
 
+class CalleeCosts(msgspec.Struct, frozen=True, kw_only=True):
+    """What unchanged code takes under both versions as it runs for a changed function.
+
+    ``function`` ran below ``callee``, which the changed function calls itself.
+    """
+
+    callee: FunctionPlace
+    function: FunctionPlace
+    before: Costs
+    after: Costs
+
+
 class FunctionChange(msgspec.Struct, frozen=True, kw_only=True):
     """A function under both versions: none, one or several of each side.
 
     ``costs_before`` and ``costs_after`` are sums over as many steps as each side's
-    `StepCosts.num_steps`. ``does_alike``: its code is the same on both sides, so that what it takes
-    more comes from what it is given, and its objects perhaps from another state of free lists.
+    `StepCosts.num_steps`. Of a function whose code has changed (``is_touched``) they are its own
+    and those of all unchanged code that it has called, which ``beneath`` has one by one. Of an
+    unchanged function they are what it took where no changed one has called it. ``does_alike``: its
+    code is the same on both sides, so that what it takes more comes from what it is given, and its
+    objects perhaps from another state of free lists.
     """
 
     kind: PairKind
@@ -44,13 +59,16 @@ class FunctionChange(msgspec.Struct, frozen=True, kw_only=True):
     after: list[FunctionPlace]
     costs_before: Costs
     costs_after: Costs
+    beneath: list[CalleeCosts] = []
+    is_touched: bool = False
     does_alike: bool = False
 
 
 class LineChange(msgspec.Struct, frozen=True, kw_only=True):
     """A line of the newer version, or one that only the older had (``is_gone``).
 
-    Figures are per request and step: what the line itself takes more than its counterpart did.
+    Figures are per request and step: what the line takes more than its counterpart did, with what
+    unchanged code takes that a changed function calls there.
     """
 
     file: str

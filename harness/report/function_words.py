@@ -2,12 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 
+from harness.explain.beneath import Beneath
 from harness.explain.largest_changes import LargestChange
 from harness.metrics import When
 from harness.render.table import PlainTable, Row
 
 _MOST_ARGUMENTS = 3
 _WIDEST_TEXT = 46
+_WIDEST_NAME = 28
+_MOST_BENEATH = 3
+OF_A_STEP = "per request and step, own and unchanged code that a changed function calls"
+_OF_A_REQUEST = "per request, each function's own"
 _WHEN: Mapping[When, str] = {
     "step": "",
     "add": ", as a request is added",
@@ -21,9 +26,9 @@ def largest_changes_table(title: str, changes: Sequence[LargestChange]) -> Plain
     groups: dict[When, list[Row]] = {}
     for each in changes:
         groups.setdefault(each.when, []).append(_row(each))
-    caption = "per request and step, each function's own" if "step" in groups else ""
+    caption = OF_A_STEP if "step" in groups else ""
     if groups.keys() - {"step"}:
-        caption += "; else per request" if caption else "per request, each function's own"
+        caption += "; else per request, each function's own" if caption else _OF_A_REQUEST
     return PlainTable(
         title, ("function", "bytecodes", "objects"), list(groups.values()), f"{caption}."
     )
@@ -36,7 +41,17 @@ def _row(each: LargestChange) -> Row:
     name = f"{short_name(each.function)}{was}{_WHEN[each.when]}"
     place = f"  {each.file}:{each.line}"
     words = [name, place, *([f"  {shortened(each.text)}"] if each.text else [])]
+    words += beneath_lines(each.beneath)
     return "\n".join(words), signed(each.bytecodes), signed(each.allocations)
+
+
+def beneath_lines(functions: Sequence[Beneath]) -> list[str]:
+    """Unchanged functions in which a change ran, with their bytecodes, else their objects."""
+    return [
+        f"    in {shortened(short_name(each.function), _WIDEST_NAME)} "
+        + (signed(each.bytecodes) if each.bytecodes else f"{signed(each.allocations)} objects")
+        for each in functions[:_MOST_BENEATH]
+    ]
 
 
 def shortened(text: str, width: int = _WIDEST_TEXT) -> str:

@@ -4,12 +4,20 @@ from collections.abc import Sequence
 
 from gcbench.function_costs import FunctionCost
 from harness import format as fmt
+from harness.explain.beneath import beneath
 from harness.explain.ranking import amount, by_change, by_line_change
 from harness.explain.result import By, FunctionChange, FunctionPlace, FunctionsBody, Side
 from harness.explain.sources import Sources
 from harness.explain.version_cost import version_cost
 from harness.render.table import PlainTable, Row
-from harness.report.function_words import cost_words, short_name, shortened, signed
+from harness.report.function_words import (
+    OF_A_STEP,
+    beneath_lines,
+    cost_words,
+    short_name,
+    shortened,
+    signed,
+)
 from harness.report.version_costs import (
     difference_sentence,
     heading,
@@ -146,7 +154,13 @@ def _changes(body: FunctionsBody, against: Side, rows: int) -> PlainTable:
         [
             [
                 (
-                    f"{_name(each)}{_note(each)}\n  {_place((each.after or each.before)[0])}",
+                    "\n".join(
+                        [
+                            f"{_name(each)}{_note(each)}",
+                            f"  {_place((each.after or each.before)[0])}",
+                            *beneath_lines(beneath(each, against, side)),
+                        ]
+                    ),
                     cost_words(each.costs_before.bytecodes / against.costs.num_rows)
                     if each.before
                     else fmt.MISSING,
@@ -159,7 +173,7 @@ def _changes(body: FunctionsBody, against: Side, rows: int) -> PlainTable:
                 for each in changes[:rows]
             ]
         ],
-        "per request and step, each function's own; "
+        f"{OF_A_STEP}; "
         + (_left_out(len(changes) - rows, "functions that changed") or "all that changed"),
     )
 
@@ -185,7 +199,8 @@ def _line_changes(body: FunctionsBody, rows: int) -> PlainTable:
                 for each in lines
             ]
         ],
-        "more or less per request and step; kept: objects made less objects freed in the line",
+        "more or less per request and step, with unchanged functions that a changed one calls "
+        "there; kept: objects made less objects freed",
     )
 
 

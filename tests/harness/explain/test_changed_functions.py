@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.explain.changed_functions import changed_functions
+from harness.explain.changed_functions import changed_functions, differing_functions
 
 BEFORE = '''
 """A module."""
@@ -74,3 +74,14 @@ def test_a_change_is_that_of_the_function_whose_code_it_is(tmp_path, replaced, n
 def test_a_new_file_is_new_altogether_and_what_is_no_python_is_left_out(tmp_path):
     assert changed(tmp_path, new="def f(): pass\n") == ["<module>", "f"]
     assert changed(tmp_path / "again", new="def f(:\n") == []
+
+
+def test_what_one_side_alone_has_differs_too(tmp_path):
+    changed(tmp_path, ("def other", "def another"), ("return 1", "return 2"))
+    folders = tmp_path / "base", tmp_path / "head"
+    for base, head in (folders, reversed(folders)):
+        assert differing_functions(base, head, ["engines/loop.py", "engines/none.py"]) == {
+            ("engines/loop.py", name)
+            for name in ("<module>", "other", "another", "Loop.turn.<locals>.inner")
+        }
+    assert differing_functions(*folders, ["engines/none.py"]) == frozenset()

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from harness.axes import Cell
 from harness.cli.status import gate_status
+from harness.explain.beneath import Beneath
 from harness.explain.largest_changes import LargestChange
 from harness.metrics import METRICS
 from harness.render.markdown import report_markdown
@@ -83,6 +84,22 @@ FUNCTIONS = [
         text="",
         bytecodes=3.0,
         allocations=1.0,
+        beneath=(
+            Beneath(
+                function="Logger.isEnabledFor",
+                file="logging/__init__.py",
+                line=1_720,
+                bytecodes=2.0,
+                allocations=0.0,
+            ),
+            Beneath(
+                function="an_unchanged_function_of_a_very_long_name",
+                file="NASTY | *2*.py",
+                line=7,
+                bytecodes=0.0,
+                allocations=1.0,
+            ),
+        ),
     ),
     replace(
         _CHANGE,
