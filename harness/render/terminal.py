@@ -26,6 +26,7 @@ _STYLES = {
     "✓": "green",
     "!": "yellow",
     "✗": "red",
+    "⇅": "red",
 }
 
 

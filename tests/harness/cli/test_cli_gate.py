@@ -177,12 +177,18 @@ class Machine(Executor):
     """Takes the place of this machine: equal figures for both, until Ctrl-C at one trial.
 
     ``slower``: by what share HEAD's steps take longer. ``broken`` says which trials fail.
+    ``head``: what HEAD counts otherwise.
     """
 
     def __init__(
-        self, interrupt_at: int = 0, slower: float = 0.0, broken: Callable[[Trial], bool] = no
+        self,
+        interrupt_at: int = 0,
+        slower: float = 0.0,
+        broken: Callable[[Trial], bool] = no,
+        **head: float,
     ) -> None:
         self.interrupt_at, self.slower, self.broken, self.asked = interrupt_at, slower, broken, 0
+        self.head = head
 
     def batch_size(self, cells):
         return 2
@@ -205,7 +211,8 @@ class Machine(Executor):
                 "tracked_peak_per_step": 64.0,
                 "bytecodes_per_request_step": 100.0,
             }
-            yield answer(trial, metrics)
+            is_head = trial.cell.release.endswith("head")
+            yield answer(trial, metrics | (self.head if is_head else {}))
 
 
 @pytest.mark.parametrize("moment", [1, 4, 5, 7, 12, 29, 38, 48])
@@ -360,6 +367,36 @@ def test_equal_figures_are_the_same_and_every_file_is_written(gate, repository, 
     assert files[0].read_text().startswith("### gcbench gate: = SAME")
     assert json.loads(files[2].with_name("figures.smaller.json").read_text())
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_a_trade_fails_until_the_line_of_its_report_is_in_a_commit(gate, repository):
+    gate.machine = Machine(bytecodes_per_request_step=80.0, tracked_peak_per_step=96.0)
+    repository.git("tag", "base")
+    repository.commit("Trade objects for bytecodes", engines__ours="1")
+    status, out, _ = gate(repository, "base", "main", "--exact-only", "--count-anew")
+    assert status == 1
+    assert out.startswith("⇅ TRADE, by exact counts alone ")
+    assert "a trade, -20 bytecodes per request and step for +32 live objects/step;" in " ".join(
+        out.split()
+    )
+    (line,) = (each for each in out.splitlines() if each.startswith("accept"))
+    repository.commit(f"Accept it\n\n{line.removeprefix('accept').strip()}")
+    status, out, _ = gate(repository, "base", "main", "--exact-only", "--count-anew")
+    assert status == 0
+    assert out.startswith("✓ ACCEPTED, by exact counts alone ")
+    assert "+32 of 32 live objects/step, by commit " in " ".join(out.split())
+    status, out, _ = gate(repository, "main", "main", "--exact-only", "--count-anew")
+    assert (status, "accepted" in out.lower()) == (1, False), "merged, it accepts nothing"
+
+
+def test_a_waiver_that_nobody_can_mean_is_wrong_usage_before_anything_runs(
+    gate, repository, tmp_path
+):
+    repository.commit("Trade\n\nGate-accepts: memory +2 KiB")
+    status, out, err = gate(repository, "HEAD~1", "main", "--exact-only")
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert "'memory' is no exact metric; is it memory_peak_per_step or " in err
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.slow
