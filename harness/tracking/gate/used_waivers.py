@@ -32,9 +32,9 @@ def _uses(waiver: Waiver, earlier: Sequence[Waiver], cell: GateCell) -> Iterator
     for change in cell.exact:
         if change.accepts and waiver.covers(change.metric, cell.id):
             most = waiver.amount(change.before)
-            left = change.loss - _accepted(earlier, change, cell.id)
-            if left > 0:
-                yield _Use(min(most, left), most, cell.id)
+            used = min(most, change.loss - _accepted(earlier, change, cell.id))
+            if used > 0:
+                yield _Use(used, most, cell.id)
 
 
 def _accepted(waivers: Sequence[Waiver], change: ExactChange, cell: str) -> float:

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 from gate_results import cell, exact, result
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from scratch_repository import Repository, leave_git_alone
@@ -191,6 +191,7 @@ SIZES = st.floats(0, 3_000)
 AMOUNTS = st.lists(st.tuples(st.floats(0, 2_000), st.booleans()), max_size=3)
 
 
+@example(PEAK, 0.0, 513.0, [(0.0, False), (1.0, False)])
 @given(st.sampled_from([PEAK, BYTECODES, "leaked_objects_per_step"]), SIZES, SIZES, AMOUNTS)
 def test_a_loss_is_accepted_up_to_the_sum_of_what_is_said_and_no_further(
     metric, before, after, amounts
