@@ -47,9 +47,10 @@ def gate(ctx: click.Context, /, *, github_action_benchmark: str | None, **_: Any
     """Measure commit HEAD against BASE: exact counts first, then host time until it is precise.
 
     Only the engine's own package is taken from the commits; one harness measures both. Without
-    HEAD it is the work tree as it stands. Exit status: 0 same, better, accepted or not to be told;
-    1 worse, or a trade; 2 wrong usage; 3 where something could not be measured or a commit cannot
-    run.
+    HEAD it is the work tree as it stands. What HEAD may have worse is said at the end of a commit's
+    message, as Gate-accepts: memory_peak_per_step +2 KiB, or in gate-accepts.toml. Exit status: 0
+    same, better, accepted or not to be told; 1 worse, or a trade; 2 wrong usage; 3 where something
+    could not be measured or a commit cannot run.
     """
     how, request, exported = telling(ctx), asked(GateRequest, ctx), github_action_benchmark
     if exported == "-" or (exported and Path(exported).is_dir()):
