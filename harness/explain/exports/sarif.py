@@ -18,9 +18,10 @@ MORE_TRACKED_OBJECTS = "more-tracked-objects"
 DEAREST_FUNCTIONS = "dearest-functions"
 
 _RULES = {
-    DEARER_BYTECODES: "The function runs more bytecodes per request and step than before.",
-    MORE_TRACKED_OBJECTS: "The function makes more objects that the garbage collector tracks, "
-    "per request and step, than before.",
+    DEARER_BYTECODES: "The function, with unchanged code that it calls, runs more bytecodes per "
+    "request and step than before.",
+    MORE_TRACKED_OBJECTS: "The function, with unchanged code that it calls, makes more objects "
+    "that the garbage collector tracks, per request and step, than before.",
     DEAREST_FUNCTIONS: "The function is among those that run the most bytecodes.",
 }
 _SOURCE_ROOT = "SRCROOT"
