@@ -17,7 +17,7 @@ LONG = 60
 
 CAPS = {
     "commands": 15,
-    "options": 349,
+    "options": 350,
     "schemas": 15,
     "lines of the product": 74_200,
     "lines of cli and report": 11_700,
@@ -25,7 +25,7 @@ CAPS = {
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,
-    "words of README and docs": 45_450,
+    "words of README and docs": 45_600,
 }
 
 _DOORS = "a module each that is called alike, so that whoever calls need not know which it is"

@@ -58,6 +58,7 @@ class EngineRules:
             preload="engines.builtin.worker.runner",
             needs_rehearsal=scheduler.needs_rehearsal,
             has_messages=not is_here,
+            ways=_WAYS,
         )
 
     @staticmethod
@@ -68,6 +69,43 @@ class EngineRules:
     @staticmethod
     def prepare(release: str) -> None:
         """A tree of gcbench's is there or not."""
+
+
+_COLUMNS: dict[str, str | int] = {"representation": "flat_arrays", "delivery": "columnar"}
+_OBJECTS: dict[str, str | int] = {"delivery": "vllm_v1"}
+_PROCESS: dict[str, str | int] = {"worker": "process"}
+_WAYS: tuple[dict[str, str | int], ...] = (
+    {"representation": "int_or_list"},
+    {"representation": "list_of_arrays"},
+    {"representation": "padded_arrays"},
+    {"representation": "padded_arrays", "delivery": "columnar"},
+    {"representation": "tensor"},
+    _OBJECTS,
+    {**_OBJECTS, "logprobs": "lists:2"},
+    {**_OBJECTS, "logprobs": "arrays:2"},
+    {**_OBJECTS, "detokenizer": "decode_stream"},
+    {**_OBJECTS, "request_streams": "collector"},
+    {**_COLUMNS, "detokenizer": "byte_table"},
+    {**_COLUMNS, "logprobs": "arrays:2"},
+    {**_COLUMNS, "request_streams": "collector"},
+    {"prefix_caching": "on"},
+    {"scheduling_policy": "priority"},
+    {"num_scheduler_steps": 2},
+    {"max_num_batched_tokens": 64},
+    {"num_gpu_blocks_override": 64},
+    {"scheduler": "replayed"},
+    {"output_processing": "overlapped"},
+    {"output_processing": "thread"},
+    {"output_processing": "process"},
+    {"device": "modelled"},
+    _PROCESS,
+    {"worker": "driver", "tensor_parallel": 2},
+    *({**_PROCESS, "wire": wire} for wire in ("full", "pickle5", "msgpack", "msgpack-delta")),
+    {**_PROCESS, "wire": "columns", "representation": "flat_arrays"},
+    {**_PROCESS, "wire": "pickle5+shared-memory"},
+    {**_PROCESS, "wire": "pickle5+gloo", "tensor_parallel": 2},
+)
+"""Each with what no other has; the device of a way is the one that is asked for, or named."""
 
 
 def _check(config: EngineConfig) -> None:

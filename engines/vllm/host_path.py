@@ -12,6 +12,21 @@ from engines.vllm.engine import VllmEngine
 from engines.vllm.launch import launch_vllm, prepare
 from engines.vllm.settings import NATIVE
 
+_WAYS: tuple[dict[str, str | int], ...] = (
+    {"prefix_caching": "on"},
+    {"logprobs": "lists:2"},
+    {"detokenizer": "decode_stream"},
+    {"log_stats": "on"},
+    {"scheduling_policy": "priority"},
+    {"max_num_batched_tokens": 64},
+    {"num_gpu_blocks_override": 64},
+    {"output_processing": "overlapped"},
+    {"setup": "shipped"},
+    {"front_end": "async"},
+    {"engine_core": "process"},
+    {"worker": "process"},
+)
+
 
 class HostPathEngine(VllmEngine):
     """Input processor, scheduler, block manager, engine core and output processor of vLLM.
@@ -64,6 +79,8 @@ class HostPathEngine(VllmEngine):
             # Else a step is under way between two steps, and takes its time.
             can_pause=is_null or is_inline,
             has_messages=arguments.has_messages(config),
+            trace_every=16,
+            ways=_WAYS,
         )
 
     def executor_class(self, config: EngineConfig) -> Any:

@@ -11,7 +11,8 @@ def gate_status(result: GateResult) -> ExitCode:
         return ExitCode.INTERRUPTED
     if result.verdict in ("worse", "trade"):
         return ExitCode.WORSE
-    return ExitCode.NOT_MEASURED if result.missing else ExitCode.MEASURED
+    is_known = not result.missing and result.verdict != "not covered"
+    return ExitCode.MEASURED if is_known else ExitCode.NOT_MEASURED
 
 
 def nightly_status(result: NightlyResult) -> ExitCode:

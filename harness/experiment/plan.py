@@ -112,7 +112,8 @@ def exact_turns(plan: Plan) -> list[Turn]:
             counted = stands_for(cell, mode)
             if mode == "long_run" and not has_long_run(counted):
                 continue
-            max_steps = _FEW_STEPS if mode in BRIEF and not plan.trace_every else 0
+            is_sampled = mode == "opcodes" and plan.trace_every
+            max_steps = _FEW_STEPS if mode in BRIEF and not is_sampled else 0
             is_first = first.setdefault(without_collector(cell), cell) == cell
             for again in range(plan.repeats if mode == "counts" and is_first else 1):
                 turn = Turn(EXACT_ROUND, len(turns), counted, mode, plan.seed, max_steps)

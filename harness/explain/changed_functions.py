@@ -15,11 +15,15 @@ QualifiedName = tuple[str, str]
 
 
 class ChangedFunction(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """As HEAD has it: its file below the tree's folder, its qualified name, its first line."""
+    """As HEAD has it: its file below the tree's folder, its qualified name, its first line.
+
+    ``way``: flags that have a cell run it, where they are known.
+    """
 
     file: str
     name: str
     line: int
+    way: str = ""
 
 
 def changed_functions(base: Path, head: Path, package: str) -> list[ChangedFunction]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from harness import format as fmt
 from harness.experiment.result import Comparison
+from harness.explain.changed_functions import ChangedFunction
 from harness.explain.largest_changes import LargestChange
 from harness.metrics import METRICS
 from harness.render.report import known
@@ -26,7 +27,7 @@ from harness.tracking.gate.result import (
 _WORST_FIRST = ("worse", "accepted", "better", "same")
 _NAMED = 5
 """Functions that a sentence names."""
-_OPEN = ("worse", "trade", "inconclusive", "incomplete")
+_OPEN = ("worse", "trade", "inconclusive", "not covered", "incomplete")
 _VARYING = ["representation", "delivery", "gc", "release"]
 
 
@@ -65,11 +66,16 @@ def not_run_words(result: GateResult) -> str:
     """The changed functions that no cell has executed, in a sentence; "" where there are none."""
     if not result.not_run:
         return ""
-    named = ", ".join(f"{each.name} ({each.file}:{each.line})" for each in result.not_run[:_NAMED])
+    named = ", ".join(map(_named, result.not_run[:_NAMED]))
     more = len(result.not_run) - _NAMED
     others = f", and {more} more" if more > 0 else ""
     these = "this changed function" if len(result.not_run) == 1 else "these changed functions"
     return f"no cell executed {these} while it served requests: {named}{others}."
+
+
+def _named(function: ChangedFunction) -> str:
+    way = f"; {function.way} runs it" if function.way else ""
+    return f"{function.name} ({function.file}:{function.line}{way})"
 
 
 def not_told(result: GateResult) -> list[str]:

@@ -6,6 +6,7 @@ from harness.tracking.gate.result import GateResult
 GATE_VERDICTS: dict[str, str] = {str(verdict): words for verdict, words in VERDICTS.items()} | {
     "trade": "⇅ trade",
     "accepted": "✓ accepted",
+    "not covered": "? not covered",
     "incomplete": "✗ incomplete",
 }
 """What a gate comes to: a sign and a word."""
@@ -29,7 +30,7 @@ def _how_far(result: GateResult) -> str:
         return ""
     if result.missing:
         return " in what was measured"
-    where = " where it ran" if result.verdict == "same" and result.not_run else ""
+    where = " where it ran" if result.verdict != "not covered" and result.not_run else ""
     others = ", of other outputs" if any(cell.other_outputs for cell in result.cells) else ""
     counted = "" if any(cell.timing for cell in result.cells) else ", by exact counts alone"
     return where + others + counted

@@ -36,10 +36,10 @@ class _Rehearses(Protocol):
 class TrialClient:
     """The one that asks: sends requests, keeps their outputs as long as the workload says.
 
-    ``step`` is the engine's own, or one that looks on. Requests arrive between steps unless
-    ``arrivals`` says otherwise. With ``streams`` outputs are taken from there, not from the step.
-    With ``output_text``, which gives a finished request's text, `texts` are filled beside `tokens`.
-    ``waited_ns``: how long others have had the core so far.
+    ``step`` and ``has_unfinished_requests`` are the engine's own, or look on. Requests arrive
+    between steps unless ``arrivals`` says otherwise. With ``streams`` outputs are taken from there,
+    not from the step. With ``output_text``, which gives a finished request's text, `texts` are
+    filled beside `tokens`. ``waited_ns``: how long others have had the core so far.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class TrialClient:
         schedule: Schedule,
         clock: Clock,
         *,
+        has_unfinished_requests: Callable[[], bool] | None = None,
         arrivals: ArrivalSource | None = None,
         streams: Streams | None = None,
         output_text: Callable[[int], str] | None = None,
@@ -57,6 +58,7 @@ class TrialClient:
         count = schedule.num_requests
         self._engine = engine
         self._step = step
+        self._has_unfinished = has_unfinished_requests or engine.has_unfinished_requests
         self._clock = clock
         self._waited_ns = waited_ns
         self._arrivals = arrivals or BetweenSteps(schedule.arrival_seconds, clock)
@@ -89,7 +91,7 @@ class TrialClient:
         recorder.requests.scheduled_ns[:] = self._arrivals.open() + self._due_ns
         while True:
             self._send()
-            if not engine.has_unfinished_requests():
+            if not self._has_unfinished():
                 if self._next == len(self._prompts):
                     return
                 self._arrivals.wait_for(self._next)

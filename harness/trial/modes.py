@@ -8,6 +8,7 @@ import numpy as np
 from engines.protocol import Int64Array, StepEngine, StepOutput
 from gcbench.function_costs import counted_calls
 from gcbench.opcodes import OpcodeCounter
+from harness.trial.beside import num_other_threads, num_started
 from harness.trial.leaks import Leaks
 from harness.trial.memory import Memory
 from harness.trial.step_costs import StepCosts
@@ -32,7 +33,8 @@ class Unwatched(Watching):
 
 
 class Opcodes(Watching):
-    """Traces a few steps at full batch, once there is one, or one step in so many of all.
+    """Traces a few steps at full batch, once there is one, or one step in so many of all; and
+    before each whether any request is left, for a client asks that as often.
 
     Raises ValueError where something else traces this process: counts would be wrong.
     """
@@ -44,42 +46,47 @@ class Opcodes(Watching):
         self._full_batch = extent.full_batch
         self._counter = OpcodeCounter()
         self._is_full = False
-        self._num_steps = 0
-        self._num_rows = 0
+        self._num_passed = self._num_steps = self._num_rows = self._num_opcodes = 0
         self._samples: list[tuple[int, int]] = []
-        self.step = self._full_step
-        if self._every:
-            # A random one of each so many: KV-cache blocks fill in a rhythm of their own.
-            rng = np.random.default_rng(extent.seed)
-            self._places = rng.integers(self._every, size=_PLACES).tolist()
-            self._num_passed = self._num_opcodes = 0
-            self.step = self._sampled_step
+        self._num_started = num_started()
+        # A random one of each so many: KV-cache blocks fill in a rhythm of their own.
+        rng = np.random.default_rng(extent.seed)
+        self._places = rng.integers(max(1, self._every), size=_PLACES).tolist()
+        self.has_unfinished_requests = self._asked
 
-    def _full_step(self) -> StepOutput:
-        """A step of the engine, traced if the one before it was full."""
-        if not self._is_full or self._num_steps >= _TRACED_STEPS:
+    def step(self) -> StepOutput:
+        """A step of the engine, traced if it is one of those."""
+        is_traced = self._is_next_traced()
+        self._num_passed += 1
+        if not is_traced:
             output = self._engine.step()
             self._is_full = output.num_rows >= self._full_batch
             return output
-        return self._traced_step()
-
-    def _sampled_step(self) -> StepOutput:
-        turn, place = divmod(self._num_passed, self._every)
-        self._num_passed += 1
-        if place != self._places[turn % _PLACES]:
-            return self._engine.step()
-        output = self._traced_step()
-        counted = self._counter.num_opcodes
-        self._samples.append((output.num_rows, counted - self._num_opcodes))
-        self._num_opcodes = counted
-        return output
-
-    def _traced_step(self) -> StepOutput:
         with self._counter:
             output = self._engine.step()
         self._num_steps += 1
         self._num_rows += output.num_rows
+        if self._every:
+            self._sampled(output.num_rows)
         return output
+
+    def _asked(self) -> bool:
+        if not self._is_next_traced():
+            return self._engine.has_unfinished_requests()
+        with self._counter:
+            return self._engine.has_unfinished_requests()
+
+    def _is_next_traced(self) -> bool:
+        """After a full step, or at its place among so many."""
+        if not self._every:
+            return self._is_full and self._num_steps < _TRACED_STEPS
+        turn, place = divmod(self._num_passed, self._every)
+        return place == self._places[turn % _PLACES]
+
+    def _sampled(self, num_rows: int) -> None:
+        counted = self._counter.num_opcodes
+        self._samples.append((num_rows, counted - self._num_opcodes))
+        self._num_opcodes = counted
 
     def results(self, num_rows: Int64Array) -> dict[str, float | None]:
         """Bytecodes and allocations of the traced steps; nothing where none was full.
@@ -88,6 +95,8 @@ class Opcodes(Watching):
         """
         if not self._num_rows:
             return {}
+        if self._every:
+            self._sampled(0)  # that none was left, asked once more than there were steps
         # Another commit's engines may name no stages.
         counted = counted_calls(self._counter.tree, getattr(self._engine, "stages", {}))
         self.costs = StepCosts(
@@ -97,6 +106,7 @@ class Opcodes(Watching):
             calls=counted.calls,
             every=self._every,
             samples=self._samples,
+            beside=num_started() - self._num_started + num_other_threads(),
         )
         return {
             "bytecodes_per_request_step": self._counter.num_opcodes / self._num_rows,

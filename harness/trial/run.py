@@ -127,6 +127,7 @@ def _window(
         watch.step,
         schedule,
         VirtualClock() if mode.virtual_time else real,
+        has_unfinished_requests=watch.has_unfinished_requests,
         arrivals=sender,
         streams=streams,
         output_text=output_text,

@@ -33,6 +33,8 @@ class StepCosts(msgspec.Struct, frozen=True, kw_only=True):
     request costs, by ``add``, ``finish`` and ``abort``. ``every``: one step in so many was traced,
     of all steps, and ``samples`` has the outputs and bytecodes of each; 0: a few full ones were.
     ``windows``: what each of several windows counted of such a call; ``per_request`` is of one.
+    ``beside``: threads and processes that ran or were started meanwhile, in which nothing is
+    counted.
     """
 
     num_steps: int
@@ -43,6 +45,7 @@ class StepCosts(msgspec.Struct, frozen=True, kw_only=True):
     every: int = 0
     samples: list[tuple[int, int]] = []
     windows: dict[str, list[Counted]] = {}
+    beside: int = 0
 
 
 def usual_count(counted: Sequence[float]) -> float | None:

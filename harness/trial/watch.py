@@ -40,6 +40,11 @@ class StepWatch(Protocol):
         ...
 
     @property
+    def has_unfinished_requests(self) -> Callable[[], bool] | None:
+        """Asks the engine, where that is watched."""
+        ...
+
+    @property
     def calls(self) -> Sequence[CollectorCall]:
         """Who called the collector by hand in the window, where that is watched."""
         ...
@@ -107,6 +112,7 @@ class StepWatch(Protocol):
 class Watching:
     """A watch that does nothing before or after the steps."""
 
+    has_unfinished_requests: Callable[[], bool] | None = None
     calls: Sequence[CollectorCall] = ()
     messages: Sequence[Messages] = ()
     stages: StageCosts | None = None

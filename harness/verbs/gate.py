@@ -14,7 +14,7 @@ from harness.axes import AXES, Cell, Value
 from harness.collector.policy import parse_policy
 from harness.experiment.grid import traits, varying
 from harness.experiment.result import cell_id
-from harness.explain.changed_functions import changed_functions
+from harness.explain.changed_functions import ChangedFunction, changed_functions
 from harness.result.result import keep_result
 from harness.tracking.gate.ancestry import others_changes
 from harness.tracking.gate.exact_counts import overall
@@ -27,8 +27,9 @@ from harness.tracking.gate.used_waivers import used_waivers
 from harness.tracking.gate.waivers import read_waivers
 from harness.tracking.gate.words import conclude_gate
 from harness.verbs.caller import Caller
+from harness.verbs.gate_cover import find_cover
 from harness.verbs.gate_request import GateRequest
-from harness.verbs.gate_trials import GateTrials
+from harness.verbs.gate_trials import Found, GateTrials
 from harness.verbs.session import Session
 
 
@@ -60,30 +61,29 @@ def measure_commits(request: GateRequest, caller: Caller) -> GateResult:
     ]
     for tree in trees:
         _refuse_tree(tree, engine)
-    axes = varying(cells)
-    pairs = [
-        pair(cell_id(cell, axes), cell, trees[0].folder, trees[1].folder, number)
-        for number, cell in enumerate(cells)
-    ]
     touched = changed_functions(Path(trees[0].folder), Path(trees[1].folder), package)
     notes = tree_differences(repo, trees[0], trees[1], package)  # now: a work tree may move on
     if not_heads := others_changes(repo, trees[0], trees[1], package):
         notes.insert(0, not_heads)
         caller.say(not_heads)
     trials = GateTrials(session, name, trees, request, KeptCounts.of_user(package), waivers)
-    found = trials.measure(pairs, partial(_command, caller.command, axes))
+    found, uncovered = _measured(trials, cells, touched, caller)
     result = GateResult(
         **session.about(name),
         base=trees[0],
         head=trees[1],
         tolerance=request.tolerance / 100,
-        verdict=overall(found.judged.cells, found.judged.missing),
+        verdict=overall(
+            found.judged.cells,
+            found.judged.missing,
+            is_covered=request.allow_uncovered or not uncovered,
+        ),
         cells=found.judged.cells,
         missing=found.judged.missing,
         failures=found.failures,
         conclusions=conclude_gate(found.judged.cells),
         notes=[*notes, *found.judged.notes],
-        not_run=not_run(touched, found.ran),
+        not_run=uncovered,
         waivers=used_waivers(waivers, found.judged.cells),
         timed_seconds=found.timed_seconds,
         is_complete=not found.is_interrupted,
@@ -101,6 +101,35 @@ def _cells(session: Session, not_meant: set[tuple[str, str]]) -> list[Cell]:
     if any("disabled" in parse_policy(cell.gc) for cell in cells):
         raise ValueError("--gc disabled: the gate measures it where times change; leave it out")
     return cells
+
+
+def _measured(
+    trials: GateTrials, cells: Sequence[Cell], touched: Sequence[ChangedFunction], caller: Caller
+) -> tuple[Found, list[ChangedFunction]]:
+    """What came of the cells and of those that were added, and which functions none has run."""
+    axes = varying(cells)
+    pairs = _pairs(cells, axes, trials.trees)
+    found = trials.measure(pairs, partial(_command, caller.command, axes))
+    uncovered = not_run(touched, found.ran)
+    if not uncovered or found.is_interrupted:
+        return found, uncovered
+    cover = find_cover(trials, caller, uncovered)
+    if cover.cells:
+        axes = varying([*cells, *cover.cells])
+        more = _pairs(cover.cells, axes, trials.trees, first=len(cells))
+        others = trials._replace(name=f"{trials.name}-more")
+        found = found.joined(others.measure(more, partial(_command, caller.command, axes)))
+    return found, cover.still(not_run(touched, found.ran))
+
+
+def _pairs(
+    cells: Sequence[Cell], axes: Sequence[str], trees: Sequence[Tree], first: int = 0
+) -> list[GatePair]:
+    base, head = (tree.folder for tree in trees)
+    return [
+        pair(cell_id(cell, axes), cell, base, head, number)
+        for number, cell in enumerate(cells, first)
+    ]
 
 
 def _refuse_tree(tree: Tree, engine: EngineClass) -> None:

@@ -38,6 +38,9 @@ class GateRequest(TimedRequest, frozen=True, kw_only=True):
     count_anew: Annotated[
         bool, Flag("Count again what an earlier gate has counted of the same files.")
     ] = False
+    allow_uncovered: Annotated[
+        bool, Flag("Judge a change though functions that it touches were run by no cell.")
+    ] = False
     rounds: Annotated[
         int, Flag("Timed rounds, at least; --exact-only times nothing.", is_main=True, least=1)
     ] = 7

@@ -41,6 +41,21 @@ class Found(NamedTuple):
     timed_seconds: float = 0.0
     ran: Sequence[RanFunction] = ()
 
+    def joined(self, more: "Found") -> "Found":
+        """This and what came of other pairs of the same commits."""
+        mine, others = self.judged, more.judged
+        return Found(
+            JudgedCounts(
+                [*mine.cells, *others.cells],
+                [*mine.missing, *others.missing],
+                list(dict.fromkeys([*mine.notes, *others.notes])),
+            ),
+            [*self.failures, *more.failures],
+            self.is_interrupted or more.is_interrupted,
+            self.timed_seconds + more.timed_seconds,
+            [*self.ran, *more.ran],
+        )
+
 
 class GateTrials(NamedTuple):
     """The trials of a gate of ``name`` between BASE and HEAD of ``trees``.

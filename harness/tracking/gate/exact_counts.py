@@ -15,7 +15,7 @@ from harness.experiment.outcomes import Trials
 from harness.experiment.plan import BRIEF
 from harness.experiment.same_work import difference
 from harness.explain.largest_changes import LargestChange, largest_changes
-from harness.explain.sides import read_side
+from harness.explain.sides import BY_FUNCTION, read_side
 from harness.metrics import METRICS, Metric
 from harness.not_measured import NotMeasured
 from harness.statistics.paired_ratio import FEWEST_PAIRS
@@ -55,6 +55,8 @@ def exact_changes(trials: Trials, each: GatePair, waivers: Sequence[Waiver] = ()
     steady = not unsteady(trials, each)
     for metric in METRICS.values():
         if metric.kind != "exact" or metric.direction == "neither":
+            continue
+        if metric.mode == BY_FUNCTION and _beside(trials, each):
             continue
         counts = _counts(trials, each, metric)
         if counts is None or (metric.mode == "counts" and not steady):
@@ -114,6 +116,19 @@ def _counts(trials: Trials, each: GatePair, metric: Metric) -> _Counts | NotMeas
     return _Counts(before, after)
 
 
+def _beside(trials: Trials, each: GatePair) -> str:
+    """That the commits run different numbers of threads and processes beside what is traced."""
+    results = [trials.counted_in(BY_FUNCTION, cell) for cell in (each.base, each.head)]
+    numbers = [result.costs.beside if result and result.costs else 0 for result in results]
+    if numbers[0] == numbers[1]:
+        return ""
+    before, after = numbers
+    return (
+        f"beside the thread that is counted HEAD ran {after} other threads and processes, and BASE "
+        f"{before}; what those execute is in no count of bytecodes."
+    )
+
+
 def _windows(trials: Trials, cell: Cell, metric: Metric) -> list[float]:
     """What several windows have counted of a metric; none where it is not counted in such."""
     result = trials.counted_in(metric.mode, cell)
@@ -146,7 +161,11 @@ def unsteady(trials: Trials, each: GatePair) -> bool:
 
 
 def _not_counted(trials: Trials, each: GatePair) -> Iterator[str]:
-    """A sentence for each mode in which one commit gave no result, or both of an exact cell."""
+    """A sentence for each mode in which one commit gave no result, or both of an exact cell, or in
+    which what one of them counted leaves out what the other did not.
+    """
+    if beside := _beside(trials, each):
+        yield f"{each.id}: {beside}"
     for mode in EXACT_MODES:
         base, head = (trials.counted_in(mode, cell) for cell in (each.base, each.head))
         if (base is None) != (head is None):
@@ -292,16 +311,21 @@ def _is_gain(change: ExactChange) -> bool:
     return change.verdict == "better" and change.metric not in OF_A_GENERATION
 
 
-def overall(cells: Sequence[GateCell], missing: Sequence[str] = ()) -> GateVerdict:
+def overall(
+    cells: Sequence[GateCell], missing: Sequence[str] = (), *, is_covered: bool = True
+) -> GateVerdict:
     """The verdict on the commit: its worst cell's, and better only where nothing is worse.
 
     Where something is missing it is worse, a trade or `incomplete`: what is missing may be worse.
+    So may what no cell has run.
     """
     found = {cell.verdict for cell in cells}
     order: tuple[GateVerdict, ...] = ("worse", "trade")
     if loss := next((verdict for verdict in order if verdict in found), None):
         return loss
-    if missing or not cells:
+    if missing or not cells or "incomplete" in found:
         return "incomplete"
-    order = ("incomplete", "accepted", "better", "inconclusive", "same")
+    if not is_covered:
+        return "not covered"
+    order = ("accepted", "better", "inconclusive", "same")
     return next(verdict for verdict in order if verdict in found)

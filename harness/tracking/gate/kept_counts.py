@@ -96,6 +96,7 @@ def _asked(plan: Plan, turn: Turn) -> dict[str, Any]:
         "mode": turn.mode,
         "seed": turn.seed,
         "max_steps": turn.max_steps,
+        "trace_every": plan.trace_every if turn.mode == "opcodes" else 0,
         "schedule": plan.schedules[turn.cell.workload],
         "environment": environment,
         "installed": installed(Path(launch.interpreter)),

@@ -36,7 +36,9 @@ def pair(name: str, cell: Cell, base: str, head: str, number: int) -> GatePair:
 
 
 def exact_plan(name: str, pairs: Sequence[GatePair], schedules: dict[str, str], seed: int) -> Plan:
-    """Counts what repeats to the digit; collections twice, to see that they do."""
+    """Counts what repeats to the digit, collections twice, to see that they do; bytecodes from the
+    first step to the last, for what a change costs may begin late or come now and then.
+    """
     return Plan(
         name=f"{name}-exact",
         cells=[cell for each in pairs for cell in (each.base, each.head)],
@@ -48,6 +50,7 @@ def exact_plan(name: str, pairs: Sequence[GatePair], schedules: dict[str, str], 
         tolerance=0.0,
         extra_modes=EXACT_MODES,
         repeats=2,
+        trace_every=traits(pairs[0].base).trace_every if pairs else 0,
     )
 
 

@@ -14,9 +14,10 @@ from harness.tracking.gate.trees import Tree
 from harness.tracking.gate.waivers import Waiver
 from harness.trial.spec import TrialFailure
 
-GateVerdict = Literal[Verdict, "trade", "accepted", "incomplete"]
+GateVerdict = Literal[Verdict, "trade", "accepted", "not covered", "incomplete"]
 """``trade``: some exact metrics are worse and others better, and no time says more of the whole.
-``accepted``: what is worse, or other outputs, waivers accept. ``incomplete``: nothing is known to
+``accepted``: what is worse, or other outputs, waivers accept. ``not covered``: nothing is known to
+be worse, and no cell has run all functions that differ. ``incomplete``: nothing is known to
 be worse, and not everything was measured."""
 
 

@@ -420,3 +420,19 @@ def test_an_exact_loss_that_wins_time_is_no_loss():
     assert (cell.timing.verdict, cell.verdict) == ("better", "better")
     (cell, _) = gated((1.0, 1.0), {"handoff_bytes": 200_000.0}, seed=1)
     assert (cell.timing.verdict, cell.verdict) == ("same", "worse")
+
+
+def test_bytecodes_are_not_told_where_head_has_moved_work_into_a_thread():
+    of = pairs()
+    trials = counted(of, {"bytecodes_per_request_step": 90.0})
+    for (mode, of_cell), found in trials.counted.items():
+        if mode == "opcodes":
+            beside = 1 + (of_cell.release == "head")
+            costs = StepCosts(num_steps=1, num_rows=1, functions=[], calls=[], beside=beside)
+            trials.counted[mode, of_cell] = msgspec.structs.replace(found, costs=costs)
+    judged = judge_pairs(of, trials, None, {}, lambda each: "again")
+    assert len(judged.missing) == len(of)
+    assert "HEAD ran 2 other threads and processes, and BASE 1" in judged.missing[0]
+    assert overall(judged.cells, judged.missing) == "incomplete"
+    names = {change.metric for each in judged.cells for change in each.exact}
+    assert names == EXACT.keys() - {"bytecodes_per_request_step", "tracked_allocations_per_step"}

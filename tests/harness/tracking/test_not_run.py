@@ -1,15 +1,18 @@
 """Of code that no cell has executed a gate says that, and no more."""
 
 import msgspec
+import pytest
 from gate_results import cell, exact, result
 from small import CELL, answer
 
+from harness.cli.status import gate_status
 from harness.experiment.outcomes import Trials
 from harness.experiment.store import trial_key
 from harness.explain.changed_functions import ChangedFunction
 from harness.render.markdown import report_markdown
 from harness.report.gate import describe_gate
 from harness.report.gate_title import title
+from harness.tracking.gate.exact_counts import overall
 from harness.tracking.gate.not_run import functions_run, not_run
 from harness.tracking.gate.plan import exact_plan, pair
 from harness.trial.output_hashes import RanFunction
@@ -55,4 +58,23 @@ def test_same_is_then_same_where_it_ran():
         "(engines/loop.py:51)."
     )
     assert "Loop.run" in report_markdown(report)
+    way = msgspec.structs.replace(LOOP, way="--worker process")
+    words = dict(describe_gate(result(same, not_run=[way])).short)["not run"]
+    assert words.endswith("Loop.run (engines/loop.py:51; --worker process runs it).")
     assert title(result(same)).startswith("= SAME, by exact counts alone  ")
+
+
+@pytest.mark.parametrize("verdict", ["same", "better", "inconclusive", "accepted"])
+def test_what_no_cell_has_run_is_not_covered_unless_that_is_allowed(verdict):
+    cells = [cell("list_of_lists · per_request", verdict, exact())]
+    assert overall(cells) == verdict
+    assert overall(cells, is_covered=False) == "not covered"
+    found = msgspec.structs.replace(result(cells, not_run=[LOOP]), verdict="not covered")
+    assert gate_status(found) == 3
+    assert title(found).startswith("? NOT COVERED, by exact counts alone  ")
+
+
+@pytest.mark.parametrize("verdict", ["worse", "trade", "incomplete"])
+def test_what_is_known_to_be_lost_or_missing_comes_first(verdict):
+    cells = [cell("list_of_lists · per_request", verdict, exact())]
+    assert overall(cells, is_covered=False) == verdict

@@ -99,7 +99,13 @@ class Toy:
 def metrics_of(mode: str, served, of, extent: Extent) -> dict[str, float | None]:
     """What a mode says of an engine that serves a schedule."""
     watch = MODES[mode].watch(served, extent)
-    client = TrialClient(served, watch.step, of, VirtualClock())
+    client = TrialClient(
+        served,
+        watch.step,
+        of,
+        VirtualClock(),
+        has_unfinished_requests=watch.has_unfinished_requests,
+    )
     watch.window_opens()
     client.run()
     watch.steps_end()

@@ -1,0 +1,92 @@
+"""Cells that a gate adds, so that changed functions run which none of its own has executed."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
+
+from harness.axes import AXES, Cell, values
+from harness.experiment.grid import cross, traits, varying
+from harness.experiment.outcomes import Trials
+from harness.experiment.plan import counting_plan
+from harness.explain.changed_functions import ChangedFunction
+from harness.tracking.gate.not_run import functions_run, not_run
+from harness.trial.output_hashes import RanFunction
+from harness.verbs.caller import Caller
+from harness.verbs.gate_trials import GateTrials
+from harness.verbs.session import Session
+
+_SMALL = {"num_requests": 24, "prompt_lens": "40", "output_lens": "40"}
+"""Of a trial that only has to show which functions run: two blocks a prompt, and two more."""
+
+
+class Cover(NamedTuple):
+    """``cells``: those to be added, with the workload of the others. ``ways``: by function, the
+    flags that have it run and were not to be taken.
+    """
+
+    cells: list[Cell]
+    ways: dict[RanFunction, str]
+
+    def still(self, functions: Sequence[ChangedFunction]) -> list[ChangedFunction]:
+        """These, with what would have them run."""
+        return [
+            msgspec.structs.replace(each, way=self.ways.get(RanFunction(each.file, each.name), ""))
+            for each in functions
+        ]
+
+
+def find_cover(trials: GateTrials, caller: Caller, functions: Sequence[ChangedFunction]) -> Cover:
+    """Try HEAD in each of its engine's ways, and choose those that run the most of ``functions``,
+    first of those that count to the digit. With ``--exact-only`` the others are named.
+    """
+    asked = trials.session.grid.cells[0]
+    ran = _ran_in_small(trials, caller, asked)
+    left, cover = list(functions), Cover([], {})
+    for is_exact in (True, False):
+        ways = {cell: found for cell, found in ran.items() if traits(cell).is_exact == is_exact}
+        while left and ways:
+            best = min(ways, key=lambda cell: len(_left(left, ways[cell])))
+            rest = _left(left, ways.pop(best))
+            if len(rest) == len(left):
+                break
+            added = msgspec.structs.replace(best, workload=asked.workload, release=asked.release)
+            if is_exact or not trials.asked.exact_only:
+                cover.cells.append(added)
+            else:
+                differing = varying([asked, added])
+                way = " ".join(AXES[axis].said(getattr(added, axis)) for axis in differing)
+                for each in left:
+                    if each not in rest:
+                        cover.ways[RanFunction(each.file, each.name)] = way
+            left = rest
+    return cover
+
+
+def _ran_in_small(trials: GateTrials, caller: Caller, asked: Cell) -> dict[Cell, list[RanFunction]]:
+    """What HEAD runs in each way, with a few short requests."""
+    small = Session(
+        msgspec.structs.replace(trials.asked, **_SMALL),
+        caller,
+        is_prepared=False,
+        beside=trials.session,
+    )
+    (workload,) = small.runner.schedules
+    base = values(asked) | {"workload": workload, "release": trials.trees[1].folder}
+    cells: list[Cell] = []
+    for way in traits(asked).ways:
+        axes = {axis: [value] for axis, value in (base | way).items()}
+        with suppress(ValueError):  # what is asked for and the way contradict one another
+            cells += cross(axes, small.runner.schedules, {workload: asked.model}).cells
+    if not cells:
+        return {}
+    plan = counting_plan(
+        f"{trials.name}-cover", cells, ["outputs"], small.runner.schedule_hashes, trials.asked.seed
+    )
+    counted = Trials(plan, small.run(plan).outcomes)
+    return {cell: functions_run(counted, [cell]) for cell in cells}
+
+
+def _left(functions: list[ChangedFunction], ran: Sequence[RanFunction]) -> list[ChangedFunction]:
+    return not_run(functions, ran) if ran else functions
