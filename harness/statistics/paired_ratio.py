@@ -17,7 +17,9 @@ MIN_ROUNDS = 7
 FEWEST_PAIRS = 3
 """Fewer pairs give no interval."""
 
-_OUTLIERS, _FEW, _FEW_OF_MANY = 1.08, 26.0, 7.5
+_OUTLIERS = 1.08
+_FEW = 26.0
+_FEW_OF_MANY = 7.5
 """Of `minimum_detectable_effect`: fitted to simulated runs of 7 to 64 rounds."""
 
 
