@@ -51,7 +51,7 @@ class Opcodes(Watching):
         self._num_started = num_started()
         # A random one of each so many: KV-cache blocks fill in a rhythm of their own.
         rng = np.random.default_rng(extent.seed)
-        self._places = rng.integers(max(1, self._every), size=_PLACES).tolist()
+        self._places: list[int] = rng.integers(max(1, self._every), size=_PLACES).tolist()
         self.has_unfinished_requests = self._asked
 
     def step(self) -> StepOutput:
