@@ -1,50 +1,41 @@
 """Threads and processes beside the one that is traced: what they execute no count has."""
 
+import os
 import sys
 import threading
 from types import FrameType
 
-_STARTS = frozenset(
-    (
-        "_thread.start_new_thread",
-        "_thread.start_joinable_thread",
-        "os.fork",
-        "os.forkpty",
-        "os.posix_spawn",
-        "subprocess.Popen",
-    )
-)
-"""Audit events, each raised before what it names is there; 3.11 has none for a thread."""
 
+class _Begun:
+    """Hooks stay for good, so a process has one of each. No audit hook: it would run, and leave
+    objects, whenever a function is traced.
+    """
 
-class _Heard:
-    """Hooks stay for good, so a process has one of each."""
-
-    is_on = False
+    is_watched = False
     number = 0
 
 
-def num_started() -> int:
-    """How many this process has started since the first call."""
-    if not _Heard.is_on:
-        _Heard.is_on = True
-        sys.addaudithook(_hear)
-        if sys.version_info < (3, 12):
-            threading.setprofile(_begins)
-    return _Heard.number
+def num_begun() -> int:
+    """How many threads of `threading` and forks have begun since the first call."""
+    if not _Begun.is_watched:
+        _Begun.is_watched = True
+        threading.setprofile(_thread_begins)
+        os.register_at_fork(before=_fork_begins)
+    return _Begun.number
 
 
-def num_other_threads() -> int:
-    """Python threads that are there beside the one that asks."""
-    return len(sys._current_frames()) - 1
+def num_others() -> int:
+    """Python threads and child processes that are there beside the thread that asks."""
+    import psutil  # no part of the heap of other trials
+
+    return len(sys._current_frames()) - 1 + len(psutil.Process().children())
 
 
-def _hear(event: str, _: object) -> None:
-    if event in _STARTS:
-        _Heard.number += 1
-
-
-def _begins(frame: FrameType, event: str, arg: object) -> None:
-    """The first call of a thread that `threading` has started."""
-    _Heard.number += 1
+def _thread_begins(frame: FrameType, event: str, arg: object) -> None:
+    """Its first call, in the thread itself."""
+    _Begun.number += 1
     sys.setprofile(None)
+
+
+def _fork_begins() -> None:
+    _Begun.number += 1

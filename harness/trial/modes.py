@@ -8,7 +8,7 @@ import numpy as np
 from engines.protocol import Int64Array, StepEngine, StepOutput
 from gcbench.function_costs import counted_calls
 from gcbench.opcodes import OpcodeCounter
-from harness.trial.beside import num_other_threads, num_started
+from harness.trial.beside import num_begun, num_others
 from harness.trial.leaks import Leaks
 from harness.trial.memory import Memory
 from harness.trial.step_costs import StepCosts
@@ -48,7 +48,7 @@ class Opcodes(Watching):
         self._is_full = False
         self._num_passed = self._num_steps = self._num_rows = self._num_opcodes = 0
         self._samples: list[tuple[int, int]] = []
-        self._num_started = num_started()
+        self._num_begun = num_begun()
         # A random one of each so many: KV-cache blocks fill in a rhythm of their own.
         rng = np.random.default_rng(extent.seed)
         self._places: list[int] = rng.integers(max(1, self._every), size=_PLACES).tolist()
@@ -106,7 +106,7 @@ class Opcodes(Watching):
             calls=counted.calls,
             every=self._every,
             samples=self._samples,
-            beside=num_started() - self._num_started + num_other_threads(),
+            beside=num_begun() - self._num_begun + num_others(),
         )
         return {
             "bytecodes_per_request_step": self._counter.num_opcodes / self._num_rows,
