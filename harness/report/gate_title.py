@@ -30,7 +30,8 @@ def _how_far(result: GateResult) -> str:
         return ""
     if result.missing:
         return " in what was measured"
-    where = " where it ran" if result.verdict != "not covered" and result.not_run else ""
+    is_allowed = result.not_run and result.verdict in ("same", "better", "inconclusive")
+    where = " where it ran" if is_allowed else ""
     others = ", of other outputs" if any(cell.other_outputs for cell in result.cells) else ""
     counted = "" if any(cell.timing for cell in result.cells) else ", by exact counts alone"
     return where + others + counted

@@ -24,7 +24,7 @@ def runs(tmp_path) -> Path:
     """A folder of two experiments and a gate, each newer than the one before."""
     folder = tmp_path / "runs"
     for place, (name, file) in enumerate(
-        {"old": "main-job.json", "new": "main-job-py3.11.json"}.items()
+        {"old": "main-job.json", "new": "main-job-again.json"}.items()
     ):
         (folder / name).mkdir(parents=True)
         target = folder / name / "result.json"
@@ -45,7 +45,7 @@ def test_a_run_is_found_by_name_by_folder_by_file_and_as_the_latest(runs, capsys
     for words in (["old", *folder], [str(runs / "old")], [str(MAIN_JOB)]):
         status, out, _ = shown(capsys, "report", *words)
         assert status == 0
-        assert out.startswith("▲ Best: flat_arrays · columnar · default")
+        assert out.startswith("▲ Best: flat_arrays · columnar · freeze")
     latest = shown(capsys, "report", "latest", *folder)[1]
     new = shown(capsys, "report", "new", *folder)[1]
     assert latest.replace("latest", "new").split() == new.split()
@@ -174,7 +174,7 @@ def test_the_command_says_what_is_worse_and_exits_as_asked(runs, capsys, tmp_pat
     words = ["report", str(tmp_path / "slow.json"), "--against", "old", "--output", str(runs)]
     status, out, _ = shown(capsys, *words)
     assert status == 0
-    assert out.startswith("▼ 15 worse")
+    assert out.startswith("▼ 10 worse")
     assert shown(capsys, *words, "--fail-on", "worse")[0] == 1
     status, out, _ = shown(capsys, *words, "--json", "-")
     assert json.loads(out)["schema"] == "gcbench.result/1"
