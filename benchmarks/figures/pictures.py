@@ -1,10 +1,7 @@
 """Pictures of stored files, each of which says of what files it was made."""
 
 import hashlib
-import struct
-import zlib
-from collections.abc import Iterator
-from pathlib import Path
+import io
 
 from benchmarks.claims.ledger import ROOT
 from benchmarks.claims.stored import PUBLISHED
@@ -16,8 +13,7 @@ from harness.report.kinds import describe_result, read_result
 from harness.report.releases_image import releases_image
 
 IMAGES = ROOT / "docs" / "images"
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_KEYWORD = b"gcbench.made_of"
+_KEYWORD = "gcbench.made_of"
 
 
 def is_current(drawing: Drawing) -> bool:
@@ -48,30 +44,25 @@ def fingerprint(drawing: Drawing) -> str:
 
 
 def stamped(image: bytes, text: str) -> bytes:
-    """A PNG file with a text that nobody sees, behind its header."""
-    chunks = list(_chunks(image))
-    data = _KEYWORD + b"\0" + text.encode()
-    crc = zlib.crc32(b"tEXt" + data)
-    chunks.insert(1, struct.pack(">I4s", len(data), b"tEXt") + data + struct.pack(">I", crc))
-    return _SIGNATURE + b"".join(chunks)
+    """A PNG file with a text that nobody sees, its pixels and resolution as they were."""
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
+
+    file, unseen = io.BytesIO(), PngInfo()
+    unseen.add_text(_KEYWORD, text)
+    with Image.open(io.BytesIO(image)) as picture:
+        picture.save(file, "png", pnginfo=unseen, dpi=picture.info.get("dpi"))
+    return file.getvalue()
 
 
 def made_of(image: bytes) -> str:
     """The text of a stamped PNG file, "" where it has none."""
-    start = b"tEXt" + _KEYWORD + b"\0"
-    found = (chunk[4:-4] for chunk in _chunks(image))
-    return next((each[len(start) :].decode() for each in found if each.startswith(start)), "")
+    from PIL import Image
 
-
-def _chunks(image: bytes) -> Iterator[bytes]:
-    """Each whole: length, type, data, checksum."""
-    at = len(_SIGNATURE)
-    while at < len(image):
-        (length,) = struct.unpack_from(">I", image, at)
-        yield image[at : at + 12 + length]
-        at += 12 + length
+    with Image.open(io.BytesIO(image)) as picture:
+        return str(picture.info.get(_KEYWORD, ""))
 
 
 def pictures() -> set[str]:
     """The names of all that docs show."""
-    return {path.name for path in Path(IMAGES).glob("*.png")}
+    return {path.name for path in IMAGES.glob("*.png")}

@@ -1,12 +1,12 @@
 """What a stored file lacks to be measured again."""
 
 import re
-import subprocess
 from typing import Any
 
 from benchmarks.claims.document import read_document
 from benchmarks.claims.ledger import ROOT
 from benchmarks.claims.stored import PUBLISHED
+from harness.machine.git import GitError, git
 
 _CLEAN = re.compile(r"[0-9a-f]{40}")
 
@@ -37,11 +37,13 @@ def _known(commit: str) -> bool:
     commit = commit.removesuffix("+dirty")
     if not _CLEAN.fullmatch(commit):
         return False
-    asked = ["git", "merge-base", "--is-ancestor", commit, "HEAD"]
-    return subprocess.run(asked, cwd=ROOT, capture_output=True, check=False).returncode == 0
+    try:
+        git(ROOT, "merge-base", "--is-ancestor", commit, "HEAD")
+    except GitError:
+        return False
+    return True
 
 
 def is_shallow() -> bool:
     """Whether this clone has only a part of the history."""
-    asked = ["git", "rev-parse", "--is-shallow-repository"]
-    return subprocess.check_output(asked, cwd=ROOT, text=True).strip() == "true"
+    return git(ROOT, "rev-parse", "--is-shallow-repository") == "true"

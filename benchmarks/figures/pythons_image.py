@@ -11,7 +11,7 @@ SHOWN = (
     ("flat_arrays", "per_request"),
     ("flat_arrays", "columnar"),
 )
-COLOURS = {"default": "#d55e00", "freeze": "#56b4e9", "disabled": "#0072b2"}
+COLOURS = {"default": "#d55e00", "freeze": "#56b4e9"}
 """By collector policy, in the order in which they are drawn."""
 
 

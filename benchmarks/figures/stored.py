@@ -9,6 +9,7 @@ from benchmarks.claims.document import read_document
 from harness.axes import Value
 from harness.experiment.result import CellResult, Comparison, ExperimentResult, MetricSamples
 from harness.report.kinds import read_result
+from harness.report.summary import collections_words
 from harness.result.result import RESULT_SCHEMA
 from harness.statistics.paired_ratio import Ratio, paired_ratio
 
@@ -54,9 +55,7 @@ class StoredCell:
     @property
     def collections(self) -> str:
         """Of each generation: "920/84/1"."""
-        return "/".join(
-            f"{self.cell.metrics[f'gc_collections_gen{each}'].value or 0:,.0f}" for each in range(3)
-        )
+        return collections_words(self[f"gc_collections_gen{each}"].value for each in range(3))
 
     @property
     def collector_share(self) -> float:
