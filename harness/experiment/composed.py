@@ -19,7 +19,7 @@ from harness.experiment.result import Apart, ChangePart, FullPasses, StepParts
 from harness.metrics import METRICS, Metric
 from harness.statistics.mixture import FloatArray
 from harness.statistics.paired_ratio import ALPHA, POWER, Ratio, paired_ratio
-from harness.statistics.robust_location import likelihood_ratio, reference
+from harness.statistics.robust_location import LEAST_P, likelihood_ratio, reference
 from harness.trial.long_run import LongRun
 from harness.trial.spec import TrialResult
 
@@ -33,7 +33,7 @@ _NEAR = 0.15
 one that takes none."""
 
 _HALVINGS = 12
-_LEAST_P = 1e-9
+"""Until the share of a ratio that is the code's is known to a four-thousandth."""
 
 
 class PassCost(NamedTuple):
@@ -108,7 +108,7 @@ class _Code(NamedTuple):
 
         def p_of_others(share: float) -> float:
             rest = abs(log_ratio) * math.sqrt(1 - share**2)
-            return max(_LEAST_P, 2 * float(stdtr(self.ratio.rounds - 1, -rest / others)))
+            return max(LEAST_P, 2 * float(stdtr(self.ratio.rounds - 1, -rest / others)))
 
         least, most = 0.0, 1.0
         for _ in range(_HALVINGS):

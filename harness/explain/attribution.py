@@ -58,10 +58,10 @@ def attributed_costs(
     What a function took that is not ``touched`` stands at the nearest of its callers that is, and
     where none is, at itself.
     """
-    places = [FunctionPlace(each.file, each.name, each.line) for each in costs.functions]
+    places = [FunctionPlace.of(each) for each in costs.functions]
     found = dict.fromkeys(places, Costs())
     for place, each in zip(places, costs.functions, strict=True):
-        own = Costs(each.calls, each.bytecodes, each.allocations, each.net)
+        own = Costs.of(each)
         found[place] = summed((found[place], own))
     beneath: dict[FunctionPlace, dict[Ran, Costs]] = {place: {} for place in places}
     above: list[_Owner | None] = []

@@ -42,7 +42,7 @@ def function_changes(
 
 
 def _where(functions: Sequence[FunctionCost]) -> list[FunctionPlace]:
-    return [FunctionPlace(each.file, each.name, each.line) for each in functions]
+    return [FunctionPlace.of(each) for each in functions]
 
 
 _RanByName = tuple[QualifiedName, QualifiedName]

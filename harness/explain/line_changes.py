@@ -55,10 +55,7 @@ class _Version:
     def __init__(self, side: Side) -> None:
         self.rows = side.costs.num_rows
         self.sources = Sources(side.roots)
-        self._functions = {
-            FunctionPlace(each.file, each.name, each.line): each
-            for each in any_stage(side.costs.functions)
-        }
+        self._functions = {FunctionPlace.of(each): each for each in any_stage(side.costs.functions)}
         self._named = {(each.file, each.name): each for each in self._functions}
 
     def text(self, where: FunctionPlace) -> list[str]:
@@ -76,9 +73,8 @@ class _Version:
         return cost.bytecodes / self.rows, cost.allocations / self.rows, cost.net / self.rows
 
     def own(self, where: FunctionPlace) -> Costs:
-        """What it took itself, whoever called it."""
-        each = self._functions[where]
-        return Costs(each.calls, each.bytecodes, each.allocations, each.net)
+        """What it took itself."""
+        return Costs.of(self._functions[where])
 
     def costs(self, where: FunctionPlace) -> dict[int, LineCost]:
         """By line."""

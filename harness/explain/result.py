@@ -4,6 +4,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from gcbench.function_costs import FunctionCost
 from harness.collector.sites import CollectionSites
 from harness.explain.pairing import PairKind
 from harness.result.result import Result
@@ -20,6 +21,11 @@ class FunctionPlace(NamedTuple):
     name: str
     line: int
 
+    @classmethod
+    def of(cls, function: FunctionCost) -> "FunctionPlace":
+        """Where a counted one stands."""
+        return cls(function.file, function.name, function.line)
+
 
 class Costs(NamedTuple):
     """Of functions, over all steps that were traced; their own."""
@@ -28,6 +34,11 @@ class Costs(NamedTuple):
     bytecodes: int = 0
     allocations: int = 0
     net: int = 0
+
+    @classmethod
+    def of(cls, function: FunctionCost) -> "Costs":
+        """What a counted one took itself, whoever called it."""
+        return cls(function.calls, function.bytecodes, function.allocations, function.net)
 
 
 class CalleeCosts(msgspec.Struct, frozen=True, kw_only=True):

@@ -99,8 +99,7 @@ def _functions(side: Side, by: By, rows: int) -> PlainTable:
         [
             [
                 (
-                    f"{short_name(each.name)}\n"
-                    f"  {_place(FunctionPlace(each.file, each.name, each.line))}",
+                    f"{short_name(each.name)}\n  {_place(FunctionPlace.of(each))}",
                     cost_words(each.calls / costs.num_steps),
                     cost_words(each.bytecodes / costs.num_rows),
                     cost_words(each.all_bytecodes / costs.num_rows),

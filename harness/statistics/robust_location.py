@@ -18,7 +18,8 @@ _EM_STEPS = 25
 _DRAWS = 20_000
 _LARGEST_SIZE = 64  # from here on the distribution hardly moves, and drawing takes seconds
 _TAIL = 100
-_LEAST_P = 1e-9  # a smaller one would be the model's word alone
+LEAST_P = 1e-9
+"""Of p-values: a smaller one would be the model's word alone."""
 _SCALE_FLOOR = 1e-9  # exact metrics repeat to the digit and have no scale
 
 
@@ -54,7 +55,7 @@ class Reference(NamedTuple):
             return counted
         further = likelihood_ratio - float(self.likelihood_ratios[-_TAIL])
         fall = math.exp(-further * (self.size - 1) / (2 * self.size))
-        return max(min(counted, 2 * (1 + _TAIL) / (1 + draws) * fall), _LEAST_P)
+        return max(min(counted, 2 * (1 + _TAIL) / (1 + draws) * fall), LEAST_P)
 
 
 def fit(x: FloatArray, location: FloatArray | float | None = None) -> LocationFit:

@@ -52,7 +52,6 @@ class Opcodes(Watching):
         # A random one of each so many: KV-cache blocks fill in a rhythm of their own.
         rng = np.random.default_rng(extent.seed)
         self._places: list[int] = rng.integers(max(1, self._every), size=_PLACES).tolist()
-        self.has_unfinished_requests = self._asked
 
     def step(self) -> StepOutput:
         """A step of the engine, traced if it is one of those."""
@@ -67,10 +66,13 @@ class Opcodes(Watching):
         self._num_steps += 1
         self._num_rows += output.num_rows
         if self._every:
-            self._sampled(output.num_rows)
+            counted = self._counter.num_opcodes
+            self._samples.append((output.num_rows, counted - self._num_opcodes))
+            self._num_opcodes = counted
         return output
 
-    def _asked(self) -> bool:
+    def has_unfinished_requests(self) -> bool:
+        """The engine's answer, traced where the next step is."""
         if not self._is_next_traced():
             return self._engine.has_unfinished_requests()
         with self._counter:
@@ -83,11 +85,6 @@ class Opcodes(Watching):
         turn, place = divmod(self._num_passed, self._every)
         return place == self._places[turn % _PLACES]
 
-    def _sampled(self, num_rows: int) -> None:
-        counted = self._counter.num_opcodes
-        self._samples.append((num_rows, counted - self._num_opcodes))
-        self._num_opcodes = counted
-
     def results(self, num_rows: Int64Array) -> dict[str, float | None]:
         """Bytecodes and allocations of the traced steps; nothing where none was full.
 
@@ -95,8 +92,9 @@ class Opcodes(Watching):
         """
         if not self._num_rows:
             return {}
-        if self._every:
-            self._sampled(0)  # that none was left, asked once more than there were steps
+        if self._every:  # that none was left is asked once more than there are steps
+            rows, of_last = self._samples[-1]
+            self._samples[-1] = rows, of_last + self._counter.num_opcodes - self._num_opcodes
         # Another commit's engines may name no stages.
         counted = counted_calls(self._counter.tree, getattr(self._engine, "stages", {}))
         self.costs = StepCosts(

@@ -47,25 +47,27 @@ def find_cover(trials: GateTrials, caller: Caller, functions: Sequence[ChangedFu
     for is_exact in (True, False):
         ways = {cell: found for cell, found in ran.items() if traits(cell).is_exact == is_exact}
         while left and ways:
-            best = min(ways, key=lambda cell: len(_left(left, ways[cell])))
-            rest = _left(left, ways.pop(best))
+            best = min(ways, key=lambda cell: len(not_run(left, ways[cell])))
+            rest = not_run(left, ways.pop(best))
             if len(rest) == len(left):
                 break
             added = msgspec.structs.replace(best, workload=asked.workload, release=asked.release)
             if is_exact or not trials.asked.exact_only:
                 cover.cells.append(added)
             else:
-                differing = varying([asked, added])
-                way = " ".join(AXES[axis].said(getattr(added, axis)) for axis in differing)
-                for each in left:
-                    if each not in rest:
-                        cover.ways[RanFunction(each.file, each.name)] = way
+                runs = (RanFunction(each.file, each.name) for each in left if each not in rest)
+                cover.ways.update(dict.fromkeys(runs, _flags(asked, added)))
             left = rest
     return cover
 
 
+def _flags(asked: Cell, added: Cell) -> str:
+    differing = varying([asked, added])
+    return " ".join(AXES[axis].said(getattr(added, axis)) for axis in differing)
+
+
 def _ran_in_small(trials: GateTrials, caller: Caller, asked: Cell) -> dict[Cell, list[RanFunction]]:
-    """What HEAD runs in each way, with a few short requests."""
+    """What HEAD runs in each way that can tell, with a few short requests."""
     small = Session(
         msgspec.structs.replace(trials.asked, **_SMALL),
         caller,
@@ -85,8 +87,4 @@ def _ran_in_small(trials: GateTrials, caller: Caller, asked: Cell) -> dict[Cell,
         f"{trials.name}-cover", cells, ["outputs"], small.runner.schedule_hashes, trials.asked.seed
     )
     counted = Trials(plan, small.run(plan).outcomes)
-    return {cell: functions_run(counted, [cell]) for cell in cells}
-
-
-def _left(functions: list[ChangedFunction], ran: Sequence[RanFunction]) -> list[ChangedFunction]:
-    return not_run(functions, ran) if ran else functions
+    return {cell: ran for cell in cells if (ran := functions_run(counted, [cell]))}

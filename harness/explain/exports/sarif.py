@@ -80,8 +80,8 @@ def _dearest(side: Side) -> list[dict[str, Any]]:
     ran = [each for each in any_stage(side.costs.functions) if each.bytecodes]
     results = []
     for each in sorted(ran, key=lambda each: -each.bytecodes)[:MOST_RESULTS]:
-        where = FunctionPlace(each.file, each.name, each.line)
-        own = Costs(each.calls, each.bytecodes, each.allocations, each.net)
+        where = FunctionPlace.of(each)
+        own = Costs.of(each)
         text = f"{_sentence(where, _per_row(own, side.costs))} in {side.label}."
         results.append(_result(DEAREST_FUNCTIONS, "note", text, where))
     return results

@@ -33,10 +33,7 @@ def speedscope_file(name: str, body: FunctionsBody) -> bytes:
 def _profile(side: Side, count: Count, frames: dict[FunctionPlace, int]) -> dict[str, Any]:
     """``frames``: the place of each so far; this side's functions are added to it."""
     costs = side.costs
-    places = [
-        frames.setdefault(FunctionPlace(each.file, each.name, each.line), len(frames))
-        for each in costs.functions
-    ]
+    places = [frames.setdefault(FunctionPlace.of(each), len(frames)) for each in costs.functions]
     found = stacks(costs, count)
     return {
         "type": "sampled",

@@ -52,11 +52,11 @@ def exact_changes(trials: Trials, each: GatePair, waivers: Sequence[Waiver] = ()
     exact = Exact([], [])
     if not traits(each.base).is_exact:
         return exact
-    steady = not unsteady(trials, each)
+    steady, beside = not unsteady(trials, each), _beside(trials, each)
     for metric in METRICS.values():
         if metric.kind != "exact" or metric.direction == "neither":
             continue
-        if metric.mode == BY_FUNCTION and _beside(trials, each):
+        if metric.mode == BY_FUNCTION and beside:
             continue
         counts = _counts(trials, each, metric)
         if counts is None or (metric.mode == "counts" and not steady):

@@ -71,6 +71,7 @@ def test_each_step_is_traced_and_all_that_was_is_in_a_sample():
     assert found.num_steps in (STEPS - 1, STEPS, STEPS + 1)
     assert sum(counted for _, counted in found.samples) == bytecodes(1)
     assert sum(rows for rows, _ in found.samples) == found.num_rows == 40 * 4
+    assert len(found.samples) == found.num_steps
 
 
 @pytest.mark.parametrize("begins", [20, 30])
