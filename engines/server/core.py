@@ -89,10 +89,11 @@ def main(folder: str, parent: int) -> None:
     """Serve until told to stop, or until the process that started this one is gone."""
     if os.getppid() != parent:  # it ended before it could tie this process to itself
         return
-    config: EngineConfig = pickle.loads(sys.stdin.buffer.read())
     mailbox = Mailbox(folder)
     try:
-        core = EngineCore(config, mailbox)
+        setup = mailbox.first()
+        assert isinstance(setup, messages.RemoteCall)
+        core = EngineCore(pickle.loads(setup.data), mailbox)
         mailbox.send(messages.Ready())
         core.run()
     except ValueError as error:

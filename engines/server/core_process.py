@@ -6,7 +6,6 @@ import pickle
 import shutil
 import subprocess
 import time
-from contextlib import suppress
 from typing import Any, NoReturn
 
 import msgspec
@@ -41,25 +40,22 @@ class CoreProcess:
         self._outputs.bind(f"ipc://{self._folder}/{OUTPUTS}")
         self._requests.connect(f"ipc://{self._folder}/{REQUESTS}")
         try:
-            self._process = self._start(config)
+            self._process = self._start()
         except BaseException:
             self._let_go()
             raise
+        self.send(messages.RemoteCall(pickle.dumps(config)))
 
-    def _start(self, config: EngineConfig) -> "subprocess.Popen[bytes]":
+    def _start(self) -> "subprocess.Popen[bytes]":
         interpreter, environment = launch_builtin("", "")
         command = [interpreter, "-P", "-m", "engines.server.core", self._folder, str(os.getpid())]
-        process = tied_process.start_tied(
+        return tied_process.start_tied(
             command,
             env=os.environ | environment,
-            stdin=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is the front end's to handle
         )
-        assert process.stdin is not None
-        with suppress(BrokenPipeError), process.stdin:
-            process.stdin.write(pickle.dumps(config))
-        return process
 
     @property
     def pid(self) -> int:
@@ -79,7 +75,8 @@ class CoreProcess:
                 f"the engine core (pid {self.pid}) sent what cannot be read: {error}"
             ) from None
         if isinstance(message, messages.Ready):
-            # Both ends have met, so that nothing is left of a server that is killed.
+            # It has its configuration and we its answer: both sockets have met, so that nothing is
+            # left of a server that is killed.
             shutil.rmtree(self._folder, ignore_errors=True)
         return message
 

@@ -28,6 +28,11 @@ class Mailbox:
         """To the front end; a thread of ZeroMQ's waits for it, not this one."""
         self._outputs.send(encode(message))
 
+    def first(self) -> messages.Message:
+        """What comes before all else."""
+        self._take()
+        return self._others.popleft()
+
     def others(self, *, wait: bool) -> list[messages.Message]:
         """All that has come but `Done`, in its order; at least one where it shall ``wait``."""
         self._take_all()
