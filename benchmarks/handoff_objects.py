@@ -15,7 +15,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 
 from engines.builtin.registries import REPRESENTATIONS
 from harness.machine.describe import code_identity
@@ -40,7 +40,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batch-size", type=int, default=1024)
     batch_size = parser.parse_args().batch_size
-    tokens = torch.arange(batch_size, dtype=torch.int32).reshape(batch_size, 1)
+    tokens = np.arange(batch_size, dtype=np.int32).reshape(batch_size, 1)
     found = {}
     for name in REPRESENTATIONS.names():
         found[name] = tracked_objects(REPRESENTATIONS.load(name)().from_device(tokens, None))

@@ -22,7 +22,6 @@ BENCH = frozenset(
         "scipy",
         "tokenizers",
         "tomli_w",
-        "torch",
         "unearth",
         "uvloop",
         "zmq",
@@ -30,10 +29,14 @@ BENCH = frozenset(
 )
 """The packages of the extra ``bench`` in pyproject.toml, as they are imported."""
 
-_NEEDED_BY = {"perfetto": "--perfetto", "ray": "--cluster"}
-"""The flag that needs a package which measuring does not."""
+_NEEDED_BY = {
+    "perfetto": "--perfetto",
+    "ray": "--cluster",
+    "torch": "a device with a model, or the shape tensor,",
+}
+"""Who needs a package which measuring does not."""
 
-_OTHER_EXTRAS = {"ray": "cluster"}
+_OTHER_EXTRAS = {"ray": "cluster", "torch": "torch"}
 """The extra that brings a package which ``bench`` does not."""
 
 

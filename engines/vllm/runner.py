@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from engines.builtin.device import DeviceBatch, StepHandle
 from engines.builtin.registries import DEVICES, REPRESENTATIONS
@@ -35,7 +34,7 @@ class HostPathRunner:
         self._prompt_len = np.zeros(len(self._free), np.int64)
         self._num_output = np.zeros(len(self._free), np.int64)
         width = max(config.num_accepted)
-        self._host_tokens = torch.empty((config.max_num_seqs, width), dtype=torch.int32)
+        self._host_tokens = np.empty((config.max_num_seqs, width), np.int32)
         # Nobody looks at drafts, for how many are accepted is scripted.
         self._drafts = np.full((config.max_num_seqs, width - 1), config.vocab_size - 1)
         self._has_drafts = width > 1
@@ -107,7 +106,7 @@ class HostPathRunner:
     def handoff(self, step: LaunchedBatch) -> Any:
         """Copy the tokens to the host buffer and give them their representation."""
         host = self._host_tokens[: len(step.req_ids)]
-        host.copy_(step.handle.tokens)
+        host[:] = step.handle.tokens
         one_each = step.all_sample and host.shape[1] == 1
         return self._representation.from_device(host, None if one_each else count_tokens(host))
 

@@ -17,7 +17,7 @@ from harness.verbs.compare import PlannedComparison
 from harness.verbs.request import VerbRequest
 
 ASSUMED_SECONDS = 3.0
-"""Of a trial of which no like one is stored: a fresh interpreter with torch and the main job."""
+"""Of a trial of which no like one is stored: a fresh interpreter and the main job."""
 _MOST_CELLS = 12
 _MOST_RUNS = 50
 _COMMENT = "# "

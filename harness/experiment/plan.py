@@ -35,7 +35,7 @@ Columns on the null device, 8 rounds, interleaved twice on two quiet cores: turn
 
 _BESIDE = 9
 """Cells that share a copy of their baseline: each waits for its turn in an interpreter, which holds
-torch and a heap, and the more there are the longer ago its baseline's turn was."""
+a heap, and the more there are the longer ago its baseline's turn was."""
 
 _GOLDEN = (5**0.5 - 1) / 2
 

@@ -3,7 +3,6 @@
 import pickle
 
 import numpy as np
-import torch
 from hypothesis import strategies as st
 
 from engines.builtin.representations import PLACEHOLDER_TOKEN_ID
@@ -21,9 +20,9 @@ def batches(draw) -> tuple[Rows, int]:
 
 def shape(representation, rows: Rows, width: int):
     """The rows in their representation, and the host buffer it was made from."""
-    host = torch.full((len(rows), width), PLACEHOLDER_TOKEN_ID, dtype=torch.int32)
+    host = np.full((len(rows), width), PLACEHOLDER_TOKEN_ID, np.int32)
     for row, tokens in enumerate(rows):
-        host[row, : len(tokens)] = torch.tensor(tokens, dtype=torch.int32)
+        host[row, : len(tokens)] = tokens
     one_each = width == 1 and all(rows)
     counts = None if one_each else np.array([len(row) for row in rows], np.int32)
     return representation.from_device(host, counts), host
@@ -62,6 +61,6 @@ def check(representation, rows: Rows, width: int) -> None:
     assert num_bytes >= 4 * sum(map(len, rows))
     assert num_bytes > 0 or not rows
     if representation.owns_memory:
-        host.fill_(7)
+        host.fill(7)
         for reading in readings:
             assert reading(representation, sampled) == rows

@@ -11,7 +11,6 @@ from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from tokenizers import Tokenizer
 
 from engines.builtin.delivery.choice import delivery_contradiction, load_delivery
@@ -226,15 +225,15 @@ class Loop:
         stale = [row for row in self.table.free_rows if self.random.random() < 0.3]
         order = self.random.sample(rows + stale, len(rows + stale))
         width = self.random.choice([1, _WIDTH])
-        host = torch.full((len(order), width), PLACEHOLDER_TOKEN_ID, dtype=torch.int32)
+        host = np.full((len(order), width), PLACEHOLDER_TOKEN_ID, np.int32)
         for nth, row in enumerate(order):
             tokens = [0] * self.random.randint(0, width)
             if row in self.running:
                 done = int(self.table.num_output_tokens[row])
                 script = self.asked[self.running[row].request_index].token_ids
                 tokens = script[done : done + self.random.randint(0, width)]
-            host[nth, : len(tokens)] = torch.tensor(tokens, dtype=torch.int32)
-        counts = (host.numpy() != PLACEHOLDER_TOKEN_ID).sum(axis=1).astype(np.int32)
+            host[nth, : len(tokens)] = tokens
+        counts = (host != PLACEHOLDER_TOKEN_ID).sum(axis=1).astype(np.int32)
         num_tokens = None if width == 1 and counts.all() else counts
         valid = np.array([row in self.running for row in order], np.bool_)
         self._process(order, host, num_tokens, None if valid.all() else valid)

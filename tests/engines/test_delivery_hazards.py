@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-import torch
 from delivery_runs import Way, config_of
 
 from engines.builtin.delivery.stage import Processed
 from engines.builtin.representations import PLACEHOLDER_TOKEN_ID
 from engines.builtin.request_table import Request
 from engines.builtin.text.byte_table import ByteTable
-from engines.protocol import FinishReason, SamplingParams
+from engines.protocol import FinishReason, Int32Array, SamplingParams
 
 WAYS = [
     ("per_request", "list_of_lists", "decode_stream"),
@@ -54,12 +53,12 @@ class One:
     def give(self, data: str | bytes | list[int]) -> FinishReason | None:
         """One step with these tokens; why the request ended, if it did."""
         tokens = data if isinstance(data, list) else tokens_of(data)
-        host = torch.full((1, max(len(tokens), 1)), PLACEHOLDER_TOKEN_ID, dtype=torch.int32)
-        host[0, : len(tokens)] = torch.tensor(tokens, dtype=torch.int32)
+        host = np.full((1, max(len(tokens), 1)), PLACEHOLDER_TOKEN_ID, np.int32)
+        host[0, : len(tokens)] = tokens
         self.step(host, len(tokens))
         return self.reason
 
-    def step(self, host: torch.Tensor, count: int) -> Processed:
+    def step(self, host: Int32Array, count: int) -> Processed:
         """As many tokens as that."""
         sampled = self.way.representation.from_device(host, np.array([count], np.int32))
         processed = self.way.step(np.array([self.row], np.int32), sampled)
@@ -80,7 +79,7 @@ class One:
         self._others += 1
         assert self.way.admit(other) == self.row
         rows = np.array([self.row], np.int32)
-        host = torch.tensor([tokens_of("äöü")], dtype=torch.int32)
+        host = np.array([tokens_of("äöü")], np.int32)
         self.way.step(rows, self.way.representation.from_device(host, np.array([6], np.int32)))
         row, self.row = self.row, self.way.admit(self.request)
         assert self.row != row
@@ -213,7 +212,7 @@ def test_special_tokens_have_no_text(way):
 def test_outputs_can_be_cut_and_cleared_and_the_text_still_ends_right():
     """What a consumer does to its lists is nothing to the text that is decoded at the end."""
     one = One(WAYS[0], max_tokens=4)
-    host = torch.tensor([tokens_of(b"ab\xc3")], dtype=torch.int32)
+    host = np.array([tokens_of(b"ab\xc3")], np.int32)
     one.step(host, 3).outputs[0].outputs[0].token_ids.clear()
     assert one.give(b"\xff") is FinishReason.LENGTH
     assert one.text == "ab��"

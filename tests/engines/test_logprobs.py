@@ -63,8 +63,7 @@ def test_scripted_values_are_the_same_whether_a_step_yields_one_token_or_three()
 def test_scripted_values_are_such_as_a_sampler_could_give(num_logprobs, num_rows, first_index):
     requests = [(first_index + row, 3 * row) for row in range(num_rows)]
     own = config(num_logprobs)
-    _, sampled, drawn = ScriptedSampler(own).sample(batch(*requests))
-    tokens = sampled.numpy()
+    _, tokens, drawn = ScriptedSampler(own).sample(batch(*requests))
     assert [each.dtype for each in drawn] == [np.int32, np.float32, np.int32]
     assert drawn.token_ids.shape == drawn.logprobs.shape == (num_rows, 1, num_logprobs + 1)
     np.testing.assert_array_equal(drawn.token_ids[:, :, 0], tokens)

@@ -67,10 +67,8 @@ def test_prompts_are_told_from_the_rest(name):
 @examples(5)
 @given(tokens=st.lists(st.integers(0, 128_255), min_size=1, max_size=ROWS))
 def test_the_fields_of_tokens_are_all_of_them(name, representation, tokens):
-    import torch
-
     end = wire(name, representation)
-    host = torch.tensor(tokens, dtype=torch.int32).reshape(-1, 1)
+    host = np.array(tokens, np.int32).reshape(-1, 1)
     sampled = REPRESENTATIONS.load(representation)().from_device(host, None)
     message = b"".join(end.encode_tokens(ModelRunnerOutput(sampled, 5, 6, 0.5)))
     fields = end.tokens_fields(message)

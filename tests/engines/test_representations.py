@@ -25,9 +25,8 @@ class Columns:
     owns_memory = True
 
     def from_device(self, tokens, num_tokens):
-        array = tokens.numpy()
-        counts = np.ones(len(array), np.int32) if num_tokens is None else num_tokens
-        return {"counts": counts, "values": array[ragged_mask(counts, array.shape[1])]}
+        counts = np.ones(len(tokens), np.int32) if num_tokens is None else num_tokens
+        return {"counts": counts, "values": tokens[ragged_mask(counts, tokens.shape[1])]}
 
     def per_request(self, sampled):
         values = iter(sampled["values"].tolist())

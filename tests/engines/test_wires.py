@@ -80,8 +80,6 @@ class Crowd:
         )
 
     def tokens(self, step: SchedulerOutput, representation: str) -> ModelRunnerOutput:
-        import torch
-
         counts = np.array([self.random.randint(1, 4) for _ in step.rows], np.int32)
         if step.samples is not None:
             counts[~step.samples] = 0
@@ -89,7 +87,7 @@ class Crowd:
         for row, count in enumerate(counts.tolist()):
             host[row, :count] = self.random.choices(range(128_256), k=count)
         made = REPRESENTATIONS.load(representation)()
-        sampled = made.from_device(torch.from_numpy(host), counts)
+        sampled = made.from_device(host, counts)
         return ModelRunnerOutput(sampled, self.random.randint(0, 2**40), 3, 0.5)
 
 

@@ -20,12 +20,19 @@ def test_the_packages_are_those_of_the_extra():
     assert {imported.get(name, name) for name in names} == BENCH
 
 
-@pytest.mark.parametrize(("name", "who"), [("rich", "measuring"), ("perfetto", "--perfetto")])
-def test_a_package_that_is_missing_is_named(name, who):
+@pytest.mark.parametrize(
+    ("name", "who", "extra"),
+    [
+        ("rich", "measuring", "bench"),
+        ("perfetto", "--perfetto", "bench"),
+        ("torch", "a device with a model, or the shape tensor,", "torch"),
+    ],
+)
+def test_a_package_that_is_missing_is_named(name, who, extra):
     sentence = missing_package(ModuleNotFoundError(f"No module named {name!r}", name=name))
     assert sentence == (
         f"{sys.executable} has no {name}, which {who} needs; run {sys.executable} -m pip "
-        "install 'gcbench[bench]'"
+        f"install 'gcbench[{extra}]'"
     )
 
 

@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from engines.protocol import BoolArray, EngineConfig, Int32Array, Int64Array
 
 if TYPE_CHECKING:
-    import torch
-
     from engines.builtin.logprobs import DeviceLogprobs
     from engines.builtin.model import Parallel
     from engines.builtin.worker import SchedulerOutput
@@ -51,7 +49,7 @@ class StepHandle(Protocol):
 
     num_tokens: Int32Array | None
     """int32 ``[num_reqs]``: tokens that each row will have sampled; None: one each."""
-    tokens: "torch.Tensor"
+    tokens: Int32Array
     """int32 ``[num_reqs, max_tokens]``, on the host once waited for, -1 beyond what a row sampled.
     Valid until two more steps have been launched, ``num_scheduler_steps`` passes each."""
     logprobs: "DeviceLogprobs | None"

@@ -47,7 +47,7 @@ class _Deferred:
         self._model = model
         self._inputs, self.num_tokens = asked
         self._block_table = block_table
-        self.tokens: torch.Tensor
+        self.tokens: Int32Array
         self.logprobs: DeviceLogprobs | None
         self.step_seconds = 0.0
 
@@ -98,11 +98,12 @@ class CpuModel:
 
     def compute(
         self, inputs: PassInputs[Array], block_table: Int32Array
-    ) -> tuple[torch.Tensor, DeviceLogprobs | None]:
+    ) -> tuple[Int32Array, DeviceLogprobs | None]:
         """A step's tokens, and their log-probabilities where they were asked for."""
         with torch.inference_mode():
             step = self._forward.step(inputs.brought(_as_tensors), torch.from_numpy(block_table))
-        return step.tokens, host_logprobs(step.logprobs, inputs.sampled.outputs, step.tokens.shape)
+        tokens: Int32Array = step.tokens.numpy()
+        return tokens, host_logprobs(step.logprobs, inputs.sampled.outputs, tokens.shape)
 
     def stats(self) -> dict[str, float]:
         """Work so far, and the ceilings, measured when they are first asked for."""

@@ -33,9 +33,13 @@ _COPY_BYTES, _MATMUL_SIZE = 1 << 30, 8192
 
 
 class _Turn(NamedTuple):
-    """What a pass under way holds until it has been read: two steps can be."""
+    """What a pass under way holds until it has been read: two steps can be.
 
-    tokens: Tensor
+    ``tokens`` is the memory of ``pinned``.
+    """
+
+    pinned: Tensor
+    tokens: Int32Array
     begun: torch.cuda.Event
     computed: torch.cuda.Event
     copied: torch.cuda.Event
@@ -102,10 +106,11 @@ class CudaModel:
         most_launched = 2 * config.num_scheduler_steps
         self._staging = Staging(self._device, most_launched)
         self._copy_stream = torch.cuda.Stream(self._device)
-        width = max(config.num_accepted)
+        shape = (config.max_num_seqs, max(config.num_accepted))
         self._turns = [
             _Turn(
-                torch.empty((config.max_num_seqs, width), dtype=torch.int32, pin_memory=True),
+                pinned := torch.empty(shape, dtype=torch.int32, pin_memory=True),
+                pinned.numpy(),
                 torch.cuda.Event(enable_timing=True),
                 torch.cuda.Event(enable_timing=True),
                 torch.cuda.Event(),
@@ -200,7 +205,7 @@ class CudaModel:
         turn.computed.record(stream)
         self._copy_stream.wait_event(turn.computed)
         with torch.cuda.stream(self._copy_stream):
-            turn.tokens[:num_reqs].copy_(step.tokens, non_blocking=True)
+            turn.pinned[:num_reqs].copy_(step.tokens, non_blocking=True)
             logprobs = step.logprobs
             if logprobs is not None:
                 logprobs = TokenLogprobs(*(_to_pinned(each) for each in logprobs))

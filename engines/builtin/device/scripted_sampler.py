@@ -12,8 +12,6 @@ from engines.builtin.representations import PLACEHOLDER_TOKEN_ID
 from engines.protocol import EngineConfig, Int32Array
 
 if TYPE_CHECKING:
-    import torch
-
     from engines.builtin.logprobs import DeviceLogprobs
 
 
@@ -21,16 +19,14 @@ class ScriptedTokens(NamedTuple):
     """A step's, as `engines.builtin.device.StepHandle` has them."""
 
     num_tokens: Int32Array | None
-    tokens: "torch.Tensor"
+    tokens: Int32Array
     logprobs: "DeviceLogprobs | None"
 
 
 class ScriptedSampler:
-    """Fills a real torch tensor, so that what follows the sampler is what is measured."""
+    """Fills a device's buffer, so that what follows the sampler is what is measured."""
 
     def __init__(self, config: EngineConfig) -> None:
-        import torch
-
         self._acceptance = ScriptedAcceptance(config)
         self._width = max(config.num_accepted)
         self._vocab_size = np.uint64(config.vocab_size)
@@ -38,18 +34,17 @@ class ScriptedSampler:
         # Two steps can be under way at once, so a step must not overwrite the one before it.
         most_passes = min(config.num_scheduler_steps, config.max_model_len)
         shape = (2 * most_passes, config.max_num_seqs, self._width)
-        self._tensors = torch.empty(shape, dtype=torch.int32)
-        self._arrays = self._tensors.numpy()
+        self._buffers = np.empty(shape, np.int32)
         self._turn = 0
         self._logprobs = scripted_logprobs(config)
 
     def sample(self, batch: DeviceBatch) -> ScriptedTokens:
         """Draw a step's tokens."""
-        self._turn = (self._turn + 1) % len(self._arrays)
+        self._turn = (self._turn + 1) % len(self._buffers)
         num_reqs = len(batch.request_index)
         keys = self._acceptance.keys(batch)
         num_tokens = self._acceptance.num_tokens(batch, keys)
-        out = self._arrays[self._turn, :num_reqs]
+        out = self._buffers[self._turn, :num_reqs]
         if self._width == 1:
             out[:, 0] = mix(keys) % self._vocab_size
         else:
@@ -57,4 +52,4 @@ class ScriptedSampler:
         if num_tokens is not None:
             out[self._columns >= num_tokens[:, None]] = PLACEHOLDER_TOKEN_ID
         logprobs = None if self._logprobs is None else self._logprobs.draw(batch, out)
-        return ScriptedTokens(num_tokens, self._tensors[self._turn, :num_reqs], logprobs)
+        return ScriptedTokens(num_tokens, out, logprobs)

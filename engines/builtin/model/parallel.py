@@ -1,10 +1,10 @@
 """The ranks of tensor parallelism: one alone, or those of a torch.distributed group."""
 
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch.distributed as dist
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class OneRank:
@@ -13,11 +13,11 @@ class OneRank:
     rank = 0
     size = 1
 
-    def all_reduce(self, x: Tensor) -> Tensor:
+    def all_reduce(self, x: "Tensor") -> "Tensor":
         """``x`` itself."""
         return x
 
-    def all_gather(self, x: Tensor) -> Tensor:
+    def all_gather(self, x: "Tensor") -> "Tensor":
         """``x`` itself."""
         return x
 
@@ -33,12 +33,12 @@ class DistributedRanks:
         self.rank: int = group.rank()
         self.size: int = group.size()
 
-    def all_reduce(self, x: Tensor) -> Tensor:
+    def all_reduce(self, x: "Tensor") -> "Tensor":
         """The sum, in place: ``x`` itself."""
         self._group.allreduce([x]).wait()
         return x
 
-    def all_gather(self, x: Tensor) -> Tensor:
+    def all_gather(self, x: "Tensor") -> "Tensor":
         """The ranks' ``x`` side by side in their last dimension, a new tensor."""
         gathered = x.new_empty(self.size * x.shape[0], *x.shape[1:])  # gloo takes no other shape
         self._group._allgather_base(gathered, x.contiguous()).wait()
@@ -50,6 +50,8 @@ def join(backend: str, folder: str, rank: int, size: int) -> DistributedRanks:
 
     Of gloo there can be several groups in a process; of other backends it has one.
     """
+    import torch.distributed as dist  # one rank alone does without
+
     store = dist.FileStore(f"{folder}/ranks", size)  # type: ignore[attr-defined]
     if backend == "gloo":
         return DistributedRanks(dist.ProcessGroupGloo(store, rank, size, timedelta(minutes=30)))

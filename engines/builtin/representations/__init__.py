@@ -1,17 +1,14 @@
 """The swappable shapes in which a step's sampled tokens leave the runner; one shape a file."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from engines.protocol import Int32Array
 
-if TYPE_CHECKING:
-    import torch
-
 PLACEHOLDER_TOKEN_ID = -1
-"""Fills a row of the device's tensor beyond the tokens that were sampled, as in vLLM."""
+"""Fills a row of the device's tokens beyond the tokens that were sampled, as in vLLM."""
 
 
 class Representation(Protocol):
@@ -25,7 +22,7 @@ class Representation(Protocol):
     columnar: bool
     owns_memory: bool
 
-    def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> Any:
+    def from_device(self, tokens: Int32Array, num_tokens: Int32Array | None) -> Any:
         """Shape the host buffer, int32 ``[num_reqs, max_tokens]``.
 
         ``num_tokens`` int32 ``[num_reqs]`` says how many each row holds (0 for a prompt that
@@ -46,12 +43,11 @@ class Representation(Protocol):
         ...
 
 
-def count_tokens(tokens: "torch.Tensor") -> Int32Array | None:
+def count_tokens(tokens: Int32Array) -> Int32Array | None:
     """Tokens in each row of the host buffer, or None where every row holds exactly one."""
-    array = tokens.numpy()
-    if array.shape[1] == 1 and array.min(initial=0) >= 0:
+    if tokens.shape[1] == 1 and tokens.min(initial=0) >= 0:
         return None
-    return np.asarray((array != PLACEHOLDER_TOKEN_ID).sum(axis=1), dtype=np.int32)
+    return np.asarray((tokens != PLACEHOLDER_TOKEN_ID).sum(axis=1), dtype=np.int32)
 
 
 def ragged_mask(num_tokens: Int32Array, width: int) -> np.ndarray[Any, np.dtype[np.bool_]]:

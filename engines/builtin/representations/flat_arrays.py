@@ -2,15 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from engines.builtin.representations import ragged_mask
 from engines.protocol import Int32Array
-
-if TYPE_CHECKING:
-    import torch
 
 
 class FlatTokens(NamedTuple):
@@ -26,14 +23,13 @@ class FlatArrays:
     columnar = True
     owns_memory = True
 
-    def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> FlatTokens:
+    def from_device(self, tokens: Int32Array, num_tokens: Int32Array | None) -> FlatTokens:
         """Tokens without their padding, and where each row begins."""
-        array = tokens.numpy()
         if num_tokens is None:
-            return FlatTokens(array[:, 0].copy(), np.arange(len(array) + 1, dtype=np.int32))
-        offsets = np.zeros(len(array) + 1, np.int32)
+            return FlatTokens(tokens[:, 0].copy(), np.arange(len(tokens) + 1, dtype=np.int32))
+        offsets = np.zeros(len(tokens) + 1, np.int32)
         np.cumsum(num_tokens, out=offsets[1:])
-        return FlatTokens(array[ragged_mask(num_tokens, array.shape[1])], offsets)
+        return FlatTokens(tokens[ragged_mask(num_tokens, tokens.shape[1])], offsets)
 
     def per_request(self, sampled: FlatTokens) -> Iterable[list[int]]:
         """A slice and a list for each request, made one by one."""

@@ -3,14 +3,11 @@
 import sys
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from engines.protocol import Int32Array
-
-if TYPE_CHECKING:
-    import torch
 
 
 class IntOrList:
@@ -20,11 +17,12 @@ class IntOrList:
     owns_memory = True
 
     def from_device(
-        self, tokens: "torch.Tensor", num_tokens: Int32Array | None
+        self, tokens: Int32Array, num_tokens: Int32Array | None
     ) -> list[int | list[int]]:
         """A bare int for a row of one token, a list for any other."""
         if num_tokens is None:
-            return tokens.flatten().tolist()
+            column: list[int | list[int]] = tokens[:, 0].tolist()
+            return column
         rows: list[list[int]] = tokens.tolist()
         return [
             row[0] if count == 1 else row[:count]

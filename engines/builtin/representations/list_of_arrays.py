@@ -3,14 +3,10 @@
 import sys
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from engines.protocol import Int32Array
-
-if TYPE_CHECKING:
-    import torch
 
 
 class ListOfArrays:
@@ -19,11 +15,9 @@ class ListOfArrays:
     columnar = True
     owns_memory = True
 
-    def from_device(
-        self, tokens: "torch.Tensor", num_tokens: Int32Array | None
-    ) -> list[Int32Array]:
+    def from_device(self, tokens: Int32Array, num_tokens: Int32Array | None) -> list[Int32Array]:
         """A view a row into one copy of the buffer."""
-        rows = list(tokens.numpy().copy())
+        rows = list(tokens.copy())
         if num_tokens is None:
             return rows
         return [row[:count] for row, count in zip(rows, num_tokens.tolist(), strict=True)]

@@ -3,14 +3,10 @@
 import sys
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain, pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from engines.protocol import Int32Array
-
-if TYPE_CHECKING:
-    import torch
 
 
 class ListOfLists:
@@ -19,7 +15,7 @@ class ListOfLists:
     columnar = False
     owns_memory = True
 
-    def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> list[list[int]]:
+    def from_device(self, tokens: Int32Array, num_tokens: Int32Array | None) -> list[list[int]]:
         """All rows at once by `tolist`, each cut to its count."""
         rows: list[list[int]] = tokens.tolist()
         if num_tokens is not None:

@@ -1,15 +1,12 @@
 """A matrix and its counts: int32 ``[num_reqs, max_tokens]`` and ``[num_reqs]`` (on vLLM #26368)."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from engines.builtin.representations import ragged_mask
 from engines.protocol import Int32Array
-
-if TYPE_CHECKING:
-    import torch
 
 
 class PaddedTokens(NamedTuple):
@@ -25,11 +22,11 @@ class PaddedArrays:
     columnar = True
     owns_memory = True
 
-    def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> PaddedTokens:
+    def from_device(self, tokens: Int32Array, num_tokens: Int32Array | None) -> PaddedTokens:
         """One copy of the buffer, padding included."""
         if num_tokens is None:
             num_tokens = np.ones(len(tokens), np.int32)
-        return PaddedTokens(tokens.numpy().copy(), num_tokens)
+        return PaddedTokens(tokens.copy(), num_tokens)
 
     def per_request(self, sampled: PaddedTokens) -> Iterable[list[int]]:
         """A slice and a list for each request, made one by one."""

@@ -1,4 +1,4 @@
-"""The host tensor itself, unshaped: int32 ``[num_reqs, max_tokens]``, -1 beyond each count."""
+"""The host buffer as a tensor, unshaped: int32 ``[num_reqs, max_tokens]``, -1 beyond each count."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -18,13 +18,18 @@ class TensorItself:
     columnar = True
     owns_memory = False
 
-    def from_device(self, tokens: "torch.Tensor", num_tokens: Int32Array | None) -> "torch.Tensor":
-        """The buffer, neither copied nor cut."""
-        return tokens
+    def __init__(self) -> None:
+        from torch import from_numpy  # what a check of the cells does without
+
+        self._tensor_over = from_numpy
+
+    def from_device(self, tokens: Int32Array, num_tokens: Int32Array | None) -> "torch.Tensor":
+        """A tensor over the buffer, neither copied nor cut."""
+        return self._tensor_over(tokens)
 
     def per_request(self, sampled: "torch.Tensor") -> Iterable[list[int]]:
         """A row of the tensor and its `tolist` for each request, one by one."""
-        num_tokens = count_tokens(sampled)
+        num_tokens = count_tokens(sampled.numpy())
         if num_tokens is None:
             yield from (row.tolist() for row in sampled)
             return
@@ -33,7 +38,8 @@ class TensorItself:
 
     def columns(self, sampled: "torch.Tensor") -> tuple[Int32Array, Int32Array]:
         """Counted and cut by the -1 beyond each row's tokens."""
-        array, num_tokens = sampled.numpy(), count_tokens(sampled)
+        array: Int32Array = sampled.numpy()
+        num_tokens = count_tokens(array)
         if num_tokens is None:
             return array[:, 0], np.ones(len(array), np.int32)
         return array[ragged_mask(num_tokens, array.shape[1])], num_tokens
@@ -44,9 +50,7 @@ class TensorItself:
 
     def from_buffers(self, arrays: Sequence[Int32Array]) -> "torch.Tensor":
         """A tensor over a copy: what has crossed may not be written to."""
-        import torch
-
-        return torch.from_numpy(arrays[0].copy())
+        return self._tensor_over(arrays[0].copy())
 
     def nbytes(self, sampled: "torch.Tensor") -> int:
         """The part of the buffer that the step fills."""

@@ -155,8 +155,6 @@ class Full(Stateless):
 
     def decode_tokens(self, data: memoryview) -> ModelRunnerOutput:
         """The tokens, in the engine's representation."""
-        import torch
-
         sampler_output, timing, logprobs = unpickle(data)
         tokens = [
             [sample.output_token for sample in output.samples] for output in sampler_output.outputs
@@ -166,7 +164,7 @@ class Full(Stateless):
         host = np.full((len(tokens), max(1, counts.max())), PLACEHOLDER_TOKEN_ID, np.int32)
         host[ragged_mask(counts, host.shape[1])] = list(chain.from_iterable(tokens))
         num_tokens = None if (counts == 1).all() else counts
-        sampled = self._representation.from_device(torch.from_numpy(host), num_tokens)
+        sampled = self._representation.from_device(host, num_tokens)
         device_ns, late_ns, device_seconds = timing
         return ModelRunnerOutput(sampled, device_ns, late_ns, device_seconds, logprobs)
 

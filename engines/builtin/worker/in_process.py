@@ -29,7 +29,7 @@ class InProcessWorker:
 
     def __init__(self, config: EngineConfig, parallel: "Parallel | None" = None) -> None:
         """``parallel``: the ranks that this is one of; None: it is alone."""
-        from engines.builtin.worker.runner import ModelRunner  # torch, which a check does without
+        from engines.builtin.worker.runner import ModelRunner
 
         self._config = config
         self._runner = ModelRunner(config) if parallel is None else ModelRunner(config, parallel)

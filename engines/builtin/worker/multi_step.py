@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from engines.builtin.device import StepHandle
 from engines.builtin.logprobs import DeviceLogprobs
@@ -46,7 +45,7 @@ class JoinedPasses:
     def __init__(self, parts: Sequence[DecodePass], num_reqs: int, width: int) -> None:
         self._parts = parts
         self._shape = num_reqs, width
-        self.tokens: torch.Tensor
+        self.tokens: Int32Array
         self.logprobs: DeviceLogprobs | None = None
         self.step_seconds = 0.0
 
@@ -58,8 +57,8 @@ class JoinedPasses:
             blocked_ns, late_ns = handle.wait()
             device_ns += blocked_ns
             self.step_seconds += handle.step_seconds
-            tokens[places, column] = handle.tokens.numpy()[:, 0]
-        self.tokens = torch.from_numpy(tokens)
+            tokens[places, column] = handle.tokens[:, 0]
+        self.tokens = tokens
         self.logprobs = self._joined_logprobs()
         return device_ns, late_ns
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from engines.builtin.block_pool import blocks_for_longest
 from engines.builtin.device import Device, DeviceBatch, StepHandle
@@ -51,7 +50,7 @@ class ModelRunner:
         self._block_table = np.zeros((slots, longest), np.int32)
         # A step has drafts or several passes, never both.
         width = max(config.num_scheduler_steps, *config.num_accepted)
-        self._host_tokens = torch.empty((slots, width), dtype=torch.int32)
+        self._host_tokens = np.empty((slots, width), np.int32)
 
     def launch(self, scheduled: SchedulerOutput) -> LaunchedStep:
         """Update the state by what changed and start the step on the device."""
@@ -122,7 +121,7 @@ class ModelRunner:
     def handoff(self, step: LaunchedStep, waited: tuple[int, int]) -> ModelRunnerOutput:
         """Copy the tokens to the host buffer and give them their representation."""
         host = self._host_tokens[: len(step.rows)]
-        host.copy_(step.handle.tokens)
+        host[:] = step.handle.tokens
         one_each = step.all_sample and host.shape[1] == 1
         num_tokens = None if one_each else count_tokens(host)
         sampled = self._representation.from_device(host, num_tokens)

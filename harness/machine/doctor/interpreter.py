@@ -60,6 +60,10 @@ def torch(executable: str = sys.executable) -> DoctorFinding:
         )
     if answer.returncode:
         lines = answer.stderr.strip().splitlines() or [f"exit status {answer.returncode}"]
+        if lines[-1] == "ModuleNotFoundError: No module named 'torch'":
+            return DoctorFinding(
+                "ok", "torch", "not installed; devices with a model and the shape tensor need it"
+            )
         return DoctorFinding("bad", "torch", lines[-1], "install torch into this environment")
     return torch_version(answer.stdout.strip())
 

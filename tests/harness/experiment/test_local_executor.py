@@ -22,6 +22,7 @@ from small import CELL, TRIAL_SECONDS, answer, schedule, trial
 
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.trial_process import TrialInterpreter
+from harness.missing_package import missing_package
 from harness.trial.spec import Trial, TrialBatch, TrialFailure, TrialResult
 
 ROOT = Path(__file__).parents[3]
@@ -288,17 +289,17 @@ def test_real_trials_that_cannot_be_run_are_refused_beside_one_that_can(tmp_path
         assert words in outcome.reason
 
 
-@pytest.mark.parametrize("lacking", ["numpy", "torch"])
-def test_a_package_that_its_interpreter_lacks_is_a_sentence(tmp_path, monkeypatch, lacking):
+@pytest.mark.parametrize(("lacking", "shape"), [("numpy", "int_or_list"), ("torch", "tensor")])
+def test_a_package_that_its_interpreter_lacks_is_a_sentence(tmp_path, monkeypatch, lacking, shape):
     """Before anything of the trial is read, or as late as the engine needs it."""
     (tmp_path / "sitecustomize.py").write_text(f"import sys; sys.modules[{lacking!r}] = None")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    outcome = only(LocalExecutor(TRIAL_SECONDS).run([trial(SHORT, tmp_path)]))
+    cell = msgspec.structs.replace(CELL, representation=shape)
+    outcome = only(LocalExecutor(TRIAL_SECONDS).run([trial(SHORT, tmp_path, cell)]))
     assert isinstance(outcome, TrialFailure)
     assert (outcome.kind, outcome.reason) == (
         "refused",
-        f"{sys.executable} has no {lacking}, which measuring needs; run {sys.executable} -m pip "
-        "install 'gcbench[bench]'",
+        missing_package(ModuleNotFoundError(name=lacking)),
     )
 
 

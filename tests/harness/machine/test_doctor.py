@@ -75,7 +75,7 @@ def test_supported_versions_are_those_of_the_package():
     assert [each for each in listed if each.startswith("3.")] == names
     assert f"Python {', '.join(names[:-1])} or {names[-1]}" in (ROOT / "README.md").read_text()
     (_, low), (_, high) = interpreter.TORCH_VERSIONS
-    assert f"torch>=2.{low},<2.{high + 1}" in project["optional-dependencies"]["bench"]
+    assert f"torch>=2.{low},<2.{high + 1}" in project["optional-dependencies"]["torch"]
 
 
 def test_the_young_threshold_of_this_version_is_the_one_that_is_told():
@@ -90,6 +90,12 @@ def test_an_interpreter_without_torch(tmp_path):
     finding = interpreter.torch(str(bare))
     assert (finding.level, finding.detail) == ("bad", "ImportError: libnothing.so: no such file")
     assert interpreter.torch(str(tmp_path / "missing")).level == "bad"
+    (tmp_path / "torch.py").unlink()
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['torch'] = None")
+    assert interpreter.torch(str(bare)).level == "bad", "it is there and cannot be imported"
+    bare.write_text(f'#!/bin/sh\nexec "{sys._base_executable}" -I -S "$@"\n')
+    assert (found := interpreter.torch(str(bare))).level == "ok"
+    assert found.detail.startswith("not installed")
 
 
 def test_telling_variables():

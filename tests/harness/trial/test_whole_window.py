@@ -63,13 +63,18 @@ def costs(every: int, **changes: int) -> StepCosts:
 
 def bytecodes(every: int, **changes: int) -> int:
     """Of all that was traced."""
-    return sum(each.bytecodes for each in costs(every, **changes).functions)
+    return traced(costs(every, **changes))
+
+
+def traced(found: StepCosts) -> int:
+    """The same of these."""
+    return sum(each.bytecodes for each in found.functions)
 
 
 def test_each_step_is_traced_and_all_that_was_is_in_a_sample():
     found = costs(1)
     assert found.num_steps in (STEPS - 1, STEPS, STEPS + 1)
-    assert sum(counted for _, counted in found.samples) == bytecodes(1)
+    assert sum(counted for _, counted in found.samples) == traced(found)
     assert sum(rows for rows, _ in found.samples) == found.num_rows == 40 * 4
     assert len(found.samples) == found.num_steps
 
