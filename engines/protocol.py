@@ -137,7 +137,7 @@ class Traits:
     leaves the collector alone; ``preload`` is the module that all such forks have in common,
     whatever their parts, "" for none. ``needs_rehearsal``: it must have served the same requests
     once, step for step, to be measured. ``has_messages``: something crosses to workers that the
-    trial's process can see. ``trace_every``: of all steps of a window so few are traced, where a
+    trial's process can see. ``trace_every``: a gate traces a random one of so many steps, where a
     step has millions of bytecodes. ``ways``: settings, by axis, that between them run what an
     engine does not run as configured.
     """
@@ -149,7 +149,7 @@ class Traits:
     preload: str = ""
     needs_rehearsal: bool = False
     has_messages: bool = False
-    trace_every: int = 1
+    trace_every: int = 8
     ways: tuple[dict[str, str | int], ...] = ()
 
 

@@ -4,6 +4,7 @@ Sums over the functions are the counter's totals, to the digit.
 """
 
 import dis
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from types import CodeType
@@ -116,6 +117,17 @@ def counted_calls(tree: CallTree, stages: Mapping[str, str]) -> CountedCalls:
             for parent, key, node in calls
         ],
     )
+
+
+def bytecodes_by_function(tree: CallTree) -> Counter[tuple[str, str, int]]:
+    """Each function's own, by file, name and first line, as `FunctionCost` has them."""
+    found: Counter[tuple[str, str, int]] = Counter()
+    for node in tree.nodes():
+        code = node.code
+        if code is not None:
+            place = _file(code.co_filename), _name(code), code.co_firstlineno
+            found[place] += sum(node.bytecodes)
+    return found
 
 
 def _add(

@@ -19,13 +19,13 @@ CAPS = {
     "commands": 15,
     "options": 350,
     "schemas": 15,
-    "lines of the product": 74_200,
+    "lines of the product": 75_200,
     "lines of cli and report": 11_700,
-    "lines of tests": 64_300,
+    "lines of tests": 65_000,
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,
-    "words of README and docs": 45_600,
+    "words of README and docs": 45_900,
 }
 
 _DOORS = "a module each that is called alike, so that whoever calls need not know which it is"

@@ -20,8 +20,9 @@ EXACT_ROUND = 0
 COLLECTING: tuple[Mode, ...] = ("counts", "probed", "sites")
 """Modes that count under the cell's own collector; the others switch it off."""
 
-BRIEF: tuple[Mode, ...] = ("tracked", "memory", "opcodes")
-"""Modes that watch some steps of a full batch; the others run to the end."""
+BRIEF: dict[Mode, int] = {"tracked": 96, "memory": 96, "opcodes": 96, "grid": 1}
+"""Modes that watch some steps of a full batch, or something else, and how many steps of the
+schedule they serve; the others run to the end."""
 
 CROSSING: tuple[Mode, ...] = ("wire",)
 """Modes that look at what crosses to workers, where anything does."""
@@ -39,7 +40,6 @@ a heap, and the more there are the longer ago its baseline's turn was."""
 
 _GOLDEN = (5**0.5 - 1) / 2
 
-_FEW_STEPS = 96
 """Steps of a trial that only counts objects or bytecodes in a full batch."""
 
 
@@ -107,18 +107,28 @@ def exact_turns(plan: Plan) -> list[Turn]:
     first: dict[Cell, Cell] = {}
     for mode in plan.extra_modes:
         for cell in plan.cells:
-            if mode in CROSSING and not traits(cell).has_messages:
-                continue
             counted = stands_for(cell, mode)
-            if mode == "long_run" and not has_long_run(counted):
+            if not says_something(counted, mode):
                 continue
             is_sampled = mode == "opcodes" and plan.trace_every
-            max_steps = _FEW_STEPS if mode in BRIEF and not is_sampled else 0
+            max_steps = 0 if is_sampled else BRIEF.get(mode, 0)
             is_first = first.setdefault(without_collector(cell), cell) == cell
             for again in range(plan.repeats if mode == "counts" and is_first else 1):
                 turn = Turn(EXACT_ROUND, len(turns), counted, mode, plan.seed, max_steps)
                 turns.setdefault((mode, counted, again), turn)
     return list(turns.values())
+
+
+def says_something(cell: Cell, mode: Mode) -> bool:
+    """Whether a trial of the cell has an answer in a mode that counts."""
+    if mode in CROSSING:
+        return traits(cell).has_messages
+    if mode == "long_run":
+        return has_long_run(cell)
+    if mode == "grid":  # it asks for requests of its own, longer than those of the schedule
+        is_sized = cell.max_model_len or cell.num_gpu_blocks_override
+        return not (is_sized or traits(cell).needs_rehearsal or cell.num_scheduler_steps > 1)
+    return True
 
 
 def beside_baseline(
@@ -213,7 +223,8 @@ def counting_shared(trial: Trial) -> Hashable:
         return None
     if traits(cell).can_fork:
         return launched(cell)
-    return (without_collector(cell), trial.schedule_path, trial.schedule_sha256)
+    is_larger = trial.mode == "grid"
+    return (is_larger, without_collector(cell), trial.schedule_path, trial.schedule_sha256)
 
 
 def heap_shared(trial: Trial) -> tuple[str | int, ...] | None:

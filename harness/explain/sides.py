@@ -1,5 +1,7 @@
 """A version's costs by function, read from the trial that counted them."""
 
+from msgspec.structs import replace
+
 from gcbench.code_root import code_root
 from harness.axes import Cell
 from harness.experiment.outcomes import Trials
@@ -27,5 +29,9 @@ def read_side(trials: Trials, cell: Cell, label: str, root: str) -> Side | NotMe
             "smaller --batch-size"
         )
         return NotMeasured(f"{label}: {wanted}")
-    roots = [root, str(code_root())]
-    return Side(label=label, roots=roots, costs=found.costs, metrics=found.metrics)
+    roots, costs, metrics = [root, str(code_root())], found.costs, found.metrics
+    grid = trials.counted_in("grid", cell)
+    if grid is not None and grid.costs is not None:
+        by_part = costs.per_request | grid.costs.per_request
+        costs, metrics = replace(costs, per_request=by_part), metrics | grid.metrics
+    return Side(label=label, roots=roots, costs=costs, metrics=metrics)

@@ -18,6 +18,13 @@ _WHEN: Mapping[When, str] = {
     "add": ", as a request is added",
     "finish": ", as a request is served",
     "abort": ", as a request is aborted",
+    "fixed": ", of a step whatever its batch",
+    "row": ", for each request in a step",
+    "pair": ", for each pair of requests",
+    "context": ", for each token of context",
+    "block": ", for each block of the KV cache",
+    "block_step": ", of a step in which blocks begin or fill",
+    "prompt": ", for each token of a prompt",
 }
 
 

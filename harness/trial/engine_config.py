@@ -11,15 +11,15 @@ from workloads.schedule import Schedule
 _TYPES = get_type_hints(EngineConfig)
 
 
-def engine_config(cell: Cell, schedule: Schedule) -> EngineConfig:
-    """The engine that a cell describes, sized for a schedule."""
+def engine_config(cell: Cell, schedule: Schedule, longest: int = 0) -> EngineConfig:
+    """The engine that a cell describes, sized for a schedule and for ``longest`` tokens."""
     tokens_per_step = int(schedule.num_accepted.max())
     # A budget below the batch would leave rows standing in every decode step.
     budget = cell.max_num_batched_tokens or max(8192, cell.batch_size * tokens_per_step)
     vocabulary = read_vocabulary(cell.tokenizer)
     return replace(
         unsized_config(cell),
-        max_model_len=cell.max_model_len or schedule.max_model_len,
+        max_model_len=cell.max_model_len or max(longest, schedule.max_model_len),
         max_num_batched_tokens=budget,
         seed=schedule.token_seed,
         num_accepted=tuple(schedule.num_accepted.tolist()),

@@ -161,9 +161,9 @@ class ModeSetup:
     """``policy`` overrides the cell's; "" leaves it. ``vary_phase``: of the counters, by seed.
 
     ``rehearse``: serve all requests once before the window opens. ``request_costs``: counted
-    after it. ``fills_heap``: with the cell's heap objects, where the collector runs; without it
-    they decide nothing, and take longer to make than the trial. ``times_passes``: they are like a
-    server's, so that a pass over them takes as long.
+    after it; ``cost_model``: by batch and context. ``fills_heap``: with the cell's heap objects,
+    where the collector runs; without it they decide nothing, and take longer to make than the
+    trial. ``times_passes``: they are like a server's, so that a pass over them takes as long.
     """
 
     watch: Callable[[StepEngine, Extent], StepWatch]
@@ -172,6 +172,7 @@ class ModeSetup:
     virtual_time: bool = True
     policy: str = ""
     request_costs: bool = False
+    cost_model: bool = False
     rehearse: bool = False
     fills_heap: bool = False
     times_passes: bool = False
@@ -193,6 +194,7 @@ MODES = {
     "memory": ModeSetup(Memory, policy="disabled+freeze"),
     "leaks": ModeSetup(Leaks, policy="disabled", rehearse=True),
     "opcodes": ModeSetup(Opcodes, policy="disabled", request_costs=True),
+    "grid": ModeSetup(Unwatched, policy="disabled", cost_model=True),
     "outputs": ModeSetup(_outputs, policy="disabled"),
     "sites": ModeSetup(_sites, fills_heap=True),
     "cadence": ModeSetup(_cadence, policy="disabled"),

@@ -10,7 +10,8 @@ from harness.collector import heap
 from harness.collector.callers import CollectorCall, SettingLog
 from harness.running.stack_dump import dump_on_signal
 from harness.trial.engine_config import engine_config
-from harness.trial.spec import Trial, TrialBatch
+from harness.trial.modes import MODES
+from harness.trial.spec import Mode, Trial, TrialBatch
 from workloads.schedule import Schedule
 
 
@@ -31,7 +32,7 @@ def get_ready(trial: Trial) -> ReadyEngine:
     log = SettingLog()
     log.start(are_carried_out=True)
     try:
-        engine = engine_class(engine_config(trial.cell, schedule))
+        engine = engine_class(engine_config(trial.cell, schedule, _longest(trial.mode)))
     finally:
         settings = log.stop()
     try:
@@ -54,6 +55,15 @@ def read_back(engine: StepEngine, name: str) -> dict[str, Setting]:
             "its platform overrides what it is given, so leave that setting out"
         )
     return state.found
+
+
+def _longest(mode: Mode) -> int:
+    """Tokens of a request that a mode asks for beside those of its schedule."""
+    if not MODES[mode].cost_model:
+        return 0
+    from harness.trial.cost_grid import MOST_TOKENS  # no part of other trials' heap
+
+    return MOST_TOKENS
 
 
 def _schedule(trial: Trial) -> Schedule:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -21,6 +21,7 @@ from harness.trial.arrivals import comes_by_itself
 from harness.trial.client import Streams, TrialClient, serve_once, warm_up
 from harness.trial.clock import PausedClock, RealClock, VirtualClock
 from harness.trial.compute_metrics import compute_metrics
+from harness.trial.engine_config import engine_config
 from harness.trial.engine_counters import EngineCounters
 from harness.trial.in_each_process import (
     close_process_window,
@@ -41,6 +42,9 @@ from harness.trial.spec import PAUSED, READY, Trial, TrialResult
 from harness.trial.step_costs import StepCosts
 from harness.trial.watch import Extent, StepWatch
 from workloads.schedule import Schedule
+
+if TYPE_CHECKING:
+    from harness.trial.cost_grid import CostModel
 
 
 def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResult:
@@ -66,6 +70,7 @@ class _Window(NamedTuple):
     processes: list[ProcessResult]
     events: list[Events]
     per_request: RequestCosts
+    model: "CostModel | None"
 
 
 def measure_trial(
@@ -121,12 +126,11 @@ def _window(
     watch = mode.watch(engine, extent)
     warm_up(engine, schedule, cell.batch_size, streams=streams, rehearse=mode.rehearse)
     paused = PausedClock()
-    real = paused if trial.slice_steps else RealClock()
     client = TrialClient(
         engine,
         watch.step,
         schedule,
-        VirtualClock() if mode.virtual_time else real,
+        VirtualClock() if mode.virtual_time else paused if trial.slice_steps else RealClock(),
         has_unfinished_requests=watch.has_unfinished_requests,
         arrivals=sender,
         streams=streams,
@@ -164,6 +168,7 @@ def _window(
         processes=engine.collective_rpc(close_process_window),
         events=engine.collective_rpc(process_window_events),
         per_request=_request_costs(ready, trial, streams),
+        model=_cost_model(ready, trial, streams),
     )
 
 
@@ -172,6 +177,18 @@ def _request_costs(ready: ReadyEngine, trial: Trial, streams: Streams | None) ->
     if not MODES[trial.mode].request_costs:
         return RequestCosts({}, {})
     return request_costs(ready.engine, ready.schedule, trial.cell.batch_size, streams)
+
+
+def _cost_model(ready: ReadyEngine, trial: Trial, streams: Streams | None) -> "CostModel | None":
+    """What a step costs by batch and context, in the mode that counts it."""
+    if not MODES[trial.mode].cost_model:
+        return None
+    from harness.trial.cost_grid import cost_model  # no part of other trials' heap
+
+    config = engine_config(trial.cell, ready.schedule)
+    return cost_model(
+        ready.engine, ready.schedule, trial.cell.batch_size, config.block_size, streams
+    )
 
 
 def _observation(schedule: Schedule, trial: Trial, window: _Window) -> Observation:
@@ -188,7 +205,9 @@ def _observation(schedule: Schedule, trial: Trial, window: _Window) -> Observati
         wire_seconds=counters.wire_seconds,
         scheduler_stats=counters.scheduler_stats,
         device_work=counters.device_work,
-        watched=window.watch.results(recorder.num_rows) | cost_metrics(window.per_request),
+        watched=window.watch.results(recorder.num_rows)
+        | cost_metrics(window.per_request)
+        | (window.model.metrics() if window.model else {}),
         counts_lateness=not trial.slice_steps,
         peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
@@ -225,7 +244,7 @@ def _result(
         messages=list(watch.messages),
         stages=watch.stages,
         pauses=phase_pauses(observation),
-        costs=_costs(watch, window.per_request),
+        costs=_costs(window),
         sites=watch.sites,
         young=watch.young,
         long_run=watch.long_run,
@@ -268,11 +287,16 @@ def _abandon(engine: StepEngine, client: TrialClient, watch: StepWatch) -> None:
     client.abandon()
 
 
-def _costs(watch: StepWatch, per_request: RequestCosts) -> StepCosts | None:
-    if watch.costs is None:
+def _costs(window: _Window) -> StepCosts | None:
+    if window.model is not None:
+        return StepCosts(
+            num_steps=0, num_rows=0, functions=[], calls=[], per_request=window.model.functions
+        )
+    found, per_request = window.watch.costs, window.per_request
+    if found is None:
         return None
     functions = {call: cost.by_function() for call, cost in per_request.costs.items()}
-    return msgspec.structs.replace(watch.costs, per_request=functions, windows=per_request.windows)
+    return msgspec.structs.replace(found, per_request=functions, windows=per_request.windows)
 
 
 _CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None

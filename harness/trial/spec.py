@@ -40,6 +40,7 @@ Mode = Literal[
     "memory",
     "leaks",
     "opcodes",
+    "grid",
     "outputs",
     "sites",
     "cadence",
@@ -52,7 +53,8 @@ probe, fixed phase. long_run: the schedule served again and again under the cell
 the rate of full passes. probed: as counts, with the probe, to see what watching changes. sites: as
 counts, with a look at what each collection finds. The others have the collector off. tracked:
 tracked objects counted after each phase. memory: every allocation traced. leaks: nothing watched,
-what is left counted at the end. opcodes: every bytecode traced. outputs: what each step gives
+what is left counted at the end. opcodes: every bytecode traced. grid: the same at
+a few batch sizes and contexts, beside the schedule. outputs: what each step gives
 written down, and which functions run. cadence: the collector's count of young objects followed
 through every step. wire: every message between scheduler and workers kept. stages: CPU time of each
 stage of a step in each of the engine's processes, collector on. stage_bytecodes: the same in

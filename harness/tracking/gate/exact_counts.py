@@ -12,7 +12,7 @@ from harness.collector.callers import CollectorCall
 from harness.experiment.first_difference import outputs_difference
 from harness.experiment.grid import traits
 from harness.experiment.outcomes import Trials
-from harness.experiment.plan import BRIEF
+from harness.experiment.plan import BRIEF, says_something
 from harness.experiment.same_work import difference
 from harness.explain.largest_changes import LargestChange, largest_changes
 from harness.explain.sides import BY_FUNCTION, read_side
@@ -29,6 +29,9 @@ FIGURES = ("request_throughput", "output_throughput", "seconds_per_request", "tp
 OF_A_GENERATION = frozenset(f"gc_collections_gen{generation}" for generation in range(3))
 
 _SIDES = ("BASE", "HEAD")
+
+_MOST_REST = 0.01
+"""Of a step: what its parts by batch and context may leave unexplained without a word."""
 
 
 class Exact(NamedTuple):
@@ -166,7 +169,7 @@ def _not_counted(trials: Trials, each: GatePair) -> Iterator[str]:
     """
     if beside := _beside(trials, each):
         yield f"{each.id}: {beside}"
-    for mode in EXACT_MODES:
+    for mode in (each_mode for each_mode in EXACT_MODES if says_something(each.base, each_mode)):
         base, head = (trials.counted_in(mode, cell) for cell in (each.base, each.head))
         if (base is None) != (head is None):
             side = "BASE" if base is None else "HEAD"
@@ -233,6 +236,7 @@ def judge_pairs(
             judged.notes.append(
                 f"{each.id}: trials that should count alike did not; collections are left out."
             )
+        judged.notes.extend(_unexplained(counted, each))
         if exact or timing:
             judged.cells.append(
                 GateCell(
@@ -253,6 +257,17 @@ def judge_pairs(
                 )
             )
     return judged
+
+
+def _unexplained(counted: Trials, each: GatePair) -> Iterator[str]:
+    """That a commit's steps are not what the cost model makes of batch and context."""
+    for side, cell in zip(_SIDES, (each.base, each.head), strict=True):
+        rest = counted.counted_value(cell, METRICS["cost_model_rest"])
+        if rest is not None and rest > _MOST_REST:
+            yield (
+                f"{each.id}: batch and context explain all but {fmt.percent(rest)} of a step's "
+                f"bytecodes under {side}; its parts by batch and context are as uncertain."
+            )
 
 
 def _collector_calls(counted: Trials, cell: Cell) -> list[CollectorCall]:

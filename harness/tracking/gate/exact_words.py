@@ -18,6 +18,15 @@ _LEAKED, _LEAKED_BLOCKS = "leaked_objects_per_step", "leaked_blocks_per_step"
 _KEPT_BLOCKS, _KEPT_BYTES = "allocated_blocks_kept_per_step", "memory_kept_per_step"
 _GARBAGE = "cyclic_garbage_per_step"
 _OF_A_REQUEST = {"add": "to add", "finish": "to admit and finish", "abort": "to abort"}
+_OF_A_PART = {
+    "fixed": "a step takes {} whatever its batch",
+    "row": "each request takes {} of a step",
+    "pair": "a step takes {} for each pair of its requests",
+    "context": "a step takes {} for each token of its requests' context",
+    "block": "each block of the KV cache takes {}",
+    "block_step": "a step in which blocks begin or fill takes {}",
+    "prompt": "each token of a prompt takes {}",
+}
 _COUNTED = {"bytecodes": "bytecode", "allocations": "tracked object"}
 _OBJECTS = frozenset((_PEAK, _SURVIVORS, _MADE, _LEAKED))
 _BYTES = (
@@ -55,6 +64,7 @@ def exact_sentences(cell: GateCell) -> list[str]:
             _by_hand(figures, cell),
             _bytecodes(figures),
             _of_requests(figures),
+            _of_parts(figures),
             _bytes(figures),
             _the_rest(figures),
             _beyond_waivers(figures),
@@ -185,6 +195,14 @@ def _of_requests(figures: _Figures) -> Iterator[str]:
             yield f"a request costs {' and '.join(filter(None, [', '.join(first), last]))}."
 
 
+def _of_parts(figures: _Figures) -> Iterator[str]:
+    """What depends on batch and context, and how; what every request of a step costs, once."""
+    for part, sentence in _OF_A_PART.items():
+        change = figures.changed.get(name := f"bytecodes_per_{part}")
+        if change and not (part == "row" and figures.explained(name, BYTECODES)):
+            yield f"{sentence.format(_more(change, 'bytecode'))} ({_from_to(change)})."
+
+
 def _bytes(figures: _Figures) -> Iterator[str]:
     for name, sentence in _BYTES:
         change = figures.changed.get(name)
@@ -209,6 +227,7 @@ def _the_rest(figures: _Figures) -> Iterator[str]:
     }
     said.update(name for name, _ in _BYTES)
     said.update(f"{counted}_per_{call}" for counted in _COUNTED for call in _OF_A_REQUEST)
+    said.update(f"bytecodes_per_{part}" for part in _OF_A_PART)
     for name, change in figures.changed.items():
         by_generation = name.startswith("gc_collections_gen")
         if name not in said and not (by_generation and figures.explained(name, _COLLECTIONS)):

@@ -14,7 +14,7 @@ DECIDES = "host_time_per_step"
 TURN_STEPS = 25
 """Of base and head: a turn's excess is judged by itself, so it is to hold a stall whole."""
 
-EXACT_MODES: list[Mode] = ["counts", "tracked", "memory", "leaks", "opcodes", "outputs"]
+EXACT_MODES: list[Mode] = ["counts", "tracked", "memory", "leaks", "opcodes", "grid", "outputs"]
 
 
 class GatePair(NamedTuple):

@@ -493,6 +493,7 @@ def test_counting_modes_keep_the_collector_still_and_the_clock_virtual():
     assert {name for name, mode in MODES.items() if mode.policy == "disabled"} == {
         "leaks",
         "opcodes",
+        "grid",
         "outputs",
         "cadence",
         "wire",

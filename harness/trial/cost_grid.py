@@ -1,0 +1,203 @@
+"""What a decode step costs by its batch and its context: counted at a small grid, then fitted."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engines.protocol import Delivered, Int32Array, StepEngine
+from gcbench.function_costs import bytecodes_by_function
+from gcbench.opcodes import OpcodeCounter
+from harness.trial.client import Streams, sampling_params, take
+from harness.trial.step_costs import RequestFunctionCost
+from workloads.schedule import Schedule
+
+_SHORT, LONG = 64, 4096
+"""Prompt tokens."""
+_FEWEST, _FEW = 4, 64
+"""Rows: of fewer no square can be told; between one and the largest batch."""
+_CYCLE, _BRIEF = 17, 3
+"""Steps traced at a point: each row begins and fills a block; of the largest batch a few."""
+MOST_TOKENS = LONG + 64
+"""Of a request: its prompt, and more than all steps that are taken."""
+_LEAST = 1e-6
+"""A bytecode in a million: what is left of a coefficient that is none."""
+
+COEFFICIENTS = ("fixed", "row", "pair", "context", "block", "block_step")
+"""Bytecodes of a decode step as such, of each request in it, of each pair of two requests (their
+number squared), of each token that its requests have in the KV cache, of each block of the cache
+that begins and that fills, and of a step in which any does."""
+
+
+class CostModel(NamedTuple):
+    """``functions``: the part of each function, by coefficient and for ``prompt``, a token of a
+    prompt. ``rest``: of the step that is fitted worst, the share that is not explained.
+    """
+
+    functions: dict[str, list[RequestFunctionCost]]
+    rest: float
+
+    def metrics(self) -> dict[str, float | None]:
+        """By the names of `harness.metrics`."""
+        sums = {name: sum(each.bytecodes for each in own) for name, own in self.functions.items()}
+        parts = {f"bytecodes_per_{name}": round(total, 4) for name, total in sums.items()}
+        return {**parts, "cost_model_rest": self.rest}
+
+
+_Functions = Counter[tuple[str, str, int]]
+"""Bytecodes by file, qualified name and first line."""
+
+
+class _Step(NamedTuple):
+    features: tuple[float, ...]
+    bytecodes: _Functions
+
+
+def cost_model(
+    engine: StepEngine,
+    schedule: Schedule,
+    batch_size: int,
+    block_size: int,
+    streams: Streams | None = None,
+) -> CostModel | None:
+    """Count an engine that has no requests, and leave it so.
+
+    None for a batch of less than four, and where a step may give a request several tokens.
+
+    At 1, 64 and ``batch_size`` requests of 64 prompt tokens, and 1 and 64 of 4,096.
+    """
+    if batch_size < _FEWEST or schedule.num_accepted.max() > 1:
+        return None
+    grid = _Grid(engine, schedule, block_size, streams)
+    few = min(_FEW, batch_size // 2)
+    grid.steps(few, _SHORT, _BRIEF)  # warms what is made once
+    points = [(rows, context, _CYCLE) for rows in (1, few) for context in (_SHORT, LONG)]
+    points.append((batch_size, _SHORT, _BRIEF))
+    steps = [step for point in points for step in grid.steps(*point)]
+    functions, rest = _fitted(steps)
+    short, long = (grid.prompt(tokens) for tokens in (_SHORT, LONG))
+    each = {name: (long[name] - short[name]) / (LONG - _SHORT) for name in long | short}
+    return CostModel(functions | {"prompt": _costs(each)}, rest)
+
+
+class _Grid:
+    """Requests of no one's, a crowd at a time."""
+
+    def __init__(
+        self, engine: StepEngine, schedule: Schedule, block_size: int, streams: Streams | None
+    ) -> None:
+        self._engine = engine
+        self._schedule = schedule
+        self._block_size = block_size
+        self._streams = streams
+        self._params = replace(
+            sampling_params(schedule)[0],
+            max_tokens=MOST_TOKENS - LONG,
+            min_tokens=0,
+            stop=(),
+            stop_token_ids=(),
+            ignore_eos=True,
+        )
+        self._next = 4 * schedule.num_requests + 1000
+        self._rng = np.random.default_rng(schedule.token_seed)
+        self._num_tokens: dict[int, int] = {}
+        self._counter = OpcodeCounter()
+        self._before: _Functions = Counter()
+
+    def steps(self, rows: int, context: int, most: int) -> list[_Step]:
+        """Traced decode steps of so many requests, each beside its features."""
+        for _ in range(rows):
+            self._add(self._prompt(context))
+        while min(self._num_tokens.values()) == context:
+            self._step()
+        found = []
+        for _ in range(most):
+            features = self._features()
+            with self._counter:
+                self._engine.has_unfinished_requests()
+                output = self._engine.step()
+            self._note(output.delivered)
+            found.append(_Step(features, self._counted()))
+        self._end()
+        return found
+
+    def prompt(self, context: int) -> _Functions:
+        """What adding a request and computing its prompt take."""
+        prompt = self._prompt(context)
+        with self._counter:
+            self._add(prompt)
+        while min(self._num_tokens.values()) == context:
+            with self._counter:
+                output = self._engine.step()
+            self._note(output.delivered)
+        self._end()
+        return self._counted()
+
+    def _counted(self) -> _Functions:
+        """Since it was last asked."""
+        before, self._before = self._before, bytecodes_by_function(self._counter.tree)
+        return self._before - before
+
+    def _features(self) -> tuple[float, ...]:
+        """In the order of `COEFFICIENTS`, what begins and what fills apart."""
+        # The token that was sampled last is computed in the step that is to come.
+        computed = np.array(list(self._num_tokens.values())) - 1
+        rows, place = len(computed), computed % self._block_size
+        begin, fill = int((place == 0).sum()), int((place == self._block_size - 1).sum())
+        tokens = int(computed.sum())
+        return 1, rows, rows**2, tokens, begin, fill, bool(begin), bool(fill)
+
+    def _add(self, prompt: Int32Array) -> None:
+        self._engine.add_request(self._next, prompt, self._params)
+        self._num_tokens[self._next] = len(prompt)
+        self._next += 1
+
+    def _prompt(self, context: int) -> Int32Array:
+        """Random: a prefix cache must not know it."""
+        return self._rng.integers(0, self._engine.vocab_size, context, np.int32)
+
+    def _step(self) -> None:
+        self._note(self._engine.step().delivered)
+
+    def _note(self, delivered: Sequence[Delivered]) -> None:
+        for each in delivered:
+            take(each, self._streams)
+            for index, count in zip(
+                each.request_index.tolist(), each.num_tokens.tolist(), strict=True
+            ):
+                self._num_tokens[index] += count
+
+    def _end(self) -> None:
+        for index in self._num_tokens:
+            self._engine.abort_request(index)
+        self._num_tokens.clear()
+        while self._engine.has_unfinished_requests():
+            self._engine.step()
+
+
+def _fitted(steps: Sequence[_Step]) -> tuple[dict[str, list[RequestFunctionCost]], float]:
+    """Least squares, function by function, and the largest share of a step that is left."""
+    names = sorted({name for step in steps for name in step.bytecodes})
+    features = np.array([step.features for step in steps], np.float64)
+    counted = np.array([[step.bytecodes[name] for name in names] for step in steps], np.float64)
+    scale = features.max(axis=0, initial=1)
+    fit = np.linalg.lstsq(features / scale, counted, rcond=None)[0] / scale[:, None]
+    rest = np.abs((counted - features @ fit).sum(axis=1)) / counted.sum(axis=1)
+    *apart, begins, fills, any_begins, any_fills = fit
+    parts: list[NDArray[np.float64]] = [*apart, begins + fills, any_begins + any_fills]
+    functions = {
+        coefficient: _costs(dict(zip(names, part.tolist(), strict=True)))
+        for coefficient, part in zip(COEFFICIENTS, parts, strict=True)
+    }
+    return functions, round(float(rest.max()), 6)
+
+
+def _costs(bytecodes: dict[tuple[str, str, int], float]) -> list[RequestFunctionCost]:
+    return [
+        RequestFunctionCost(*name, round(each, 6), 0.0)
+        for name, each in sorted(bytecodes.items(), key=lambda item: -abs(item[1]))
+        if abs(each) > _LEAST
+    ]
