@@ -78,7 +78,8 @@ def cost_model(
     points.append((batch_size, _SHORT, _BRIEF))
     steps = [step for point in points for step in grid.steps(*point)]
     functions, rest = _fitted(steps)
-    short, long = (grid.prompt(tokens) for tokens in (_SHORT, LONG))
+    # The first step after a crowd has its ends to tidy up.
+    _, short, long = (grid.prompt(tokens) for tokens in (_SHORT, _SHORT, LONG))
     each = {name: (long[name] - short[name]) / (LONG - _SHORT) for name in long | short}
     return CostModel(functions | {"prompt": _costs(each)}, rest)
 
