@@ -17,6 +17,7 @@ from harness.experiment.result import cell_id
 from harness.explain.changed_functions import ChangedFunction, changed_functions
 from harness.result.result import keep_result
 from harness.tracking.gate.ancestry import others_changes
+from harness.tracking.gate.budget import read_budget
 from harness.tracking.gate.exact_counts import overall
 from harness.tracking.gate.kept_counts import KeptCounts
 from harness.tracking.gate.not_run import not_run
@@ -52,6 +53,7 @@ def measure_commits(request: GateRequest, caller: Caller) -> GateResult:
     for commit in (request.base, request.head):
         find_commit(repo, commit, package)  # refused before a folder is made
     waivers = read_waivers(repo, request.base, request.head, package)
+    budget = read_budget(repo, request.head, package)
     session.look_around()
     name = session.runner.new_name("gate")
     code = (request.output / name / "code").resolve()
@@ -59,6 +61,7 @@ def measure_commits(request: GateRequest, caller: Caller) -> GateResult:
         take_tree(repo, request.base, package, code / "base"),
         take_tree(repo, request.head, package, code / "head"),
     ]
+    since = take_tree(repo, budget.since, package, code / "since") if budget else None
     for tree in trees:
         _refuse_tree(tree, engine)
     touched = changed_functions(Path(trees[0].folder), Path(trees[1].folder), package)
@@ -66,7 +69,8 @@ def measure_commits(request: GateRequest, caller: Caller) -> GateResult:
     if not_heads := others_changes(repo, trees[0], trees[1], package):
         notes.insert(0, not_heads)
         caller.say(not_heads)
-    trials = GateTrials(session, name, trees, request, KeptCounts.of_user(package), waivers)
+    kept = KeptCounts.of_user(package)
+    trials = GateTrials(session, name, trees, request, kept, waivers, budget, since)
     found, uncovered = _measured(trials, cells, touched, caller)
     result = GateResult(
         **session.about(name),

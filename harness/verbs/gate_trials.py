@@ -8,10 +8,11 @@ from msgspec.structs import replace
 
 from harness.experiment.grid import traits
 from harness.experiment.outcomes import Trials
-from harness.experiment.plan import COLLECTING, Plan, exact_turns, without_collector
+from harness.experiment.plan import COLLECTING, Plan, counting_plan, exact_turns, without_collector
 from harness.experiment.rounds import HasComparisons, Outcomes, Precision
 from harness.experiment.run import INTERRUPTED_NOTE, PlanRun
 from harness.experiment.store import TrialKey
+from harness.tracking.gate.budget import Budget, Growth
 from harness.tracking.gate.exact_counts import JudgedCounts, judge_pairs
 from harness.tracking.gate.kept_counts import KeptCounts
 from harness.tracking.gate.not_run import functions_run
@@ -61,7 +62,7 @@ class GateTrials(NamedTuple):
     """The trials of a gate of ``name`` between BASE and HEAD of ``trees``.
 
     ``kept``: where both commits' counts go, and are looked up unless that is not wanted.
-    ``waivers``: what HEAD may have worse.
+    ``waivers``: what HEAD may have worse; ``budget``: what it may have added since ``since``.
     """
 
     session: Session
@@ -70,6 +71,8 @@ class GateTrials(NamedTuple):
     asked: GateRequest
     kept: KeptCounts
     waivers: Sequence[Waiver]
+    budget: Budget | None
+    since: Tree | None
 
     def measure(self, pairs: Sequence[GatePair], command: Callable[[GatePair], str]) -> Found:
         """Measure the pairs; what there is to say of them. Ctrl-C leaves out what comes after.
@@ -119,7 +122,14 @@ class GateTrials(NamedTuple):
         if not self.asked.exact_only:
             timed = trials[1] if len(trials) > 1 else Trials(timing, {})
         judged = judge_pairs(
-            pairs, trials[0], timed, timings.by_pair, command, is_cut_short, self.waivers
+            pairs,
+            trials[0],
+            timed,
+            timings.by_pair,
+            command,
+            is_cut_short,
+            self.waivers,
+            self._growth(pairs),
         )
         judged.missing[:0] = refused
         notes = [note for each in measured for note in each.notes]
@@ -138,6 +148,23 @@ class GateTrials(NamedTuple):
         seconds = measured[1].seconds if timed is not None and len(measured) > 1 else 0.0
         ran = functions_run(trials[0], [each.head for each in pairs])
         return Found(judged, failures, measured[-1].is_interrupted, seconds, ran)
+
+    def _growth(self, pairs: Sequence[GatePair]) -> Growth | None:
+        """Counts of the commit that the budget begins with."""
+        if self.budget is None or self.since is None:
+            return None
+        plan = counting_plan(
+            f"{self.name}-since",
+            [replace(each.base, release=self.since.folder) for each in pairs],
+            self.budget.modes,
+            self.session.runner.schedule_hashes,
+            self.asked.seed,
+            traits(pairs[0].base).trace_every,
+        )
+        known = {} if self.asked.count_anew else self.kept.load(plan, self.since)
+        counted = self.session.run(plan, known=known)
+        self.kept.save(plan, self.since, counted.outcomes)
+        return Growth(self.budget, self.since, Trials(plan, counted.outcomes))
 
     def _known(self, plan: Plan) -> dict[TrialKey, TrialResult]:
         return {

@@ -19,6 +19,7 @@ from harness.explain.sides import BY_FUNCTION, read_side
 from harness.metrics import METRICS, Metric
 from harness.not_measured import NotMeasured
 from harness.statistics.paired_ratio import FEWEST_PAIRS
+from harness.tracking.gate.budget import Growth
 from harness.tracking.gate.plan import DECIDES, EXACT_MODES, GatePair
 from harness.tracking.gate.result import ExactChange, GateCell, GateVerdict, TimingChange
 from harness.tracking.gate.waivers import OUTPUTS, TRAILER, Waiver
@@ -46,7 +47,9 @@ class _Counts(NamedTuple):
     after: float
 
 
-def exact_changes(trials: Trials, each: GatePair, waivers: Sequence[Waiver] = ()) -> Exact:
+def exact_changes(
+    trials: Trials, each: GatePair, waivers: Sequence[Waiver] = (), growth: Growth | None = None
+) -> Exact:
     """Each exact metric that both commits gave, in the table's order.
 
     Collections are left out where equal trials did not count alike, and what no one can have: a
@@ -68,12 +71,17 @@ def exact_changes(trials: Trials, each: GatePair, waivers: Sequence[Waiver] = ()
             exact.untold.append(counts.reason)
             continue
         mine = [waiver for waiver in waivers if waiver.covers(metric.name, each.id)]
-        exact.changes.append(_change(metric, counts, mine))
+        grown = growth.of(each.base, metric) if growth else None
+        exact.changes.append(_change(metric, counts, mine, grown))
     return exact
 
 
-def _change(metric: Metric, counts: _Counts, waivers: Sequence[Waiver]) -> ExactChange:
-    """Waivers add up; what is beyond them is held against the floor as any change is."""
+def _change(
+    metric: Metric, counts: _Counts, waivers: Sequence[Waiver], grown: tuple[float, float] | None
+) -> ExactChange:
+    """Waivers add up; what is beyond them is held against the floor as any change is, and to the
+    digit where a budget is spent.
+    """
     assert metric.direction != "neither"
     before, after = counts
     change = ExactChange(
@@ -84,13 +92,17 @@ def _change(metric: Metric, counts: _Counts, waivers: Sequence[Waiver]) -> Exact
         after=after,
         verdict="same",
     )
-    if not metric.differs(before, after):
+    if grown is not None:
+        change = replace(change, since=grown[0], budget=grown[1])
+    if not (metric.differs(before, after) or change.overspends):
         return change
     if change.loss < 0:
         return replace(change, verdict="better")
     accepts = sum(waiver.amount(before) for waiver in waivers)
     beyond = max(0.0, change.loss - accepts)
-    is_enough = accepts > 0 and not metric.differs(before, before + beyond)
+    is_enough = accepts > 0 and not (
+        metric.differs(before, before + beyond) or (change.overspends and round(beyond, 6))
+    )
     return replace(change, verdict="accepted" if is_enough else "worse", accepts=accepts)
 
 
@@ -214,11 +226,13 @@ def judge_pairs(
     command: Callable[[GatePair], str],
     is_interrupted: bool = False,
     waivers: Sequence[Waiver] = (),
+    growth: Growth | None = None,
 ) -> JudgedCounts:
     """What there is to say of each pair; ``timed`` is None where nothing was to be timed.
 
     ``is_interrupted``: before all was counted and timed that was to be. ``waivers``: by how much
-    exact metrics may be worse, and whether outputs may be others.
+    exact metrics may be worse, and whether outputs may be others; ``growth``: what may be added
+    since a release.
     """
     judged = JudgedCounts([], [], [])
     for each in pairs:
@@ -229,7 +243,7 @@ def judge_pairs(
                 f"Where that is meant, {TRAILER}: {OUTPUTS} in the commit's message accepts it."
             )
             continue
-        (exact, untold), timing = exact_changes(counted, each, waivers), timings.get(each)
+        (exact, untold), timing = exact_changes(counted, each, waivers, growth), timings.get(each)
         missing = list(_not_measured(counted, each, exact, timing, timed is not None))
         judged.missing.extend(missing)
         if unsteady(counted, each):
@@ -237,6 +251,11 @@ def judge_pairs(
                 f"{each.id}: trials that should count alike did not; collections are left out."
             )
         judged.notes.extend(_unexplained(counted, each))
+        if growth and (names := growth.untold(each.base)):
+            judged.notes.append(
+                f"{each.id}: {growth.budget.since} gave no {' and no '.join(names)}, so that "
+                "budget was not looked at."
+            )
         if exact or timing:
             judged.cells.append(
                 GateCell(

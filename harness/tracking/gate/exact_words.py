@@ -68,6 +68,7 @@ def exact_sentences(cell: GateCell) -> list[str]:
             _bytes(figures),
             _the_rest(figures),
             _beyond_waivers(figures),
+            _beyond_budget(figures),
         )
     )
 
@@ -75,7 +76,8 @@ def exact_sentences(cell: GateCell) -> list[str]:
 def difference_words(change: ExactChange) -> str:
     """How much more or less, of what: "+2.00 KiB at a step's peak"."""
     difference = change.after - change.before
-    return f"{signed_amount(difference, change.unit)} {counted_as(change.metric)}"
+    spends = ", beyond the budget" if change.overspends else ""
+    return f"{signed_amount(difference, change.unit)} {counted_as(change.metric)}{spends}"
 
 
 def counted_as(metric: str) -> str:
@@ -269,6 +271,20 @@ def _from_to(change: ExactChange) -> str:
     if change.before <= 0 or change.before < 0.05 <= change.after:
         return both
     return f"{fmt.percent(change.after / change.before - 1, signed=True)}, {both}"
+
+
+def _beyond_budget(figures: _Figures) -> Iterator[str]:
+    """What spends more than may be added since a release."""
+    for name, change in figures.changed.items():
+        if change.verdict == "worse" and change.overspends:
+            grown, most, mine = (
+                signed_amount(each, change.unit)
+                for each in (change.grown, change.budget, change.loss)
+            )
+            yield (
+                f"{name} has grown by {grown[1:]} since the release that gate-accepts.toml names, "
+                f"where {most[1:]} may be added; {mine[1:]} of it is this change."
+            )
 
 
 def _beyond_waivers(figures: _Figures) -> Iterator[str]:

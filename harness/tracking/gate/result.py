@@ -25,7 +25,8 @@ class ExactChange(msgspec.Struct, frozen=True, kw_only=True):
     """One exact metric under both commits; ``same`` where the change is below its floor.
 
     ``accepts``: by how much it may be worse, in its unit; it is ``accepted`` where it is worse and
-    that is enough, by the same floor.
+    that is enough, by the same floor. ``since``: what it was at the release that its budget begins
+    with, and ``budget`` how much may be added; beyond it any loss is ``worse``.
     """
 
     metric: str
@@ -35,11 +36,26 @@ class ExactChange(msgspec.Struct, frozen=True, kw_only=True):
     after: float
     verdict: Literal["better", "worse", "same", "accepted"]
     accepts: float = 0.0
+    since: float | None = None
+    budget: float = 0.0
 
     @property
     def loss(self) -> float:
         """By how much it is worse, in its unit; less than nothing where it is better."""
-        more = self.after - self.before
+        return self._loss(self.before)
+
+    @property
+    def grown(self) -> float:
+        """By how much it is worse than at the release; 0 without a budget."""
+        return 0.0 if self.since is None else self._loss(self.since)
+
+    @property
+    def overspends(self) -> bool:
+        """Whether it adds to what is beyond its budget."""
+        return self.since is not None and self.loss > 0 and self.grown > self.budget
+
+    def _loss(self, before: float) -> float:
+        more = self.after - before
         return -more if self.direction == "higher" else more
 
 

@@ -7,6 +7,10 @@ metric = "bytecodes_per_request_step"     # or "outputs": other tokens than BASE
 most = "+3 %"                             # of BASE's; none for outputs
 reason = "stop strings are looked for"
 cell = "flat_arrays · columnar"           # every cell where it is left out
+
+[budget]                                  # see `harness.tracking.gate.budget`
+since = "v0.3.0"
+most = {bytecodes_per_request_step = "+3 %"}
 """
 
 import re
@@ -65,8 +69,18 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cell: str = ""
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BudgetEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What may be added since a release, a bit at a time."""
+
+    since: str
+    most: dict[str, str]
+
+
+class AcceptsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All that it may say."""
+
     accepts: list[_Entry] = []
+    budget: BudgetEntry | None = None
 
 
 def read_waivers(repo: Path, base: str, head: str, package: str) -> list[Waiver]:
@@ -102,20 +116,14 @@ def _trailers(git: Git, base: str, head: str) -> list[_Trailer]:
 def _of_trailer(trailer: _Trailer) -> Waiver:
     place = f"commit {trailer.commit[:10]}"
     metric, _, most = trailer.value.strip().partition(" ")
-    return _waiver(metric, most, "", place, trailer.subject, place)
+    return make_waiver(metric, most, "", place, trailer.subject, place)
 
 
 def _of_file(git: Git, common: str, head: str, *, is_work_tree: bool) -> list[Waiver]:
     """Entries of HEAD's file that the common commit's has not."""
+    entries = read_file(git, head, is_work_tree=is_work_tree).accepts
     try:
-        entries = _entries(_in_work_tree(git.root) if is_work_tree else _committed(git, head))
-    except (OSError, ValueError, RecursionError) as error:
-        why = getattr(error, "strerror", None) or plain_text(" ".join(str(error).split()))
-        raise ValueError(
-            f"{ACCEPTS_FILE} cannot be read: {why}; docs/gate.md shows what it may say"
-        ) from None
-    try:
-        merged = Counter(_entries(_committed(git, common)))
+        merged = Counter(_parsed(_committed(git, common)).accepts)
     except (ValueError, RecursionError):
         merged = Counter()
     waivers = []
@@ -123,7 +131,7 @@ def _of_file(git: Git, common: str, head: str, *, is_work_tree: bool) -> list[Wa
         where = f"{ACCEPTS_FILE}, accepts number {number}"
         if not entry.reason.strip():
             raise ValueError(f"{where}: has no reason; say why, for who reviews it")
-        made = _waiver(
+        made = make_waiver(
             entry.metric, entry.most, entry.cell, ACCEPTS_FILE, plain_text(entry.reason), where
         )
         if merged[entry]:
@@ -133,8 +141,19 @@ def _of_file(git: Git, common: str, head: str, *, is_work_tree: bool) -> list[Wa
     return waivers
 
 
-def _entries(text: str) -> list[_Entry]:
-    return msgspec.convert(parsed_toml(text), _File).accepts
+def read_file(git: Git, head: str, *, is_work_tree: bool) -> AcceptsFile:
+    """A commit's, or the work tree's. Raises ValueError for one that cannot be read."""
+    try:
+        return _parsed(_in_work_tree(git.root) if is_work_tree else _committed(git, head))
+    except (OSError, ValueError, RecursionError) as error:
+        why = getattr(error, "strerror", None) or plain_text(" ".join(str(error).split()))
+        raise ValueError(
+            f"{ACCEPTS_FILE} cannot be read: {why}; docs/gate.md shows what it may say"
+        ) from None
+
+
+def _parsed(text: str) -> AcceptsFile:
+    return msgspec.convert(parsed_toml(text), AcceptsFile)
 
 
 def _in_work_tree(root: Path) -> str:
@@ -152,8 +171,11 @@ def _committed(git: Git, commit: str) -> str:
     return git("cat-file", "blob", name)
 
 
-def _waiver(metric: str, most: str, cell: str, place: str, reason: str, where: str) -> Waiver:
-    """Raises ValueError for a metric that nothing counts, and for an amount that is none."""
+def make_waiver(metric: str, most: str, cell: str, place: str, reason: str, where: str) -> Waiver:
+    """One that says so much.
+
+    Raises ValueError for a metric that nothing counts, and for an amount that is none.
+    """
     most = most.strip()
     is_share, amount = False, 0.0
     if metric == OUTPUTS:
