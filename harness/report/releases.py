@@ -33,6 +33,7 @@ def describe_releases(result: ExperimentResult) -> Report:
         tables=[
             releases_table(result, labels),
             costs_table(result, labels),
+            *parts_tables(result, labels),
             *messages_tables(result, lambda cell: release_row(result, cell, labels)),
             *roles_tables(result, labels),
         ],
@@ -148,6 +149,31 @@ def costs_table(result: ExperimentResult, labels: Labels) -> PlainTable:
         "per bytecode: host time by bytecodes, both of a request and step. Against baseline: in "
         "the metric that decides.",
     )
+
+
+def parts_tables(result: ExperimentResult, labels: Labels) -> list[PlainTable]:
+    """What a step costs by batch and context, where that was counted."""
+    parts = ("fixed", "row", "pair", "context", "block", "block_step", "prompt")
+    rows = []
+    for cell in result.cells:
+        counted = [median(cell, f"bytecodes_per_{part}") for part in parts]
+        if any(each is not None for each in counted):
+            shown = [fmt.MISSING if each is None else fmt.count(each) for each in counted]
+            rest = fmt.percent(median(cell, "cost_model_rest"))
+            rows.append((release_row(result, cell, labels), *shown, rest))
+    if not rows:
+        return []
+    columns = ("release", *(part.replace("_", "\n") for part in parts), "rest")
+    return [
+        PlainTable(
+            "Bytecodes of a step by batch and context",
+            columns,
+            [rows],
+            "fixed + row × requests + pair × requests² + context × tokens in the KV cache + block "
+            "× blocks that begin and fill + block step, where any does; prompt: of a token of it. "
+            "Rest: of the step that is explained worst.",
+        )
+    ]
 
 
 def roles_tables(result: ExperimentResult, labels: Labels) -> list[PlainTable]:

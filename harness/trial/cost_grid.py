@@ -67,7 +67,8 @@ def cost_model(
 
     None for a batch of less than four, and where a step may give a request several tokens.
 
-    At 1, 64 and ``batch_size`` requests of 64 prompt tokens, and 1 and 64 of 4,096.
+    At 1, 64 and ``batch_size`` requests of 64 prompt tokens and at a quarter of a batch, so that
+    three batches do not explain themselves; and at 1 and 64 of 4,096.
     """
     if batch_size < _FEWEST or schedule.num_accepted.max() > 1:
         return None
@@ -75,7 +76,7 @@ def cost_model(
     few = min(_FEW, batch_size // 2)
     grid.steps(few, _SHORT, _BRIEF)  # warms what is made once
     points = [(rows, context, _CYCLE) for rows in (1, few) for context in (_SHORT, LONG)]
-    points.append((batch_size, _SHORT, _BRIEF))
+    points += [(rows, _SHORT, _BRIEF) for rows in (batch_size // 4, batch_size)]
     steps = [step for point in points for step in grid.steps(*point)]
     functions, rest = _fitted(steps)
     # The first step after a crowd has its ends to tidy up.

@@ -17,7 +17,7 @@ from harness.verbs.request import Flag, SpreadRequest
 from harness.verbs.session import Session
 from harness.verbs.vllm_versions import prepare_releases, wanted_releases
 
-_COUNTING: tuple[Mode, ...] = ("counts", "tracked", "opcodes", "wire")
+_COUNTING: tuple[Mode, ...] = ("counts", "tracked", "opcodes", "grid", "wire")
 
 
 class ReleasesRequest(SpreadRequest, frozen=True, kw_only=True):

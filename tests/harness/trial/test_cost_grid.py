@@ -102,6 +102,10 @@ def test_what_no_part_explains_is_told():
     assert model(lambda computed: (sum(computed) % 7) ** 2, 100).rest > 0.01
 
 
+def test_a_cost_that_grows_with_the_batch_in_another_way_is_told():
+    assert model(lambda computed: min(len(computed), 3), 30).rest > 0.001
+
+
 def test_each_part_has_the_functions_that_it_is_of():
     found = model(PLANTED["pair"], 10)
     (only,) = found.functions["pair"]
