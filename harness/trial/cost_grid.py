@@ -92,7 +92,6 @@ class _Grid:
         self, engine: StepEngine, schedule: Schedule, block_size: int, streams: Streams | None
     ) -> None:
         self._engine = engine
-        self._schedule = schedule
         self._block_size = block_size
         self._streams = streams
         self._params = replace(
