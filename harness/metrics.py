@@ -704,6 +704,25 @@ _TABLE = (
         0.5,
         counted_as="leaked blocks/step",
     ),
+    *(
+        Metric(
+            f"leaked_bytes_per_{of}",
+            "B",
+            "lower",
+            "exact",
+            "leaks",
+            definition,
+            "tracemalloc",
+            0.0,
+            0.5,
+            counted_as=f"leaked/{of}",
+        )
+        for of, definition in (
+            ("step", "bytes that a step of up to 16 small requests leaves for good"),
+            ("request", "the same of a request"),
+            ("block", "the same of a block of the KV cache"),
+        )
+    ),
     Metric(
         "cyclic_garbage_per_step",
         "objects",

@@ -249,6 +249,9 @@ def _tracked(baseline: CellResult, other: CellResult) -> list[str]:
 _LEFT = (
     ("leaked_objects_per_step", "A step of {} leaves {} tracked objects behind for good"),
     ("leaked_blocks_per_step", "A step of {} leaves {} blocks of memory behind for good"),
+    ("leaked_bytes_per_step", "A step of {} leaves {} bytes behind for good"),
+    ("leaked_bytes_per_request", "A request of {} leaves {} bytes behind for good"),
+    ("leaked_bytes_per_block", "A block of the cache of {} leaves {} bytes behind for good"),
     ("cyclic_garbage_per_step", "A step of {} leaves {} objects that only a collection can free"),
     ("explicit_collections", "{} calls the collector by hand {} times"),
 )

@@ -15,6 +15,7 @@ from harness.report.steady_words import steady_words
 from harness.report.steps_image import stored_steps, timelines_image
 from harness.report.summary import collections_words
 from harness.trial.arrival_fidelity import arrival_words
+from harness.trial.growing_lines import growing_words
 from harness.trial.messages import Messages
 from harness.trial.spec import TrialResult
 from harness.trial.step_costs import StageCosts
@@ -52,6 +53,7 @@ _SUBJECTS = {
 }
 _COUNTED = ("steps", "preemptions", "tokens", "collections", "objects", "blocks", "bytecodes")
 _MOST_FIELDS = 12
+_MOST_LINES = 5
 _MODELLED = "The device is modelled: times hold for the model, the host path is the real one."
 
 
@@ -143,6 +145,7 @@ def _about(trial: TrialResult) -> list[tuple[str, str]]:
             ("steady state", steady_words(trial.steady_state)),
             ("engine", ", ".join(f"{k} {fmt.setting(v)}" for k, v in trial.engine_state.items())),
             ("by hand", "; ".join(map(_call_words, trial.collector_calls))),
+            ("grows", "; ".join(map(growing_words, trial.growing_lines[:_MOST_LINES]))),
             ("interpreter", trial.interpreter),
             ("code", trial.code_commit),
             ("tokens", trial.tokens_sha256[:12]),

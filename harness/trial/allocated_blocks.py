@@ -8,8 +8,8 @@ from msgspec import _core
 _VISITS = (_core,) * 10
 
 
-def allocated_blocks() -> int:
-    """Blocks of up to 512 bytes, each an object or a part of one, with these caches emptied.
+def empty_caches() -> None:
+    """Those of which it is chance what they keep.
 
     CPython's cache of methods keeps the name of each attribute that C code has looked up, in a
     place that its address decides. NumPy makes such names anew with every call, so how many are
@@ -18,4 +18,9 @@ def allocated_blocks() -> int:
     """
     sys._clear_type_cache()
     gc.get_referents(*_VISITS)
+
+
+def allocated_blocks() -> int:
+    """Blocks of up to 512 bytes, each an object or a part of one, with these caches emptied."""
+    empty_caches()
     return sys.getallocatedblocks()

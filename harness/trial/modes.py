@@ -160,10 +160,11 @@ def _stage_bytecodes(engine: StepEngine, extent: Extent) -> StepWatch:
 class ModeSetup:
     """``policy`` overrides the cell's; "" leaves it. ``vary_phase``: of the counters, by seed.
 
-    ``rehearse``: serve all requests once before the window opens. ``request_costs``: counted
-    after it; ``cost_model``: by batch and context. ``fills_heap``: with the cell's heap objects,
-    where the collector runs; without it they decide nothing, and take longer to make than the
-    trial. ``times_passes``: they are like a server's, so that a pass over them takes as long.
+    ``rehearse``: serve all requests once before the window opens. ``request_costs`` and
+    ``leaked_bytes``: counted after it; ``cost_model``: by batch and context. ``fills_heap``: with
+    the cell's heap objects, where the collector runs; without it they decide nothing, and take
+    longer to make than the trial. ``times_passes``: they are like a server's, so that a pass over
+    them takes as long.
     """
 
     watch: Callable[[StepEngine, Extent], StepWatch]
@@ -173,6 +174,7 @@ class ModeSetup:
     policy: str = ""
     request_costs: bool = False
     cost_model: bool = False
+    leaked_bytes: bool = False
     rehearse: bool = False
     fills_heap: bool = False
     times_passes: bool = False
@@ -192,7 +194,7 @@ MODES = {
     "probed": ModeSetup(Unwatched, probe=True, fills_heap=True, times_passes=True),
     "tracked": ModeSetup(TrackedObjects, policy="disabled+freeze"),
     "memory": ModeSetup(Memory, policy="disabled+freeze"),
-    "leaks": ModeSetup(Leaks, policy="disabled", rehearse=True),
+    "leaks": ModeSetup(Leaks, policy="disabled", rehearse=True, leaked_bytes=True),
     "opcodes": ModeSetup(Opcodes, policy="disabled", request_costs=True),
     "grid": ModeSetup(Unwatched, policy="disabled", cost_model=True),
     "outputs": ModeSetup(_outputs, policy="disabled"),

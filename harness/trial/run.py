@@ -23,6 +23,7 @@ from harness.trial.clock import PausedClock, RealClock, VirtualClock
 from harness.trial.compute_metrics import compute_metrics
 from harness.trial.engine_config import engine_config
 from harness.trial.engine_counters import EngineCounters
+from harness.trial.growing_lines import GrowingLine, leak_metrics
 from harness.trial.in_each_process import (
     close_process_window,
     open_process_window,
@@ -71,6 +72,7 @@ class _Window(NamedTuple):
     events: list[Events]
     per_request: RequestCosts
     model: "CostModel | None"
+    growing: list[GrowingLine] | None
 
 
 def measure_trial(
@@ -122,8 +124,7 @@ def _window(
     if not trial.slice_steps:
         say_and_wait(READY)
     full_batch = min(cell.batch_size, schedule.num_requests)
-    extent = Extent(full_batch, trial.trace_every, trial.seed, settings)
-    watch = mode.watch(engine, extent)
+    watch = mode.watch(engine, Extent(full_batch, trial.trace_every, trial.seed, settings))
     warm_up(engine, schedule, cell.batch_size, streams=streams, rehearse=mode.rehearse)
     paused = PausedClock()
     client = TrialClient(
@@ -169,6 +170,7 @@ def _window(
         events=engine.collective_rpc(process_window_events),
         per_request=_request_costs(ready, trial, streams),
         model=_cost_model(ready, trial, streams),
+        growing=_growing_lines(ready, trial, streams),
     )
 
 
@@ -191,6 +193,24 @@ def _cost_model(ready: ReadyEngine, trial: Trial, streams: Streams | None) -> "C
     )
 
 
+def _growing_lines(
+    ready: ReadyEngine, trial: Trial, streams: Streams | None
+) -> list[GrowingLine] | None:
+    """Where bytes are left for good, in the mode that looks, if counts repeat."""
+    if not (MODES[trial.mode].leaked_bytes and trial.is_exact):
+        return None
+    from harness.trial.leaked_bytes import growing_lines  # no part of any window's heap
+
+    return growing_lines(
+        ready.engine,
+        ready.schedule,
+        package=ENGINES.load(trial.cell.engine).package,
+        block_size=engine_config(trial.cell, ready.schedule).block_size,
+        batch_size=trial.cell.batch_size,
+        streams=streams,
+    )
+
+
 def _observation(schedule: Schedule, trial: Trial, window: _Window) -> Observation:
     recorder, counters = window.client.recorder, window.counters
     return Observation(
@@ -207,7 +227,8 @@ def _observation(schedule: Schedule, trial: Trial, window: _Window) -> Observati
         device_work=counters.device_work,
         watched=window.watch.results(recorder.num_rows)
         | cost_metrics(window.per_request)
-        | (window.model.metrics() if window.model else {}),
+        | (window.model.metrics() if window.model else {})
+        | leak_metrics(window.growing),
         counts_lateness=not trial.slice_steps,
         peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
@@ -241,6 +262,7 @@ def _result(
         delivered=measured.delivered,
         engine_state=ready.state,
         collector_calls=list(watch.calls),
+        growing_lines=window.growing or [],
         messages=list(watch.messages),
         stages=watch.stages,
         pauses=phase_pauses(observation),

@@ -14,6 +14,7 @@ from harness.collector.result import PhasePauses, ProcessResult
 from harness.collector.sites import CollectionSites
 from harness.machine.describe import Machine
 from harness.trial.arrival_fidelity import SentArrivals
+from harness.trial.growing_lines import GrowingLine
 from harness.trial.long_run import LongRun
 from harness.trial.messages import Messages
 from harness.trial.output_hashes import OutputHashes, RanFunction
@@ -117,7 +118,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     ``step_host_ns``: host time of each step, where the window had slices.
     ``delivered``: how requests arrived, None where none came by themselves. ``engine_state``: the
     engine's switches as read back from it, where it can be asked. ``collector_calls``: in mode
-    ``leaks``, the lines that called the collector; ``messages``: in mode ``wire``, what crossed, a
+    ``leaks``, the lines that called the collector, and ``growing_lines``, those whose bytes grow;
+    ``messages``: in mode ``wire``, what crossed, a
     record a direction. ``stages``: in modes ``stages`` and ``stage_bytecodes``, what each stage
     took. ``pauses``: in which phase collections began, where the probe was on.
     ``node``: on which of several machines it ran, "" on this one; ``block``: with which trials, of
@@ -153,6 +155,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     delivered: SentArrivals | None = None
     engine_state: dict[str, Setting] = {}
     collector_calls: list[CollectorCall] = []
+    growing_lines: list[GrowingLine] = []
     messages: list[Messages] = []
     stages: StageCosts | None = None
     pauses: list[PhasePauses] = []

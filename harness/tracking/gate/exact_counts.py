@@ -1,14 +1,13 @@
 """The verdict on a commit: exact metrics as they stand, host time by its rounds, cell by cell."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
 from harness import format as fmt
 from harness.axes import Cell, values
-from harness.collector.callers import CollectorCall
 from harness.experiment.first_difference import outputs_difference
 from harness.experiment.grid import traits
 from harness.experiment.outcomes import Trials
@@ -268,8 +267,7 @@ def judge_pairs(
                     ),
                     command=command(each),
                     figures=_figures(timed, each) if timed else {},
-                    calls_before=_collector_calls(counted, each.base),
-                    calls_after=_collector_calls(counted, each.head),
+                    **_left(counted, each),
                     functions=_functions(counted, each, exact),
                     untold=untold,
                     other_outputs=what,
@@ -289,9 +287,15 @@ def _unexplained(counted: Trials, each: GatePair) -> Iterator[str]:
             )
 
 
-def _collector_calls(counted: Trials, cell: Cell) -> list[CollectorCall]:
-    result = counted.counted_in("leaks", cell)
-    return result.collector_calls if result else []
+def _left(counted: Trials, each: GatePair) -> dict[str, Any]:
+    """Who calls the collector and whose bytes grow, of both commits, as a cell's fields."""
+    before, after = (counted.counted_in("leaks", cell) for cell in (each.base, each.head))
+    return {
+        "calls_before": before.collector_calls if before else [],
+        "calls_after": after.collector_calls if after else [],
+        "growing_before": before.growing_lines if before else [],
+        "growing_after": after.growing_lines if after else [],
+    }
 
 
 def _functions(

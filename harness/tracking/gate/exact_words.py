@@ -8,6 +8,7 @@ from harness import format as fmt
 from harness.collector.callers import CollectorCall
 from harness.metrics import METRICS
 from harness.tracking.gate.result import ExactChange, GateCell
+from harness.trial.growing_lines import GROWS_WITH, growing_words
 
 BYTECODES = "bytecodes_per_request_step"
 _COLLECTIONS, _BY_HAND = "gc_collections_per_1000_steps", "explicit_collections"
@@ -16,7 +17,9 @@ _PEAK, _SURVIVORS = "tracked_peak_per_step", "tracked_survivors_per_step"
 _MADE = "tracked_allocations_per_step"
 _LEAKED, _LEAKED_BLOCKS = "leaked_objects_per_step", "leaked_blocks_per_step"
 _KEPT_BLOCKS, _KEPT_BYTES = "allocated_blocks_kept_per_step", "memory_kept_per_step"
+_LEAKED_BYTES = "leaked_bytes_per_"
 _GARBAGE = "cyclic_garbage_per_step"
+_MOST_LINES = 3
 _OF_A_REQUEST = {"add": "to add", "finish": "to admit and finish", "abort": "to abort"}
 _OF_A_PART = {
     "fixed": "a step takes {} whatever its batch",
@@ -61,6 +64,7 @@ def exact_sentences(cell: GateCell) -> list[str]:
         chain(
             _objects(figures),
             _left_for_good(figures),
+            _growing(figures, cell),
             _by_hand(figures, cell),
             _bytecodes(figures),
             _of_requests(figures),
@@ -142,6 +146,22 @@ def _left_for_good(figures: _Figures) -> Iterator[str]:
         for_good = any(figures.explained(_KEPT_BLOCKS, by) for by in (_LEAKED, _LEAKED_BLOCKS))
         if not for_good and not figures.explained(_KEPT_BLOCKS, _SURVIVORS):
             yield f"a step leaves {_more(kept, 'block')} of memory behind ({_from_to(kept)})."
+
+
+def _growing(figures: _Figures, cell: GateCell) -> Iterator[str]:
+    """What is never freed, with the lines of the newer code that leave it."""
+    names = {of: f"{_LEAKED_BYTES}{of}" for of in GROWS_WITH}
+    found = [(of, figures.changed[name]) for of, name in names.items() if name in figures.changed]
+    if found:
+        parts = [f"{difference_words(each)} ({_from_to(each)})" for _, each in found]
+        known = {(line.file, line.what, *line.rates.items()) for line in cell.growing_before}
+        lines = [
+            growing_words(line)
+            for line in cell.growing_after
+            if (line.file, line.what, *line.rates.items()) not in known
+        ]
+        where = "; ".join(["", *lines[:_MOST_LINES]])
+        yield f"memory that is never freed: {' and '.join(parts)}{where}."
 
 
 def _by_hand(figures: _Figures, cell: GateCell) -> Iterator[str]:
@@ -228,6 +248,7 @@ def _the_rest(figures: _Figures) -> Iterator[str]:
         BYTECODES,
     }
     said.update(name for name, _ in _BYTES)
+    said.update(f"{_LEAKED_BYTES}{each}" for each in GROWS_WITH)
     said.update(f"{counted}_per_{call}" for counted in _COUNTED for call in _OF_A_REQUEST)
     said.update(f"bytecodes_per_{part}" for part in _OF_A_PART)
     for name, change in figures.changed.items():

@@ -12,6 +12,7 @@ from harness.result.result import Result
 from harness.statistics.verdict import Verdict
 from harness.tracking.gate.trees import Tree
 from harness.tracking.gate.waivers import Waiver
+from harness.trial.growing_lines import GrowingLine
 from harness.trial.spec import TrialFailure
 
 GateVerdict = Literal[Verdict, "trade", "accepted", "not covered", "incomplete"]
@@ -148,6 +149,9 @@ class GateCell(msgspec.Struct, frozen=True, kw_only=True):
     calls_before: list[CollectorCall] = []
     calls_after: list[CollectorCall] = []
     """Lines that called the collector by hand, of BASE and of HEAD."""
+    growing_before: list[GrowingLine] = []
+    growing_after: list[GrowingLine] = []
+    """Lines whose bytes grow as long as the engine serves, of BASE and of HEAD."""
     functions: list[LargestChange] = []
     """Of which the changed counts are mostly made, where any count has changed."""
     untold: list[str] = []

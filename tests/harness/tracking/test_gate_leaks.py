@@ -78,6 +78,23 @@ PLANTED = {
             "at its peak a step has 1,024 more tracked objects alive (+1 per request)",
         ],
     ),
+    "a place in a list for each request that has ended": Planted(
+        commit(
+            "Note what ends",
+            also=[
+                Edit(
+                    ENGINE,
+                    "            self._finished[index] = tokens\n",
+                    "            self._finished[index] = tokens; self._kept.append(None)\n",
+                )
+            ],
+        ),
+        {"leaked_bytes_per_request"},
+        [
+            "memory that is never freed: +8.00 B leaked/request (0 B → 8.00 B)",
+            "8.00 B per request, list at engines/builtin/engine.py:",
+        ],
+    ),
     "an int a request": Planted(
         commit("Sum places", "self._kept += (step.output.rows + 1000).tolist()"),
         {"leaked_blocks_per_step", "memory_kept_per_step", "allocated_blocks_kept_per_step"},
