@@ -254,7 +254,7 @@ def test_what_is_worse_before_ctrl_c_is_said_and_is_not_a_verdict_by_exit_code(
     gate, read_only, tmp_path
 ):
     """At the first trial that looks for the cause, once everything is timed."""
-    gate.machine = Machine(interrupt_at=58, slower=0.2)
+    gate.machine = Machine(interrupt_at=62, slower=0.2)
     path = tmp_path / "gate.json"
     status, out, _ = gate(read_only, "main", "--budget", "0", "--json", str(path))
     assert status == 130

@@ -93,7 +93,7 @@ def test_an_interpreter_without_torch(tmp_path):
     (tmp_path / "torch.py").unlink()
     (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['torch'] = None")
     assert interpreter.torch(str(bare)).level == "bad", "it is there and cannot be imported"
-    bare.write_text(f'#!/bin/sh\nexec "{sys._base_executable}" -I -S "$@"\n')
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n')
     assert (found := interpreter.torch(str(bare))).level == "ok"
     assert found.detail.startswith("not installed")
 
