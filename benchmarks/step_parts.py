@@ -10,12 +10,13 @@ The last line of output is one JSON document.
 
 import argparse
 import json
-import platform
 import subprocess
 import sys
 from pathlib import Path
 
-from harness.machine.describe import code_identity
+import msgspec
+
+from harness.machine.describe import code_identity, describe
 
 _ROOT = Path(__file__).parents[1]
 _PARTS = ("fixed", "row", "pair", "context", "block", "block_step", "prompt")
@@ -46,7 +47,8 @@ def main() -> None:
         print(release, *(f"{name} {value:,g}" for name, value in found[release].items()))
     commit = code_identity(_ROOT)[1]
     command = f"python -m benchmarks.step_parts {' '.join(asked)}"
-    known = {"command": command, "code_commit": commit, "python": platform.python_version()}
+    machine = msgspec.to_builtins(describe())
+    known = {"command": command, "code_commit": commit, "machine": machine}
     print(json.dumps({**known, "releases": found}))
 
 
