@@ -55,9 +55,10 @@ def test_pins_are_the_makefiles_and_within_the_projects_ranges(config: Any) -> N
     (makefile,) = re.findall(r"^TORCH +\?= torch==(\S+)$", (ROOT / "Makefile").read_text(), re.M)
     assert pins["torch"] == [makefile]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
     allowed = {
         canonicalize_name(requirement.name): requirement.specifier
-        for requirement in map(Requirement, project["optional-dependencies"]["bench"])
+        for requirement in map(Requirement, [*extras["bench"], *extras["torch"]])
     }
     for name, versions in pins.items():
         assert len(versions) == 1, "two versions are two environments"

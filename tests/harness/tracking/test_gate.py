@@ -251,6 +251,14 @@ def test_work_planted_in_add_request_is_worse_and_said():
     assert sentence.startswith(f"Every cell: a request costs {rise} more bytecodes to add (+")
 
 
+@pytest.mark.parametrize(("rest", "is_told"), [(0.0095, False), (0.0105, True)])
+def test_what_batch_and_context_do_not_explain_is_a_note_from_a_hundredth_on(rest, is_told):
+    judged = judge_pairs(pairs(), counted(pairs(), {"cost_model_rest": rest}), None, {}, str)
+    said = [note for note in judged.notes if "a step's bytecodes under HEAD" in note]
+    assert bool(said) == is_told
+    assert {cell.verdict for cell in judged.cells} == {"same"}
+
+
 def test_functions_are_named_where_their_counts_have_changed():
     """Those of the step for a step's count, those of ``add_request`` for what it takes."""
     costs = {}
