@@ -62,7 +62,7 @@ def measure_commits(request: GateRequest, caller: Caller) -> GateResult:
         take_tree(repo, request.head, package, code / "head"),
     ]
     since = take_tree(repo, budget.since, package, code / "since") if budget else None
-    for tree in trees:
+    for tree in filter(None, (*trees, since)):
         _refuse_tree(tree, engine)
     touched = changed_functions(Path(trees[0].folder), Path(trees[1].folder), package)
     notes = tree_differences(repo, trees[0], trees[1], package)  # now: a work tree may move on

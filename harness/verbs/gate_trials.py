@@ -91,7 +91,7 @@ class GateTrials(NamedTuple):
             )
         able = _without(pairs, tried.failures)
         counting = exact_plan(name, able, session.runner.schedule_hashes, self.asked.seed)
-        known = {} if self.asked.count_anew else self._known(counting)
+        known = self._known(counting, trees)
         measured = [session.run(counting, known=known)]
         plans = [counting]
         for tree in trees:
@@ -100,21 +100,23 @@ class GateTrials(NamedTuple):
         refused, pairs = _refused(pairs, trees, refusals), _without(able, refusals)
         if not pairs:
             return Found(JudgedCounts([], refused, []), [], measured[0].is_interrupted)
+        is_cut_short, growth = measured[0].is_interrupted, None
+        if self.since and self.budget and not is_cut_short:
+            growth, is_cut_short = self._growth(self.since, self.budget, pairs)
         timings = Timings([], {})
         timing = self._plan(pairs)
-        if not (self.asked.exact_only or measured[-1].is_interrupted):
+        if not (self.asked.exact_only or is_cut_short):
             plans.append(timing)
             compare = partial(compare_timings, pairs, plans[-1])
             measured.append(self._time(plans[-1], compare, half_width))
             timings = compare(measured[-1].outcomes)
-        is_cut_short = measured[-1].is_interrupted
+            is_cut_short = measured[-1].is_interrupted
         kinds = {each: kind for each, time in timings.by_pair.items() if (kind := changed(time))}
         if kinds and not is_cut_short:
             plans.append(self._plan(list(kinds), with_controls=True))
             compare_controls = partial(attribute_changes, kinds, plans[-1])
             # Twice as wide is enough to tell the code from the collector.
-            width = 2 * half_width
-            measured.append(self._time(plans[-1], compare_controls, width))
+            measured.append(self._time(plans[-1], compare_controls, 2 * half_width))
             for each, cause in compare_controls(measured[-1].outcomes).by_pair.items():
                 timings.by_pair[each] = replace(timings.by_pair[each], attribution=cause)
         trials = [Trials(plan, each.outcomes) for plan, each in zip(plans, measured, strict=True)]
@@ -122,19 +124,13 @@ class GateTrials(NamedTuple):
         if not self.asked.exact_only:
             timed = trials[1] if len(trials) > 1 else Trials(timing, {})
         judged = judge_pairs(
-            pairs,
-            trials[0],
-            timed,
-            timings.by_pair,
-            command,
-            is_cut_short,
-            self.waivers,
-            self._growth(pairs),
+            pairs, trials[0], timed, timings.by_pair, command, is_cut_short, self.waivers, growth
         )
         judged.missing[:0] = refused
         notes = [note for each in measured for note in each.notes]
         judged.notes.extend(dict.fromkeys([*notes, *session.notes]))
-        if measured[-1].is_interrupted:
+        is_cut_short = is_cut_short or measured[-1].is_interrupted
+        if is_cut_short:
             judged.missing.append(INTERRUPTED_NOTE)
         if known:
             judged.notes.append(_FROM_BEFORE.format(len(known), len(exact_turns(counting))))
@@ -147,29 +143,29 @@ class GateTrials(NamedTuple):
         ]
         seconds = measured[1].seconds if timed is not None and len(measured) > 1 else 0.0
         ran = functions_run(trials[0], [each.head for each in pairs])
-        return Found(judged, failures, measured[-1].is_interrupted, seconds, ran)
+        return Found(judged, failures, is_cut_short, seconds, ran)
 
-    def _growth(self, pairs: Sequence[GatePair]) -> Growth | None:
-        """Counts of the commit that the budget begins with."""
-        if self.budget is None or self.since is None:
-            return None
+    def _growth(
+        self, since: Tree, budget: Budget, pairs: Sequence[GatePair]
+    ) -> tuple[Growth, bool]:
+        """Counts of the commit that the budget begins with, and whether Ctrl-C ended them."""
         plan = counting_plan(
             f"{self.name}-since",
-            [replace(each.base, release=self.since.folder) for each in pairs],
-            self.budget.modes,
+            [replace(each.base, release=since.folder) for each in pairs],
+            budget.modes,
             self.session.runner.schedule_hashes,
             self.asked.seed,
             traits(pairs[0].base).trace_every,
         )
-        known = {} if self.asked.count_anew else self.kept.load(plan, self.since)
-        counted = self.session.run(plan, known=known)
-        self.kept.save(plan, self.since, counted.outcomes)
-        return Growth(self.budget, self.since, Trials(plan, counted.outcomes))
+        counted = self.session.run(plan, known=self._known(plan, [since]))
+        self.kept.save(plan, since, counted.outcomes)
+        return Growth(budget, since, Trials(plan, counted.outcomes)), counted.is_interrupted
 
-    def _known(self, plan: Plan) -> dict[TrialKey, TrialResult]:
-        return {
-            key: result for tree in self.trees for key, result in self.kept.load(plan, tree).items()
-        }
+    def _known(self, plan: Plan, trees: Sequence[Tree]) -> dict[TrialKey, TrialResult]:
+        """Counts of these commits from earlier gates, where they are wanted."""
+        if self.asked.count_anew:
+            return {}
+        return {key: result for tree in trees for key, result in self.kept.load(plan, tree).items()}
 
     def _plan(self, pairs: Sequence[GatePair], with_controls: bool = False) -> Plan:
         return timing_plan(

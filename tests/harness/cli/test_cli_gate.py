@@ -263,6 +263,26 @@ def test_what_is_worse_before_ctrl_c_is_said_and_is_not_a_verdict_by_exit_code(
     assert msgspec.json.decode(path.read_bytes(), type=GateResult).verdict == "worse"
 
 
+def test_ctrl_c_while_a_budgets_release_is_counted_is_no_verdict(gate, repository, tmp_path):
+    """Its first trial comes once both commits are counted."""
+    most = '{bytecodes_per_request_step = "+3 %"}'
+    (repository.root / "gate-accepts.toml").write_text(f'[budget]\nsince = "main"\nmost = {most}\n')
+    path = tmp_path / "gate.json"
+    flags = ["main", "--exact-only", "--count-anew", "--json", str(path)]
+    counted: list[str] = []
+    gate.machine = Machine(broken=lambda trial: counted.append(trial.cell.release) is not None)
+    gate(repository, *flags)
+    first = next(n for n, release in enumerate(counted, 1) if release.endswith("since"))
+    assert set(counted[first:]) == {counted[first - 1]}, "and nothing after them"
+    for moment in (1, first, first + 1):
+        gate.machine = Machine(interrupt_at=moment)
+        status, out, _ = gate(repository, *flags)
+        assert status == 130
+        assert "Interrupted before everything was measured." in out
+        assert msgspec.json.decode(path.read_bytes(), type=GateResult).verdict == "incomplete"
+        assert gate.machine.asked == moment, "Ctrl-C leaves out what comes after"
+
+
 @pytest.mark.parametrize("mode", ["opcodes", "timing"])
 def test_a_mode_that_neither_commit_survives_is_incomplete(gate, read_only, tmp_path, mode):
     gate.machine = Machine(broken=lambda trial: trial.mode == mode)
