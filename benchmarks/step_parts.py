@@ -17,9 +17,9 @@ from pathlib import Path
 import msgspec
 
 from harness.machine.describe import code_identity, describe
+from harness.metrics import STEP_PARTS
 
 _ROOT = Path(__file__).parents[1]
-_PARTS = ("fixed", "row", "pair", "context", "block", "block_step", "prompt")
 _SHORT = ("--output-lens", "4", "--num-requests", "1024")
 """The grid asks for requests of its own."""
 
@@ -32,7 +32,7 @@ def parts(release: str) -> dict[str, float]:
         [*command, "--json", "-"], cwd=_ROOT, capture_output=True, text=True, check=True
     )
     metrics = json.loads(done.stdout)["trial"]["metrics"]
-    found = {part: metrics[f"bytecodes_per_{part}"] for part in _PARTS}
+    found = {part: metrics[f"bytecodes_per_{part}"] for part in STEP_PARTS}
     return {**found, "rest": metrics["cost_model_rest"]}
 
 

@@ -1,6 +1,6 @@
 """The one table of metrics: what each is called, counted in, which way is better, and whence."""
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 _CROSSING = (
     ("scheduler_output", "to the workers", ", of one rank where there are several"),
@@ -26,21 +26,11 @@ def differs(before: Any, after: Any, noise_floor: Any, least_change: Any) -> Any
 
 Direction = Literal["higher", "lower", "neither"]
 MetricKind = Literal["exact", "timing"]
-When = Literal[
-    "step",
-    "add",
-    "finish",
-    "abort",
-    "fixed",
-    "row",
-    "pair",
-    "context",
-    "block",
-    "block_step",
-    "prompt",
-]
-"""``step``: per request and step; per request, as it is added, served or aborted; else the parts of
-a step by batch and context that `harness.trial.cost_grid` tells apart."""
+StepPart = Literal["fixed", "row", "pair", "context", "block", "block_step", "prompt"]
+"""Of a step by batch and context, as `harness.trial.cost_grid` tells them apart."""
+STEP_PARTS: tuple[StepPart, ...] = get_args(StepPart)
+When = Literal["step", "add", "finish", "abort", StepPart]
+"""``step``: per request and step; per request, as it is added, served or aborted; else a `StepPart`."""
 
 
 class Metric(NamedTuple):
@@ -89,6 +79,42 @@ class Metric(NamedTuple):
         sampled = self.mode in ("timing", "counts") and self.name != "gc_effect"
         return sampled and self.direction != "neither"
 
+
+_OF_A_PART: dict[StepPart, tuple[str, float, str]] = {
+    "fixed": (
+        "of a decode step that depend on none of its requests",
+        10,
+        "per step, whatever its batch",
+    ),
+    "row": ("that each request adds to a decode step", 0.5, "per step for each request in it"),
+    "pair": (
+        "that a decode step executes times the square of its requests",
+        0.001,
+        "per step for each pair of requests",
+    ),
+    "context": (
+        "that each token in the KV cache adds to a decode step of its request",
+        0.001,
+        "per step for each token of context",
+    ),
+    "block": (
+        "that a decode step executes for each block of the KV cache that begins, and for each that "
+        "fills",
+        2,
+        "for each block of the KV cache",
+    ),
+    "block_step": (
+        "that a decode step executes where any block begins, and where any fills",
+        10,
+        "per step in which blocks begin or fill",
+    ),
+    "prompt": (
+        "to add a request and compute its prompt, for each token of 4,032 more",
+        0.01,
+        "for each token of a prompt",
+    ),
+}
+"""What is counted of each, the least change to speak of, and what so and so many are called."""
 
 _TABLE = (
     Metric(
@@ -817,97 +843,21 @@ _TABLE = (
         counted="bytecodes",
         counted_as="bytecodes to abort a request",
     ),
-    Metric(
-        "bytecodes_per_fixed",
-        "bytecodes",
-        "lower",
-        "exact",
-        "grid",
-        "bytecodes of a decode step that depend on none of its requests",
-        "docs/method.md",
-        0.005,
-        10,
-        when="fixed",
-        counted_as="bytecodes per step, whatever its batch",
-    ),
-    Metric(
-        "bytecodes_per_row",
-        "bytecodes",
-        "lower",
-        "exact",
-        "grid",
-        "bytecodes that each request adds to a decode step",
-        "docs/method.md",
-        0.005,
-        0.5,
-        when="row",
-        counted_as="bytecodes per step for each request in it",
-    ),
-    Metric(
-        "bytecodes_per_pair",
-        "bytecodes",
-        "lower",
-        "exact",
-        "grid",
-        "bytecodes that a decode step executes times the square of its requests",
-        "docs/method.md",
-        0.005,
-        0.001,
-        when="pair",
-        counted_as="bytecodes per step for each pair of requests",
-    ),
-    Metric(
-        "bytecodes_per_context",
-        "bytecodes",
-        "lower",
-        "exact",
-        "grid",
-        "bytecodes that each token in the KV cache adds to a decode step of its request",
-        "docs/method.md",
-        0.005,
-        0.001,
-        when="context",
-        counted_as="bytecodes per step for each token of context",
-    ),
-    Metric(
-        "bytecodes_per_block",
-        "bytecodes",
-        "lower",
-        "exact",
-        "grid",
-        "bytecodes that a decode step executes for each block of the KV cache that begins, and "
-        "for each that fills",
-        "docs/method.md",
-        0.005,
-        2,
-        when="block",
-        counted_as="bytecodes for each block of the KV cache",
-    ),
-    Metric(
-        "bytecodes_per_block_step",
-        "bytecodes",
-        "lower",
-        "exact",
-        "grid",
-        "bytecodes that a decode step executes where any block begins, and where any fills",
-        "docs/method.md",
-        0.005,
-        10,
-        when="block_step",
-        counted_as="bytecodes per step in which blocks begin or fill",
-    ),
-    Metric(
-        "bytecodes_per_prompt",
-        "bytecodes",
-        "lower",
-        "exact",
-        "grid",
-        "bytecodes to add a request and compute its prompt, for each token of 4,032 more",
-        "docs/method.md",
-        0.005,
-        0.01,
-        when="prompt",
-        counted_as="bytecodes for each token of a prompt",
+    *(
+        Metric(
+            f"bytecodes_per_{part}",
+            "bytecodes",
+            "lower",
+            "exact",
+            "grid",
+            f"bytecodes {definition}",
+            "docs/method.md",
+            0.005,
+            least_change,
+            when=part,
+            counted_as=f"bytecodes {counted_as}",
+        )
+        for part, (definition, least_change, counted_as) in _OF_A_PART.items()
     ),
     Metric(
         "cost_model_rest",

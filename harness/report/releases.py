@@ -6,6 +6,7 @@ from harness import format as fmt
 from harness.axes import Value
 from harness.collector.result import ProcessResult
 from harness.experiment.result import CellResult, ExperimentResult
+from harness.metrics import STEP_PARTS
 from harness.render.report import Listing, Picture, Report
 from harness.render.table import PlainTable, Row
 from harness.report.answer import sure_pairs
@@ -153,17 +154,16 @@ def costs_table(result: ExperimentResult, labels: Labels) -> PlainTable:
 
 def parts_tables(result: ExperimentResult, labels: Labels) -> list[PlainTable]:
     """What a step costs by batch and context, where that was counted."""
-    parts = ("fixed", "row", "pair", "context", "block", "block_step", "prompt")
     rows = []
     for cell in result.cells:
-        counted = [median(cell, f"bytecodes_per_{part}") for part in parts]
+        counted = [median(cell, f"bytecodes_per_{part}") for part in STEP_PARTS]
         if any(each is not None for each in counted):
             shown = [fmt.MISSING if each is None else fmt.count(each) for each in counted]
             rest = fmt.percent(median(cell, "cost_model_rest"))
             rows.append((release_row(result, cell, labels), *shown, rest))
     if not rows:
         return []
-    columns = ("release", *(part.replace("_", "\n") for part in parts), "rest")
+    columns = ("release", *(part.replace("_", "\n") for part in STEP_PARTS), "rest")
     return [
         PlainTable(
             "Bytecodes of a step by batch and context",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from engines.protocol import Delivered, Int32Array, StepEngine
 from gcbench.function_costs import bytecodes_by_function
 from gcbench.opcodes import OpcodeCounter
+from harness.metrics import STEP_PARTS
 from harness.trial.client import Streams, sampling_params, take
 from harness.trial.step_costs import RequestFunctionCost
 from workloads.schedule import Schedule
@@ -26,10 +27,10 @@ MOST_TOKENS = LONG + 64
 _LEAST = 1e-6
 """A bytecode in a million: what is left of a coefficient that is none."""
 
-COEFFICIENTS = ("fixed", "row", "pair", "context", "block", "block_step")
+COEFFICIENTS, _PROMPT = STEP_PARTS[:-1], STEP_PARTS[-1]
 """Bytecodes of a decode step as such, of each request in it, of each pair of two requests (their
 number squared), of each token that its requests have in the KV cache, of each block of the cache
-that begins and that fills, and of a step in which any does."""
+that begins and that fills, and of a step in which any does; and of a prompt's token."""
 
 
 class CostModel(NamedTuple):
@@ -82,7 +83,7 @@ def cost_model(
     # The first step after a crowd has its ends to tidy up.
     _, short, long = (grid.prompt(tokens) for tokens in (_SHORT, _SHORT, LONG))
     each = {name: (long[name] - short[name]) / (LONG - _SHORT) for name in long | short}
-    return CostModel(functions | {"prompt": _costs(each)}, rest)
+    return CostModel(functions | {_PROMPT: _costs(each)}, rest)
 
 
 class _Grid:
@@ -189,7 +190,7 @@ def _fitted(steps: Sequence[_Step]) -> tuple[dict[str, list[RequestFunctionCost]
     rest = np.abs((counted - features @ fit).sum(axis=1)) / counted.sum(axis=1)
     *apart, begins, fills, any_begins, any_fills = fit
     parts: list[NDArray[np.float64]] = [*apart, begins + fills, any_begins + any_fills]
-    functions = {
+    functions: dict[str, list[RequestFunctionCost]] = {
         coefficient: _costs(dict(zip(names, part.tolist(), strict=True)))
         for coefficient, part in zip(COEFFICIENTS, parts, strict=True)
     }

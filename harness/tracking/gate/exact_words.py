@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from harness import format as fmt
 from harness.collector.callers import CollectorCall
-from harness.metrics import METRICS
+from harness.metrics import METRICS, StepPart
 from harness.tracking.gate.result import ExactChange, GateCell
 from harness.trial.growing_lines import GROWS_WITH, growing_words
 
@@ -21,7 +21,7 @@ _LEAKED_BYTES = "leaked_bytes_per_"
 _GARBAGE = "cyclic_garbage_per_step"
 _MOST_LINES = 3
 _OF_A_REQUEST = {"add": "to add", "finish": "to admit and finish", "abort": "to abort"}
-_OF_A_PART = {
+_OF_A_PART: Mapping[StepPart, str] = {
     "fixed": "a step takes {} whatever its batch",
     "row": "each request takes {} of a step",
     "pair": "a step takes {} for each pair of its requests",
