@@ -125,8 +125,7 @@ def bytecodes_by_function(tree: CallTree) -> Counter[tuple[str, str, int]]:
     for node in tree.nodes():
         code = node.code
         if code is not None:
-            place = _file(code.co_filename), _name(code), code.co_firstlineno
-            found[place] += sum(node.bytecodes)
+            found[_place(code)] += sum(node.bytecodes)
     return found
 
 
@@ -143,7 +142,7 @@ def _add(
         if code is None or parent is None:
             continue
         stage = stage_of[id(node)] = stages.get(code.co_qualname, stage_of[id(parent)])
-        key = _Key(stage, _file(code.co_filename), _name(code), code.co_firstlineno)
+        key = _Key(stage, *_place(code))
         place_of[id(node)] = len(calls)
         calls.append((place_of.get(id(parent), -1), key, node))
         total = sums.setdefault(key, _Sum(code))
@@ -184,6 +183,11 @@ def _function(key: _Key, total: _Sum) -> FunctionCost:
         lines,
         signature(total.code),
     )
+
+
+def _place(code: CodeType) -> tuple[str, str, int]:
+    """File, name and first line."""
+    return _file(code.co_filename), _name(code), code.co_firstlineno
 
 
 def _name(code: CodeType) -> str:

@@ -30,7 +30,7 @@ StepPart = Literal["fixed", "row", "pair", "context", "block", "block_step", "pr
 """Of a step by batch and context, as `harness.trial.cost_grid` tells them apart."""
 STEP_PARTS: tuple[StepPart, ...] = get_args(StepPart)
 When = Literal["step", "add", "finish", "abort", StepPart]
-"""``step``: per request and step; per request, as it is added, served or aborted; else a `StepPart`."""
+"""``step``: per request and step; per request, as it is added, served or aborted; or a part."""
 
 
 class Metric(NamedTuple):

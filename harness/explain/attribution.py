@@ -39,15 +39,11 @@ def touched_functions(before: Side, after: Side) -> frozenset[QualifiedName]:
     old, new = (side.roots[0] if side.roots else "" for side in (before, after))
     if not (old and new):
         return frozenset()
-    ran = sorted(_files(before.costs) | _files(after.costs))
+    counted = before.costs.functions_counted() | after.costs.functions_counted()
+    ran = sorted({file for file, _ in counted})
     base, head = Path(old), Path(new)
     files = [file for file in ran if (base / file).is_file() or (head / file).is_file()]
     return differing_functions(base, head, files)
-
-
-def _files(costs: StepCosts) -> set[str]:
-    beside = {one.file for each in costs.per_request.values() for one in each}
-    return beside | {each.file for each in costs.functions}
 
 
 def attributed_costs(

@@ -14,7 +14,7 @@ from harness.explain.pairing import PairKind
 from harness.explain.ranking import part_of_step
 from harness.explain.result import Costs, FunctionChange, FunctionPlace, Side
 from harness.metrics import When
-from harness.trial.step_costs import RequestFunctionCost, StepCosts
+from harness.trial.step_costs import RequestFunctionCost
 
 MOST = 5
 
@@ -58,24 +58,12 @@ def largest_changes(before: Side, after: Side, most: int = MOST) -> list[Largest
     ]
     steps.sort(key=lambda each: each[:2], reverse=True)
     found = [_of_step(change, more, before, after) for _, _, change, more in steps[:most]]
-    ran = [_ran(side.costs) for side in (before, after)]
+    new = after.costs.functions_counted() - before.costs.functions_counted()
+    gone = before.costs.functions_counted() - after.costs.functions_counted()
     for when in get_args(When)[1:]:
         then, now = (side.costs.per_request.get(when, []) for side in (before, after))
-        for each in _of_requests(when, then, now, touched)[:most]:
-            kind = _kind(*((each.file, each.function) in functions for functions in ran))
-            was = "" if kind == "new" else each.function
-            found.append(msgspec.structs.replace(each, kind=kind, before=was))
+        found += _of_requests(when, then, now, touched, new, gone)[:most]
     return found
-
-
-def _ran(costs: StepCosts) -> set[tuple[str, str]]:
-    """Files and names of all functions that were counted anywhere."""
-    beside = {(each.file, each.name) for part in costs.per_request.values() for each in part}
-    return beside | {(each.file, each.name) for each in costs.functions}
-
-
-def _kind(*ran: bool) -> PairKind:
-    return "new" if not ran[0] else "paired" if ran[1] else "gone"
 
 
 class _More(NamedTuple):
@@ -125,17 +113,22 @@ def _of_requests(
     before: Iterable[RequestFunctionCost],
     after: Iterable[RequestFunctionCost],
     touched: Set[QualifiedName],
+    new: Set[QualifiedName],
+    gone: Set[QualifiedName],
 ) -> list[LargestChange]:
-    """By file and name, as long as a function keeps them."""
+    """By file and name, as long as a function keeps them.
+
+    ``new`` and ``gone``: functions that only one side has counted, anywhere.
+    """
     then, now = _by_function(before), _by_function(after)
     found = []
     for function in {**now, **then}:
         mine, theirs = now.get(function, []), then.get(function, [])
         change = LargestChange(
             when=when,
-            kind="paired",
+            kind="new" if function in new else "gone" if function in gone else "paired",
             function=function[1],
-            before=function[1],
+            before="" if function in new else function[1],
             file=function[0],
             line=(mine or theirs)[0].line,
             text="",

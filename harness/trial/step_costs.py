@@ -47,6 +47,13 @@ class StepCosts(msgspec.Struct, frozen=True, kw_only=True):
     windows: dict[str, list[Counted]] = {}
     beside: int = 0
 
+    def functions_counted(self) -> set[tuple[str, str]]:
+        """File and name of all that took anything, in steps or beside them."""
+        beside_steps = (each for part in self.per_request.values() for each in part)
+        return {(each.file, each.name) for each in self.functions} | {
+            (each.file, each.name) for each in beside_steps
+        }
+
 
 def usual_count(counted: Sequence[float]) -> float | None:
     """What most windows have counted; None where no two agree, or where one is below nothing."""

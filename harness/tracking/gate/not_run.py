@@ -21,12 +21,7 @@ def functions_run(trials: Trials, cells: Iterable[Cell]) -> list[RanFunction]:
         found.update(served.ran)
         counted = trials.counted_in("opcodes", cell)
         if counted is not None and counted.costs is not None:
-            found |= {RanFunction(each.file, each.name) for each in counted.costs.functions}
-            found |= {
-                RanFunction(each.file, each.name)
-                for each_call in counted.costs.per_request.values()
-                for each in each_call
-            }
+            found |= {RanFunction(*each) for each in counted.costs.functions_counted()}
     return sorted(found)
 
 
