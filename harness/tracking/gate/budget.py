@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from harness.axes import Cell
 from harness.experiment.outcomes import Trials
 from harness.metrics import METRICS, Metric
+from harness.tracking.gate.accepts_file import ACCEPTS_FILE, read_accepts
 from harness.tracking.gate.plan import EXACT_MODES
 from harness.tracking.gate.trees import WORK_TREE, Tree, checkout, commit_with
-from harness.tracking.gate.waivers import ACCEPTS_FILE, OUTPUTS, Waiver, make_waiver, read_file
+from harness.tracking.gate.waivers import OUTPUTS, Waiver, make_waiver
 from harness.trial.spec import Mode
 
 
@@ -52,7 +53,7 @@ def read_budget(repo: Path, head: str, package: str) -> Budget | None:
     """What HEAD's file, or the work tree's, says. Raises ValueError where it cannot be read."""
     with checkout(repo) as git:
         ours = commit_with(git, head, package)
-        said = read_file(git, ours, is_work_tree=head == WORK_TREE).budget
+        said = read_accepts(git, ours, is_work_tree=head == WORK_TREE).budget
         if said is None:
             return None
         where = f"{ACCEPTS_FILE}, budget"

@@ -7,10 +7,6 @@ metric = "bytecodes_per_request_step"     # or "outputs": other tokens than BASE
 most = "+3 %"                             # of BASE's; none for outputs
 reason = "stop strings are looked for"
 cell = "flat_arrays · columnar"           # every cell where it is left out
-
-[budget]                                  # see `harness.tracking.gate.budget`
-since = "v0.3.0"
-most = {bytecodes_per_request_step = "+3 %"}
 """
 
 import re
@@ -24,12 +20,10 @@ from engines.nearest import nearest
 from harness import format as fmt
 from harness.machine.git import Git
 from harness.metrics import METRICS
+from harness.tracking.gate.accepts_file import ACCEPTS_FILE, read_accepts
 from harness.tracking.gate.ancestry import last_common
 from harness.tracking.gate.trees import WORK_TREE, checkout, commit_with, plain_text
-from workloads.files.regular_file import read_regular
-from workloads.files.toml_file import MOST_TOML_BYTES, parsed_toml
 
-ACCEPTS_FILE = "gate-accepts.toml"
 TRAILER = "Gate-accepts"
 OUTPUTS = "outputs"
 """In the place of a metric: that HEAD's outputs are others than BASE's."""
@@ -60,27 +54,6 @@ class Waiver(msgspec.Struct, frozen=True, kw_only=True):
     def amount(self, before: float) -> float:
         """The most by which a figure that was ``before`` may be worse."""
         return self.most * abs(before) if self.is_share else self.most
-
-
-class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    metric: str
-    reason: str
-    most: str = ""
-    cell: str = ""
-
-
-class BudgetEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What may be added since a release, a bit at a time."""
-
-    since: str
-    most: dict[str, str]
-
-
-class AcceptsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All that it may say."""
-
-    accepts: list[_Entry] = []
-    budget: BudgetEntry | None = None
 
 
 def read_waivers(repo: Path, base: str, head: str, package: str) -> list[Waiver]:
@@ -121,10 +94,10 @@ def _of_trailer(trailer: _Trailer) -> Waiver:
 
 def _of_file(git: Git, common: str, head: str, *, is_work_tree: bool) -> list[Waiver]:
     """Entries of HEAD's file that the common commit's has not."""
-    entries = read_file(git, head, is_work_tree=is_work_tree).accepts
+    entries = read_accepts(git, head, is_work_tree=is_work_tree).accepts
     try:
-        merged = Counter(_parsed(_committed(git, common)).accepts)
-    except (ValueError, RecursionError):
+        merged = Counter(read_accepts(git, common, is_work_tree=False).accepts)
+    except ValueError:
         merged = Counter()
     waivers = []
     for number, entry in enumerate(entries, start=1):
@@ -139,36 +112,6 @@ def _of_file(git: Git, common: str, head: str, *, is_work_tree: bool) -> list[Wa
         else:
             waivers.append(made)
     return waivers
-
-
-def read_file(git: Git, head: str, *, is_work_tree: bool) -> AcceptsFile:
-    """A commit's, or the work tree's. Raises ValueError for one that cannot be read."""
-    try:
-        return _parsed(_in_work_tree(git.root) if is_work_tree else _committed(git, head))
-    except (OSError, ValueError, RecursionError) as error:
-        why = getattr(error, "strerror", None) or plain_text(" ".join(str(error).split()))
-        raise ValueError(
-            f"{ACCEPTS_FILE} cannot be read: {why}; docs/gate.md shows what it may say"
-        ) from None
-
-
-def _parsed(text: str) -> AcceptsFile:
-    return msgspec.convert(parsed_toml(text), AcceptsFile)
-
-
-def _in_work_tree(root: Path) -> str:
-    path = root / ACCEPTS_FILE
-    return read_regular(path, MOST_TOML_BYTES).decode() if path.exists() else ""
-
-
-def _committed(git: Git, commit: str) -> str:
-    """The file as a commit has it; "" where it has none."""
-    if not git("ls-tree", "-z", commit, "--", ACCEPTS_FILE):
-        return ""
-    name = f"{commit}:{ACCEPTS_FILE}"
-    if int(git("cat-file", "-s", name)) > MOST_TOML_BYTES:
-        raise ValueError(f"it is larger than {MOST_TOML_BYTES:,} bytes, the most that is read")
-    return git("cat-file", "blob", name)
 
 
 def make_waiver(metric: str, most: str, cell: str, place: str, reason: str, where: str) -> Waiver:

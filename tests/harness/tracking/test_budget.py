@@ -5,12 +5,13 @@ from scratch_repository import Repository, leave_git_alone
 from small import CELL
 from test_gate import EXACT, counted
 
+from harness.tracking.gate.accepts_file import ACCEPTS_FILE
 from harness.tracking.gate.budget import Budget, Growth, read_budget
 from harness.tracking.gate.exact_counts import exact_changes, judge_pairs
 from harness.tracking.gate.exact_words import exact_sentences
 from harness.tracking.gate.plan import pair
 from harness.tracking.gate.trees import Tree
-from harness.tracking.gate.waivers import ACCEPTS_FILE, Waiver
+from harness.tracking.gate.waivers import Waiver
 
 BYTECODES = "bytecodes_per_request_step"
 EACH = pair("cell", CELL, "base", "head", 0)

@@ -13,12 +13,13 @@ from test_gate import EXACT, counted
 
 from harness.metrics import METRICS
 from harness.report.gate_waivers import accepted_words, trailer_lines, unused_words
+from harness.tracking.gate.accepts_file import ACCEPTS_FILE
 from harness.tracking.gate.exact_counts import exact_changes, judge_pairs, overall
 from harness.tracking.gate.plan import pair
 from harness.tracking.gate.result import GateCell
 from harness.tracking.gate.trees import WORK_TREE
 from harness.tracking.gate.used_waivers import used_waivers
-from harness.tracking.gate.waivers import ACCEPTS_FILE, OUTPUTS, Waiver, read_waivers
+from harness.tracking.gate.waivers import OUTPUTS, Waiver, read_waivers
 
 PEAK, BYTECODES = "memory_peak_per_step", "bytecodes_per_request_step"
 EACH = pair("cell", CELL, "base", "head", 0)
