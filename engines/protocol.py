@@ -137,8 +137,8 @@ class Traits:
     leaves the collector alone; ``preload`` is the module that all such forks have in common,
     whatever their parts, "" for none. ``needs_rehearsal``: it must have served the same requests
     once, step for step, to be measured. ``has_messages``: something crosses to workers that the
-    trial's process can see. ``trace_every``: a gate traces a random one of so many steps, where a
-    step has millions of bytecodes. ``ways``: settings, by axis, that between them run what an
+    trial's process can see. ``trace_every``: a gate traces a random one of so many steps: all
+    would take minutes. ``ways``: settings, by axis, that between them run what an
     engine does not run as configured.
     """
 

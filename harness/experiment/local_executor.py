@@ -1,7 +1,7 @@
 """Runs trials in fresh interpreters: prepared side by side, measured one at a time.
 
-Importing and building a heap take longer than the measurement. So the interpreters of a
-batch get ready together and then wait; while one of them measures, nothing else runs. Those of a
+Importing and building a heap take longer than the measurement. So the interpreters of a batch get
+ready together and then wait; while one of them measures, nothing else runs. Those of a
 rotation that can are forks of one, which has imported and built.
 """
 
@@ -24,8 +24,8 @@ from harness.running.listener import Listener
 from harness.trial.spec import Trial, TrialBatch
 
 _PREPARED_AT_ONCE = 4
-"""Of interpreters that take no turns, so many get ready side by side at most: each holds
-a heap. How many take turns the plan says."""
+"""Of interpreters that take no turns, so many get ready side by side at most: each holds a
+heap. How many take turns the plan says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,6 @@ a heap, and the more there are the longer ago its baseline's turn was."""
 
 _GOLDEN = (5**0.5 - 1) / 2
 
-"""Steps of a trial that only counts objects or bytecodes in a full batch."""
-
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """An experiment as asked for; two with equal plans can be resumed as one.

@@ -1,6 +1,6 @@
 """Replays a schedule against an engine: sends who has arrived, steps, stamps, reads."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
@@ -118,10 +118,7 @@ class TrialClient:
 
     def abandon(self) -> None:
         """End what ``max_steps`` has left unserved, a step that is under way included."""
-        for index in range(self._next):
-            self._engine.abort_request(index)
-        while self._engine.has_unfinished_requests():
-            self._engine.step()
+        abort_all(self._engine, range(self._next))
 
     def forget_answers(self) -> None:
         """Let go of tokens and texts."""
@@ -180,6 +177,14 @@ class TrialClient:
         assert self._output_text is not None
         self.texts[index] = self._output_text(index)
         return self._engine.output_token_ids(index)
+
+
+def abort_all(engine: StepEngine, indices: Iterable[int]) -> None:
+    """End these requests, and steps that are under way; leave alone what has ended."""
+    for index in indices:
+        engine.abort_request(index)
+    while engine.has_unfinished_requests():
+        engine.step()
 
 
 def take(delivered: Delivered, streams: Streams | None) -> Sequence[Any]:

@@ -12,7 +12,7 @@ from engines.protocol import Delivered, Int32Array, StepEngine
 from gcbench.function_costs import bytecodes_by_function
 from gcbench.opcodes import OpcodeCounter
 from harness.metrics import STEP_PARTS
-from harness.trial.client import Streams, sampling_params, take
+from harness.trial.client import Streams, abort_all, sampling_params, take
 from harness.trial.step_costs import RequestFunctionCost
 from workloads.schedule import Schedule
 
@@ -173,11 +173,8 @@ class _Grid:
                 self._num_tokens[index] += count
 
     def _end(self) -> None:
-        for index in self._num_tokens:
-            self._engine.abort_request(index)
+        abort_all(self._engine, self._num_tokens)
         self._num_tokens.clear()
-        while self._engine.has_unfinished_requests():
-            self._engine.step()
 
 
 def _fitted(steps: Sequence[_Step]) -> tuple[dict[str, list[RequestFunctionCost]], float]:

@@ -13,7 +13,7 @@ from engines.protocol import StepEngine
 from gcbench.function_costs import counted_calls
 from gcbench.opcodes import OpcodeCounter
 from harness.collector.state import restore, snapshot
-from harness.trial.client import Streams, sampling_params, take
+from harness.trial.client import Streams, abort_all, sampling_params, take
 from harness.trial.step_costs import Counted, RequestFunctionCost, usual_count
 from workloads.schedule import Schedule
 
@@ -168,7 +168,7 @@ class _Visitors:
             meter.call(engine.abort_request, index)
         for _ in range(_STEPS_AFTER):
             self._step(meter.call)
-        self._end(indices)
+        abort_all(self._engine, indices)
         return meter.cost()
 
     def move_on(self, count: int) -> None:
@@ -177,14 +177,7 @@ class _Visitors:
             indices = self._add(count, _RUNNING, operator.call)
             for _ in range(count):
                 self._step(operator.call)
-            self._end(indices)
-
-    def _end(self, indices: Iterable[int]) -> None:
-        engine = self._engine
-        for index in indices:
-            engine.abort_request(index)
-        while engine.has_unfinished_requests():
-            engine.step()
+            abort_all(self._engine, indices)
 
     def _add(self, count: int, num_tokens: int, call: _Call) -> list[int]:
         schedule, engine = self._schedule, self._engine

@@ -1,6 +1,7 @@
 """The verdict on a commit: exact metrics as they stand, host time by its rounds, cell by cell."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -180,7 +181,7 @@ def _not_counted(trials: Trials, each: GatePair) -> Iterator[str]:
     """
     if beside := _beside(trials, each):
         yield f"{each.id}: {beside}"
-    for mode in (each_mode for each_mode in EXACT_MODES if says_something(each.base, each_mode)):
+    for mode in filter(partial(says_something, each.base), EXACT_MODES):
         base, head = (trials.counted_in(mode, cell) for cell in (each.base, each.head))
         if (base is None) != (head is None):
             side = "BASE" if base is None else "HEAD"

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Set
 from itertools import chain
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from harness import format as fmt
 from harness.collector.callers import CollectorCall
 from harness.metrics import METRICS, StepPart
@@ -150,15 +152,12 @@ def _left_for_good(figures: _Figures) -> Iterator[str]:
 
 def _growing(figures: _Figures, cell: GateCell) -> Iterator[str]:
     """What is never freed, with the lines of the newer code that leave it."""
-    names = {of: f"{_LEAKED_BYTES}{of}" for of in GROWS_WITH}
-    found = [(of, figures.changed[name]) for of, name in names.items() if name in figures.changed]
-    if found:
-        parts = [f"{difference_words(each)} ({_from_to(each)})" for _, each in found]
-        known = {(line.file, line.what, *line.rates.items()) for line in cell.growing_before}
+    names = [f"{_LEAKED_BYTES}{of}" for of in GROWS_WITH]
+    if found := [figures.changed[name] for name in names if name in figures.changed]:
+        parts = [f"{difference_words(each)} ({_from_to(each)})" for each in found]
+        known = [replace(line, line=0) for line in cell.growing_before]
         lines = [
-            growing_words(line)
-            for line in cell.growing_after
-            if (line.file, line.what, *line.rates.items()) not in known
+            growing_words(line) for line in cell.growing_after if replace(line, line=0) not in known
         ]
         where = "; ".join(["", *lines[:_MOST_LINES]])
         yield f"memory that is never freed: {' and '.join(parts)}{where}."
