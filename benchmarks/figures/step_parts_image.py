@@ -35,7 +35,8 @@ def step_parts_image(document: Mapping[str, Any]) -> bytes:
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(
-        f"vLLM's host path by release, CPython {document['machine']['python']}; orange: more than before",
+        f"vLLM's host path by release, CPython {document['machine']['python']}; "
+        "orange: more than before",
         x=0.01,
         ha="left",
         fontsize=11,
