@@ -30,9 +30,13 @@ def _answer(report: Report, picture: str) -> Iterator[str]:
     for section in report.sections:
         yield from _section(section)
     yield from (_listing(each) for each in report.lists if each.is_bad)
-    commands = known([*report.next, ("command", report.command)])
-    spans = (f"- **{label}**: {code_span(words)}" for label, words in commands)
-    yield "\n".join(filter(None, [_pairs(report.sure), *spans]))
+    own = [] if report.short else [("command", report.command)]
+    commands = known([*report.next, *own])
+    yield "\n".join(filter(None, [_pairs(report.sure), _commands(commands)]))
+
+
+def _commands(commands: Pairs) -> str:
+    return "\n".join(f"- **{label}**: {code_span(words)}" for label, words in commands)
 
 
 def _section(section: Section) -> Iterator[str]:
@@ -44,9 +48,10 @@ def _section(section: Section) -> Iterator[str]:
 
 
 def _details(report: Report) -> str:
+    own = [("command", report.command)] if report.short else []
     inside = [
         _lines(report.sentences) if report.short else "",
-        _pairs(report.facts),
+        "\n".join(filter(None, [_pairs(report.facts), _commands(known(own))])),
         *map(table_markdown, report.more),
         *(_listing(each) for each in report.lists if not each.is_bad),
     ]

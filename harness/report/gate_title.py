@@ -1,5 +1,7 @@
 """A gate's verdict and what it is on, in a line."""
 
+import re
+
 from harness.render.verdict_words import VERDICTS
 from harness.tracking.gate.result import GateResult
 
@@ -21,7 +23,12 @@ def title(result: GateResult) -> str:
     sign, _, word = GATE_VERDICTS[verdict].partition(" ")
     head = result.head
     subject = f"uncommitted changes on {head.commit[:10]}" if head.is_dirty else f'"{head.subject}"'
-    return f"{sign} {word.upper()}{_how_far(result)}  {subject} against {result.base.asked}"
+    return f"{sign} {word.upper()}{_how_far(result)}  {subject} against {_short(result.base.asked)}"
+
+
+def _short(commit: str) -> str:
+    """Ten digits of a hash: in CI a commit is named by all."""
+    return re.sub(r"\b([0-9a-f]{10})[0-9a-f]{30}\b", r"\1", commit)
 
 
 def _how_far(result: GateResult) -> str:
