@@ -1,8 +1,10 @@
 """The workflows are what GitHub takes, ask for what there is, and cannot be talked into more."""
 
+import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+import subprocess
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -134,19 +136,27 @@ def test_the_action_is_one_and_asks_for_what_there_is(tmp_path):
     assert list(_of_gcbench(shlex.split(gate)[1:])) == []
 
 
-def test_the_workflow_that_docs_show_is_sound_and_short(tmp_path):
-    text = (ROOT / "docs" / "is-my-vllm-change-good.md").read_text()
-    (shown,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-    assert len(shown.splitlines()) <= 10
+@pytest.mark.parametrize("page", ["is-my-vllm-change-good.md", "gate.md"])
+def test_the_workflow_that_docs_show_is_sound_and_short(page, tmp_path):
+    shown = blocks(page, "yaml")[0]
+    assert len(shown.splitlines()) <= 12
     path = tmp_path / "host-path.yml"
     path.write_text(shown)
     assert list(_of_the_schema(path)) == []
     (job,) = YAML(typ="safe").load(shown)["jobs"].values()
+    assert "timeout-minutes" in job
     checkout, gate = job["steps"]
     assert checkout["with"] == {"fetch-depth": 0, "persist-credentials": False}
     name, _, pinned = gate["uses"].partition("@")
     assert name.endswith("/gcbench/.github/actions/gate")
     assert pinned == "COMMIT"
+    assert gate.get("with", {}).keys() <= YAML(typ="safe").load(ACTION.read_text())["inputs"].keys()
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """The blocks of a language that a page of docs shows."""
+    text = (ROOT / "docs" / page).read_text()
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
 def test_a_pull_request_is_tested_and_gated():
@@ -162,27 +172,31 @@ def test_a_pull_request_is_tested_and_gated():
     assert [step["if"] for step in after] == ["always()"], "kept where the gate fails too"
 
 
-def gated(step: dict[str, Any], environment: Mapping[str, str]) -> tuple[str, str]:
-    """BASE and HEAD of the step's ``gcbench gate``, with GitHub's expressions in them."""
-    script = re.sub(r"\$(\w+)", lambda found: environment.get(found[1], ""), step["run"])
-    base, head = re.findall(r'gcbench"? gate "(.*?)" "(.*?)"', script)[0]
-    return base, head
-
-
-def gates() -> dict[str, tuple[str, str]]:
-    """BASE and HEAD of each recipe for pull requests."""
+def gates() -> dict[str, str]:
+    """The script of each recipe for pull requests."""
     load = YAML(typ="safe").load
     action = load(ACTION.read_text())
-    defaults = {name.upper(): given["default"] for name, given in action["inputs"].items()}
     (theirs,) = [step for step in action["runs"]["steps"] if step.get("name") == "gate"]
-    page = (ROOT / "docs" / "gate.md").read_text()
-    shown = load(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[0])["jobs"]["gate"]["steps"]
-    (documented,) = [step for step in shown if "gcbench gate" in step.get("run", "")]
-    return {"action": gated(theirs, defaults), "docs": gated(documented, {})}
+    named = {name.upper(): given["default"] for name, given in action["inputs"].items()}
+    (buildkite,) = load(blocks("gate.md", "yaml")[1])["steps"]
+    (jenkins,) = re.findall(r"sh '(.*)'", blocks("gate.md", "groovy")[0])
+    return {
+        "action": re.sub(r"\$(BASE|HEAD)", lambda found: named[found[1]], theirs["run"]),
+        "buildkite": buildkite["command"].replace("$$", "$"),
+        "jenkins": jenkins,
+    }
+
+
+@pytest.mark.parametrize("recipe", ["buildkite", "jenkins"])
+def test_other_systems_are_asked_for_what_there_is(recipe):
+    (gate,) = [line for line in gates()[recipe].splitlines() if line.startswith("gcbench ")]
+    words = shlex.split(gate.partition("||")[0])
+    assert list(_of_gcbench(words[1:])) == []
+    assert words[-2:] == ["--export", "markdown=gate.md"]
 
 
 @pytest.mark.parametrize("event", ["pull_request", "merge_group"])
-@pytest.mark.parametrize("recipe", ["action", "docs"])
+@pytest.mark.parametrize("recipe", ["action", "buildkite", "jenkins"])
 def test_a_pull_request_is_not_blamed_for_what_others_merged(recipe, event, tmp_path):
     """The event's base.sha is from when the request was opened; GitHub merges into the newest."""
     repository = Repository(tmp_path / "repo")
@@ -200,7 +214,21 @@ def test_a_pull_request_is_not_blamed_for_what_others_merged(recipe, event, tmp_
     }
     if event == "merge_group":
         github["github.event.merge_group.base_sha"] = repository.git("rev-parse", "HEAD^1")
-    base, head = (filled_in(each, github) for each in gates()[recipe])
+    if recipe != "action":  # these check the branch out as it is
+        repository.git("update-ref", "refs/remotes/origin/main", "HEAD^1")
+        repository.git("update-ref", "FETCH_HEAD", "HEAD^1")
+        repository.git("checkout", "--quiet", "branch")
+    script = filled_in(gates()[recipe], github)
+    words = re.search(r'gcbench"? gate (.*?) --(?:exact-only|repo)', script)[1]
+    done = subprocess.run(
+        ["bash", "-euc", f"printf '%s\\n' {words}"],
+        cwd=repository.root,
+        env=os.environ | {"CHANGE_TARGET": "main"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    base, head = done.stdout.split()
     assert repository.git("diff", "--name-only", base, head) == "ours.py"
 
 

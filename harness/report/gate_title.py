@@ -21,14 +21,9 @@ def title(result: GateResult) -> str:
     """
     verdict = result.verdict
     sign, _, word = GATE_VERDICTS[verdict].partition(" ")
-    head = result.head
+    head, against = result.head, re.sub(r"\b([0-9a-f]{10})[0-9a-f]{30}\b", r"\1", result.base.asked)
     subject = f"uncommitted changes on {head.commit[:10]}" if head.is_dirty else f'"{head.subject}"'
-    return f"{sign} {word.upper()}{_how_far(result)}  {subject} against {_short(result.base.asked)}"
-
-
-def _short(commit: str) -> str:
-    """Ten digits of a hash: in CI a commit is named by all."""
-    return re.sub(r"\b([0-9a-f]{10})[0-9a-f]{30}\b", r"\1", commit)
+    return f"{sign} {word.upper()}{_how_far(result)}  {subject} against {against}"
 
 
 def _how_far(result: GateResult) -> str:
