@@ -52,7 +52,8 @@ class Nights:
                 raise Cancelled
             return status == 0
 
-        return self._runner.run(self._job, run, run_id=run_id, run_attempt=attempt)
+        known = {"github.run_id": run_id, "github.run_attempt": attempt}
+        return self._runner.run(self._job, run, known)
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ def test_a_cache_that_saves_itself_is_lost_where_the_job_fails(tmp_path):
                 (workspace / "kept" / str(run_id)).touch()
             return succeeds or "uses" in step
 
-        runner.run(job, run, run_id=run_id)
+        runner.run(job, run, {"github.run_id": run_id})
         return found
 
     assert night(1, succeeds=True) == set()

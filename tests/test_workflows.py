@@ -1,8 +1,10 @@
 """The workflows are what GitHub takes, ask for what there is, and cannot be talked into more."""
 
+import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+import subprocess
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from click.testing import CliRunner
 from deep import parts
 from ruamel.yaml import YAML
 from scratch_repository import Repository
+from workflow_runner import filled_in
 
 from harness.cli.main import cli
 from harness.machine.interpreter import VERSIONS
@@ -56,14 +59,17 @@ def _of_job(job: dict[str, Any]) -> Iterator[str]:
         yield "no timeout"
     steps = job["steps"]
     scripts = "\n".join(step.get("run", "") for step in steps)
+    used = "\n".join([scripts, *(step.get("uses", "") for step in steps)])
     for step in steps:
         action, given = step.get("uses", ""), step.get("with", {})
-        if action and not re.fullmatch(r"actions/[\w-]+(/[\w-]+)?@v\d+", action):
+        if action == "./.github/actions/gate":
+            yield from _of_gcbench(["gate", *shlex.split(given.get("flags", ""))])
+        elif action and not re.fullmatch(r"actions/[\w-]+(/[\w-]+)?@v\d+", action):
             yield f"{action} is not GitHub's own at a major version"
         if action.startswith("actions/checkout@"):
             if given.get("persist-credentials") is not False:
                 yield "the checkout leaves its token behind"
-            if re.search("gcbench (gate|nightly)", scripts) and given.get("fetch-depth") != 0:
+            if re.search("gcbench nightly|actions/gate", used) and given.get("fetch-depth") != 0:
                 yield "looks at a history in a clone that is not full"
     if "${{" in scripts:
         yield "an expression within a script"
@@ -72,6 +78,7 @@ def _of_job(job: dict[str, Any]) -> Iterator[str]:
 
 def _of_commands(scripts: str, steps: list[dict[str, Any]], job: dict[str, Any]) -> Iterator[str]:
     environment = set(job.get("env", {})).union(*(step.get("env", {}) for step in steps))
+    environment |= set(re.findall(r"(?:^|\s)(\w+)=", scripts))
     for variable in re.findall(r"\$\{?(\w+)", scripts):
         if variable not in environment and not variable.startswith(("GITHUB_", "RUNNER_")):
             yield f"${variable} is set nowhere"
@@ -97,7 +104,7 @@ def _of_gcbench(words: list[str]) -> Iterator[str]:
             yield f"gcbench {words[0]} has no flag {word}"
 
 
-_OF_THE_NIGHT = ("cancel-in-progress: false", "--results results")
+_OF_THE_NIGHT = ("cancel-in-progress: false", "--results results", "gcbench nightly", "--export")
 
 
 def flags(command: Command) -> set[str]:
@@ -123,65 +130,74 @@ def test_the_action_is_one_and_asks_for_what_there_is(tmp_path):
     scripts = "\n".join(step.get("run", "") for step in steps)
     assert "${{" not in scripts
     assert list(_of_job({"timeout-minutes": 1, "steps": steps})) == []
-    (gate,) = [line for line in scripts.replace("\\\n", " ").splitlines() if "/gcbench" in line]
+    (gate,) = [
+        line for line in scripts.replace("\\\n", " ").splitlines() if '/gcbench" gate' in line
+    ]
     assert list(_of_gcbench(shlex.split(gate)[1:])) == []
 
 
-def test_the_workflow_that_docs_show_is_sound_and_short(tmp_path):
-    text = (ROOT / "docs" / "is-my-vllm-change-good.md").read_text()
-    (shown,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-    assert len(shown.splitlines()) <= 10
+@pytest.mark.parametrize("page", ["is-my-vllm-change-good.md", "gate.md"])
+def test_the_workflow_that_docs_show_is_sound_and_short(page, tmp_path):
+    shown = blocks(page, "yaml")[0]
+    assert len(shown.splitlines()) <= 12
     path = tmp_path / "host-path.yml"
     path.write_text(shown)
     assert list(_of_the_schema(path)) == []
     (job,) = YAML(typ="safe").load(shown)["jobs"].values()
+    assert "timeout-minutes" in job
     checkout, gate = job["steps"]
     assert checkout["with"] == {"fetch-depth": 0, "persist-credentials": False}
     name, _, pinned = gate["uses"].partition("@")
     assert name.endswith("/gcbench/.github/actions/gate")
     assert pinned == "COMMIT"
+    assert gate.get("with", {}).keys() <= YAML(typ="safe").load(ACTION.read_text())["inputs"].keys()
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """The blocks of a language that a page of docs shows."""
+    text = (ROOT / "docs" / page).read_text()
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
 def test_a_pull_request_is_tested_and_gated():
     jobs = YAML(typ="safe").load(PULL_REQUEST.read_text())["jobs"]
     scripts = {name: [step.get("run", "") for step in job["steps"]] for name, job in jobs.items()}
     assert ".ci/run HEAD^1" in scripts["test"], "what it touches is what it has more than its base"
-    (gate,) = [script for script in scripts["gate"] if "gcbench gate" in script]
-    assert shlex.split(gate)[1:4] == ["gate", "$BASE_SHA", "$HEAD_SHA"]
+    (gate,) = [step for step in jobs["gate"]["steps"] if "actions/gate" in step.get("uses", "")]
+    assert gate["with"]["engine"] == "builtin"
     for job in jobs.values():
         assert "continue-on-error" not in job
         assert not any("continue-on-error" in step for step in job["steps"])
-    after = jobs["gate"]["steps"][scripts["gate"].index(gate) + 1 :]
-    assert [step["if"] for step in after] == ["always()"] * 2, "shown where the gate fails too"
+    after = jobs["gate"]["steps"][jobs["gate"]["steps"].index(gate) + 1 :]
+    assert [step["if"] for step in after] == ["always()"], "kept where the gate fails too"
 
 
-def gated(step: dict[str, Any], environment: Mapping[str, str]) -> tuple[str, str]:
-    """BASE and HEAD of the step's ``gcbench gate``, with GitHub's expressions in them."""
-    script = re.sub(r"\$(\w+)", lambda found: environment.get(found[1], ""), step["run"])
-    base, head = re.findall(r'gcbench"? gate "(.*?)" "(.*?)"', script)[0]
-    return base, head
-
-
-def gates() -> dict[str, tuple[str, str]]:
-    """BASE and HEAD of each recipe for pull requests."""
+def gates() -> dict[str, str]:
+    """The script of each recipe for pull requests."""
     load = YAML(typ="safe").load
-    job = load(PULL_REQUEST.read_text())["jobs"]["gate"]
-    (ours,) = [step for step in job["steps"] if "gcbench gate" in step.get("run", "")]
     action = load(ACTION.read_text())
-    defaults = {name.upper(): given["default"] for name, given in action["inputs"].items()}
     (theirs,) = [step for step in action["runs"]["steps"] if step.get("name") == "gate"]
-    page = (ROOT / "docs" / "gate.md").read_text()
-    shown = load(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[0])["jobs"]["gate"]["steps"]
-    (documented,) = [step for step in shown if "gcbench gate" in step.get("run", "")]
+    named = {name.upper(): given["default"] for name, given in action["inputs"].items()}
+    (buildkite,) = load(blocks("gate.md", "yaml")[1])["steps"]
+    (jenkins,) = re.findall(r"sh '(.*)'", blocks("gate.md", "groovy")[0])
     return {
-        "workflow": gated(ours, job["env"]),
-        "action": gated(theirs, defaults),
-        "docs": gated(documented, {}),
+        "action": re.sub(r"\$(BASE|HEAD)", lambda found: named[found[1]], theirs["run"]),
+        "buildkite": buildkite["command"].replace("$$", "$"),
+        "jenkins": jenkins,
     }
 
 
-@pytest.mark.parametrize("recipe", ["workflow", "action", "docs"])
-def test_a_pull_request_is_not_blamed_for_what_others_merged(recipe, tmp_path):
+@pytest.mark.parametrize("recipe", ["buildkite", "jenkins"])
+def test_other_systems_are_asked_for_what_there_is(recipe):
+    (gate,) = [line for line in gates()[recipe].splitlines() if line.startswith("gcbench ")]
+    words = shlex.split(gate.partition("||")[0])
+    assert list(_of_gcbench(words[1:])) == []
+    assert words[-2:] == ["--export", "markdown=gate.md"]
+
+
+@pytest.mark.parametrize("event", ["pull_request", "merge_group"])
+@pytest.mark.parametrize("recipe", ["action", "buildkite", "jenkins"])
+def test_a_pull_request_is_not_blamed_for_what_others_merged(recipe, event, tmp_path):
     """The event's base.sha is from when the request was opened; GitHub merges into the newest."""
     repository = Repository(tmp_path / "repo")
     repository.commit("opened here", ours="1", others="1")
@@ -196,10 +212,23 @@ def test_a_pull_request_is_not_blamed_for_what_others_merged(recipe, tmp_path):
         "github.event.pull_request.base.sha": repository.git("rev-parse", "stale"),
         "github.event.pull_request.head.sha": repository.git("rev-parse", "branch"),
     }
-    base, head = (
-        re.sub(r"\$\{\{ (.*?) \}\}", lambda found: github[found[1]], each)
-        for each in gates()[recipe]
+    if event == "merge_group":
+        github["github.event.merge_group.base_sha"] = repository.git("rev-parse", "HEAD^1")
+    if recipe != "action":  # these check the branch out as it is
+        repository.git("update-ref", "refs/remotes/origin/main", "HEAD^1")
+        repository.git("update-ref", "FETCH_HEAD", "HEAD^1")
+        repository.git("checkout", "--quiet", "branch")
+    script = filled_in(gates()[recipe], github)
+    words = re.search(r'gcbench"? gate (.*?) --(?:exact-only|repo)', script)[1]
+    done = subprocess.run(
+        ["bash", "-euc", f"printf '%s\\n' {words}"],
+        cwd=repository.root,
+        env=os.environ | {"CHANGE_TARGET": "main"},
+        capture_output=True,
+        text=True,
+        check=True,
     )
+    base, head = done.stdout.split()
     assert repository.git("diff", "--name-only", base, head) == "ours.py"
 
 
@@ -239,7 +268,8 @@ def test_every_night_is_measured_kept_and_shown():
     assert steps[place]["timeout-minutes"] < job["timeout-minutes"], "and before time is over"
     assert [step["if"] for step in steps[place + 2 :]] == ["always()"] * 2, "shown if it fails too"
     shown = steps[-1]["with"]["path"].split()
-    assert {words[words.index(flag) + 1] for flag in ("--markdown", "--json")} < set(shown)
+    written = {words[words.index(flag) + 1] for flag in ("--export", "--json")}
+    assert {name.removeprefix("markdown=") for name in written} < set(shown)
     assert kept in shown, "at hand where the cache is lost"
 
 
@@ -252,18 +282,19 @@ def test_every_night_is_measured_kept_and_shown():
         ("contents: read", "contents: write", "permissions"),
         ("cancel-in-progress: true", "cancel-in-progress: false", "older run"),
         ("timeout-minutes: 60", "continue-on-error: false", "no timeout"),
+        ("flags: --allow", "flags: --alow", "gcbench gate has no flag --alow-uncovered"),
         ("fetch-depth: 0", "fetch-depth: 1", "not full"),
         ("persist-credentials: false", "persist-credentials: true", "token"),
-        ('"$BASE_SHA"', "${{ github.base_ref }}", "expression within a script"),
-        ("BASE_SHA:", "BASE:", "$BASE_SHA is set nowhere"),
+        ("HEAD^1", "${{ github.base_ref }}", "expression within a script"),
+        ("HEAD^1", '"$BASE_SHA"', "$BASE_SHA is set nowhere"),
         ("actions/setup-python@v5", "actions/setup-python@main", "major version"),
         ("actions/setup-python@v5", "somebody/setup-python@v5", "GitHub's own"),
         ("make install", "make instal", "make has no target instal"),
         (".ci/run", ".ci/runs", "there is no .ci/runs"),
-        ("gcbench gate", "gcbench gates", "gcbench has no command gates"),
+        ("gcbench nightly", "gcbench nights", "gcbench has no command nights"),
         ("cancel-in-progress: false", "cancel-in-progress: true", "cut off"),
         ("--results results", "--result results", "gcbench nightly has no flag --result"),
-        ("--markdown", "--mark-down", "gcbench gate has no flag --mark-down"),
+        ("--export", "--exports", "gcbench nightly has no flag --exports"),
     ],
 )
 def test_a_broken_workflow_is_refused(written, broken, complaint, tmp_path):

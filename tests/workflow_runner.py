@@ -17,6 +17,20 @@ from typing import Any, NamedTuple
 Step = dict[str, Any]
 _ASKS_FOR_STATUS = re.compile(r"\b(success|always|failure|cancelled)\(\)")
 _EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
+_NAMED = re.compile(r"\b(?:github|inputs|steps)(?:\.[\w-]+)+")
+
+
+def filled_in(text: str, known: Mapping[str, object]) -> str:
+    """A text with the values of its expressions, of what is ``known`` as ``github.sha``."""
+    return _EXPRESSION.sub(lambda found: str(value_of(found[1], known)), text)
+
+
+def value_of(expression: str, known: Mapping[str, object]) -> object:
+    """An expression's value; what is not known is empty, as it is to GitHub."""
+    python = re.sub(r"!(?!=)", " not ", expression.replace("&&", " and ").replace("||", " or "))
+    python = _NAMED.sub(lambda found: f"known.get('{found[0]}', '')", python)
+    names = {**known, "known": known, "format": lambda text, *values: text.format(*values)}
+    return eval(python, {"__builtins__": {}}, names)
 
 
 class Cancelled(Exception):  # noqa: N818 - no error of the runner's
@@ -38,14 +52,14 @@ class Runner:
         self.caches: list[Cache] = []
 
     def run(
-        self, job: Mapping[str, Any], run: Callable[[Step, Path], bool], **github: object
+        self, job: Mapping[str, Any], run: Callable[[Step, Path], bool], known: Mapping[str, object]
     ) -> str:
         """The job's result. ``run`` is given each step that runs and the workspace.
 
-        It says whether the step succeeded. ``github``: what stands in ``${{ github.NAME }}``.
+        It says whether the step succeeded. ``known``: as `filled_in`.
         """
         self._jobs += 1
-        return _Job(self, self._folder / f"job-{self._jobs}", run, github).run(job["steps"])
+        return _Job(self, self._folder / f"job-{self._jobs}", run, known).run(job["steps"])
 
     def restore(self, given: Mapping[str, str], workspace: Path) -> bool:
         """Whether the key itself was found."""
@@ -78,10 +92,10 @@ class _Job:
         runner: Runner,
         workspace: Path,
         run: Callable[[Step, Path], bool],
-        github: Mapping[str, object],
+        known: Mapping[str, object],
     ) -> None:
         workspace.mkdir(parents=True)
-        self._runner, self._workspace, self._run, self._github = runner, workspace, run, github
+        self._runner, self._workspace, self._run, self._known = runner, workspace, run, known
         self._status = "success"
         self._outcomes: dict[str, str] = {}
         self._after: list[Callable[[], None]] = []
@@ -89,7 +103,8 @@ class _Job:
     def run(self, steps: list[Step]) -> str:
         for step in steps:
             outcome = self._outcome(step)
-            self._outcomes[step.get("id", "")] = outcome
+            for name in ("outcome", "conclusion"):
+                self._outcomes[f"steps.{step.get('id', '')}.{name}"] = outcome
             if self._status == "success" and outcome in ("failure", "cancelled"):
                 self._status = outcome
         if self._status == "success":  # the condition of actions/cache for its post step
@@ -120,23 +135,14 @@ class _Job:
     def _is_due(self, condition: str) -> bool:
         if not _ASKS_FOR_STATUS.search(condition):
             condition = f"success() && ({condition})"
-        return self._value(_EXPRESSION.sub(r"\1", condition)) is True
+        return bool(value_of(_EXPRESSION.sub(r"\1", condition), self._context()))
 
     def _filled_in(self, given: Mapping[str, object]) -> dict[str, str]:
-        return {
-            name: _EXPRESSION.sub(lambda found: str(self._value(found[1])), str(value))
-            for name, value in given.items()
-        }
+        return {name: filled_in(str(value), self._context()) for name, value in given.items()}
 
-    def _value(self, expression: str) -> object:
-        python = re.sub(r"!(?!=)", " not ", expression.replace("&&", " and ").replace("||", " or "))
-        python = re.sub(r"\bsteps\.([\w-]+)\.(?:outcome|conclusion)", r"outcome('\1')", python)
-        python = re.sub(r"\bgithub\.(\w+)", r"github('\1')", python)
-        names: dict[str, Callable[..., object]] = {
-            "always": lambda: True,
-            "outcome": lambda step: self._outcomes.get(step, ""),
-            "github": lambda name: self._github[name],
+    def _context(self) -> dict[str, object]:
+        statuses = {
+            status: lambda status=status: self._status == status
+            for status in ("success", "failure", "cancelled")
         }
-        for status in ("success", "failure", "cancelled"):
-            names[status] = lambda status=status: self._status == status
-        return eval(python, {"__builtins__": {}}, names)
+        return {**self._known, **self._outcomes, **statuses, "always": lambda: True}

@@ -1,26 +1,17 @@
 """``gcbench explain``: what a step costs, line by line, and what makes the collector run."""
 
-from collections.abc import Callable
 from typing import Any
 
 import click
 
 from harness.cli.caller import CommandLine
 from harness.cli.exit_codes import ExitCode
-from harness.cli.flags import asked, option, request_options
+from harness.cli.flags import asked, request_options
 from harness.cli.say import say
 from harness.cli.settings import AskedCommand
-from harness.cli.tell import checked, tell, telling, telling_options
-from harness.explain.exports.collapsed import collapsed_stacks
-from harness.explain.exports.sarif import sarif_log
-from harness.explain.exports.speedscope import speedscope_file
-from harness.explain.exports.stacks import Count
-from harness.explain.result import By, ExplainResult, FunctionsBody
-from harness.files import write_output
+from harness.cli.tell import tell, telling, telling_options
+from harness.explain.result import ExplainResult
 from harness.verbs.explain import ExplainRequest, NothingCountedError, count_costs
-
-_COUNTS: dict[By, Count] = {"bytecodes": "bytecodes", "objects": "allocations"}
-_PROFILES = ("speedscope", "collapsed", "sarif")
 
 EXAMPLES = """
 \b
@@ -44,10 +35,7 @@ Examples:
 
 @click.command(cls=AskedCommand, epilog=EXAMPLES)
 @request_options(ExplainRequest)
-@option("--speedscope", metavar="FILE", help="Flame graphs for speedscope.app.", section="Output")
-@option("--collapsed", metavar="FILE", help="Stacks for flamegraph.pl.", section="Output")
-@option("--sarif", metavar="FILE", help="The dearer functions, for code review.", section="Output")
-@telling_options("json", "image", "markdown", "quiet")
+@telling_options("json", "image", "quiet", exported=ExplainResult)
 @click.pass_context
 def explain(ctx: click.Context, /, **_: Any) -> None:
     """Say which functions and lines a step's cost is made of, or which make the collector run.
@@ -58,12 +46,12 @@ def explain(ctx: click.Context, /, **_: Any) -> None:
     collection finds. Measures no times.
     """
     how, request = telling(ctx), asked(ExplainRequest, ctx)
-    profiles = {name: checked(ctx.params[name], f"--{name}") for name in _PROFILES}
+    profiles = [name for name, _ in how.export if name != "markdown"]
     with CommandLine(quiet=how.quiet) as caller:
-        if any(profiles.values()) and (request.by == "collections" or request.is_along):
+        if profiles and (request.by == "collections" or request.is_along):
             raise ValueError(
-                f"--{next(filter(profiles.get, profiles))}: is of one version's functions, or two "
-                "versions'; leave it out"
+                f"--export {profiles[0]}: is of one version's functions, or two versions'; leave "
+                "it out"
             )
         if how.image and not request.is_along:
             raise ValueError(
@@ -77,21 +65,6 @@ def explain(ctx: click.Context, /, **_: Any) -> None:
                 ctx.exit(ExitCode.INTERRUPTED)
             say(f"nothing to explain: {error}")
             ctx.exit(ExitCode.NOT_MEASURED)
-    if isinstance(result.body, FunctionsBody):
-        _write_profiles(result, result.body, profiles)
     tell(result, how._replace(details=True))
     if not result.is_complete:
         ctx.exit(ExitCode.INTERRUPTED)
-
-
-def _write_profiles(
-    result: ExplainResult, body: FunctionsBody, profiles: dict[str, str | None]
-) -> None:
-    writers: dict[str, Callable[[], bytes]] = {
-        "speedscope": lambda: speedscope_file(result.name, body),
-        "collapsed": lambda: collapsed_stacks(body.side.costs, _COUNTS[body.by]),
-        "sarif": lambda: sarif_log(body),
-    }
-    for name, write in writers.items():
-        if path := profiles[name]:
-            write_output(path, write(), f"--{name} FILE")

@@ -1,18 +1,16 @@
 """``gcbench gate``: what a change costs, commit against commit, and whose doing it is."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from harness.cli.caller import CommandLine
-from harness.cli.flags import asked, option, request_options
+from harness.cli.flags import asked, request_options
 from harness.cli.say import say
 from harness.cli.settings import AskedCommand
 from harness.cli.status import gate_status
-from harness.cli.tell import checked, tell, telling, telling_options
+from harness.cli.tell import tell, telling, telling_options
 from harness.report.again import report_command
-from harness.tracking.gate.export import write_github_action_benchmark
 from harness.tracking.gate.result import GateResult
 from harness.verbs.gate import measure_commits
 from harness.verbs.gate_request import GateRequest
@@ -24,7 +22,7 @@ Examples:
       the work tree as it stands, uncommitted changes included, against main
   gcbench gate HEAD~1 HEAD --exact-only
       exact counts alone: takes seconds, on any machine
-  gcbench gate HEAD^1 HEAD --markdown gate.md --github-action-benchmark gate
+  gcbench gate HEAD^1 HEAD --exact-only --export markdown=gate.md
       in CI, where HEAD is the pull request merged into its branch
   gcbench gate v0.11.2 v0.12.0 --repo ~/vllm --engine vllm-hostpath
       two commits of a vLLM checkout, with no GPU (make vllm first)
@@ -35,15 +33,9 @@ Examples:
 @click.argument("base")
 @click.argument("head", required=False)
 @request_options(GateRequest)
-@telling_options("details", "json", "image", "markdown", "quiet")
-@option(
-    "--github-action-benchmark",
-    metavar="FILE",
-    help="HEAD's figures for that action: FILE.smaller.json, FILE.bigger.json.",
-    section="Output",
-)
+@telling_options("details", "json", "image", "quiet", exported=GateResult)
 @click.pass_context
-def gate(ctx: click.Context, /, *, github_action_benchmark: str | None, **_: Any) -> None:
+def gate(ctx: click.Context, /, **_: Any) -> None:
     """Measure commit HEAD against BASE: exact counts first, then host time until it is precise.
 
     Only the engine's own package is taken from the commits; one harness measures both. Without
@@ -52,24 +44,16 @@ def gate(ctx: click.Context, /, *, github_action_benchmark: str | None, **_: Any
     same, better, accepted or not to be told; 1 worse, or a trade; 2 wrong usage; 3 where something
     could not be measured or a commit cannot run.
     """
-    how, request, exported = telling(ctx), asked(GateRequest, ctx), github_action_benchmark
-    if exported == "-" or (exported and Path(exported).is_dir()):
-        raise ValueError(f"--github-action-benchmark {exported}: must be the name of files")
-    checked(exported, "--github-action-benchmark")
+    how, request = telling(ctx), asked(GateRequest, ctx)
     with CommandLine(quiet=how.quiet) as caller:
         result = measure_commits(request, caller)
     status = gate_status(result)
-    if exported and not result.missing:
-        write_github_action_benchmark(Path(exported), result)
     tell(result, how, more=report_command(request.output, result.name), status=status)
-    _say_what_is_missing(result, exported)
+    _say_what_is_missing(result)
     ctx.exit(status)
 
 
-def _say_what_is_missing(result: GateResult, exported: str | None) -> None:
-    if exported and result.missing:
-        words = "not written, for not everything was measured"
-        say(f"--github-action-benchmark {exported}: {words}")
+def _say_what_is_missing(result: GateResult) -> None:
     if not result.is_complete:
         say("interrupted; what is said is of the trials that had ended")
     elif not result.cells:

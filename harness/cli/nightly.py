@@ -18,6 +18,7 @@ from harness.render.terminal import make_console, print_table
 from harness.report.self_test import self_test_table
 from harness.tracking.detect.self_test import self_test as test_detector
 from harness.tracking.nightly.lock import BusyError
+from harness.tracking.nightly.result import NightlyResult
 from harness.tracking.nightly.run_asv import refuse_without_asv
 from harness.verbs.caller import Caller
 from harness.verbs.night import Night, NightRequest
@@ -40,7 +41,7 @@ Examples:
 @click.argument("config", type=click.Path(path_type=Path, dir_okay=False), required=False)
 @request_options(NightRequest)
 @option("--self-test", is_flag=True, help="Measure nothing; try the detector by simulation.")
-@telling_options("details", "markdown", "image", "json", "quiet")
+@telling_options("details", "image", "json", "quiet", exported=NightlyResult)
 @click.pass_context
 def nightly(ctx: click.Context, /, *, self_test: bool, **_: Any) -> None:
     """Measure the commits that CONFIG, an asv.conf.json, has no results of; say what changed.

@@ -11,6 +11,7 @@ from harness.cli.flags import asked, option, request_options
 from harness.cli.say import say
 from harness.cli.settings import AskedCommand
 from harness.cli.tell import tell, telling, telling_options
+from harness.experiment.result import ExperimentResult
 from harness.report.again import report_command
 from harness.report.release_label import release_label
 from harness.verbs.caller import Caller
@@ -50,7 +51,7 @@ Examples:
     is_main=True,
 )
 @option("--list", "list_only", is_flag=True, help="List the releases there are.", is_main=True)
-@telling_options("json", "image", "markdown", "quiet")
+@telling_options("json", "image", "quiet", exported=ExperimentResult)
 @click.pass_context
 def releases(ctx: click.Context, /, *, prepare: bool, list_only: bool, **_: Any) -> None:
     """Measure the host path of ENGINE's releases VERSIONS, each in an environment of its own.

@@ -38,7 +38,7 @@ Examples:
       one file for a browser or a pull request: answer, picture, tables
   gcbench report results/published/main-job.json --image main-job.png
       the picture of a result that --json wrote
-  gcbench report 2026-11-24T0900-gate --markdown gate.md
+  gcbench report 2026-11-24T0900-gate --export markdown=gate.md
       a gate's report for a pull request
   gcbench report latest --against 2026-11-23T0900-churn --fail-on worse
       the newest run against an earlier one, cell by cell
@@ -107,7 +107,7 @@ class ReportRequest(VerbRequest, frozen=True, kw_only=True):
     "--otava", metavar="FOLDER", help="Write RESULTS' figures for Apache Otava.", section="Output"
 )
 @option("--html", metavar="FILE", help="Write one page that needs no network.", section="Output")
-@telling_options("details", "image", "markdown", "json")
+@telling_options("details", "image", "json", exported=Result)
 @click.pass_context
 def report(ctx: click.Context, /, *, html: str | None, **_: Any) -> None:
     """Show a stored run again, whichever command made it; against an earlier one; or what changed.
@@ -132,7 +132,7 @@ def report(ctx: click.Context, /, *, html: str | None, **_: Any) -> None:
         ctx.params["between"], metric or None, ctx.params["csv"], ctx.params["otava"]
     )
     _refuse(request, of_results, how.json)
-    is_shown = not any((html, how.image, how.markdown, how.json, of_results.csv, of_results.otava))
+    is_shown = not any((html, how.image, how.export, how.json, of_results.csv, of_results.otava))
     first, output = request.runs[0], request.output
     if request.merge:
         shown = _merged(request.runs, output)

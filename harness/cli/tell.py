@@ -1,7 +1,7 @@
 """What a command does with its result: files that were asked for, and the report on the screen."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from errno import EISDIR
 from pathlib import Path
@@ -9,24 +9,27 @@ from typing import IO, NamedTuple
 
 import click
 
-from harness.cli.flags import Command, option
+from harness.cli.flags import Command, ValueList, option
 from harness.cli.say import say
 from harness.files import write_json, write_output
 from harness.render.image_file import image_suffix
-from harness.render.markdown import report_markdown
 from harness.render.report import Report
 from harness.render.terminal import make_console, print_report
+from harness.report.exports import Exported, exports
 from harness.report.kinds import describe_result
-from harness.result.result import Result
+from harness.result.result import NotExportedError, Result
 from workloads.files.whole_file import temporary_name
 
 
 class Telling(NamedTuple):
-    """How a result is to be told: the paths of files, "-" for standard output."""
+    """How a result is to be told: the paths of files, "-" for standard output.
+
+    ``export``: formats, each with its file.
+    """
 
     json: str | None = None
     image: str | None = None
-    markdown: str | None = None
+    export: tuple[tuple[str, str], ...] = ()
     details: bool = False
     quiet: bool = False
 
@@ -37,12 +40,12 @@ class Telling(NamedTuple):
 
     def check(self) -> None:
         """Refuse now what could not be written after the measurement. Raises ValueError."""
-        for name in ("json", "image", "markdown"):
-            checked(getattr(self, name), f"--{name}")
+        checked(self.json, "--json")
+        checked(self.image, "--image")
+        for name, path in self.export:
+            checked(path, f"--export {name}=")
         if self.image:
             image_suffix(Path(self.image))
-        if self.markdown == "-":
-            raise ValueError("--markdown -: must be a file; --json - prints to standard output")
 
 
 _PLAIN = Telling()
@@ -58,9 +61,6 @@ _OPTIONS = {
         section="Output",
         is_main=True,
     ),
-    "markdown": option(
-        "--markdown", metavar="FILE", help="Write the report there too.", section="Output"
-    ),
     "details": option(
         "--details",
         is_flag=True,
@@ -72,15 +72,42 @@ _OPTIONS = {
 }
 
 
-def telling_options(*names: str) -> Callable[[Command], Command]:
-    """Adds these flags of `Telling`."""
+def telling_options(
+    *names: str, exported: type[Result] | None = None
+) -> Callable[[Command], Command]:
+    """Adds these flags of `Telling`, and ``--export`` with the formats of a kind of result."""
 
     def add(command: Command) -> Command:
+        if exported:
+            command = _export_option(exports(exported))(command)
         for name in reversed(names):
             command = _OPTIONS[name](command)
         return command
 
     return add
+
+
+def _export_option(formats: Collection[str]) -> Callable[[Command], Command]:
+    known = ", ".join(formats)
+
+    def parted(
+        ctx: click.Context, param: click.Parameter, given: Sequence[str]
+    ) -> tuple[tuple[str, str], ...]:
+        for each in given:
+            name, _, path = each.partition("=")
+            if name not in formats or path in ("", "-"):
+                raise ValueError(f"--export {each}: give FORMAT=FILE; formats are {known}")
+        return tuple((name, path) for name, _, path in (each.partition("=") for each in given))
+
+    return option(
+        "--export",
+        type=ValueList(lambda: [f"{each}=" for each in formats]),
+        callback=parted,
+        multiple=True,
+        metavar="FORMAT=FILE",
+        help=f"Write it as {known}; may be repeated.",
+        section="Output",
+    )
 
 
 def telling(ctx: click.Context) -> Telling:
@@ -93,7 +120,7 @@ def telling(ctx: click.Context) -> Telling:
 def checked(path: str | None, option: str) -> str | None:
     """The path that an option names, refused now rather than after the measurement."""
     if path and path != "-":
-        file = Path(path)
+        file, spelled = Path(path), f"{option}{'' if option.endswith('=') else ' '}{path}"
         try:
             if not file.name:
                 raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
@@ -103,9 +130,9 @@ def checked(path: str | None, option: str) -> str | None:
                 file if file.exists() else file.parent, os.W_OK
             )
         except OSError as error:
-            raise ValueError(f"{option} {path}: {error.strerror}; give another name") from None
+            raise ValueError(f"{spelled}: {error.strerror}; give another name") from None
         if refused:
-            raise ValueError(f"{option} {path}: cannot be written; name a file in a folder")
+            raise ValueError(f"{spelled}: cannot be written; name a file in a folder")
     return path
 
 
@@ -127,19 +154,27 @@ def tell(
     try:
         if how.json:
             write_json(how.json, result)
-        _write_files(report, how.image, how.markdown)
+        _write_files(result, report, how)
     finally:
         if not how.quiet and (how.json != "-" or file is not None):
             console = make_console(file)
             print_report(report, console, more, status=status, details=how.details)
 
 
-def _write_files(report: Report, image: str | None, markdown: str | None) -> None:
-    picture = report.pictures[0] if report.pictures else None
+def _write_files(result: Result, report: Report, how: Telling) -> None:
+    picture, image = report.pictures[0] if report.pictures else None, how.image
     if image and picture:
         write_output(image, picture.draw(image_suffix(Path(image))), "--image FILE")
     elif image:
         say(f"--image {image}: not written, for there is nothing to draw")
-    if markdown:
-        shown = os.path.relpath(image, Path(markdown).parent) if image and picture else ""
-        write_output(markdown, report_markdown(report, shown).encode(), "--markdown FILE")
+    formats = exports(type(result))
+    for name, path in how.export:
+        shown = os.path.relpath(image, Path(path).parent) if image and picture else ""
+        if name not in formats:
+            raise ValueError(f"--export {name}: of {report.heading} there is {', '.join(formats)}")
+        try:
+            content = formats[name](Exported(result, report, shown))
+        except NotExportedError as why:
+            say(f"--export {name}={path}: not written, for {why}")
+        else:
+            write_output(path, content, f"--export {name}=FILE")

@@ -9,7 +9,7 @@ from harness.render.table import PlainTable
 
 
 def report_markdown(report: Report, picture: str = "") -> str:
-    """The report for a pull request, a page or a chat.
+    """The report for a pull request, a page or a chat, its sentences in short where it has such.
 
     What commits and their code say is shown as it stands: no markup comes of it. ``picture``: the
     path of the report's first picture from there, "" for none.
@@ -24,15 +24,19 @@ def _answer(report: Report, picture: str) -> Iterator[str]:
     if picture:
         yield f"![{escaped_inside(report.pictures[0].text)}]({quote(picture)})"
     yield from map(table_markdown, report.tables)
-    yield _lines(report.sentences)
+    yield _pairs(report.short) or _lines(report.sentences)
     if report.snippet:
         yield code_block(report.snippet.splitlines())
     for section in report.sections:
         yield from _section(section)
     yield from (_listing(each) for each in report.lists if each.is_bad)
-    commands = known([*report.next, ("command", report.command)])
-    spans = (f"- **{label}**: {code_span(words)}" for label, words in commands)
-    yield "\n".join(filter(None, [_pairs(report.sure), *spans]))
+    own = [] if report.short else [("command", report.command)]
+    commands = known([*report.next, *own])
+    yield "\n".join(filter(None, [_pairs(report.sure), _commands(commands)]))
+
+
+def _commands(commands: Pairs) -> str:
+    return "\n".join(f"- **{label}**: {code_span(words)}" for label, words in commands)
 
 
 def _section(section: Section) -> Iterator[str]:
@@ -44,8 +48,10 @@ def _section(section: Section) -> Iterator[str]:
 
 
 def _details(report: Report) -> str:
+    own = [("command", report.command)] if report.short else []
     inside = [
-        _pairs(report.facts),
+        _lines(report.sentences) if report.short else "",
+        "\n".join(filter(None, [_pairs(report.facts), _commands(known(own))])),
         *map(table_markdown, report.more),
         *(_listing(each) for each in report.lists if not each.is_bad),
     ]
@@ -54,11 +60,17 @@ def _details(report: Report) -> str:
 
 
 def _pairs(pairs: Pairs) -> str:
-    """Labels and what belongs to them, as a list; what goes on stands below its label."""
-    return "\n".join(
-        f"- **{label}**: {escaped_inside(words)}" if label else f"  - {escaped(words)}"
-        for label, words in pairs
-    )
+    """Labels and what belongs to them, as a list; what goes on stands below its label, as deep
+    as it is indented."""
+    lines = []
+    for place, (label, words) in enumerate(pairs):
+        goes_on = not label or not all(label for label, _ in pairs[place + 1 : place + 2])
+        if label:
+            lines.append(f"- **{label}**:" + ("" if goes_on else f" {escaped_inside(words)}"))
+        if goes_on:
+            text = words.lstrip(" ")
+            lines.append(f"  {' ' * (len(words) - len(text))}- {escaped(text)}")
+    return "\n".join(lines)
 
 
 def _lines(lines: Sequence[str]) -> str:

@@ -53,6 +53,8 @@ _TELLING = (
 )
 """Counts, the most telling first."""
 
+_COUNTED = "in the engine's process; equal commits differ by nothing"
+
 
 def describe_gate(result: GateResult) -> Report:
     """All that is known of a gate."""
@@ -74,7 +76,11 @@ def describe_gate(result: GateResult) -> Report:
             *(("accept", each) for each in trailer_lines(result)),
         ],
         sure=known(
-            [("surroundings", surroundings_words(surroundings)), ("detects", power_words(result))]
+            [
+                ("counted", _COUNTED if any(cell.exact for cell in result.cells) else ""),
+                ("surroundings", surroundings_words(surroundings)),
+                ("detects", power_words(result)),
+            ]
         ),
         more=gate_tables(result),
         facts=gate_facts(result),

@@ -1,5 +1,7 @@
 """A gate's verdict and what it is on, in a line."""
 
+import re
+
 from harness.render.verdict_words import VERDICTS
 from harness.tracking.gate.result import GateResult
 
@@ -19,9 +21,9 @@ def title(result: GateResult) -> str:
     """
     verdict = result.verdict
     sign, _, word = GATE_VERDICTS[verdict].partition(" ")
-    head = result.head
+    head, against = result.head, re.sub(r"\b([0-9a-f]{10})[0-9a-f]{30}\b", r"\1", result.base.asked)
     subject = f"uncommitted changes on {head.commit[:10]}" if head.is_dirty else f'"{head.subject}"'
-    return f"{sign} {word.upper()}{_how_far(result)}  {subject} against {result.base.asked}"
+    return f"{sign} {word.upper()}{_how_far(result)}  {subject} against {against}"
 
 
 def _how_far(result: GateResult) -> str:

@@ -14,6 +14,10 @@ RESULT_FILE = "result.json"
 """In the folder of a run, written last."""
 
 
+class NotExportedError(Exception):
+    """A format cannot hold this result, and why."""
+
+
 class ReplayedWorkload(msgspec.Struct, frozen=True, kw_only=True):
     """What was replayed under a name; ``hash`` is the schedule's SHA-256."""
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from harness.files import StoreError, writing
+from harness.files import writing
 from harness.machine.git import Git, GitError, reading
+from harness.tracking.gate.lay_out import check_out, copy_work_tree, names, submodules
 
 WORK_TREE = "work tree"
 """In the place of a commit, whose name has no space: the files as they stand."""
@@ -20,7 +21,8 @@ _DIRTY = "+dirty"
 class Tree(msgspec.Struct, frozen=True, kw_only=True):
     """A commit, and the folder under which its package lies. ``asked`` is how it was named.
 
-    ``package_sha``: a hash of the package's files, git's own unless the work tree has changes.
+    ``package_sha``: a hash of the package's files, git's own unless the work tree has changes or
+    there are submodules. ``lacking``: submodules whose files are not there.
     """
 
     asked: str
@@ -28,6 +30,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     folder: str
     package_sha: str = ""
+    lacking: list[str] = []
 
     @property
     def label(self) -> str:
@@ -66,9 +69,9 @@ def take_tree(repo: Path, commit: str, package: str, folder: Path) -> Tree:
         sha = commit_with(git, commit, package)
         with _whole_or_not_at_all(folder):
             if commit == WORK_TREE:
-                _copy(git, package, folder)
+                lacking = copy_work_tree(git, package, folder)
             else:
-                _check_out(git, sha, package, folder)
+                lacking = check_out(git, sha, package, folder)
         is_dirty = commit == WORK_TREE and git.changed_files(package)
         return Tree(
             asked=commit,
@@ -76,8 +79,9 @@ def take_tree(repo: Path, commit: str, package: str, folder: Path) -> Tree:
             subject=_subject(git, sha),
             folder=str(folder),
             package_sha=_changed_sha(folder / package)
-            if is_dirty
+            if is_dirty or submodules(git, sha, package)
             else git("rev-parse", "--verify", f"{sha}:{package}"),
+            lacking=lacking,
         )
 
 
@@ -98,7 +102,7 @@ def tree_differences(repo: Path, base: Tree, head: Tree, package: str) -> list[s
         between = git("diff-tree", "-r", "-z", "--name-only", base.commit, head.commit)
         uncommitted = git.changed_files(*([] if is_work_tree else [package]))
     sentences = []
-    changed = _names(between) + (uncommitted if is_work_tree else [])
+    changed = names(between) + (uncommitted if is_work_tree else [])
     outside = sorted({path.split("/")[0] for path in changed} - {package})
     if not any(path.startswith(f"{package}/") for path in changed):
         sentences.append(
@@ -109,6 +113,11 @@ def tree_differences(repo: Path, base: Tree, head: Tree, package: str) -> list[s
         sentences.append(
             f"Outside {package}/ they differ in {named}: not compared, one harness measures both."
         )
+    if lacking := sorted({*base.lacking, *head.lacking}):
+        sentences.append(
+            f"Measured without the files of submodules that are not checked out: "
+            f"{', '.join(map(plain_text, lacking))}; git submodule update --init --recursive."
+        )
     if uncommitted and not is_work_tree:
         files = "file" if len(uncommitted) == 1 else "files"
         sentences.append(
@@ -116,10 +125,6 @@ def tree_differences(repo: Path, base: Tree, head: Tree, package: str) -> list[s
             "commit; leave HEAD out to measure the work tree as it stands."
         )
     return sentences
-
-
-def _names(listed: str) -> list[str]:
-    return [name for name in listed.split("\0") if name]
 
 
 def plain_text(text: str) -> str:
@@ -203,30 +208,6 @@ def _whole_or_not_at_all(folder: Path) -> Iterator[None]:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-
-
-def _check_out(git: Git, sha: str, package: str, folder: Path) -> None:
-    index = {"GIT_INDEX_FILE": str(folder / ".index")}
-    try:
-        git("read-tree", f"--prefix={package}/", f"{sha}:{package}", environment=index)
-        git("checkout-index", "--all", f"--prefix={folder}/", environment=index)
-    except GitError as error:
-        raise StoreError(
-            f"{package}/ of {sha[:10]} cannot be laid out in {folder} ({error}); "
-            "make room there, or name another place with --output DIR"
-        ) from None
-    (folder / ".index").unlink()
-
-
-def _copy(git: Git, package: str, folder: Path) -> None:
-    listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", package)
-    with writing(folder):
-        for name in dict.fromkeys(_names(listed)):  # one that is unmerged is listed thrice
-            source, target = git.root / name, folder / name
-            # Listed, and yet deleted, is a change like any other; a submodule is left out.
-            if source.is_symlink() or source.is_file():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, target, follow_symlinks=False)
 
 
 def _wrong_repository(package: str) -> str:

@@ -63,8 +63,9 @@ def test_what_a_commit_planted_in_the_step_is_the_first_line(explain, tmp_path):
     file = made.root / ENGINE
     file.write_text(file.read_text().replace(STEP, f"{STEP}        [{{0: i}} for i in range(3)]\n"))
     files = {name: str(tmp_path / name) for name in ("json", "speedscope", "collapsed", "sarif")}
-    exports = [part for name, path in files.items() for part in (f"--{name}", path)]
-    status, out, err = explain("--repo", str(made.root), "--against", base, *exports)
+    exports = [f"--export={name}={path}" for name, path in files.items() if name != "json"]
+    wanted = ["--json", files["json"], *exports]
+    status, out, err = explain("--repo", str(made.root), "--against", base, *wanted)
     assert (status, err) == (0, "")
     assert "What changed most in bytecodes: " in out
     result = json.loads(Path(files["json"]).read_text())
@@ -161,7 +162,7 @@ def test_along_several_trees_what_was_planted_comes_with_its_tree(explain, tmp_p
     file.write_text(file.read_text().replace(STEP, f"{STEP}        [{{0: i}} for i in range(3)]\n"))
     wanted = ",".join(map(str, trees))
     files = {name: tmp_path / f"growth.{name}" for name in ("md", "svg")}
-    written = ["--markdown", str(files["md"]), "--image", str(files["svg"])]
+    written = ["--export", f"markdown={files['md']}", "--image", str(files["svg"])]
     status, out, err = explain("--release", wanted, "--json", "-", *written)
     assert (status, err) == (0, "")
     body = msgspec.json.decode(out, type=ExplainResult).body
@@ -200,7 +201,7 @@ def test_what_a_tree_has_more_than_a_release_is_the_first_row(pinned_vllm, expla
         file.write(PLANTED_IN_VLLM)
     wanted = ["--engine", "vllm-hostpath", "--release", f"{pinned_vllm},{tree},0.9.1"]
     wanted += ["--trial-timeout", "1200"]
-    status, out, err = explain(*wanted, "--json", "-", "--markdown", str(table))
+    status, out, err = explain(*wanted, "--json", "-", "--export", f"markdown={table}")
     assert status == 0, err
     assert "left out 0.9.1" in err
     body = msgspec.json.decode(out, type=ExplainResult).body
@@ -246,17 +247,17 @@ def test_a_release_that_cannot_be_had_is_a_sentence(offline, explain, arguments,
         (["--gc", "default,freeze"], "one value an axis"),
         (["--by", "bites"], "'bites' is not one of"),
         (["--rows", "0"], "--rows"),
-        (["--sarif", "."], "--sarif ."),
+        (["--export", "sarif=."], "--export sarif=."),
         (["--image", "a.gif"], ".png or .svg"),
         (["--image", "a.svg"], "--image: draws several releases"),
         (["--last-patches"], "--last-patches: only of a range"),
         (["--by", "collections", "--against", "x"], "--against: has no meaning with --by coll"),
         (["--by", "collections", "--every", "2"], "--every: has no meaning with --by coll"),
-        (["--by", "collections", "--sarif", "a"], "--sarif: is of one version"),
+        (["--by", "collections", "--export", "sarif=a"], "--export sarif: is of one version"),
         (["--by", "collections", "--release", "a,b"], "--release: --by collections looks at one"),
         (["--release", "a,b", "--against", "c"], "--against: is for one version or two"),
         (["--release", "a,b", "--commit", "c"], "--commit: is for one version or two"),
-        (["--release", "a,b", "--collapsed", "c"], "--collapsed: is of one version"),
+        (["--release", "a,b", "--export", "collapsed=c"], "--export collapsed: is of one version"),
         (["--release", "a,b", "--batch-size", "8,16"], "one value an axis"),
     ],
 )

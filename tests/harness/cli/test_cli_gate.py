@@ -122,14 +122,14 @@ def gate(tmp_path, capsys):
         (["main", "--budget", "-1"], ["--budget -1: must be"]),
         (["main", "--budget", "nan"], ["--budget nan: must be"]),
         (["main", "--budget", "long"], ["--budget", "long"]),
-        (["main", "--markdown", "/nowhere/x.md"], ["--markdown /nowhere/x.md", "written"]),
-        (["main", "--markdown", "-"], ["--markdown -", "--json -"]),
+        (["main", "--export", "markdown=/nowhere/x.md"], ["markdown=/nowhere/x.md", "written"]),
+        (["main", "--export", "markdown=-"], ["markdown=-: give FORMAT=FILE"]),
         (["main", "--json", "/nowhere/x.json"], ["--json /nowhere/x.json", "written"]),
-        (
-            ["main", "--github-action-benchmark", "/nowhere/x"],
-            ["--github-action-benchmark /nowhere/x", "written"],
-        ),
-        (["main", "--github-action-benchmark", "/"], ["--github-action-benchmark /"]),
+        (["main", "--export", "bencher=/"], ["--export bencher=/: Is a directory"]),
+        (["main", "--export", "bencher"], ["bencher: give FORMAT=FILE", "pytorch-hud"]),
+        (["main", "--export", "bencher="], ["bencher=: give FORMAT=FILE"]),
+        (["main", "--export", "bench=x"], ["bench=x: give FORMAT=FILE", "bencher"]),
+        (["main", "--export", "sarif=x"], ["sarif=x: give FORMAT=FILE"]),
         (["main", "--output", "/proc/nowhere"], ["/proc/nowhere", "--output DIR"]),
         (
             ["main", "--representation", "list_of_lists", "--delivery", "columnar"],
@@ -223,19 +223,19 @@ def test_ctrl_c_is_no_verdict_and_keeps_what_had_ended(gate, read_only, tmp_path
     status, out, err = gate(
         read_only,
         "main",
-        "--markdown",
-        str(markdown),
+        "--export",
+        f"markdown={markdown}",
         "--budget",
         "0",
         "--json",
         str(answered),
-        "--github-action-benchmark",
-        str(figures),
+        "--export",
+        f"bencher={figures}",
     )
     assert status == 130
     assert "interrupted" in err
-    assert f"--github-action-benchmark {figures}: not written" in err
-    assert not list(tmp_path.glob("figures*"))
+    assert f"--export bencher={figures}: not written, for not everything was measured" in err
+    assert not figures.exists()
     for text in (out, markdown.read_text()):
         assert "✗ incomplete" in text.lower()
         assert "Interrupted before everything was measured." in text
@@ -305,18 +305,18 @@ def test_files_are_complete_where_standard_output_is_full(gate, read_only, monke
             "main",
             "--budget",
             "0",
-            "--markdown",
-            str(files[0]),
             "--json",
             str(files[1]),
-            "--github-action-benchmark",
-            str(files[2]),
+            "--export",
+            f"markdown={files[0]}",
+            "--export",
+            f"action-benchmark-smaller={files[2]}",
         )
     assert status == 74
     assert err.splitlines()[-1].startswith("gcbench: standard output cannot be written: No space")
     assert files[0].read_text().startswith("### gcbench gate: = SAME")
     assert json.loads(files[1].read_text())["verdict"] == "same"
-    assert json.loads((tmp_path / "figures.smaller.json").read_text())
+    assert json.loads(files[2].read_text())
 
 
 @pytest.mark.slow
@@ -344,7 +344,9 @@ def test_a_commit_that_cannot_run_is_named_once_and_nothing_is_timed(
     commits = ["broken", "HEAD~1"] if side == "BASE" else ["HEAD~1", "broken"]
     markdown = tmp_path / "gate.md"
     shape = ["--delivery", "columnar", "--representation", "flat_arrays"]
-    status, out, err = gate(engines, *commits, *shape, "--quiet", "--markdown", str(markdown))
+    status, out, err = gate(
+        engines, *commits, *shape, "--quiet", "--export", f"markdown={markdown}"
+    )
     assert (status, out) == (3, "")
     (line,) = err.splitlines()
     said = rf"{side}, broken \(\w{{10}}\), cannot run: its process ended with status 1: .*{words}"
@@ -367,12 +369,12 @@ def test_equal_figures_are_the_same_and_every_file_is_written(gate, repository, 
         *head,
         "--budget",
         "0",
-        "--markdown",
-        str(files[0]),
         "--json",
         str(files[1]),
-        "--github-action-benchmark",
-        str(files[2]),
+        "--export",
+        f"markdown={files[0]}",
+        "--export",
+        f"action-benchmark-smaller={files[2]}",
     )
     assert status == 0
     assert repository.state() == before
@@ -385,7 +387,7 @@ def test_equal_figures_are_the_same_and_every_file_is_written(gate, repository, 
     text = Path(result.head.folder, ENGINE).read_text()
     assert text.startswith('"""Not committed.') == (not head)
     assert files[0].read_text().startswith("### gcbench gate: = SAME")
-    assert json.loads(files[2].with_name("figures.smaller.json").read_text())
+    assert json.loads(files[2].read_text())
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -430,7 +432,7 @@ def test_what_others_merged_is_named_before_anything_is_measured(gate, repositor
     repository.git("merge", "--quiet", "--no-ff", "branch", "--message", "merge")
     markdown = tmp_path / "gate.md"
     status, out, err = gate(
-        repository, "stale", "main", "--exact-only", "--markdown", str(markdown)
+        repository, "stale", "main", "--exact-only", "--export", f"markdown={markdown}"
     )
     words = "HEAD is a merge whose first parent"
     assert status == 0

@@ -90,8 +90,8 @@ def test_a_release_is_measured_beside_one_that_cannot_be_had(pinned_vllm, gcbenc
         *SMALL,
         "--json",
         "-",
-        "--markdown",
-        str(table),
+        "--export",
+        f"markdown={table}",
         "--image",
         str(image),
     )

@@ -83,8 +83,8 @@ def test_files_are_written_and_nothing_is_printed(capsys, tmp_path):
         str(paths["html"]),
         "--image",
         str(paths["png"]),
-        "--markdown",
-        str(paths["md"]),
+        "--export",
+        f"markdown={paths['md']}",
     )
     assert (status, out) == (0, "")
     assert paths["html"].read_text().startswith("<!doctype html>")

@@ -140,7 +140,7 @@ def test_a_file_that_the_system_refuses_is_named(planted):
         ["run", "--axis", f"device-profile={LONG}.toml"],
         ["run", "--axis", f"tokenizer={LONG}"],
         ["report", LONG],
-        ["gate", "HEAD", "--markdown", LONG],
+        ["gate", "HEAD", "--export", f"markdown={LONG}"],
         ["gate", "HEAD", "--repo", LONG],
         ["dashboard", LONG, "--output", "site"],
         ["nightly", LONG],

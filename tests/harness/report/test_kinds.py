@@ -245,7 +245,7 @@ def test_every_format_can_be_asked_for(tmp_path, capsys):
         write_json(run / RESULT_FILE, each)
         words, report = ["report", str(run)], describe_result(each)
         page, markdown, picture = (tmp_path / f"{number}.{end}" for end in ("html", "md", "svg"))
-        assert main([*words, "--html", str(page), "--markdown", str(markdown)]) == 0
+        assert main([*words, "--html", str(page), "--export", f"markdown={markdown}"]) == 0
         tags = Tags()
         tags.feed(page.read_text())
         assert tags.open == []

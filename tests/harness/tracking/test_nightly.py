@@ -357,7 +357,12 @@ def test_a_night_without_a_step_keeps_no_picture(tmp_path, capsys):
 
 def test_json_and_markdown_go_where_they_are_asked_for(regressed, capsys, tmp_path):
     status = regressed.run(
-        "--json", "-", "--markdown", str(tmp_path / "n.md"), "--image", str(tmp_path / "a b.svg")
+        "--json",
+        "-",
+        "--export",
+        f"markdown={tmp_path / 'n.md'}",
+        "--image",
+        str(tmp_path / "a b.svg"),
     )
     out = capsys.readouterr().out
     assert status == 1

@@ -249,7 +249,7 @@ def test_a_file_that_was_renamed_is_two_changes(repository, tmp_path):
     assert "differ in moved.py:" in outside
 
 
-def test_modes_links_submodules_and_line_ends(repository, tmp_path):
+def test_modes_links_and_line_ends(repository, tmp_path):
     package = repository.root / "engines"
     (package / "run.py").write_text("1")
     (package / "run.py").chmod(0o755)
@@ -258,14 +258,9 @@ def test_modes_links_submodules_and_line_ends(repository, tmp_path):
     (package / "dangling.py").symlink_to("../nowhere.py")
     (package / "dos.py").write_bytes(b"x = 1\ny = 2\n")
     (repository.root / ".gitattributes").write_text("dos.py text eol=crlf\n")
-    other = Repository(tmp_path / "other")
-    other.commit("other", inner="1")
-    allowed = ("-c", "protocol.file.allow=always")
-    repository.git(*allowed, "submodule", "--quiet", "add", str(other.root), "engines/sub")
     repository.commit("all kinds")
     (package / "dos.py").unlink()
     repository.git("checkout", "--", "engines/dos.py")
-    (package / "sub" / "more.py").write_text("1")
     before = repository.state()
     trees = [
         take_tree(repository.root, commit, PACKAGE, tmp_path / f"out {commit}")
@@ -277,12 +272,72 @@ def test_modes_links_submodules_and_line_ends(repository, tmp_path):
         assert laid_out["engines/link.py"] == "-> a.py"
         assert laid_out["engines/deep_link"] == "-> deep"
         assert laid_out["engines/dangling.py"] == "-> ../nowhere.py"
-        assert not any("sub/" in path for path in laid_out)
         out = Path(tree.folder, "engines")
         assert os.access(out / "run.py", os.X_OK)
         assert out.joinpath("a.py").stat().st_mode & 0o111 == 0
         assert (out / "dos.py").read_bytes() == b"x = 1\r\ny = 2\r\n"
     assert contents(trees[0].folder) == contents(trees[1].folder)
+
+
+ALLOWED = ("-c", "protocol.file.allow=always")
+
+
+@pytest.fixture
+def with_submodule(repository, tmp_path):
+    """engines/sub at two commits of its own, with one more in it that has a trap for git."""
+    inner, outer = Repository(tmp_path / "inner"), Repository(tmp_path / "outer")
+    inner.commit("inner", deep="1")
+    outer.git(*ALLOWED, "submodule", "--quiet", "add", str(inner.root), "inner")
+    outer.commit("one", s="1")
+    repository.git(*ALLOWED, "submodule", "--quiet", "add", str(outer.root), "engines/sub")
+    repository.git(*ALLOWED, "submodule", "--quiet", "update", "--init", "--recursive")
+    repository.commit("with a submodule")
+    sub = Repository(repository.root / "engines" / "sub")
+    outer.commit("two", s="2")
+    sub.git(*ALLOWED, "pull", "--quiet", "origin", "main")
+    repository.commit("its next commit")
+    trap = tmp_path / "trap"
+    trap.write_text(f"#!/bin/sh\ntouch '{tmp_path}/sprung'\n")
+    trap.chmod(0o755)
+    sub.git("config", "core.fsmonitor", str(trap))
+    yield repository
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_submodules_are_laid_out_as_each_commit_has_them(with_submodule, tmp_path):
+    (with_submodule.root / "engines" / "sub" / "s.py").write_text("3")
+    (with_submodule.root / "engines" / "sub" / "new.py").write_text("4")
+    trees = {
+        commit: take_tree(with_submodule.root, commit, PACKAGE, tmp_path / f"out {commit}")
+        for commit in ("HEAD~1", "HEAD", WORK_TREE)
+    }
+    for tree, s in zip(trees.values(), "123", strict=True):
+        laid_out = contents(tree.folder)
+        assert laid_out["engines/sub/s.py"] == s
+        assert laid_out["engines/sub/inner/deep.py"] == "1"
+        assert ("engines/sub/new.py" in laid_out) == (tree.asked == WORK_TREE)
+        assert not any(path.endswith((".git", ".index")) for path in laid_out)
+    assert len({tree.package_sha for tree in trees.values()}) == 3
+    base, head = trees["HEAD~1"], trees["HEAD"]
+    assert tree_differences(with_submodule.root, base, head, PACKAGE) == []
+
+
+def test_submodules_that_are_not_there_are_named(with_submodule, tmp_path):
+    clone = Repository(tmp_path / "clone")
+    clone.git("pull", "--quiet", str(with_submodule.root), "main")
+    for folder, lacking in ((with_submodule.root, []), (clone.root, ["engines/sub"])):
+        trees = [
+            take_tree(folder, commit, PACKAGE, tmp_path / f"{folder.name} {commit}")
+            for commit in ("HEAD~1", "HEAD", WORK_TREE)
+        ]
+        assert [tree.lacking for tree in trees] == [lacking] * 3
+        said = tree_differences(folder, *trees[:2], PACKAGE)
+        assert [("not checked out: engines/sub; git submodule" in each) for each in said] == [
+            True
+        ] * len(lacking)
+    clone.git(*ALLOWED, "submodule", "--quiet", "update", "--init")
+    whole = take_tree(clone.root, "HEAD", PACKAGE, tmp_path / "half")
+    assert whole.lacking == ["engines/sub/inner"]
 
 
 def test_a_merge_that_has_not_been_settled(repository, tmp_path):

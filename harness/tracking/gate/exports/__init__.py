@@ -1,0 +1,1 @@
+"""A gate's figures and findings as files that other programs read."""
