@@ -19,7 +19,7 @@ from harness.trial.long_run import LongRun
 from harness.trial.messages import Messages
 from harness.trial.output_hashes import OutputHashes, RanFunction
 from harness.trial.steady_state import SteadyState
-from harness.trial.step_costs import StageCosts, StepCosts
+from harness.trial.step_costs import CFunctionCost, StageCosts, StepCosts
 
 TRIAL_SCHEMA = "gcbench.trial/1"
 TRIALS_SCHEMA = "gcbench.trials/1"
@@ -42,6 +42,7 @@ Mode = Literal[
     "leaks",
     "opcodes",
     "grid",
+    "instructions",
     "outputs",
     "sites",
     "cadence",
@@ -54,12 +55,12 @@ probe, fixed phase. long_run: the schedule served again and again under the cell
 the rate of full passes. probed: as counts, with the probe, to see what watching changes. sites: as
 counts, with a look at what each collection finds. The others have the collector off. tracked:
 tracked objects counted after each phase. memory: every allocation traced. leaks: nothing watched,
-what is left counted at the end. opcodes: every bytecode traced. grid: the same at
-a few batch sizes and contexts, beside the schedule. outputs: what each step gives
-written down, and which functions run. cadence: the collector's count of young objects followed
-through every step. wire: every message between scheduler and workers kept. stages: CPU time of each
-stage of a step in each of the engine's processes, collector on. stage_bytecodes: the same in
-bytecodes."""
+what is left counted at the end. opcodes: every bytecode traced. grid: the same at a few batch sizes
+and contexts, beside the schedule. instructions: those of the machine, counted by callgrind.
+outputs: what each step gives written down, and which functions run. cadence: the collector's count
+of young objects followed through every step. wire: every message between scheduler and workers
+kept. stages: CPU time of each stage of a step in each of the engine's processes, collector on.
+stage_bytecodes: the same in bytecodes."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -124,7 +125,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     took. ``pauses``: in which phase collections began, where the probe was on.
     ``node``: on which of several machines it ran, "" on this one; ``block``: with which trials, of
     its group and round, it ran there. Only trials of one block are paired.
-    ``costs``: in mode ``opcodes``, what each function took; ``sites``: in mode ``sites``, which
+    ``costs``: in mode ``opcodes``, what each function took; ``c_functions``: in mode
+    ``instructions``, what each one in C; ``sites``: in mode ``sites``, which
     lines made what the collections found; ``young``: in mode ``cadence``, how the count of young
     objects moved, one change for each bytecode that moved it, packed; ``long_run``: in that
     mode. ``outputs`` and ``ran``: in mode ``outputs``, what steps have given, and functions that
@@ -160,6 +162,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     stages: StageCosts | None = None
     pauses: list[PhasePauses] = []
     costs: StepCosts | None = None
+    c_functions: list[CFunctionCost] = []
     sites: CollectionSites | None = None
     young: bytes = b""
     long_run: LongRun | None = None
