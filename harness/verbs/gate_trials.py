@@ -16,7 +16,7 @@ from harness.tracking.gate.budget import Budget, Growth
 from harness.tracking.gate.exact_counts import JudgedCounts, judge_pairs
 from harness.tracking.gate.kept_counts import KeptCounts
 from harness.tracking.gate.not_run import functions_run
-from harness.tracking.gate.plan import EXACT_MODES, GatePair, exact_plan, timing_plan
+from harness.tracking.gate.plan import GatePair, exact_plan, timing_plan
 from harness.tracking.gate.timing import Timings, attribute_changes, changed, compare_timings
 from harness.tracking.gate.trees import Tree
 from harness.tracking.gate.waivers import Waiver
@@ -27,7 +27,7 @@ from harness.verbs.session import Session
 
 _FROM_BEFORE = (
     "{} of {} counting trials are from earlier runs over the same files, harness, interpreter and "
-    "packages; --count-anew takes them again."
+    "packages."
 )
 
 
@@ -61,7 +61,7 @@ class Found(NamedTuple):
 class GateTrials(NamedTuple):
     """The trials of a gate of ``name`` between BASE and HEAD of ``trees``.
 
-    ``kept``: where both commits' counts go, and are looked up unless that is not wanted.
+    ``kept``: where both commits' counts go, and are looked up.
     ``waivers``: what HEAD may have worse; ``budget``: what it may have added since ``since``.
     """
 
@@ -90,8 +90,14 @@ class GateTrials(NamedTuple):
                 JudgedCounts([], [*refused, INTERRUPTED_NOTE], []), [], is_interrupted=True
             )
         able = _without(pairs, tried.failures)
-        counting = exact_plan(name, able, session.runner.schedule_hashes, self.asked.seed)
-        known = {} if self.asked.count_anew else self._known(counting)
+        counting = exact_plan(
+            name,
+            able,
+            session.runner.schedule_hashes,
+            self.asked.seed,
+            with_instructions=self.asked.instructions,
+        )
+        known = self._known(counting)
         measured = [session.run(counting, known=known)]
         plans = [counting]
         for tree in trees:
@@ -161,7 +167,7 @@ class GateTrials(NamedTuple):
             self.asked.seed,
             traits(pairs[0].base).trace_every,
         )
-        known = {} if self.asked.count_anew else self.kept.load(plan, self.since)
+        known = self.kept.load(plan, self.since)
         counted = self.session.run(plan, known=known)
         self.kept.save(plan, self.since, counted.outcomes)
         return Growth(self.budget, self.since, Trials(plan, counted.outcomes))
@@ -200,7 +206,7 @@ def _never_ran(counted: Trials) -> list[TrialFailure]:
         failure.cell: failure
         for failure in counted.failures
         if failure.mode in COLLECTING
-        and not any(counted.counted_in(mode, failure.cell) for mode in EXACT_MODES)
+        and not any(counted.counted_in(mode, failure.cell) for mode in counted.plan.extra_modes)
     }
     return list(failures.values())
 
