@@ -800,6 +800,17 @@ _TABLE = (
         counted_as="bytecodes per request and step",
     ),
     Metric(
+        "instructions_per_request_step",
+        "instructions",
+        "lower",
+        "exact",
+        "instructions",
+        "machine instructions to add and serve requests / rows of all steps",
+        "callgrind",
+        0.005,
+        counted_as="machine instructions per request and step",
+    ),
+    Metric(
         "bytecodes_per_add",
         "bytecodes",
         "lower",

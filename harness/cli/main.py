@@ -230,8 +230,9 @@ def _explanation(error: Exception) -> tuple[str, ExitCode]:
     from harness.experiment.ray.error import ClusterError
     from harness.files import StoreError
     from harness.machine.other_work import BusyMachineError
+    from harness.trial.callgrind import CallgrindError
 
-    if isinstance(error, (EngineDeadError, BusyMachineError, ClusterError)):
+    if isinstance(error, (EngineDeadError, BusyMachineError, ClusterError, CallgrindError)):
         return str(error), ExitCode.NOT_MEASURED
     if isinstance(error, (ValueError, StoreError)):
         return str(error), ExitCode.WRONG_USAGE

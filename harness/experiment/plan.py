@@ -12,6 +12,7 @@ from harness.collector.state import collects_by_itself
 from harness.experiment.grid import groups, steps_alike, traits
 from harness.experiment.same_origin import launched
 from harness.experiment.trial_key import TrialKey, trial_key
+from harness.trial.modes import MODES
 from harness.trial.spec import Mode, Trial
 
 EXACT_ROUND = 0
@@ -20,7 +21,7 @@ EXACT_ROUND = 0
 COLLECTING: tuple[Mode, ...] = ("counts", "probed", "sites")
 """Modes that count under the cell's own collector; the others switch it off."""
 
-BRIEF: dict[Mode, int] = {"tracked": 96, "memory": 96, "opcodes": 96, "grid": 1}
+BRIEF: dict[Mode, int] = {"tracked": 96, "memory": 96, "opcodes": 96, "instructions": 96, "grid": 1}
 """Modes that watch some steps of a full batch, or something else, and how many steps of the
 schedule they serve; the others run to the end."""
 
@@ -123,6 +124,8 @@ def says_something(cell: Cell, mode: Mode) -> bool:
         return traits(cell).has_messages
     if mode == "long_run":
         return has_long_run(cell)
+    if MODES[mode].under:  # which sees one process, and whose start is to be shared
+        return traits(cell).is_exact and traits(cell).can_fork
     if mode == "grid":  # it asks for requests of its own, longer than those of the schedule
         is_sized = cell.max_model_len or cell.num_gpu_blocks_override
         return not (is_sized or traits(cell).needs_rehearsal or cell.num_scheduler_steps > 1)
@@ -219,10 +222,12 @@ def counting_shared(trial: Trial) -> Hashable:
     cell = trial.cell
     if trial.mode == "timing" or not traits(cell).is_exact:
         return None
+    under = MODES[trial.mode].under
     if traits(cell).can_fork:
-        return launched(cell)
+        return launched(cell), under
     is_larger = trial.mode == "grid"
-    return (is_larger, without_collector(cell), trial.schedule_path, trial.schedule_sha256)
+    schedule = trial.schedule_path, trial.schedule_sha256
+    return is_larger, without_collector(cell), *schedule, under
 
 
 def heap_shared(trial: Trial) -> tuple[str | int, ...] | None:

@@ -19,6 +19,7 @@ from harness.running.forks import forks_of
 from harness.running.listener import Listener
 from harness.running.stack_dump import FOLDER_VARIABLE
 from harness.running.where_it_stands import where_it_stands
+from harness.trial.modes import MODES
 from harness.trial.spec import GO, PAUSED, READY, Trial, TrialBatch, TrialFailure, TrialResult
 
 _Broken = tuple[str, str]
@@ -97,15 +98,16 @@ class TrialInterpreter:
         trial = self._asked.trials[0]
         cell = trial.cell
         program, environment = ENGINES.load(cell.engine).launch(cell.python, cell.release)
+        command = [*MODES[trial.mode].under, program, "-P", "-m", "harness", "trial"]
         try:
             self._own = Started(
                 self._listener,
-                [program, "-P", "-m", "harness", "trial"],
+                command,
                 env=_environment(trial, self._folder) | environment,
                 pass_fds=pass_fds,
             )
         except OSError as error:
-            raise OSError(f"{program} could not be started: {error.strerror}") from error
+            raise OSError(f"{command[0]} could not be started: {error.strerror}") from error
         self._things.callback(self._own.end)
         self._own.say(msgspec.json.encode(self._asked) + b"\n")
         return self._own

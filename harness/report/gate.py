@@ -19,7 +19,8 @@ from harness.report.gate_tables import (
 from harness.report.gate_title import title
 from harness.report.gate_waivers import accepted_words, trailer_lines, unused_words
 from harness.report.power import surroundings_words
-from harness.tracking.gate.exact_words import BYTECODES, difference_words
+from harness.tracking.gate.c_functions import PER_STEP
+from harness.tracking.gate.exact_words import BYTECODES, c_function_words, difference_words
 from harness.tracking.gate.result import ExactChange, GateCell, GateResult, TimingChange
 from harness.tracking.gate.words import adds_up, time_sentences
 
@@ -35,6 +36,7 @@ _TELLING = (
     "leaked_bytes_per_step",
     "cyclic_garbage_per_step",
     BYTECODES,
+    PER_STEP,
     "gc_collections_per_1000_steps",
     "explicit_collections",
     "collector_setting_calls",
@@ -105,6 +107,7 @@ def _short(result: GateResult) -> list[tuple[str, str]]:
         *_labelled("accepted", accepted_words(result)),
         *_by_cell("exact", [(cell.id, exact_words(cell)) for cell in cells]),
         *_by_cell("where", [(cell.id, where_words(cell)) for cell in cells]),
+        *_by_cell("in C", [(cell.id, c_words(cell)) for cell in cells]),
         ("not run", not_run_words(result)),
         *_by_cell("not told", [(cell.id, " ".join(cell.untold)) for cell in cells]),
         *_by_cell("time", [(cell.id, time_words(cell, result.tolerance)) for cell in cells]),
@@ -144,6 +147,11 @@ def where_words(cell: GateCell) -> str:
     first, more = cell.functions[0], len(cell.functions) - 1
     others = f", and {more} more" if more else ""
     return f"{short_name(first.function)}, {first.file}:{first.line}{others}"
+
+
+def c_words(cell: GateCell) -> str:
+    """The C functions whose instructions changed most."""
+    return ", ".join(map(c_function_words, cell.c_functions))
 
 
 def time_words(cell: GateCell, tolerance: float) -> str:

@@ -43,6 +43,7 @@ _SUBJECTS = {
         "output_processing_",
         "host_",
         "bytecodes_per_request_step",
+        "instructions_per_request_step",
     ),
     "Steady state": ("steady_",),
     "Scheduler": ("num_preemptions", "surplus_", "prefix_cache_"),

@@ -1,6 +1,6 @@
 """The modes of a trial: what is watched, on which clock, and under which collector."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -142,6 +142,12 @@ def _outputs(engine: StepEngine, extent: Extent) -> StepWatch:
     return OutputWatch(engine, extent)
 
 
+def _instructions(engine: StepEngine, extent: Extent) -> StepWatch:
+    from harness.trial.instructions import InstructionWatch  # no part of other trials' heap
+
+    return InstructionWatch(engine)
+
+
 def _stage_times(engine: StepEngine, extent: Extent) -> StepWatch:
     from harness.trial.stage_meters import CpuTime  # no part of other trials' heap
     from harness.trial.stages import StageWatch
@@ -164,7 +170,8 @@ class ModeSetup:
     ``leaked_bytes``: counted after it; ``cost_model``: by batch and context. ``fills_heap``: with
     the cell's heap objects, where the collector runs; without it they decide nothing, and take
     longer to make than the trial. ``times_passes``: they are like a server's, so that a pass over
-    them takes as long.
+    them takes as long. ``under``: the command that runs the interpreter, which runs by itself where
+    there is none.
     """
 
     watch: Callable[[StepEngine, Extent], StepWatch]
@@ -178,7 +185,18 @@ class ModeSetup:
     rehearse: bool = False
     fills_heap: bool = False
     times_passes: bool = False
+    under: Sequence[str] = ()
 
+
+_CALLGRIND = (
+    "valgrind",
+    "-q",
+    "--tool=callgrind",
+    "--callgrind-out-file=%q{TMPDIR}/callgrind.%p",
+    "--compress-strings=no",
+    "--compress-pos=no",
+    "--instr-atstart=no",  # what is not counted is executed several times as fast
+)
 
 MODES = {
     "timing": ModeSetup(
@@ -197,6 +215,7 @@ MODES = {
     "leaks": ModeSetup(Leaks, policy="disabled", rehearse=True, leaked_bytes=True),
     "opcodes": ModeSetup(Opcodes, policy="disabled", request_costs=True),
     "grid": ModeSetup(Unwatched, policy="disabled", cost_model=True),
+    "instructions": ModeSetup(_instructions, policy="disabled", under=_CALLGRIND),
     "outputs": ModeSetup(_outputs, policy="disabled"),
     "sites": ModeSetup(_sites, fills_heap=True),
     "cadence": ModeSetup(_cadence, policy="disabled"),

@@ -267,6 +267,7 @@ def _result(
         stages=watch.stages,
         pauses=phase_pauses(observation),
         costs=_costs(window),
+        c_functions=list(watch.c_functions),
         sites=watch.sites,
         young=watch.young,
         long_run=watch.long_run,

@@ -19,7 +19,7 @@ from harness.trial.long_run import LongRun
 from harness.trial.messages import Messages
 from harness.trial.output_hashes import OutputHashes, RanFunction
 from harness.trial.steady_state import SteadyState
-from harness.trial.step_costs import StageCosts, StepCosts
+from harness.trial.step_costs import CFunctionCost, StageCosts, StepCosts
 
 TRIAL_SCHEMA = "gcbench.trial/1"
 TRIALS_SCHEMA = "gcbench.trials/1"
@@ -42,6 +42,7 @@ Mode = Literal[
     "leaks",
     "opcodes",
     "grid",
+    "instructions",
     "outputs",
     "sites",
     "cadence",
@@ -55,11 +56,11 @@ the rate of full passes. probed: as counts, with the probe, to see what watching
 counts, with a look at what each collection finds. The others have the collector off. tracked:
 tracked objects counted after each phase. memory: every allocation traced. leaks: nothing watched,
 what is left counted at the end. opcodes: every bytecode traced. grid: the same at a few batch sizes
-and contexts, beside the schedule. outputs: what each step gives written down, and which functions
-run. cadence: the collector's count of young objects followed
-through every step. wire: every message between scheduler and workers kept. stages: CPU time of each
-stage of a step in each of the engine's processes, collector on. stage_bytecodes: the same in
-bytecodes."""
+and contexts, beside the schedule. instructions: those of the machine, counted by callgrind.
+outputs: what each step gives written down, and which functions run. cadence: the collector's count
+of young objects followed through every step. wire: every message between scheduler and workers
+kept. stages: CPU time of each stage of a step in each of the engine's processes, collector on.
+stage_bytecodes: the same in bytecodes."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -115,15 +116,17 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     with ``machine``, ``interpreter`` and ``code_commit`` they say what a figure is of.
     ``window_seconds``: of the window, without the pauses between slices. ``waited_share``: of the
     window, while the trial was ready and another had its core; None where nobody tells.
-    ``step_host_ns``: host time of each step, where the window had slices. ``delivered``: how
-    requests arrived, None where none came by themselves. ``engine_state``: the engine's switches as
-    read back from it, where it can be asked. ``collector_calls``: in mode ``leaks``, the lines that
-    called the collector, and ``growing_lines``, those whose bytes grow; ``messages``: in mode
-    ``wire``, what crossed, a record a direction. ``stages``: in modes ``stages`` and
-    ``stage_bytecodes``, what each stage took. ``pauses``: in which phase collections began, where
-    the probe was on. ``node``: on which of several machines it ran, "" on this one; ``block``: with
-    which trials, of its group and round, it ran there. Only trials of one block are paired.
-    ``costs``: in mode ``opcodes``, what each function took; ``sites``: in mode ``sites``, which
+    ``step_host_ns``: host time of each step, where the window had slices.
+    ``delivered``: how requests arrived, None where none came by themselves. ``engine_state``: the
+    engine's switches as read back from it, where it can be asked. ``collector_calls``: in mode
+    ``leaks``, the lines that called the collector, and ``growing_lines``, those whose bytes grow;
+    ``messages``: in mode ``wire``, what crossed, a
+    record a direction. ``stages``: in modes ``stages`` and ``stage_bytecodes``, what each stage
+    took. ``pauses``: in which phase collections began, where the probe was on.
+    ``node``: on which of several machines it ran, "" on this one; ``block``: with which trials, of
+    its group and round, it ran there. Only trials of one block are paired.
+    ``costs``: in mode ``opcodes``, what each function took; ``c_functions``: in mode
+    ``instructions``, what each one in C; ``sites``: in mode ``sites``, which
     lines made what the collections found; ``young``: in mode ``cadence``, how the count of young
     objects moved, one change for each bytecode that moved it, packed; ``long_run``: in that mode.
     ``outputs`` and ``ran``: in mode ``outputs``, what steps have given, and functions that ran
@@ -159,6 +162,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     stages: StageCosts | None = None
     pauses: list[PhasePauses] = []
     costs: StepCosts | None = None
+    c_functions: list[CFunctionCost] = []
     sites: CollectionSites | None = None
     young: bytes = b""
     long_run: LongRun | None = None

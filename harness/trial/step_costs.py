@@ -26,6 +26,14 @@ class Counted(NamedTuple):
     allocations: float
 
 
+class CFunctionCost(NamedTuple):
+    """Machine instructions of a shared library's function itself, per request and step."""
+
+    name: str
+    library: str
+    instructions: float
+
+
 class StepCosts(msgspec.Struct, frozen=True, kw_only=True):
     """Functions and calls of the steps that were traced, counted over all of them.
 

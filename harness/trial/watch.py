@@ -13,7 +13,7 @@ from harness.trial.answers import Answers
 from harness.trial.long_run import LongRun
 from harness.trial.messages import Messages
 from harness.trial.output_hashes import OutputHashes, RanFunction
-from harness.trial.step_costs import StageCosts, StepCosts
+from harness.trial.step_costs import CFunctionCost, StageCosts, StepCosts
 
 _FULL = 0.95
 
@@ -62,6 +62,11 @@ class StepWatch(Protocol):
     @property
     def costs(self) -> StepCosts | None:
         """What each function took in the window, where that is watched and a step was full."""
+        ...
+
+    @property
+    def c_functions(self) -> Sequence[CFunctionCost]:
+        """What each C function executed in the window, where that is watched."""
         ...
 
     @property
@@ -117,6 +122,7 @@ class Watching:
     messages: Sequence[Messages] = ()
     stages: StageCosts | None = None
     costs: StepCosts | None = None
+    c_functions: Sequence[CFunctionCost] = ()
     sites: CollectionSites | None = None
     ran: Sequence[RanFunction] = ()
     long_run: LongRun | None = None

@@ -13,6 +13,7 @@ from engines.registry import ENGINES
 from harness.axes import AXES, Cell, Value
 from harness.collector.policy import parse_policy
 from harness.experiment.grid import traits, varying
+from harness.experiment.plan import says_something
 from harness.experiment.result import cell_id
 from harness.explain.changed_functions import ChangedFunction, changed_functions
 from harness.result.result import keep_result
@@ -21,12 +22,13 @@ from harness.tracking.gate.budget import read_budget
 from harness.tracking.gate.exact_counts import overall
 from harness.tracking.gate.kept_counts import KeptCounts
 from harness.tracking.gate.not_run import not_run
-from harness.tracking.gate.plan import GatePair, pair
+from harness.tracking.gate.plan import INSTRUCTIONS, GatePair, pair
 from harness.tracking.gate.result import GateResult
 from harness.tracking.gate.trees import Tree, find_commit, take_tree, tree_differences
 from harness.tracking.gate.used_waivers import used_waivers
 from harness.tracking.gate.waivers import read_waivers
 from harness.tracking.gate.words import conclude_gate
+from harness.trial.callgrind import check_callgrind
 from harness.verbs.caller import Caller
 from harness.verbs.gate_cover import find_cover
 from harness.verbs.gate_request import GateRequest
@@ -37,18 +39,13 @@ from harness.verbs.session import Session
 def measure_commits(request: GateRequest, caller: Caller) -> GateResult:
     """Measure both commits with one harness; only the engine's own package is taken from them.
 
-    Raises ValueError for what cannot be measured at all.
+    Raises ValueError for what cannot be measured at all, CallgrindError where valgrind is missing.
     """
     engine = _engine(request.values("engine"))
     request, not_meant = _with_shapes(request, engine)
     session = Session(request, caller, is_prepared=False)
     cells = _cells(session, not_meant)
-    if request.exact_only and not all(traits(cell).is_exact for cell in cells):
-        raise ValueError(
-            "--exact-only: counts need not repeat here, because there is a clock, a thread or a "
-            "second process; use --device null and leave --output-processing, --worker and "
-            "--axis engine-core out, or leave --exact-only out"
-        )
+    _check_counts(request, cells)
     repo, package = request.repo, engine.package
     for commit in (request.base, request.head):
         find_commit(repo, commit, package)  # refused before a folder is made
@@ -94,6 +91,27 @@ def measure_commits(request: GateRequest, caller: Caller) -> GateResult:
     )
     keep_result(request.output, result)
     return result
+
+
+def _check_counts(request: GateRequest, cells: Sequence[Cell]) -> None:
+    """Raises ValueError where what is asked for cannot be counted of a cell, CallgrindError where
+    it can of none.
+    """
+    if request.exact_only and not all(traits(cell).is_exact for cell in cells):
+        raise ValueError(
+            "--exact-only: counts need not repeat here, because there is a clock, a thread or a "
+            "second process; use --device null and leave --output-processing, --worker and "
+            "--axis engine-core out, or leave --exact-only out"
+        )
+    if not request.instructions:
+        return
+    for cell in cells:
+        if not says_something(cell, INSTRUCTIONS):
+            raise ValueError(
+                f"--instructions: engine {cell.engine} as asked is not one thread that starts "
+                "in a moment, as valgrind needs; leave --instructions out"
+            )
+    check_callgrind()
 
 
 def _cells(session: Session, not_meant: set[tuple[str, str]]) -> list[Cell]:

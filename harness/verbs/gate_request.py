@@ -35,8 +35,9 @@ class GateRequest(TimedRequest, frozen=True, kw_only=True):
         bool,
         Flag("Count only, which takes seconds; time nothing.", section="Options", is_main=True),
     ] = False
-    count_anew: Annotated[
-        bool, Flag("Count again what an earlier gate has counted of the same files.")
+    instructions: Annotated[
+        bool,
+        Flag("Count machine instructions, too, under valgrind.", section="Options", is_main=True),
     ] = False
     allow_uncovered: Annotated[
         bool, Flag("Judge a change though functions that it touches were run by no cell.")

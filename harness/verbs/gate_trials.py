@@ -16,7 +16,7 @@ from harness.tracking.gate.budget import Budget, Growth
 from harness.tracking.gate.exact_counts import JudgedCounts, judge_pairs
 from harness.tracking.gate.kept_counts import KeptCounts
 from harness.tracking.gate.not_run import functions_run
-from harness.tracking.gate.plan import EXACT_MODES, GatePair, exact_plan, timing_plan
+from harness.tracking.gate.plan import GatePair, exact_plan, timing_plan
 from harness.tracking.gate.timing import Timings, attribute_changes, changed, compare_timings
 from harness.tracking.gate.trees import Tree
 from harness.tracking.gate.waivers import Waiver
@@ -27,7 +27,7 @@ from harness.verbs.session import Session
 
 _FROM_BEFORE = (
     "{} of {} counting trials are from earlier runs over the same files, harness, interpreter and "
-    "packages; --count-anew takes them again."
+    "packages."
 )
 
 
@@ -61,7 +61,7 @@ class Found(NamedTuple):
 class GateTrials(NamedTuple):
     """The trials of a gate of ``name`` between BASE and HEAD of ``trees``.
 
-    ``kept``: where both commits' counts go, and are looked up unless that is not wanted.
+    ``kept``: where both commits' counts go, and are looked up.
     ``waivers``: what HEAD may have worse; ``budget``: what it may have added since ``since``.
     """
 
@@ -90,7 +90,13 @@ class GateTrials(NamedTuple):
                 JudgedCounts([], [*refused, INTERRUPTED_NOTE], []), [], is_interrupted=True
             )
         able = _without(pairs, tried.failures)
-        counting = exact_plan(name, able, session.runner.schedule_hashes, self.asked.seed)
+        counting = exact_plan(
+            name,
+            able,
+            session.runner.schedule_hashes,
+            self.asked.seed,
+            with_instructions=self.asked.instructions,
+        )
         known = self._known(counting, trees)
         measured = [session.run(counting, known=known)]
         plans = [counting]
@@ -162,9 +168,7 @@ class GateTrials(NamedTuple):
         return Growth(budget, since, Trials(plan, counted.outcomes)), counted.is_interrupted
 
     def _known(self, plan: Plan, trees: Sequence[Tree]) -> dict[TrialKey, TrialResult]:
-        """Counts of these commits from earlier gates, where they are wanted."""
-        if self.asked.count_anew:
-            return {}
+        """Counts of these commits from earlier gates."""
         return {key: result for tree in trees for key, result in self.kept.load(plan, tree).items()}
 
     def _plan(self, pairs: Sequence[GatePair], with_controls: bool = False) -> Plan:
@@ -196,7 +200,7 @@ def _never_ran(counted: Trials) -> list[TrialFailure]:
         failure.cell: failure
         for failure in counted.failures
         if failure.mode in COLLECTING
-        and not any(counted.counted_in(mode, failure.cell) for mode in EXACT_MODES)
+        and not any(counted.counted_in(mode, failure.cell) for mode in counted.plan.extra_modes)
     }
     return list(failures.values())
 

@@ -1,7 +1,6 @@
 """The verdict on a commit: exact metrics as they stand, host time by its rounds, cell by cell."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,8 @@ from harness.metrics import METRICS, Metric
 from harness.not_measured import NotMeasured
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 from harness.tracking.gate.budget import Growth
-from harness.tracking.gate.plan import DECIDES, EXACT_MODES, GatePair
+from harness.tracking.gate.c_functions import c_function_changes
+from harness.tracking.gate.plan import DECIDES, GatePair
 from harness.tracking.gate.result import ExactChange, GateCell, GateVerdict, TimingChange
 from harness.tracking.gate.waivers import OUTPUTS, TRAILER, Waiver
 from harness.trial.step_costs import change_of, usual_count
@@ -181,7 +181,8 @@ def _not_counted(trials: Trials, each: GatePair) -> Iterator[str]:
     """
     if beside := _beside(trials, each):
         yield f"{each.id}: {beside}"
-    for mode in filter(partial(says_something, each.base), EXACT_MODES):
+    modes = (mode for mode in trials.plan.extra_modes if says_something(each.base, mode))
+    for mode in modes:
         base, head = (trials.counted_in(mode, cell) for cell in (each.base, each.head))
         if (base is None) != (head is None):
             side = "BASE" if base is None else "HEAD"
@@ -270,6 +271,7 @@ def judge_pairs(
                     figures=_figures(timed, each) if timed else {},
                     **_left(counted, each),
                     functions=_functions(counted, each, exact),
+                    c_functions=c_function_changes(counted, each, exact),
                     untold=untold,
                     other_outputs=what,
                 )

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from harness import format as fmt
 from harness.collector.callers import CollectorCall
 from harness.metrics import METRICS, StepPart
-from harness.tracking.gate.result import ExactChange, GateCell
+from harness.tracking.gate.c_functions import PER_STEP
+from harness.tracking.gate.result import CFunctionChange, ExactChange, GateCell
 from harness.trial.growing_lines import GROWS_WITH, growing_words
 
 BYTECODES = "bytecodes_per_request_step"
@@ -69,6 +70,7 @@ def exact_sentences(cell: GateCell) -> list[str]:
             _growing(figures, cell),
             _by_hand(figures, cell),
             _bytecodes(figures),
+            _instructions(figures, cell),
             _of_requests(figures),
             _of_parts(figures),
             _bytes(figures),
@@ -203,6 +205,19 @@ def _bytecodes(figures: _Figures) -> Iterator[str]:
         yield f"a request costs {_more(code, 'bytecode')} per step ({_from_to(code)}){alone}."
 
 
+def _instructions(figures: _Figures, cell: GateCell) -> Iterator[str]:
+    if change := figures.changed.get(PER_STEP):
+        named = ", ".join(map(c_function_words, cell.c_functions))
+        where = f": {named}" if named else ""
+        words = _more(change, "machine instruction")
+        yield f"a request costs {words} per step ({_from_to(change)}){where}."
+
+
+def c_function_words(found: CFunctionChange) -> str:
+    """As: crc32_z of libz.so.1 +246."""
+    return f"{found.function} of {found.library} {signed_amount(found.more, '')}"
+
+
 def _of_requests(figures: _Figures) -> Iterator[str]:
     """What a request costs beside its steps; the noun is said of the first alone."""
     for counted, noun in _COUNTED.items():
@@ -245,6 +260,7 @@ def _the_rest(figures: _Figures) -> Iterator[str]:
         _BY_HAND,
         _SETTINGS,
         BYTECODES,
+        PER_STEP,
     }
     said.update(name for name, _ in _BYTES)
     said.update(f"{_LEAKED_BYTES}{each}" for each in GROWS_WITH)

@@ -81,9 +81,11 @@ class KeptCounts(NamedTuple):
 
 
 def _of(plan: Plan, tree: Tree) -> Iterable[Turn]:
-    """All but what comes with a file of its own, which says where outputs differ."""
+    """All but what comes with a file of its own, which says where outputs differ, and what hangs
+    on the C library and the processor, too.
+    """
     ours = (turn for turn in exact_turns(plan) if turn.cell.release == tree.folder)
-    return (turn for turn in ours if turn.mode != "outputs")
+    return (turn for turn in ours if turn.mode not in ("outputs", "instructions"))
 
 
 def _asked(plan: Plan, turn: Turn) -> dict[str, Any]:

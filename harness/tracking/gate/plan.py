@@ -15,6 +15,7 @@ TURN_STEPS = 25
 """Of base and head: a turn's excess is judged by itself, so it is to hold a stall whole."""
 
 EXACT_MODES: list[Mode] = ["counts", "tracked", "memory", "leaks", "opcodes", "grid", "outputs"]
+INSTRUCTIONS: Mode = "instructions"
 
 
 class GatePair(NamedTuple):
@@ -35,7 +36,14 @@ def pair(name: str, cell: Cell, base: str, head: str, number: int) -> GatePair:
     return GatePair(name, ours, theirs, *controls)
 
 
-def exact_plan(name: str, pairs: Sequence[GatePair], schedules: dict[str, str], seed: int) -> Plan:
+def exact_plan(
+    name: str,
+    pairs: Sequence[GatePair],
+    schedules: dict[str, str],
+    seed: int,
+    *,
+    with_instructions: bool = False,
+) -> Plan:
     """Counts what repeats to the digit, collections twice, to see that they do; bytecodes from the
     first step to the last, for what a change costs may begin late or come now and then.
     """
@@ -48,7 +56,7 @@ def exact_plan(name: str, pairs: Sequence[GatePair], schedules: dict[str, str], 
         rounds=0,
         seed=seed,
         tolerance=0.0,
-        extra_modes=EXACT_MODES,
+        extra_modes=[*EXACT_MODES, INSTRUCTIONS] if with_instructions else EXACT_MODES,
         repeats=2,
         trace_every=traits(pairs[0].base).trace_every if pairs else 0,
     )

@@ -60,6 +60,20 @@ class ExactChange(msgspec.Struct, frozen=True, kw_only=True):
         return -more if self.direction == "higher" else more
 
 
+class CFunctionChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Instructions that a function of a shared library executes itself, per request and step."""
+
+    function: str
+    library: str
+    before: float
+    after: float
+
+    @property
+    def more(self) -> float:
+        """By how much it executes more."""
+        return self.after - self.before
+
+
 class CauseOfChange(msgspec.Struct, frozen=True, kw_only=True):
     """Whose doing a change of host time is; "untold" where the rounds cannot tell.
 
@@ -154,6 +168,8 @@ class GateCell(msgspec.Struct, frozen=True, kw_only=True):
     """Lines whose bytes grow as long as the engine serves, of BASE and of HEAD."""
     functions: list[LargestChange] = []
     """Of which the changed counts are mostly made, where any count has changed."""
+    c_functions: list[CFunctionChange] = []
+    """Those whose instructions changed most, where their sum has changed."""
     untold: list[str] = []
     """A sentence for each count that is no figure: it is below nothing, or repeats do not agree."""
     other_outputs: str = ""

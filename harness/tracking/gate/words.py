@@ -6,6 +6,7 @@ from harness import format as fmt
 from harness.experiment.result import Comparison
 from harness.metrics import METRICS
 from harness.statistics.power import MOST_DETECTED
+from harness.tracking.gate.c_functions import PER_STEP
 from harness.tracking.gate.exact_words import BYTECODES, difference_words, exact_sentences
 from harness.tracking.gate.result import (
     CauseOfChange,
@@ -129,9 +130,10 @@ def _host_time(cell: GateCell, what: str, found: Comparison, by: CauseOfChange |
 
 
 def _is_c_code(cell: GateCell) -> bool:
-    """Whether what changed times has left every count as it was, bytecodes among them."""
+    """Whether what changed times has left what Python does as it was, bytecode for bytecode."""
     is_counted = any(change.metric == BYTECODES for change in cell.exact)
-    return is_counted and all(change.before == change.after for change in cell.exact)
+    counts = (change for change in cell.exact if change.metric != PER_STEP)
+    return is_counted and all(change.before == change.after for change in counts)
 
 
 def _cause(found: Comparison, by: CauseOfChange, *, is_c_code: bool) -> str:

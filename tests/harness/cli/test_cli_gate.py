@@ -17,6 +17,7 @@ from full_output import full_standard_output
 from processes import HEARS_CTRL_C, is_alive, until, wait_for
 from scratch_repository import Repository, leave_git_alone
 from small import answer
+from valgrind import NEEDS_VALGRIND
 
 from harness.cli.main import main
 from harness.experiment.executor import Executor
@@ -111,6 +112,8 @@ def gate(tmp_path, capsys):
         (["main", "--engine", "builtn"], ["'builtn'", "builtin"]),
         (["main", "--exact-only", "--worker", "process"], ["--exact-only", "a second process"]),
         (["main", "--exact-only", "--device", "modelled"], ["--exact-only", "a clock"]),
+        (["main", "--instructions", "--worker", "process"], ["--instructions", "valgrind needs"]),
+        (["main", "--instructions", "--engine", "vllm-hostpath"], ["--instructions: engine vllm-"]),
         (["main", "--rounds", "0"], ["--rounds 0", "at least 1"]),
         (["main", "--tolerance", "0"], ["--tolerance 0: must be"]),
         (["main", "--tolerance", "-1"], ["--tolerance -1: must be"]),
@@ -268,13 +271,14 @@ def test_ctrl_c_while_a_budgets_release_is_counted_is_no_verdict(gate, repositor
     most = '{bytecodes_per_request_step = "+3 %"}'
     (repository.root / "gate-accepts.toml").write_text(f'[budget]\nsince = "main"\nmost = {most}\n')
     path = tmp_path / "gate.json"
-    flags = ["main", "--exact-only", "--count-anew", "--json", str(path)]
+    flags = ["main", "--exact-only", "--json", str(path)]
     counted: list[str] = []
     gate.machine = Machine(broken=lambda trial: counted.append(trial.cell.release) is not None)
     gate(repository, *flags)
     first = next(n for n, release in enumerate(counted, 1) if release.endswith("since"))
     assert set(counted[first:]) == {counted[first - 1]}, "and nothing after them"
     for moment in (1, first, first + 1):
+        shutil.rmtree(tmp_path / "cache")  # or nothing is counted again
         gate.machine = Machine(interrupt_at=moment)
         status, out, _ = gate(repository, *flags)
         assert status == 130
@@ -391,11 +395,13 @@ def test_equal_figures_are_the_same_and_every_file_is_written(gate, repository, 
     assert max(map(len, out.splitlines())) <= 80
 
 
-def test_a_trade_fails_until_the_line_of_its_report_is_in_a_commit(gate, repository):
+def test_a_trade_fails_until_the_line_of_its_report_is_in_a_commit(
+    gate, repository, tmp_path, monkeypatch
+):
     gate.machine = Machine(bytecodes_per_request_step=80.0, tracked_peak_per_step=96.0)
     repository.git("tag", "base")
     repository.commit("Trade objects for bytecodes", engines__ours="1")
-    status, out, _ = gate(repository, "base", "main", "--exact-only", "--count-anew")
+    status, out, _ = gate(repository, "base", "main", "--exact-only")
     assert status == 1
     assert out.startswith("⇅ TRADE, by exact counts alone ")
     assert "a trade, -20 bytecodes per request and step for +32 live objects/step;" in " ".join(
@@ -403,12 +409,44 @@ def test_a_trade_fails_until_the_line_of_its_report_is_in_a_commit(gate, reposit
     )
     (line,) = (each for each in out.splitlines() if each.startswith("accept"))
     repository.commit(f"Accept it\n\n{line.removeprefix('accept').strip()}")
-    status, out, _ = gate(repository, "base", "main", "--exact-only", "--count-anew")
+    status, out, _ = gate(repository, "base", "main", "--exact-only")
     assert status == 0
     assert out.startswith("✓ ACCEPTED, by exact counts alone ")
     assert "+32 of 32 live objects/step, by commit " in " ".join(out.split())
-    status, out, _ = gate(repository, "main", "main", "--exact-only", "--count-anew")
+    monkeypatch.setenv("GCBENCH_CACHE", str(tmp_path / "another"))  # HEAD's was called BASE's, too
+    status, out, _ = gate(repository, "main", "main", "--exact-only")
     assert (status, "accepted" in out.lower()) == (1, False), "merged, it accepts nothing"
+
+
+def test_without_valgrind_there_is_a_sentence_and_no_count(gate, read_only, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    status, out, err = gate(read_only, "main", "--instructions", "--exact-only")
+    assert (status, out, len(err.splitlines())) == (3, "", 1)
+    assert "there is no valgrind on PATH" in err
+    assert "apt-get install valgrind" in err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+@NEEDS_VALGRIND
+@pytest.mark.parametrize(
+    ("planted", "verdict"),
+    [
+        ('        __import__("zlib").crc32(bytes(1 << 16))\n', "worse"),
+        ("        # Nothing of the step is different.\n", "same"),
+    ],
+)
+def test_work_in_c_is_worse_by_name(gate, engines, tmp_path, planted, verdict):
+    change(engines, PROCESS, PROCESS + planted)
+    answered = tmp_path / "gate.json"
+    status, out, _ = gate(
+        engines, "main", "--exact-only", "--instructions", *LISTS, "--json", str(answered)
+    )
+    (cell,) = msgspec.json.decode(answered.read_bytes(), type=GateResult).cells
+    (counted,) = (each for each in cell.exact if each.metric == "instructions_per_request_step")
+    assert (status, cell.verdict, counted.verdict) == (int(verdict == "worse"), verdict, verdict)
+    assert [each.function for each in cell.c_functions][:1] == ["crc32_z"] * (verdict == "worse")
+    assert ("crc32_z of libz.so" in out) == (verdict == "worse")
 
 
 def test_a_waiver_that_nobody_can_mean_is_wrong_usage_before_anything_runs(

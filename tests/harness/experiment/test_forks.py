@@ -12,8 +12,9 @@ from harness.experiment.plan import counting_shared
 from harness.metrics import METRICS
 from harness.trial.spec import Mode, TrialResult
 
-OF_OTHERS = ("timing", "wire", "stages", "stage_bytecodes")
-"""Modes that a built-in engine without a worker does not have, or that count nothing."""
+OF_OTHERS = ("timing", "instructions", "wire", "stages", "stage_bytecodes")
+"""Modes that a built-in engine without a worker does not have, that count nothing, or that have
+interpreters of their own."""
 COUNTING: list[Mode] = [mode for mode in get_args(Mode) if mode not in OF_OTHERS]
 SCHEDULE = schedule([5] * 8 + [12] * 8)
 

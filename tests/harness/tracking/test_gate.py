@@ -7,7 +7,9 @@ from functools import cache, partial
 import msgspec
 import numpy as np
 import pytest
-from examples import every
+from examples import every, examples
+from hypothesis import given
+from hypothesis.strategies import floats
 from msgspec.structs import replace
 from planted_history import COMMITS, make
 from small import CELL, Calls, MemoryStore, answer, schedule
@@ -20,6 +22,7 @@ from harness.cli.main import main
 from harness.experiment.outcomes import Trials
 from harness.experiment.rounds import Precision, Rounds
 from harness.experiment.store import trial_key
+from harness.tracking.gate.c_functions import PER_STEP
 from harness.tracking.gate.exact_counts import judge_pairs, overall
 from harness.tracking.gate.plan import TURN_STEPS, GatePair, exact_plan, pair, timing_plan
 from harness.tracking.gate.result import GateCell, GateResult
@@ -28,7 +31,7 @@ from harness.tracking.gate.words import conclude_gate
 from harness.trial.engine_config import engine_config
 from harness.trial.request_costs import cost_metrics, request_costs
 from harness.trial.spec import Trial, TrialResult
-from harness.trial.step_costs import Counted, StepCosts
+from harness.trial.step_costs import CFunctionCost, Counted, StepCosts
 
 SHAPES = [
     msgspec.structs.replace(CELL, representation=shape, delivery=delivery, batch_size=1024)
@@ -82,7 +85,7 @@ def counted(
     of: list[GatePair], after: dict[str, float], before: dict[str, float] = EXACT
 ) -> Trials:
     """Trials that count: ``before`` under base, and under head the same but for ``after``."""
-    plan = exact_plan("gate", of, SCHEDULES, seed=0)
+    plan = exact_plan("gate", of, SCHEDULES, seed=0, with_instructions=PER_STEP in before)
     outcomes = {}
     for place, cell in enumerate(plan.cells):
         metrics = before | (after if cell.release == "head" else {})
@@ -398,6 +401,30 @@ def test_a_count_below_nothing_is_no_gain(name):
     assert name not in {change.metric for change in cell.exact}
     assert cell.untold == [f"{name} is not told: it comes out below nothing (0 → -0.500)."]
     assert cell.verdict == "same"
+
+
+@examples(100)
+@given(before=floats(1.0, 1e9), more=floats(0.15, 10.0))
+def test_a_step_of_15_percent_more_instructions_is_never_the_same(before, more):
+    of = pairs(SHAPES[:1])
+    base, head = ({PER_STEP: each} for each in (before, before * (1 + more)))
+    (cell,) = judge_pairs(of, counted(of, head, EXACT | base), None, {}, str).cells
+    assert cell.verdict == "worse"
+    assert any("machine instructions" in sentence for sentence in conclude_gate([cell]))
+
+
+def test_c_functions_that_took_more_are_named_the_largest_first():
+    of = pairs(SHAPES[:1])
+    before, after = {"a": 50.0, "b": 30.0, "c": 20.0}, {"a": 40.0, "c": 23.0, "d": 90.0}
+    trials = counted(of, {PER_STEP: 153.0}, EXACT | {PER_STEP: 100.0})
+    for key, result in trials.counted.items():
+        of_side = after if result.cell.release == "head" else before
+        costs = [CFunctionCost(name, "lib.so", count) for name, count in of_side.items()]
+        trials.counted[key] = msgspec.structs.replace(result, c_functions=costs)
+    (cell,) = judge_pairs(of, trials, None, {}, str).cells
+    assert [(each.function, each.more) for each in cell.c_functions] == [("d", 90.0), ("c", 3.0)]
+    (sentence,) = conclude_gate([cell])
+    assert sentence.endswith("per step (+53.0 %, 100 → 153): d of lib.so +90, c of lib.so +3.")
 
 
 def test_other_text_is_other_work():

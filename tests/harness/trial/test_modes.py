@@ -494,6 +494,7 @@ def test_counting_modes_keep_the_collector_still_and_the_clock_virtual():
         "leaks",
         "opcodes",
         "grid",
+        "instructions",
         "outputs",
         "cadence",
         "wire",
