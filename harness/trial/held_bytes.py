@@ -95,7 +95,8 @@ class HeldBytes:
         self._growing = [
             (kind, each)
             for kind, each in _containers()
-            if id(each) in before and before[id(each)] != kind.length(each)
+            if before.get(id(each)) not in (None, kind.length(each))
+            and not (kind.type is dict and _address(each, _DICT_VALUES))
         ]
         del before
         self._tensors = _tensors()
@@ -142,25 +143,24 @@ class HeldBytes:
 
 
 def _containers() -> Iterator[tuple[_Kind, Any]]:
-    """All that the collector tracks, or that such objects refer to, untracked ones between."""
-    kinds: dict[type, _Kind | None] = {}
-    seen: set[int] = set()
+    """All that the collector tracks, and untracked ones that such objects refer to."""
     layer = gc.get_objects()
+    seen: set[int] = set()
     while layer:
+        kinds = {of: kind for of in set(map(type, layer)) if (kind := _kind_of(of))}
         for each in layer:
-            of = type(each)
-            if of not in kinds:
-                kinds[of] = next((kind for kind in _KINDS if issubclass(of, kind.type)), None)
-            kind = kinds[of]
-            if kind and not (kind.type is dict and _address(each, _DICT_VALUES)):
+            if kind := kinds.get(type(each)):
                 yield kind, each
-        beneath = {
-            id(each): each
-            for each in gc.get_referents(*layer)
-            if not gc.is_tracked(each) and issubclass(type(each), (bytearray, dict, tuple))
-        }
-        layer = [each for key, each in beneath.items() if key not in seen]
-        seen |= beneath.keys()
+        # Few types of very many references: the rest is not worth a look at each.
+        referred = gc.get_referents(*layer)
+        types = {of for of in set(map(type, referred)) if issubclass(of, (bytearray, dict))}
+        found = {id(e): e for e in referred if type(e) in types and not gc.is_tracked(e)}
+        layer = [each for key, each in found.items() if key not in seen]
+        seen |= found.keys()
+
+
+def _kind_of(of: type) -> _Kind | None:
+    return next((kind for kind in _KINDS if issubclass(of, kind.type)), None)
 
 
 def _tensors() -> list[Any]:

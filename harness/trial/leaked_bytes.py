@@ -19,7 +19,7 @@ from harness.trial.tracing import start_tracing
 from workloads.schedule import Schedule
 
 _MOST_REQUESTS = 16
-_CROWDS = 8
+_CROWDS = 4
 """Served in a window, one after the other."""
 _SHORT, _LONG = 2, 6
 """Output tokens: of the first a prompt's step and another, of both no more than half a block."""
