@@ -268,8 +268,11 @@ def test_what_is_worse_before_ctrl_c_is_said_and_is_not_a_verdict_by_exit_code(
 
 def test_ctrl_c_while_a_budgets_release_is_counted_is_no_verdict(gate, repository, tmp_path):
     """Its first trial comes once both commits are counted."""
+    change(repository, PROCESS, PROCESS + "        # since then\n")
+    repository.commit("what is counted for main is not for the commit before")
     most = '{bytecodes_per_request_step = "+3 %"}'
-    (repository.root / "gate-accepts.toml").write_text(f'[budget]\nsince = "main"\nmost = {most}\n')
+    accepts = f'[budget]\nsince = "main~1"\nmost = {most}\n'
+    (repository.root / "gate-accepts.toml").write_text(accepts)
     path = tmp_path / "gate.json"
     flags = ["main", "--exact-only", "--json", str(path)]
     counted: list[str] = []
