@@ -11,6 +11,7 @@ from engines.protocol import EngineClass, TreeError
 from engines.registry import ENGINES
 from engines.vllm.releases import check_version, known_versions, prepare_release, within
 from harness.axes import Cell
+from harness.experiment.grid import traits
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import counting_plan
 from harness.explain.largest_changes import LargestChange, largest_changes
@@ -146,6 +147,8 @@ class Counter:
         self._source, self._say = source, say
         self._engine: EngineClass = ENGINES.load(session.cell.engine)
         self._code = (session.runner.output / name / "code").resolve()
+        # As those count whose figures are to be found again: `gate` commits, `releases` releases.
+        self._every = traits(session.cell).trace_every if source.kind == "commit" else 0
         self._expected: TrialResult | None = None
         self._laid_out: dict[str, LaidOut] = {}
         self._sides: dict[str, Side | NotMeasured] = {}
@@ -196,7 +199,8 @@ class Counter:
         runner = self._session.runner
         cell = msgspec.structs.replace(self._session.cell, release=laid_out.release)
         name = "-".join([self._name, candidate.label, *([mode] * (mode != self._metric.mode))])
-        plan = counting_plan(name, [cell], [mode], runner.schedule_hashes, runner.seed)
+        hashes = runner.schedule_hashes
+        plan = counting_plan(name, [cell], [mode], hashes, runner.seed, self._every)
         ran = self._session.run(plan)
         if ran.is_interrupted:
             raise KeyboardInterrupt

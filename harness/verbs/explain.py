@@ -37,7 +37,8 @@ RankedBy = Literal[By, "collections"]
 class ExplainRequest(GridRequest, frozen=True, kw_only=True):
     """One cell, or one of several releases.
 
-    ``against``: a release of vLLM, or a commit. ``every``: 0 for eight steps at full batch.
+    ``against``: a release of vLLM, or a commit. ``every``: 0 for eight steps at full batch, and
+    for those that a gate traces of two commits.
     """
 
     defaults: ClassVar[dict[str, list[Value]]] = {
@@ -106,7 +107,8 @@ class ExplainRequest(GridRequest, frozen=True, kw_only=True):
     every: Annotated[
         int,
         Flag(
-            "Trace one step in N of the whole run instead of eight at full batch.",
+            "Trace one step in N of the whole run instead of eight at full batch; commits are "
+            "compared in as many steps as by gate.",
             section="Options",
             is_main=True,
             least=0,
@@ -130,11 +132,14 @@ class NothingCountedError(Exception):
 
 
 class _Found(NamedTuple):
-    """The run in which ``versions`` are counted, and why others cannot be, a sentence each."""
+    """The run in which ``versions`` are counted, one step of so many ``every``, and why others
+    cannot be, a sentence each.
+    """
 
     run: str
     versions: list[ExplainedVersion]
     left_out: list[str]
+    every: int
 
 
 def count_costs(request: ExplainRequest, caller: Caller) -> ExplainResult:
@@ -157,7 +162,7 @@ def count_costs(request: ExplainRequest, caller: Caller) -> ExplainResult:
             [BY_SITE if request.by == "collections" else BY_FUNCTION],
             session.runner.schedule_hashes,
             session.runner.seed,
-            request.every,
+            found.every,
         )
     )
     body = _body(request, engine, Trials(ran.plan, ran.outcomes), found)
@@ -198,14 +203,15 @@ def _find_versions(session: Session, engine: EngineClass, request: ExplainReques
             find_commit(repo, commit, package)  # refused before a folder is made
         run = runner.new_name("explain")
         folder = (runner.output / run / "code").resolve()
-        return _Found(run, commit_versions(repo, commits, package, cells[0], folder), [])
+        every = request.every or (traits(cells[0]).trace_every if against else 0)
+        return _Found(run, commit_versions(repo, commits, package, cells[0], folder), [], every)
     if against:
         cells = [*cells, replace(cells[0], release=against)]
     versions, left_out = release_versions(cells, engine, session.caller)
     if not versions or (left_out and not request.is_along):
         why = "; ".join(left_out) or "no release can be run"
         raise NothingCountedError(why, is_interrupted=False)
-    return _Found(runner.new_name("explain"), versions, left_out)
+    return _Found(runner.new_name("explain"), versions, left_out, request.every)
 
 
 def _body(

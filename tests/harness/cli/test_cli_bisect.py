@@ -541,12 +541,16 @@ def test_help_reads_well_at_80_and_100_columns(capsys, monkeypatch):
 
 DOC = '        """The next step."""\n'
 LOOP = "        for _ in range(200):\n            pass\n"
-KEPT = "        self._kept = [*getattr(self, '_kept', ()), {0: []}]\n"
+LATE = "        for _ in range(200 * (0 < len(self._running) < 32)):\n            pass\n"
+"""Once the first requests have gone."""
+KEPT = "        self._kept = [*getattr(self, '_kept', ()), {*()}]\n"
+"""Sets have no free list, whose last entries another line would have had."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("planted", "culprit", "metric"), [(LOOP, 23, METRIC), (KEPT, 50, "tracked_survivors_per_step")]
+    ("planted", "culprit", "metric"),
+    [(LOOP, 23, METRIC), (LATE, 41, METRIC), (KEPT, 50, "tracked_survivors_per_step")],
 )
 def test_a_planted_commit_is_found_among_64_by_running_eight(
     bisect, repository, planted, culprit, metric
@@ -563,7 +567,7 @@ def test_a_planted_commit_is_found_among_64_by_running_eight(
         scheduler.write_text(f"{text}# Nothing changes here: {number}.\n")
         made.append(repository.commit(f"Change {number}"))
     bisect.machine = None
-    small = ["--num-requests", "32", "--batch-size", "32", "--output-lens", "24"]
+    small = ["--num-requests", "32", "--batch-size", "32", "--output-lens", "uniform:12:36"]
     status, out, err = bisect(made[0], "HEAD", *small, "--device", "null", metric=metric)
     assert status == 0, err
     result = bisect.result
