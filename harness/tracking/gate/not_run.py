@@ -6,10 +6,14 @@ from harness.axes import Cell
 from harness.experiment.outcomes import Trials
 from harness.explain.changed_functions import MODULE, ChangedFunction
 from harness.trial.output_hashes import RanFunction
+from harness.trial.spec import Mode
+
+_TRACED: tuple[Mode, ...] = ("opcodes", "grid")
+"""Modes that know each function which they have counted."""
 
 
 def functions_run(trials: Trials, cells: Iterable[Cell]) -> list[RanFunction]:
-    """What any of the cells has executed while it served requests, or aborted them.
+    """What any of the cells has executed while it served requests, aborted them or ran the grid.
 
     Nothing where one of them cannot tell.
     """
@@ -19,9 +23,10 @@ def functions_run(trials: Trials, cells: Iterable[Cell]) -> list[RanFunction]:
         if served is None or not served.ran:
             return []
         found.update(served.ran)
-        counted = trials.counted_in("opcodes", cell)
-        if counted is not None and counted.costs is not None:
-            found |= {RanFunction(*each) for each in counted.costs.functions_counted()}
+        for mode in _TRACED:
+            counted = trials.counted_in(mode, cell)
+            if counted is not None and counted.costs is not None:
+                found |= {RanFunction(*each) for each in counted.costs.functions_counted()}
     return sorted(found)
 
 

@@ -16,15 +16,26 @@ from harness.tracking.gate.exact_counts import overall
 from harness.tracking.gate.not_run import functions_run, not_run
 from harness.tracking.gate.plan import exact_plan, pair
 from harness.trial.output_hashes import RanFunction
-from harness.trial.spec import Trial
+from harness.trial.spec import Mode, Trial
+from harness.trial.step_costs import RequestFunctionCost, StepCosts
 
 LOOP = ChangedFunction(file="engines/loop.py", name="Loop.run", line=51)
 STEP = ChangedFunction(file="engines/engine.py", name="Engine.step", line=7)
+COSTS = StepCosts(
+    num_steps=0,
+    num_rows=0,
+    functions=[],
+    calls=[],
+    per_request={"prompt": [RequestFunctionCost(LOOP.file, LOOP.name, LOOP.line, 3.0, 0.0)]},
+)
 RAN = [RanFunction("engines/engine.py", "Engine.step")]
 
 
-def trials(ran: list[RanFunction]) -> tuple[Trials, list]:
-    """Those of one pair, whose trials in mode ``outputs`` have noted these functions."""
+def trials(ran: list[RanFunction], *modes: Mode) -> tuple[Trials, list]:
+    """Those of one pair, whose trials in mode ``outputs`` have noted these functions.
+
+    In ``modes`` `LOOP` was counted.
+    """
     each = pair("x", CELL, "base", "head", 0)
     plan = exact_plan("gate", [each], {CELL.workload: "hash"}, seed=0)
     outcomes = {}
@@ -33,6 +44,9 @@ def trials(ran: list[RanFunction]) -> tuple[Trials, list]:
         asked = Trial(cell=counted, schedule_path="", schedule_sha256="", mode="outputs")
         made = msgspec.structs.replace(answer(asked, {}), ran=ran)
         outcomes[trial_key(0, place, counted, "outputs")] = made
+        for mode in modes:
+            made = msgspec.structs.replace(answer(asked, {}), mode=mode, costs=COSTS)
+            outcomes[trial_key(0, place, counted, mode)] = made
     return Trials(plan, outcomes), [each.head]
 
 
@@ -41,6 +55,12 @@ def test_a_changed_function_that_no_cell_executed_is_named_and_others_are_not():
     assert not_run([LOOP, STEP], ran) == [LOOP]
     module = ChangedFunction(file="engines/engine.py", name="<module>", line=1)
     assert not_run([module], ran) == [], "it was imported"
+
+
+@pytest.mark.parametrize("mode", ["opcodes", "grid"])
+def test_what_only_a_counting_trial_ran_has_run(mode):
+    counted, cells = trials(RAN, mode)
+    assert not_run([LOOP, STEP], functions_run(counted, cells)) == []
 
 
 def test_where_a_cell_cannot_tell_nothing_is_said_not_to_have_run():
