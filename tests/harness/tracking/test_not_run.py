@@ -8,7 +8,7 @@ from small import CELL, answer
 from harness.cli.status import gate_status
 from harness.experiment.outcomes import Trials
 from harness.experiment.store import trial_key
-from harness.explain.changed_functions import ChangedFunction
+from harness.explain.changed_functions import ChangedFunction, Statement
 from harness.render.markdown import report_markdown
 from harness.report.gate import describe_gate
 from harness.report.gate_title import title
@@ -74,7 +74,7 @@ def test_same_is_then_same_where_it_ran():
     assert report.answer.startswith("= SAME where it ran, by exact counts alone ")
     assert (
         dict(report.short)["not run"]
-        == "no cell executed this changed function while it served requests: Loop.run "
+        == "no cell executed this changed code while it served requests: Loop.run "
         "(engines/loop.py:51)."
     )
     assert "Loop.run" in report_markdown(report)
@@ -98,3 +98,21 @@ def test_what_no_cell_has_run_is_not_covered_unless_that_is_allowed(verdict):
 def test_what_is_known_to_be_lost_or_missing_comes_first(verdict):
     cells = [cell("list_of_lists · per_request", verdict, exact())]
     assert overall(cells, is_covered=False) == verdict
+
+
+def test_of_a_function_that_ran_the_statements_that_did_not_are_left():
+    changed = msgspec.structs.replace(STEP, statements=(Statement(9, 9), Statement(12, 14)))
+    file, name = STEP.file, STEP.name
+
+    def left(*ran: RanFunction) -> list[tuple[int, int]]:
+        return [tuple(each) for one in not_run([changed], ran) for each in one.statements]
+
+    assert left(RanFunction(file, name, (7, 8, 13))) == [(9, 9)]
+    assert not_run([changed], [RanFunction(file, name, (8, 9))])[0].line == 12
+    assert left(RanFunction(file, name, (9,)), RanFunction(file, name, (14,))) == []
+    assert (
+        left(RanFunction(file, name, (9,)), RanFunction(file, f"{name}.<locals>.<genexpr>", (12,)))
+        == []
+    )
+    assert left(RanFunction(file, name)) == [], "nobody has looked at lines"
+    assert left(RanFunction("engines/loop.py", name, (9, 12))) == [(9, 9), (12, 14)]
