@@ -1,5 +1,7 @@
 """A gate seeks cells that run what a change has touched, and names what none of them runs."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from planted_history import Commit, Edit, make
@@ -16,6 +18,9 @@ ENCODE = "    def encode_step(self, step: SchedulerOutput) -> list[Buffer]:\n"
 WIRE = "engines/builtin/wire/msgpack.py"
 SPARE = Edit(WIRE, ENCODE, "    def spare(self) -> int:\n        return 1\n\n" + ENCODE)
 NUMBER = Edit(WIRE, "        self.number += 1\n", "        self.number += len([1])\n")
+
+LAG = "        if len(self._under_way) <= lag:\n"
+BRANCH = Edit("engines/builtin/engine.py", LAG, f"        if lag:\n            len(PHASES)\n{LAG}")
 
 
 def gated(tmp_path, edits: list[Edit], status: int, *flags: str) -> GateResult:
@@ -47,3 +52,14 @@ def test_what_none_runs_is_named_and_where_a_way_is_known_that_too(tmp_path):
     assert ways["encode_step"] == "--worker process --wire msgpack"
     allowed = gated(tmp_path / "again", [NUMBER], 0, "--allow-uncovered")
     assert (allowed.verdict, len(allowed.not_run)) == ("same", 1)
+
+
+@pytest.mark.slow
+def test_a_branch_that_no_cell_takes_is_named_though_its_function_runs(tmp_path):
+    found = gated(tmp_path, [BRANCH], 3)
+    assert found.verdict == "not covered"
+    assert [each.verdict for each in found.cells] == ["same", "same"]
+    (step,) = found.not_run
+    assert (step.name, step.way) == ("Engine.step", "--output-processing overlapped")
+    source = (Path(found.head.folder) / step.file).read_text().splitlines()
+    assert [source[line - 1].strip() for line, _ in step.statements] == ["len(PHASES)"]
