@@ -20,7 +20,9 @@ SPARE = Edit(WIRE, ENCODE, "    def spare(self) -> int:\n        return 1\n\n" +
 NUMBER = Edit(WIRE, "        self.number += 1\n", "        self.number += len([1])\n")
 
 LAG = "        if len(self._under_way) <= lag:\n"
-BRANCH = Edit("engines/builtin/engine.py", LAG, f"        if lag:\n            len(PHASES)\n{LAG}")
+LOOP = "            for _ in range(500):\n                pass\n"
+LATE = Edit("engines/builtin/engine.py", LAG, f"        if lag:\n{LOOP}{LAG}")
+NEVER = Edit("engines/builtin/engine.py", LAG, f"        if lag > 9:\n{LOOP}{LAG}")
 
 
 def gated(tmp_path, edits: list[Edit], status: int, *flags: str) -> GateResult:
@@ -55,11 +57,18 @@ def test_what_none_runs_is_named_and_where_a_way_is_known_that_too(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_cell_is_added_that_takes_a_branch_of_a_function_that_has_run(tmp_path):
+    found = gated(tmp_path, [LATE], 1)
+    assert [each.verdict for each in found.cells] == ["same", "same", "worse"]
+    assert "--output-processing overlapped" in found.cells[2].command
+    assert found.not_run == []
+
+
+@pytest.mark.slow
 def test_a_branch_that_no_cell_takes_is_named_though_its_function_runs(tmp_path):
-    found = gated(tmp_path, [BRANCH], 3)
+    found = gated(tmp_path, [NEVER], 3)
     assert found.verdict == "not covered"
-    assert [each.verdict for each in found.cells] == ["same", "same"]
     (step,) = found.not_run
-    assert (step.name, step.way) == ("Engine.step", "--output-processing overlapped")
     source = (Path(found.head.folder) / step.file).read_text().splitlines()
-    assert [source[line - 1].strip() for line, _ in step.statements] == ["len(PHASES)"]
+    assert (step.name, step.line) == ("Engine.step", step.statements[0].first)
+    assert [source[each.first - 1] + "\n" for each in step.statements] == LOOP.splitlines(True)[:1]
