@@ -22,10 +22,8 @@ class _Names(NamedTuple):
 def call_lines(sources: Sources, function: FunctionPlace, callee: FunctionPlace) -> list[int]:
     """Lines on which ``function`` calls ``callee``, the first first; none where no name tells.
 
-    A class is called for its ``__init__``, a property read; a comprehension runs where it stands.
+    A class is called for its ``__init__``, a property read.
     """
-    if callee.file == function.file and callee.name.startswith(f"{function.name}.<locals>.<"):
-        return [callee.line]
     path = sources.path(function.file)
     if path is None:
         return []

@@ -20,9 +20,14 @@ def function_changes(
     then, now = any_stage(before.functions), any_stage(after.functions)
     old, new = attributed_costs(before, touched), attributed_costs(after, touched)
     found = []
-    for each in pair_functions(then, now):
+    pairs = pair_functions(then, now)
+    pair_of = (
+        {place: number for number, each in enumerate(pairs) for place in _where(then, each.before)},
+        {place: number for number, each in enumerate(pairs) for place in _where(now, each.after)},
+    )
+    for each in pairs:
         theirs, mine = [then[i] for i in each.before], [now[i] for i in each.after]
-        were, are = _where(theirs), _where(mine)
+        were, are = _where(then, each.before), _where(now, each.after)
         found.append(
             FunctionChange(
                 kind=each.kind,
@@ -32,7 +37,9 @@ def function_changes(
                 costs_before=summed(old[place].costs for place in were),
                 costs_after=summed(new[place].costs for place in are),
                 beneath=_beneath(
-                    [old[place].beneath for place in were], [new[place].beneath for place in are]
+                    [old[place].beneath for place in were],
+                    [new[place].beneath for place in are],
+                    pair_of,
                 ),
                 is_touched=any(place[:2] in touched for place in (*were, *are)),
                 does_alike=sorted(one.code for one in theirs) == sorted(one.code for one in mine),
@@ -41,22 +48,28 @@ def function_changes(
     return found
 
 
-def _where(functions: Sequence[FunctionCost]) -> list[FunctionPlace]:
-    return [FunctionPlace.of(each) for each in functions]
+def _where(functions: Sequence[FunctionCost], places: Iterable[int]) -> list[FunctionPlace]:
+    return [FunctionPlace.of(functions[place]) for place in places]
 
 
-_RanByName = tuple[QualifiedName, QualifiedName]
+_PairOf = Mapping[FunctionPlace, int]
+"""Which pair of functions a version's function is in."""
 
 
 def _beneath(
-    before: Sequence[Mapping[Ran, Costs]], after: Sequence[Mapping[Ran, Costs]]
+    before: Sequence[Mapping[Ran, Costs]],
+    after: Sequence[Mapping[Ran, Costs]],
+    pair_of: tuple[_PairOf, _PairOf],
 ) -> list[CalleeCosts]:
-    """What both sides' functions have beneath them, whatever lines it stands on."""
-    costs: dict[_RanByName, tuple[list[Costs], list[Costs]]] = {}
-    ran: dict[_RanByName, Ran] = {}
+    """What both sides' functions have beneath them, whatever lines it stands on.
+
+    By pairs and not by names: two comprehensions of one function have the same.
+    """
+    costs: dict[tuple[int, int], tuple[list[Costs], list[Costs]]] = {}
+    ran: dict[tuple[int, int], Ran] = {}
     for side, standing in enumerate((before, after)):
         for each, found in (item for one in standing for item in one.items()):
-            key = each.callee[:2], each.function[:2]
+            key = pair_of[side][each.callee], pair_of[side][each.function]
             costs.setdefault(key, ([], []))[side].append(found)
             ran[key] = each
     return [

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from gcbench.function_costs import LineCost
 from harness.explain.attribution import summed
 from harness.explain.call_lines import call_lines
-from harness.explain.changed_functions import QualifiedName
 from harness.explain.changes import any_stage
 from harness.explain.result import (
     CalleeCosts,
@@ -63,9 +62,13 @@ class _Version:
         last = max(self.costs(where), default=where.line)
         return [line.strip() for line in self.sources.lines(where.file, where.line, last)]
 
-    def call_lines(self, where: FunctionPlace | None, callee: QualifiedName) -> list[int]:
+    def has(self, where: FunctionPlace) -> bool:
+        """Whether it ran, at that line."""
+        return where in self._functions
+
+    def call_lines(self, where: FunctionPlace | None, callee: FunctionPlace) -> list[int]:
         """Where the function calls another one that ran; none where it is not there."""
-        place = self._named.get(callee)
+        place = self._named.get(callee[:2])
         return call_lines(self.sources, where, place) if where and place else []
 
     def per_row(self, cost: LineCost | Costs) -> tuple[float, float, float]:
@@ -114,9 +117,9 @@ class _Lines:
         Where no name tells which that is, on the line that changed most itself.
         """
         usual = self._usual()
-        callees: dict[QualifiedName, list[CalleeCosts]] = {}
+        callees: dict[FunctionPlace, list[CalleeCosts]] = {}
         for each in beneath:
-            callees.setdefault(each.callee[:2], []).append(each)
+            callees.setdefault(each.callee, []).append(each)
         for callee, costs in callees.items():
             now = self._newer.per_row(summed(each.after for each in costs))
             then = self._older.per_row(summed(each.before for each in costs))
@@ -144,15 +147,23 @@ class _Lines:
         first = _Line(self._after is None, where.line)
         return max(changed, key=lambda line: changed[line], default=first)
 
-    def _call_line(self, callee: QualifiedName, *, is_more: bool) -> _Line | None:
-        """One that calls it only now where it takes more, or only before where it takes less."""
+    def _call_line(self, callee: FunctionPlace, *, is_more: bool) -> _Line | None:
+        """One that calls it only now where it takes more, or only before where it takes less.
+
+        A comprehension runs where it stands.
+        """
+        now = {line: number for number, line in self._counterpart.items()}
+        if self._stands_within(callee):
+            if self._newer.has(callee):
+                return _Line(False, callee.line)
+            line = now.get(callee.line)
+            return _Line(True, callee.line) if line is None else _Line(False, line)
         new, old = (
             version.call_lines(where, callee)
             for version, where in ((self._newer, self._after), (self._older, self._before))
         )
         kept = [line for line in new if self._counterpart.get(line) in old]
         only_new = [_Line(False, line) for line in new if line not in kept]
-        now = {line: number for number, line in self._counterpart.items()}
         only_old = [
             _Line(False, now[line]) if line in now else _Line(True, line)
             for line in old
@@ -160,6 +171,15 @@ class _Lines:
         ]
         both = [_Line(False, line) for line in kept]
         return next(iter([*(only_new if is_more else only_old), *both]), None)
+
+    def _stands_within(self, callee: FunctionPlace) -> bool:
+        """Whether it is a comprehension or the like of the function itself."""
+        return any(
+            where is not None
+            and callee.file == where.file
+            and callee.name.startswith(f"{where.name}.<locals>.<")
+            for where in (self._before, self._after)
+        )
 
     def _add(self, line: _Line, now: Sequence[float], then: Sequence[float]) -> None:
         known = self.found.get(line) or self._line(line)

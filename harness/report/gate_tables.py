@@ -63,14 +63,13 @@ def gate_findings(result: GateResult) -> list[str]:
 
 
 def not_run_words(result: GateResult) -> str:
-    """The changed functions that no cell has executed, in a sentence; "" where there are none."""
+    """The changed code that no cell has executed, in a sentence; "" where there is none."""
     if not result.not_run:
         return ""
     named = ", ".join(map(_named, result.not_run[:_NAMED]))
     more = len(result.not_run) - _NAMED
     others = f", and {more} more" if more > 0 else ""
-    these = "this changed function" if len(result.not_run) == 1 else "these changed functions"
-    return f"no cell executed {these} while it served requests: {named}{others}."
+    return f"no cell executed this changed code while it served requests: {named}{others}."
 
 
 def _named(function: ChangedFunction) -> str:

@@ -1,14 +1,14 @@
 """What a decode step costs by its batch and its context: counted at a small grid, then fitted."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.protocol import Delivered, Int32Array, StepEngine
+from engines.protocol import Delivered, Int32Array, StepEngine, StepOutput
 from gcbench.function_costs import bytecodes_by_function
 from gcbench.opcodes import OpcodeCounter
 from harness.metrics import STEP_PARTS
@@ -22,6 +22,9 @@ _FEWEST, _FEW = 4, 64
 """Rows: of fewer no square can be told; between one and the largest batch."""
 _CYCLE, _BRIEF = 17, 3
 """Steps traced at a point: each row begins and fills a block; of the largest batch a few."""
+_MOST_IDLE = 2 * LONG
+"""Steps in a row in which no request gets its first token: a step computes at least one token of
+a prompt."""
 MOST_TOKENS = LONG + 64
 """Of a request: its prompt, and more than all steps that are taken."""
 _LEAST = 1e-6
@@ -69,7 +72,8 @@ def cost_model(
     None for a batch of less than four, and where a step may give a request several tokens.
 
     At 1, 64 and ``batch_size`` requests of 64 prompt tokens and at a quarter of a batch, so that
-    three batches do not explain themselves; and at 1 and 64 of 4,096.
+    three batches do not explain themselves; and at 1 and 64 of 4,096. Raises ValueError where an
+    engine does not serve these.
     """
     if batch_size < _FEWEST or schedule.num_accepted.max() > 1:
         return None
@@ -113,8 +117,7 @@ class _Grid:
         """Traced decode steps of so many requests, each beside its features."""
         for _ in range(rows):
             self._add(self._prompt(context))
-        while min(self._num_tokens.values()) == context:
-            self._step()
+        self._until_first_tokens(context, self._engine.step)
         found = []
         for _ in range(most):
             features = self._features()
@@ -131,12 +134,26 @@ class _Grid:
         prompt = self._prompt(context)
         with self._counter:
             self._add(prompt)
-        while min(self._num_tokens.values()) == context:
-            with self._counter:
-                output = self._engine.step()
-            self._note(output.delivered)
+        self._until_first_tokens(context, self._traced_step)
         self._end()
         return self._counted()
+
+    def _traced_step(self) -> StepOutput:
+        with self._counter:
+            return self._engine.step()
+
+    def _until_first_tokens(self, context: int, step: Callable[[], StepOutput]) -> None:
+        """Until each request has one token more than its prompt."""
+        idle, before = 0, 0
+        while waiting := list(self._num_tokens.values()).count(context):
+            idle, before = idle + 1 if waiting == before else 0, waiting
+            if idle > _MOST_IDLE:
+                raise ValueError(
+                    f"of {len(self._num_tokens)} requests with {context} prompt tokens {waiting} "
+                    f"got no token in {_MOST_IDLE} steps; without these no step is told by batch "
+                    "and context: let the engine serve them, or give a smaller --batch-size"
+                )
+            self._note(step().delivered)
 
     def _counted(self) -> _Functions:
         """Since it was last asked."""
@@ -160,9 +177,6 @@ class _Grid:
     def _prompt(self, context: int) -> Int32Array:
         """Random: a prefix cache must not know it."""
         return self._rng.integers(0, self._engine.vocab_size, context, np.int32)
-
-    def _step(self) -> None:
-        self._note(self._engine.step().delivered)
 
     def _note(self, delivered: Sequence[Delivered]) -> None:
         for each in delivered:

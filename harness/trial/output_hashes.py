@@ -27,7 +27,11 @@ class OutputHashes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RanFunction(NamedTuple):
-    """By its file below the folder it was imported from, and its qualified name."""
+    """By its file below the folder it was imported from, and its qualified name.
+
+    ``lines``: those that ran, in order; none where nobody has looked.
+    """
 
     file: str
     name: str
+    lines: tuple[int, ...] = ()

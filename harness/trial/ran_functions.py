@@ -1,4 +1,4 @@
-"""Which functions run in a process while a trial serves its requests, whatever thread runs them."""
+"""Which lines run in a process while a trial serves its requests, whatever thread runs them."""
 
 import sys
 import threading
@@ -10,30 +10,60 @@ from engines.protocol import EngineProcess
 from gcbench.relative_file import relative_file
 from harness.trial.output_hashes import RanFunction
 
+_Tracer = Callable[[FrameType, str, Any], Any]
+
+
+class _Code:
+    """A function's code, and the lines of it that have not run yet."""
+
+    __slots__ = ("code", "left", "on_line")
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code
+        self.left = _lines(code)
+        left = self.left
+
+        def on_line(frame: FrameType, event: str, arg: object) -> _Tracer:
+            if event == "line":
+                left.discard(frame.f_lineno)
+                if not left:
+                    frame.f_trace_lines = False
+            return on_line
+
+        self.on_line: _Tracer = on_line
+
 
 class _Noted:
-    codes: set[CodeType]
+    # By `id`: a code object is hashed anew each time.
+    codes: dict[int, _Code]
+    stack: list[tuple[FrameType, Any]]
     is_blind: bool
     before: Any = None
 
 
-_TOOL = "gcbench: functions that ran"
+_TOOL = "gcbench: lines that ran"
 
 
 def note_functions(process: EngineProcess) -> None:
     """Begin. What stands on a stack by now runs: a process's loop is entered once."""
     noted = _Noted
-    noted.codes = set()
+    noted.codes, noted.stack = {}, []
     noted.is_blind = False
-    for frame in sys._current_frames().values():
-        _note_stack(frame)
+    frames = sys._current_frames()
+    mine = frames.pop(threading.get_ident())
     if sys.version_info >= (3, 12):
+        _note_stack(mine)
         _monitor()
     else:
         # Threads that run already cannot be looked into.
         noted.is_blind = threading.active_count() > 1
-        noted.before = sys.getprofile()
-        sys.setprofile(_on_call)
+        noted.before = sys.gettrace()
+        for frame in _note_stack(mine.f_back):
+            noted.stack.append((frame, frame.f_trace))
+            frame.f_trace = _code(frame.f_code).on_line
+        sys.settrace(_on_call)
+    for frame in frames.values():
+        _note_stack(frame)
 
 
 def noted_functions(process: EngineProcess) -> list[RanFunction] | None:
@@ -42,10 +72,12 @@ def noted_functions(process: EngineProcess) -> list[RanFunction] | None:
     if sys.version_info >= (3, 12):
         _end_monitoring()
     else:
-        sys.setprofile(noted.before)
-    ran = {RanFunction(relative_file(code.co_filename), code.co_qualname) for code in noted.codes}
-    noted.codes = set()
-    return None if noted.is_blind else sorted(ran)
+        sys.settrace(noted.before)
+        for frame, before in noted.stack:
+            frame.f_trace = before
+    ran = sorted(map(_ran, noted.codes.values()))
+    noted.codes, noted.stack = {}, []
+    return None if noted.is_blind else ran
 
 
 def functions_that_ran(rpc: Callable[..., list[Any]]) -> list[RanFunction]:
@@ -55,15 +87,37 @@ def functions_that_ran(rpc: Callable[..., list[Any]]) -> list[RanFunction]:
     return sorted({one for ran in found for one in ran}) if len(found) == len(each) else []
 
 
-def _note_stack(frame: FrameType | None) -> None:
+def _ran(noted: _Code) -> RanFunction:
+    code = noted.code
+    lines = tuple(sorted(_lines(code) - noted.left))
+    return RanFunction(relative_file(code.co_filename), code.co_qualname, lines)
+
+
+def _lines(code: CodeType) -> set[int]:
+    return {line for _, _, line in code.co_lines() if line}
+
+
+def _code(code: CodeType) -> _Code:
+    found = _Noted.codes.get(id(code))
+    if found is None:
+        found = _Noted.codes[id(code)] = _Code(code)
+        found.left.discard(code.co_firstlineno)
+    return found
+
+
+def _note_stack(frame: FrameType | None) -> list[FrameType]:
+    """Each stands on its line."""
+    found = []
     while frame is not None:
-        _Noted.codes.add(frame.f_code)
+        _code(frame.f_code).left.discard(frame.f_lineno)
+        found.append(frame)
         frame = frame.f_back
+    return found
 
 
-def _on_call(frame: FrameType, event: str, arg: object) -> None:
-    if event == "call":
-        _Noted.codes.add(frame.f_code)
+def _on_call(frame: FrameType, event: str, arg: object) -> _Tracer | None:
+    noted = _code(frame.f_code)
+    return noted.on_line if noted.left else None
 
 
 def _free_tools() -> Iterable[int]:
@@ -75,15 +129,20 @@ def _monitor() -> None:
     monitoring = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
 
     def started(code: CodeType, offset: int) -> object:
-        _Noted.codes.add(code)
+        _code(code)
+        return monitoring.DISABLE
+
+    def line_began(code: CodeType, line: int) -> object:
+        _code(code).left.discard(line)
         return monitoring.DISABLE
 
     _Noted.before = tool = next(iter(_free_tools()))
     monitoring.use_tool_id(tool, _TOOL)
-    events = monitoring.events.PY_START | monitoring.events.PY_RESUME
-    for event in (monitoring.events.PY_START, monitoring.events.PY_RESUME):
+    events = monitoring.events
+    for event in (events.PY_START, events.PY_RESUME):
         monitoring.register_callback(tool, event, started)
-    monitoring.set_events(tool, events)
+    monitoring.register_callback(tool, events.LINE, line_began)
+    monitoring.set_events(tool, events.PY_START | events.PY_RESUME | events.LINE)
     monitoring.restart_events()
 
 
@@ -91,7 +150,8 @@ def _end_monitoring() -> None:
     monitoring = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
     tool, _Noted.before = _Noted.before, None
     if tool is not None:  # it may have ended before
+        events = monitoring.events
         monitoring.set_events(tool, 0)
-        for event in (monitoring.events.PY_START, monitoring.events.PY_RESUME):
+        for event in (events.PY_START, events.PY_RESUME, events.LINE):
             monitoring.register_callback(tool, event, None)
         monitoring.free_tool_id(tool)

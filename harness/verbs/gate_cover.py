@@ -10,8 +10,8 @@ from harness.axes import AXES, Cell, values
 from harness.experiment.grid import cross, traits, varying
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import counting_plan
-from harness.explain.changed_functions import ChangedFunction
-from harness.tracking.gate.not_run import functions_run, not_run
+from harness.explain.changed_functions import ChangedFunction, QualifiedName
+from harness.tracking.gate.not_run import functions_run, not_run, size
 from harness.trial.output_hashes import RanFunction
 from harness.verbs.caller import Caller
 from harness.verbs.gate_trials import GateTrials
@@ -27,12 +27,12 @@ class Cover(NamedTuple):
     """
 
     cells: list[Cell]
-    ways: dict[RanFunction, str]
+    ways: dict[QualifiedName, str]
 
     def still(self, functions: Sequence[ChangedFunction]) -> list[ChangedFunction]:
         """These, with what would have them run."""
         return [
-            msgspec.structs.replace(each, way=self.ways.get(RanFunction(each.file, each.name), ""))
+            msgspec.structs.replace(each, way=self.ways.get((each.file, each.name), ""))
             for each in functions
         ]
 
@@ -47,15 +47,15 @@ def find_cover(trials: GateTrials, caller: Caller, functions: Sequence[ChangedFu
     for is_exact in (True, False):
         ways = {cell: found for cell, found in ran.items() if traits(cell).is_exact == is_exact}
         while left and ways:
-            best = min(ways, key=lambda cell: len(not_run(left, ways[cell])))
+            best = min(ways, key=lambda cell: size(not_run(left, ways[cell])))
             rest = not_run(left, ways.pop(best))
-            if len(rest) == len(left):
+            if size(rest) == size(left):
                 break
             added = msgspec.structs.replace(best, workload=asked.workload, release=asked.release)
             if is_exact or not trials.asked.exact_only:
                 cover.cells.append(added)
             else:
-                runs = (RanFunction(each.file, each.name) for each in left if each not in rest)
+                runs = ((each.file, each.name) for each in left if each not in rest)
                 cover.ways.update(dict.fromkeys(runs, _flags(asked, added)))
             left = rest
     return cover

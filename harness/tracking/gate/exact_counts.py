@@ -125,10 +125,22 @@ def _counts(trials: Trials, each: GatePair, metric: Metric) -> _Counts | NotMeas
     before, after = (trials.counted_value(cell, metric) for cell in (each.base, each.head))
     if before is None or after is None:
         return None
+    both = _both(before, after)
     if min(before, after) < -metric.least_change:
-        both = _both(before, after)
         return NotMeasured(f"{metric.name} is not told: it comes out below nothing ({both}).")
+    # Of a fit that does not fit one part is too small where another is too large.
+    if metric.mode == "grid" and after < before and (rest := _rest(trials, each)) > _MOST_REST:
+        return NotMeasured(
+            f"{metric.name} is not told: it comes out smaller ({both}), but batch and context "
+            f"leave {fmt.percent(rest)} of a step unexplained."
+        )
     return _Counts(before, after)
+
+
+def _rest(trials: Trials, each: GatePair) -> float:
+    """The larger share of a step that is not what the cost model makes of batch and context."""
+    metric = METRICS["cost_model_rest"]
+    return max(trials.counted_value(cell, metric) or 0.0 for cell in (each.base, each.head))
 
 
 def _beside(trials: Trials, each: GatePair) -> str:

@@ -1,15 +1,27 @@
-"""Changed functions that no cell of a gate has executed: of those its verdict says nothing."""
+"""Changed code that no cell of a gate has executed: of that its verdict says nothing."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence, Set
+
+from msgspec.structs import replace
 
 from harness.axes import Cell
 from harness.experiment.outcomes import Trials
-from harness.explain.changed_functions import MODULE, ChangedFunction
+from harness.explain.changed_functions import MODULE, ChangedFunction, QualifiedName, Statement
 from harness.trial.output_hashes import RanFunction
+from harness.trial.spec import Mode
+from harness.trial.step_costs import StepCosts
+
+_TRACED: tuple[Mode, ...] = ("opcodes", "grid")
+"""Modes that know each function which they have counted."""
+
+
+_WITHIN = re.compile(r"(\.<locals>\.<\w+>)+$")
+"""The end of a comprehension's name: its lines are those of the function that it stands in."""
 
 
 def functions_run(trials: Trials, cells: Iterable[Cell]) -> list[RanFunction]:
-    """What any of the cells has executed while it served requests, or aborted them.
+    """What any of the cells has executed while it served requests, aborted them or ran the grid.
 
     Nothing where one of them cannot tell.
     """
@@ -19,21 +31,52 @@ def functions_run(trials: Trials, cells: Iterable[Cell]) -> list[RanFunction]:
         if served is None or not served.ran:
             return []
         found.update(served.ran)
-        counted = trials.counted_in("opcodes", cell)
-        if counted is not None and counted.costs is not None:
-            found |= {RanFunction(*each) for each in counted.costs.functions_counted()}
+        for mode in _TRACED:
+            counted = trials.counted_in(mode, cell)
+            if counted is not None and counted.costs is not None:
+                found.update(_counted(counted.costs))
     return sorted(found)
+
+
+def _counted(costs: StepCosts) -> Iterator[RanFunction]:
+    for each in costs.functions:
+        yield RanFunction(each.file, each.name, tuple(line.line for line in each.lines))
+    for part in costs.per_request.values():
+        yield from (RanFunction(each.file, each.name) for each in part)
 
 
 def not_run(
     changed: Sequence[ChangedFunction], ran: Sequence[RanFunction]
 ) -> list[ChangedFunction]:
-    """Of ``changed`` what is not in ``ran``; none where nobody can tell.
+    """Of ``changed`` what is not in ``ran``, of a function that has run the statements that have
+    not; none where nobody can tell.
 
     A module's own code has run where any function of it has.
     """
     if not ran:
         return []
     modules = {each.file for each in ran}
-    known = {*ran, *(RanFunction(file, MODULE) for file in modules)}
-    return [each for each in changed if RanFunction(each.file, each.name) not in known]
+    lines: dict[QualifiedName, set[int]] = {}
+    for each in ran:
+        lines.setdefault((each.file, _WITHIN.sub("", each.name)), set()).update(each.lines)
+    found = []
+    for one in changed:
+        if one.name == MODULE and one.file in modules:
+            continue
+        mine = lines.get((one.file, one.name))
+        if mine is None:
+            found.append(one)
+        elif left := _left(one.statements, mine):
+            found.append(replace(one, line=left[0].first, statements=left))
+    return found
+
+
+def _left(statements: Sequence[Statement], ran: Set[int]) -> tuple[Statement, ...]:
+    if not ran:  # nobody has looked at lines
+        return ()
+    return tuple(each for each in statements if ran.isdisjoint(range(each.first, each.last + 1)))
+
+
+def size(functions: Iterable[ChangedFunction]) -> int:
+    """How much code these are, in statements."""
+    return sum(max(1, len(each.statements)) for each in functions)

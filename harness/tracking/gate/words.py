@@ -22,7 +22,8 @@ _UNTOLD = "too noisy to say whether the code's or the collector's"
 def conclude_gate(cells: Sequence[GateCell]) -> list[str]:
     """A sentence for each thing that changed, with the cells of which it holds; then the rest."""
     holds_for: dict[str, list[str]] = {}
-    for cell in cells:
+    # As the verdict: what nothing makes up for comes before a trade.
+    for cell in sorted(cells, key=lambda cell: cell.verdict != "worse"):
         for sentence in _cell_sentences(cell):
             holds_for.setdefault(sentence, []).append(cell.id)
     sentences = [

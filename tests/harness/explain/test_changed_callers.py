@@ -213,3 +213,25 @@ def test_nothing_is_touched_where_no_code_is_known(versions):
     for roots in ([], [""]):
         unknown = type(after)(label="", roots=roots, costs=after.costs, metrics={})
         assert touched_functions(before, unknown) == frozenset()
+
+
+TWO = """        found = sum(len(request.tokens) for request in rows)
+        found -= max(len(request.tokens) for request in rows)
+        for request in rows:
+"""
+
+
+@pytest.mark.parametrize("dearer", [0, 1])
+def test_of_two_comprehensions_of_one_name_the_dearer_is_named(tmp_path, frozen_heap, dearer):
+    lines = TWO.splitlines(keepends=True)
+    old = ENGINE.replace("        found = 0\n        for request in rows:\n", TWO)
+    assert old != ENGINE
+    changed = lines[dearer].replace("len(request.tokens)", "len(request.tokens) + 1 - 1 * len('')")
+    before = counted(tmp_path / "before", old)
+    after = counted(
+        tmp_path / "after", old.replace(lines[dearer], "        rows = rows\n" + changed)
+    )
+    (first,) = largest_changes(before, after)
+    assert first.text == changed.strip()
+    (back,) = largest_changes(after, before)
+    assert back.text == lines[dearer].strip()

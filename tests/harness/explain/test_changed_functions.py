@@ -85,3 +85,44 @@ def test_what_one_side_alone_has_differs_too(tmp_path):
             for name in ("<module>", "other", "another", "Loop.turn.<locals>.inner")
         }
     assert differing_functions(*folders, ["engines/none.py"]) == frozenset()
+
+
+STEP = """
+def step(self, rows):
+    if not rows:
+        raise ValueError("no rows")
+    for row in rows:
+        self.take(row)
+    return rows
+"""
+
+
+LOOP, TAKE, RETURN = "    for row in rows:\n", "        self.take(row)\n", "    return rows\n"
+HANDLED = "    try:\n        return rows\n    except OSError:\n        n = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        (LOOP, f"    if self.late:\n        self.wait()\n{LOOP}", [(5, 5), (6, 6)]),
+        (LOOP, f"    if self.late:\n        n = 1\n        raise OSError\n{LOOP}", [(5, 5)]),
+        (LOOP, "    for row in list(rows):\n", [(5, 5)]),
+        (TAKE, "        self.take(\n            row, 1\n        )\n", [(6, 8)]),
+        (TAKE, "        pass\n", []),
+        (TAKE, f"{TAKE}        continue\n", []),
+        (RETURN, HANDLED, [(10, 10)]),
+    ],
+)
+def test_the_statements_that_differ_are_those_that_serving_may_run(tmp_path, old, new, lines):
+    for side, text in (("base", STEP), ("head", STEP.replace(old, new))):
+        (tmp_path / side / "engines").mkdir(parents=True)
+        (tmp_path / side / "engines" / "step.py").write_text(text)
+    (found,) = changed_functions(tmp_path / "base", tmp_path / "head", "engines")
+    assert list(found.statements) == lines
+
+
+def test_to_rename_a_local_variable_is_no_change_and_a_parameter_is(tmp_path):
+    assert changed(tmp_path / "a", ("for _ in range(count)", "for turn in range(count)")) == []
+    assert changed(tmp_path / "b", ("[n for n in", "[m for m in")) == []
+    renamed = ("count: int", "times: int"), ("range(count)", "range(times)")
+    assert changed(tmp_path / "c", *renamed) == ["Loop.run"]

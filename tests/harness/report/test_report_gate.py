@@ -455,3 +455,11 @@ def test_a_count_that_has_moved_is_never_said_to_have_moved_by_nothing(name, cha
     moved = replace(moved, before=10.0, after=10.0 + change)
     said = exact_words(cell(LISTS, "same", [moved]))
     assert not re.match(r"[+-]0(\.0*)? ", said), said
+
+
+def test_what_is_worse_is_said_before_what_is_a_trade():
+    changes = exact(bytecodes_per_request_step=150.0)
+    both = result([cell(LISTS, "trade", TRADE), cell(ARRAYS, "worse", changes)])
+    first, *_ = both.conclusions
+    assert first.startswith(f"{ARRAYS}: a request costs ")
+    assert any("a trade, " in sentence for sentence in both.conclusions)

@@ -262,6 +262,19 @@ def test_what_batch_and_context_do_not_explain_is_a_note_from_a_hundredth_on(res
     assert {cell.verdict for cell in judged.cells} == {"same"}
 
 
+@pytest.mark.parametrize(("rest", "verdict"), [(0.0095, "trade"), (0.0105, "worse")])
+def test_a_gain_in_a_part_of_what_is_not_explained_is_none(rest, verdict):
+    """What begins at step 121 costs more: a fit that it does not fit has a smaller part, too."""
+    parts = {"bytecodes_per_fixed": 1_814.0, "bytecodes_per_row": 99.0}
+    after = {"bytecodes_per_fixed": 1_725.5, "bytecodes_per_row": 104.4, "cost_model_rest": rest}
+    of = pairs()
+    judged = judge_pairs(of, counted(of, after, EXACT | parts), None, {}, str)
+    assert {cell.verdict for cell in judged.cells} == {verdict}
+    untold = [sentence for cell in judged.cells for sentence in cell.untold]
+    assert bool(untold) == (verdict == "worse")
+    assert all(each.startswith("bytecodes_per_fixed is not told: it ") for each in untold)
+
+
 def test_functions_are_named_where_their_counts_have_changed():
     """Those of the step for a step's count, those of ``add_request`` for what it takes."""
     costs = {}

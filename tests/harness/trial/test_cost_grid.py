@@ -8,7 +8,7 @@ from small import CELL, schedule
 
 from engines.builtin.engine import Engine
 from engines.protocol import StepOutput
-from harness.trial.cost_grid import COEFFICIENTS, MOST_TOKENS, CostModel, cost_model
+from harness.trial.cost_grid import COEFFICIENTS, LONG, MOST_TOKENS, CostModel, cost_model
 from harness.trial.engine_config import engine_config
 
 pytestmark = pytest.mark.usefixtures("no_collector")
@@ -115,3 +115,17 @@ def test_each_part_has_the_functions_that_it_is_of():
 
 def test_of_a_batch_that_is_too_small_nothing_is_told():
     assert cost_model(Changed(len, 0), OF, 3, BLOCK) is None
+
+
+class Starving(Changed):
+    """Never schedules a prompt of the longer kind, as where it exceeds what a step may compute."""
+
+    def add_request(self, index, prompt, params, priority=0):
+        """Dropped where it is long."""
+        if len(prompt) < LONG:
+            super().add_request(index, prompt, params, priority)
+
+
+def test_an_engine_that_gives_no_first_token_is_refused_and_not_waited_for():
+    with pytest.raises(ValueError, match="of 1 requests with 4096 prompt tokens 1 got no token"):
+        cost_model(Starving(len, 0), OF, ROWS, BLOCK)

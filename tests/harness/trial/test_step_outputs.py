@@ -1,5 +1,6 @@
 """Mode ``outputs``: what each step gives is told apart, by request, step and token."""
 
+import inspect
 import sys
 import threading
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import pytest
 from small import CELL, answer, engine, schedule
 
 from engines.builtin.engine import Engine
+from engines.builtin.scheduler import Scheduler
 from engines.protocol import StepOutput
 from harness.axes import Cell
 from harness.experiment.first_difference import outputs_difference
@@ -129,6 +131,11 @@ def test_functions_that_ran_are_named_and_those_that_wait_on_the_stack(tmp_path)
         return
     assert {"Engine.step", "Engine.add_request", "Scheduler.schedule"} <= ran
     assert "Engine.abort_request" not in ran
+    lines, first = inspect.getsourcelines(Scheduler.schedule)
+    (schedule,) = (each for each in served(tmp_path / "b").ran if each.name == "Scheduler.schedule")
+    text = "".join(lines[line - first] for line in schedule.lines)
+    assert "rows, num_scheduled = self._schedule_running()" in text
+    assert "self._preempt()" not in text, "no blocks are short"
     assert noted_functions(engine(OF)) == [], "it has ended"
 
 
