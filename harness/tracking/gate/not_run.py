@@ -18,6 +18,8 @@ _TRACED: tuple[Mode, ...] = ("opcodes", "grid")
 
 _WITHIN = re.compile(r"(\.<locals>\.<\w+>)+$")
 """The end of a comprehension's name: its lines are those of the function that it stands in."""
+_MAKES = re.compile(r"(?P<what>.+)\.__(init|new|post_init)__$")
+"""What makes an object, by name."""
 
 
 def functions_run(trials: Trials, cells: Iterable[Cell]) -> list[RanFunction]:
@@ -51,17 +53,21 @@ def not_run(
     """Of ``changed`` what is not in ``ran``, of a function that has run the statements that have
     not; none where nobody can tell.
 
-    A module's own code has run where any function of it has.
+    A module's own code has run where any function of it has, and what makes an object where any of
+    its methods has: that comes before the window.
     """
     if not ran:
         return []
     modules = {each.file for each in ran}
+    classes = {(each.file, each.name.rpartition(".")[0]) for each in ran}
     lines: dict[QualifiedName, set[int]] = {}
     for each in ran:
         lines.setdefault((each.file, _WITHIN.sub("", each.name)), set()).update(each.lines)
     found = []
     for one in changed:
         if one.name == MODULE and one.file in modules:
+            continue
+        if (made := _MAKES.match(one.name)) and (one.file, made["what"]) in classes:
             continue
         mine = lines.get((one.file, one.name))
         if mine is None:

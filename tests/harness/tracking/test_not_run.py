@@ -55,6 +55,10 @@ def test_a_changed_function_that_no_cell_executed_is_named_and_others_are_not():
     assert not_run([LOOP, STEP], ran) == [LOOP]
     module = ChangedFunction(file="engines/engine.py", name="<module>", line=1)
     assert not_run([module], ran) == [], "it was imported"
+    engine, loop = (
+        msgspec.structs.replace(STEP, name=f"{name}.__init__") for name in ["Engine", "Loop"]
+    )
+    assert not_run([engine, loop], ran) == [loop], "an engine that steps has been made"
 
 
 @pytest.mark.parametrize("mode", ["opcodes", "grid"])
