@@ -19,13 +19,13 @@ CAPS = {
     "commands": 15,
     "options": 350,
     "schemas": 15,
-    "lines of the product": 75_600,
-    "lines of cli and report": 11_780,
-    "lines of tests": 65_300,
+    "lines of the product": 76_400,
+    "lines of cli and report": 11_850,
+    "lines of tests": 65_550,
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,
-    "words of README and docs": 46_500,
+    "words of README and docs": 46_800,
 }
 
 _DOORS = "a module each that is called alike, so that whoever calls need not know which it is"
