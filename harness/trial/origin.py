@@ -63,10 +63,11 @@ def dependencies(package: str) -> dict[str, str]:
     it stands a hash over all that is installed: nobody knows which of a hundred packages decide.
     """
     found = {name: distribution_version(name) for name in _PACKAGES}
-    own = sys.modules.get(package.rpartition("/")[2])
-    if package != "engines" and own is not None and own.__file__:
+    name = package.rpartition("/")[2]
+    own = sys.modules.get(name)
+    if name != engines.__name__ and own is not None and own.__file__:
         root = Path(own.__file__).resolve().parents[1]
-        found[package] = code_identity(root)[1] or found.get(package, "")
+        found[name] = code_identity(root)[1] or found.get(name, "")
         found["all packages"] = _all_packages()
     return {name: installed for name, installed in found.items() if installed}
 
