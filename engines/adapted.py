@@ -48,10 +48,14 @@ class AdaptedClass:
 
         Raises ValueError for names that are not its own.
         """
-        named = {
-            axis: _one_of(axis, getattr(config, axis), own) for axis, own in self.own_values.items()
-        }
-        return replace(config, device_profile="", **named)
+        return replace(
+            config,
+            device=_one_of("device", config.device, self.adapter.devices),
+            device_profile="",
+            representation=_one_of(
+                "representation", config.representation, self.adapter.representations
+            ),
+        )
 
     def traits(self, config: EngineConfig) -> Traits:
         """As its class says, however it is configured."""
@@ -130,6 +134,7 @@ class AdaptedEngine(StepEngine):
         if self._runs_on:
             made = self._without_aborted(made)
         requests, tokens, finished, reasons, device_ns = made
+        keep: Callable[[array[int], Any], None]
         if len(tokens) and isinstance(tokens[0], (int, np.integer)):
             counts, keep = np.ones(len(tokens), np.int32), array.append
         else:
