@@ -1,6 +1,6 @@
 """Whether what a name leads to is what its protocol says, so far as can be told without a call."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import Any
 
@@ -9,20 +9,36 @@ def engine_breach(engine: Any) -> str:
     """What an engine lacks of `EngineClass` and `StepEngine`, behind its name; "" if nothing."""
     from engines.protocol import EngineClass, StepEngine  # with NumPy, which names do without
 
+    adapter = getattr(engine, "adapter", None)
+    if adapter is not None and (lacks := adapter_breach(adapter)):
+        return lacks
     made = methods(StepEngine) if isinstance(engine, type) else []
     if lacks := lacking(engine, [*methods(EngineClass), *made]):
         return lacks
-    if not isinstance(getattr(engine, "has_wait_hook", None), bool):
-        return "has no has_wait_hook, True or False"
-    package = getattr(engine, "package", None)
-    if not (isinstance(package, str) and package.isidentifier()):
-        return "has no package, the name of the one that a release may name"
+    for name, (is_kept, words) in _ATTRIBUTES.items():
+        if not is_kept(getattr(engine, name, None)):
+            return f"has no {name}, {words}"
     shapes = getattr(engine, "shapes", None)
     if not (isinstance(shapes, tuple) and shapes and all(map(_is_pair, shapes))):
         return (
             f"has shapes {shapes!r}: must be a tuple of at least one pair of a representation and "
             "a delivery; ('', 'per_request') where it has its own"
         )
+    return ""
+
+
+def adapter_breach(adapter: Any) -> str:
+    """What the class of an adapter lacks, behind its name; "" if nothing."""
+    from engines.protocol import Traits
+
+    if lacks := lacking(adapter, ("add_request", "step", "has_unfinished_requests", "shutdown")):
+        return lacks
+    for name, least in (("representations", 0), ("devices", 1)):
+        given = getattr(adapter, name)
+        if not (isinstance(given, tuple) and len(given) >= least and all(map(_is_name, given))):
+            return f"has {name} {given!r}: must be a tuple of names, such as ('lists',)"
+    if not isinstance(adapter.traits, Traits):
+        return f"has traits {adapter.traits!r}: must be Traits(...), of engines.protocol"
     return ""
 
 
@@ -61,6 +77,28 @@ def lacking(part: Any, names: Iterable[str]) -> str:
 
 def _is_written(method: Any) -> bool:
     return callable(method) and not getattr(method, "__isabstractmethod__", False)
+
+
+def _is_flag(given: Any) -> bool:
+    return isinstance(given, bool)
+
+
+def _is_path(given: Any) -> bool:
+    return isinstance(given, str) and all(map(str.isidentifier, given.split("/")))
+
+
+_ATTRIBUTES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "has_wait_hook": (_is_flag, "True or False"),
+    "has_releases": (_is_flag, "True or False"),
+    "package": (_is_path, "the path of the one that a release may name"),
+    "axes": (lambda given: isinstance(given, frozenset), "a frozenset of those that it takes"),
+    "own_values": (lambda given: isinstance(given, Mapping), "the names of its own by axis"),
+}
+"""Of an engine's class: whether a value can be, and what it is."""
+
+
+def _is_name(given: Any) -> bool:
+    return isinstance(given, str) and given != ""
 
 
 def _is_pair(shape: Any) -> bool:

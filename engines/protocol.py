@@ -171,7 +171,13 @@ class EngineClass(Protocol):
     has_wait_hook: bool
     """Whether `EngineProcess.while_device_busy` is called."""
     package: str
-    """The package whose source tree a ``release`` may name."""
+    """The package whose source tree a ``release`` may name, as a path below that tree."""
+    has_releases: bool
+    """Whether a ``release`` may be a version, too, which `prepare` makes."""
+    axes: frozenset[str]
+    """Which of the axes that not every engine has it takes; of the others it has the default."""
+    own_values: Mapping[str, tuple[str, ...]]
+    """By axis, the names of its own where those that gcbench registers are not its."""
     shapes: tuple[tuple[str, str], ...]
     """Representations and deliveries that between them go through its code."""
 
@@ -293,7 +299,9 @@ class StepEngine(EngineProcess, Protocol):
     clock: Callable[[], int] = time.perf_counter_ns
     """Read between the phases of a step."""
     phase_stamps: list[int]
-    """``clock()`` before the last step's first phase and after each, in the order of `PHASES`."""
+    """``clock()`` before the last step's first phase and after each, in the order of `PHASES`.
+
+    An engine that does not tell them apart has all of a step in the first."""
     wire_bytes: int = 0
     """Bytes that have crossed to and from worker processes so far."""
 

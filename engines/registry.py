@@ -13,6 +13,7 @@ class Registry:
     """Maps a name to ``"module:attribute"``; packages add names under an entry-point group.
 
     ``breach`` says what an implementation lacks, behind its name, and "" where it lacks nothing.
+    ``adapt`` makes one of what another package has registered.
     """
 
     def __init__(
@@ -22,11 +23,13 @@ class Registry:
         *,
         group: str = "",
         breach: Callable[[Any], str] = lambda _: "",
+        adapt: Callable[[Any], Any] = lambda found: found,
     ) -> None:
         self.kind = kind
         self._entries = dict(entries)
         self._group = group
         self._breach = breach
+        self._adapt = adapt
 
     def _targets(self) -> dict[str, str]:
         if not self._group:
@@ -49,7 +52,7 @@ class Registry:
     def _found_elsewhere(self, name: str, target: str) -> Any:
         """What another package has registered, which may be broken in any way."""
         try:
-            return _find(target)
+            return self._adapt(_find(target))
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
             raise ValueError(
@@ -71,6 +74,12 @@ def _find(target: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
+def _adapted(found: Any) -> Any:
+    from engines.adapted import as_engine  # with NumPy, and no part of a built-in engine's heap
+
+    return as_engine(found)
+
+
 ENGINES = Registry(
     "engine",
     {
@@ -78,5 +87,7 @@ ENGINES = Registry(
         "vllm-hostpath": "engines.vllm.host_path:HostPathEngine",
         "vllm": "engines.vllm.in_process:InProcessEngine",
     },
+    group="gcbench.engines",
     breach=engine_breach,
+    adapt=_adapted,
 )

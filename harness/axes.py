@@ -1,7 +1,7 @@
 """The axes of a grid, one table: a `Cell` has a value for each.
 
-What an axis is called, what values it has, its default, what help says of it, which engines take
-it and which field of `EngineConfig` it decides stand here and nowhere else.
+What an axis is called, what values it has, its default, what help says of it and which field of
+`EngineConfig` it decides stand here and nowhere else. Which of them it takes an engine says.
 """
 
 from collections.abc import Mapping
@@ -11,23 +11,22 @@ import msgspec
 
 Value = str | int
 
-_BUILTIN = ("builtin",)
-_VLLM = ("vllm-hostpath", "vllm")
+OF_EVERY_ENGINE = frozenset({"model", "device", "representation", "batch_size", "max_model_len"})
+"""Axes of the engine that each takes; of the others it says which."""
 
 
 class Axis(NamedTuple):
     """What is said of an axis beside its field of `Cell`; the last three are read off that.
 
     ``decides``: the field of `EngineConfig` that it becomes, "" where the engine does not see it.
-    ``engines``: those that take another value than the default, () for all. ``is_silent``: at its
-    default reports do not mention it, for then there is nothing of the kind. ``overrules``: axes
-    that say nothing where this one is not at its default. ``least``: of a number. ``section``: of
-    the help; ``is_main``: it has a flag of its own, where `--axis NAME=VALUES` gives the others.
+    ``is_silent``: at its default reports do not mention it, for then there is nothing of the kind.
+    ``overrules``: axes that say nothing where this one is not at its default. ``least``: of a
+    number. ``section``: of the help; ``is_main``: it has a flag of its own, where
+    `--axis NAME=VALUES` gives the others.
     """
 
     help: str
     decides: str = ""
-    engines: tuple[str, ...] = ()
     is_silent: bool = True
     overrules: tuple[str, ...] = ()
     least: int = 0
@@ -71,7 +70,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     engine: Annotated[
         str,
         Axis(
-            "builtin, vllm-hostpath (vLLM without its model) or vllm (all of it).",
+            "builtin, vllm-hostpath (vLLM without its model), vllm (all of it) or one of yours.",
             is_silent=False,
             is_main=True,
         ),
@@ -79,7 +78,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     release: Annotated[
         str,
         Axis(
-            "Source trees of gcbench or vLLM, or prepared versions of vLLM.",
+            "Source trees that hold the engine's package, or prepared versions of vLLM.",
             section="vLLM",
             is_main=True,
         ),
@@ -90,10 +89,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     dtype: Annotated[
         str,
         Axis(
-            "Of cpu and cuda: auto, float32, bfloat16 or float16.",
-            "dtype",
-            _BUILTIN,
-            section="Real devices",
+            "Of cpu and cuda: auto, float32, bfloat16 or float16.", "dtype", section="Real devices"
         ),
     ] = "auto"
     sampling: Annotated[
@@ -101,7 +97,6 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Axis(
             "Of cpu and cuda: greedy or TEMPERATURE[:TOP_K[:TOP_P]].",
             "sampling",
-            _BUILTIN,
             section="Real devices",
         ),
     ] = "greedy"
@@ -110,7 +105,6 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Axis(
             "Of cuda: off, or on: no CUDA graphs, as in vLLM.",
             "enforce_eager",
-            _BUILTIN,
             section="Real devices",
         ),
     ] = "off"
@@ -119,7 +113,6 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Axis(
             "Ranks: each in a process, but for rank 0 of --worker driver.",
             "tensor_parallel_size",
-            ("builtin", "vllm-hostpath"),
             least=1,
             section="Real devices",
         ),
@@ -138,7 +131,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     representation: Annotated[
         str,
         Axis(
-            "Shapes in which sampled tokens are handed over.",
+            "Shapes in which sampled tokens are handed over; some engines have their own or none "
+            "(gcbench list engines).",
             "representation",
             section="What to compare",
             is_main=True,
@@ -150,7 +144,6 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             "per_request (a lean loop), columnar (the batch at once) or vllm_v1 (vLLM's objects "
             "and loops).",
             "delivery",
-            _BUILTIN,
             is_silent=False,
             section="What to compare",
             is_main=True,
@@ -194,39 +187,20 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             "live, or replayed: decisions recorded beforehand, as of a scheduler that costs "
             "nothing.",
             "scheduler",
-            _BUILTIN,
         ),
     ] = "live"
     scheduling_policy: Annotated[
         str, Axis("fcfs or priority.", "scheduling_policy", is_silent=False)
     ] = "fcfs"
     detokenizer: Annotated[
-        str,
-        Axis(
-            "none, decode_stream (one call per token, as vLLM) or byte_table.",
-            "detokenizer",
-            ("builtin", "vllm-hostpath"),
-        ),
+        str, Axis("none, decode_stream (one call per token, as vLLM) or byte_table.", "detokenizer")
     ] = "none"
-    tokenizer: Annotated[
-        str,
-        Axis(
-            "A tokenizer.json; a small one is shipped.", "tokenizer", ("builtin", "vllm-hostpath")
-        ),
-    ] = ""
+    tokenizer: Annotated[str, Axis("A tokenizer.json; a small one is shipped.", "tokenizer")] = ""
     logprobs: Annotated[
-        str,
-        Axis(
-            "none, lists:K (vLLM's dictionaries) or arrays:K (vLLM #28245).",
-            "logprobs",
-            ("builtin", "vllm-hostpath"),
-        ),
+        str, Axis("none, lists:K (vLLM's dictionaries) or arrays:K (vLLM #28245).", "logprobs")
     ] = "none"
     request_streams: Annotated[
-        str,
-        Axis(
-            "none, or collector: a stream for each request, as vLLM.", "request_streams", _BUILTIN
-        ),
+        str, Axis("none, or collector: a stream for each request, as vLLM.", "request_streams")
     ] = "none"
     output_processing: Annotated[
         str,
@@ -239,13 +213,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         ),
     ] = "inline"
     num_scheduler_steps: Annotated[
-        int,
-        Axis(
-            "Forward passes per scheduling, as in vLLM's V0.",
-            "num_scheduler_steps",
-            _BUILTIN,
-            least=1,
-        ),
+        int, Axis("Forward passes per scheduling, as in vLLM's V0.", "num_scheduler_steps", least=1)
     ] = 1
     worker: Annotated[
         str,
@@ -262,38 +230,30 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Axis(
             "What crosses to worker processes: a format, or FORMAT+TRANSPORT.",
             "wire",
-            _BUILTIN,
             is_silent=False,
             is_main=True,
         ),
     ] = "pickle"
     wire_spin: Annotated[
-        str, Axis("Seconds to poll shared memory before sleeping, or auto.", "wire_spin", _BUILTIN)
+        str, Axis("Seconds to poll shared memory before sleeping, or auto.", "wire_spin")
     ] = "auto"
     front_end: Annotated[
         str,
         Axis(
             "vLLM's: llm (LLMEngine), or async (AsyncLLM, as behind its API server).",
             "front_end",
-            ("vllm-hostpath",),
             section="vLLM",
         ),
     ] = "llm"
     log_stats: Annotated[
         str,
-        Axis(
-            "vLLM's statistics: off, or on, as in its API server.",
-            "log_stats",
-            ("vllm-hostpath",),
-            section="vLLM",
-        ),
+        Axis("vLLM's statistics: off, or on, as in its API server.", "log_stats", section="vLLM"),
     ] = "off"
     engine_core: Annotated[
         str,
         Axis(
             "vLLM's engine core: in-process with its front end, or process.",
             "engine_core",
-            _VLLM,
             is_silent=False,
             section="vLLM",
         ),
@@ -304,7 +264,6 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             "vLLM's switches: lean, off unless a flag asks for one; or shipped: engine core, "
             "async scheduling and prefix caching as is the release's default.",
             "setup",
-            ("vllm-hostpath",),
             overrules=("engine_core", "output_processing", "prefix_caching"),
             section="vLLM",
         ),

@@ -1,5 +1,6 @@
 """What the built-in engine answers before there is one: what goes together, and what it can do."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from engines.builtin.delivery.choice import check_delivery, delivery_contradiction, load_delivery
@@ -24,6 +25,32 @@ class EngineRules:
 
     has_wait_hook = True
     package = "engines"
+    has_releases = False
+    axes = frozenset(
+        {
+            "dtype",
+            "sampling",
+            "enforce_eager",
+            "tensor_parallel",
+            "device_profile",
+            "delivery",
+            "max_num_batched_tokens",
+            "num_gpu_blocks_override",
+            "prefix_caching",
+            "scheduler",
+            "scheduling_policy",
+            "detokenizer",
+            "tokenizer",
+            "logprobs",
+            "request_streams",
+            "output_processing",
+            "num_scheduler_steps",
+            "worker",
+            "wire",
+            "wire_spin",
+        }
+    )
+    own_values: Mapping[str, tuple[str, ...]] = {}
     shapes = (("list_of_lists", "per_request"), ("flat_arrays", "columnar"))
 
     @staticmethod

@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
@@ -64,6 +64,20 @@ class VllmEngine:
     vocab_size = 50257
     """GPT-2's: every shipped config has that many."""
     package = "vllm"
+    has_releases = True
+    axes = frozenset(
+        {
+            "device_profile",
+            "max_num_batched_tokens",
+            "num_gpu_blocks_override",
+            "prefix_caching",
+            "scheduling_policy",
+            "output_processing",
+            "worker",
+            "engine_core",
+        }
+    )
+    own_values: Mapping[str, tuple[str, ...]] = {}
     shapes = (("", "per_request"),)
     stages: ClassVar = {
         "LLMEngine.step": "front end",

@@ -37,6 +37,15 @@ class HostPathEngine(VllmEngine):
     host_path = True
     is_scripted = True
     has_wait_hook = True
+    axes = VllmEngine.axes | {
+        "tensor_parallel",
+        "detokenizer",
+        "tokenizer",
+        "logprobs",
+        "front_end",
+        "log_stats",
+        "setup",
+    }
     launch = staticmethod(launch_vllm)
     prepare = staticmethod(prepare)
 

@@ -54,6 +54,23 @@ def _first_line(registry: Registry, name: str) -> str:
     return words.partition("\n")[0]
 
 
+def _engines() -> ChoiceRows:
+    return [
+        (kind, name, f"{words} {_shapes(name)}") for kind, name, words in _registered(ENGINES)()
+    ]
+
+
+def _shapes(name: str) -> str:
+    """What --representation can be for an engine, in a sentence, or why there is none."""
+    try:
+        own = ENGINES.load(name).own_values.get("representation")
+    except ValueError as error:
+        return f"Broken: {error}."
+    if own is None:
+        return "Representations: gcbench list representations."
+    return f"Representations: {', '.join(own) or 'none, it has one shape of its own'}."
+
+
 def _workloads() -> ChoiceRows:
     return [
         ("workload", name, catalog.load_workload(name).reason) for name in catalog.workload_names()
@@ -104,7 +121,7 @@ CHOICES: dict[str, Callable[[], ChoiceRows]] = {
     "axes": _axes,
     "workloads": _workloads,
     "experiments": _experiments,
-    "engines": _registered(ENGINES),
+    "engines": _engines,
     "devices": _registered(registries.DEVICES),
     "models": _models,
     "profiles": _profiles,

@@ -5,8 +5,9 @@ from typing import Any
 import click
 
 from harness.cli.caller import CommandLine
+from harness.cli.completion import values_of
 from harness.cli.exit_codes import ExitCode
-from harness.cli.flags import given, option, request_options
+from harness.cli.flags import ValueList, given, option, request_options
 from harness.cli.say import say
 from harness.cli.settings import AskedCommand
 from harness.cli.tell import Telling, tell, telling, telling_options
@@ -19,6 +20,7 @@ from harness.machine.describe import describe
 from harness.machine.doctor import DoctorFinding, check_machine
 from harness.report.again import report_command
 from harness.report.header import machine_words
+from harness.verbs.check_engine import check_engine
 from harness.verbs.noise import NoiseRequest, measure_noise
 from harness.verbs.request import made, spelled
 
@@ -27,6 +29,8 @@ EXAMPLES = """
 Examples:
   gcbench doctor
       what would spoil a measurement, within seconds and without any trial
+  gcbench doctor --engine toy
+      whether an engine of yours keeps its contract, and what each optional part would add
   gcbench doctor --noise
       the smallest change that a comparison can find here, in minutes
   gcbench doctor --noise --device null --gc disabled --rounds 28
@@ -42,19 +46,29 @@ _OF_BOTH = ("cluster", "like", "output")
 
 @click.command(cls=AskedCommand, epilog=EXAMPLES)
 @option("--noise", is_flag=True, help="Run equal trials against each other instead.", is_main=True)
+@option(
+    "--engine",
+    type=ValueList(values_of("engine")),
+    metavar="NAME",
+    help="Look at an engine instead: what it breaks of its contract, and what it could add.",
+    is_main=True,
+)
 @request_options(NoiseRequest)
 @telling_options("json", "quiet")
 @click.pass_context
-def doctor(ctx: click.Context, /, *, noise: bool, **_: Any) -> None:
+def doctor(ctx: click.Context, /, *, noise: bool, engine: str | None, **_: Any) -> None:
     """Look at Python, torch, cores, other work, timers and memory; exit 3 if measuring is hopeless.
 
-    With --noise, measure the machine's noise floor, which takes minutes. The options of `What to
-    compare` and `Precision` are of that.
+    With --engine, look at an engine instead, where its trials would run; exit 3 if it breaks its
+    contract. With --noise, measure the machine's noise floor, which takes minutes. The options of
+    `What to compare` and `Precision` are of that.
     """
     how, said = telling(ctx), given(ctx, NoiseRequest)
     if idle := next((name for name in said if not noise and name not in _OF_BOTH), ""):
         raise ValueError(f"{spelled(idle)}: says how noise is measured; give --noise, too")
     request = made(NoiseRequest, said)
+    if engine and (noise or request.cluster):
+        raise ValueError(f"--engine {engine}: is looked at by itself; leave the others out")
     if request.like and not request.cluster:
         raise ValueError(f"--like {request.like}: names a node of a cluster; give --cluster, too")
     with CommandLine(quiet=how.quiet) as caller:
@@ -64,7 +78,7 @@ def doctor(ctx: click.Context, /, *, noise: bool, **_: Any) -> None:
             wanted = WantedNodes(like=request.like, noise=known_noise(request.output))
             findings = _node_findings(caller.cluster(request.cluster, wanted))
         else:
-            findings = check_machine(request.output)
+            findings = check_engine(engine) if engine else check_machine(request.output)
         result = DoctorResult(
             name="doctor", command=caller.command, machine=describe(), findings=findings
         )

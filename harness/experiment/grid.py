@@ -1,6 +1,7 @@
 """From axes to cells: crosses them, leaves out what contradicts itself, groups what compares."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import product
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ import msgspec
 from engines.nearest import nearest
 from engines.protocol import ContradictionError, EngineClass, Traits
 from engines.registry import ENGINES
-from harness.axes import AXES, Cell
+from harness.axes import AXES, OF_EVERY_ENGINE, Axis, Cell
 from harness.collector.policy import parse_policy
 from harness.trial.arrivals import comes_by_itself
 from harness.trial.engine_config import engine_config, unsized_config
@@ -56,7 +57,7 @@ def cross(
         _check_numbers(cell, schedule)
         parse_policy(cell.gc)
         engine: EngineClass = ENGINES.load(cell.engine)
-        if why := _not_taken(cell):
+        if why := _not_taken(cell, engine):
             left_out.append(why)
             continue
         cell = msgspec.structs.replace(cell, model=cell.model or models[cell.workload])
@@ -123,14 +124,26 @@ def _contradiction(cell: Cell, engine: EngineClass, schedule: Schedule) -> str:
     return ""
 
 
-def _not_taken(cell: Cell) -> str:
+def takes(engine: EngineClass, axis: Axis) -> bool:
+    """Whether an engine can be given another value than the default of an axis."""
+    return not axis.decides or axis.name in OF_EVERY_ENGINE | engine.axes
+
+
+def _not_taken(cell: Cell, engine: EngineClass) -> str:
     """The first axis on which the cell asks its engine for what only others have, in a sentence."""
     for axis in AXES.values():
         value = getattr(cell, axis.name)
-        if axis.engines and cell.engine not in axis.engines and value != axis.default:
-            theirs = " and ".join(axis.engines)
+        if value != axis.default and not takes(engine, axis):
+            theirs = " and ".join(_engines_with(axis))
             return f"{axis.said(value)}: is of engine {theirs}; leave it out with {cell.engine}"
     return ""
+
+
+def _engines_with(axis: Axis) -> Iterator[str]:
+    for name in ENGINES.names():
+        with suppress(ValueError):  # of another package, and broken
+            if takes(ENGINES.load(name), axis):
+                yield name
 
 
 def traits(cell: Cell) -> Traits:

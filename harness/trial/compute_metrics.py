@@ -103,8 +103,7 @@ def _steps(seen: Observation) -> Values:
     rows = seen.column("num_rows")
     host = seen.host_ns.sum() / 1e9
     processing = float(seen.column("processing_ns").sum()) / 1e9
-    phases = {f"phase_{name}": float(seen.phase(name).mean()) / 1e9 for name in PHASES}
-    return phases | {
+    return _phases(seen) | {
         "itl_p99": percentile_or_none(worst[worst > 0] / 1e9, 99),
         "step_time_median": median_or_none(length[rows > 0] / 1e9),
         "host_time_per_step": host / len(length),
@@ -113,6 +112,13 @@ def _steps(seen: Observation) -> Values:
         "output_processing_per_step": processing / len(length) if processing else None,
         "output_processing_share": processing / (seen.window_ns / 1e9) if processing else None,
     }
+
+
+def _phases(seen: Observation) -> Values:
+    """Mean length of each; nothing of an engine that does not tell them apart."""
+    if not seen.tells_phases:
+        return {}
+    return {f"phase_{name}": float(seen.phase(name).mean()) / 1e9 for name in PHASES}
 
 
 def _device(seen: Observation) -> Values:

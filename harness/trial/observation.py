@@ -60,7 +60,8 @@ class Observation(NamedTuple):
     @property
     def host_ns(self) -> Int64Array:
         """Of that, the time in which neither the device nor a core was waited for."""
-        at_work = self.length_ns - np.minimum(self.column("device_ns"), self.phase("wait"))
+        wait = self.phase("wait") if self.tells_phases else self.length_ns
+        at_work = self.length_ns - np.minimum(self.column("device_ns"), wait)
         return at_work - np.minimum(self.column("waited_ns"), at_work)
 
     @property
@@ -77,6 +78,11 @@ class Observation(NamedTuple):
     def waited_share(self) -> float:
         """Of the window, the time in which others had the core of a step under way."""
         return float(self.column("waited_ns").sum() / self.window_ns) if self.window_ns else 0.0
+
+    @property
+    def tells_phases(self) -> bool:
+        """Whether the engine tells the phases of a step apart, or has it all in the first."""
+        return any(self.phase(name).any() for name in PHASES[1:])
 
     def phase(self, name: str) -> Int64Array:
         """Length of a phase in each step."""

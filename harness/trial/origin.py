@@ -43,11 +43,11 @@ def origin(package: str) -> dict[str, Any]:
     }
 
 
-def sources_sha256(engines: Path) -> str:
-    """SHA-256 over the files that decide a figure: the folder of the engines and what measures."""
+def sources_sha256(*engines: Path) -> str:
+    """SHA-256 over the files that decide a figure: those of the engines and what measures."""
     root = Path(__file__).resolve().parents[2]
     total = sha256()
-    for part in (engines, *(root / name for name in MEASURES)):
+    for part in (*engines, *(root / name for name in MEASURES)):
         below = sorted(part.rglob("*")) if part.is_dir() else [part]
         for path in (path for path in below if path.suffix in _SOURCES and path.is_file()):
             name = path.relative_to(part.parent).as_posix()
@@ -63,10 +63,11 @@ def dependencies(package: str) -> dict[str, str]:
     it stands a hash over all that is installed: nobody knows which of a hundred packages decide.
     """
     found = {name: distribution_version(name) for name in _PACKAGES}
-    own = sys.modules.get(package)
-    if package != "engines" and own is not None and own.__file__:
+    name = package.rpartition("/")[2]
+    own = sys.modules.get(name)
+    if name != engines.__name__ and own is not None and own.__file__:
         root = Path(own.__file__).resolve().parents[1]
-        found[package] = code_identity(root)[1] or found.get(package, "")
+        found[name] = code_identity(root)[1] or found.get(name, "")
         found["all packages"] = _all_packages()
     return {name: installed for name, installed in found.items() if installed}
 

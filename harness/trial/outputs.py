@@ -54,15 +54,17 @@ class OutputWatch(Watching):
     def _look(self, delivered: Delivered) -> Delivered:
         indices = delivered.request_index.tolist()
         outputs = self._outputs(delivered, indices)
-        for output in outputs:
-            self._take(output)
-        if len(outputs) == 0:
+        are_objects = len(outputs) > 0 and hasattr(outputs[0], "outputs")
+        if are_objects:
+            for output in outputs:
+                self._take(output)
+        else:
             counts = delivered.num_tokens.tolist()
             self._owed += zip([self._num_steps] * len(indices), indices, counts, strict=True)
         reasons = zip(delivered.finished.tolist(), delivered.finish_reasons.tolist(), strict=True)
         for request, reason in reasons:
             self._add("reasons", request, reason)
-            if len(outputs) == 0:
+            if not are_objects:
                 self._take_logprobs(request)
         return delivered._replace(outputs=outputs)
 

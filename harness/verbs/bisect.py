@@ -90,7 +90,7 @@ def _engine(names: list[Value]) -> EngineClass:
 
 def _source(engine: EngineClass, request: BisectRequest) -> Source:
     good, bad, repo = request.good, request.bad, request.repo
-    if repo is None and engine.package == "vllm" and is_version(good) and is_version(bad):
+    if repo is None and engine.has_releases and is_version(good) and is_version(bad):
         return Releases.between(good, bad)
     return Commits.between(repo or Path(), good, bad, engine.package)
 

@@ -61,7 +61,7 @@ class ExplainRequest(GridRequest, frozen=True, kw_only=True):
     against: Annotated[
         str,
         Flag(
-            "A release of vLLM, or with --repo and for the built-in engine a commit.",
+            "A release of vLLM; with --repo, and for an engine without releases, a commit.",
             section="Options",
             is_main=True,
             metavar="VERSION",
@@ -70,7 +70,7 @@ class ExplainRequest(GridRequest, frozen=True, kw_only=True):
     repo: Annotated[
         str,
         Flag(
-            "The checkout with both commits; for the built-in engine, the current folder by "
+            "The checkout with both commits; for an engine without releases, the current folder by "
             "default.",
             section="Options",
             is_main=True,
@@ -149,7 +149,7 @@ def count_costs(request: ExplainRequest, caller: Caller) -> ExplainResult:
     """
     _refuse_idle(request)
     engine: EngineClass = ENGINES.load(str(request.values("engine")[0]))
-    if engine.package == "vllm" or request.last_patches:
+    if engine.has_releases or request.last_patches:
         texts = [str(each) for each in request.values("release")]
         releases = list[Value](wanted_releases(texts, last_patches=request.last_patches))
         request = replace(request, axes={**request.axes, "release": releases})
@@ -196,7 +196,7 @@ def _find_versions(session: Session, engine: EngineClass, request: ExplainReques
     if len({cell.release for cell in cells}) < len(cells):
         raise ValueError("explain takes one value an axis, but for --release; leave the others out")
     against, package = request.against, engine.package
-    if request.repo or request.commit or (against and package == "engines"):
+    if request.repo or request.commit or (against and not engine.has_releases):
         repo = Path(request.repo)
         commits = [each for each in (request.commit or WORK_TREE, against) if each]
         for commit in commits:

@@ -39,7 +39,7 @@ def release_versions(
     that cannot be run.
     """
     left_out: list[str] = []
-    if engine.package == "vllm":
+    if engine.has_releases:
         named = [cell.release for cell in cells if cell.release]
         prepared, failures = prepare_releases(named, caller)
         left_out = [f"{release}: {why}" for release, why in failures.items()]
@@ -48,7 +48,7 @@ def release_versions(
     for cell in cells:
         engine.launch("", cell.release)  # refused now, if it is
         label, root = cell.release or "this code", cell.release
-        if cell.release and engine.package == "vllm":
+        if cell.release and engine.has_releases:
             label, root = release_label(cell.release), str(layer(cell.release))
             if label in (each.label for each in versions):
                 label = release_name(cell.release)  # a path whose version is there already

@@ -61,7 +61,7 @@ def measure_commits(request: GateRequest, caller: Caller) -> GateResult:
     since = take_tree(repo, budget.since, package, code / "since") if budget else None
     for tree in filter(None, (*trees, since)):
         _refuse_tree(tree, engine)
-    touched = changed_functions(Path(trees[0].folder), Path(trees[1].folder), package)
+    touched = changed_functions(Path(trees[0].folder), Path(trees[1].folder), Path(package).name)
     notes = tree_differences(repo, trees[0], trees[1], package)  # now: a work tree may move on
     if not_heads := others_changes(repo, trees[0], trees[1], package):
         notes.insert(0, not_heads)

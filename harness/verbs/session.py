@@ -28,6 +28,7 @@ from harness.running.lease import Lease
 from harness.trial.arrivals import comes_by_itself
 from harness.trial.spec import Mode, TrialResult
 from harness.verbs.caller import Caller
+from harness.verbs.engine_values import engine_values
 from harness.verbs.quiet import lease_of, parse_limit
 from harness.verbs.request import GridRequest, SpreadRequest, TimedRequest
 from harness.verbs.workloads import workloads_of
@@ -62,7 +63,7 @@ class Session:
             self._watch = beside._watch
         if shard and executor.is_spread:
             raise ValueError("--shard: --cluster deals out all blocks itself; leave one out")
-        axes = request.grid()
+        axes = engine_values(request)
         workloads = workloads_of(axes["workload"], request)
         axes["workload"] = [workload.name for workload in workloads]
         schedules = {each.name: each.realise(request.seed) for each in workloads}

@@ -17,6 +17,7 @@ from engines.protocol import (
     PHASES,
     ContradictionError,
     Delivered,
+    EngineClass,
     FinishReason,
     Launch,
     StepEngine,
@@ -50,7 +51,11 @@ def test_an_engine_without_a_shape_to_measure(shapes):
     [
         ({"package": ""}, "has no package"),
         ({"package": 3}, "has no package"),
+        ({"package": "src/2"}, "has no package"),
         ({"has_wait_hook": None}, "has no has_wait_hook"),
+        ({"has_releases": 1}, "has no has_releases"),
+        ({"axes": ("wire",)}, "has no axes"),
+        ({"own_values": None}, "has no own_values"),
         ({"launch": None}, "has no method launch"),
         ({"step": None, "shutdown": 1}, "has no methods step, shutdown"),
     ],
@@ -64,7 +69,7 @@ def test_an_engine_that_is_made_by_a_function_is_judged_by_what_it_answers_itsel
         return Engine(config)
 
     assert engine_breach(build).startswith("has no methods complete, traits, launch, prepare")
-    for name in ("complete", "traits", "launch", "prepare", "has_wait_hook", "package", "shapes"):
+    for name in ("complete", "traits", "launch", "prepare", *EngineClass.__annotations__):
         setattr(build, name, getattr(Engine, name))
     assert engine_breach(build) == ""
 
@@ -72,8 +77,10 @@ def test_an_engine_that_is_made_by_a_function_is_judged_by_what_it_answers_itsel
 class Bare(StepEngine):
     """One that nobody has written yet."""
 
-    has_wait_hook = False
+    has_wait_hook = has_releases = False
     package = "least"
+    axes = frozenset()
+    own_values = {"device": ("theirs",)}
     shapes = (("", "per_request"),)
 
     @staticmethod

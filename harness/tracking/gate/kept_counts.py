@@ -1,6 +1,7 @@
 """Counts of a commit, kept by all that decides them: the same files are not counted twice."""
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+import engines
 from engines.cache import cache_root
 from engines.registry import ENGINES
 from harness.experiment.executor import TrialOutcome
@@ -26,7 +28,7 @@ _MOST_KEPT = 512
 """Files, of some 100 KB each; those that have been read or written last stay."""
 _FOLDER = "/gcbench-tree"
 """What stands in a kept file for the folder that the commit was laid out in."""
-_OURS = Path(__file__).resolve().parents[3] / "engines"
+_OURS = Path(engines.__file__).resolve().parent
 
 
 class KeptCounts(NamedTuple):
@@ -65,11 +67,13 @@ class KeptCounts(NamedTuple):
             self._forget_the_oldest()
 
     def _paths(self, plan: Plan, tree: Tree) -> Iterator[tuple[TrialKey, Path]]:
-        holds_engines = self.package == "engines"
-        code = sources_sha256(Path(tree.folder) / self.package if holds_engines else _OURS)
+        code = {
+            name: sources_sha256(*_engine_files(name, Path(tree.folder, Path(self.package).name)))
+            for name in {turn.cell.engine for turn in _of(plan, tree)}
+        }
         alike: Counter[str] = Counter()
         for turn in _of(plan, tree):
-            decides = _hash([_SCHEMA, tree.package_sha, code, _asked(plan, turn)])
+            decides = _hash([_SCHEMA, tree.package_sha, code[turn.cell.engine], _asked(plan, turn)])
             name = f"{decides[:32]}-{alike[decides]}.json"  # equal trials are kept apart
             alike[decides] += 1
             yield turn.key, self.folder / name
@@ -78,6 +82,21 @@ class KeptCounts(NamedTuple):
         files = sorted(self.folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
         for path in files[:-_MOST_KEPT]:
             path.unlink(missing_ok=True)
+
+
+def _engine_files(engine: str, package: Path) -> list[Path]:
+    """Where the code of an engine lies, in the tree's ``package`` or as it is installed, and ours
+    that drives it.
+    """
+    top = ENGINES.load(engine).__module__.partition(".")[0]
+    names = dict.fromkeys((top, _OURS.name))
+    return [package if name == package.name else _installed_files(name) for name in names]
+
+
+def _installed_files(top: str) -> Path:
+    """The folder of a package that has been imported, or the file of a module."""
+    file = Path(sys.modules[top].__file__ or "")
+    return file.parent if file.stem == "__init__" else file
 
 
 def _of(plan: Plan, tree: Tree) -> Iterable[Turn]:

@@ -19,7 +19,7 @@ _DIRTY = "+dirty"
 
 
 class Tree(msgspec.Struct, frozen=True, kw_only=True):
-    """A commit, and the folder under which its package lies. ``asked`` is how it was named.
+    """A commit, and the folder that its package is imported from. ``asked`` is how it was named.
 
     ``package_sha``: a hash of the package's files, git's own unless the work tree has changes or
     there are submodules. ``lacking``: submodules whose files are not there.
@@ -77,7 +77,7 @@ def take_tree(repo: Path, commit: str, package: str, folder: Path) -> Tree:
             asked=commit,
             sha=sha + (_DIRTY if is_dirty else ""),
             subject=_subject(git, sha),
-            folder=str(folder),
+            folder=str((folder / package).parent),
             package_sha=_changed_sha(folder / package)
             if is_dirty or submodules(git, sha, package)
             else git("rev-parse", "--verify", f"{sha}:{package}"),
@@ -103,8 +103,9 @@ def tree_differences(repo: Path, base: Tree, head: Tree, package: str) -> list[s
         uncommitted = git.changed_files(*([] if is_work_tree else [package]))
     sentences = []
     changed = names(between) + (uncommitted if is_work_tree else [])
-    outside = sorted({path.split("/")[0] for path in changed} - {package})
-    if not any(path.startswith(f"{package}/") for path in changed):
+    not_inside = [path for path in changed if not path.startswith(f"{package}/")]
+    outside = sorted({path.split("/")[0] for path in not_inside})
+    if len(not_inside) == len(changed):
         sentences.append(
             f"The two do not differ in {package}/: what is found here is this machine's noise."
         )

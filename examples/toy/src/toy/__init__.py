@@ -1,0 +1,1 @@
+"""A toy engine: continuous batching with nothing behind it."""
