@@ -8,6 +8,7 @@ import small
 
 from engines.call import engine_of
 from engines.call.first_call import call_seconds
+from engines.call.target import function_of
 from engines.contract import engine_breach
 from engines.protocol import EngineConfig, SamplingParams
 from engines.registry import ENGINES
@@ -108,17 +109,17 @@ def test_a_step_between_two_makes_nothing_that_the_collector_sees():
         gc.enable()
 
 
-@pytest.mark.parametrize("name", ["Stepper", "stepper", "Stepper.step"])
+@pytest.mark.parametrize("name", ["Stepper", "stepper"])
 def test_an_object_with_step_is_stepped(name):
-    if name == "Stepper.step":
-        with pytest.raises(ValueError, match="takes arguments"):
-            engine(name)
-        return
-    under = engine(name)
-    under.add_request(0, np.zeros(1, np.int32), SamplingParams(2))
-    under.step()
-    assert under._call.__self__.taken == 1
-    under._call.__self__.taken = 0
+    step = function_of(f"called_functions:{name}")
+    before = step.__self__.taken
+    step()
+    assert step.__self__.taken == before + 1
+
+
+def test_a_method_of_a_class_lacks_its_object():
+    with pytest.raises(ValueError, match="takes arguments"):
+        function_of("called_functions:Stepper.step")
 
 
 def test_counts_are_those_of_the_call(tmp_path):
