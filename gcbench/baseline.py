@@ -8,7 +8,7 @@ from pathlib import Path
 from gcbench.budget import BudgetExceeded
 from gcbench.call_cost import CallCost
 
-FILE = "gc_baseline.json"
+_FILE = "gc_baseline.json"
 _COUNTS = ("survivors", "peak", "allocations", "bytecodes")
 
 
@@ -16,7 +16,7 @@ class Baseline:
     """That of one test in a folder, for this build of Python: others count differently."""
 
     def __init__(self, folder: Path, test: str) -> None:
-        self._path = folder / FILE
+        self._path = folder / _FILE
         self._test = test
         self._python = f"{platform.python_implementation()} {platform.python_version()}"
 
