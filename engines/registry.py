@@ -14,6 +14,7 @@ class Registry:
 
     ``breach`` says what an implementation lacks, behind its name, and "" where it lacks nothing.
     ``adapt`` makes one of what another package has registered.
+    ``adopt``: where a function leads that takes a name with a colon, which nobody has registered.
     """
 
     def __init__(
@@ -24,12 +25,14 @@ class Registry:
         group: str = "",
         breach: Callable[[Any], str] = lambda _: "",
         adapt: Callable[[Any], Any] = lambda found: found,
+        adopt: str = "",
     ) -> None:
         self.kind = kind
         self._entries = dict(entries)
         self._group = group
         self._breach = breach
         self._adapt = adapt
+        self._adopt = adopt
 
     def _targets(self) -> dict[str, str]:
         if not self._group:
@@ -43,6 +46,8 @@ class Registry:
 
     def load(self, name: str) -> Any:
         """The implementation. Raises ValueError as `check`, and where it breaks its contract."""
+        if self._adopt and ":" in name:
+            return _find(self._adopt)(name)
         target = self.check(name)
         found = _find(target) if name in self._entries else self._found_elsewhere(name, target)
         if breach := self._breach(found):
@@ -61,6 +66,8 @@ class Registry:
 
     def check(self, name: str) -> str:
         """Where a name leads. Raises ValueError for an unknown one, with the nearest."""
+        if self._adopt and ":" in name:
+            return self._adopt
         # Built-in names first: asking for entry points reads the metadata of every distribution.
         target = self._entries.get(name) or self._targets().get(name)
         if target is None:
@@ -90,4 +97,5 @@ ENGINES = Registry(
     group="gcbench.engines",
     breach=engine_breach,
     adapt=_adapted,
+    adopt="engines.call:engine_of",
 )

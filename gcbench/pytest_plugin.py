@@ -1,11 +1,12 @@
-"""The pytest plug-in: a fixture that holds a call to a budget per request."""
+"""The pytest plug-in: fixtures that hold a call to a budget, or to what it did before."""
 
 from collections.abc import Callable
 
 import pytest
 
+from gcbench.baseline import Baseline
 from gcbench.budget import Limits, check_budget, measure_within
-from gcbench.call_cost import CallCost
+from gcbench.call_cost import CallCost, measure_call
 
 
 class GcBudget:
@@ -45,3 +46,28 @@ def gc_budget(record_property: Callable[[str, object], None]) -> GcBudget:
     gc_budget(call, num_requests, survivors=, peak=, allocations=, bytecodes=)
     """
     return GcBudget(record_property)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--gc-update``."""
+    words = "take what gc_baseline counts for right, in gc_baseline.json beside the tests"
+    parser.addoption("--gc-update", action="store_true", help=words)
+
+
+@pytest.fixture
+def gc_baseline(request: pytest.FixtureRequest) -> Callable[..., CallCost]:
+    """Fail where a call counts more than its stored baseline: gc_baseline(call, num_requests=1)."""
+    baseline = Baseline(request.path.parent, f"{request.path.name}::{request.node.name}")
+
+    def hold(call: Callable[[], object], num_requests: int = 1) -> CallCost:
+        __tracebackhide__ = True
+        cost = measure_call(call, num_requests)
+        if request.config.getoption("gc_update"):
+            if hasattr(request.config, "workerinput"):
+                raise pytest.UsageError("--gc-update writes one file; run it without -n")
+            baseline.store(cost)
+        else:
+            baseline.check(cost)
+        return cost
+
+    return hold

@@ -4,6 +4,7 @@ VERBS = (
     "advise",
     "bisect",
     "compare",
+    "compare_call",
     "describe",
     "explain",
     "gate",

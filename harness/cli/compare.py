@@ -15,6 +15,7 @@ from harness.cli.tell import tell, telling, telling_options
 from harness.experiment.experiment_file import PartsResult, load_experiment_file
 from harness.experiment.result import ExperimentResult
 from harness.report.again import report_command
+from harness.verbs.call import compare_function, with_calls
 from harness.verbs.compare import CompareRequest, compare_cells, planned
 from harness.verbs.parts import compare_parts
 from harness.verbs.quiet import NOT
@@ -32,6 +33,8 @@ Examples:
       the host path alone, with exact counts
   gcbench compare --workload churn --gc default,freeze --until-precise 1
       until each interval is within 1 %, or the budget is spent
+  gcbench compare --call mypackage.parsing:parse_page --gc default,freeze
+      a function of your own, with its costly lines
   gcbench compare --worker process --gc default,freeze --details
       across a process boundary, with the phases of a step
   gcbench compare --experiment output-processing --rounds 3
@@ -77,6 +80,7 @@ def compare(
         if experiment:
             file = load_experiment_file(experiment)
             of_one_grid = {
+                "--call": request.call,
                 "--dry-run": dry_run,
                 "--image": how.image,
                 "--shard": ctx.params["shard"],
@@ -88,11 +92,19 @@ def compare(
             result = compare_parts(file, given(ctx, CompareRequest), caller)
         elif dry_run:
             unwatched = replace(request, wait=NOT, name="dry-run")
+            unwatched = with_calls(unwatched, caller) if request.call else unwatched
             print_dry_run(plan_pairs(planned(unwatched, caller)), request)
             return
+        elif request.call:
+            answer = compare_function(request, caller)
+            result = answer.comparison
         else:
             result = compare_cells(request, caller)
     tell(result, how, more=report_command(request.output, result.name))
+    if request.call and how.shows_report:
+        for costs in answer.costs:
+            tell(costs, how._replace(json=None, image=None))
+        click.echo(f"\nAdvice: {answer.advice}")
     if not result.is_complete:
         again = "the same command and --resume"
         say(f"interrupted, incomplete; go on with {again} {result.name}")

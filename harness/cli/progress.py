@@ -21,6 +21,7 @@ from harness.experiment.plan import Turn
 from harness.experiment.result import cell_id
 from harness.experiment.run import PlanProgress
 from harness.render.safe_text import safe_text
+from harness.running.lease import LIKELY_UNTIL
 from harness.trial.spec import TrialFailure, TrialResult
 from harness.verbs.caller import CountWatch
 
@@ -29,12 +30,17 @@ _SAY_EVERY_SECONDS = 20
 
 def said_once(console: Console) -> Callable[[str], None]:
     """Says for whom a measurement waits, when it begins to."""
-    said = set[str]()
+    said = set[tuple[str, bool]]()
 
     def say(owner: str) -> None:
-        if owner not in said:
-            said.add(owner)
-            words = f"waiting for another measurement, {owner}; --wait no measures beside it"
+        who, _, until = owner.partition(LIKELY_UNTIL)
+        if (who, bool(until)) not in said:
+            said.add((who, bool(until)))
+            likely = "" if until else "; how long it takes is not known yet"
+            words = (
+                f"waiting for another measurement, {owner}{likely}: let it end, wait at most as "
+                "long as --wait 10m says, or measure beside it with --wait no"
+            )
             console.print(safe_text(words), soft_wrap=True)
 
     return say

@@ -1,9 +1,12 @@
 """``gcbench report RESULTS``: what changed in stored results, and their figures for other tools."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
+from harness import format as fmt
 from harness.cli.caller import command_line
 from harness.cli.say import say
 from harness.cli.tell import checked
@@ -14,6 +17,9 @@ from harness.tracking.history_result import HistoryResult
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_SAY_EVERY_SECONDS = 10
 
 
 class ResultsQuestion(NamedTuple):
@@ -56,12 +62,29 @@ def read_results(name: str, asked: ResultsQuestion, *, is_shown: bool) -> Histor
             say(problem)
     if asked.metrics:
         found = of_metrics(found, asked.metrics)
-    result = what_changed(found, name, between=asked.between, command=command_line())
+    result = what_changed(
+        found, name, between=asked.between, command=command_line(), look=_said_seldom()
+    )
     if asked.csv:
         _write_csv(found.figures, asked.csv)
     if asked.otava:
         _write_otava(found.figures, Path(asked.otava))
     return result
+
+
+def _said_seldom() -> Callable[[int, int], None]:
+    """Says now and then how many series have been looked through, and how long the rest takes."""
+    began = last = monotonic()
+
+    def look(done: int, total: int) -> None:
+        nonlocal last
+        now = monotonic()
+        if now - last >= _SAY_EVERY_SECONDS:
+            last = now
+            left = (now - began) / done * (total - done) if done else 0.0
+            say(f"{done:,} of {total:,} series looked through, about {fmt.seconds(left)} left")
+
+    return look
 
 
 def _write_csv(figures: "pd.DataFrame", path: str) -> None:

@@ -15,6 +15,7 @@ from harness.experiment.grid import group_key, traits
 from harness.experiment.plan import EXACT_ROUND, Plan, Turn, exact_turns, timing_round
 from harness.experiment.shard import Shard
 from harness.experiment.store import RunStore, TrialKey
+from harness.running.lease import Expects, nobody_hears
 from harness.statistics.paired_ratio import Estimate, is_precise
 from harness.trial.spec import Trial, TrialFailure, TrialResult
 
@@ -34,6 +35,10 @@ _LOOK_EVERY = 3
 """Rounds from one look at the intervals to the next: a look takes about as long as a trial."""
 
 
+def _nobody_waits() -> AbstractContextManager[Expects]:
+    return nullcontext(nobody_hears)
+
+
 @dataclass(slots=True)
 class Rounds:
     """One experiment under way, ``outcomes`` there already.
@@ -46,7 +51,7 @@ class Rounds:
     store: RunStore
     executor: Executor
     on_trial: Callable[[Turn, TrialOutcome], None]
-    alone: Callable[[], AbstractContextManager[None]] = nullcontext
+    alone: Callable[[], AbstractContextManager[Expects]] = _nobody_waits
     shard: Shard | None = None
     outcomes: Outcomes = field(default_factory=dict)
     repeated: int = 0
@@ -58,8 +63,8 @@ class Rounds:
         self._take(counting)
         if not precise.half_width and not self._is_any_due():
             return
-        with self.alone():
-            self._take(self._timed(summarise, precise, warm_up=not counting))
+        with self.alone() as expects:
+            self._take(self._timed(summarise, precise, warm_up=not counting), expects)
 
     def _timed(
         self, summarise: Callable[[Outcomes], HasComparisons], precise: "Precision", warm_up: bool
@@ -88,11 +93,17 @@ class Rounds:
             for turn in timing_round(self.plan, number)
         )
 
-    def _take(self, blocks: Iterable[Block]) -> None:
-        """Run these blocks and keep what comes of each trial."""
-        for block, nth, outcome, repeated in self.executor.run_blocks(blocks):
-            self.repeated += repeated
-            self._keep(block.turns[nth], outcome)
+    def _take(self, blocks: Iterable[Block], expects: Expects = nobody_hears) -> None:
+        """Run these blocks and keep what comes of each trial.
+
+        ``expects`` is told how many seconds the plan's rounds will take from then on.
+        """
+        began, stored = time.monotonic(), sum(key.round > EXACT_ROUND for key in self.outcomes)
+        due = self.plan.rounds * sum(map(len, self.plan.timed)) - stored
+        for done, ended in enumerate(self.executor.run_blocks(blocks), start=1):
+            self.repeated += ended.repeated
+            self._keep(ended.block.turns[ended.nth], ended.outcome)
+            expects((time.monotonic() - began) / done * max(0, due - done))
 
     def _blocks(self, turns: Iterable[Turn], warm_up: bool = False) -> Iterator[Block]:
         """What is to be run of a round, group by group; only the first block is to warm up."""

@@ -29,7 +29,7 @@ from harness.machine.describe import Machine, describe
 from harness.machine.other_work import Surroundings
 from harness.machine.scratch import scratch_folder
 from harness.result.result import ReplayedWorkload, keep_result
-from harness.running.lease import Lease
+from harness.running.lease import Expects, Lease, nobody_hears
 from harness.trial.spec import Mode, Trial, TrialFailure, TrialResult
 from workloads.schedule import Schedule
 
@@ -217,7 +217,7 @@ class Runner:
         key = trial_key(1, 0, cell, mode)
         rows = str(store.rows_path(key)) if mode == "timing" else ""
         path = store.schedule_path(self.schedules[cell.workload].sha256)
-        alone = self._alone(says) if mode == "timing" else nullcontext()
+        alone = self._alone(says) if mode == "timing" else nullcontext(nobody_hears)
         with store.writer(), alone:
             self._keep_schedules(store)
             (outcome,) = self.executor.run([self._trial(cell, path, mode, max_steps, rows)])
@@ -244,9 +244,9 @@ class Runner:
                 return TriedOut(failures, is_interrupted=True)
         return TriedOut(failures, is_interrupted=False)
 
-    def _alone(self, says: Callable[[str], None]) -> AbstractContextManager[None]:
+    def _alone(self, says: Callable[[str], None]) -> AbstractContextManager[Expects]:
         """This machine for oneself, where it is the one that measures."""
-        return nullcontext() if self.executor.is_spread else self.lease.hold(says)
+        return nullcontext(nobody_hears) if self.executor.is_spread else self.lease.hold(says)
 
     def _keep_schedules(self, store: RunStore) -> None:
         for schedule in self.schedules.values():

@@ -3,19 +3,19 @@
 import fcntl
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from errno import ENOLCK, EOPNOTSUPP
 from pathlib import Path
 from textwrap import shorten
 
-_LONGEST_OWNER = 200
+_LONGEST_OWNER = 300
 _LONGEST_COMMAND = 100
 
 
 class HeldError(RuntimeError):
-    """Another process holds it. ``owner``: which, since when and with what command."""
+    """Another process holds it. ``owner``: which, since when, with what command and where."""
 
     def __init__(self, path: Path, owner: str) -> None:
         super().__init__(f"{owner} holds {path}")
@@ -23,8 +23,10 @@ class HeldError(RuntimeError):
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def held(path: Path) -> Iterator[Callable[[str], None]]:
     """Hold ``path``, a file that stays when it is let go, whose last holder it names.
+
+    What it gives adds words of that holder's, in the place of those it added before.
 
     On a file system without locks nobody holds anything. Raises HeldError where another process
     holds it, OSError where it cannot be opened.
@@ -38,10 +40,14 @@ def held(path: Path) -> Iterator[None]:
         except OSError as error:
             if error.errno not in (ENOLCK, EOPNOTSUPP):  # as some network file systems answer
                 raise
-        with suppress(OSError):  # on a full disk the lock holds all the same
-            os.truncate(descriptor, 0)
-            os.pwrite(descriptor, _this_process().encode(), 0)
-        yield
+        this = _this_process()
+
+        def say(more: str) -> None:
+            with suppress(OSError):  # on a full disk the lock holds all the same
+                os.truncate(descriptor, os.pwrite(descriptor, f"{this}{more}".encode(), 0))
+
+        say("")
+        yield say
     finally:
         os.close(descriptor)
 
@@ -61,7 +67,15 @@ def _this_process() -> str:
     command = shorten(
         " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]), _LONGEST_COMMAND, placeholder=" …"
     )
-    return f"process {os.getpid()} since {datetime.now():%Y-%m-%d %H:%M} ({command})"
+    since = f"{datetime.now():%Y-%m-%d %H:%M}"
+    return f"process {os.getpid()} since {since} ({command}) in {_folder()}"
+
+
+def _folder() -> str:
+    try:
+        return shorten(str(Path.cwd()), _LONGEST_COMMAND, placeholder=" …")
+    except FileNotFoundError:
+        return "a folder that is gone"
 
 
 def _owner(descriptor: int) -> str:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from math import inf
 from pathlib import Path
 
@@ -18,6 +19,14 @@ VARIABLE = "GCBENCH_LEASE"
 """Names another file, of a part of the machine that nothing else runs on. Empty: no lease."""
 _USUAL = "/tmp/gcbench-lease"
 _LOOK_SECONDS = 0.5
+LIKELY_UNTIL = "; likely until "
+"""Before the time, in what is said of a holder that knows it."""
+
+Expects = Callable[[float], None]
+
+
+def nobody_hears(seconds: float) -> None:
+    """Where nobody waits."""
 
 
 @dataclass(slots=True)
@@ -47,14 +56,15 @@ class Lease:
         return [f"Measured beside another gcbench, {owner}." for owner in self.beside]
 
     @contextmanager
-    def hold(self, says: Callable[[str], None]) -> Iterator[None]:
+    def hold(self, says: Callable[[str], None]) -> Iterator[Expects]:
         """Have the machine for oneself; ``says`` is told, at each look, who has it instead.
 
+        What it gives is told how many seconds are likely left, which others that wait are told.
         Raises BusyMachineError after the limit.
         """
         deadline = time.monotonic() + self.limit_seconds
         with ExitStack() as stack:
-            while not self._takes(stack, says):
+            while (expects := self._takes(stack, says)) is None:
                 if time.monotonic() > deadline:
                     raise BusyMachineError(
                         f"another measurement has not ended within {self.limit_seconds:g} s, so "
@@ -62,19 +72,21 @@ class Lease:
                         "with --wait no"
                     )
                 time.sleep(_LOOK_SECONDS)
-            yield
+            yield expects
 
-    def _takes(self, stack: ExitStack, says: Callable[[str], None]) -> bool:
+    def _takes(self, stack: ExitStack, says: Callable[[str], None]) -> Expects | None:
         if not self._path:
-            return True
+            return nobody_hears
         try:
-            stack.enter_context(held(Path(self._path)))
+            say = stack.enter_context(held(Path(self._path)))
         except HeldError as error:
             if self.anyway:
                 self.beside.append(error.owner)
             else:
                 says(error.owner)
-            return self.anyway
+            return nobody_hears if self.anyway else None
         except OSError:
-            return True  # nobody can hold anything here, so nobody has to wait
-        return True
+            return nobody_hears  # nobody can hold anything here, so nobody has to wait
+        return lambda seconds: say(
+            f"{LIKELY_UNTIL}{datetime.now() + timedelta(seconds=seconds):%H:%M:%S}"
+        )

@@ -1,6 +1,6 @@
 """The judgement of every series that a frame of figures holds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 
 import pandas as pd
@@ -13,12 +13,18 @@ from harness.tracking.verdict import Key, SeriesVerdict, judge
 
 
 def judge_all(
-    figures: pd.DataFrame, reruns: Mapping[Key, Sequence[Rerun]], triage: Triage, today: date
+    figures: pd.DataFrame,
+    reruns: Mapping[Key, Sequence[Rerun]],
+    triage: Triage,
+    today: date,
+    look: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[Key, SeriesVerdict]:
-    """All current series of ``figures``."""
-    found = {}
+    """All current series of ``figures``; ``look`` is told before each how many are done of all."""
+    found: dict[Key, SeriesVerdict] = {}
     newest = _newest(figures)
-    for key, series in series_of(figures).items():
+    all_series = series_of(figures)
+    for key, series in all_series.items():
+        look(len(found), len(all_series))
         findings = examine(series, reruns.get(key, ()), triage.resets(series))
         is_stale = series.points[-1].commit != newest[key[:2]]
         found[key] = judge(series, findings, triage, today, key=key, is_stale=is_stale)

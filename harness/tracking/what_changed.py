@@ -1,6 +1,6 @@
 """From stored results to what changed in each of their series."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -23,16 +23,18 @@ def what_changed(
     between: tuple[str, str] | None = None,
     command: str = "",
     today: date | None = None,
+    look: Callable[[int, int], None] = lambda done, total: None,
 ) -> HistoryResult:
     """Two commits, by the beginnings of their hashes, or the last two of each series.
 
-    ``name``: where the results are. Raises ValueError for a commit that is not there, or whose
+    ``name``: where the results are. ``look``: as `judge_all` has it. Raises ValueError for a commit
+    that is not there, or whose
     history is rewritten.
     """
     figures, beside = found.figures, found.config
     triage = load_triage(beside.parent / "triage.toml") if beside else NOTHING_SAID
     today = today or datetime.now(UTC).date()
-    verdicts = judge_all(figures, by_series(found.reruns), triage, today)
+    verdicts = judge_all(figures, by_series(found.reruns), triage, today, look)
     for prefix in between or ():
         if gone := [each for each in found.rewritten if each.startswith(prefix.lower() or "-")]:
             raise ValueError(

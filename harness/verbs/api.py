@@ -23,6 +23,7 @@ from harness.tracking.gate.result import GateResult
 from harness.verbs.advise import give_advice
 from harness.verbs.advise_request import AdviseRequest
 from harness.verbs.bisect import BisectRequest, find_moving_commit
+from harness.verbs.call import CallComparison, compare_function, spelled_call
 from harness.verbs.caller import Caller
 from harness.verbs.compare import CompareRequest, compare_cells
 from harness.verbs.explain import ExplainRequest, count_costs
@@ -37,6 +38,7 @@ __all__ = [
     "advise",
     "bisect",
     "compare",
+    "compare_call",
     "describe",
     "explain",
     "gate",
@@ -53,6 +55,14 @@ _Answer = TypeVar("_Answer")
 def compare(**asked: Any) -> ExperimentResult:
     """Measure the cells of a grid beside its baseline; see `CompareRequest`."""
     return _ask("compare", CompareRequest, compare_cells, asked)
+
+
+def compare_call(call: str | Callable[[], object], **asked: Any) -> CallComparison:
+    """Compare a function under several collector policies; ``call`` itself or "module:function".
+
+    The rest is as for `compare`. Raises ValueError where a fresh interpreter cannot import it.
+    """
+    return _ask("compare", CompareRequest, compare_function, {**asked, "call": spelled_call(call)})
 
 
 def advise(**asked: Any) -> Advice | CadenceResult | CrossoverResult:

@@ -39,6 +39,15 @@ class CompareRequest(SpreadRequest, frozen=True, kw_only=True):
         "heap_objects": [700_000],
     }
 
+    call: Annotated[
+        str,
+        Flag(
+            "Functions without arguments, or objects with step, instead of an engine.",
+            section="What to compare",
+            is_main=True,
+            metavar="MODULE:FUNCTION,...",
+        ),
+    ] = ""
     baseline: Annotated[
         str,
         Flag(

@@ -8,6 +8,7 @@ benchmarks.json                          the benchmarks as they are now
 """
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import product
 from math import isnan, nan
 from pathlib import Path
@@ -152,8 +153,9 @@ def _figures(
                 f"{where} has {len(row.result)} values for {expected} points of its parameters; "
                 "those without a value are taken as failed"
             )
-        for index, point in enumerate(product(*row.params)):
-            series = f"{benchmark}({', '.join(point)})" if point else benchmark
+        for index, (point, series, params) in enumerate(
+            _points(benchmark, names, tuple(map(tuple, row.params)))
+        ):
             value, outcome = _value(_at(row.result, index), f"{path}: {series}", problems)
             yield Figure(
                 commit=file.commit_hash,
@@ -180,8 +182,23 @@ def _figures(
                 result_version=row.version,
                 is_current=(known is not None or definitions is None)
                 and definition.is_current(row.version, point),
-                params=dict(zip(names, point, strict=True)),
+                params=params,
             )
+
+
+@lru_cache(maxsize=1024)
+def _points(
+    benchmark: str, names: tuple[str, ...], params: tuple[tuple[str, ...], ...]
+) -> list[tuple[tuple[str, ...], str, dict[str, str]]]:
+    """Each point of a benchmark, its series and its parameters by name: the files share them."""
+    return [
+        (
+            point,
+            f"{benchmark}({', '.join(point)})" if point else benchmark,
+            dict(zip(names, point, strict=True)),
+        )
+        for point in product(*params)
+    ]
 
 
 def _number_of_points(params: list[list[str]]) -> int:

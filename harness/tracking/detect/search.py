@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 from harness.tracking.detect.evidence import StepEvidence
 from harness.tracking.detect.locate import PairRerun
-from harness.tracking.detect.weigh import Large, WeighedStep, of_night, settled, weigh
+from harness.tracking.detect.weigh import (
+    Large,
+    WeighedStep,
+    certain_nights,
+    of_night,
+    settled,
+    weigh,
+)
 
 DRIFT_MARGIN = 3.0
 """By how much a step must be likelier than a straight line."""
@@ -44,6 +51,10 @@ def search(
     for night in range(last + 1):
         if night in resets and night > starts[-1]:
             starts = (*starts, night)
+        # Before the last night a suspicion is of use to whoever can be asked for a re-run.
+        is_idle = not (known or ask) and night < last
+        if is_idle and night not in certain_nights(evidence, starts):
+            continue
         found = weigh(evidence, starts, night, known, is_large)
         for _ in range(PER_NIGHT if ask else 0):
             recent = found

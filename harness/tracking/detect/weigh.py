@@ -62,6 +62,12 @@ def of_night(evidence: StepEvidence, starts: tuple[int, ...], night: int) -> Ste
     return Steps._make(each[low:high] for each in seen)
 
 
+def certain_nights(evidence: StepEvidence, starts: tuple[int, ...]) -> set[int]:
+    """Those on which a step in the level that began last may be certain without a re-run."""
+    seen = evidence.steps(starts, LEAST_NIGHTS)
+    return set(seen.night[seen.gain >= CERTAIN].tolist())
+
+
 def weigh(
     evidence: StepEvidence,
     starts: tuple[int, ...],
