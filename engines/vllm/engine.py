@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -84,6 +85,8 @@ class VllmEngine:
     """Functions that begin a part of the step, of whatever release, by qualified name."""
 
     def __init__(self, config: EngineConfig) -> None:
+        if config.setup == "shipped":
+            config = replace(config, log_stats=True)
         set_environment(
             engine_core=config.engine_core,
             host_path=self.host_path,

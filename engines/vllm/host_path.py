@@ -50,8 +50,6 @@ class HostPathEngine(VllmEngine):
         """
         representation = config.representation or NATIVE
         config = replace(complete_device(config), representation=representation)
-        if config.setup == "shipped":
-            config = replace(config, log_stats=True)
         if device_class(config).has_model:
             raise ValueError(
                 f"device {config.device!r}: vLLM's host path runs without a model; use null or "
