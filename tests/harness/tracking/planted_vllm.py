@@ -183,7 +183,7 @@ def make(folder: Path, release: str = RELEASE) -> None:
 def gate(
     output: Path, only: Collection[int] | None, *, cold: bool, flags: list[str]
 ) -> list[dict[str, Any]]:
-    """Each commit, or those alone, through the gate: what it said, whether that is right, seconds."""
+    """Each commit, or those alone, through the gate; what it said and how long it took."""
     found = []
     with tempfile.TemporaryDirectory() as scratch:
         repository = Path(scratch) / "vllm"
