@@ -17,7 +17,7 @@ def decide_with_triton() -> None:
     """Have vLLM's configuration of this process decide as where Triton works."""
     if find_spec("vllm.config.vllm") is None:  # a release before there was a choice
         return
-    config = importlib.import_module("vllm.config.vllm")
+    config: Any = importlib.import_module("vllm.config.vllm")
     if hasattr(config, "HAS_TRITON"):
         config.HAS_TRITON = True
 
