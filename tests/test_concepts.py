@@ -21,7 +21,7 @@ CAPS = {
     "schemas": 15,
     "lines of the product": 75_870,
     "lines of cli and report": 11_780,
-    "lines of tests": 65_440,
+    "lines of tests": 65_500,
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,
