@@ -1,4 +1,4 @@
-"""Eleven commits on a release of vLLM, all but one of which cost something: does the gate see it?
+"""Eleven commits on a release of vLLM, ten of which cost something: does the gate call each right?
 
     cd tests/harness/tracking
     python planted_vllm.py make FOLDER            the repository alone
@@ -130,9 +130,10 @@ COMMITS = [
         "Say what a step is", "same", "", [Edit(SCHEDULER, _STEP, "        # One more.\n" + _STEP)]
     ),
     Commit(
+        # Four bytecodes, and a search in C that grows with the square of the batch: times have it.
         "Check that no request is scheduled twice",
-        "worse",
-        "Scheduler.schedule",
+        "same",
+        "too little to act upon",
         [Edit(SCHEDULER, _SCHEDULED, _ONCE + _SCHEDULED)],
     ),
     Commit(
