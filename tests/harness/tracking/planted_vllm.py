@@ -139,7 +139,7 @@ COMMITS = [
     Commit(
         "Keep each step's configuration",
         "worse",
-        "Scheduler.schedule",
+        "whatever its batch",
         [
             Edit(SCHEDULER, "import itertools\n", "import copy\nimport itertools\n"),
             Edit(SCHEDULER, _STEP, _STEP + _COPIES),
