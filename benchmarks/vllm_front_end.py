@@ -54,7 +54,12 @@ ROOT = Path(__file__).parents[1]
 TIMEOUT_SECONDS = 280
 SETUPS = {
     "lean": {},
-    "async": {"setup": "shipped", "front_end": "async", "detokenizer": "decode_stream"},
+    "async": {
+        "setup": "shipped",
+        "engine_core": "process",
+        "front_end": "async",
+        "detokenizer": "decode_stream",
+    },
 }
 _ALONE = {"lean": (), "async": ("engine",), "api": ("frontend", "engine")}
 """Processes in which only vLLM runs; in the others our client does, too."""

@@ -76,10 +76,10 @@ class EngineConfig:
     and top-p, "0.8:50:0.9". ``wire``: a format, perhaps "+" and how it gets there; ``wire_spin``:
     seconds that an end may look for a message before it parks, or "auto".
     ``front_end``: vLLM's, "llm" or "async"; ``log_stats``: whether it keeps statistics. ``setup``:
-    "lean", or "shipped" where the engine's own defaults stand in the place of ``engine_core``,
-    ``output_processing`` and ``enable_prefix_caching``. ``retain_outputs``: of outputs that no
-    client gets, because they stay in a process of the engine: whether a request's are kept there
-    until it ends.
+    "lean", or "shipped" where the engine's own defaults stand in the place of
+    ``output_processing`` and ``enable_prefix_caching``, and it keeps statistics.
+    ``retain_outputs``: of outputs that no client gets, because they stay in a process of the
+    engine: whether a request's are kept there until it ends.
     """
 
     max_num_seqs: int
@@ -265,6 +265,11 @@ DIRECTIONS = ("scheduler_output", "model_runner_output")
 
 
 Setting = str | int | bool
+
+NOT_AS_DEPLOYED = "not_as_deployed"
+"""In `EngineState.found`: in what, in a sentence, it runs another branch than where it is deployed;
+a report says so first.
+"""
 
 
 class EngineState(NamedTuple):

@@ -261,10 +261,10 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     setup: Annotated[
         str,
         Axis(
-            "vLLM's switches: lean, off unless a flag asks for one; or shipped: engine core, "
-            "async scheduling and prefix caching as is the release's default.",
+            "vLLM's switches: lean, off unless a flag asks for one; or shipped: async scheduling "
+            "and prefix caching as is the release's default, statistics on.",
             "setup",
-            overrules=("engine_core", "output_processing", "prefix_caching"),
+            overrules=("output_processing", "prefix_caching", "log_stats"),
             section="vLLM",
         ),
     ] = "lean"

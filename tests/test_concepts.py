@@ -19,13 +19,13 @@ CAPS = {
     "commands": 15,
     "options": 350,
     "schemas": 15,
-    "lines of the product": 75_870,
+    "lines of the product": 76_080,
     "lines of cli and report": 11_780,
-    "lines of tests": 65_440,
+    "lines of tests": 65_610,
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,
-    "words of README and docs": 46_660,
+    "words of README and docs": 46_925,
 }
 
 _DOORS = "a module each that is called alike, so that whoever calls need not know which it is"

@@ -49,8 +49,7 @@ def check_arguments(config: EngineConfig) -> None:
 
 def has_messages(config: EngineConfig) -> bool:
     """Whether workers are processes of their own, and the engine core is not."""
-    is_here = config.engine_core == "in-process" and not _is_shipped(config)
-    return config.worker == "process" and is_here
+    return config.worker == "process" and config.engine_core == "in-process"
 
 
 def _contradiction(config: EngineConfig) -> str:
@@ -61,11 +60,10 @@ def _contradiction(config: EngineConfig) -> str:
             "two out, or "
             "ask for --axis setup=lean"
         )
-    is_together = config.engine_core == "in-process" and not _is_shipped(config)
-    if config.front_end == "async" and is_together:
+    if config.front_end == "async" and config.engine_core == "in-process":
         return (
             "--axis front-end=async with its engine core in one process: vLLM's AsyncLLM has it in "
-            "another; add --axis engine-core=process or --axis setup=shipped"
+            "another; add --axis engine-core=process"
         )
     if config.tensor_parallel_size > 1 and config.worker != "process":
         return (
@@ -83,7 +81,6 @@ def _contradiction(config: EngineConfig) -> str:
 
 def _asked_switches(config: EngineConfig) -> str:
     asked = {
-        "--axis engine-core=": config.engine_core != "in-process" and config.engine_core,
         "--output-processing ": config.output_processing != "inline" and config.output_processing,
         "--axis prefix-caching=": config.enable_prefix_caching and "on",
     }

@@ -10,6 +10,7 @@ from engines.protocol import ContradictionError, EngineConfig, Traits
 from engines.vllm import arguments
 from engines.vllm.engine import VllmEngine
 from engines.vllm.launch import launch_vllm, prepare
+from engines.vllm.model_folder import architectures, model_folder
 from engines.vllm.settings import NATIVE
 
 _WAYS: tuple[dict[str, str | int], ...] = (
@@ -22,7 +23,7 @@ _WAYS: tuple[dict[str, str | int], ...] = (
     {"num_gpu_blocks_override": 64},
     {"output_processing": "overlapped"},
     {"setup": "shipped"},
-    {"front_end": "async"},
+    {"front_end": "async", "engine_core": "process"},
     {"engine_core": "process"},
     {"worker": "process"},
 )
@@ -81,9 +82,9 @@ class HostPathEngine(VllmEngine):
         import.
         """
         is_null, is_inline = config.device == "null", config.output_processing == "inline"
-        is_one = config.worker == config.engine_core == "in-process" and config.setup == "lean"
+        is_one = config.worker == config.engine_core == "in-process"
         return Traits(
-            is_exact=is_one and is_null and is_inline,
+            is_exact=is_one and is_null,
             is_alone=False,
             # Else a step is under way between two steps, and takes its time.
             can_pause=is_null or is_inline,
@@ -91,6 +92,10 @@ class HostPathEngine(VllmEngine):
             trace_every=16,
             ways=_WAYS,
         )
+
+    def is_exact(self, config: EngineConfig) -> bool:
+        """As its traits have it."""
+        return self.traits(config).is_exact
 
     def executor_class(self, config: EngineConfig) -> Any:
         """Ours where something is to be seen or turned back between scheduler and worker."""
@@ -147,7 +152,8 @@ def host_path_arguments(
         "block_size": config.block_size,
         "num_gpu_blocks_override": num_blocks(config),
         "hf_overrides": {
-            "architectures": [ARCHITECTURE],
+            # The model's own stay behind ours, for vLLM decides some branches by their names.
+            "architectures": [ARCHITECTURE, *architectures(model_folder(config.model))],
             "max_position_embeddings": config.max_model_len,
         },
         "additional_config": additional_config(config, device_log),

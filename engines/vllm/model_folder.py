@@ -31,3 +31,8 @@ def model_folder(name_or_path: str) -> Path:
 def has_weights(folder: Path) -> bool:
     """Whether there are weights beside the config."""
     return any(folder.glob("*.safetensors")) or any(folder.glob("*.bin"))
+
+
+def architectures(folder: Path) -> list[str]:
+    """What the config of a model's folder calls its classes."""
+    return list(json.loads(read_regular(folder / "config.json"))["architectures"])

@@ -14,9 +14,11 @@ def platform() -> str | None:
 def general() -> None:
     """Entry point of ``vllm.general_plugins``: ready the process for the probe and the model."""
     if HOST_PATH_VARIABLE in os.environ:
+        from engines.vllm.cuda_branch import decide_with_triton
         from engines.vllm.empty_model import register
 
         register()
+        decide_with_triton()
         if parent_process() is not None:
             _take_all_cores()
     if CONTROL_VARIABLE in os.environ and parent_process() is not None:

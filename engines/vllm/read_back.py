@@ -3,13 +3,16 @@
 A platform, a release or a model may override what was asked for, and says so at most in a log.
 """
 
+import logging
 import os
 import sys
 import threading
+from collections.abc import Iterable
 from typing import Any
 
-from engines.protocol import EngineConfig, EngineState, Setting
+from engines.protocol import NOT_AS_DEPLOYED, EngineConfig, EngineState, Setting
 from engines.vllm.async_front_end import AsyncFrontEnd
+from engines.vllm.cuda_branch import model_runner, model_runner_on_cuda
 from engines.vllm.host_process import HostProcess
 
 
@@ -21,7 +24,13 @@ def engine_state(config: EngineConfig, llm_engine: Any, core: dict[str, Setting]
         "front_end": "async" if isinstance(llm_engine, AsyncFrontEnd) else "llm",
         "detokenizer": _present(llm_engine.output_processor.tokenizer),
         "log_stats": bool(llm_engine.log_stats),
+        "log_level": logging.getLevelName(logging.getLogger("vllm").getEffectiveLevel()),
     }
+    here, on_cuda = core["model_runner"], core["model_runner_on_cuda"]
+    if here != on_cuda:
+        found[NOT_AS_DEPLOYED] = (
+            f"vLLM's scheduler works for model runner {here}; on CUDA this release takes {on_cuda}"
+        )
     names = (
         "output_processing",
         "enable_prefix_caching",
@@ -44,6 +53,8 @@ def engine_state(config: EngineConfig, llm_engine: Any, core: dict[str, Setting]
 
 def core_settings(core: Any) -> dict[str, Setting]:
     """The switches of an ``EngineCore``, and the process that it is in."""
+    from vllm.triton_utils import HAS_TRITON
+
     scheduler = core.scheduler
     config = scheduler.scheduler_config
     return {
@@ -51,6 +62,12 @@ def core_settings(core: Any) -> dict[str, Setting]:
         "scheduler": _class_name(scheduler),
         "executor": _class_name(core.model_executor),
         "output_processing": _output_processing(core),
+        "model_runner": model_runner(scheduler),
+        "model_runner_on_cuda": model_runner_on_cuda(core.vllm_config),
+        "triton": bool(HAS_TRITON),
+        "attention_backend": str(_attention_backend(core.vllm_config)),
+        "block_size": int(scheduler.block_size),
+        "scheduler_flags": ", ".join(sorted(_set_flags(scheduler))),
         "enable_prefix_caching": bool(scheduler.kv_cache_manager.enable_caching),
         "enable_chunked_prefill": bool(config.enable_chunked_prefill),
         "scheduling_policy": str(scheduler.policy.value),
@@ -61,6 +78,19 @@ def core_settings(core: Any) -> dict[str, Setting]:
         "max_model_len": int(scheduler.max_model_len),
         "num_spec_tokens": int(scheduler.num_spec_tokens),
     }
+
+
+def _set_flags(scheduler: Any) -> Iterable[str]:
+    """Those that a release's scheduler branches by."""
+    return (name for name, value in vars(scheduler).items() if value is True)
+
+
+def _attention_backend(vllm_config: Any) -> Any:
+    """The one that is asked for, None where the platform's default is to be had; our worker has
+    none, and what of it reaches the scheduler is the size of a block.
+    """
+    attention = getattr(vllm_config, "attention_config", None)
+    return getattr(attention, "backend", None)
 
 
 def core_settings_here(process: HostProcess) -> dict[str, Setting] | None:

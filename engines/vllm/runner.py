@@ -64,6 +64,8 @@ class HostPathRunner:
                 self._free.append(slot)
 
     def _admit(self, request: Any) -> None:
+        if request.req_id in self._slot_of:
+            return  # preempted before: model runner V2 is told of it as of a new one
         slot = self._slot_of[request.req_id] = self._free.pop()
         # vLLM adds a random suffix to the number that the engine gave as the request's name. Its
         # API server gives names of its own; those requests are numbered as they come.

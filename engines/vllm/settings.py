@@ -47,9 +47,8 @@ def set_environment(*, engine_core: str, host_path: bool, ranks: int = 1) -> Non
     }
     os.environ.update(fixed)
     _check_plugins(asked, host_path=host_path)
-    # A broken Triton beside vLLM's own files is a matter of warnings, hence ERROR.
-    for name, value in {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_CPU_KVCACHE_SPACE": "2"}.items():
-        os.environ.setdefault(name, value)
+    # The level of logging stays vLLM's, or the user's: it decides which statistics are kept.
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
     if host_path:
         os.environ[HOST_PATH_VARIABLE] = "1"
     if host_path and ranks > 1:

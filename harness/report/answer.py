@@ -1,5 +1,6 @@
 """What an experiment found, in a line and in a few more."""
 
+from engines.protocol import NOT_AS_DEPLOYED
 from harness.experiment.reference import candidates
 from harness.experiment.result import ExperimentResult
 from harness.format import capitalised
@@ -16,12 +17,18 @@ def headline(result: ExperimentResult) -> str:
     """The first thing to know, in a line or two."""
     if not result.is_complete:
         return f"✗ Incomplete: {INCOMPLETE}."
-    if nothing := settles_nothing(result):
+    if nothing := settles_nothing(result) or _otherwise_deployed(result):
         return f"{SIGNS['inconclusive']} {capitalised(nothing)}."
     if not result.comparisons:
         return next(iter(result.not_compared), "Nothing is compared here.")
     verdicts = {each.verdict for each in candidates(result)}
     return f"{best_sign(verdicts, REFERENCE[0])} {in_short(result)[0]}"
+
+
+def _otherwise_deployed(result: ExperimentResult) -> str:
+    """The first cell that has run another branch than where its engine is deployed, and which."""
+    said = ((each.id, each.engine_state.get(NOT_AS_DEPLOYED)) for each in result.cells)
+    return next((f"{cell}: {words}" for cell, words in said if words), "")
 
 
 def sentences(result: ExperimentResult) -> list[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from engines.protocol import NOT_AS_DEPLOYED
 from harness import format as fmt
 from harness.axes import values, worth_mentioning
 from harness.collector.callers import CollectorCall
@@ -74,7 +75,8 @@ def describe_run(result: RunResult, folder: Path | None = None) -> Report:
     read_back = "Collectors as read back while their policy was in force"
     return plain._replace(
         answer=_answer(trial),
-        attention=_MODELLED if trial.cell.device == "modelled" else "",
+        attention=_otherwise_deployed(trial)
+        or (_MODELLED if trial.cell.device == "modelled" else ""),
         tables=[
             _metrics(trial),
             *map(_fields, trial.messages),
@@ -86,6 +88,11 @@ def describe_run(result: RunResult, folder: Path | None = None) -> Report:
         facts=_about(trial),
         pictures=list(_pictures(folder, result.name)),
     )
+
+
+def _otherwise_deployed(trial: TrialResult) -> str:
+    sentence = trial.engine_state.get(NOT_AS_DEPLOYED)
+    return f"{sentence}." if sentence else ""
 
 
 def _answer(trial: TrialResult) -> str:

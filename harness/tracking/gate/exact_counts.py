@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
+from engines.protocol import NOT_AS_DEPLOYED
 from harness import format as fmt
 from harness.axes import Cell, values
 from harness.experiment.first_difference import outputs_difference
@@ -223,6 +224,13 @@ def _not_measured(
         yield f"{each.id}: {why}."
 
 
+def _otherwise_deployed(counted: Trials, each: GatePair) -> Iterator[str]:
+    for side, cell in zip(_SIDES, (each.base, each.head), strict=True):
+        trial = counted.counted_in("counts", cell)
+        if trial and (words := trial.engine_state.get(NOT_AS_DEPLOYED)):
+            yield f"{each.id}, {side}: {words}."
+
+
 class JudgedCounts(NamedTuple):
     """``missing``: a sentence for each thing that was not measured."""
 
@@ -264,6 +272,7 @@ def judge_pairs(
                 f"{each.id}: trials that should count alike did not; collections are left out."
             )
         judged.notes.extend(_unexplained(counted, each))
+        judged.notes.extend(_otherwise_deployed(counted, each))
         if growth and (names := growth.untold(each.base)):
             judged.notes.append(
                 f"{each.id}: {growth.budget.since} gave no {' and no '.join(names)}, so that "

@@ -144,7 +144,7 @@ def test_what_drafts_do_not_go_with_is_said(axes, words):
             "--axis tensor-parallel=2",
         ),
         ({"front_end": ["asinc"]}, "--axis front-end=asinc"),
-        ({"front_end": ["async"]}, "add --axis engine-core=process or --axis setup=shipped"),
+        ({"front_end": ["async"]}, "add --axis engine-core=process"),
         ({"logprobs": ["arrays:2"]}, "use lists:K"),
         ({"detokenizer": ["byte_table"]}, "use decode_stream or none"),
         ({"engine": ["vllm"], "device": ["cpu"], "worker": ["proces"]}, "'proces'"),
@@ -166,7 +166,7 @@ def test_on_wait_goes_with_the_host_path():
     assert len(crossed(device=["null"], gc=["on_wait"]).cells) == 1
 
 
-def test_only_one_thread_of_one_process_without_a_clock_is_exact():
+def test_only_one_process_without_a_clock_is_exact():
     for device, worker, core, processing in product(
         ("null", "modelled"),
         ("in-process", "process"),
@@ -179,19 +179,18 @@ def test_only_one_thread_of_one_process_without_a_clock_is_exact():
             "engine_core": core,
             "output_processing": processing,
         }
-        alone = (device, worker, core, processing) == ("null", "in-process", "in-process", "inline")
+        alone = (device, worker, core) == ("null", "in-process", "in-process")
         assert traits(cell("vllm-hostpath", **axes)).is_exact == alone
         assert not traits(cell("vllm", **axes | {"device": "cpu"})).is_exact
 
 
 def test_as_shipped_the_release_decides_and_no_flag_does():
     shipped = cell("vllm-hostpath", device="null", setup="shipped")
-    assert not traits(shipped).is_exact
-    assert not traits(msgspec.structs.replace(shipped, worker="process")).has_messages
+    assert traits(shipped).is_exact
+    assert not traits(msgspec.structs.replace(shipped, engine_core="process")).is_exact
     config = replace(CONFIG, setup="shipped")
     assert HostPathEngine.complete(config).setup == "shipped"
     for changes, flag in [
-        ({"engine_core": "process"}, "--axis engine-core=process"),
         ({"output_processing": "overlapped"}, "--output-processing overlapped"),
         ({"enable_prefix_caching": True}, "--axis prefix-caching=on"),
     ]:

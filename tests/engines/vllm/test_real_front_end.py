@@ -34,7 +34,9 @@ def test_it_answers_as_the_built_in_engine_and_tells_its_stages_apart(tmp_path):
     ragged = schedule([1 + i * 7 % 20 for i in range(40)], [8 + i for i in range(40)])
     text = {"detokenizer": "decode_stream"}
     builtin = cell("builtin", **text)
-    front_end = cell("vllm-hostpath", front_end="async", log_stats="on", setup="shipped", **text)
+    front_end = cell(
+        "vllm-hostpath", front_end="async", engine_core="process", setup="shipped", **text
+    )
     modes: list[Mode] = ["stages", "stage_bytecodes"]  # the next test counts too
     expected, *results = run(
         [

@@ -14,11 +14,12 @@ import pytest
 from examples import every
 from vllm_trials import TIMEOUT_SECONDS, cell, outputs, run, schedule, trial
 
-from engines.protocol import FinishReason
+from engines.protocol import NOT_AS_DEPLOYED, FinishReason
 from engines.vllm.releases import layer
 from harness.axes import Cell
 from harness.collector.policy import DEFAULT_THRESHOLDS
 from harness.collector.result import ProcessResult
+from harness.experiment.grid import traits
 from harness.experiment.local_executor import LocalExecutor
 from harness.experiment.trial_process import TrialInterpreter, TrialProcess
 from harness.metrics import METRICS
@@ -98,6 +99,7 @@ def check_engine(result: TrialResult, axes: dict[str, Any]) -> None:
     assert (state["detokenizer"], state["max_num_seqs"]) == ("none", 12)
 
 
+SETUPS = ("lean", "shipped")
 STEPS = 40
 EVEN = schedule([STEPS] * 16, [20] * 16)
 
@@ -126,17 +128,43 @@ def test_overlapped_schedules_a_step_ahead_and_does_more_per_step(tmp_path, plai
 
 
 def test_as_shipped_the_release_has_its_own_defaults_in_force(tmp_path, plain):
-    """Requests end before an idle time and leave room for others: the engine core, which does not
-    share our process, names them in a step of nobody.
-    """
+    """Requests end before an idle time and leave room for others: a step of nobody names them."""
     waves = schedule([4] * 60, [8] * 60, arrival_seconds=np.repeat(np.arange(5) * 0.2, 12))
     asked = [cell("builtin"), cell("vllm-hostpath", setup="shipped")]
     builtin, shipped = run([trial(waves, tmp_path, each, "timing") for each in asked])
     assert shipped.tokens_sha256 == builtin.tokens_sha256
-    assert [process.role for process in shipped.processes] == ["frontend", "engine"]
-    switches = ("engine_core", "output_processing", "enable_prefix_caching")
-    assert [plain.engine_state[name] for name in switches] == ["in-process", "inline", False]
-    assert [shipped.engine_state[name] for name in switches] == ["process", "overlapped", True]
+    switches = ("output_processing", "enable_prefix_caching", "log_stats", "model_runner")
+    assert [plain.engine_state[name] for name in switches] == ["inline", False, False, "V2"]
+    assert [shipped.engine_state[name] for name in switches] == ["overlapped", True, True, "V2"]
+
+
+def test_as_shipped_it_counts_to_the_digit(tmp_path, plain):
+    """Alone and beside another, which makes steps longer: neither thread nor clock decides."""
+    asked = even_cell(setup="shipped")
+    assert traits(asked).is_exact
+    (alone,) = run([trial(EVEN, tmp_path, asked, "opcodes")])
+    beside = run([trial(EVEN, tmp_path, asked, "opcodes") for _ in range(2)])
+    assert [exact_figures(each) for each in beside] == [exact_figures(alone)] * 2
+    name = "bytecodes_per_request_step"
+    assert alone.metrics[name] > 1.15 * plain.metrics[name]
+
+
+def test_a_runner_that_no_cuda_deployment_takes_is_said(tmp_path, monkeypatch):
+    monkeypatch.setenv("VLLM_USE_V2_MODEL_RUNNER", "0")
+    (result,) = run([trial(EVEN, tmp_path, even_cell(), "opcodes")])
+    assert result.engine_state["model_runner"] == "V1"
+    assert "on CUDA this release takes V2" in result.engine_state[NOT_AS_DEPLOYED]
+
+
+def test_preempted_requests_come_back_as_the_runner_is_told_of_them(tmp_path):
+    """Model runner V2 hears of them as of new ones; there are blocks for half of the batch."""
+    of = schedule([40] * 12, [40] * 12)
+    tight = {"num_gpu_blocks_override": 30, "batch_size": 12}
+    asked = [cell("builtin"), *(cell("vllm-hostpath", **tight, setup=s) for s in SETUPS)]
+    builtin, *results = run([trial(of, tmp_path, each) for each in asked])
+    for each in results:
+        assert each.tokens_sha256 == builtin.tokens_sha256
+        assert each.metrics["num_steps"] > builtin.metrics["num_steps"]
 
 
 def test_forks_of_one_interpreter_count_what_interpreters_of_their_own_count(tmp_path, plain):

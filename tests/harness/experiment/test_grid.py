@@ -250,4 +250,4 @@ def test_what_a_release_decides_itself_is_not_mentioned():
     assert (lean["engine_core"], lean["prefix_caching"]) == ("in-process", "on")
     shipped = worth_mentioning(values(Cell(engine="vllm-hostpath", setup="shipped")))
     assert shipped["setup"] == "shipped"
-    assert not {"engine_core", "output_processing", "prefix_caching"} & shipped.keys()
+    assert not {"output_processing", "prefix_caching", "log_stats"} & shipped.keys()

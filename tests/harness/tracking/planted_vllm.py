@@ -1,4 +1,4 @@
-"""Eight commits on a release of vLLM, seven of which cost something: does the gate call each right?
+"""Eleven commits on a release of vLLM, ten of which cost something: does the gate call each right?
 
     cd tests/harness/tracking
     python planted_vllm.py make FOLDER            the repository alone
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ CORE = "vllm/v1/engine/core.py"
 OUTPUTS = "vllm/v1/engine/output_processor.py"
 SCHEDULER = "vllm/v1/core/sched/scheduler.py"
 BLOCKS = "vllm/v1/core/kv_cache_manager.py"
+POOL = "vllm/v1/core/block_pool.py"
 
 _STEP = "        self.current_step += 1\n"
 _OUTPUT = "            new_token_ids = engine_core_output.new_token_ids\n"
@@ -47,6 +49,14 @@ _NOTE = '            req_state.note = {"tokens": new_token_ids, "tags": []}\n'
 _LENGTHS = (
     "        lengths = [len(each) for each in (request.request_id,) * 32]\n        del lengths\n"
 )
+_SCHEDULED = "            scheduled_running_reqs.append(request)\n"
+_ONCE = "            assert request not in scheduled_running_reqs\n"
+_COPIES = """\
+        self.as_scheduled = copy.deepcopy((self.scheduler_config, self.cache_config))
+"""
+_NEW_BLOCKS = "        ret: list[KVCacheBlock] = self.free_block_queue.popleft_n(num_blocks)\n"
+_KEPT = "        self.handed_out.extend([[block.block_id] for block in ret])\n"
+_POOL_HAS = "        self.num_gpu_blocks = num_gpu_blocks\n"
 
 
 class Edit(NamedTuple):
@@ -120,6 +130,31 @@ COMMITS = [
         "Say what a step is", "same", "", [Edit(SCHEDULER, _STEP, "        # One more.\n" + _STEP)]
     ),
     Commit(
+        # Four bytecodes, and a search in C that grows with the square of the batch: times have it.
+        "Check that no request is scheduled twice",
+        "same",
+        "too little to act upon",
+        [Edit(SCHEDULER, _SCHEDULED, _ONCE + _SCHEDULED)],
+    ),
+    Commit(
+        "Keep each step's configuration",
+        "worse",
+        "whatever its batch",
+        [
+            Edit(SCHEDULER, "import itertools\n", "import copy\nimport itertools\n"),
+            Edit(SCHEDULER, _STEP, _STEP + _COPIES),
+        ],
+    ),
+    Commit(
+        "Remember which blocks were handed out",
+        "worse",
+        "block",
+        [
+            Edit(POOL, _POOL_HAS, _POOL_HAS + "        self.handed_out: list = []\n"),
+            Edit(POOL, _NEW_BLOCKS, _NEW_BLOCKS + _KEPT),
+        ],
+    ),
+    Commit(
         "Revert #24964: make an empty result for each request",
         "worse",
         "the collector runs",
@@ -146,14 +181,18 @@ def make(folder: Path, release: str = RELEASE) -> None:
     _git(folder, "switch", "--quiet", "main")
 
 
-def gate(output: Path, *, cold: bool, flags: list[str]) -> list[dict[str, Any]]:
-    """Each commit through the gate; what it said, how long it took, and whether that is right."""
+def gate(
+    output: Path, only: Collection[int] | None, *, cold: bool, flags: list[str]
+) -> list[dict[str, Any]]:
+    """Each commit, or those alone, through the gate; what it said and how long it took."""
     found = []
     with tempfile.TemporaryDirectory() as scratch:
         repository = Path(scratch) / "vllm"
         repository.mkdir()
         make(repository)
         for number, commit in enumerate(COMMITS):
+            if only and number not in only:
+                continue
             answer = output / f"plant-{number}.json"
             began = time.monotonic()
             subprocess.run(
@@ -223,13 +262,14 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--output", type=Path, default=Path("results/runs"))
     parser.add_argument("--cold", action="store_true", help="count BASE anew each time")
+    parser.add_argument("--only", type=int, nargs="*", help="commits by number, from 0")
     asked, flags = parser.parse_known_args()
     if asked.what == "make":
         asked.folder.mkdir(parents=True, exist_ok=True)
         make(asked.folder)
     else:
         asked.output.mkdir(parents=True, exist_ok=True)
-        print(json.dumps(gate(asked.output.resolve(), cold=asked.cold, flags=flags)))
+        print(json.dumps(gate(asked.output.resolve(), asked.only, cold=asked.cold, flags=flags)))
 
 
 if __name__ == "__main__":
