@@ -18,7 +18,7 @@ _STARTS_WITH = {
 _KNOWN_BEFORE = (3, 16)
 
 
-def default_thresholds(version: tuple[int, ...]) -> tuple[int, int, int]:
+def initial_thresholds(version: tuple[int, ...]) -> tuple[int, int, int]:
     """What CPython of this version starts with.
 
     A table, for by now a library or sitecustomize may have set others; a version it lacks is
@@ -30,7 +30,7 @@ def default_thresholds(version: tuple[int, ...]) -> tuple[int, int, int]:
     return _STARTS_WITH[since]
 
 
-DEFAULT_THRESHOLDS = default_thresholds(tuple(sys.version_info[:3]))
+DEFAULT_THRESHOLDS = initial_thresholds(tuple(sys.version_info[:3]))
 
 ON_WAIT_FULL_EVERY = 1000
 """Steps from one full collection of ``on_wait`` to the next, where it names no number."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.collector.policy import DEFAULT_THRESHOLDS, ROLES, default_thresholds, parse_policy
+from harness.collector.policy import DEFAULT_THRESHOLDS, ROLES, initial_thresholds, parse_policy
 
 numbers = st.integers(0, 2**31 - 1).map(str)
 thresholds = st.builds(
@@ -139,7 +139,7 @@ def test_the_default_thresholds_are_those_of_a_fresh_interpreter(fresh_interpret
     ],
 )
 def test_the_default_thresholds_of_a_version(version, thresholds) -> None:
-    assert default_thresholds(version) == thresholds
+    assert initial_thresholds(version) == thresholds
 
 
 def test_the_default_thresholds_survive_a_library_that_set_others(fresh_interpreter) -> None:
