@@ -1,4 +1,4 @@
-# Two commands do everything on a machine with Python 3.11, 3.12 or 3.13 and make:
+# Two commands do everything on a machine with Python 3.11, 3.12, 3.13 or 3.14 and make:
 #   make compare   the main job          make test   the tests
 VENV   ?= .venv
 # In most containers' images: each interpreter, of which there are hundreds, would compile all anew.

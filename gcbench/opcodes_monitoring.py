@@ -1,7 +1,8 @@
 """Counts bytecodes by `sys.monitoring`, for Python 3.12 and later."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from gc import get_count
 from threading import get_ident
 from types import CodeType
@@ -18,6 +19,17 @@ _EVENTS = sys.monitoring.events
 _NUM_TOOLS = 6
 _TOOL_ID = 4
 """One of the two that Python reserves for no kind of tool."""
+_HAS_JIT = sys.version_info >= (3, 14) and sys._jit.is_available()
+_stays_on = [False]
+_ALL = (
+    _EVENTS.INSTRUCTION
+    | _EVENTS.PY_START
+    | _EVENTS.PY_RESUME
+    | _EVENTS.PY_THROW
+    | _EVENTS.PY_RETURN
+    | _EVENTS.PY_YIELD
+    | _EVENTS.PY_UNWIND
+)
 
 
 class OpcodeCounter:
@@ -69,21 +81,24 @@ class OpcodeCounter:
         self._caller = sys._getframe(1).f_code
         self._node, self._offset = self.tree.root, 0
         self._offsets.clear()
-        sys.monitoring.use_tool_id(_TOOL_ID, "gcbench")
+        if not _stays_on[0]:
+            sys.monitoring.use_tool_id(_TOOL_ID, "gcbench")
         for event in self._callbacks:  # items() would leave a tuple to the free list
             sys.monitoring.register_callback(_TOOL_ID, event, self._callbacks[event])
         get_count()  # leaves its tuple to the free list, where the next one finds it
         self._start = self._alive = get_count()[0]
         # For all code: switched on function by function, one that the block deletes would have to
         # be kept alive until it could be switched off again.
-        sys.monitoring.set_events(_TOOL_ID, sum(self._callbacks))
+        sys.monitoring.set_events(_TOOL_ID, _ALL)
         return self
 
     def __exit__(self, *_: object) -> None:
-        sys.monitoring.set_events(_TOOL_ID, 0)
+        if not _stays_on[0]:
+            sys.monitoring.set_events(_TOOL_ID, 0)
         for event in self._callbacks:
             sys.monitoring.register_callback(_TOOL_ID, event, None)
-        sys.monitoring.free_tool_id(_TOOL_ID)
+        if not _stays_on[0]:
+            sys.monitoring.free_tool_id(_TOOL_ID)
         self.tree.refill()
 
     def _before_instruction(self, code: CodeType, offset: int) -> None:
@@ -144,6 +159,41 @@ class OpcodeCounter:
 
 
 _EXIT = OpcodeCounter.__exit__.__code__
+
+
+@contextmanager
+def instrumented() -> Iterator[None]:
+    """All code that runs here stays instrumented, so that blocks count what it allocates exactly.
+
+    A CPython that has a JIT, be it off, makes a list with each function that it instruments, and
+    leaves it to the free list: a list made next would not count. So what is to be counted runs
+    here once before. Costs time, and other builds do not need it.
+    """
+    if not _HAS_JIT or _stays_on[0]:
+        yield
+        return
+    sys.monitoring.use_tool_id(_TOOL_ID, "gcbench")
+    sys.monitoring.set_events(_TOOL_ID, _ALL)
+    _stays_on[0] = True
+    try:
+        with suppress(KeyError), OpcodeCounter():
+            _rehearse()
+        yield
+    finally:
+        _stays_on[0] = False
+        sys.monitoring.set_events(_TOOL_ID, 0)
+        sys.monitoring.free_tool_id(_TOOL_ID)
+
+
+def _rehearse() -> None:
+    """Makes each callback run."""
+
+    def suspended() -> Iterator[set[int]]:
+        yield {1}
+
+    generator = suspended()
+    next(generator)
+    generator.throw(KeyError)
 
 
 def tracers() -> list[object]:

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from _pytest.mark.expression import Expression
 from examples import register
+from hypothesis import given
+from hypothesis import strategies as st
 
 pytest_plugins = ["pytester"]
 
@@ -169,10 +171,16 @@ def _callbacks() -> list[Callable[..., Any]]:
 @pytest.fixture(scope="module")
 def frozen_heap() -> Iterator[None]:
     """For tests of many full collections: the objects of all other tests are not passed over."""
+    _uses_hypothesis()
     gc.collect()
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+@given(st.none())
+def _uses_hypothesis(_: None) -> None:
+    """Its random generator would be warned of if it were first used when all is frozen."""
 
 
 @pytest.fixture(scope="module")

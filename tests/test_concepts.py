@@ -39,6 +39,7 @@ SHARED = {
     "setup_cache": "asv calls each suite's by this name",
     "TABLE": "each suite's, beside what asv calls",
     "OpcodeCounter": _DOORS,
+    "instrumented": _DOORS,
     "tracers": _DOORS,
     "Int32Array": _LEAVES,
     "Int64Array": _LEAVES,

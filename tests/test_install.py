@@ -61,7 +61,7 @@ def interpreter(project: Path, script: str) -> Path:
         ("exit 126", "does not run (it said nothing)"),
         ("echo CPython 2 7 64 linux-x86_64 2.7.18", "is Python 2.7.18"),
         ("echo CPython 3 10 64 linux-x86_64 3.10.13", "is Python 3.10.13"),
-        ("echo CPython 3 14 64 linux-x86_64 3.14.0", "is Python 3.14.0"),
+        ("echo CPython 3 15 64 linux-x86_64 3.15.0", "is Python 3.15.0"),
         ("echo PyPy 3 11 64 linux-x86_64 3.11.9", "is PyPy"),
         (f"echo CPython {THIS.replace(' 64 ', ' 32 ')}", "is a 32-bit build"),
         (f"echo CPython {THIS.replace(platform.machine(), 'sparc')}", "is built for sparc"),
@@ -73,7 +73,7 @@ def test_an_interpreter_that_will_not_do_is_a_sentence(script, says, project):
     assert done.returncode == 2
     (sentence,) = done.stderr.splitlines()
     assert sentence.startswith(f"gcbench: {python} {says}")
-    assert "gcbench needs CPython 3.11 to 3.13, so set PYTHON=/path/to/python3.12" in sentence
+    assert "gcbench needs CPython 3.11 to 3.14, so set PYTHON=/path/to/python3.12" in sentence
     assert not (project / "env").exists()
 
 

@@ -9,11 +9,28 @@ from itertools import combinations
 ROLES = ("engine", "worker", "output", "frontend", "client")
 """The processes of a trial; each has a collector of its own."""
 
-_BY_VERSION = {(3, 11): (700, 10, 10), (3, 12): (700, 10, 10), (3, 13): (2000, 10, 10)}
+_STARTS_WITH = {
+    (3, 11): (700, 10, 10),
+    (3, 13): (2000, 10, 10),
+    (3, 14): (2000, 10, 0),  # the incremental collector
+    (3, 14, 5): (2000, 10, 10),
+}
+_KNOWN_BEFORE = (3, 16)
 
-DEFAULT_THRESHOLDS: tuple[int, int, int] = _BY_VERSION.get(sys.version_info[:2], gc.get_threshold())
-"""What CPython starts with. A table, for by now a library or sitecustomize may have set others;
-a version it lacks is believed to have none that did: 3.14 changed its third within patches."""
+
+def initial_thresholds(version: tuple[int, ...]) -> tuple[int, int, int]:
+    """What CPython of this version starts with.
+
+    A table, for by now a library or sitecustomize may have set others; a version it lacks is
+    believed to have none that did.
+    """
+    since = max((each for each in _STARTS_WITH if each <= version), default=None)
+    if since is None or version >= _KNOWN_BEFORE:
+        return gc.get_threshold()
+    return _STARTS_WITH[since]
+
+
+DEFAULT_THRESHOLDS = initial_thresholds(tuple(sys.version_info[:3]))
 
 ON_WAIT_FULL_EVERY = 1000
 """Steps from one full collection of ``on_wait`` to the next, where it names no number."""

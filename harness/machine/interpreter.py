@@ -34,8 +34,20 @@ VERSIONS = {
         "the young threshold is 2,000 objects instead of 700; a collection waits for the next "
         "check of the interpreter, so one call into C makes one at most",
     ),
+    (3, 14): KnownCollector(
+        2000,
+        "generational: the young threshold is 2,000 objects instead of 700; each dictionary is "
+        "tracked, and iterators and methods come from free lists, which move no counter",
+    ),
 }
 """The versions that CI runs; `requires-python`, classifiers and documentation name the same."""
+
+
+_INCREMENTAL = KnownCollector(
+    2000,
+    "incremental: each collection is of the young objects and an increment of the old ones, which "
+    "counts as generation 1, and only a call by hand is a full one; 3.14.5 has generations again",
+)
 
 
 class Interpreter(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,8 +74,13 @@ def this_interpreter() -> Interpreter:
 
 def collector_differences(version: tuple[int, ...]) -> str:
     """What the collector of this version does otherwise than others, in words; "" if unknown."""
-    known = VERSIONS.get((version[0], version[1]))
+    known = _INCREMENTAL if is_incremental(version) else VERSIONS.get((version[0], version[1]))
     return known.differs if known else ""
+
+
+def is_incremental(version: tuple[int, ...]) -> bool:
+    """Whether CPython of this version collects the old objects a part at a time."""
+    return (3, 14) <= version < (3, 14, 5)
 
 
 def dotted(version: tuple[int, ...]) -> str:
@@ -80,6 +97,6 @@ def _collector() -> str:
     kind = "generational"
     if is_free_threaded():
         kind = "free-threaded"
-    elif (3, 14) <= sys.version_info < (3, 14, 5):
+    elif is_incremental(tuple(sys.version_info[:3])):
         kind = "incremental"
     return f"{kind}, thresholds {'/'.join(map(str, gc.get_threshold()))}"

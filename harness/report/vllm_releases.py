@@ -1,7 +1,7 @@
 """When vLLM's releases came out, and what is known to have changed in their host path."""
 
+import datetime
 import tomllib
-from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -19,7 +19,7 @@ class KnownRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A final release. ``date``: the day of its first file on the package index."""
 
     version: str
-    date: date
+    date: datetime.date
 
 
 class KnownChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -6,6 +6,7 @@ import sys
 from msgspec import _core
 
 _VISITS = (_core,) * 10
+_clear_caches = sys._clear_internal_caches if sys.version_info >= (3, 13) else sys._clear_type_cache
 
 
 def empty_caches() -> None:
@@ -16,7 +17,7 @@ def empty_caches() -> None:
     kept is an accident. msgspec keeps up to 512 short strings that it has decoded, and empties
     that when the collector, which comes by three times in a full pass, visits it the tenth time.
     """
-    sys._clear_type_cache()
+    _clear_caches()
     gc.get_referents(*_VISITS)
 
 

@@ -5,7 +5,7 @@ from array import array
 import numpy as np
 
 from engines.protocol import Int64Array, StepEngine
-from gcbench.opcodes import OpcodeCounter
+from gcbench.opcodes import OpcodeCounter, instrumented
 from harness.collector.young_counts import packed
 from harness.trial.tracing import refuse_other_tracers
 from harness.trial.watch import Extent, Watching
@@ -25,6 +25,8 @@ class CadenceWatch(Watching):
         self.step = engine.step
         self._changes = array("i")
         self._counter = OpcodeCounter(self._changes)
+        self._instrumented = instrumented()
+        self._instrumented.__enter__()  # the steps of warm-up, too
         self._held: list[dict[str, object]] = []
 
     def window_opens(self) -> None:
@@ -35,6 +37,7 @@ class CadenceWatch(Watching):
     def steps_end(self) -> None:
         """The changes are all there."""
         self._counter.__exit__()
+        self._instrumented.__exit__(None, None, None)
         self.young = packed(self._changes)
 
     def results(self, num_rows: Int64Array) -> dict[str, float | None]:

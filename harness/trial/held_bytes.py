@@ -24,7 +24,7 @@ _trace_at.argtypes = (ctypes.c_uint, ctypes.c_size_t)
 
 
 class _Kind(NamedTuple):
-    """Containers that take more than they use, as CPython 3.11 to 3.13 lay them out.
+    """Containers that take more than they use, as CPython 3.11 to 3.14 lay them out.
 
     ``block``: where in the object the address of its (for a deque, its newest) block stands.
     ``each``: bytes that an entry uses of it: its references.

@@ -126,6 +126,6 @@ def _after_loop(shown: list[dis.Instruction], at: int) -> int:
     """From 3.12 on a loop's end has instructions that the interpreter steps over."""
     if shown[at].opname == "END_FOR":
         at += 1
-        if sys.version_info >= (3, 13):
-            at += 1  # POP_TOP, of the iterator
+        if sys.version_info[:2] == (3, 13):
+            at += 1  # POP_TOP, of the iterator; later versions execute their POP_ITER
     return at

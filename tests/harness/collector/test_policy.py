@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.collector.policy import DEFAULT_THRESHOLDS, ROLES, parse_policy
+from harness.collector.policy import DEFAULT_THRESHOLDS, ROLES, initial_thresholds, parse_policy
 
 numbers = st.integers(0, 2**31 - 1).map(str)
 thresholds = st.builds(
@@ -125,6 +125,21 @@ def test_parts_for_different_roles_do_not_contradict_each_other() -> None:
 def test_the_default_thresholds_are_those_of_a_fresh_interpreter(fresh_interpreter) -> None:
     script = "import gc, json; print(json.dumps(gc.get_threshold()))"
     assert tuple(fresh_interpreter(script)) == DEFAULT_THRESHOLDS
+
+
+@pytest.mark.parametrize(
+    ("version", "thresholds"),
+    [
+        ((3, 11, 9), (700, 10, 10)),
+        ((3, 12, 0), (700, 10, 10)),
+        ((3, 13, 9), (2000, 10, 10)),
+        ((3, 14, 4), (2000, 10, 0)),
+        ((3, 14, 5), (2000, 10, 10)),
+        ((3, 15, 2), (2000, 10, 10)),
+    ],
+)
+def test_the_default_thresholds_of_a_version(version, thresholds) -> None:
+    assert initial_thresholds(version) == thresholds
 
 
 def test_the_default_thresholds_survive_a_library_that_set_others(fresh_interpreter) -> None:

@@ -44,11 +44,19 @@ def test_this_environment_can_measure(findings):
         ((3, 11, 0), "ok"),
         ((3, 12, 1), "ok"),
         ((3, 13, 0), "ok"),
-        ((3, 14, 5), "bad"),
+        ((3, 14, 4), "ok"),
+        ((3, 14, 5), "ok"),
+        ((3, 15, 0), "bad"),
     ],
 )
 def test_python_versions(version, level):
     assert interpreter.python(version).level == level
+
+
+def test_the_two_collectors_of_one_version_are_told_apart():
+    incremental, generational = (interpreter.python((3, 14, n)).detail for n in (4, 5))
+    assert incremental.startswith("3.14.4: incremental")
+    assert generational.startswith("3.14.5: generational")
 
 
 @pytest.mark.parametrize(
