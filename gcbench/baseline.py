@@ -2,7 +2,6 @@
 
 import json
 import platform
-from collections.abc import Mapping
 from pathlib import Path
 
 from gcbench.budget import BudgetExceeded
@@ -60,6 +59,6 @@ class Baseline:
         return found
 
 
-def _counts(cost: CallCost) -> Mapping[str, int]:
+def _counts(cost: CallCost) -> dict[str, int]:
     named = ((name, getattr(cost, name)) for name in _COUNTS)
     return {name: count for name, count in named if count is not None}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from inspect import iscoroutine
 from typing import TYPE_CHECKING
 
-from gcbench.opcodes import OpcodeCounter, instrumented, tracers
+from gcbench.opcodes import OpcodeCounter, tracers
 
 if TYPE_CHECKING:
     from gcbench.function_costs import FunctionCost
@@ -68,7 +68,7 @@ def measure_call(call: Callable[[], object], num_requests: int, *, traced: bool 
     name = getattr(call, "__qualname__", None) or type(call).__qualname__
     if traced:
         _refuse_other_tracers(name)
-    with _collector_off(), instrumented() if traced else nullcontext():
+    with _collector_off(), OpcodeCounter.instrumented() if traced else nullcontext():
         for _ in range(_WARM_UPS):
             _refuse_coroutine(name, call())
         survivors, by_type = _survivors(call)

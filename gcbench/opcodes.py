@@ -8,8 +8,8 @@ first ``RESUME`` is counted. The rule is the same however a Python version lets 
 import sys
 
 if sys.version_info >= (3, 12):
-    from gcbench.opcodes_monitoring import OpcodeCounter, instrumented, tracers
+    from gcbench.opcodes_monitoring import OpcodeCounter, tracers
 else:
-    from gcbench.opcodes_settrace import OpcodeCounter, instrumented, tracers
+    from gcbench.opcodes_settrace import OpcodeCounter, tracers
 
-__all__ = ["OpcodeCounter", "instrumented", "tracers"]
+__all__ = ["OpcodeCounter", "tracers"]

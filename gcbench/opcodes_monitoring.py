@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from gc import get_count
 from threading import get_ident
 from types import CodeType
@@ -41,6 +41,16 @@ class OpcodeCounter:
     left out: only what it calls is counted. ``log``, an array of type "i", gets each change of the
     count in its turn.
     """
+
+    @staticmethod
+    def instrumented() -> AbstractContextManager[None]:
+        """All code that runs here stays instrumented, so that blocks count its allocations exactly.
+
+        A CPython that has a JIT, be it off, makes a list with each function that it instruments,
+        and leaves it to the free list: a list made next would not count. So what is to be counted
+        runs here once before. Costs time, and other builds do not need it.
+        """
+        return _instrumented()
 
     def __init__(self, log: "array[int] | None" = None) -> None:
         self._log = log
@@ -162,13 +172,7 @@ _EXIT = OpcodeCounter.__exit__.__code__
 
 
 @contextmanager
-def instrumented() -> Iterator[None]:
-    """All code that runs here stays instrumented, so that blocks count what it allocates exactly.
-
-    A CPython that has a JIT, be it off, makes a list with each function that it instruments, and
-    leaves it to the free list: a list made next would not count. So what is to be counted runs
-    here once before. Costs time, and other builds do not need it.
-    """
+def _instrumented() -> Iterator[None]:
     if not _HAS_JIT or _stays_on[0]:
         yield
         return

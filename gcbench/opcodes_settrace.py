@@ -54,6 +54,11 @@ class OpcodeCounter:
     type "i", gets each change of the count in its turn.
     """
 
+    @staticmethod
+    def instrumented() -> nullcontext[None]:
+        """Nothing: no code is changed to be traced."""
+        return nullcontext()
+
     def __init__(self, log: "array[int] | None" = None) -> None:
         self._log = log
         self.tree = CallTree(lambda: _TracedNode(self))
@@ -146,11 +151,6 @@ class OpcodeCounter:
 
 
 _EXIT = OpcodeCounter.__exit__.__code__
-
-
-def instrumented() -> nullcontext[None]:
-    """Nothing: no code is changed to be traced."""
-    return nullcontext()
 
 
 def tracers() -> list[object]:

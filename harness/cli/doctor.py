@@ -30,7 +30,7 @@ Examples:
   gcbench doctor
       what would spoil a measurement, within seconds and without any trial
   gcbench doctor --engine toy
-      whether an engine of yours keeps its contract, and what each optional part would add
+      whether an engine keeps its contract, and what each part more would add
   gcbench doctor --noise
       the smallest change that a comparison can find here, in minutes
   gcbench doctor --noise --device null --gc disabled --rounds 28

@@ -6,7 +6,10 @@ import sys
 from msgspec import _core
 
 _VISITS = (_core,) * 10
-_clear_caches = sys._clear_internal_caches if sys.version_info >= (3, 13) else sys._clear_type_cache
+if sys.version_info >= (3, 13):
+    _clear_caches = sys._clear_internal_caches
+else:
+    _clear_caches = sys._clear_type_cache
 
 
 def empty_caches() -> None:

@@ -5,7 +5,7 @@ from array import array
 import numpy as np
 
 from engines.protocol import Int64Array, StepEngine
-from gcbench.opcodes import OpcodeCounter, instrumented
+from gcbench.opcodes import OpcodeCounter
 from harness.collector.young_counts import packed
 from harness.trial.tracing import refuse_other_tracers
 from harness.trial.watch import Extent, Watching
@@ -25,7 +25,7 @@ class CadenceWatch(Watching):
         self.step = engine.step
         self._changes = array("i")
         self._counter = OpcodeCounter(self._changes)
-        self._instrumented = instrumented()
+        self._instrumented = OpcodeCounter.instrumented()
         self._instrumented.__enter__()  # the steps of warm-up, too
         self._held: list[dict[str, object]] = []
 

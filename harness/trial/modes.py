@@ -7,7 +7,7 @@ import numpy as np
 
 from engines.protocol import Int64Array, StepEngine, StepOutput
 from gcbench.function_costs import counted_calls
-from gcbench.opcodes import OpcodeCounter, instrumented
+from gcbench.opcodes import OpcodeCounter
 from harness.trial.beside import num_begun, num_others
 from harness.trial.leaks import Leaks
 from harness.trial.memory import Memory
@@ -45,7 +45,7 @@ class Opcodes(Watching):
         self._every = extent.every
         self._full_batch = extent.full_batch
         self._counter = OpcodeCounter()
-        self._instrumented = instrumented()
+        self._instrumented = OpcodeCounter.instrumented()
         self._instrumented.__enter__()  # the steps of warm-up, too
         self._is_full = False
         self._num_passed = self._num_steps = self._num_rows = self._num_opcodes = 0

@@ -11,7 +11,7 @@ import numpy as np
 
 from engines.protocol import StepEngine
 from gcbench.function_costs import counted_calls
-from gcbench.opcodes import OpcodeCounter, instrumented
+from gcbench.opcodes import OpcodeCounter
 from harness.collector.state import restore, snapshot
 from harness.trial.client import Streams, abort_all, sampling_params, take
 from harness.trial.step_costs import Counted, RequestFunctionCost, usual_count
@@ -232,7 +232,7 @@ def request_costs(
     gc.callbacks.clear()  # they would put objects into the free lists again
     try:
         visitors = _Visitors(engine, schedule, streams)
-        with instrumented():
+        with OpcodeCounter.instrumented():
             visitors.abort(count, (count + 1) // 2)
             windows = []
             for shift in _SHIFTS:

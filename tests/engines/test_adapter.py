@@ -111,7 +111,7 @@ def test_what_is_added_to_a_step_runs_as_many_bytecodes_for_any_batch():
         engine = as_engine(Still)(CONFIG)
         for index in range(batch):
             engine.add_request(index, PROMPT, SamplingParams(max_tokens=9))
-        engine._adapter.made = NewTokens(list(range(batch)), [[1]] * batch)
+        Still.made = NewTokens(list(range(batch)), [[1]] * batch)
         with OpcodeCounter() as counter:
             engine.step()
         functions = counted_calls(counter.tree, {}).functions

@@ -199,6 +199,7 @@ def test_the_help_of_a_comparison_names_the_main_options_and_help_all_every_one(
     assert main(["compare", "--help"]) == 0
     short = set(re.findall(r"^  (--[a-z-]+)", capsys.readouterr().out, re.MULTILINE))
     assert short - {"--help", "--help-all"} == {
+        "--call",
         "--representation",
         "--delivery",
         "--gc",

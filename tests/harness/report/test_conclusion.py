@@ -158,8 +158,8 @@ def test_the_collector_explains_no_more_than_it_costs_the_baseline() -> None:
         "Without the collector, lists spends 20.0 % less host time; "
         "its pauses take 10.0 % of the wall time.",
         "The Python version decides how often lists collects: a young collection starts at 700 "
-        "new objects on Python 3.11 and 3.12, at 2,000 on Python 3.13. Measure on the version "
-        "that you serve with.",
+        "new objects on Python 3.11 and 3.12, at 2,000 on Python 3.13 and 3.14. Measure on the "
+        "version that you serve with.",
     ]
 
 
@@ -209,8 +209,8 @@ def changed(one: CellResult, **state: Any) -> CellResult:
 @pytest.mark.parametrize(
     ("young", "said"),
     [
-        (700, "700 new objects on Python 3.11 and 3.12, at 2,000 on Python 3.13"),
-        (2000, "2,000 new objects on Python 3.13, at 700 on Python 3.11 and 3.12"),
+        (700, "700 new objects on Python 3.11 and 3.12, at 2,000 on Python 3.13 and 3.14"),
+        (2000, "2,000 new objects on Python 3.13 and 3.14, at 700 on Python 3.11 and 3.12"),
     ],
 )
 def test_the_version_is_named_where_its_threshold_decides(young: int, said: str) -> None:

@@ -187,8 +187,9 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
     out |= {name: None for name in METRICS if name.startswith("steady_")}
     if modelled:
         out["device_idle_share"] = max(0.0, 1 - modelled / seen.window_ns)
-    for name in PHASES:
-        out[f"phase_{name}"] = mean(s[name] - s[ends[name]] for s in steps) / S
+    if any(s[name] > s[ends[name]] for s in steps for name in PHASES[1:]):
+        for name in PHASES:
+            out[f"phase_{name}"] = mean(s[name] - s[ends[name]] for s in steps) / S
     if seen.scheduler_stats:
         out["num_preemptions"] = 3
         out["surplus_tokens"] = 5
