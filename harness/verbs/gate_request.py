@@ -33,7 +33,7 @@ class GateRequest(TimedRequest, frozen=True, kw_only=True):
     ] = Path()
     exact_only: Annotated[
         bool,
-        Flag("Count only, which takes seconds; time nothing.", section="Options", is_main=True),
+        Flag("Judge by exact counts alone, not by times.", section="Options", is_main=True),
     ] = False
     instructions: Annotated[
         bool,

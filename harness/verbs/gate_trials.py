@@ -17,7 +17,14 @@ from harness.tracking.gate.exact_counts import JudgedCounts, judge_pairs
 from harness.tracking.gate.kept_counts import KeptCounts
 from harness.tracking.gate.not_run import functions_run
 from harness.tracking.gate.plan import GatePair, exact_plan, timing_plan
-from harness.tracking.gate.timing import Timings, attribute_changes, changed, compare_timings
+from harness.tracking.gate.timing import (
+    GUARD_ROUNDS,
+    Timings,
+    attribute_changes,
+    changed,
+    compare_timings,
+    longer_steps,
+)
 from harness.tracking.gate.trees import Tree
 from harness.tracking.gate.waivers import Waiver
 from harness.trial.output_hashes import RanFunction
@@ -25,6 +32,7 @@ from harness.trial.spec import TrialFailure, TrialResult
 from harness.verbs.gate_request import GateRequest
 from harness.verbs.session import Session
 
+_LOSSES = ("worse", "trade", "incomplete")
 _FROM_BEFORE = (
     "{} of {} counting trials are from earlier runs over the same files, harness, interpreter and "
     "packages."
@@ -126,12 +134,12 @@ class GateTrials(NamedTuple):
             for each, cause in compare_controls(measured[-1].outcomes).by_pair.items():
                 timings.by_pair[each] = replace(timings.by_pair[each], attribution=cause)
         trials = [Trials(plan, each.outcomes) for plan, each in zip(plans, measured, strict=True)]
-        timed = None
-        if not self.asked.exact_only:
-            timed = trials[1] if len(trials) > 1 else Trials(timing, {})
+        measured_times = trials[1] if len(trials) > 1 else Trials(timing, {})
+        timed = None if self.asked.exact_only else measured_times
         judged = judge_pairs(
             pairs, trials[0], timed, timings.by_pair, command, is_cut_short, self.waivers, growth
         )
+        is_cut_short = is_cut_short or self._guard(pairs, judged)
         judged.missing[:0] = refused
         notes = [note for each in measured for note in each.notes]
         judged.notes.extend(dict.fromkeys([*notes, *session.notes]))
@@ -167,17 +175,37 @@ class GateTrials(NamedTuple):
         self.kept.save(plan, since, counted.outcomes)
         return Growth(budget, since, Trials(plan, counted.outcomes)), counted.is_interrupted
 
+    def _guard(self, pairs: Sequence[GatePair], judged: JudgedCounts) -> bool:
+        """Where times are not judged, leave no verdict on cells whose steps took longer than their
+        counts say. Returns whether Ctrl-C came.
+        """
+        passing = {cell.id for cell in judged.cells if cell.verdict not in _LOSSES}
+        pairs = [each for each in pairs if each.id in passing]
+        if not (pairs and self.asked.exact_only):
+            return False
+        plan = self._plan(pairs, rounds=GUARD_ROUNDS)
+        ran = self.session.run(plan)
+        longer = {} if ran.is_interrupted else longer_steps(pairs, plan, ran.outcomes)
+        judged.missing.extend(f"{id_}: {why}" for id_, why in longer.items())
+        judged.cells[:] = [
+            replace(cell, verdict="incomplete") if cell.id in longer else cell
+            for cell in judged.cells
+        ]
+        return ran.is_interrupted
+
     def _known(self, plan: Plan, trees: Sequence[Tree]) -> dict[TrialKey, TrialResult]:
         """Counts of these commits from earlier gates."""
         return {key: result for tree in trees for key, result in self.kept.load(plan, tree).items()}
 
-    def _plan(self, pairs: Sequence[GatePair], with_controls: bool = False) -> Plan:
+    def _plan(
+        self, pairs: Sequence[GatePair], *, with_controls: bool = False, rounds: int = 0
+    ) -> Plan:
         return timing_plan(
             self.name,
             pairs,
             schedules=self.session.runner.schedule_hashes,
             seed=self.asked.seed,
-            rounds=self.asked.rounds,
+            rounds=rounds or self.asked.rounds,
             tolerance=self.asked.tolerance / 100,
             with_controls=with_controls,
         )

@@ -105,6 +105,30 @@ def compare_timings(pairs: Sequence[GatePair], plan: Plan, outcomes: TrialOutcom
     return timings
 
 
+GUARD_ROUNDS = 3
+_LONGER = 1.1
+"""Equal commits that take turns stay within a few per cent of each other, on a busy machine too."""
+
+
+def longer_steps(pairs: Sequence[GatePair], plan: Plan, outcomes: TrialOutcomes) -> dict[str, str]:
+    """By id, a sentence for each pair of which counts do not tell all: HEAD's steps took a tenth
+    longer in each of `GUARD_ROUNDS` rounds. Or the rounds that would tell are not there.
+    """
+    trials = Trials(plan, outcomes)
+    found = {}
+    for each in pairs:
+        ratios = [np.exp(log) for log in _logs(trials, each.base, each.head, _mean).values()]
+        if len(ratios) < GUARD_ROUNDS:
+            found[each.id] = f"fewer than {GUARD_ROUNDS} rounds tell whether its steps took longer."
+        elif min(ratios) >= _LONGER:
+            found[each.id] = (
+                f"HEAD's steps took {min(ratios):.2f} times as long as BASE's or more, in each of "
+                f"{len(ratios)} rounds, which the counts do not explain; leave --exact-only out to "
+                "judge times, or give --instructions to count what C executes."
+            )
+    return found
+
+
 class _Felt(NamedTuple):
     """Median of a metric of BASE over rounds, and HEAD's over it."""
 

@@ -276,7 +276,10 @@ def test_ctrl_c_while_a_budgets_release_is_counted_is_no_verdict(gate, repositor
     path = tmp_path / "gate.json"
     flags = ["main", "--exact-only", "--json", str(path)]
     counted: list[str] = []
-    gate.machine = Machine(broken=lambda trial: counted.append(trial.cell.release) is not None)
+    gate.machine = Machine(
+        broken=lambda trial: trial.mode != "timing"
+        and counted.append(trial.cell.release) is not None
+    )
     gate(repository, *flags)
     first = next(n for n, release in enumerate(counted, 1) if release.endswith("since"))
     assert set(counted[first:]) == {counted[first - 1]}, "and nothing after them"
@@ -419,6 +422,18 @@ def test_a_trade_fails_until_the_line_of_its_report_is_in_a_commit(
     monkeypatch.setenv("GCBENCH_CACHE", str(tmp_path / "another"))  # HEAD's was called BASE's, too
     status, out, _ = gate(repository, "main", "main", "--exact-only")
     assert (status, "accepted" in out.lower()) == (1, False), "merged, it accepts nothing"
+
+
+@pytest.mark.parametrize(("slower", "verdict"), [(0.2, "incomplete"), (0.05, "same")])
+def test_steps_that_took_far_longer_are_never_the_same(gate, read_only, tmp_path, slower, verdict):
+    """Work in C is in no count."""
+    gate.machine = Machine(slower=slower)
+    path = tmp_path / "gate.json"
+    status, out, _ = gate(read_only, "main", "--exact-only", "--json", str(path))
+    result = msgspec.json.decode(path.read_bytes(), type=GateResult)
+    assert (status, result.verdict) == (3 if verdict == "incomplete" else 0, verdict)
+    assert {cell.verdict for cell in result.cells} == {verdict}
+    assert ("which the counts do not explain" in " ".join(out.split())) == (slower > 0.1)
 
 
 def test_without_valgrind_there_is_a_sentence_and_no_count(gate, read_only, tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from test_kept_counts import counted as counted_tree
 from test_kept_counts import tree  # noqa: F401  # a fixture
 
 from harness.experiment.outcomes import Trials
-from harness.experiment.plan import timing_round
+from harness.experiment.plan import Plan, timing_round
 from harness.experiment.result import Comparison
 from harness.experiment.store import trial_key
 from harness.statistics.paired_ratio import holm, paired_ratio
@@ -20,14 +20,22 @@ from harness.tracking.gate.exact_counts import judge_pairs, overall
 from harness.tracking.gate.kept_counts import KeptCounts
 from harness.tracking.gate.plan import TURN_STEPS, GatePair, exact_plan, pair, timing_plan
 from harness.tracking.gate.result import GateCell, TimingChange
-from harness.tracking.gate.timing import Timings, cause_of, compare_timings
+from harness.tracking.gate.timing import (
+    Timings,
+    TrialOutcomes,
+    cause_of,
+    compare_timings,
+    longer_steps,
+)
 from harness.trial.spec import Trial
 
 SCHEDULES = {CELL.workload: "hash"}
 EACH = pair("cell", CELL, "base", "head", 0)
 
 
-def timed(pairs: Sequence[GatePair], rises: Sequence[float], stall: float = 0.0) -> Timings:
+def rounds(
+    pairs: Sequence[GatePair], rises: Sequence[float], stall: float = 0.0
+) -> tuple[Plan, TrialOutcomes]:
     """Rounds of two slices in which head takes so much longer, and stalls once in each."""
     plan = timing_plan(
         "gate", pairs, schedules=SCHEDULES, seed=0, rounds=len(rises), tolerance=0.03
@@ -45,7 +53,11 @@ def timed(pairs: Sequence[GatePair], rises: Sequence[float], stall: float = 0.0)
             outcomes[key] = msgspec.structs.replace(
                 found, step_host_ns=steps.round().astype(int).tolist()
             )
-    return compare_timings(pairs, plan, outcomes)
+    return plan, outcomes
+
+
+def timed(pairs: Sequence[GatePair], rises: Sequence[float], stall: float = 0.0) -> Timings:
+    return compare_timings(pairs, *rounds(pairs, rises, stall))
 
 
 RISES = (0.01, 0.03, 0.02, 0.015, 0.025, 0.012, 0.028)
@@ -65,9 +77,24 @@ def test_usual_steps_means_and_stalls_of_all_pairs_are_one_family(count):
         assert change.steady.p_adjusted == pytest.approx(holm(p_values)[0], rel=0.01)
 
 
-@pytest.mark.parametrize(("rounds", "is_timed"), [(2, False), (3, True)])
-def test_a_pair_is_timed_by_three_rounds(rounds, is_timed):
-    assert (EACH in timed([EACH], RISES[:rounds]).by_pair) == is_timed
+@pytest.mark.parametrize(("count", "is_timed"), [(2, False), (3, True)])
+def test_a_pair_is_timed_by_three_rounds(count, is_timed):
+    assert (EACH in timed([EACH], RISES[:count]).by_pair) == is_timed
+
+
+@pytest.mark.parametrize(
+    ("rises", "said"),
+    [
+        ((0.1001, 0.3, 0.3), "HEAD's steps took 1.10 times as long"),
+        ((0.0999, 0.3, 0.3), ""),
+        ((-0.1, 0.0, 0.01), ""),
+        ((0.0, 0.0), "fewer than 3 rounds"),
+    ],
+)
+def test_a_tenth_more_in_each_of_three_rounds_is_more_than_counts_tell(rises, said):
+    found = longer_steps([EACH], *rounds([EACH], rises))
+    assert list(found) == [EACH.id] * bool(said)
+    assert found.get(EACH.id, "").startswith(said)
 
 
 def test_what_is_undecided_asks_for_more_rounds():
