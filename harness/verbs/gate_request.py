@@ -32,8 +32,7 @@ class GateRequest(TimedRequest, frozen=True, kw_only=True):
         ),
     ] = Path()
     exact_only: Annotated[
-        bool,
-        Flag("Judge by exact counts alone, not by times.", section="Options", is_main=True),
+        bool, Flag("Judge by exact counts alone, not by times.", section="Options", is_main=True)
     ] = False
     instructions: Annotated[
         bool,

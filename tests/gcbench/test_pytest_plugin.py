@@ -55,7 +55,7 @@ def drop(make, times: int = 1):
     [
         (lambda i: {"token_ids": [i]}, 2),
         (lambda i: [i], 1),
-        (lambda i: (i, i), 1),
+        (lambda i: (i, [][:]), 2),
         (lambda i: {i}, 1),
         (lambda i: i + 1000, 0),
         (np.int32, 0),

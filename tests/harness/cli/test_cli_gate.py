@@ -277,8 +277,9 @@ def test_ctrl_c_while_a_budgets_release_is_counted_is_no_verdict(gate, repositor
     flags = ["main", "--exact-only", "--json", str(path)]
     counted: list[str] = []
     gate.machine = Machine(
-        broken=lambda trial: trial.mode != "timing"
-        and counted.append(trial.cell.release) is not None
+        broken=lambda trial: (
+            trial.mode != "timing" and counted.append(trial.cell.release) is not None
+        )
     )
     gate(repository, *flags)
     first = next(n for n, release in enumerate(counted, 1) if release.endswith("since"))

@@ -1,5 +1,6 @@
 """Bytecodes of a whole window: what begins late, is asked beside a step, or runs elsewhere."""
 
+import gc
 import threading
 
 import pytest
@@ -14,6 +15,14 @@ from harness.trial.watch import Extent
 OF = schedule([40] * 4)
 STEPS = 41
 """One for the prompts, and one for each token that follows."""
+
+
+@pytest.fixture(autouse=True)
+def _without_collections():
+    """As in a trial: what others have in `gc.callbacks` would count."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 class Changed:
