@@ -1,7 +1,7 @@
 """Counts bytecodes by `sys.monitoring`, for Python 3.12 and later."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from gc import get_count
 from threading import get_ident
@@ -192,7 +192,7 @@ def _instrumented() -> Iterator[None]:
 def _rehearse() -> None:
     """Makes each callback run."""
 
-    def suspended() -> Iterator[set[int]]:
+    def suspended() -> Generator[set[int], None, None]:
         yield {1}
 
     generator = suspended()
