@@ -1,8 +1,12 @@
-"""Which interpreter the axis `python` asks for: a path, or a version with an environment here."""
+"""Which interpreter the axis `python` asks for: a path, or a version with an environment here; and
+where it imports from.
+"""
 
+import os
 import re
 import shutil
 import sys
+from pathlib import Path
 
 from engines.cache import cache_root
 
@@ -27,3 +31,11 @@ def interpreter(asked: str) -> str:
             f"PYTHON=python{asked} VENV={kept.parents[1]}`, as .ci/run does, or give a path"
         )
     return str(kept)
+
+
+def import_path(*folders: Path) -> dict[str, str]:
+    """What to set so that an interpreter looks in these folders first, then where this one was told
+    to.
+    """
+    path = [*map(str, folders), os.environ.get("PYTHONPATH", "")]
+    return {"PYTHONPATH": os.pathsep.join(filter(None, path))}

@@ -1,11 +1,10 @@
 """Where trials of the built-in engine run: these engines or another tree's, this harness."""
 
-import os
 from hashlib import sha256
 from pathlib import Path
 
 from engines.cache import cache_root
-from engines.interpreter import interpreter
+from engines.interpreter import import_path, interpreter
 from engines.protocol import Launch, TreeError
 
 _CODE_ROOT = Path(__file__).parents[2]
@@ -17,12 +16,10 @@ def launch_builtin(python: str, release: str) -> Launch:
     Workloads and harness are this tree's in either case. Raises ValueError where the path holds
     no gcbench, or there is no such interpreter.
     """
-    path = [str(_CODE_ROOT)]  # no interpreter finds it by itself, and another one may have another
+    path = [_CODE_ROOT]  # no interpreter finds it by itself, and another one may have another
     if release:
-        path.insert(0, str(_engines_alone(Path(release).expanduser())))
-    if inherited := os.environ.get("PYTHONPATH"):
-        path.append(inherited)
-    return Launch(interpreter(python), {"PYTHONPATH": os.pathsep.join(path)})
+        path.insert(0, _engines_alone(Path(release).expanduser()))
+    return Launch(interpreter(python), import_path(*path))
 
 
 def _engines_alone(tree: Path) -> Path:

@@ -1,9 +1,8 @@
 """Where trials of a function run: an interpreter that finds it as ``python -m`` would here."""
 
-import os
 from pathlib import Path
 
-from engines.interpreter import interpreter
+from engines.interpreter import import_path, interpreter
 from engines.protocol import Launch, TreeError
 
 _CODE_ROOT = Path(__file__).parents[2]
@@ -14,12 +13,10 @@ def launch_call(python: str, release: str) -> Launch:
 
     Raises ValueError where there is no such folder or interpreter.
     """
-    path = [str(_CODE_ROOT), str(Path.cwd())]
+    path = [_CODE_ROOT, Path.cwd()]
     if release:
         tree = Path(release).expanduser()
         if not tree.is_dir():
             raise TreeError(release, "no folder; give the one that holds the package")
-        path.insert(0, str(tree.resolve()))
-    if inherited := os.environ.get("PYTHONPATH"):
-        path.append(inherited)
-    return Launch(interpreter(python), {"PYTHONPATH": os.pathsep.join(path)})
+        path.insert(0, tree.resolve())
+    return Launch(interpreter(python), import_path(*path))

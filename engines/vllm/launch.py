@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from engines.interpreter import interpreter
+from engines.interpreter import import_path, interpreter
 from engines.protocol import Launch
 from engines.vllm.releases import base_interpreter, layer
 from engines.vllm.releases import prepare_release as make
@@ -25,9 +25,9 @@ def launch_vllm(python: str, release: str) -> Launch:
     first on the path. The user's switches of vLLM are part of it. Raises ValueError where there
     is no vLLM to run.
     """
-    path = [str(_CODE_ROOT), str(ENTRY_POINTS)]
+    path = [_CODE_ROOT, ENTRY_POINTS]
     if release:
-        path.insert(0, str(layer(release)))
+        path.insert(0, layer(release))
     if python:
         chosen = interpreter(python)
     elif not release and _is_installed():
@@ -39,10 +39,8 @@ def launch_vllm(python: str, release: str) -> Launch:
             "there is no vLLM here: run `make vllm` (gcbench releases vllm --prepare), or name an "
             "interpreter that has it by --axis python"
         )
-    if inherited := os.environ.get("PYTHONPATH"):
-        path.append(inherited)
     theirs = {name: value for name, value in os.environ.items() if name.startswith("VLLM_")}
-    return Launch(chosen, theirs | {"PYTHONPATH": os.pathsep.join(path)} | _NO_LAST_WORDS)
+    return Launch(chosen, theirs | import_path(*path) | _NO_LAST_WORDS)
 
 
 def prepare(release: str) -> None:

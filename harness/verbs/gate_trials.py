@@ -32,7 +32,7 @@ from harness.trial.spec import TrialFailure, TrialResult
 from harness.verbs.gate_request import GateRequest
 from harness.verbs.session import Session
 
-_LOSSES = ("worse", "trade", "incomplete")
+_NO_PASS = ("worse", "trade", "incomplete")
 _FROM_BEFORE = (
     "{} of {} counting trials are from earlier runs over the same files, harness, interpreter and "
     "packages."
@@ -179,7 +179,7 @@ class GateTrials(NamedTuple):
         """Where times are not judged, leave no verdict on cells whose steps took longer than their
         counts say. Returns whether Ctrl-C came.
         """
-        passing = {cell.id for cell in judged.cells if cell.verdict not in _LOSSES}
+        passing = {cell.id for cell in judged.cells if cell.verdict not in _NO_PASS}
         pairs = [each for each in pairs if each.id in passing]
         if not (pairs and self.asked.exact_only):
             return False
