@@ -793,7 +793,8 @@ _TABLE = (
         "lower",
         "exact",
         "opcodes",
-        "bytecodes executed in a step / rows in it, over the traced steps",
+        "bytecodes executed in a step, in asking before it whether requests are left and in "
+        "reading streams after it / rows in it, over the traced steps",
         "sys.settrace, sys.monitoring",
         0.005,
         0.02,
@@ -830,8 +831,8 @@ _TABLE = (
         "lower",
         "exact",
         "opcodes",
-        "bytecodes to serve one request more of one output token: to admit it, compute its "
-        "prompt, end it and take the token, mean per request",
+        "bytecodes to serve one request more, but for its decode steps: to admit it, compute its "
+        "prompt, end it and take its tokens, mean per request",
         "docs/method.md",
         0.002,
         2,

@@ -24,6 +24,16 @@ Streams = Callable[[int], RequestStream]
 """The stream of a request, by its number."""
 
 
+def take(delivered: Delivered, streams: Streams | None) -> Sequence[Any]:
+    """A step's outputs: its own, or from the stream of each request that got tokens."""
+    if streams is None:
+        return delivered.outputs
+    return [streams(index).get_nowait() for index in delivered.request_index.tolist()]
+
+
+Take = Callable[[Delivered, Streams | None], Sequence[Any]]
+
+
 @runtime_checkable
 class _Rehearses(Protocol):
     """An engine of which a part may do again what it has done once; another commit's may not."""
@@ -37,8 +47,8 @@ class TrialClient:
     """The one that asks: sends requests, keeps their outputs as long as the workload says.
 
     ``step`` and ``has_unfinished_requests`` are the engine's own, or look on. Requests arrive
-    between steps unless ``arrivals`` says otherwise. With ``streams`` outputs are taken from there,
-    not from the step. With ``output_text``, which gives a finished request's text, `texts` are
+    between steps unless ``arrivals`` says otherwise. ``take`` takes a step's outputs, with
+    ``streams`` from there. With ``output_text``, which gives a finished request's text, `texts` are
     filled beside `tokens`. ``waited_ns``: how long others have had the core so far.
     """
 
@@ -52,6 +62,7 @@ class TrialClient:
         has_unfinished_requests: Callable[[], bool] | None = None,
         arrivals: ArrivalSource | None = None,
         streams: Streams | None = None,
+        take: Take = take,
         output_text: Callable[[int], str] | None = None,
         waited_ns: Callable[[], int] = int,
     ) -> None:
@@ -63,6 +74,7 @@ class TrialClient:
         self._waited_ns = waited_ns
         self._arrivals = arrivals or BetweenSteps(schedule.arrival_seconds, clock)
         self._streams = streams
+        self._take = take
         self._due_ns = nanoseconds(schedule.arrival_seconds)
         self._prompts = [schedule.prompt_token_ids(i, engine.vocab_size) for i in range(count)]
         for prompt in self._prompts:
@@ -157,7 +169,7 @@ class TrialClient:
         self._in_flight += 1
 
     def _read(self, delivered: Delivered, now_ns: int) -> None:
-        outputs = take(delivered, self._streams)
+        outputs = self._take(delivered, self._streams)
         if self._retain:
             held = self._held
             # Not strict: a delivery may make no objects at all.
@@ -185,13 +197,6 @@ def abort_all(engine: StepEngine, indices: Iterable[int]) -> None:
         engine.abort_request(index)
     while engine.has_unfinished_requests():
         engine.step()
-
-
-def take(delivered: Delivered, streams: Streams | None) -> Sequence[Any]:
-    """A step's outputs: its own, or from the stream of each request that got tokens."""
-    if streams is None:
-        return delivered.outputs
-    return [streams(index).get_nowait() for index in delivered.request_index.tolist()]
 
 
 def sampling_params(schedule: Schedule, most: int = 2**31 - 1) -> list[SamplingParams]:

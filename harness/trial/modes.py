@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from engines.protocol import Int64Array, StepEngine, StepOutput
+from engines.protocol import Delivered, Int64Array, StepEngine, StepOutput
 from gcbench.function_costs import counted_calls
 from gcbench.opcodes import OpcodeCounter
 from harness.trial.beside import num_begun, num_others
+from harness.trial.client import Streams, take
 from harness.trial.leaks import Leaks
 from harness.trial.memory import Memory
 from harness.trial.step_costs import StepCosts
@@ -33,8 +35,9 @@ class Unwatched(Watching):
 
 
 class Opcodes(Watching):
-    """Traces a few steps at full batch, once there is one, or one step in so many of all; and
-    before each whether any request is left, for a client asks that as often.
+    """Traces a few steps at full batch, once there is one, or one step in so many of all; before
+    each whether any request is left, and after it the streams that are read: a client asks both as
+    often.
 
     Raises ValueError where something else traces this process: counts would be wrong.
     """
@@ -47,7 +50,7 @@ class Opcodes(Watching):
         self._counter = OpcodeCounter()
         self._instrumented = OpcodeCounter.instrumented()
         self._instrumented.__enter__()  # the steps of warm-up, too
-        self._is_full = False
+        self._is_full = self._was_traced = False
         self._num_passed = self._num_steps = self._num_rows = self._num_opcodes = 0
         self._samples: list[tuple[int, int]] = []
         self._num_begun = num_begun()
@@ -57,9 +60,9 @@ class Opcodes(Watching):
 
     def step(self) -> StepOutput:
         """A step of the engine, traced if it is one of those."""
-        is_traced = self._is_next_traced()
+        self._was_traced = self._is_next_traced()
         self._num_passed += 1
-        if not is_traced:
+        if not self._was_traced:
             output = self._engine.step()
             self._is_full = output.num_rows >= self._full_batch
             return output
@@ -68,10 +71,28 @@ class Opcodes(Watching):
         self._num_steps += 1
         self._num_rows += output.num_rows
         if self._every:
-            counted = self._counter.num_opcodes
-            self._samples.append((output.num_rows, counted - self._num_opcodes))
-            self._num_opcodes = counted
+            self._samples.append((output.num_rows, 0))
+            self._count_with_last()
         return output
+
+    def take(self, delivered: Delivered, streams: Streams | None) -> Sequence[Any]:
+        """A step's outputs, traced where the step was and they come by streams."""
+        if streams is None or not self._was_traced:
+            return take(delivered, streams)
+        outputs = []
+        with self._counter:
+            for index in delivered.request_index.tolist():
+                outputs.append(streams(index).get_nowait())
+        if self._every:
+            self._count_with_last()
+        return outputs
+
+    def _count_with_last(self) -> None:
+        """What has been counted since belongs to the last of the traced steps."""
+        counted = self._counter.num_opcodes
+        rows, bytecodes = self._samples[-1]
+        self._samples[-1] = rows, bytecodes + counted - self._num_opcodes
+        self._num_opcodes = counted
 
     def has_unfinished_requests(self) -> bool:
         """The engine's answer, traced where the next step is."""
@@ -96,8 +117,7 @@ class Opcodes(Watching):
         if not self._num_rows:
             return {}
         if self._every:  # that none was left is asked once more than there are steps
-            rows, of_last = self._samples[-1]
-            self._samples[-1] = rows, of_last + self._counter.num_opcodes - self._num_opcodes
+            self._count_with_last()
         # Another commit's engines may name no stages.
         counted = counted_calls(self._counter.tree, getattr(self._engine, "stages", {}))
         self.costs = StepCosts(

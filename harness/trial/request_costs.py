@@ -1,15 +1,16 @@
 """What a request costs beside its steps: to add, to admit and finish, to abort. Exact counts."""
 
 import gc
+import itertools
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import fsum
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from engines.protocol import StepEngine
+from engines.protocol import Int32Array, StepEngine
 from gcbench.function_costs import counted_calls
 from gcbench.opcodes import OpcodeCounter
 from harness.collector.state import restore, snapshot
@@ -20,6 +21,9 @@ from workloads.schedule import Schedule
 _MOST_REQUESTS = 16
 _RUNNING = 18
 """Output tokens of a request that is aborted, or runs beside one: enough for all steps counted."""
+_PERIODS = (32, 16)
+"""Steps from those at a request's end back to those that stand for decode steps: whole KV-cache
+blocks, so that as many are allocated in both. Requests have twice as many tokens."""
 _RUNNINGEST_PROMPT = 1024
 """Tokens; an engine that hashes each block of a prompt would be traced for minutes."""
 _STEPS_BEFORE, _STEPS_AFTER = 2, 3
@@ -125,8 +129,31 @@ def _sum(parts: Iterable[float]) -> float:
     return round(fsum(parts), 9)  # whole numbers, each divided by the same one
 
 
+class _Life(NamedTuple):
+    """How many tokens requests get that are served together, and which of their steps count.
+
+    The ``num_first`` steps until each has a token, and as many until the last has ended. Together
+    they hold one step of each request's more than these would as decode steps, however the steps
+    overlap: so as many, ``period`` before the end, are taken off. All count, where there is none.
+    """
+
+    num_tokens: int = 1
+    num_first: int = 0
+    period: int = 0
+
+    def counts(self, step: int) -> int:
+        """1, -1 or 0: a step's part in what the requests cost."""
+        left = self.num_first + self.num_tokens - 1 - step
+        if not self.period or step < self.num_first or left <= self.num_first:
+            return 1
+        return -1 if self.period < left <= self.period + self.num_first else 0
+
+
+_BRIEF = _Life()
+
+
 class _Served(NamedTuple):
-    """What some requests have cost: to be added, and until they had ended."""
+    """What some requests have cost: to be added, and from then on but for their decode steps."""
 
     add: Cost
     rest: Cost
@@ -139,24 +166,52 @@ _Call = Callable[..., Any]
 class _Visitors:
     """Requests of no one's, a few at a time on an engine that has no others."""
 
-    def __init__(self, engine: StepEngine, schedule: Schedule, streams: Streams | None) -> None:
+    def __init__(
+        self,
+        engine: StepEngine,
+        schedule: Schedule,
+        streams: Streams | None,
+        output_text: Callable[[int], str] | None,
+    ) -> None:
         self._engine = engine
         self._schedule = schedule
         self._streams = streams
+        tokens = engine.output_token_ids
+        self._taking = [tokens] if output_text is None else [output_text, tokens]
         self._params = sampling_params(schedule)[0]
         self._next = 2 * schedule.num_requests  # `warm_up` has had the first ones
         self._num_crowds = 0
 
-    def serve(self, count: int) -> _Served:
-        """Add requests of one output token and step until all have ended."""
-        engine, adding, serving = self._engine, Meter(), Meter()
-        self._add(count, 1, adding.call)
-        while engine.has_unfinished_requests():
-            for delivered in serving.call(engine.step).delivered:
-                take(delivered, self._streams)
-                for index in delivered.finished.tolist():
-                    serving.call(engine.output_token_ids, index)
-        return _Served(adding.cost(), serving.cost())
+    def lives(self, *counts: int) -> list[_Life]:
+        """How so many requests are served: to many tokens, where none skips or waits for a step."""
+        prompts = [self._prompt(i) for i in range(max(counts))]
+        room = self._schedule.max_model_len - max(map(len, prompts))
+        for period in _PERIODS:
+            if 2 * period <= room:
+                found = [self._num_first(count, 2 * period) for count in counts]
+                if all(0 < each < period for each in found):
+                    return [_Life(2 * period, each, period) for each in found]
+        return [_BRIEF for _ in counts]
+
+    def _num_first(self, count: int, num_tokens: int) -> int:
+        """Steps until each has its first token; 0 where they are not served a token a step."""
+        waiting, num_steps, num_first = set(self._add(count, num_tokens, operator.call)), 0, 0
+        while self._engine.has_unfinished_requests():
+            num_steps += 1
+            num_first += bool(waiting)
+            waiting.difference_update(*self._step(operator.call))
+        return num_first if num_steps == num_first + num_tokens - 1 else 0
+
+    def serve(self, count: int, life: _Life = _BRIEF) -> _Served:
+        """Add requests and step until all have ended."""
+        engine, adding, serving, decoding = self._engine, Meter(), Meter(), Meter()
+        self._add(count, life.num_tokens, adding.call)
+        meters: dict[int, _Call] = {1: serving.call, -1: decoding.call, 0: operator.call}
+        for step in itertools.count():
+            if not engine.has_unfinished_requests():
+                break
+            self._step(meters[life.counts(step)], serving.call)
+        return _Served(adding.cost(), serving.cost().without(decoding.cost()))
 
     def abort(self, count: int, num_aborted: int) -> Cost:
         """Abort the last of ``count`` running requests, and the next steps of the others."""
@@ -180,28 +235,35 @@ class _Visitors:
             abort_all(self._engine, indices)
 
     def _add(self, count: int, num_tokens: int, call: _Call) -> list[int]:
-        schedule, engine = self._schedule, self._engine
-        longest = min(_RUNNINGEST_PROMPT, schedule.max_model_len - _RUNNING)
         params = replace(
-            self._params, max_tokens=num_tokens, min_tokens=min(schedule.min_tokens, num_tokens)
+            self._params,
+            max_tokens=num_tokens,
+            min_tokens=min(self._schedule.min_tokens, num_tokens),
         )
         indices = list(range(self._next, self._next + count))
         self._next += count
         self._num_crowds += 1
         for i, index in enumerate(indices):
-            prompt = schedule.prompt_token_ids(i, engine.vocab_size)[:longest]
             # Turned one token further each time: a prefix cache must not know it.
-            prompt = np.ascontiguousarray(np.roll(prompt[::-1], self._num_crowds))
-            call(engine.add_request, index, prompt, params)
+            prompt = np.ascontiguousarray(np.roll(self._prompt(i)[::-1], self._num_crowds))
+            call(self._engine.add_request, index, prompt, params)
         return indices
 
-    def _step(self, call: _Call) -> None:
-        engine = self._engine
+    def _prompt(self, i: int) -> Int32Array:
+        longest = min(_RUNNINGEST_PROMPT, self._schedule.max_model_len - _RUNNING)
+        return self._schedule.prompt_token_ids(i, self._engine.vocab_size)[:longest]
+
+    def _step(self, call: _Call, call_taking: _Call = operator.call) -> list[list[int]]:
+        """Who got tokens, if there was anybody; what has ended is taken."""
+        engine, got = self._engine, []
         if engine.has_unfinished_requests():
             for delivered in call(engine.step).delivered:
+                got.append(delivered.request_index.tolist())
                 take(delivered, self._streams)
                 for index in delivered.finished.tolist():
-                    engine.output_token_ids(index)
+                    for taken in self._taking:
+                        call_taking(taken, index)
+        return got
 
 
 class RequestCosts(NamedTuple):
@@ -212,16 +274,22 @@ class RequestCosts(NamedTuple):
 
 
 def request_costs(
-    engine: StepEngine, schedule: Schedule, batch_size: int, streams: Streams | None = None
+    engine: StepEngine,
+    schedule: Schedule,
+    batch_size: int,
+    streams: Streams | None = None,
+    output_text: Callable[[int], str] | None = None,
 ) -> RequestCosts:
     """What a request takes to ``add``, to ``finish`` (being served included) and to ``abort``.
 
-    The engine must be idle. A request with one output token is scheduled first, computes its prompt
-    and ends, and takes no decode step: what those cost is in no figure here. Two crowds of them are
-    served, one larger: what a step costs whoever is in it is not in their difference, also where
-    not all steps cost it. An abort is counted with the steps after it, less those of as many other
-    requests without one. All that is counted in three windows: what an engine does every so many
-    steps or requests is nobody's own, and falls into one of them and not into another. Nothing
+    The engine must be idle. A request is scheduled first, computes its prompt, ends, and its tokens
+    and text are taken; what its decode steps cost is in no figure here. It has 64 tokens, or 32
+    where the schedule is shorter, and otherwise one, as where drafts or preemptions move its steps.
+    Two crowds of them are served, one larger: what a step costs whoever is in it is not in their
+    difference, also where not all steps cost it. An abort is counted with the steps after it, less
+    those of as many other requests without one. All that is counted in three windows: what an
+    engine does every so many steps or requests is nobody's own, and falls into one of them and not
+    into another. Nothing
     where the longest request of the schedule has no more than 18 tokens.
     """
     if schedule.max_model_len <= _RUNNING:
@@ -231,13 +299,14 @@ def request_costs(
     gc.disable()
     gc.callbacks.clear()  # they would put objects into the free lists again
     try:
-        visitors = _Visitors(engine, schedule, streams)
+        visitors = _Visitors(engine, schedule, streams, output_text)
         with OpcodeCounter.instrumented():
             visitors.abort(count, (count + 1) // 2)
+            lives = visitors.lives(count, max(1, count // 2))
             windows = []
             for shift in _SHIFTS:
                 visitors.move_on(min(shift, count))
-                windows.append(_window(visitors, count))
+                windows.append(_window(visitors, count, lives))
     finally:
         gc.callbacks[:] = callbacks
         restore(before)
@@ -251,14 +320,14 @@ def _like_most(counted: list[Counted]) -> int:
     return max(range(len(counted)), key=lambda place: (counted.count(counted[place]), -place))
 
 
-def _window(visitors: _Visitors, count: int) -> dict[str, Cost]:
+def _window(visitors: _Visitors, count: int, lives: Sequence[_Life]) -> dict[str, Cost]:
     num_aborted = (count + 1) // 2
     fewer = count // 2
     served: list[_Served] = []
-    for crowd in (count, fewer):
+    for crowd, life in zip((count, fewer), lives, strict=True):
         # What an engine tidies up in the step after an end, a life finds of the one before.
         visitors.serve(crowd)
-        served.append(visitors.serve(crowd))
+        served.append(visitors.serve(crowd, life))
     others = count - num_aborted
     aborted, undisturbed = visitors.abort(count, num_aborted), visitors.abort(others, 0)
     larger, smaller = served

@@ -135,6 +135,7 @@ def _window(
         has_unfinished_requests=watch.has_unfinished_requests,
         arrivals=sender,
         streams=streams,
+        take=watch.take,
         output_text=output_text,
         waited_ns=run_queue.waited_ns,
     )
@@ -149,8 +150,7 @@ def _window(
         client.run(
             trial.max_steps,
             trial.slice_steps,
-            # Not kept in a name: it would be an object that the steps have left.
-            partial(paused.stop_during, partial(say_and_wait, PAUSED)),
+            partial(paused.stop_during, partial(say_and_wait, PAUSED)),  # no name: one object less
         )
         while watch.wants_more():
             serve_once(engine, watch.step, schedule, streams, output_text)
@@ -168,17 +168,22 @@ def _window(
         length_ns=length_ns,
         processes=engine.collective_rpc(close_process_window),
         events=engine.collective_rpc(process_window_events),
-        per_request=_request_costs(ready, trial, streams),
+        per_request=_request_costs(ready, trial, streams, output_text),
         model=_cost_model(ready, trial, streams),
         growing=_growing_lines(ready, trial, streams),
     )
 
 
-def _request_costs(ready: ReadyEngine, trial: Trial, streams: Streams | None) -> RequestCosts:
+def _request_costs(
+    ready: ReadyEngine,
+    trial: Trial,
+    streams: Streams | None,
+    output_text: Callable[[int], str] | None,
+) -> RequestCosts:
     """What a request costs beside its steps, in the modes that count it."""
     if not MODES[trial.mode].request_costs:
         return RequestCosts({}, {})
-    return request_costs(ready.engine, ready.schedule, trial.cell.batch_size, streams)
+    return request_costs(ready.engine, ready.schedule, trial.cell.batch_size, streams, output_text)
 
 
 def _cost_model(ready: ReadyEngine, trial: Trial, streams: Streams | None) -> "CostModel | None":

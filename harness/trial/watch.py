@@ -1,15 +1,16 @@
 """What looks on while an engine takes its steps, and what is counted of the full ones."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.protocol import Int64Array, StepOutput
+from engines.protocol import Delivered, Int64Array, StepOutput
 from harness.collector.callers import CollectorCall
 from harness.collector.sites import CollectionSites
 from harness.trial.answers import Answers
+from harness.trial.client import Streams, take
 from harness.trial.long_run import LongRun
 from harness.trial.messages import Messages
 from harness.trial.output_hashes import OutputHashes, RanFunction
@@ -42,6 +43,10 @@ class StepWatch(Protocol):
     @property
     def has_unfinished_requests(self) -> Callable[[], bool] | None:
         """Asks the engine, where that is watched."""
+        ...
+
+    def take(self, delivered: Delivered, streams: Streams | None) -> Sequence[Any]:
+        """As `harness.trial.client.take`, looking on."""
         ...
 
     @property
@@ -127,6 +132,7 @@ class Watching:
     ran: Sequence[RanFunction] = ()
     long_run: LongRun | None = None
     young = b""
+    take = staticmethod(take)
 
     def window_opens(self) -> None:
         """Nothing."""

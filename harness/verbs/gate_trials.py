@@ -23,7 +23,7 @@ from harness.tracking.gate.timing import (
     attribute_changes,
     changed,
     compare_timings,
-    longer_steps,
+    slower,
 )
 from harness.tracking.gate.trees import Tree
 from harness.tracking.gate.waivers import Waiver
@@ -176,8 +176,8 @@ class GateTrials(NamedTuple):
         return Growth(budget, since, Trials(plan, counted.outcomes)), counted.is_interrupted
 
     def _guard(self, pairs: Sequence[GatePair], judged: JudgedCounts) -> bool:
-        """Where times are not judged, leave no verdict on cells whose steps took longer than their
-        counts say. Returns whether Ctrl-C came.
+        """Where times are not judged, leave no verdict on cells that took longer than their counts
+        say. Returns whether Ctrl-C came.
         """
         passing = {cell.id for cell in judged.cells if cell.verdict not in _NO_PASS}
         pairs = [each for each in pairs if each.id in passing]
@@ -185,10 +185,10 @@ class GateTrials(NamedTuple):
             return False
         plan = self._plan(pairs, rounds=GUARD_ROUNDS)
         ran = self.session.run(plan)
-        longer = {} if ran.is_interrupted else longer_steps(pairs, plan, ran.outcomes)
-        judged.missing.extend(f"{id_}: {why}" for id_, why in longer.items())
+        found = {} if ran.is_interrupted else slower(pairs, plan, ran.outcomes)
+        judged.missing.extend(f"{id_}: {why}" for id_, why in found.items())
         judged.cells[:] = [
-            replace(cell, verdict="incomplete") if cell.id in longer else cell
+            replace(cell, verdict="incomplete") if cell.id in found else cell
             for cell in judged.cells
         ]
         return ran.is_interrupted

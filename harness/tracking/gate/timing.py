@@ -110,22 +110,28 @@ _LONGER = 1.1
 """Equal commits that take turns stay within a few per cent of each other, on a busy machine too."""
 
 
-def longer_steps(pairs: Sequence[GatePair], plan: Plan, outcomes: TrialOutcomes) -> dict[str, str]:
-    """By id, a sentence for each pair of which counts do not tell all: HEAD's steps took a tenth
-    longer in each of `GUARD_ROUNDS` rounds. Or the rounds that would tell are not there.
+def slower(pairs: Sequence[GatePair], plan: Plan, outcomes: TrialOutcomes) -> dict[str, str]:
+    """By id, a sentence for each pair of which counts do not tell all: HEAD's steps, or what
+    requests feel whichever call takes the time, took a tenth longer in each of `GUARD_ROUNDS`
+    rounds. Or the rounds that would tell are not there.
     """
     trials = Trials(plan, outcomes)
     found = {}
     for each in pairs:
-        ratios = [np.exp(log) for log in _logs(trials, each.base, each.head, _mean).values()]
-        if len(ratios) < GUARD_ROUNDS:
-            found[each.id] = f"fewer than {GUARD_ROUNDS} rounds tell whether its steps took longer."
-        elif min(ratios) >= _LONGER:
-            found[each.id] = (
-                f"HEAD's steps took {min(ratios):.2f} times as long as BASE's or more, in each of "
-                f"{len(ratios)} rounds, which the counts do not explain; leave --exact-only out to "
-                "judge times, or give --instructions to count what C executes."
-            )
+        rounds = _rounds(trials, each.base, each.head).values()
+        if len(rounds) < GUARD_ROUNDS:
+            found[each.id] = f"fewer than {GUARD_ROUNDS} rounds tell whether HEAD took longer."
+            continue
+        for what, kind in _TAKES_LONGER.items():
+            ratios = [float(np.exp(kind(*both))) for both in rounds]
+            if all(ratio >= _LONGER for ratio in ratios):
+                found[each.id] = (
+                    f"HEAD's {what} took {min(ratios):.2f} times as long as BASE's or more, in "
+                    f"each of {len(ratios)} rounds, which the counts do not explain; leave "
+                    "--exact-only out to judge times, or give --instructions to count what C "
+                    "executes."
+                )
+                break
     return found
 
 
@@ -263,6 +269,25 @@ def _mean(base: TrialResult, head: TrialResult) -> float:
         _mean_seconds(result) * (result.metrics["num_steps"] or np.nan) for result in (base, head)
     )
     return float(np.log(after / before))
+
+
+def _per_request(base: TrialResult, head: TrialResult) -> float:
+    """Of the whole window, by request: calls beside the steps are in it."""
+    before, after = (each.metrics.get("request_throughput") or np.nan for each in (base, head))
+    return float(np.log(before / after))
+
+
+def _first_token(base: TrialResult, head: TrialResult) -> float:
+    """Of the time from a request's arrival."""
+    before, after = (each.metrics.get("ttft_median") or np.nan for each in (base, head))
+    return float(np.log(after / before))
+
+
+_TAKES_LONGER: dict[str, LogRatio] = {
+    "steps": _mean,
+    "requests": _per_request,
+    "first tokens": _first_token,
+}
 
 
 def _hodges_lehmann(x: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:

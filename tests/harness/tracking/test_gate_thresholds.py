@@ -20,13 +20,7 @@ from harness.tracking.gate.exact_counts import judge_pairs, overall
 from harness.tracking.gate.kept_counts import KeptCounts
 from harness.tracking.gate.plan import TURN_STEPS, GatePair, exact_plan, pair, timing_plan
 from harness.tracking.gate.result import GateCell, TimingChange
-from harness.tracking.gate.timing import (
-    Timings,
-    TrialOutcomes,
-    cause_of,
-    compare_timings,
-    longer_steps,
-)
+from harness.tracking.gate.timing import Timings, TrialOutcomes, cause_of, compare_timings, slower
 from harness.trial.spec import Trial
 
 SCHEDULES = {CELL.workload: "hash"}
@@ -34,9 +28,14 @@ EACH = pair("cell", CELL, "base", "head", 0)
 
 
 def rounds(
-    pairs: Sequence[GatePair], rises: Sequence[float], stall: float = 0.0
+    pairs: Sequence[GatePair],
+    rises: Sequence[float],
+    stall: float = 0.0,
+    risen: Sequence[str] = ("steps",),
 ) -> tuple[Plan, TrialOutcomes]:
-    """Rounds of two slices in which head takes so much longer, and stalls once in each."""
+    """Rounds of two slices in which head takes so much longer for what has ``risen``, and stalls
+    once in each.
+    """
     plan = timing_plan(
         "gate", pairs, schedules=SCHEDULES, seed=0, rounds=len(rises), tolerance=0.03
     )
@@ -44,9 +43,14 @@ def rounds(
     for number, rise in enumerate(rises, start=1):
         for turn in timing_round(plan, number):
             is_head = turn.cell.release == "head"
-            steps = np.full(2 * TURN_STEPS, 10**6 * (1 + rise * is_head))
+            longer = 1 + rise * is_head
+            steps = np.full(2 * TURN_STEPS, 10**6 * (longer if "steps" in risen else 1))
             steps[3] += 1e9 * stall * is_head
             metrics = {"host_time_per_step": steps.mean() / 1e9, "num_steps": float(len(steps))}
+            if "requests" in risen:
+                metrics["request_throughput"] = 1000 / longer
+            if "first tokens" in risen:
+                metrics["ttft_median"] = 0.01 * longer
             asked = Trial(cell=turn.cell, schedule_path="", schedule_sha256="", seed=turn.seed)
             found = answer(asked, metrics)
             key = trial_key(number, turn.place, turn.cell, "timing")
@@ -82,19 +86,20 @@ def test_a_pair_is_timed_by_three_rounds(count, is_timed):
     assert (EACH in timed([EACH], RISES[:count]).by_pair) == is_timed
 
 
+@pytest.mark.parametrize("what", ["steps", "requests", "first tokens"])
 @pytest.mark.parametrize(
     ("rises", "said"),
     [
-        ((0.1001, 0.3, 0.3), "HEAD's steps took 1.10 times as long"),
+        ((0.1001, 0.3, 0.3), "HEAD's {} took 1.10 times as long"),
         ((0.0999, 0.3, 0.3), ""),
         ((-0.1, 0.0, 0.01), ""),
         ((0.0, 0.0), "fewer than 3 rounds"),
     ],
 )
-def test_a_tenth_more_in_each_of_three_rounds_is_more_than_counts_tell(rises, said):
-    found = longer_steps([EACH], *rounds([EACH], rises))
+def test_a_tenth_more_in_each_of_three_rounds_is_more_than_counts_tell(rises, said, what):
+    found = slower([EACH], *rounds([EACH], rises, risen=[what]))
     assert list(found) == [EACH.id] * bool(said)
-    assert found.get(EACH.id, "").startswith(said)
+    assert found.get(EACH.id, "").startswith(said.format(what))
 
 
 def test_what_is_undecided_asks_for_more_rounds():

@@ -19,7 +19,7 @@ from gcbench.opcodes import OpcodeCounter
 from harness.collector import window
 from harness.collector.probe import Probe
 from harness.trial.answers import Answers
-from harness.trial.client import TrialClient
+from harness.trial.client import Streams, TrialClient
 from harness.trial.clock import VirtualClock
 from harness.trial.compute_metrics import Observation, compute_metrics
 from harness.trial.modes import MODES
@@ -96,7 +96,9 @@ class Toy:
         return len(sampled)
 
 
-def metrics_of(mode: str, served, of, extent: Extent) -> dict[str, float | None]:
+def metrics_of(
+    mode: str, served, of, extent: Extent, streams: Streams | None = None
+) -> dict[str, float | None]:
     """What a mode says of an engine that serves a schedule."""
     watch = MODES[mode].watch(served, extent)
     client = TrialClient(
@@ -105,6 +107,8 @@ def metrics_of(mode: str, served, of, extent: Extent) -> dict[str, float | None]
         of,
         VirtualClock(),
         has_unfinished_requests=watch.has_unfinished_requests,
+        streams=streams,
+        take=watch.take,
     )
     watch.window_opens()
     client.run()
@@ -302,6 +306,33 @@ def test_strings_that_msgspec_keeps_for_a_while_are_no_blocks_of_a_step():
         assert len(msgspec.json.decode(keys)) == 2000
         values = left_by(leaking(forget))
         assert values["leaked_blocks_per_step"] == pytest.approx(0, abs=0.1)
+
+
+class ReadAtOnce:
+    def get_nowait(self) -> int:
+        return 1
+
+
+class ReadAtLength:
+    def get_nowait(self) -> int:
+        a = 1
+        b = (a, a)
+        return b[0]
+
+
+@pytest.mark.parametrize("every", [0, 4])
+def test_what_it_takes_to_read_a_stream_is_part_of_the_step(every):
+    written = [
+        sum(1 for _ in dis.get_instructions(kind.get_nowait)) for kind in (ReadAtOnce, ReadAtLength)
+    ]
+    at_once, at_length = (
+        metrics_of(
+            "opcodes", Toy(1, 0, 40), schedule([40]), Extent(1, every), lambda _, kind=kind: kind()
+        )
+        for kind in (ReadAtOnce, ReadAtLength)
+    )
+    name = "bytecodes_per_request_step"
+    assert at_length[name] - at_once[name] == written[1] - written[0]
 
 
 @pytest.mark.parametrize("delivery", ["per_request", "columnar"])

@@ -44,7 +44,8 @@ class Toy:
     """Does ``work`` for each request that is added, finished or aborted, and keeps the results.
 
     "first" is done for each request's first token, "step" for each later one, "usual step" once in
-    most steps, "sometimes" in each step whose number divided by ``every`` leaves ``rest``.
+    most steps, "token ended" and "token taken" for each token of a request that ends or is taken,
+    "sometimes" in each step whose number divided by ``every`` leaves ``rest``.
     ``lag``: a step brings what the one before computed. ``tidies_later``: the work of an end is
     done in the step after it, if there is one.
     """
@@ -59,11 +60,12 @@ class Toy:
         every: int = 0,
         rest: int = 0,
     ) -> None:
-        calls = (*CALLS, "first", "step", "usual step", "sometimes")
+        calls = (*CALLS, "first", "step", "usual step", "sometimes", "token ended", "token taken")
         self._work = {call: work.get(call, less) for call in calls}
         self._lag = lag
         self._tidies_later = tidies_later
         self._left: dict[int, int] = {}
+        self._num_tokens: dict[int, int] = {}
         self._waiting: set[int] = set()
         self._ended: list[Callable[[int], object]] = []
         self._num_steps = self._num_all_steps = 0
@@ -86,7 +88,7 @@ class Toy:
         self._do(self._work["add"])
         if not self._left:
             self._num_steps = 0
-        self._left[index] = params.max_tokens
+        self._left[index] = self._num_tokens[index] = params.max_tokens
         self._waiting.add(index)
 
     def abort_request(self, index: int) -> None:
@@ -114,6 +116,8 @@ class Toy:
                 self._left[index] -= 1
                 if not self._left[index]:
                     finished.append(index)
+                    for _ in range(self._num_tokens[index]):
+                        self._work["token ended"](1)
                     self._end(index, "finish")
         counts = np.ones(len(rows), np.int32)
         reasons = np.ones(len(finished), np.int8)
@@ -123,6 +127,8 @@ class Toy:
         return StepOutput((delivered,))
 
     def output_token_ids(self, index: int) -> np.ndarray:
+        for _ in range(self._num_tokens.pop(index)):
+            self._work["token taken"](1)
         return np.zeros(1, np.int32)
 
 
@@ -173,6 +179,23 @@ def test_the_step_of_the_first_token_belongs_to_the_request_at_its_own_price(shi
     expected = dict.fromkeys(CALLS, 0.0) | {"finish": written[1] - written[0]}
     for planted in ({"first": more}, {"first": more, "step": more}):
         assert rises(planted, shift, "bytecodes") == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("shift", ["plain", "lag"])
+@pytest.mark.parametrize("work", ["token ended", "token taken"])
+@pytest.mark.parametrize(
+    ("of", "num_tokens"), [(OF, 32), (schedule([100] * 64), 64), (schedule([20] * 64), 1)]
+)
+def test_what_each_token_of_a_request_costs_at_its_end_is_the_request_s(
+    shift, work, of, num_tokens
+):
+    written = [sum(1 for _ in dis.get_instructions(f)) for f in (less, more)]
+    plain, planted = (
+        cost_metrics(request_costs(Toy(planted, *SHIFTS[shift]), of, 64))
+        for planted in ({}, {work: more})
+    )
+    rise = planted["bytecodes_per_finish"] - plain["bytecodes_per_finish"]
+    assert rise == pytest.approx(num_tokens * (written[1] - written[0]), abs=1e-9)
 
 
 @pytest.mark.slow
