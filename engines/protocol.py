@@ -77,7 +77,8 @@ class EngineConfig:
     seconds that an end may look for a message before it parks, or "auto".
     ``front_end``: vLLM's, "llm" or "async"; ``log_stats``: whether it keeps statistics. ``setup``:
     "lean", or "shipped" where the engine's own defaults stand in the place of
-    ``output_processing`` and ``enable_prefix_caching``, and it keeps statistics.
+    ``output_processing`` and ``enable_prefix_caching``, and it keeps statistics; "served" the same
+    behind its API server's code.
     ``retain_outputs``: of outputs that no client gets, because they stay in a process of the
     engine: whether a request's are kept there until it ends.
     """

@@ -1,6 +1,6 @@
 """What both engines check of a configuration, and what they ask of vLLM alike."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from engines.builtin.logprobs import parse_logprobs
@@ -14,7 +14,7 @@ _ENGINE_CORES = ("in-process", "process")
 _FRONT_ENDS = ("llm", "async")
 _MODES = ("inline", "overlapped")
 _SCHEDULER = "vllm.v1.core.sched.scheduler.Scheduler"
-_SETUPS = ("lean", "shipped")
+_SETUPS = ("lean", "shipped", "served")
 
 
 def check_arguments(config: EngineConfig) -> None:
@@ -39,12 +39,27 @@ def check_arguments(config: EngineConfig) -> None:
     if parse_logprobs(config.logprobs).shape not in ("none", "lists"):
         raise ValueError(f"--axis logprobs={config.logprobs}: vLLM makes dictionaries; use lists:K")
     if config.setup not in _SETUPS:
-        raise ValueError(f"--axis setup={config.setup}: must be {' or '.join(_SETUPS)}")
+        raise ValueError(f"--axis setup={config.setup}: must be lean, shipped or served")
     model_folder(config.model)
     if config.max_num_seqs < 1:
         raise ValueError(f"batch size {config.max_num_seqs}: must be at least 1")
     if why := _contradiction(config):
         raise ContradictionError(why)
+
+
+def set_up(config: EngineConfig) -> EngineConfig:
+    """With what its setup settles beside what it leaves to the release."""
+    match config.setup:
+        case "shipped":
+            return replace(config, log_stats=True)
+        case "served":
+            return replace(config, log_stats=True, front_end="async", detokenizer="decode_stream")
+    return config
+
+
+def takes_defaults(config: EngineConfig) -> bool:
+    """Whether the release decides of prefix caching and async scheduling."""
+    return config.setup != "lean"
 
 
 def has_messages(config: EngineConfig) -> bool:
@@ -54,13 +69,20 @@ def has_messages(config: EngineConfig) -> bool:
 
 def _contradiction(config: EngineConfig) -> str:
     """What no vLLM can do."""
-    if _is_shipped(config) and (asked := _asked_switches(config)):
+    if takes_defaults(config) and (asked := _asked_switches(config)):
         return (
-            f"--axis setup=shipped with {asked}: the release decides that; leave one of the "
+            f"--axis setup={config.setup} with {asked}: the release decides that; leave one of the "
             "two out, or "
             "ask for --axis setup=lean"
         )
-    if config.front_end == "async" and config.engine_core == "in-process":
+    if config.setup == "served" and config.engine_core == "process":
+        return (
+            "--axis setup=served with --axis engine-core=process: it counts front end and engine "
+            "core in one process; leave engine-core out, or ask for --axis setup=shipped "
+            "--axis front-end=async"
+        )
+    is_alone = config.engine_core == "in-process" and config.setup != "served"
+    if config.front_end == "async" and is_alone:
         return (
             "--axis front-end=async with its engine core in one process: vLLM's AsyncLLM has it in "
             "another; add --axis engine-core=process"
@@ -92,12 +114,13 @@ def common_arguments(
 ) -> dict[str, Any]:
     """Arguments of ``EngineArgs`` that say nothing of device and model."""
     has_text = config.detokenizer != "none"
+    asked = {"enable_prefix_caching": config.enable_prefix_caching}
     return {
         "model": str(model_folder(config.model)),
         "skip_tokenizer_init": not has_text,
         **({"tokenizer": tokenizer_folder} if has_text else {}),
         "generation_config": "vllm",
-        **({} if _is_shipped(config) else {"enable_prefix_caching": config.enable_prefix_caching}),
+        **({} if takes_defaults(config) else asked),
         "enable_chunked_prefill": True,
         "scheduling_policy": config.scheduling_policy,
         "disable_log_stats": not config.log_stats,
@@ -116,12 +139,8 @@ def scheduling(config: EngineConfig, engine_args_class: Any) -> dict[str, Any]:
     is_async = config.output_processing == "overlapped"
     if is_async and "async_scheduling" not in defaults:
         raise ValueError("this release of vLLM has no async scheduling; leave `overlapped` out")
-    arguments: dict[str, Any] = {} if _is_shipped(config) else {"async_scheduling": is_async}
+    arguments: dict[str, Any] = {} if takes_defaults(config) else {"async_scheduling": is_async}
     # Up to 0.11.0 the default is a scheduler of the engine before this one.
     if ".v1." not in str(defaults.get("scheduler_cls") or ".v1."):
         arguments["scheduler_cls"] = _ASYNC_SCHEDULER if is_async else _SCHEDULER
     return arguments
-
-
-def _is_shipped(config: EngineConfig) -> bool:
-    return config.setup == "shipped"

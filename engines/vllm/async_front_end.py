@@ -156,11 +156,13 @@ class AsyncFrontEnd:
     def shutdown(self) -> None:
         """End vLLM's tasks and its engine core."""
         self._llm.shutdown()
-        self._loop.run_until_complete(self._end_tasks())
+        self._loop.run_until_complete(end_tasks())
         self._loop.close()
 
-    async def _end_tasks(self) -> None:
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+
+async def end_tasks() -> None:
+    """Cancel all of the loop's but this one, and wait until they have ended."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

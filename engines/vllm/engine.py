@@ -3,7 +3,6 @@
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -24,7 +23,7 @@ from engines.protocol import (
     StepOutput,
 )
 from engines.vllm import stages
-from engines.vllm.arguments import has_messages
+from engines.vllm.arguments import has_messages, set_up
 from engines.vllm.async_front_end import AsyncFrontEnd
 from engines.vllm.control import Control
 from engines.vllm.device_log import DeviceLog
@@ -33,6 +32,7 @@ from engines.vllm.host_process import HERE
 from engines.vllm.outputs import Outputs
 from engines.vllm.read_back import core_settings, core_settings_here, engine_state
 from engines.vllm.scripted_time import script_time
+from engines.vllm.served import ServedFrontEnd
 from engines.vllm.settings import gate_path, set_environment
 from engines.vllm.tokenizer_folder import make_tokenizer_folder
 from engines.vllm.when_asked import take_over
@@ -84,7 +84,10 @@ class VllmEngine:
     stages: ClassVar = {
         "LLMEngine.step": "front end",
         "AsyncFrontEnd.step": "event loop",
+        "ServedFrontEnd.step": "event loop",
+        "OpenAIServingCompletion.completion_stream_generator": "sse",
         "AsyncLLM.generate": "deliver",
+        "MsgpackEncoder.encode_into": "serialise",
         "MsgpackDecoder.decode": "deserialise",
         "EngineCore.step": "engine core",
         "EngineCore.step_with_batch_queue": "engine core",
@@ -99,8 +102,7 @@ class VllmEngine:
     """Functions that begin a part of the step, of whatever release, by qualified name."""
 
     def __init__(self, config: EngineConfig) -> None:
-        if config.setup == "shipped":
-            config = replace(config, log_stats=True)
+        config = set_up(config)
         set_environment(
             engine_core=config.engine_core,
             host_path=self.host_path,
@@ -155,6 +157,8 @@ class VllmEngine:
             _check_drafts_are_taken()
         try:
             with in_place_of_vllms(self.executor_class(config)):
+                if config.setup == "served":
+                    return ServedFrontEnd(args_class(**arguments))
                 if is_async:
                     self._gate = Gate(gate_path(self.device_log_path), create=True)
                     return AsyncFrontEnd(args_class(**arguments), self._gate)
@@ -250,16 +254,17 @@ class VllmEngine:
         priority: int = 0,
     ) -> None:
         """Queue a request. Raises ValueError where it can never be served."""
-        theirs = self._sampling_params(
-            temperature=0.0,
-            max_tokens=params.max_tokens,
-            min_tokens=params.min_tokens,
-            stop_token_ids=list(params.stop_token_ids),
-            ignore_eos=params.ignore_eos,
-            logprobs=self._num_logprobs,
+        asked: dict[str, Any] = {
+            "temperature": 0.0,
+            "max_tokens": params.max_tokens,
+            "min_tokens": params.min_tokens,
+            "stop_token_ids": list(params.stop_token_ids),
+            "ignore_eos": params.ignore_eos,
+            "logprobs": self._num_logprobs,
             **self._text_params(params),
-            output_kind=self._delta,
-        )
+        }
+        is_served = isinstance(self._engine, ServedFrontEnd)
+        theirs = asked if is_served else self._sampling_params(**asked, output_kind=self._delta)
         self._outputs.admit(request_index)
         prompt = {"prompt_token_ids": prompt_token_ids.tolist()}
         try:
@@ -365,7 +370,7 @@ class VllmEngine:
     def shutdown(self) -> None:
         """End vLLM's processes; safe to call twice."""
         engine = self.__dict__.pop("_engine", None)
-        if isinstance(engine, AsyncFrontEnd):
+        if isinstance(engine, AsyncFrontEnd | ServedFrontEnd):
             engine.shutdown()
         elif engine is not None:
             engine.engine_core.shutdown()

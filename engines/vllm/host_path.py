@@ -23,6 +23,7 @@ _WAYS: tuple[dict[str, str | int], ...] = (
     {"num_gpu_blocks_override": 64},
     {"output_processing": "overlapped"},
     {"setup": "shipped"},
+    {"setup": "served"},
     {"front_end": "async", "engine_core": "process"},
     {"engine_core": "process"},
     {"worker": "process"},
@@ -122,7 +123,7 @@ class HostPathEngine(VllmEngine):
 
 def _against_drafts(config: EngineConfig) -> str:
     """What scripted drafts do not go with, and what to do."""
-    if config.setup == "shipped" or config.output_processing == "overlapped":
+    if arguments.takes_defaults(config) or config.output_processing == "overlapped":
         return (
             "async scheduling: our worker drafts after each step; schedule inline, --axis "
             "setup=lean"

@@ -9,6 +9,7 @@ from engines.builtin.device import DeviceBatch, StepHandle
 from engines.builtin.registries import DEVICES, REPRESENTATIONS
 from engines.builtin.representations import Representation, count_tokens
 from engines.protocol import EngineConfig, Int32Array, Int64Array
+from engines.vllm.request_names import request_number
 
 
 class LaunchedBatch(NamedTuple):
@@ -67,11 +68,10 @@ class HostPathRunner:
         if request.req_id in self._slot_of:
             return  # preempted before: model runner V2 is told of it as of a new one
         slot = self._slot_of[request.req_id] = self._free.pop()
-        # vLLM adds a random suffix to the number that the engine gave as the request's name. Its
-        # API server gives names of its own; those requests are numbered as they come.
-        number = request.req_id.partition("-")[0]
-        self._request_index[slot] = int(number) if number.isdecimal() else self._num_named
-        self._num_named += not number.isdecimal()
+        number = request_number(request.req_id)
+        # Those that nobody has named are numbered as they come.
+        self._request_index[slot] = self._num_named if number is None else number
+        self._num_named += number is None
         self._prompt_len[slot] = len(request.prompt_token_ids)
         self._num_output[slot] = 0
 
