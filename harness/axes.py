@@ -199,6 +199,14 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     logprobs: Annotated[
         str, Axis("none, lists:K (vLLM's dictionaries) or arrays:K (vLLM #28245).", "logprobs")
     ] = "none"
+    features: Annotated[
+        str,
+        Axis(
+            "What each request asks of vLLM beside: none, or of stop, grammar, samples:N and "
+            "lora:N, with + between.",
+            "features",
+        ),
+    ] = "none"
     request_streams: Annotated[
         str, Axis("none, or collector: a stream for each request, as vLLM.", "request_streams")
     ] = "none"

@@ -6,6 +6,7 @@ from typing import Any
 from engines.builtin.logprobs import parse_logprobs
 from engines.builtin.registries import OUTPUT_PROCESSING, SCHEDULING_POLICIES, WORKERS
 from engines.protocol import ContradictionError, EngineConfig
+from engines.vllm.features import features_of
 from engines.vllm.model_folder import model_folder
 
 _ASYNC_SCHEDULER = "vllm.v1.core.sched.async_scheduler.AsyncScheduler"
@@ -40,6 +41,7 @@ def check_arguments(config: EngineConfig) -> None:
         raise ValueError(f"--axis logprobs={config.logprobs}: vLLM makes dictionaries; use lists:K")
     if config.setup not in _SETUPS:
         raise ValueError(f"--axis setup={config.setup}: must be lean, shipped or served")
+    features_of(config)
     model_folder(config.model)
     if config.max_num_seqs < 1:
         raise ValueError(f"batch size {config.max_num_seqs}: must be at least 1")
@@ -48,13 +50,18 @@ def check_arguments(config: EngineConfig) -> None:
 
 
 def set_up(config: EngineConfig) -> EngineConfig:
-    """With what its setup settles beside what it leaves to the release."""
-    match config.setup:
-        case "shipped":
-            return replace(config, log_stats=True)
-        case "served":
-            return replace(config, log_stats=True, front_end="async", detokenizer="decode_stream")
-    return config
+    """With what setup and features settle: whatever wants text has it, and each of a request's
+    samples has a place in the batch.
+    """
+    features, is_served = features_of(config), config.setup == "served"
+    has_text = features.needs_text or is_served
+    return replace(
+        config,
+        log_stats=config.log_stats or takes_defaults(config),
+        front_end="async" if is_served else config.front_end,
+        detokenizer="decode_stream" if has_text else config.detokenizer,
+        max_num_seqs=config.max_num_seqs * features.samples,
+    )
 
 
 def takes_defaults(config: EngineConfig) -> bool:
@@ -130,6 +137,7 @@ def common_arguments(
         "tensor_parallel_size": config.tensor_parallel_size,
         "distributed_executor_backend": "mp" if config.worker == "process" else "uni",
         **scheduling(config, engine_args_class),
+        **features_of(config).engine_arguments(),
     }
 
 

@@ -9,6 +9,7 @@ from engines.builtin.device import DeviceBatch, StepHandle
 from engines.builtin.registries import DEVICES, REPRESENTATIONS
 from engines.builtin.representations import Representation, count_tokens
 from engines.protocol import EngineConfig, Int32Array, Int64Array
+from engines.vllm.features import features_of, fitting_tokens
 from engines.vllm.request_names import request_number
 
 
@@ -39,6 +40,8 @@ class HostPathRunner:
         # Nobody looks at drafts, for how many are accepted is scripted.
         self._drafts = np.full((config.max_num_seqs, width - 1), config.vocab_size - 1)
         self._has_drafts = width > 1
+        has_grammar = features_of(config).has_grammar
+        self._fitting = fitting_tokens(config.tokenizer) if has_grammar else None
         self._num_named = 0
         self._req_ids: list[str] = []
         self._req_id_to_index: dict[str, int] = {}
@@ -109,6 +112,8 @@ class HostPathRunner:
         """Copy the tokens to the host buffer and give them their representation."""
         host = self._host_tokens[: len(step.req_ids)]
         host[:] = step.handle.tokens
+        if self._fitting is not None:
+            host[:] = self._fitting[host]
         one_each = step.all_sample and host.shape[1] == 1
         return self._representation.from_device(host, None if one_each else count_tokens(host))
 

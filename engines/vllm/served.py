@@ -25,6 +25,7 @@ _MODEL = "served"
 
 
 class _Choice(msgspec.Struct):
+    index: int
     text: str
     finish_reason: str | None = None
     token_ids: list[int] | None = None
@@ -58,6 +59,7 @@ class ServedFrontEnd:
         self._lines: list[tuple[int, str]] = []
         self._tokens: dict[int | None, list[int]] = {}
         self._error: Exception | None = None
+        self._has_samples = False
         self._loop.run_until_complete(self._build(engine_args))
         # As the server does when it is up.
         gc.collect()
@@ -77,6 +79,7 @@ class ServedFrontEnd:
         takes = inspect.signature(server.init_app_state).parameters
         await server.init_app_state(*arguments[: len(takes)])
         self._serving = state.openai_serving_completion
+        self._adapters = state.openai_serving_models.lora_requests
         module = sys.modules[type(self._serving).__module__]
         self._request = vars(module)["CompletionRequest"]
 
@@ -101,18 +104,29 @@ class ServedFrontEnd:
         return f"{type(self._serving).__name__}, AsyncLLM, msgpack; no HTTP, no sockets"
 
     def add_request(
-        self, request_id: str, prompt: Any, params: dict[str, Any], *, priority: int
+        self,
+        request_id: str,
+        prompt: Any,
+        params: dict[str, Any],
+        *,
+        priority: int,
+        lora_request: Any = None,
     ) -> None:
         """Start the task of a request. Raises ValueError for one that vLLM refuses."""
         index = int(request_id)
+        model = _MODEL
+        if lora_request is not None:
+            model = lora_request.lora_name
+            self._adapters[model] = lora_request
         body = {
-            "model": _MODEL,
+            "model": model,
             "prompt": prompt["prompt_token_ids"],
             "request_id": request_id,
             "priority": priority,
             "stream": True,
             **params,
         }
+        self._has_samples = "n" in params
         self._tokens[index] = []
         self._tasks[index] = self._loop.create_task(self._read(index, body))
         self._loop.run_until_complete(self.engine_core.sent.wait())
@@ -160,22 +174,26 @@ class ServedFrontEnd:
 
     def _chunks(self) -> list[_Chunk]:
         """Those of the step's lines, with the tokens that no line names."""
-        tokens = self._tokens
-        for output in self.engine_core.outputs:
+        tokens, outputs = self._tokens, self.engine_core.outputs
+        if self._has_samples:
+            outputs = [each for each in outputs if each.request_id.startswith("0_")]
+        for output in outputs:
             held = tokens.get(request_number(output.request_id))
             if held is not None:
                 held += output.new_token_ids
-        chunks = []
+        chunks: list[_Chunk] = []
         for index, line in self._lines:
-            if line.startswith(_END):
+            if line.startswith(_END):  # the line before it is the request's last
+                chunks[-1].finished = True
                 del tokens[index]
                 continue
             chunk = _decode(line[len(_DATA) :])
             if not chunk.outputs:
                 raise ValueError(f"vLLM answers request {index} with {bytes(chunk.error).decode()}")
             chunk.request_id = index
-            chunk.outputs[0].token_ids, tokens[index] = tokens[index], []
-            chunk.finished = chunk.outputs[0].finish_reason is not None
+            choice = chunk.outputs[0]
+            if not choice.index:
+                choice.token_ids, tokens[index] = tokens[index], []
             chunks.append(chunk)
         self._lines.clear()
         return chunks

@@ -168,6 +168,25 @@ def test_preempted_requests_come_back_as_the_runner_is_told_of_them(tmp_path):
         assert each.metrics["num_steps"] > builtin.metrics["num_steps"]
 
 
+@pytest.mark.parametrize("setup", SETUPS[:: every()])
+def test_what_requests_ask_for_beside_leaves_them_their_tokens(tmp_path, setup):
+    """But a grammar, which takes no token that is no text."""
+    of = schedule([1 + i * 7 % 20 for i in range(40)], [8 + i for i in range(40)])
+    features = "stop+lora:2+samples:2"
+    asked = [
+        cell("builtin"),
+        *(cell("vllm-hostpath", setup=setup, features=each) for each in (features, "grammar")),
+    ]
+    builtin, several, grammar = run([trial(of, tmp_path, each) for each in asked])
+    for each in (several, grammar):
+        assert each.lengths_sha256 == builtin.lengths_sha256
+        assert each.finish_sha256 == builtin.finish_sha256
+    assert several.tokens_sha256 == builtin.tokens_sha256
+    assert grammar.tokens_sha256 != builtin.tokens_sha256
+    assert (several.is_scripted, grammar.is_scripted) == (True, False)
+    assert [each.engine_state["max_num_seqs"] for each in (several, grammar)] == [24, 12]
+
+
 def test_forks_of_one_interpreter_count_what_interpreters_of_their_own_count(tmp_path, plain):
     trials = [trial(EVEN, tmp_path, even_cell(), mode) for mode in [*EXACT_MODES, "probed"]]
     together = {each.mode: each for each in LocalExecutor(TIMEOUT_SECONDS).run(trials)}
