@@ -7,7 +7,6 @@ import numpy as np
 from engines.protocol import EngineConfig, Int32Array
 from engines.vocabulary import tokenizer_path
 
-NONE = "none"
 _STOP = "\0never\0"
 """A stop string that no text has: each text is searched for it, and its end held back."""
 _GRAMMAR = "(.|\n)*"
@@ -51,7 +50,7 @@ class Features(NamedTuple):
 def features_of(config: EngineConfig) -> Features:
     """Raises ValueError for those that are not known."""
     asked: dict[str, Any] = {}
-    for each in config.features.split("+") if config.features != NONE else ():
+    for each in config.features.split("+") if config.features != "none" else ():
         match each.partition(":"):
             case ("samples", _, number) if _is_number(number, least=2):
                 asked["samples"] = int(number)
