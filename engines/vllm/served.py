@@ -156,6 +156,8 @@ class ServedFrontEnd:
             for task in tasks:
                 task.cancel()
             self._loop.run_until_complete(asyncio.wait(tasks))
+        for each in request_ids:
+            self._tokens.pop(int(each), None)
 
     def has_unfinished_requests(self) -> bool:
         """Whether a stream is open."""
