@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from examples import every
+from examples import every, some
 from vllm_trials import TIMEOUT_SECONDS, cell, outputs, run, schedule, trial
 
 from engines.protocol import NOT_AS_DEPLOYED, FinishReason
@@ -168,7 +168,7 @@ def test_preempted_requests_come_back_as_the_runner_is_told_of_them(tmp_path):
         assert each.metrics["num_steps"] > builtin.metrics["num_steps"]
 
 
-@pytest.mark.parametrize("setup", SETUPS[:: every()])
+@pytest.mark.parametrize("setup", some(SETUPS))
 def test_what_requests_ask_for_beside_leaves_them_their_tokens(tmp_path, setup):
     """But a grammar, which takes no token that is no text."""
     of = schedule([1 + i * 7 % 20 for i in range(40)], [8 + i for i in range(40)])
