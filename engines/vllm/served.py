@@ -222,8 +222,14 @@ def _api_server() -> Any:
 
 def _server_arguments(engine_args: Any) -> Any:
     """What the command line of a release has where nothing but a model is named."""
-    names = ("vllm.entrypoints.common.cli_args", "vllm.entrypoints.openai.cli_args")  # to 0.2x
-    module: Any = importlib.import_module(next(name for name in names if _is_there(name)))
+    places = (f"vllm.entrypoints.{each}.cli_args" for each in ("common", "launchers", "openai"))
+    name = next(filter(_is_there, places), None)
+    if name is None:
+        raise ValueError(
+            "--axis setup=served: this release's API server is not where it is looked for; use "
+            "--axis setup=shipped"
+        )
+    module: Any = importlib.import_module(name)
     parser = module.make_arg_parser(module.FlexibleArgumentParser())
     return parser.parse_args(["--model", engine_args.model, "--served-model-name", _MODEL])
 
