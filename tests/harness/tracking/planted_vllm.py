@@ -180,31 +180,31 @@ COMMITS = [
     Commit(
         "Look at the text of a token for longer",
         "worse",
-        "more bytecodes a step",
+        "more bytecodes",
         [Edit(DETOKENIZER, _TEXT, _TEXT + _eight_times(8))],
     ),
     Commit(
         "Look at what AsyncLLM's output handler gets",
         "worse",
-        "more bytecodes a step",
+        "more bytecodes",
         [Edit(ASYNC_LLM, _SLICE, _SLICE + _OUTPUT_OF + _eight_times(28))],
     ),
     Commit(
         "Count the tokens of a chunk for longer",
         "worse",
-        "more bytecodes a step",
+        "more bytecodes",
         [Edit(SERVING, _CHUNK, _CHUNK + _eight_times(20))],
     ),
     Commit(
         "Look at the placeholders of async scheduling",
         "worse",
-        "more bytecodes a step",
+        "more bytecodes",
         [Edit(ASYNC_SCHEDULER, _PLACEHOLDERS, _PLACEHOLDERS + _eight_times(12))],
     ),
     Commit(
         "Look for what model runner V2 waits for",
         "worse",
-        "more bytecodes a step",
+        "more bytecodes",
         [Edit(SCHEDULER, _PENDING, _PENDING + _eight_times(12))],
     ),
 ]
