@@ -75,9 +75,11 @@ class EngineConfig:
     ``tensor_parallel_size`` as in vLLM; ``sampling``: "greedy", or a temperature and perhaps top-k
     and top-p, "0.8:50:0.9". ``wire``: a format, perhaps "+" and how it gets there; ``wire_spin``:
     seconds that an end may look for a message before it parks, or "auto".
+    ``features``: what each request asks of vLLM beside, "none" or names with "+" between.
     ``front_end``: vLLM's, "llm" or "async"; ``log_stats``: whether it keeps statistics. ``setup``:
     "lean", or "shipped" where the engine's own defaults stand in the place of
-    ``output_processing`` and ``enable_prefix_caching``, and it keeps statistics.
+    ``output_processing`` and ``enable_prefix_caching``, and it keeps statistics; "served" the same
+    behind its API server's code.
     ``retain_outputs``: of outputs that no client gets, because they stay in a process of the
     engine: whether a request's are kept there until it ends.
     """
@@ -115,6 +117,7 @@ class EngineConfig:
     detokenizer: str = "none"
     tokenizer: str = ""
     logprobs: str = "none"
+    features: str = "none"
     request_streams: str = "none"
     retain_outputs: bool = False
 

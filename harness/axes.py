@@ -199,6 +199,14 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     logprobs: Annotated[
         str, Axis("none, lists:K (vLLM's dictionaries) or arrays:K (vLLM #28245).", "logprobs")
     ] = "none"
+    features: Annotated[
+        str,
+        Axis(
+            "What each request asks of vLLM beside: none, or of stop, grammar, samples:N and "
+            "lora:N, with + between.",
+            "features",
+        ),
+    ] = "none"
     request_streams: Annotated[
         str, Axis("none, or collector: a stream for each request, as vLLM.", "request_streams")
     ] = "none"
@@ -261,8 +269,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     setup: Annotated[
         str,
         Axis(
-            "vLLM's switches: lean, off unless a flag asks for one; or shipped: async scheduling "
-            "and prefix caching as is the release's default, statistics on.",
+            "vLLM's switches: lean, off unless a flag asks for one; shipped: async scheduling "
+            "and prefix caching as is the release's default, statistics on; or served: the same "
+            "behind its API server's code.",
             "setup",
             overrules=("output_processing", "prefix_caching", "log_stats"),
             section="vLLM",

@@ -1,11 +1,12 @@
 """What both engines check of a configuration, and what they ask of vLLM alike."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from engines.builtin.logprobs import parse_logprobs
 from engines.builtin.registries import OUTPUT_PROCESSING, SCHEDULING_POLICIES, WORKERS
 from engines.protocol import ContradictionError, EngineConfig
+from engines.vllm.features import features_of
 from engines.vllm.model_folder import model_folder
 
 _ASYNC_SCHEDULER = "vllm.v1.core.sched.async_scheduler.AsyncScheduler"
@@ -14,7 +15,7 @@ _ENGINE_CORES = ("in-process", "process")
 _FRONT_ENDS = ("llm", "async")
 _MODES = ("inline", "overlapped")
 _SCHEDULER = "vllm.v1.core.sched.scheduler.Scheduler"
-_SETUPS = ("lean", "shipped")
+_SETUPS = ("lean", "shipped", "served")
 
 
 def check_arguments(config: EngineConfig) -> None:
@@ -39,12 +40,33 @@ def check_arguments(config: EngineConfig) -> None:
     if parse_logprobs(config.logprobs).shape not in ("none", "lists"):
         raise ValueError(f"--axis logprobs={config.logprobs}: vLLM makes dictionaries; use lists:K")
     if config.setup not in _SETUPS:
-        raise ValueError(f"--axis setup={config.setup}: must be {' or '.join(_SETUPS)}")
+        raise ValueError(f"--axis setup={config.setup}: must be lean, shipped or served")
+    features_of(config)
     model_folder(config.model)
     if config.max_num_seqs < 1:
         raise ValueError(f"batch size {config.max_num_seqs}: must be at least 1")
     if why := _contradiction(config):
         raise ContradictionError(why)
+
+
+def set_up(config: EngineConfig) -> EngineConfig:
+    """With what setup and features settle: whatever wants text has it, and each of a request's
+    samples has a place in the batch.
+    """
+    features, is_served = features_of(config), config.setup == "served"
+    has_text = features.needs_text or is_served
+    return replace(
+        config,
+        log_stats=config.log_stats or takes_defaults(config),
+        front_end="async" if is_served else config.front_end,
+        detokenizer="decode_stream" if has_text else config.detokenizer,
+        max_num_seqs=config.max_num_seqs * features.samples,
+    )
+
+
+def takes_defaults(config: EngineConfig) -> bool:
+    """Whether the release decides of prefix caching and async scheduling."""
+    return config.setup != "lean"
 
 
 def has_messages(config: EngineConfig) -> bool:
@@ -54,13 +76,20 @@ def has_messages(config: EngineConfig) -> bool:
 
 def _contradiction(config: EngineConfig) -> str:
     """What no vLLM can do."""
-    if _is_shipped(config) and (asked := _asked_switches(config)):
+    if takes_defaults(config) and (asked := _asked_switches(config)):
         return (
-            f"--axis setup=shipped with {asked}: the release decides that; leave one of the "
+            f"--axis setup={config.setup} with {asked}: the release decides that; leave one of the "
             "two out, or "
             "ask for --axis setup=lean"
         )
-    if config.front_end == "async" and config.engine_core == "in-process":
+    if config.setup == "served" and config.engine_core == "process":
+        return (
+            "--axis setup=served with --axis engine-core=process: it counts front end and engine "
+            "core in one process; leave engine-core out, or ask for --axis setup=shipped "
+            "--axis front-end=async"
+        )
+    is_alone = config.engine_core == "in-process" and config.setup != "served"
+    if config.front_end == "async" and is_alone:
         return (
             "--axis front-end=async with its engine core in one process: vLLM's AsyncLLM has it in "
             "another; add --axis engine-core=process"
@@ -92,12 +121,13 @@ def common_arguments(
 ) -> dict[str, Any]:
     """Arguments of ``EngineArgs`` that say nothing of device and model."""
     has_text = config.detokenizer != "none"
+    asked = {"enable_prefix_caching": config.enable_prefix_caching}
     return {
         "model": str(model_folder(config.model)),
         "skip_tokenizer_init": not has_text,
         **({"tokenizer": tokenizer_folder} if has_text else {}),
         "generation_config": "vllm",
-        **({} if _is_shipped(config) else {"enable_prefix_caching": config.enable_prefix_caching}),
+        **({} if takes_defaults(config) else asked),
         "enable_chunked_prefill": True,
         "scheduling_policy": config.scheduling_policy,
         "disable_log_stats": not config.log_stats,
@@ -107,6 +137,7 @@ def common_arguments(
         "tensor_parallel_size": config.tensor_parallel_size,
         "distributed_executor_backend": "mp" if config.worker == "process" else "uni",
         **scheduling(config, engine_args_class),
+        **features_of(config).engine_arguments(),
     }
 
 
@@ -116,12 +147,8 @@ def scheduling(config: EngineConfig, engine_args_class: Any) -> dict[str, Any]:
     is_async = config.output_processing == "overlapped"
     if is_async and "async_scheduling" not in defaults:
         raise ValueError("this release of vLLM has no async scheduling; leave `overlapped` out")
-    arguments: dict[str, Any] = {} if _is_shipped(config) else {"async_scheduling": is_async}
+    arguments: dict[str, Any] = {} if takes_defaults(config) else {"async_scheduling": is_async}
     # Up to 0.11.0 the default is a scheduler of the engine before this one.
     if ".v1." not in str(defaults.get("scheduler_cls") or ".v1."):
         arguments["scheduler_cls"] = _ASYNC_SCHEDULER if is_async else _SCHEDULER
     return arguments
-
-
-def _is_shipped(config: EngineConfig) -> bool:
-    return config.setup == "shipped"

@@ -77,15 +77,15 @@ class AsyncFrontEnd:
         """Whether vLLM's statistics are kept."""
         return bool(self._llm.log_stats)
 
-    def add_request(self, request_id: str, prompt: Any, params: Any, *, priority: int) -> None:
+    def add_request(self, request_id: str, prompt: Any, params: Any, **more: Any) -> None:
         """Start the task of a request. Raises ValueError for one that vLLM refuses."""
-        task = self._loop.create_task(self._read(request_id, prompt, params, priority))
+        task = self._loop.create_task(self._read(request_id, prompt, params, more))
         self._requests[request_id] = task
         self._loop.run_until_complete(asyncio.sleep(0))
         self._raise()
 
-    async def _read(self, request_id: str, prompt: Any, params: Any, priority: int) -> None:
-        outputs = self._llm.generate(prompt, params, request_id, priority=priority)
+    async def _read(self, request_id: str, prompt: Any, params: Any, more: Any) -> None:
+        outputs = self._llm.generate(prompt, params, request_id, **more)
         try:
             async for output in outputs:
                 self._outputs.append(output)
@@ -156,11 +156,13 @@ class AsyncFrontEnd:
     def shutdown(self) -> None:
         """End vLLM's tasks and its engine core."""
         self._llm.shutdown()
-        self._loop.run_until_complete(self._end_tasks())
+        self._loop.run_until_complete(end_tasks())
         self._loop.close()
 
-    async def _end_tasks(self) -> None:
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+
+async def end_tasks() -> None:
+    """Cancel all of the loop's but this one, and wait until they have ended."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,6 +1,6 @@
 """A model with a name and no layers: vLLM asks a class what kind of model it is, and no more."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -11,8 +11,12 @@ class HostPathForCausalLM(torch.nn.Module):
     """Answers as a text-generation model; never built, for the worker loads none.
 
     Named by the classes of ``vllm.model_executor.models.interfaces_base``, whose older and
-    newer names for the embedding both stand here.
+    newer names for the embedding both stand here. Whether it takes adapters it is asked too.
     """
+
+    supports_lora = True
+    packed_modules_mapping: ClassVar[dict[str, list[str]]] = {}
+    embedding_modules: ClassVar[dict[str, str]] = {}
 
     def __init__(self, *, vllm_config: Any, prefix: str = "") -> None:
         raise NotImplementedError("the host path has no model")

@@ -3,7 +3,6 @@
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -24,18 +23,20 @@ from engines.protocol import (
     StepOutput,
 )
 from engines.vllm import stages
-from engines.vllm.arguments import has_messages
+from engines.vllm.arguments import has_messages, set_up
 from engines.vllm.async_front_end import AsyncFrontEnd
 from engines.vllm.control import Control
 from engines.vllm.device_log import DeviceLog
+from engines.vllm.features import features_of
 from engines.vllm.gate import Gate
 from engines.vllm.host_process import HERE
 from engines.vllm.outputs import Outputs
 from engines.vllm.read_back import core_settings, core_settings_here, engine_state
 from engines.vllm.scripted_time import script_time
+from engines.vllm.served import ServedFrontEnd
 from engines.vllm.settings import gate_path, set_environment
 from engines.vllm.tokenizer_folder import make_tokenizer_folder
-from engines.vllm.when_asked import take_over
+from engines.vllm.when_asked import compile_at_once, take_over
 
 
 def _in_a_line(error: ValueError) -> str:
@@ -63,6 +64,7 @@ class VllmEngine:
     """
 
     host_path: bool
+    is_scripted: bool
     vocab_size = 50257
     """GPT-2's: every shipped config has that many."""
     package = "vllm"
@@ -84,7 +86,10 @@ class VllmEngine:
     stages: ClassVar = {
         "LLMEngine.step": "front end",
         "AsyncFrontEnd.step": "event loop",
+        "ServedFrontEnd.step": "event loop",
+        "OpenAIServingCompletion.completion_stream_generator": "sse",
         "AsyncLLM.generate": "deliver",
+        "MsgpackEncoder.encode_into": "serialise",
         "MsgpackDecoder.decode": "deserialise",
         "EngineCore.step": "engine core",
         "EngineCore.step_with_batch_queue": "engine core",
@@ -99,8 +104,7 @@ class VllmEngine:
     """Functions that begin a part of the step, of whatever release, by qualified name."""
 
     def __init__(self, config: EngineConfig) -> None:
-        if config.setup == "shipped":
-            config = replace(config, log_stats=True)
+        config = set_up(config)
         set_environment(
             engine_core=config.engine_core,
             host_path=self.host_path,
@@ -114,8 +118,14 @@ class VllmEngine:
         self._gate: Gate | None = None
         shape, num_logprobs = parse_logprobs(config.logprobs)
         self._num_logprobs = None if shape == "none" else num_logprobs
+        self._adapters: dict[int, Any] = {}
         self._control = Control(self._folder)
-        self._outputs = Outputs(has_text=config.detokenizer != "none")
+        self._features = features_of(config)
+        if self._features.has_grammar:
+            self.is_scripted = False  # tokens that no grammar takes are others
+        self._outputs = Outputs(
+            has_text=config.detokenizer != "none", has_samples=self._features.samples > 1
+        )
         self._device = self._device_log.read()
         self._processing_ns = 0
         self._is_remote = config.engine_core == "process"
@@ -155,6 +165,8 @@ class VllmEngine:
             _check_drafts_are_taken()
         try:
             with in_place_of_vllms(self.executor_class(config)):
+                if config.setup == "served":
+                    return ServedFrontEnd(args_class(**arguments))
                 if is_async:
                     self._gate = Gate(gate_path(self.device_log_path), create=True)
                     return AsyncFrontEnd(args_class(**arguments), self._gate)
@@ -165,7 +177,9 @@ class VllmEngine:
     def _make_exact(self) -> None:
         """Take thread and clock out of an engine that is to count to the digit."""
         if self.is_exact(self._config):
-            take_over(self._engine.engine_core.engine_core.model_executor)
+            core = self._engine.engine_core.engine_core
+            take_over(core.model_executor)
+            compile_at_once(core.structured_output_manager)
             if self._config.log_stats:
                 script_time(self._engine)
 
@@ -250,22 +264,48 @@ class VllmEngine:
         priority: int = 0,
     ) -> None:
         """Queue a request. Raises ValueError where it can never be served."""
-        theirs = self._sampling_params(
-            temperature=0.0,
-            max_tokens=params.max_tokens,
-            min_tokens=params.min_tokens,
-            stop_token_ids=list(params.stop_token_ids),
-            ignore_eos=params.ignore_eos,
-            logprobs=self._num_logprobs,
+        asked: dict[str, Any] = {
+            "temperature": 0.0,
+            "max_tokens": params.max_tokens,
+            "min_tokens": params.min_tokens,
+            "stop_token_ids": list(params.stop_token_ids),
+            "ignore_eos": params.ignore_eos,
+            "logprobs": self._num_logprobs,
             **self._text_params(params),
-            output_kind=self._delta,
-        )
+            **self._features.sampling(),
+        }
+        is_served = isinstance(self._engine, ServedFrontEnd)
+        theirs = asked if is_served else self._own_params(asked)
         self._outputs.admit(request_index)
         prompt = {"prompt_token_ids": prompt_token_ids.tolist()}
         try:
-            self._engine.add_request(str(request_index), prompt, theirs, priority=priority)
+            self._engine.add_request(
+                str(request_index),
+                prompt,
+                theirs,
+                priority=priority,
+                **self._adapter(request_index),
+            )
         except Exception as error:
             raise self._cause(error) from None
+
+    def _own_params(self, asked: dict[str, Any]) -> Any:
+        if (grammar := asked.get("structured_outputs")) is not None:
+            from vllm.sampling_params import StructuredOutputsParams
+
+            asked["structured_outputs"] = StructuredOutputsParams(**grammar)
+        return self._sampling_params(**asked, output_kind=self._delta)
+
+    def _adapter(self, request_index: int) -> dict[str, Any]:
+        """A request's LoRA adapter, of which nothing is loaded."""
+        if not self._features.num_loras:
+            return {}
+        number = 1 + request_index % self._features.num_loras
+        if number not in self._adapters:
+            from vllm.lora.request import LoRARequest
+
+            self._adapters[number] = LoRARequest(f"adapter-{number}", number, "nowhere")
+        return {"lora_request": self._adapters[number]}
 
     def _text_params(self, params: SamplingParams) -> dict[str, Any]:
         if self._config.detokenizer == "none":
@@ -365,7 +405,7 @@ class VllmEngine:
     def shutdown(self) -> None:
         """End vLLM's processes; safe to call twice."""
         engine = self.__dict__.pop("_engine", None)
-        if isinstance(engine, AsyncFrontEnd):
+        if isinstance(engine, AsyncFrontEnd | ServedFrontEnd):
             engine.shutdown()
         elif engine is not None:
             engine.engine_core.shutdown()

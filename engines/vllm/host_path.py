@@ -18,11 +18,16 @@ _WAYS: tuple[dict[str, str | int], ...] = (
     {"logprobs": "lists:2"},
     {"detokenizer": "decode_stream"},
     {"log_stats": "on"},
+    {"features": "stop"},
+    {"features": "samples:2"},
+    {"features": "grammar"},
+    {"features": "lora:2"},
     {"scheduling_policy": "priority"},
     {"max_num_batched_tokens": 64},
     {"num_gpu_blocks_override": 64},
     {"output_processing": "overlapped"},
     {"setup": "shipped"},
+    {"setup": "served"},
     {"front_end": "async", "engine_core": "process"},
     {"engine_core": "process"},
     {"worker": "process"},
@@ -43,6 +48,7 @@ class HostPathEngine(VllmEngine):
         "detokenizer",
         "tokenizer",
         "logprobs",
+        "features",
         "front_end",
         "log_stats",
         "setup",
@@ -122,7 +128,7 @@ class HostPathEngine(VllmEngine):
 
 def _against_drafts(config: EngineConfig) -> str:
     """What scripted drafts do not go with, and what to do."""
-    if config.setup == "shipped" or config.output_processing == "overlapped":
+    if arguments.takes_defaults(config) or config.output_processing == "overlapped":
         return (
             "async scheduling: our worker drafts after each step; schedule inline, --axis "
             "setup=lean"

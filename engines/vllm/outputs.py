@@ -13,11 +13,13 @@ class Outputs:
     """The consumer's side of the front end: outputs come as deltas, one a request and step.
 
     ``has_text``: vLLM detokenizes. Where it does not nobody looks for a text, which would be work
-    of ours in each request's step.
+    of ours in each request's step. ``has_samples``: a request may have several outputs in a step,
+    of which the first sample's are its own.
     """
 
-    def __init__(self, has_text: bool) -> None:
+    def __init__(self, has_text: bool, has_samples: bool = False) -> None:
         self._has_text = has_text
+        self._has_samples = has_samples
         self._tokens: dict[int, list[int]] = {}
         self._texts: dict[int, str] = {}
 
@@ -34,6 +36,8 @@ class Outputs:
         finished: list[int] = []
         reasons: list[int] = []
         tokens = self._tokens
+        if self._has_samples:
+            request_outputs = _of_first_samples(request_outputs)
         for output in request_outputs:
             completion = output.outputs[0]
             index = int(output.request_id)
@@ -68,6 +72,21 @@ class Outputs:
         """A request's tokens, int32 ``[num_output]``; forgotten here, and its text."""
         self._texts.pop(request_index, None)
         return np.array(self._tokens.pop(request_index), np.int32)
+
+
+def _of_first_samples(request_outputs: list[Any]) -> list[Any]:
+    """One a request, which ends with the last of its samples."""
+    of: dict[Any, Any] = {}
+    for output in request_outputs:
+        completion = output.outputs[0]
+        first = of.setdefault(output.request_id, output)
+        if completion.index == 0:
+            output.finished = output.finished or first.finished
+            of[output.request_id] = output
+        else:
+            first.finished = first.finished or output.finished
+            completion.token_ids, completion.text = [], ""
+    return list(of.values())
 
 
 def _reason(request_index: int, text: str) -> FinishReason:

@@ -11,9 +11,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from engines.protocol import NOT_AS_DEPLOYED, EngineConfig, EngineState, Setting
+from engines.vllm.arguments import takes_defaults
 from engines.vllm.async_front_end import AsyncFrontEnd
 from engines.vllm.cuda_branch import model_runner, model_runner_on_cuda
 from engines.vllm.host_process import HostProcess
+from engines.vllm.served import ServedFrontEnd
 
 
 def engine_state(config: EngineConfig, llm_engine: Any, core: dict[str, Setting]) -> EngineState:
@@ -21,11 +23,13 @@ def engine_state(config: EngineConfig, llm_engine: Any, core: dict[str, Setting]
     core_pid = core.pop("pid")
     found = core | {
         "engine_core": "in-process" if core_pid == os.getpid() else "process",
-        "front_end": "async" if isinstance(llm_engine, AsyncFrontEnd) else "llm",
+        "front_end": "async" if isinstance(llm_engine, AsyncFrontEnd | ServedFrontEnd) else "llm",
         "detokenizer": _present(llm_engine.output_processor.tokenizer),
         "log_stats": bool(llm_engine.log_stats),
         "log_level": logging.getLevelName(logging.getLogger("vllm").getEffectiveLevel()),
     }
+    if isinstance(llm_engine, ServedFrontEnd):
+        found["served_by"] = llm_engine.served_by
     here, on_cuda = core["model_runner"], core["model_runner_on_cuda"]
     if here != on_cuda:
         found[NOT_AS_DEPLOYED] = (
@@ -45,7 +49,7 @@ def engine_state(config: EngineConfig, llm_engine: Any, core: dict[str, Setting]
         "max_num_batched_tokens",
         "max_model_len",
     )
-    own = ("output_processing", "enable_prefix_caching") if config.setup == "shipped" else ()
+    own = ("output_processing", "enable_prefix_caching") if takes_defaults(config) else ()
     asked = {name: getattr(config, name) for name in names if name not in own}
     asked |= {"enable_chunked_prefill": True, "num_spec_tokens": max(config.num_accepted) - 1}
     return EngineState(found, asked)

@@ -9,6 +9,8 @@ from engines.builtin.device import DeviceBatch, StepHandle
 from engines.builtin.registries import DEVICES, REPRESENTATIONS
 from engines.builtin.representations import Representation, count_tokens
 from engines.protocol import EngineConfig, Int32Array, Int64Array
+from engines.vllm.features import features_of, fitting_tokens
+from engines.vllm.request_names import request_number
 
 
 class LaunchedBatch(NamedTuple):
@@ -38,6 +40,8 @@ class HostPathRunner:
         # Nobody looks at drafts, for how many are accepted is scripted.
         self._drafts = np.full((config.max_num_seqs, width - 1), config.vocab_size - 1)
         self._has_drafts = width > 1
+        has_grammar = features_of(config).has_grammar
+        self._fitting = fitting_tokens(config.tokenizer) if has_grammar else None
         self._num_named = 0
         self._req_ids: list[str] = []
         self._req_id_to_index: dict[str, int] = {}
@@ -67,11 +71,10 @@ class HostPathRunner:
         if request.req_id in self._slot_of:
             return  # preempted before: model runner V2 is told of it as of a new one
         slot = self._slot_of[request.req_id] = self._free.pop()
-        # vLLM adds a random suffix to the number that the engine gave as the request's name. Its
-        # API server gives names of its own; those requests are numbered as they come.
-        number = request.req_id.partition("-")[0]
-        self._request_index[slot] = int(number) if number.isdecimal() else self._num_named
-        self._num_named += not number.isdecimal()
+        number = request_number(request.req_id)
+        # Those that nobody has named are numbered as they come.
+        self._request_index[slot] = self._num_named if number is None else number
+        self._num_named += number is None
         self._prompt_len[slot] = len(request.prompt_token_ids)
         self._num_output[slot] = 0
 
@@ -109,6 +112,8 @@ class HostPathRunner:
         """Copy the tokens to the host buffer and give them their representation."""
         host = self._host_tokens[: len(step.req_ids)]
         host[:] = step.handle.tokens
+        if self._fitting is not None:
+            host[:] = self._fitting[host]
         one_each = step.all_sample and host.shape[1] == 1
         return self._representation.from_device(host, None if one_each else count_tokens(host))
 

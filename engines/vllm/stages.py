@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from engines.protocol import StageCost, StageMeter
-from engines.vllm import async_front_end, at_rest
+from engines.vllm import async_front_end, at_rest, served
 from engines.vllm.host_process import HostProcess
 
 
@@ -25,6 +25,7 @@ _EVENT_LOOP = "event loop"
 
 _CALLS = (
     _Function(_EVENT_LOOP, "engines.vllm.async_front_end", "AsyncFrontEnd.step"),
+    _Function(_EVENT_LOOP, "engines.vllm.served", "ServedFrontEnd.step"),
     _Function("step", "vllm.v1.engine.llm_engine", "LLMEngine.step"),
     _Function("step", "vllm.v1.engine.core", "EngineCoreProc._process_engine_step"),
     _Function("schedule", "vllm.v1.core.sched.scheduler", "Scheduler.schedule"),
@@ -52,7 +53,7 @@ _STREAMS = (
         )
     ),
 )
-_OWN_FILES = (__file__, async_front_end.__file__, at_rest.__file__)
+_OWN_FILES = (__file__, async_front_end.__file__, at_rest.__file__, served.__file__)
 _STAGES = {each.name: each.stage for each in (*_CALLS, *_COROUTINES, *_STREAMS)}
 
 

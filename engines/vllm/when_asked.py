@@ -1,4 +1,4 @@
-"""A step's tokens, fetched when vLLM asks for them and by the thread that asks.
+"""A step's tokens, fetched when vLLM asks for them and by the thread that asks; grammars, at once.
 
 Up to 0.20 vLLM's executor has a thread fetch them, and whether that is done when the engine core
 looks decides what it does next. From 0.21 on its future does as this one.
@@ -31,8 +31,32 @@ class WhenAsked:
         return _Fetched(fetch)
 
 
+class AtOnce:
+    """In the place of a pool of threads of which nobody may see that they take their time."""
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        """A future that is done."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*args))
+        except Exception as error:  # raised to who asks
+            future.set_exception(error)
+        return future
+
+    def shutdown(self, **_: Any) -> None:
+        """There is nothing to end."""
+
+
 def take_over(executor: Any) -> None:
     """Of an executor of vLLM's that may have such a thread: end it and stand in for it."""
     if (pool := getattr(executor, "async_output_thread", None)) is not None:
         pool.shutdown()
         executor.async_output_thread = WhenAsked()
+
+
+def compile_at_once(structured_output_manager: Any) -> None:
+    """Have grammars compiled, and bitmasks filled, by the thread that asks for it."""
+    for name in ("executor", "executor_for_fillmask"):
+        if (pool := getattr(structured_output_manager, name, None)) is not None:
+            pool.shutdown()
+            setattr(structured_output_manager, name, AtOnce())

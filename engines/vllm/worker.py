@@ -30,7 +30,8 @@ class HostPathWorker(WorkerBase):  # type: ignore[misc]  # vLLM is not there for
         self.device = torch.device("cpu")
         self._runner = HostPathRunner(config)
         self._device_log = DeviceLog(device_log)
-        is_gated = config.front_end == "async" and self.rank == 0
+        is_gated = config.front_end == "async" and config.engine_core == "process"
+        is_gated = is_gated and self.rank == 0
         self._gate = Gate(gate_path(device_log)) if is_gated else None
         self._is_async = bool(getattr(self.scheduler_config, "async_scheduling", False))
         self._step: LaunchedBatch | None = None

@@ -27,7 +27,7 @@ _VALUES: dict[str, Callable[[], Iterable[str]]] = {
     "worker": registries.WORKERS.names,
     "wire": registries.WIRES.names,
     "prefix_caching": lambda: ("off", "on"),
-    "setup": lambda: ("lean", "shipped"),
+    "setup": lambda: ("lean", "shipped", "served"),
     "enforce_eager": lambda: ("off", "on"),
 }
 

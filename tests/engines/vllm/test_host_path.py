@@ -143,6 +143,11 @@ def test_what_drafts_do_not_go_with_is_said(axes, words):
             {"engine": ["vllm"], "device": ["cpu"], "tensor_parallel": [2]},
             "--axis tensor-parallel=2",
         ),
+        (
+            {"device": ["null"], "setup": ["served"], "engine_core": ["process"]},
+            "front end and engine core in one process",
+        ),
+        ({"device": ["null"], "setup": ["serve"]}, "must be lean, shipped or served"),
         ({"front_end": ["asinc"]}, "--axis front-end=asinc"),
         ({"front_end": ["async"]}, "add --axis engine-core=process"),
         ({"logprobs": ["arrays:2"]}, "use lists:K"),
@@ -188,6 +193,8 @@ def test_as_shipped_the_release_decides_and_no_flag_does():
     shipped = cell("vllm-hostpath", device="null", setup="shipped")
     assert traits(shipped).is_exact
     assert not traits(msgspec.structs.replace(shipped, engine_core="process")).is_exact
+    served = cell("vllm-hostpath", device="null", setup="served")
+    assert traits(served).is_exact
     config = replace(CONFIG, setup="shipped")
     assert HostPathEngine.complete(config).setup == "shipped"
     for changes, flag in [
@@ -198,7 +205,9 @@ def test_as_shipped_the_release_decides_and_no_flag_does():
             ContradictionError, match=f"^--axis setup=shipped with {flag}: the release"
         ):
             HostPathEngine.complete(replace(config, **changes))
-    with pytest.raises(ValueError, match="--axis setup=as_shipped: must be lean or shipped"):
+    with pytest.raises(
+        ValueError, match="--axis setup=as_shipped: must be lean, shipped or served"
+    ):
         HostPathEngine.complete(replace(CONFIG, setup="as_shipped"))
     assert scheduling(config, NewArgs) == {}
     assert scheduling(config, MiddleArgs).keys() == {"scheduler_cls"}

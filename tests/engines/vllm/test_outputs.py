@@ -86,3 +86,31 @@ def test_a_reason_that_is_not_known_is_named_with_its_request():
     outputs.admit(3)
     with pytest.raises(ValueError, match="request 3 with 'error'; expected stop, length, abort"):
         outputs.take([request_output(3, [7], "error")], 0)
+
+
+@given(st.randoms(use_true_random=False), st.integers(2, 4))
+def test_of_several_samples_the_first_is_the_requests_and_the_last_ends_it(random, num_samples):
+    outputs = Outputs(has_text=True, has_samples=True)
+    outputs.admit(3)
+    lengths = [random.randint(1, 5) for _ in range(num_samples)]
+    begins = [random.randint(0, 3) for _ in range(num_samples)]
+    ended, wanted = [], []
+    for step in range(max(map(sum, zip(lengths, begins, strict=True)))):
+        made = []
+        for index, (begin, length) in enumerate(zip(begins, lengths, strict=True)):
+            if begin <= step < begin + length:
+                token = random.randrange(100)
+                wanted += [token] * (index == 0)
+                each = request_output(3, [token], "length", text=str(token))
+                each.outputs[0].index = index
+                each.finished = False
+                made.append(each)
+        random.shuffle(made)
+        if made and step + 1 == max(map(sum, zip(lengths, begins, strict=True))):
+            made[-1].finished = True
+        (taken,) = outputs.take(made, 0, device_ns=0, late_ns=0, device_seconds=0.0).delivered
+        assert len(taken.request_index) == bool(made)
+        ended += taken.finished.tolist()
+    assert ended == [3]
+    assert outputs.text(3) == "".join(map(str, wanted))
+    assert outputs.pop(3).tolist() == wanted

@@ -38,15 +38,19 @@ def test_it_answers_as_the_built_in_engine_and_tells_its_stages_apart(tmp_path):
         "vllm-hostpath", front_end="async", engine_core="process", setup="shipped", **text
     )
     modes: list[Mode] = ["stages", "stage_bytecodes"]  # the next test counts too
-    expected, *results = run(
+    expected, served, *results = run(
         [
             trial(ragged, tmp_path, builtin),
+            trial(ragged, tmp_path, cell("vllm-hostpath", setup="served", **text)),
             *(trial(ragged, tmp_path, front_end, mode) for mode in modes[:: every()]),
         ]
     )
-    texts = {result.text_sha256 for result in results}
+    texts = {result.text_sha256 for result in (served, *results)}
     assert len(texts) == 1
     assert "" not in texts
+    assert [each.role for each in served.processes] == ["engine"]
+    for name in ("tokens_sha256", "finish_sha256", "lengths_sha256"):
+        assert getattr(served, name) == getattr(expected, name), name
     for result in results:
         for name in ("tokens_sha256", "finish_sha256", "lengths_sha256"):
             assert getattr(result, name) == getattr(expected, name), name

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from examples import every
+from examples import every, some
 from vllm_trials import TIMEOUT_SECONDS, cell, outputs, run, schedule, trial
 
 from engines.protocol import NOT_AS_DEPLOYED, FinishReason
@@ -99,7 +99,7 @@ def check_engine(result: TrialResult, axes: dict[str, Any]) -> None:
     assert (state["detokenizer"], state["max_num_seqs"]) == ("none", 12)
 
 
-SETUPS = ("lean", "shipped")
+SETUPS = ("lean", "shipped", "served")
 STEPS = 40
 EVEN = schedule([STEPS] * 16, [20] * 16)
 
@@ -138,15 +138,16 @@ def test_as_shipped_the_release_has_its_own_defaults_in_force(tmp_path, plain):
     assert [shipped.engine_state[name] for name in switches] == ["overlapped", True, True, "V2"]
 
 
-def test_as_shipped_it_counts_to_the_digit(tmp_path, plain):
+@pytest.mark.parametrize(("setup", "least"), [("shipped", 1.15), ("served", 1.6)])
+def test_as_production_has_it_it_counts_to_the_digit(tmp_path, plain, setup, least):
     """Alone and beside another, which makes steps longer: neither thread nor clock decides."""
-    asked = even_cell(setup="shipped")
+    asked = even_cell(setup=setup)
     assert traits(asked).is_exact
     (alone,) = run([trial(EVEN, tmp_path, asked, "opcodes")])
     beside = run([trial(EVEN, tmp_path, asked, "opcodes") for _ in range(2)])
     assert [exact_figures(each) for each in beside] == [exact_figures(alone)] * 2
     name = "bytecodes_per_request_step"
-    assert alone.metrics[name] > 1.15 * plain.metrics[name]
+    assert alone.metrics[name] > least * plain.metrics[name]
 
 
 def test_a_runner_that_no_cuda_deployment_takes_is_said(tmp_path, monkeypatch):
@@ -165,6 +166,25 @@ def test_preempted_requests_come_back_as_the_runner_is_told_of_them(tmp_path):
     for each in results:
         assert each.tokens_sha256 == builtin.tokens_sha256
         assert each.metrics["num_steps"] > builtin.metrics["num_steps"]
+
+
+@pytest.mark.parametrize("setup", some(SETUPS))
+def test_what_requests_ask_for_beside_leaves_them_their_tokens(tmp_path, setup):
+    """But a grammar, which takes no token that is no text."""
+    of = schedule([1 + i * 7 % 20 for i in range(40)], [8 + i for i in range(40)])
+    features = "stop+lora:2+samples:2"
+    asked = [
+        cell("builtin"),
+        *(cell("vllm-hostpath", setup=setup, features=each) for each in (features, "grammar")),
+    ]
+    builtin, several, grammar = run([trial(of, tmp_path, each) for each in asked])
+    for each in (several, grammar):
+        assert each.lengths_sha256 == builtin.lengths_sha256
+        assert each.finish_sha256 == builtin.finish_sha256
+    assert several.tokens_sha256 == builtin.tokens_sha256
+    assert grammar.tokens_sha256 != builtin.tokens_sha256
+    assert (several.is_scripted, grammar.is_scripted) == (True, False)
+    assert [each.engine_state["max_num_seqs"] for each in (several, grammar)] == [24, 12]
 
 
 def test_forks_of_one_interpreter_count_what_interpreters_of_their_own_count(tmp_path, plain):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from vllm_trials import cell, outputs, schedule
 
 from engines.builtin.registries import REPRESENTATIONS
+from engines.vllm.request_names import request_number
 from engines.vllm.runner import HostPathRunner
 from harness.trial.engine_config import engine_config
 
@@ -144,8 +145,22 @@ def test_chunks_preemptions_drafts_and_reordered_rows_change_no_token(shape, ran
 def test_requests_with_names_of_others_are_numbered_as_they_come():
     of = schedule([1, 1, 1], [2, 2, 2])
     config = engine_config(cell("builtin", batch_size=BATCH, representation="list_of_lists"), of)
-    runner, names = HostPathRunner(config), ["cmpl-7", "chatcmpl-8", "cmpl-9"]
+    runner, names = HostPathRunner(config), ["cmpl-7f", "chatcmpl-8", "cmpl-9c"]
     new = [Request(name=name, prompt=[0, 0], wanted=[], tokens=[], computed=0) for name in names]
     asked = scheduler_output(new, [], dict.fromkeys(names, 2), set())
     tokens = runner.handoff(runner.launch(asked))
     assert tokens == [each for each, _ in outputs(of)]
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("7", 7),
+        ("7-0badcafe", 7),
+        ("cmpl-7-0-0badcafe", 7),
+        ("cmpl-0badcafe-0", None),
+        ("a-7", None),
+    ],
+)
+def test_a_request_has_its_number_in_whatever_vllm_makes_of_its_name(name, number):
+    assert request_number(name) == number

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from engines.vllm.when_asked import WhenAsked, take_over
+from engines.vllm.when_asked import WhenAsked, compile_at_once, take_over
 
 
 def test_nothing_is_fetched_before_somebody_asks():
@@ -44,3 +44,16 @@ def test_a_thread_that_an_executor_has_is_ended_and_stood_in_for():
         before = vars(without).copy()
         take_over(without)
         assert vars(without) == before
+
+
+def test_what_a_pool_is_for_is_done_at_once_by_who_asks():
+    manager = SimpleNamespace(executor=ThreadPoolExecutor(1), executor_for_fillmask=None)
+    compile_at_once(manager)
+    future = manager.executor.submit(lambda *got: (threading.current_thread(), *got), 1, 2)
+    assert future.done()
+    assert future.result() == (threading.main_thread(), 1, 2)
+    failed = manager.executor.submit(int, "one")
+    with pytest.raises(ValueError, match="one"):
+        failed.result()
+    manager.executor.shutdown(wait=False, cancel_futures=True)
+    assert manager.executor_for_fillmask is None

@@ -1,4 +1,4 @@
-"""Eleven commits on a release of vLLM, ten of which cost something: does the gate call each right?
+"""Sixteen commits on a release of vLLM, most of which cost something: is the gate right on each?
 
     cd tests/harness/tracking
     python planted_vllm.py make FOLDER            the repository alone
@@ -27,6 +27,10 @@ OUTPUTS = "vllm/v1/engine/output_processor.py"
 SCHEDULER = "vllm/v1/core/sched/scheduler.py"
 BLOCKS = "vllm/v1/core/kv_cache_manager.py"
 POOL = "vllm/v1/core/block_pool.py"
+DETOKENIZER = "vllm/v1/engine/detokenizer.py"
+ASYNC_LLM = "vllm/v1/engine/async_llm.py"
+SERVING = "vllm/entrypoints/openai/completion/serving.py"
+ASYNC_SCHEDULER = "vllm/v1/core/sched/async_scheduler.py"
 
 _STEP = "        self.current_step += 1\n"
 _OUTPUT = "            new_token_ids = engine_core_output.new_token_ids\n"
@@ -57,6 +61,18 @@ _COPIES = """\
 _NEW_BLOCKS = "        ret: list[KVCacheBlock] = self.free_block_queue.popleft_n(num_blocks)\n"
 _KEPT = "        self.handed_out.extend([[block.block_id] for block in ret])\n"
 _POOL_HAS = "        self.num_gpu_blocks = num_gpu_blocks\n"
+_TEXT = "        token = self._protected_step(next_token_id)\n"
+_SLICE = "                        outputs_slice = engine_core_outputs[start:end]\n"
+_OUTPUT_OF = "                        for _ in outputs_slice:\n"
+_CHUNK = "                    previous_num_tokens[i] += len(output.token_ids)\n"
+_PLACEHOLDERS = "            request.spec_token_ids = self._spec_token_placeholders\n"
+_PENDING = "            pending = self._pending_encoder_input_ids.get(req_id)\n"
+
+
+def _eight_times(indent: int) -> str:
+    """Some 40 bytecodes."""
+    space = " " * indent
+    return f"{space}place = 0\n{space}for _ in range(8):\n{space}    place ^= 1\n"
 
 
 class Edit(NamedTuple):
@@ -159,6 +175,37 @@ COMMITS = [
         "worse",
         "the collector runs",
         [Edit(BLOCKS, _CREATE, "        return KVCacheBlocks(blocks)\n")],
+    ),
+    # From here on in code that one setup runs and another does not.
+    Commit(
+        "Look at the text of a token for longer",
+        "worse",
+        "more bytecodes",
+        [Edit(DETOKENIZER, _TEXT, _TEXT + _eight_times(8))],
+    ),
+    Commit(
+        "Look at what AsyncLLM's output handler gets",
+        "worse",
+        "more bytecodes",
+        [Edit(ASYNC_LLM, _SLICE, _SLICE + _OUTPUT_OF + _eight_times(28))],
+    ),
+    Commit(
+        "Count the tokens of a chunk for longer",
+        "worse",
+        "more bytecodes",
+        [Edit(SERVING, _CHUNK, _CHUNK + _eight_times(20))],
+    ),
+    Commit(
+        "Look at the placeholders of async scheduling",
+        "worse",
+        "more bytecodes",
+        [Edit(ASYNC_SCHEDULER, _PLACEHOLDERS, _PLACEHOLDERS + _eight_times(12))],
+    ),
+    Commit(
+        "Look for what model runner V2 waits for",
+        "worse",
+        "more bytecodes",
+        [Edit(SCHEDULER, _PENDING, _PENDING + _eight_times(12))],
     ),
 ]
 
