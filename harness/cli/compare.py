@@ -17,6 +17,7 @@ from harness.experiment.result import ExperimentResult
 from harness.report.again import report_command
 from harness.verbs.call import compare_function, with_calls
 from harness.verbs.compare import CompareRequest, compare_cells, planned
+from harness.verbs.engine_values import engine_values
 from harness.verbs.parts import compare_parts
 from harness.verbs.quiet import NOT
 
@@ -93,7 +94,8 @@ def compare(
         elif dry_run:
             unwatched = replace(request, wait=NOT, name="dry-run")
             unwatched = with_calls(unwatched, caller) if request.call else unwatched
-            print_dry_run(plan_pairs(planned(unwatched, caller)), request)
+            pairs = plan_pairs(planned(unwatched, caller))
+            print_dry_run(pairs, request, engine_values(request))
             return
         elif request.call:
             answer = compare_function(request, caller)
