@@ -19,7 +19,7 @@ CAPS = {
     "commands": 15,
     "options": 350,
     "schemas": 15,
-    "lines of the product": 78_100,
+    "lines of the product": 78_120,
     "lines of cli and report": 11_880,
     "lines of tests": 66_300,
     "public names in several modules": 0,
