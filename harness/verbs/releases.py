@@ -143,7 +143,9 @@ def measure_releases(request: ReleasesRequest, caller: Caller) -> ExperimentResu
     )
     measured = plan(cells, counting=counting_modes(cells, _COUNTING))
     result = session.summarise(session.run(measured))
-    labels = {each.release: each.label for each in reversed(found.values())}
+    labels: dict[str, str] = {}
+    for each in found.values():
+        labels.setdefault(each.release, each.label)
     result = replace(result, release_labels=labels, missing_releases=failures)
     keep_result(request.output, result)
     return result
